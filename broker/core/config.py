@@ -1,0 +1,58 @@
+"""Settings of the core, with Kafka's names and defaults (protocol.md 6.3). Times in milliseconds."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+from broker.core.types import Endpoint, FlushMode, NodeId
+
+
+@dataclass(frozen=True, slots=True)
+class NodeConfig:
+    """What both roles need to know of themselves and of the controllers."""
+
+    node_id: NodeId
+    cluster_id: str
+    host: str
+    """Advertised to clients and to other nodes."""
+    port: int
+    controllers: tuple[Endpoint, ...]
+    rack: str | None = None
+    profile: str = "kip966"
+    defects: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class BrokerConfig(NodeConfig):
+    heartbeat_interval_ms: int = 2_000
+    replica_lag_time_max_ms: int = 30_000
+    replica_fetch_wait_max_ms: int = 500
+    replica_fetch_max_bytes: int = 1_048_576
+    replica_fetch_response_max_bytes: int = 10_485_760
+    replica_fetch_backoff_ms: int = 1_000
+    num_replica_fetchers: int = 1
+    request_timeout_ms: int = 30_000
+    high_watermark_checkpoint_interval_ms: int = 5_000
+    recovery_point_checkpoint_interval_ms: int = 60_000
+    flush_mode: FlushMode = FlushMode.ON_ROLL
+    flush_messages: int = 1_000
+    """Batches between flushes in mode every-n-batches."""
+    flush_ms: int = 1_000
+    """Between flushes in mode every-interval."""
+    pending_on_shrink: str = "fail_fast"
+    """Conflict C5: ``fail_fast`` or ``timeout``."""
+    max_message_bytes: int = 1_048_588
+    auto_create_topics: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class ControllerConfig(NodeConfig):
+    session_timeout_ms: int = 9_000
+    default_partitions: int = 1
+    default_replication_factor: int = 3
+    min_insync_replicas: int = 1
+    """The cluster's default; a topic's own setting wins."""
+    unclean_leader_election: bool = False
+    noop_interval_ms: int = 500
+    producer_id_block: int = 1_000
+    topic_defaults: dict[str, str] = field(default_factory=dict)

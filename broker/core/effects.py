@@ -1,0 +1,163 @@
+"""What a core object asks its shell to do, in order. The shell (or the simulator) only carries it out.
+
+Appends, truncations and checkpoint writes are carried out before the effects that follow them: a Reply
+that comes after an Append may rely on the bytes being in the log (in the page cache, not on the disk).
+Only Flush is asynchronous: it is answered by the event Flushed, or DiskFailed.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any, Literal
+from uuid import UUID
+
+from broker.core.messages import Request, Response
+from broker.core.types import EpochEntry, NodeId, TopicPartition
+
+Checkpoint = Literal["high-watermark", "recovery-point", "log-start"]
+
+
+@dataclass(frozen=True, slots=True)
+class Send:
+    """A request to another node. Channels to one node are independent connections: a parked fetch on one
+    does not hold up the others. Answered by ResponseReceived or SendFailed with this correlation."""
+
+    correlation: int
+    destination: NodeId
+    channel: str
+    request: Request
+    timeout_ms: int
+
+
+@dataclass(frozen=True, slots=True)
+class Reply:
+    request_id: int
+    response: Response
+
+
+@dataclass(frozen=True, slots=True)
+class NoReply:
+    """The request (acks=0) is done and has no answer; ``close`` hangs up on an error."""
+
+    request_id: int
+    close: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class CreateLog:
+    tp: TopicPartition
+    topic_id: UUID
+    start_offset: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class DeleteLog:
+    tp: TopicPartition
+
+
+@dataclass(frozen=True, slots=True)
+class Append:
+    """Whole batches, offsets and leader epochs already stamped; the first starts at the log's end."""
+
+    tp: TopicPartition
+    batches: tuple[bytes, ...]
+    base_offset: int
+    end_offset: int
+    """Exclusive."""
+
+
+@dataclass(frozen=True, slots=True)
+class Flush:
+    tp: TopicPartition
+    upto: int
+
+
+@dataclass(frozen=True, slots=True)
+class Truncate:
+    """Drop every record at or past ``to_offset``."""
+
+    tp: TopicPartition
+    to_offset: int
+
+
+@dataclass(frozen=True, slots=True)
+class ResetLog:
+    """Drop everything and begin again at ``start_offset``."""
+
+    tp: TopicPartition
+    start_offset: int
+
+
+@dataclass(frozen=True, slots=True)
+class WriteEpochs:
+    """The leader-epoch checkpoint, whole; fsynced (KAFKA-16541)."""
+
+    tp: TopicPartition
+    entries: tuple[EpochEntry, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class WriteCheckpoint:
+    """One of the per-directory checkpoint files, whole."""
+
+    kind: Checkpoint
+    offsets: Mapping[TopicPartition, int]
+
+
+@dataclass(frozen=True, slots=True)
+class CloseLogs:
+    """Flush every log, write all checkpoints, then the clean-shutdown file with ``broker_epoch`` (R09).
+    Answered by LogsClosed."""
+
+    broker_epoch: int
+    high_watermarks: Mapping[TopicPartition, int] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class SetTimer:
+    """Fire TimerFired(key) at ``at_ms``; replaces a timer of the same key."""
+
+    key: str
+    at_ms: float
+
+
+@dataclass(frozen=True, slots=True)
+class CancelTimer:
+    key: str
+
+
+@dataclass(frozen=True, slots=True)
+class Trace:
+    """One line of the trace (protocol.md 3.4); the shell adds time, node, incarnation and seq."""
+
+    kind: str
+    fields: Mapping[str, Any]
+
+
+@dataclass(frozen=True, slots=True)
+class Exit:
+    """The process ends."""
+
+    code: int
+    reason: str
+
+
+Effect = (
+    Send
+    | Reply
+    | NoReply
+    | CreateLog
+    | DeleteLog
+    | Append
+    | Flush
+    | Truncate
+    | ResetLog
+    | WriteEpochs
+    | WriteCheckpoint
+    | CloseLogs
+    | SetTimer
+    | CancelTimer
+    | Trace
+    | Exit
+)

@@ -1,0 +1,105 @@
+"""What can happen to a core object. Production and simulator feed the same events."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from uuid import UUID
+
+from broker.core.messages import Request, Response
+from broker.core.types import NodeId, RecoveredLog, TopicPartition
+
+
+@dataclass(frozen=True, slots=True)
+class Boot:
+    """The process starts. Comes once, first."""
+
+    incarnation_id: UUID
+    logs: Mapping[TopicPartition, RecoveredLog]
+    """Every log found on disk, the metadata log (METADATA) among them."""
+    metadata: tuple[bytes, ...] = ()
+    """The batches of the local copy of the metadata log, whole, in order."""
+    previous_broker_epoch: int = -1
+    """From the clean-shutdown file; -1 when there was none (the file is deleted before this event)."""
+
+
+@dataclass(frozen=True, slots=True)
+class RequestReceived:
+    """A request came in; answer with ``Reply(request_id, ...)`` exactly once, unless acks=0."""
+
+    request_id: int
+    request: Request
+    client_id: str = ""
+    client_host: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class RequestCancelled:
+    """The asker's connection is gone: forget what is parked for it. A Reply would be thrown away."""
+
+    request_id: int
+
+
+@dataclass(frozen=True, slots=True)
+class ResponseReceived:
+    """The answer to ``Send(correlation, ...)``."""
+
+    correlation: int
+    source: NodeId
+    response: Response
+
+
+@dataclass(frozen=True, slots=True)
+class SendFailed:
+    """No answer to ``Send(correlation, ...)``: refused, cut or timed out. It may have been carried out."""
+
+    correlation: int
+    destination: NodeId
+    reason: str
+
+
+@dataclass(frozen=True, slots=True)
+class TimerFired:
+    key: str
+
+
+@dataclass(frozen=True, slots=True)
+class Flushed:
+    """Everything of the log below ``upto`` is on disk."""
+
+    tp: TopicPartition
+    upto: int
+
+
+@dataclass(frozen=True, slots=True)
+class DiskFailed:
+    """An append, flush or truncation failed; the log must not be written to again."""
+
+    tp: TopicPartition
+    reason: str
+
+
+@dataclass(frozen=True, slots=True)
+class StopRequested:
+    """SIGTERM: shut down in the controlled way."""
+
+
+@dataclass(frozen=True, slots=True)
+class LogsClosed:
+    """Answer to the effect CloseLogs: everything is flushed, checkpoints and clean-shutdown file are written."""
+
+    recovery_points: Mapping[TopicPartition, int] = field(default_factory=dict)
+
+
+Event = (
+    Boot
+    | RequestReceived
+    | RequestCancelled
+    | ResponseReceived
+    | SendFailed
+    | TimerFired
+    | Flushed
+    | DiskFailed
+    | StopRequested
+    | LogsClosed
+)

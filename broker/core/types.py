@@ -1,0 +1,106 @@
+"""Words shared by all of the core: identifiers, logs as the core sees them, cluster-wide constants."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from enum import Enum, IntEnum
+from typing import NamedTuple
+from uuid import UUID
+
+NodeId = int
+NO_LEADER = -1
+NO_EPOCH = -1
+NO_PRODUCER = -1
+
+
+class TopicPartition(NamedTuple):
+    topic: str
+    partition: int
+
+    def __str__(self) -> str:
+        return f"{self.topic}-{self.partition}"
+
+
+METADATA = TopicPartition("__cluster_metadata", 0)
+"""The controller's log; brokers observe it by fetching it like any partition."""
+METADATA_TOPIC_ID = UUID(int=1)
+
+
+class EpochEntry(NamedTuple):
+    """``epoch`` starts at ``start_offset`` (KIP-101's leader epoch cache)."""
+
+    epoch: int
+    start_offset: int
+
+
+class FlushMode(Enum):
+    """When a log reaches the disk (protocol.md R01-R04)."""
+
+    EVERY_WRITE = "every-write"
+    EVERY_N_BATCHES = "every-n-batches"
+    EVERY_INTERVAL = "every-interval"
+    ON_ROLL = "on-roll"
+
+
+class Acks(IntEnum):
+    NONE = 0
+    LEADER = 1
+    ALL = -1
+
+
+@dataclass(frozen=True, slots=True)
+class ProducerBatch:
+    """One of the last five batches of an idempotent producer."""
+
+    first_sequence: int
+    last_sequence: int
+    base_offset: int
+    last_offset: int
+
+
+@dataclass(frozen=True, slots=True)
+class ProducerSnapshot:
+    """What a log remembers of one producer id."""
+
+    producer_id: int
+    producer_epoch: int
+    batches: tuple[ProducerBatch, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class RecoveredLog:
+    """A log as found on disk at start, after recovery."""
+
+    topic_id: UUID
+    log_start: int
+    leo: int
+    flushed: int
+    """Everything below this offset survived, and will survive, a power cut."""
+    high_watermark: int
+    """From the checkpoint, already clamped to [log_start, leo]."""
+    epochs: tuple[EpochEntry, ...] = ()
+    producers: Mapping[int, ProducerSnapshot] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class LogSlice:
+    """Record batches the shell reads from the log when it carries the effect out.
+
+    Starts with the batch that holds ``start_offset``, ends before ``end_offset``, holds at most
+    ``max_bytes`` (but always one whole batch when ``at_least_one``).
+    """
+
+    tp: TopicPartition
+    start_offset: int
+    end_offset: int
+    max_bytes: int
+    at_least_one: bool = True
+
+
+@dataclass(frozen=True, slots=True)
+class Endpoint:
+    node_id: NodeId
+    host: str
+    port: int
+    rack: str | None = None

@@ -1,0 +1,1 @@
+"""The asyncio shell that carries the effects of the core out, and brings events in."""

@@ -1,0 +1,1 @@
+"""The log on disk: segments of Kafka record batches, checkpoints, crash recovery."""

@@ -1,0 +1,1 @@
+"""The judge: Spark tables, anomaly queries, contracts and verdicts."""

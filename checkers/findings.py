@@ -1,0 +1,52 @@
+"""Findings and the verdict: what the judge says, in the one schema every checker and the report share."""
+
+from __future__ import annotations
+
+from enum import StrEnum
+
+import pyarrow as pa
+
+FINDINGS = pa.schema(
+    [
+        pa.field("test_id", pa.string(), nullable=False),
+        pa.field("anomaly", pa.string(), nullable=False),
+        pa.field("topic", pa.string()),
+        pa.field("partition", pa.int32()),
+        pa.field("offset", pa.int64()),
+        pa.field("value", pa.int64()),
+        # history indexes of the events that prove it, smallest first, at most 8
+        pa.field("operations", pa.list_(pa.int64()), nullable=False),
+        # e.g. tail | middle | unknown offset for lost-write
+        pa.field("where", pa.string()),
+        pa.field("explanation", pa.string(), nullable=False),
+    ]
+)
+
+
+class Meaning(StrEnum):
+    """What a contract says of an anomaly."""
+
+    VIOLATION = "violation"
+    ALLOWED = "allowed"
+    EXPECTED = "expected"
+    NOT_APPLICABLE = "n/a"
+
+
+class Verdict(StrEnum):
+    PASS = "pass"
+    VIOLATION = "violation"
+    INCONCLUSIVE = "inconclusive"
+    INFRASTRUCTURE = "infrastructure"
+    REPRODUCED = "reproduced"
+    NOT_REPRODUCED = "not reproduced"
+
+
+EXIT_CODES = {
+    Verdict.PASS: 0,
+    Verdict.REPRODUCED: 0,
+    Verdict.VIOLATION: 1,
+    Verdict.NOT_REPRODUCED: 1,
+    Verdict.INCONCLUSIVE: 3,
+    Verdict.INFRASTRUCTURE: 4,
+}
+USAGE = 2

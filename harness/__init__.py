@@ -1,0 +1,1 @@
+"""The test itself: specification, runner, history, report and command line."""

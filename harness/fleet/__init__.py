@@ -1,0 +1,1 @@
+"""Hosts we can log in to, and their power switch."""

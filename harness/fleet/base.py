@@ -1,0 +1,123 @@
+"""What a fleet is: hosts with SSH, and a power switch (DESIGN.md section 5)."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from contextlib import AbstractContextManager
+from dataclasses import dataclass, field
+from pathlib import Path, PurePosixPath
+from typing import Protocol
+
+
+class FleetError(Exception):
+    """A host, its SSH or its power switch failed. The message names the host, the command and the way out."""
+
+
+@dataclass(frozen=True, slots=True)
+class Host:
+    """A machine we can log in to."""
+
+    name: str
+    """Short and stable: ``n1``, ``n2``, ``c1``."""
+    address: str
+    user: str = "root"
+    port: int = 22
+    key_file: Path | None = None
+    data_dir: PurePosixPath = PurePosixPath("/data")
+    """Mount point of the disk that loses unsynced data in a power cut."""
+    python: str = "/usr/bin/python3"
+
+
+@dataclass(frozen=True, slots=True)
+class Result:
+    """What a command on a host did."""
+
+    host: str
+    command: str
+    exit_code: int
+    stdout: str
+    stderr: str
+    duration_s: float
+
+    @property
+    def ok(self) -> bool:
+        return self.exit_code == 0
+
+
+class Remote(Protocol):
+    """A kept SSH connection to one host; safe to use from several threads; reconnects by itself after a power cut."""
+
+    host: Host
+
+    def run(self, command: str, *, timeout_s: float = 30.0, check: bool = True) -> Result:
+        """Run ``command`` in a shell. Raises FleetError when the host cannot be reached, on the deadline, and
+        (with ``check``) on an exit code other than 0."""
+
+    def put(self, content: Path | bytes, path: str, *, mode: int = 0o644) -> None:
+        """Write a file on the host, atomically, making its folders."""
+
+    def get(self, path: str) -> bytes:
+        """A file of the host. Raises FleetError when it is not there."""
+
+    def get_tree(self, path: str, into: Path, *, patterns: Sequence[str] = ("*",)) -> list[Path]:
+        """Fetch the files below a folder of the host (one compressed stream). Returns the local paths."""
+
+    def close(self) -> None: ...
+
+
+@dataclass(frozen=True, slots=True)
+class FileLoss:
+    before_bytes: int
+    """Size as programs on the host saw it just before the power went."""
+    after_bytes: int
+    """Size after power-on and recovery of the file system; 0 when the file is gone."""
+
+    @property
+    def lost_bytes(self) -> int:
+        return max(0, self.before_bytes - self.after_bytes)
+
+
+@dataclass(frozen=True, slots=True)
+class PowerCut:
+    """What one power cut did. ``files`` is filled in by power-on: paths relative to the data disk."""
+
+    host: str
+    decided_ns: int
+    """Monotonic clock when the cut was asked for."""
+    lost_ns: int
+    """Monotonic clock when the unsynced bytes were gone."""
+    files: Mapping[str, FileLoss] = field(default_factory=dict)
+
+    @property
+    def lost_bytes(self) -> int:
+        return sum(loss.lost_bytes for loss in self.files.values())
+
+
+class PowerSwitch(Protocol):
+    """The only thing that may reach around SSH."""
+
+    def cut(self, host: Host) -> PowerCut:
+        """Power off now: everything not synced is lost. A host that is off already stays off."""
+
+    def on(self, host: Host) -> PowerCut | None:
+        """Power on and wait for SSH; what the last cut lost, or None when the host was on. Idempotent."""
+
+    def is_on(self, host: Host) -> bool: ...
+
+
+class Fleet(Protocol):
+    """A set of hosts. ``up`` is idempotent, ``down`` leaves nothing, both clean up after a killed predecessor."""
+
+    name: str
+    hosts: tuple[Host, ...]
+    power: PowerSwitch
+
+    def up(self) -> None: ...
+
+    def down(self) -> None: ...
+
+    def remote(self, host: Host) -> Remote:
+        """The kept connection to a host (one per host, made on first use)."""
+
+    def entered(self) -> AbstractContextManager[None]:
+        """While inside, sockets of this thread, and of threads started inside, are in the fleet's network."""

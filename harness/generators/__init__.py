@@ -1,0 +1,1 @@
+"""Streams of operations at an asked rate."""

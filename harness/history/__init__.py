@@ -1,0 +1,1 @@
+"""The one record format: every operation and every fault of a run, on one clock."""

@@ -1,0 +1,1 @@
+"""What is deployed: our own broker, later Apache Kafka."""

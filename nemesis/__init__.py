@@ -1,0 +1,1 @@
+"""What goes wrong: faults, their targets and their schedule."""

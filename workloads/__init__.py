@@ -1,0 +1,1 @@
+"""What clients do: operations against the system, and the client wrappers that perform them."""
