@@ -1,0 +1,119 @@
+"""protocol.md 2.3: the golden vectors A-G and the cache rules."""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from broker.core.epochs import EpochCache
+from broker.core.messages import EpochEndOffset
+from broker.core.types import EpochEntry
+
+
+def cache_of(epochs: list[int], leading: int | None = None) -> EpochCache:
+    cache = EpochCache()
+    for offset, epoch in enumerate(epochs):
+        cache = cache.assign(epoch, offset)
+    return cache if leading is None else cache.assign(leading, len(epochs))
+
+
+# name, leader's epochs by offset, leader's current epoch, follower's epochs, diverging answer, truncation
+VECTORS = [
+    ("A", [1, 1, 1, 1], 2, [1, 1], None, 2),
+    ("B", [1, 1, 2, 2], 2, [1, 1], None, 2),
+    ("C", [1, 1], 2, [1, 1, 1, 1], (1, 2), 2),
+    ("D", [1, 1], 3, [1, 1, 2, 2], (1, 2), 2),
+    ("E", [1, 1, 3, 3], 3, [1, 1, 2, 2], (1, 2), 2),
+    ("F", [1, 1], 3, [1, 2], (1, 2), 1),
+    ("G", [1, 3], 3, [2, 2], (1, 1), 0),
+]
+
+
+@pytest.mark.parametrize(
+    ("leader", "epoch", "follower", "diverging", "truncated"), [v[1:] for v in VECTORS], ids="ABCDEFG"
+)
+def test_divergence_vectors(
+    leader: list[int],
+    epoch: int,
+    follower: list[int],
+    diverging: tuple[int, int] | None,
+    truncated: int,
+) -> None:
+    theirs = cache_of(follower)
+    answer = cache_of(leader, epoch).end_offset(theirs.latest, len(leader))
+    assert answer is not None
+    diverges = answer.epoch < theirs.latest or answer.end_offset < len(follower)
+    assert ((answer.epoch, answer.end_offset) if diverges else None) == diverging
+    if diverging is None:
+        return
+    own = theirs.end_offset(answer.epoch, len(follower))
+    if own is None:
+        to = answer.end_offset
+    elif own.epoch != answer.epoch:
+        to = own.end_offset
+    else:
+        to = min(own.end_offset, answer.end_offset)
+    assert min(to, len(follower)) == truncated
+
+
+def test_an_epoch_newer_than_any_here_is_undefined() -> None:
+    assert cache_of([1, 1]).end_offset(2, 2) is None
+    assert EpochCache().end_offset(0, 0) is None
+    assert cache_of([1]).end_offset(-1, 1) is None
+
+
+def test_an_epoch_older_than_any_here_ends_where_the_first_starts() -> None:
+    assert EpochCache.of([(5, 10)]).end_offset(3, 20) == EpochEndOffset(3, 10)
+
+
+def test_assigning_drops_what_contradicts_it() -> None:
+    cache = EpochCache.of([(1, 0), (2, 5), (3, 8)])
+    assert cache.assign(4, 6).entries == (EpochEntry(1, 0), EpochEntry(2, 5), EpochEntry(4, 6))
+    assert cache.assign(2, 9).entries == (EpochEntry(1, 0), EpochEntry(2, 9))
+    assert cache.assign(3, 12) is cache
+    assert cache.assign(3, 7).entries[-1] == EpochEntry(3, 7)
+
+
+def test_an_epoch_without_records_goes_with_a_truncation_that_shortens_nothing() -> None:
+    cache = cache_of([1, 1], leading=2)
+    assert cache.truncate_from_end(2).entries == (EpochEntry(1, 0),)
+    assert cache.truncate_from_end(3) is cache
+
+
+def test_truncating_the_start_keeps_the_epoch_in_force_there() -> None:
+    cache = EpochCache.of([(1, 0), (2, 5), (3, 8)])
+    assert cache.truncate_from_start(6).entries == (EpochEntry(2, 6), EpochEntry(3, 8))
+    assert cache.truncate_from_start(5).entries == (EpochEntry(2, 5), EpochEntry(3, 8))
+    assert cache.truncate_from_start(20).entries == (EpochEntry(3, 20),)
+    assert cache.truncate_from_start(0) is cache
+
+
+def test_entries_that_do_not_increase_are_refused() -> None:
+    with pytest.raises(ValueError, match="cannot follow"):
+        EpochCache.of([(1, 0), (2, 0)])
+
+
+@given(
+    st.lists(
+        st.tuples(
+            st.sampled_from(["assign", "end", "start"]),
+            st.integers(0, 6),
+            st.integers(0, 12),
+        ),
+        max_size=25,
+    )
+)
+def test_any_sequence_of_changes_keeps_epochs_and_starts_increasing(
+    steps: list[tuple[str, int, int]],
+) -> None:
+    cache = EpochCache()
+    for kind, epoch, offset in steps:
+        if kind == "assign":
+            cache = cache.assign(epoch, offset)
+            assert cache.latest == epoch
+        elif kind == "end":
+            cache = cache.truncate_from_end(offset)
+        else:
+            cache = cache.truncate_from_start(offset)
+        assert EpochCache.of(cache.entries) == cache
