@@ -30,6 +30,10 @@ from broker.core.records import (
 from broker.core.types import NodeId, TopicPartition
 
 
+CLUSTER_DEFAULTS = ("broker", "")
+"""The resource whose settings hold for every topic that has none of its own."""
+
+
 class ImageError(ValueError):
     """A record does not fit the image: the log is not the one the image was built from."""
 
@@ -143,6 +147,18 @@ class ClusterImage:
     def topic_config(self, name: str, key: str) -> str | None:
         """The topic's own setting, or None where the cluster's default holds."""
         return self.configs.get(("topic", name), {}).get(key)
+
+    def setting(self, topic: str, key: str) -> str | None:
+        """The topic's own setting, else the cluster's default. The controller writes the defaults into the log,
+        so that everyone sees the same value from the same offset on (KAFKA-16540)."""
+        own = self.topic_config(topic, key)
+        return own if own is not None else self.configs.get(CLUSTER_DEFAULTS, {}).get(key)
+
+    def min_isr(self, tp: TopicPartition) -> int:
+        """Effective: min(min.insync.replicas, replication factor)."""
+        partition = self.partition(tp)
+        wanted = int(self.setting(tp.topic, "min.insync.replicas") or 1)
+        return wanted if partition is None else min(wanted, len(partition.replicas))
 
     def apply(self, record: MetadataRecord, offset: int) -> None:
         """Raises ImageError when the record cannot follow what was applied before."""

@@ -1,0 +1,151 @@
+"""Who leads, who is in ISR, ELR and LastKnownELR after a change (protocol.md 2.8, 2.9; KIP-966; cases A-G).
+
+Pure: a partition and what is asked of it go in, one PartitionChangeRecord (or none) comes out.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import NamedTuple
+
+from broker.core.image import PartitionImage
+from broker.core.records import LEADER_UNCHANGED, PartitionChangeRecord
+from broker.core.types import NO_LEADER, NodeId
+
+RECOVERED = 0
+RECOVERING = 1
+
+
+@dataclass(frozen=True, slots=True)
+class ChangeInput:
+    """What a change starts from."""
+
+    partition: PartitionImage
+    target_isr: tuple[NodeId, ...]
+    min_isr: int
+    """Effective: min(min.insync.replicas, replication factor)."""
+    acceptable: frozenset[NodeId]
+    """Registered, unfenced, not shutting down, not being removed; a broker being unfenced counts."""
+    unclean: frozenset[NodeId] = frozenset()
+    """Replicas that may have lost records in an unclean shutdown."""
+    unclean_election: bool = False
+    recovery_state: int | None = None
+    """As the leader reported it; None: unchanged."""
+
+
+class Eligible(NamedTuple):
+    elr: tuple[NodeId, ...]
+    last_known_elr: tuple[NodeId, ...]
+
+
+class Elected(NamedTuple):
+    leader: NodeId
+    isr: tuple[NodeId, ...]
+    possible_loss: bool = False
+    """Not from ISR or ELR: committed records may be gone (R34)."""
+
+
+class Recovery(NamedTuple):
+    """What balanced recovery says of a partition without leader, ISR and ELR (R28)."""
+
+    candidates: tuple[NodeId, ...]
+    missing: tuple[NodeId, ...]
+    """Candidates that must come back first."""
+
+    @property
+    def ready(self) -> bool:
+        return bool(self.candidates) and not self.missing
+
+
+class ElectionRules:
+    """Profile kip966."""
+
+    def eligible(self, given: ChangeInput, isr: tuple[NodeId, ...]) -> Eligible:
+        """ELR and LastKnownELR beside the new ``isr`` (2.8.2).
+
+        The HWM stands still while the ISR is below MinISR, so whoever leaves it then stays complete (cases
+        A, C); once it is large enough nobody outside is known to be complete (D, F, G). The LastKnownELR
+        keeps those dropped for an unclean shutdown; the three sets stay disjoint and together never shrink
+        below MinISR (R32).
+        """
+        if len(isr) >= given.min_isr:
+            return Eligible((), ())
+        old = given.partition
+        former = [b for b in old.replicas if b in old.elr or b in old.isr]
+        outside = [b for b in former if b not in isr]
+        elr = tuple(b for b in outside if b not in given.unclean)
+        last_known = tuple(
+            b
+            for b in old.replicas
+            if b not in isr and b not in elr and (b in old.last_known_elr or b in outside)
+        )
+        return Eligible(elr, last_known)
+
+    def elect(self, given: ChangeInput) -> Elected:
+        """The leader, from the ISR, else the ELR, else uncleanly where that is allowed (2.8.3, case B)."""
+        old, isr, able = given.partition, given.target_isr, given.acceptable
+        if old.leader in isr and old.leader in able:
+            return Elected(old.leader, isr)
+        for replica in old.replicas:
+            if replica in isr and replica in able:
+                return Elected(replica, isr)
+        standing = self.eligible(given, isr)
+        if not isr:
+            for replica in old.replicas:
+                if replica in standing.elr and replica in able:
+                    return Elected(replica, (replica,))
+        return self.elect_uncleanly(given, standing)
+
+    def elect_uncleanly(self, given: ChangeInput, standing: Eligible) -> Elected:
+        """Beyond ISR and ELR: any live replica if the topic says so, else what recovery may decide alone.
+
+        A recovery quorum of one needs no comparison of logs: its only member is the best of it. Larger ones
+        stay without a leader, see ``recovery``.
+        """
+        replicas = given.partition.replicas
+        if given.unclean_election:
+            for replica in replicas:
+                if replica in given.acceptable:
+                    return Elected(replica, (replica,), possible_loss=True)
+        if not given.target_isr and not standing.elr and len(standing.last_known_elr) == 1:
+            only = standing.last_known_elr[0]
+            if only in given.acceptable:
+                return Elected(only, (only,), possible_loss=True)
+        return Elected(NO_LEADER, given.target_isr)
+
+    def recovery(self, partition: PartitionImage, acceptable: frozenset[NodeId]) -> Recovery | None:
+        """Balanced recovery's view (2.9, C3, C7), None where a clean election is still possible.
+
+        Inspection of the candidates' logs (GetReplicaLogInfo) is not implemented: a partition that is ready
+        for it stays without a leader, and the controller says so in the trace.
+        """
+        if partition.leader != NO_LEADER or partition.isr or partition.elr:
+            return None
+        missing = tuple(b for b in partition.last_known_elr if b not in acceptable)
+        return Recovery(partition.last_known_elr, missing)
+
+    def change(self, given: ChangeInput) -> PartitionChangeRecord | None:
+        """The record that makes it so, None when nothing changes (2.8.5, 2.8.6)."""
+        old = given.partition
+        elected = self.elect(given)
+        if elected.possible_loss:
+            standing, state = Eligible((), ()), RECOVERING
+        else:
+            standing = self.eligible(given, elected.isr)
+            state = old.leader_recovery_state if given.recovery_state is None else given.recovery_state
+        record = PartitionChangeRecord(
+            partition_id=old.tp.partition,
+            topic_id=old.topic_id,
+            isr=_if_new(elected.isr, old.isr),
+            leader=LEADER_UNCHANGED if elected.leader == old.leader else elected.leader,
+            elr=_if_new(standing.elr, old.elr),
+            last_known_elr=_if_new(standing.last_known_elr, old.last_known_elr),
+            leader_recovery_state=None if state == old.leader_recovery_state else state,
+        )
+        nothing = PartitionChangeRecord(partition_id=old.tp.partition, topic_id=old.topic_id)
+        return None if record == nothing else record
+
+
+def _if_new(wanted: tuple[NodeId, ...], known: tuple[NodeId, ...]) -> tuple[NodeId, ...] | None:
+    """None for an unchanged set: the order of its members means nothing."""
+    return None if set(wanted) == set(known) else wanted

@@ -1,0 +1,55 @@
+"""What a follower makes of its leader's answer (protocol.md 2.11 below the table, K46, K51-K54)."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from kio.schema.errors import ErrorCode
+
+
+@dataclass(frozen=True, slots=True)
+class AnswerFacts:
+    """One partition of a fetch response beside the follower's own state."""
+
+    asked_offset: int
+    asked_epoch: int
+    asked_reset: int
+    """How often the partition had been (re-)added to a fetcher when the request was made."""
+    leo: int
+    leader_epoch: int
+    reset: int
+
+
+class FetchRules:
+    """Profile kip966."""
+
+    def accepts(self, facts: AnswerFacts) -> bool:
+        """Only the answer to the very state the follower is in (B23, KAFKA-18723)."""
+        return (
+            facts.asked_offset == facts.leo
+            and facts.asked_epoch == facts.leader_epoch
+            and facts.asked_reset == facts.reset
+        )
+
+    def may_append(self, batch_epoch: int, leader_epoch: int) -> bool:
+        """No batch from a later leader than the one the follower follows (KAFKA-18723)."""
+        return batch_epoch <= leader_epoch
+
+    def backoff_ms(self, error: ErrorCode, configured_ms: float) -> float:
+        """A leader that has yet to hear of its election hears of it within a metadata round trip: ask soon."""
+        if error in (ErrorCode.not_leader_or_follower, ErrorCode.unknown_leader_epoch):
+            return configured_ms / 10
+        return configured_ms
+
+
+class MetadataRules:
+    """Profile kip966."""
+
+    def applies(self, known_partition_epoch: int, partition_epoch: int) -> bool:
+        """The epoch guard (K46). Equal is what the leader already learnt from an AlterPartition response;
+        taking it again would drop a proposal made since, and narrow the maximal ISR (B17)."""
+        return partition_epoch > known_partition_epoch
+
+    def assigns_epoch_on_election(self) -> bool:
+        """A leader enters its epoch into the cache before it has written in it (KAFKA-7415, B25)."""
+        return True

@@ -1,0 +1,100 @@
+"""Who counts as in sync, and what an unanswered proposal means (protocol.md 2.5, 2.6, K38-K46)."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from enum import Enum
+
+from kio.schema.errors import ErrorCode
+
+from broker.core.types import NO_EPOCH, NodeId
+
+
+class AfterAlter(Enum):
+    """What the leader does with its pending proposal when the controller has refused it (2.6)."""
+
+    ROLL_BACK = "roll back"
+    RETRY = "retry"
+    WAIT = "wait"
+    """Stay pending, with the wide maximal ISR, until metadata with a higher partition epoch comes."""
+
+
+@dataclass(frozen=True, slots=True)
+class JoinFacts:
+    """One follower fetch, as seen by the leader that wonders whether to propose the follower for the ISR.
+
+    One snapshot for the check and for the epoch put into the proposal (KAFKA-15221).
+    """
+
+    leo: int
+    high_watermark: int
+    leso: int
+    fetched_in_epoch: int
+    leader_epoch: int
+    broker_epoch: int
+    registered_epoch: int
+    """-1 when the metadata knows no such broker."""
+    active: bool
+    """Neither fenced nor shutting down, by the leader's metadata."""
+
+
+@dataclass(frozen=True, slots=True)
+class LagFacts:
+    leo: int
+    leader_leo: int
+    last_caught_up_ms: float
+    now_ms: float
+    lag_max_ms: float
+
+
+class IsrRules:
+    """Profile kip966."""
+
+    def maximal(self, committed: frozenset[NodeId], proposed: frozenset[NodeId]) -> frozenset[NodeId]:
+        """While a proposal is in flight either set may be the true one: count with both (KIP-497, K44)."""
+        return committed | proposed
+
+    def may_join(self, facts: JoinFacts) -> bool:
+        """K40, KIP-841, KIP-903."""
+        return (
+            self.has_committed(facts)
+            and self.has_former_terms(facts)
+            and facts.fetched_in_epoch == facts.leader_epoch
+            and facts.active
+            and facts.broker_epoch != NO_EPOCH
+            and facts.broker_epoch == facts.registered_epoch
+        )
+
+    def has_committed(self, facts: JoinFacts) -> bool:
+        """Everything this leader knows to be committed (B16)."""
+        return facts.leo >= facts.high_watermark
+
+    def has_former_terms(self, facts: JoinFacts) -> bool:
+        """Everything former leaders may have committed: up to the end of log at election (B15, KAFKA-7128)."""
+        return facts.leo >= facts.leso
+
+    def lags(self, facts: LagFacts) -> bool:
+        """H08: neither at the end of the leader's log nor recently so."""
+        return facts.leo != facts.leader_leo and facts.now_ms - facts.last_caught_up_ms > facts.lag_max_ms
+
+    def kept_in_new_epoch(self, followers: Iterable[NodeId], isr: frozenset[NodeId]) -> frozenset[NodeId]:
+        """Re-elected in a new epoch: whose follower state is still true (B21, K50)."""
+        return frozenset(followers) & isr
+
+    def after_refusal(self, error: ErrorCode) -> AfterAlter:
+        """Only two errors prove that nothing was written; after any other the change may stand (2.6b)."""
+        match error:
+            case ErrorCode.ineligible_replica | ErrorCode.operation_not_attempted:
+                return AfterAlter.ROLL_BACK
+            case (
+                ErrorCode.unknown_topic_id
+                | ErrorCode.unknown_topic_or_partition
+                | ErrorCode.fenced_leader_epoch
+                | ErrorCode.invalid_request
+                | ErrorCode.invalid_update_version
+                | ErrorCode.new_leader_elected
+            ):
+                return AfterAlter.WAIT
+            case _:
+                return AfterAlter.RETRY

@@ -1,0 +1,37 @@
+"""Profiles: which rule of each kind holds (protocol.md 0.2). The core asks, it never knows the profile's name."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+
+from broker.rules.fetching import FetchRules, MetadataRules
+from broker.rules.isr import IsrRules
+from broker.rules.produce import ProduceRules
+from broker.rules.reads import ReadRules
+from broker.rules.truncation import TruncationRules
+from broker.rules.watermark import HighWatermarkRules
+
+
+@dataclass(frozen=True)
+class Rules:
+    """One object of each kind of rule; they hold no state."""
+
+    truncation: TruncationRules = field(default_factory=TruncationRules)
+    high_watermark: HighWatermarkRules = field(default_factory=HighWatermarkRules)
+    isr: IsrRules = field(default_factory=IsrRules)
+    produce: ProduceRules = field(default_factory=ProduceRules)
+    reads: ReadRules = field(default_factory=ReadRules)
+    fetch: FetchRules = field(default_factory=FetchRules)
+    metadata: MetadataRules = field(default_factory=MetadataRules)
+
+
+_PROFILES: dict[str, Callable[[], Rules]] = {"kip966": Rules}
+
+
+def profile(name: str) -> Rules:
+    """The rules of a profile. Raises ValueError for one we do not have."""
+    try:
+        return _PROFILES[name]()
+    except KeyError:
+        raise ValueError(f"no profile {name!r}; there are: {', '.join(sorted(_PROFILES))}") from None

@@ -1,0 +1,88 @@
+"""Registration, sessions and the heartbeat state table of the controller (protocol.md 2.7, K04-K08, C14, C15)."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from enum import Enum
+from uuid import UUID
+
+from broker.core.image import BrokerImage
+from broker.core.types import NodeId
+
+
+class BrokerState(Enum):
+    FENCED = "fenced"
+    UNFENCED = "unfenced"
+    CONTROLLED_SHUTDOWN = "controlled-shutdown"
+    SHUTDOWN_NOW = "shutdown-now"
+
+
+@dataclass(frozen=True, slots=True)
+class Heartbeat:
+    """One heartbeat and what the controller knows of its sender."""
+
+    state: BrokerState
+    want_fence: bool
+    want_shut_down: bool
+    caught_up: bool
+    leads: bool
+    """Leads at least one partition."""
+    shutdown_offset: int
+    """Of the record that began the controlled shutdown."""
+    lowest_active_offset: int | None
+    """What the slowest active broker has applied; None when no broker is active."""
+
+
+class RegistrationRules:
+    def is_clean(self, previous_epoch: int, registered_epoch: int) -> bool:
+        """Only the epoch of the registration it replaces proves a clean shutdown (C14): a file that is merely
+        there may be older (bug B29)."""
+        return previous_epoch >= 0 and previous_epoch == registered_epoch
+
+    def same_uptime(self, existing: BrokerImage, incarnation: UUID) -> bool:
+        """A repeated registration of one incarnation keeps its epoch (KAFKA-16952)."""
+        return existing.incarnation == incarnation
+
+    def may_replace(self, existing: BrokerImage, session_valid: bool) -> bool:
+        """May a new incarnation take over? Not while the old one may still lead (R12, C15, error 101).
+
+        In controlled shutdown it is out of every ISR already (KAFKA-19047).
+        """
+        return existing.fenced or existing.in_controlled_shutdown or not session_valid
+
+    def has_right_epoch(self, broker: BrokerImage | None, epoch: int) -> bool:
+        """No request of an earlier uptime counts (I11, K05)."""
+        return broker is not None and broker.epoch == epoch
+
+    def expired(self, last_contact_ms: float, now_ms: float, timeout_ms: int) -> bool:
+        return now_ms - last_contact_ms >= timeout_ms
+
+    def to_fence(self, stale: Iterable[tuple[float, NodeId]]) -> tuple[NodeId, ...]:
+        """Of (last contact, broker): the one silent for longest, and no other in this event, so that each
+        fencing sees the effect of the one before (R36, KAFKA-13173)."""
+        return tuple(broker for _, broker in sorted(stale)[:1])
+
+    def next_state(self, beat: Heartbeat) -> BrokerState:
+        """The table of 2.7.5."""
+        match beat.state:
+            case BrokerState.FENCED:
+                if beat.want_shut_down:
+                    return BrokerState.SHUTDOWN_NOW
+                ready = beat.caught_up and not beat.want_fence
+                return BrokerState.UNFENCED if ready else BrokerState.FENCED
+            case BrokerState.UNFENCED:
+                if beat.want_fence:
+                    return BrokerState.SHUTDOWN_NOW if beat.want_shut_down else BrokerState.FENCED
+                if beat.want_shut_down:
+                    return BrokerState.CONTROLLED_SHUTDOWN if beat.leads else BrokerState.SHUTDOWN_NOW
+                return BrokerState.UNFENCED
+            case BrokerState.CONTROLLED_SHUTDOWN:
+                return self._shutting_down(beat)
+            case BrokerState.SHUTDOWN_NOW:
+                return BrokerState.SHUTDOWN_NOW
+
+    def _shutting_down(self, beat: Heartbeat) -> BrokerState:
+        """It may go once it leads nothing and every active broker knows who leads instead."""
+        known = beat.lowest_active_offset is None or beat.lowest_active_offset >= beat.shutdown_offset
+        return BrokerState.SHUTDOWN_NOW if known and not beat.leads else BrokerState.CONTROLLED_SHUTDOWN

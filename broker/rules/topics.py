@@ -1,0 +1,66 @@
+"""What a topic may be called and how it may be configured (Kafka's names and limits)."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Collection, Mapping
+
+from broker.core.types import METADATA
+
+_LEGAL = re.compile(r"[a-zA-Z0-9._-]{1,249}\Z")
+
+
+def _whole(low: int, high: int = 2**63 - 1) -> Callable[[str], bool]:
+    def fits(value: str) -> bool:
+        return re.fullmatch(r"-?\d{1,19}", value, re.ASCII) is not None and low <= int(value) <= high
+
+    return fits
+
+
+def _one_of(*words: str) -> Callable[[str], bool]:
+    return lambda value: value in words
+
+
+_BOOL = _one_of("true", "false")
+_INT = 2**31 - 1
+SETTINGS: Mapping[str, Callable[[str], bool]] = {
+    "cleanup.policy": _one_of("delete"),
+    "compression.type": _one_of("producer"),
+    "flush.messages": _whole(1),
+    "flush.ms": _whole(0),
+    "index.interval.bytes": _whole(0, _INT),
+    "max.message.bytes": _whole(0, _INT),
+    "message.timestamp.type": _one_of("CreateTime"),
+    "min.insync.replicas": _whole(1, _INT),
+    "retention.bytes": _whole(-1),
+    "retention.ms": _whole(-1),
+    "segment.bytes": _whole(1024, _INT),
+    "segment.ms": _whole(1),
+    "unclean.leader.election.enable": _BOOL,
+}
+"""Every topic setting we know, with the test of its value. Compaction, broker-side recompression and
+LogAppendTime are refused rather than accepted and ignored."""
+
+
+class TopicRules:
+    def name_error(self, name: str, existing: Collection[str]) -> str | None:
+        """Why the name cannot be used, None when it can. An existing topic of the very same name is no error
+        here."""
+        if not _LEGAL.match(name) or name in (".", ".."):
+            return f"topic name {name!r}: 1 to 249 characters of a-z, A-Z, 0-9, '.', '_' and '-'"
+        if name == METADATA.topic:
+            return f"topic name {name!r} is the cluster's own"
+        twin = name.replace(".", "_")
+        for other in existing:
+            if other != name and other.replace(".", "_") == twin:
+                return f"topic name {name!r} collides with {other!r} ('.' and '_' are the same in metrics)"
+        return None
+
+    def config_error(self, configs: Mapping[str, str | None]) -> str | None:
+        for key, value in configs.items():
+            fits = SETTINGS.get(key)
+            if fits is None:
+                return f"unknown topic setting {key!r}"
+            if value is None or not fits(value):
+                return f"bad value {value!r} for topic setting {key!r}"
+        return None

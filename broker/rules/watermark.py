@@ -1,0 +1,44 @@
+"""What is committed (protocol.md 2.4, R01, R14, K15, K31, C9)."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+UNKNOWN_OFFSET = -1
+
+
+class HighWatermarkRules:
+    """Profile kip966: minimum over the maximal ISR, frozen while the ISR is below MinISR."""
+
+    def may_advance(self, isr_size: int, maximal_size: int, min_isr: int) -> bool:  # noqa: ARG002
+        """The gate is on the committed ISR: on the maximal one it breaks consistent reads (B12, B13)."""
+        return isr_size >= min_isr
+
+    def candidate(self, own_leo: int, members: Iterable[int], flushed: int | None) -> int:
+        """Minimum of the leader's end and of every other maximal-ISR member's.
+
+        ``members``: last fetch offset of each, UNKNOWN_OFFSET when it never fetched from this leader: then
+        nothing advances. ``flushed``: the leader's own flushed end when every write is flushed before it
+        counts (R01), else None.
+        """
+        candidate = own_leo if flushed is None else min(own_leo, flushed)
+        for leo in members:
+            if leo < candidate:
+                candidate = leo
+        return candidate
+
+    def at_leader(self, current: int, candidate: int) -> int:
+        """Never lowered within a term (H05)."""
+        return candidate if candidate > current else current
+
+    def at_follower(self, current: int, from_leader: int, leo: int) -> int:  # noqa: ARG002
+        """min(leader's, own end); may go down (C9, H03)."""
+        return max(min(from_leader, leo), 0)
+
+    def at_start(self, checkpoint: int, log_start: int, leo: int) -> int:
+        """After a restart: the checkpoint, within the log (2.4)."""
+        return max(log_start, min(checkpoint, leo))
+
+    def may_show_end(self, high_watermark: int, leso: int) -> bool:
+        """A new leader's high watermark may lag behind what clients saw (KIP-207, B14)."""
+        return high_watermark >= leso
