@@ -12,7 +12,7 @@ class ReadRules:
 
     def epoch_check(self, asked: int, own: int) -> ErrorCode:
         """A request that names an epoch must name this leader's own (KIP-320)."""
-        if asked == NO_EPOCH or asked == own:
+        if asked in (NO_EPOCH, own):
             return ErrorCode.none
         return ErrorCode.fenced_leader_epoch if asked < own else ErrorCode.unknown_leader_epoch
 
