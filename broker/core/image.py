@@ -29,7 +29,6 @@ from broker.core.records import (
 )
 from broker.core.types import NodeId, TopicPartition
 
-
 CLUSTER_DEFAULTS = ("broker", "")
 """The resource whose settings hold for every topic that has none of its own."""
 
