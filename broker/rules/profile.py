@@ -5,10 +5,15 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass, field
 
+from broker.rules.election import ElectionRules
 from broker.rules.fetching import FetchRules, MetadataRules
 from broker.rules.isr import IsrRules
+from broker.rules.isr_change import IsrChangeRules
+from broker.rules.placement import PlacementRules
 from broker.rules.produce import ProduceRules
 from broker.rules.reads import ReadRules
+from broker.rules.registration import RegistrationRules
+from broker.rules.topics import TopicRules
 from broker.rules.truncation import TruncationRules
 from broker.rules.watermark import HighWatermarkRules
 
@@ -24,6 +29,12 @@ class Rules:
     reads: ReadRules = field(default_factory=ReadRules)
     fetch: FetchRules = field(default_factory=FetchRules)
     metadata: MetadataRules = field(default_factory=MetadataRules)
+    # the controller's
+    election: ElectionRules = field(default_factory=ElectionRules)
+    registration: RegistrationRules = field(default_factory=RegistrationRules)
+    isr_change: IsrChangeRules = field(default_factory=IsrChangeRules)
+    placement: PlacementRules = field(default_factory=PlacementRules)
+    topics: TopicRules = field(default_factory=TopicRules)
 
 
 _PROFILES: dict[str, Callable[[], Rules]] = {"kip966": Rules}
