@@ -1,0 +1,138 @@
+"""The small text files beside the logs, in Kafka's own formats (protocol.md 2.14).
+
+Offset checkpoints: version, number of lines, then ``topic partition offset``. Leader-epoch checkpoints: the
+same with ``epoch start_offset``. A checkpoint that cannot be read is reported and treated as absent: each
+of them only saves work or narrows what recovery must look at, except for the clean-shutdown file, whose
+absence is the safe answer.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Mapping
+from pathlib import Path
+from uuid import UUID
+
+from broker.core.effects import Checkpoint
+from broker.core.types import EpochEntry, TopicPartition
+from broker.storage.files import fsync_dir, replace_file
+from broker.storage.uuids import decode_uuid, encode_uuid
+
+CHECKPOINT_FILES: Mapping[Checkpoint, str] = {
+    "high-watermark": "replication-offset-checkpoint",
+    "recovery-point": "recovery-point-offset-checkpoint",
+    "log-start": "log-start-offset-checkpoint",
+}
+CLEAN_SHUTDOWN_FILE = ".kafka_cleanshutdown"
+EPOCHS_FILE = "leader-epoch-checkpoint"
+META_FILE = "meta.properties"
+PARTITION_METADATA_FILE = "partition.metadata"
+
+
+class CheckpointError(ValueError):
+    """A file beside the logs is not what it should be: which one, and what is wrong with it."""
+
+
+def _lines(path: Path, fields: int) -> list[list[str]]:
+    """The rows of a checkpoint file; [] when there is no file. Raises CheckpointError."""
+    try:
+        text = path.read_bytes().decode()
+    except FileNotFoundError:
+        return []
+    except UnicodeDecodeError as wrong:
+        raise CheckpointError(f"{path}: not text ({wrong.reason})") from wrong
+    lines = text.splitlines()
+    if len(lines) < 2 or lines[0] != "0" or not lines[1].isdigit():
+        raise CheckpointError(f"{path}: does not begin with version 0 and a number of lines")
+    rows = [line.split(" ") for line in lines[2:]]
+    if len(rows) != int(lines[1]) or not text.endswith("\n"):
+        raise CheckpointError(f"{path}: {lines[1]} lines promised, {len(rows)} found")
+    if any(len(row) != fields for row in rows):
+        raise CheckpointError(f"{path}: a line does not have {fields} fields")
+    return rows
+
+
+def _text(rows: Iterable[str]) -> bytes:
+    lines = list(rows)
+    return ("\n".join(["0", str(len(lines)), *lines]) + "\n").encode()
+
+
+def read_offsets(path: Path) -> dict[TopicPartition, int]:
+    """Raises CheckpointError."""
+    try:
+        return {
+            TopicPartition(topic, int(partition)): int(offset)
+            for topic, partition, offset in _lines(path, fields=3)
+        }
+    except ValueError as wrong:
+        raise CheckpointError(f"{path}: {wrong}") from wrong
+
+
+def write_offsets(path: Path, offsets: Mapping[TopicPartition, int]) -> None:
+    rows = (f"{tp.topic} {tp.partition} {offset}" for tp, offset in sorted(offsets.items()))
+    replace_file(path, _text(rows))
+
+
+def read_epochs(path: Path) -> tuple[EpochEntry, ...]:
+    """Raises CheckpointError."""
+    try:
+        return tuple(EpochEntry(int(epoch), int(start)) for epoch, start in _lines(path, fields=2))
+    except ValueError as wrong:
+        raise CheckpointError(f"{path}: {wrong}") from wrong
+
+
+def write_epochs(path: Path, entries: Iterable[EpochEntry]) -> None:
+    replace_file(path, _text(f"{entry.epoch} {entry.start_offset}" for entry in entries))
+
+
+def write_clean_shutdown(data_dir: Path, broker_epoch: int) -> None:
+    content = json.dumps({"version": 0, "brokerEpoch": broker_epoch}, separators=(",", ":"))
+    replace_file(data_dir / CLEAN_SHUTDOWN_FILE, content.encode())
+
+
+def take_clean_shutdown(data_dir: Path) -> int | None:
+    """The broker epoch of the last controlled shutdown, or None; the file is gone on return (R10: it is
+    never present while the broker runs, or a later crash would look clean)."""
+    path = data_dir / CLEAN_SHUTDOWN_FILE
+    try:
+        content = path.read_bytes()
+    except FileNotFoundError:
+        return None
+    path.unlink()
+    fsync_dir(data_dir)
+    try:
+        epoch = json.loads(content)["brokerEpoch"]
+    except (ValueError, KeyError, TypeError):
+        return None
+    return epoch if isinstance(epoch, int) else None
+
+
+def read_properties(path: Path) -> dict[str, str]:
+    """``name=value`` lines; {} when there is no file."""
+    try:
+        lines = path.read_text().splitlines()
+    except FileNotFoundError:
+        return {}
+    pairs = (line.partition("=") for line in lines if "=" in line and not line.startswith("#"))
+    return {name.strip(): value.strip() for name, _, value in pairs}
+
+
+def write_properties(path: Path, properties: Mapping[str, object]) -> None:
+    lines = [f"{name}={value}" for name, value in properties.items()]
+    replace_file(path, ("\n".join(lines) + "\n").encode())
+
+
+def read_topic_id(partition_dir: Path) -> UUID | None:
+    """From partition.metadata; None when it is missing or unreadable."""
+    try:
+        text = (partition_dir / PARTITION_METADATA_FILE).read_text()
+        return decode_uuid(
+            next(line.partition(":")[2].strip() for line in text.splitlines() if line.startswith("topic_id:"))
+        )
+    except (FileNotFoundError, UnicodeDecodeError, StopIteration, ValueError):
+        return None
+
+
+def write_topic_id(partition_dir: Path, topic_id: UUID) -> None:
+    text = f"version: 0\ntopic_id: {encode_uuid(topic_id)}"
+    replace_file(partition_dir / PARTITION_METADATA_FILE, text.encode())

@@ -1,0 +1,267 @@
+"""The log of one partition on disk: segments, and the flushes they still need (protocol.md 2.14, R01-R10).
+
+All methods belong to the event loop's thread, except ``FlushJob.run``, which works on duplicated
+descriptors, so that a roll, truncation or deletion meanwhile cannot pull a file from under it.
+"""
+
+from __future__ import annotations
+
+import os
+from bisect import bisect_right
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from uuid import UUID
+
+from broker.core.messages import LookupByTime
+from broker.core.types import LogSlice, TopicPartition
+from broker.storage.files import fsync_dir
+from broker.storage.segment import Segment, bounds_of
+from broker.storage.timestamps import Found, newest_in, search_batch
+
+
+@dataclass(frozen=True, slots=True)
+class LogSettings:
+    segment_bytes: int = 1 << 30
+    index_interval_bytes: int = 4_096
+
+
+class LogFailed(OSError):
+    """The log met a disk error before and takes no more writes (KAFKA-10778)."""
+
+
+@dataclass(slots=True)
+class FlushJob:
+    """fdatasync of what was unflushed when the job was made. ``run`` in any thread, then ``PartitionLog.flushed``."""
+
+    upto: int
+    files: list[tuple[Segment, int, int]]
+    """(segment, its size then, duplicate descriptor)"""
+    directory: Path | None
+    done: bool = field(default=False)
+
+    def run(self) -> None:
+        """Raises OSError: nothing is known then of what reached the disk."""
+        try:
+            for _, _, fd in self.files:
+                os.fdatasync(fd)
+            if self.directory is not None:
+                fsync_dir(self.directory)
+            self.done = True
+        finally:
+            for _, _, fd in self.files:
+                os.close(fd)
+
+
+class PartitionLog:
+    """Opened by recovery or by ``create``. Offsets are contiguous: each append begins at ``leo``."""
+
+    def __init__(
+        self,
+        tp: TopicPartition,
+        topic_id: UUID,
+        directory: Path,
+        settings: LogSettings,
+        segments: Sequence[Segment],
+        log_start: int,
+    ) -> None:
+        self.tp = tp
+        self.topic_id = topic_id
+        self.directory = directory
+        self.log_start = log_start
+        self.flushed_upto = log_start
+        self.failure: str | None = None
+        self._settings = settings
+        self._segments = list(segments)
+        self._directory_dirty = False
+        self._ceiling: int | None = None
+
+    @property
+    def leo(self) -> int:
+        return self._segments[-1].next_offset
+
+    @property
+    def segments(self) -> tuple[Segment, ...]:
+        return tuple(self._segments)
+
+    # --- writing ---------------------------------------------------------------------------------------
+
+    def append(self, batches: Sequence[bytes]) -> bool:
+        """Write batches at the end; True when a segment was filled and rolled: its flush is then due.
+
+        Raises OSError when the disk refuses (LogFailed from then on); nothing of the batches that did not
+        fit is kept. Raises ValueError when the first batch does not begin at ``leo``.
+        """
+        self._writable()
+        rolled = False
+        try:
+            pending: list[bytes] = []
+            pending_bytes = 0
+            expected = self.leo
+            for batch in batches:
+                first = bounds_of(batch, 0)
+                if first.base_offset != expected:
+                    raise ValueError(f"{self.tp}: batch at {first.base_offset}, the log ends at {expected}")
+                size = self._segments[-1].size + pending_bytes
+                if size and size + len(batch) > self._settings.segment_bytes:
+                    self._segments[-1].append(pending)
+                    pending, pending_bytes = [], 0
+                    self._roll(first.base_offset)
+                    rolled = True
+                pending.append(batch)
+                pending_bytes += len(batch)
+                expected = first.last_offset + 1
+            self._segments[-1].append(pending)
+        except OSError as failure:
+            self.fail(str(failure))
+            raise
+        return rolled
+
+    def _roll(self, base_offset: int) -> None:
+        interval = self._settings.index_interval_bytes
+        self._segments.append(Segment(self.directory, base_offset, index_interval_bytes=interval))
+        self._directory_dirty = True
+
+    def truncate(self, to_offset: int) -> int:
+        """Drop every batch that holds ``to_offset`` or later; the new end. On return the cut is on the disk:
+        what follows it must not meet the old tail again after a power cut. Raises OSError."""
+        self._writable()
+        if to_offset >= self.leo:
+            return self.leo
+        try:
+            # Last segment first: a crash in the middle leaves a shorter log, never one with a hole.
+            while len(self._segments) > 1 and self._segments[-1].base_offset >= to_offset:
+                self._segments.pop().remove()
+            last = self._segments[-1]
+            last.truncate(to_offset)
+            os.fdatasync(last.fd)
+            fsync_dir(self.directory)
+        except OSError as failure:
+            self.fail(str(failure))
+            raise
+        last.flushed_size = min(last.flushed_size, last.size)
+        self._lower_flushed(self.leo)
+        return self.leo
+
+    def reset(self, start_offset: int) -> None:
+        """Drop everything and begin again, empty, at ``start_offset``. Raises OSError."""
+        self._writable()
+        try:
+            while self._segments:
+                self._segments.pop().remove()
+            self._roll(start_offset)
+            fsync_dir(self.directory)
+        except OSError as failure:
+            self.fail(str(failure))
+            raise
+        self.log_start = start_offset
+        self._lower_flushed(start_offset)
+        self.flushed_upto = start_offset
+
+    def fail(self, reason: str) -> None:
+        if self.failure is None:
+            self.failure = reason
+
+    def _writable(self) -> None:
+        if self.failure is not None:
+            raise LogFailed(f"{self.tp} takes no more writes since: {self.failure}")
+
+    # --- flushing --------------------------------------------------------------------------------------
+
+    def prepare_flush(self) -> FlushJob:
+        """Raises LogFailed: after a failed fsync a second one proves nothing."""
+        self._writable()
+        files = [
+            (segment, segment.size, os.dup(segment.fd))
+            for segment in self._segments
+            if segment.flushed_size < segment.size
+        ]
+        directory = self.directory if self._directory_dirty else None
+        self._directory_dirty = False
+        self._ceiling = None
+        return FlushJob(self.leo, files, directory)
+
+    def flushed(self, job: FlushJob) -> int:
+        """The job has run: everything below the offset returned is on disk. A truncation meanwhile counts."""
+        for segment, size, _ in job.files:
+            segment.flushed_size = max(segment.flushed_size, min(size, segment.size))
+        upto = job.upto if self._ceiling is None else min(job.upto, self._ceiling)
+        if self._ceiling is not None:
+            for segment, _, _ in job.files:
+                segment.flushed_size = 0 if segment.next_offset > self._ceiling else segment.flushed_size
+        self.flushed_upto = max(self.flushed_upto, upto)
+        return upto
+
+    def flush(self) -> None:
+        """Flush now, in this thread. Raises OSError."""
+        job = self.prepare_flush()
+        try:
+            job.run()
+        except OSError as failure:
+            self.fail(str(failure))
+            raise
+        self.flushed(job)
+
+    def mark_flushed(self) -> None:
+        """Recovery has synced every file."""
+        for segment in self._segments:
+            segment.flushed_size = segment.size
+        self.flushed_upto = self.leo
+
+    def _lower_flushed(self, end: int) -> None:
+        """A flush that is under way must not claim offsets that were cut off and written anew."""
+        self.flushed_upto = min(self.flushed_upto, end)
+        self._ceiling = end if self._ceiling is None else min(self._ceiling, end)
+
+    # --- reading ---------------------------------------------------------------------------------------
+
+    def _at(self, offset: int) -> int:
+        """Which segment holds ``offset``."""
+        return max(bisect_right(self._segments, offset, key=lambda segment: segment.base_offset) - 1, 0)
+
+    def read(self, part: LogSlice) -> bytes:
+        """The batches of a LogSlice, from one segment; b"" when there are none. Raises OSError."""
+        end = min(part.end_offset, self.leo)
+        if part.start_offset >= end:
+            return b""
+        segment = self._segments[self._at(part.start_offset)]
+        return segment.read(part.start_offset, end, part.max_bytes, at_least_one=part.at_least_one)
+
+    def batches(self) -> list[bytes]:
+        """Every batch of the log, whole. Only for small logs (the metadata log at start). Raises OSError."""
+        return [
+            os.pread(segment.fd, batch.size_bytes, batch.position)
+            for segment in self._segments
+            for batch in segment.walk(0)
+        ]
+
+    def lookup(self, wanted: LookupByTime) -> Found | None:
+        """First record at or after a time, or the newest one (MAX_TIMESTAMP); None when there is none."""
+        if wanted.timestamp < 0:
+            return newest_in(self._segments, wanted.end_offset)
+        for segment in self._segments:
+            if segment.base_offset >= wanted.end_offset or segment.max_timestamp < wanted.timestamp:
+                continue
+            for batch in segment.walk(0):
+                if batch.base_offset >= wanted.end_offset:
+                    return None
+                if batch.max_timestamp >= wanted.timestamp:
+                    raw = os.pread(segment.fd, batch.size_bytes, batch.position)
+                    return search_batch(raw, wanted.timestamp)
+        return None
+
+    # --- life ------------------------------------------------------------------------------------------
+
+    def close(self) -> None:
+        for segment in self._segments:
+            segment.close()
+        self._segments = self._segments[-1:]
+
+
+def create(
+    tp: TopicPartition, topic_id: UUID, directory: Path, settings: LogSettings, start_offset: int
+) -> PartitionLog:
+    """An empty log in an existing directory, its segment file durable. Raises OSError."""
+    first = Segment(directory, start_offset, index_interval_bytes=settings.index_interval_bytes)
+    fsync_dir(directory)
+    return PartitionLog(tp, topic_id, directory, settings, [first], start_offset)

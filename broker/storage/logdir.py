@@ -1,0 +1,253 @@
+"""The data directory: every log of a node, its checkpoints, its identity and its lock (protocol.md 2.14).
+
+``<data_dir>/<topic>-<partition>/`` holds one log each; beside them lie meta.properties, the checkpoints and,
+only while the node is down after a controlled shutdown, the clean-shutdown file.
+"""
+
+from __future__ import annotations
+
+import fcntl
+import logging
+import os
+import re
+import shutil
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from uuid import UUID, uuid4
+
+from broker.core.effects import Checkpoint
+from broker.core.types import METADATA, EpochEntry, LogSlice, RecoveredLog, TopicPartition
+from broker.storage import checkpoint, recovery
+from broker.storage.files import fsync_dir
+from broker.storage.log import LogSettings, PartitionLog, create
+from broker.storage.uuids import encode_uuid
+
+_LOG = logging.getLogger("broker.storage")
+_LOG_DIRECTORY = re.compile(r"^(?P<topic>[a-zA-Z0-9._-]{1,249})-(?P<partition>\d{1,9})$")
+_DOOMED = "-delete"
+
+
+class DataDirError(Exception):
+    """The data directory cannot be used: which, why, and what to do about it."""
+
+
+@dataclass(frozen=True, slots=True)
+class Found:
+    """What the directory held at start: the material of the event Boot."""
+
+    logs: Mapping[TopicPartition, RecoveredLog]
+    metadata: tuple[bytes, ...]
+    previous_broker_epoch: int
+
+
+class LogDir:
+    """All logs of one node. One process at a time: the directory is locked for as long as this lives."""
+
+    def __init__(self, path: Path, settings: LogSettings, *, node_id: int, cluster_id: str) -> None:
+        """Raises DataDirError when the directory cannot be made, is in use, or is another node's."""
+        self.path = path
+        self._settings = settings
+        self._logs: dict[TopicPartition, PartitionLog] = {}
+        self._names: dict[UUID, str] = {}
+        self._checkpoints: dict[Checkpoint, dict[TopicPartition, int]] = {}
+        try:
+            path.mkdir(parents=True, exist_ok=True)
+            self._lock = os.open(path / ".lock", os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o644)
+        except OSError as failure:
+            raise DataDirError(
+                f"data_dir {path}: {failure.strerror}; it must be a writable directory"
+            ) from failure
+        try:
+            fcntl.flock(self._lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except OSError as failure:
+            os.close(self._lock)
+            raise DataDirError(
+                f"data_dir {path} is in use by another process; stop it or choose another"
+            ) from failure
+        try:
+            self._check_identity(node_id, cluster_id)
+        except OSError as failure:
+            raise DataDirError(f"data_dir {path}: {failure}") from failure
+
+    def _check_identity(self, node_id: int, cluster_id: str) -> None:
+        path = self.path / checkpoint.META_FILE
+        known = checkpoint.read_properties(path)
+        for name, ours in (("cluster.id", cluster_id), ("node.id", str(node_id))):
+            if known.get(name, ours) != ours:
+                raise DataDirError(
+                    f"{path}: {name} is {known[name]}, the configuration says {ours}; this directory belongs to "
+                    "another node or cluster, choose another data_dir"
+                )
+        if not known:
+            identity = {"version": 1, "cluster.id": cluster_id, "node.id": node_id}
+            checkpoint.write_properties(path, {**identity, "directory.id": encode_uuid(uuid4())})
+
+    # --- start and stop --------------------------------------------------------------------------------
+
+    def open(self) -> Found:
+        """Recover every log. The clean-shutdown file is taken away first. Raises DataDirError."""
+        try:
+            return self._open()
+        except recovery.RecoveryError as wrong:
+            raise DataDirError(str(wrong)) from wrong
+        except OSError as failure:
+            raise DataDirError(
+                f"data_dir {self.path}: {failure}; mend the disk or choose another"
+            ) from failure
+
+    def _open(self) -> Found:
+        epoch = checkpoint.take_clean_shutdown(self.path)
+        for kind in checkpoint.CHECKPOINT_FILES:
+            self._checkpoints[kind] = self._read_checkpoint(kind)
+        logs: dict[TopicPartition, RecoveredLog] = {}
+        trusted = epoch is not None
+        for tp, directory in self._directories():
+            found = recovery.recover(
+                directory,
+                tp,
+                self._settings,
+                recovery_point=self._checkpoints["recovery-point"].get(tp, 0),
+                log_start=self._checkpoints["log-start"].get(tp, 0),
+                clean=epoch is not None,
+            )
+            if found.cut is not None:
+                _LOG.warning("log %s cut to end offset %d: %s", tp, found.log.leo, found.cut)
+                if epoch is not None or found.cut_below_recovery_point:
+                    trusted = False
+                    _LOG.error(
+                        "log %s lost records that were flushed: registering as after an unclean stop", tp
+                    )
+            self._add(found.log)
+            high_watermark = self._checkpoints["high-watermark"].get(tp, 0)
+            logs[tp] = recovery.as_recovered(found, high_watermark)
+        metadata = tuple(self._logs[METADATA].batches()) if METADATA in self._logs else ()
+        return Found(logs, metadata, epoch if epoch is not None and trusted else -1)
+
+    def _read_checkpoint(self, kind: Checkpoint) -> dict[TopicPartition, int]:
+        try:
+            return checkpoint.read_offsets(self.path / checkpoint.CHECKPOINT_FILES[kind])
+        except checkpoint.CheckpointError as wrong:
+            _LOG.warning("%s; going on without it", wrong)
+            return {}
+
+    def _directories(self) -> list[tuple[TopicPartition, Path]]:
+        found = []
+        for entry in sorted(self.path.iterdir()):
+            if entry.name.endswith(".tmp"):
+                entry.unlink()
+            elif entry.is_dir() and entry.name.endswith(_DOOMED):
+                shutil.rmtree(entry)
+            elif entry.is_dir() and (match := _LOG_DIRECTORY.match(entry.name)):
+                if self._half_created(entry):
+                    shutil.rmtree(entry)
+                    continue
+                found.append((TopicPartition(match["topic"], int(match["partition"])), entry))
+        return found
+
+    @staticmethod
+    def _half_created(directory: Path) -> bool:
+        """A log is created in the order directory, partition.metadata, first segment: without the second
+        nothing can have been appended."""
+        if checkpoint.read_topic_id(directory) is not None:
+            return False
+        return not any(path.stat().st_size for path in directory.glob("*.log"))
+
+    def close_cleanly(
+        self, broker_epoch: int, high_watermarks: Mapping[TopicPartition, int]
+    ) -> dict[TopicPartition, int]:
+        """Flush everything, write all checkpoints, then the clean-shutdown file (R09); the recovery points.
+
+        Raises OSError, and then there is no clean-shutdown file.
+        """
+        for log in self._logs.values():
+            log.flush()
+        points = {tp: log.leo for tp, log in self._logs.items()}
+        self.write_checkpoint("high-watermark", {**self._checkpoints["high-watermark"], **high_watermarks})
+        self.write_checkpoint("recovery-point", points)
+        self.write_checkpoint("log-start", {tp: log.log_start for tp, log in self._logs.items()})
+        checkpoint.write_clean_shutdown(self.path, broker_epoch)
+        return points
+
+    def close(self) -> None:
+        for log in self._logs.values():
+            log.close()
+        self._logs.clear()
+        os.close(self._lock)
+
+    # --- logs ------------------------------------------------------------------------------------------
+
+    def _add(self, log: PartitionLog) -> None:
+        self._logs[log.tp] = log
+        self._names[log.topic_id] = log.tp.topic
+
+    def get(self, tp: TopicPartition) -> PartitionLog | None:
+        return self._logs.get(tp)
+
+    def __getitem__(self, tp: TopicPartition) -> PartitionLog:
+        return self._logs[tp]
+
+    def all(self) -> list[PartitionLog]:
+        return list(self._logs.values())
+
+    def topic_name(self, topic_id: UUID) -> str | None:
+        """The topic of a log kept here."""
+        return self._names.get(topic_id)
+
+    def create(self, tp: TopicPartition, topic_id: UUID, start_offset: int) -> None:
+        """A log, durable on return. One that is there already with the same topic id stays. Raises OSError."""
+        known = self._logs.get(tp)
+        if known is not None and known.topic_id == topic_id:
+            return
+        if known is not None:
+            self.delete(tp)
+        directory = self.path / str(tp)
+        directory.mkdir()
+        fsync_dir(self.path)
+        checkpoint.write_topic_id(directory, topic_id)
+        self._add(create(tp, topic_id, directory, self._settings, start_offset))
+
+    def delete(self, tp: TopicPartition) -> None:
+        """Raises OSError. The log is gone for good once its directory has its other name."""
+        log = self._logs.pop(tp, None)
+        if log is None:
+            return
+        if not any(other.topic_id == log.topic_id for other in self._logs.values()):
+            self._names.pop(log.topic_id, None)
+        for offsets in self._checkpoints.values():
+            offsets.pop(tp, None)
+        log.close()
+        doomed = self.path / f"{tp}.{uuid4().hex}{_DOOMED}"
+        log.directory.rename(doomed)
+        fsync_dir(self.path)
+        shutil.rmtree(doomed)
+
+    def truncate(self, tp: TopicPartition, to_offset: int) -> int:
+        """Raises OSError. A recovery point past the cut goes first: recovery must look at what is written anew."""
+        self._lower_recovery_point(tp, to_offset)
+        return self._logs[tp].truncate(to_offset)
+
+    def reset(self, tp: TopicPartition, start_offset: int) -> None:
+        self._lower_recovery_point(tp, 0)
+        self._logs[tp].reset(start_offset)
+
+    def _lower_recovery_point(self, tp: TopicPartition, to_offset: int) -> None:
+        points = self._checkpoints.setdefault("recovery-point", {})
+        if points.get(tp, 0) > to_offset:
+            self.write_checkpoint("recovery-point", {**points, tp: to_offset})
+
+    def write_epochs(self, tp: TopicPartition, entries: Sequence[EpochEntry]) -> None:
+        checkpoint.write_epochs(self._logs[tp].directory / checkpoint.EPOCHS_FILE, entries)
+
+    def write_checkpoint(self, kind: Checkpoint, offsets: Mapping[TopicPartition, int]) -> None:
+        """Raises OSError. A recovery point never goes past what was flushed, whatever is asked."""
+        kept = dict(offsets)
+        if kind == "recovery-point":
+            kept = {tp: min(at, self._logs[tp].flushed_upto) for tp, at in kept.items() if tp in self._logs}
+        checkpoint.write_offsets(self.path / checkpoint.CHECKPOINT_FILES[kind], kept)
+        self._checkpoints[kind] = kept
+
+    def read(self, part: LogSlice) -> bytes:
+        """b"" when the log is not here (deleted between the core's answer and now). Raises OSError."""
+        log = self._logs.get(part.tp)
+        return log.read(part) if log is not None else b""

@@ -1,0 +1,185 @@
+"""One segment of a log: ``<20-digit base offset>.log``, raw record batches v2 one after the other, and its index.
+
+Byte for byte Kafka's own layout, so Kafka's dump tool reads it and one reader reads both.
+"""
+
+from __future__ import annotations
+
+import os
+import struct
+from bisect import bisect_left, bisect_right
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+from broker.core.batch import HEADER_BYTES, LENGTH_OFFSET
+from broker.storage.files import read_whole, write_whole
+from broker.storage.index import OffsetIndex
+
+_BOUNDS = struct.Struct(">qi11xi8xq")
+"""base offset, batch length, last offset delta, max timestamp of a batch header."""
+_WALK_BYTES = 64 * 1024
+_RECENT = 4_096
+"""Batches at the tail whose place is remembered exactly: followers and consumers mostly read there."""
+
+
+@dataclass(frozen=True, slots=True)
+class BatchBounds:
+    """What a walk along a segment needs of each batch."""
+
+    base_offset: int
+    last_offset: int
+    size_bytes: int
+    max_timestamp: int
+    position: int
+
+    @property
+    def end_position(self) -> int:
+        return self.position + self.size_bytes
+
+
+def bounds_of(batch: bytes | memoryview, position: int, at: int = 0) -> BatchBounds:
+    base, length, delta, max_timestamp = _BOUNDS.unpack_from(batch, at)
+    return BatchBounds(base, base + delta, length + LENGTH_OFFSET, max_timestamp, position)
+
+
+def file_name(base_offset: int) -> str:
+    return f"{base_offset:020d}.log"
+
+
+class Segment:
+    """Knows its size and offsets from its opener (recovery walks the file, a roll starts empty)."""
+
+    def __init__(self, directory: Path, base_offset: int, *, index_interval_bytes: int) -> None:
+        self.base_offset = base_offset
+        self.path = directory / file_name(base_offset)
+        self.size = 0
+        self.next_offset = base_offset
+        self.max_timestamp = -1
+        self.flushed_size = 0
+        self._index_interval_bytes = index_interval_bytes
+        self._unindexed_bytes = 0
+        self._recent_offsets: list[int] = []
+        self._recent_positions: list[int] = []
+        self.fd = os.open(self.path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o644)
+        self.index = OffsetIndex(self.path.with_suffix(".index"), base_offset)
+
+    # --- writing ---------------------------------------------------------------------------------------
+
+    def append(self, batches: list[bytes]) -> None:
+        """Write whole batches at the end. Raises OSError; the file is then cut back to where it was, if the
+        disk still allows that, and must not be written to again (KAFKA-10778, bug B57)."""
+        try:
+            write_whole(self.fd, batches, self.size)
+        except OSError:
+            self._cut_back()
+            raise
+        for batch in batches:
+            self.account(bounds_of(batch, self.size))
+
+    def account(self, batch: BatchBounds) -> None:
+        """A batch that is in the file at the end of what is known of it becomes part of the segment."""
+        self._unindexed_bytes += batch.size_bytes
+        if self._unindexed_bytes > self._index_interval_bytes:
+            self.index.append(batch.last_offset, batch.position)
+            self._unindexed_bytes = 0
+        self._recent_offsets.append(batch.base_offset)
+        self._recent_positions.append(batch.position)
+        if len(self._recent_offsets) > 2 * _RECENT:
+            del self._recent_offsets[:_RECENT]
+            del self._recent_positions[:_RECENT]
+        self.size = batch.end_position
+        self.next_offset = batch.last_offset + 1
+        self.max_timestamp = max(self.max_timestamp, batch.max_timestamp)
+
+    def _cut_back(self) -> None:
+        try:
+            os.ftruncate(self.fd, self.size)
+        except OSError:
+            # The disk is beyond writing; recovery cuts the torn batch at the next start.
+            return
+
+    def truncate(self, to_offset: int) -> None:
+        """Drop the batches that hold ``to_offset`` or anything after it. Raises OSError."""
+        end, next_offset, newest = 0, self.base_offset, -1
+        for batch in self.walk(0):
+            if batch.last_offset >= to_offset:
+                break
+            end, next_offset = batch.end_position, batch.last_offset + 1
+            newest = max(newest, batch.max_timestamp)
+        os.ftruncate(self.fd, end)
+        self.index.truncate(end)
+        keep = bisect_left(self._recent_positions, end)
+        del self._recent_offsets[keep:]
+        del self._recent_positions[keep:]
+        self.size, self.next_offset, self.max_timestamp = end, next_offset, newest
+        self.flushed_size = min(self.flushed_size, end)
+        self._unindexed_bytes = 0
+
+    # --- reading ---------------------------------------------------------------------------------------
+
+    def walk(self, position: int) -> Iterator[BatchBounds]:
+        """The batches from byte ``position`` (where a batch begins) to the end."""
+        window, start = b"", position
+        while position + HEADER_BYTES <= self.size:
+            if position - start + HEADER_BYTES > len(window):
+                start = position
+                window = read_whole(self.fd, min(_WALK_BYTES, self.size - position), position)
+            batch = bounds_of(window, position, position - start)
+            yield batch
+            position = batch.end_position
+
+    def position_of(self, offset: int) -> int:
+        """The byte where the batch that holds ``offset`` begins (or the next batch, over a gap)."""
+        if self._recent_offsets and offset >= self._recent_offsets[0]:
+            if offset >= self.next_offset:
+                return self.size
+            return self._recent_positions[bisect_right(self._recent_offsets, offset) - 1]
+        for batch in self.walk(self.index.position_before(offset)):
+            if batch.last_offset >= offset:
+                return batch.position
+        return self.size
+
+    def read(self, start_offset: int, end_offset: int, max_bytes: int, *, at_least_one: bool) -> bytes:
+        """Whole batches, from the one that holds ``start_offset``, all of them before ``end_offset``."""
+        position = self.position_of(start_offset)
+        limit = self.size if end_offset >= self.next_offset else self.position_of(end_offset)
+        if position >= limit:
+            return b""
+        wanted = min(limit - position, max(max_bytes, HEADER_BYTES))
+        data = read_whole(self.fd, wanted, position)
+        if wanted == limit - position and wanted <= max_bytes:
+            return data
+        whole = self._whole_batches(data, max_bytes)
+        if whole:
+            return data[:whole]
+        first = bounds_of(data, position)
+        if not at_least_one or first.end_position > limit:
+            return b""
+        return read_whole(self.fd, first.size_bytes, position)
+
+    @staticmethod
+    def _whole_batches(data: bytes, max_bytes: int) -> int:
+        """How many bytes of ``data`` are whole batches within ``max_bytes``."""
+        end = 0
+        limit = min(len(data), max_bytes)
+        while end + HEADER_BYTES <= limit:
+            size = LENGTH_OFFSET + int.from_bytes(data[end + 8 : end + 12], "big")
+            if end + size > limit:
+                break
+            end += size
+        return end
+
+    # --- life ------------------------------------------------------------------------------------------
+
+    def close(self) -> None:
+        os.close(self.fd)
+        self.index.close()
+
+    def remove(self) -> None:
+        """Close, and take both files away under a name recovery knows to be rubbish. Raises OSError."""
+        self.close()
+        for path in (self.path, self.index.path):
+            doomed = path.with_name(path.name + ".deleted")
+            path.rename(doomed)
+            doomed.unlink()
