@@ -149,6 +149,8 @@ class RunInfo:
     """Anomalies this run must show (defect runs): the verdict is then ``reproduced`` or not."""
     harness_version: str = ""
     thresholds: Mapping[str, float] = field(default_factory=dict)
+    notes: tuple[str, ...] = ()
+    """What a reader must know of how the history came about: "interrupted at 12.0 s", "killed: ..."."""
 
     def to_json(self) -> bytes:
         return orjson.dumps(self)
@@ -159,7 +161,7 @@ class RunInfo:
         fields = orjson.loads(text)
         try:
             fields["topics"] = tuple(TopicInfo(**topic) for topic in fields["topics"])
-            for name in ("defects", "expected"):
+            for name in ("defects", "expected", "notes"):
                 fields[name] = tuple(fields.get(name, ()))
             return cls(**fields)
         except (KeyError, TypeError) as wrong:
