@@ -228,6 +228,8 @@ class MetadataResponse:
     controller_id: NodeId
     topics: tuple[TopicMetadata, ...] = ()
     fenced: tuple[NodeId, ...] = ()
+    error: ErrorCode = ErrorCode.none
+    """For DescribeCluster, which has one error for the whole answer."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -239,6 +241,10 @@ class DescribeClusterRequest:
 class DescribeTopicPartitionsRequest:
     topics: tuple[str, ...]
     """Empty: all."""
+    partition_limit: int = 2_000
+    """`broker.wire` cuts the answer into pages of this many partitions."""
+    cursor: tuple[str, int] | None = None
+    """Topic and partition the page begins with."""
 
 
 @dataclass(frozen=True, slots=True)

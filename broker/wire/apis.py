@@ -1,0 +1,211 @@
+"""Which APIs are spoken, in which versions, and how each is translated (protocol.md 5.1, 5.3, 5.4).
+
+``clients`` is the range that ApiVersions advertises: the one every client library was seen to work with.
+``peers`` are versions accepted besides, from other nodes of the cluster, which do not ask; ``sent`` is the
+one version in which a node itself sends the request.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from broker.core import messages as m
+from broker.wire import fetch, lifecycle, metadata, offsets, produce, producer_ids, topics
+from broker.wire.common import TopicNames
+from broker.wire.schema import Schema
+
+Range = tuple[int, int]
+
+API_VERSIONS = 18
+API_VERSIONS_RANGE: Range = (0, 4)
+
+
+@dataclass(frozen=True, slots=True)
+class Api:
+    key: int
+    name: str
+    request: type
+    decode_request: Callable[[Any, TopicNames], Any]
+    encode_response: Callable[[Schema, Any, Any], Any]
+    clients: Range | None = None
+    peers: Range | None = None
+    on_controller: bool = False
+    on_broker: bool = True
+    sent: int | None = None
+    encode_request: Callable[[Schema, Any], Any] | None = None
+    decode_response: Callable[[Any, Any], Any] | None = None
+
+    def accepts(self, version: int) -> bool:
+        return any(low <= version <= high for low, high in (self.clients or (0, -1), self.peers or (0, -1)))
+
+
+_APIS = (
+    Api(
+        0,
+        "Produce",
+        m.ProduceRequest,
+        produce.decode_request,
+        produce.encode_response,
+        clients=(3, 9),
+    ),
+    Api(
+        1,
+        "Fetch",
+        m.FetchRequest,
+        fetch.decode_request,
+        fetch.encode_response,
+        clients=(4, 12),
+        peers=(13, 17),
+        on_controller=True,
+        sent=17,
+        encode_request=fetch.encode_request,
+        decode_response=fetch.decode_response,
+    ),
+    Api(
+        2,
+        "ListOffsets",
+        m.ListOffsetsRequest,
+        offsets.decode_list_offsets,
+        offsets.encode_list_offsets,
+        clients=(1, 7),
+    ),
+    Api(
+        3,
+        "Metadata",
+        m.MetadataRequest,
+        metadata.decode_metadata,
+        metadata.encode_metadata,
+        clients=(0, 12),
+    ),
+    Api(
+        19,
+        "CreateTopics",
+        m.CreateTopicsRequest,
+        topics.decode_create,
+        topics.encode_create_response,
+        clients=(2, 7),
+        on_controller=True,
+        sent=7,
+        encode_request=topics.encode_create_request,
+        decode_response=topics.decode_create_response,
+    ),
+    Api(
+        20,
+        "DeleteTopics",
+        m.DeleteTopicsRequest,
+        topics.decode_delete,
+        topics.encode_delete_response,
+        clients=(1, 6),
+        on_controller=True,
+        sent=6,
+        encode_request=topics.encode_delete_request,
+        decode_response=topics.decode_delete_response,
+    ),
+    Api(
+        22,
+        "InitProducerId",
+        m.InitProducerIdRequest,
+        producer_ids.decode_init,
+        producer_ids.encode_init_response,
+        clients=(0, 4),
+    ),
+    Api(
+        23,
+        "OffsetForLeaderEpoch",
+        m.OffsetForLeaderEpochRequest,
+        offsets.decode_epoch_request,
+        offsets.encode_epoch_response,
+        clients=(2, 4),
+        sent=4,
+        encode_request=offsets.encode_epoch_request,
+        decode_response=offsets.decode_epoch_response,
+    ),
+    Api(
+        56,
+        "AlterPartition",
+        m.AlterPartitionRequest,
+        lifecycle.decode_alter,
+        lifecycle.encode_alter_response,
+        peers=(3, 3),
+        on_controller=True,
+        on_broker=False,
+        sent=3,
+        encode_request=lifecycle.encode_alter_request,
+        decode_response=lifecycle.decode_alter_response,
+    ),
+    Api(
+        60,
+        "DescribeCluster",
+        m.DescribeClusterRequest,
+        metadata.decode_describe_cluster,
+        metadata.encode_describe_cluster,
+        clients=(0, 1),
+    ),
+    Api(
+        62,
+        "BrokerRegistration",
+        m.BrokerRegistrationRequest,
+        lifecycle.decode_registration,
+        lifecycle.encode_registration_response,
+        peers=(4, 4),
+        on_controller=True,
+        on_broker=False,
+        sent=4,
+        encode_request=lifecycle.encode_registration_request,
+        decode_response=lifecycle.decode_registration_response,
+    ),
+    Api(
+        63,
+        "BrokerHeartbeat",
+        m.BrokerHeartbeatRequest,
+        lifecycle.decode_heartbeat,
+        lifecycle.encode_heartbeat_response,
+        peers=(1, 1),
+        on_controller=True,
+        on_broker=False,
+        sent=1,
+        encode_request=lifecycle.encode_heartbeat_request,
+        decode_response=lifecycle.decode_heartbeat_response,
+    ),
+    Api(
+        67,
+        "AllocateProducerIds",
+        m.AllocateProducerIdsRequest,
+        producer_ids.decode_allocate,
+        producer_ids.encode_allocate_response,
+        peers=(0, 0),
+        on_controller=True,
+        on_broker=False,
+        sent=0,
+        encode_request=producer_ids.encode_allocate_request,
+        decode_response=producer_ids.decode_allocate_response,
+    ),
+    Api(
+        75,
+        "DescribeTopicPartitions",
+        m.DescribeTopicPartitionsRequest,
+        metadata.decode_describe_topics,
+        metadata.encode_describe_topics,
+        clients=(0, 0),
+    ),
+)
+
+BY_KEY: Mapping[int, Api] = {api.key: api for api in _APIS}
+BY_REQUEST: Mapping[type, Api] = {api.request: api for api in _APIS}
+
+
+def served(*, controller: bool) -> list[Api]:
+    """The APIs a node of this role answers."""
+    return [api for api in _APIS if (api.on_controller if controller else api.on_broker)]
+
+
+def advertised(*, controller: bool) -> list[tuple[int, int, int]]:
+    """(key, lowest, highest version) as ApiVersions tells them."""
+    ranges = [
+        (api.key, *span)
+        for api in served(controller=controller)
+        if (span := api.clients or (api.peers if controller else None)) is not None
+    ]
+    return sorted([*ranges, (API_VERSIONS, *API_VERSIONS_RANGE)])

@@ -1,0 +1,177 @@
+"""Frames to core messages and back: what the server reads and writes on a connection.
+
+A request is ``header (key, version, correlation, client id[, tags]) + body``; a response is
+``correlation[, tags] + body``. The size in front belongs to `broker.wire.framing`. ApiVersions is answered
+here: it speaks of the wire alone, and its response header is always version 0.
+"""
+
+from __future__ import annotations
+
+import struct
+from dataclasses import dataclass
+from typing import Any
+
+from kio.schema.errors import ErrorCode
+
+from broker.core.messages import Refused, Request, Response
+from broker.wire.apis import API_VERSIONS, API_VERSIONS_RANGE, BY_KEY, BY_REQUEST, Api, advertised, served
+from broker.wire.common import NO_THROTTLE, TopicNames
+from broker.wire.refusals import expand
+from broker.wire.schema import WireError, request_schema, response_schema
+
+_HEADER = struct.Struct(">hhih")
+_CORRELATION = struct.Struct(">i")
+_SIZE = struct.Struct(">i")
+
+
+@dataclass(frozen=True, slots=True)
+class Incoming:
+    """A request as it came in; keep it to encode the answer."""
+
+    api: Api
+    version: int
+    correlation: int
+    client_id: str
+    request: Request
+
+
+@dataclass(frozen=True, slots=True)
+class AnswerNow:
+    """The bytes of a frame that answers without asking the core."""
+
+    frame: bytes
+
+
+class Codec:
+    """Of one node: its role decides what is served, its logs what topic ids mean."""
+
+    def __init__(self, *, controller: bool, names: TopicNames) -> None:
+        self._role = "controller" if controller else "broker"
+        self._served = {api.key for api in served(controller=controller)}
+        self._advertised = advertised(controller=controller)
+        self._names = names
+
+    # --- as a server -----------------------------------------------------------------------------------
+
+    def decode_request(self, frame: bytes) -> Incoming | AnswerNow:
+        """Raises WireError, saying what is wrong: nothing more can be read from that connection."""
+        key, version, correlation, client_id, at = _request_header(frame)
+        if key == API_VERSIONS:
+            return AnswerNow(self._answer_api_versions(frame, version, correlation, at))
+        api = BY_KEY.get(key)
+        if api is None or key not in self._served:
+            raise WireError(f"API key {key} is not served by a {self._role}")
+        if not api.accepts(version):
+            raise WireError(f"{api.name} version {version} is not spoken here (clients: {api.clients})")
+        schema = request_schema(key, version)
+        if schema.flexible:
+            at = _skip_tags(frame, at)
+        request = api.decode_request(schema.read(frame, at), self._names)
+        return Incoming(api, version, correlation, client_id, request)
+
+    def encode_response(self, incoming: Incoming, response: Response) -> bytes:
+        """The whole frame, size in front."""
+        if isinstance(response, Refused):
+            response = expand(incoming.request, response)
+        schema = response_schema(incoming.api.key, incoming.version)
+        body = schema.write(incoming.api.encode_response(schema, incoming.request, response))
+        tags = b"\x00" if schema.flexible else b""
+        head = _CORRELATION.pack(incoming.correlation) + tags
+        return b"".join((_SIZE.pack(len(head) + len(body)), head, body))
+
+    def _answer_api_versions(self, frame: bytes, version: int, correlation: int, at: int) -> bytes:
+        low, high = API_VERSIONS_RANGE
+        error = ErrorCode.none if low <= version <= high else ErrorCode.unsupported_version
+        if error is ErrorCode.none:
+            asked = request_schema(API_VERSIONS, version)
+            asked.read(frame, _skip_tags(frame, at) if asked.flexible else at)
+        # A version we do not know is answered in version 0, with the list: the client tries again lower.
+        schema = response_schema(API_VERSIONS, version if error is ErrorCode.none else 0)
+        entity = schema.make(
+            "ApiVersionsResponse",
+            error_code=error,
+            api_keys=tuple(
+                schema.make("ApiVersion", api_key=key, min_version=lowest, max_version=highest)
+                for key, lowest, highest in self._advertised
+            ),
+            throttle_time=NO_THROTTLE,
+        )
+        body = _CORRELATION.pack(correlation) + schema.write(entity)
+        return _SIZE.pack(len(body)) + body
+
+    # --- as a client -----------------------------------------------------------------------------------
+
+    def encode_request(self, correlation: int, client_id: str, request: Request) -> bytes:
+        """The whole frame, size in front, in the version nodes of the cluster speak among themselves."""
+        api, schema = self._sent(request)
+        name = client_id.encode()
+        head = _HEADER.pack(api.key, schema.version, correlation, len(name)) + name
+        if schema.flexible:
+            head += b"\x00"
+        assert api.encode_request is not None
+        body = schema.write(api.encode_request(schema, request))
+        return b"".join((_SIZE.pack(len(head) + len(body)), head, body))
+
+    def decode_response(self, frame: bytes, request: Request) -> Response:
+        """Of a frame without its size. Raises WireError."""
+        api, _ = self._sent(request)
+        assert api.sent is not None
+        assert api.decode_response is not None
+        schema = response_schema(api.key, api.sent)
+        at = _skip_tags(frame, _CORRELATION.size) if schema.flexible else _CORRELATION.size
+        response: Response = api.decode_response(schema.read(frame, at), request)
+        return response
+
+    @staticmethod
+    def _sent(request: Request) -> tuple[Api, Any]:
+        api = BY_REQUEST[type(request)]
+        if api.sent is None:
+            raise WireError(f"{api.name} is never sent from node to node")
+        return api, request_schema(api.key, api.sent)
+
+
+def correlation_of(frame: bytes) -> int:
+    """Raises WireError on a frame too short to have one."""
+    if len(frame) < _CORRELATION.size:
+        raise WireError(f"a response of {len(frame)} bytes")
+    correlation: int = _CORRELATION.unpack_from(frame)[0]
+    return correlation
+
+
+def _request_header(frame: bytes) -> tuple[int, int, int, str, int]:
+    """(key, version, correlation, client id, where the rest begins)."""
+    if len(frame) < _HEADER.size:
+        raise WireError(f"a request of {len(frame)} bytes is shorter than its header")
+    key, version, correlation, length = _HEADER.unpack_from(frame)
+    end = _HEADER.size + max(length, 0)
+    if end > len(frame):
+        raise WireError(f"client id of {length} bytes in a request of {len(frame)} bytes")
+    try:
+        client_id = frame[_HEADER.size : end].decode()
+    except UnicodeDecodeError as wrong:
+        raise WireError(f"client id is not UTF-8: {wrong.reason}") from wrong
+    return key, version, correlation, client_id, end
+
+
+def _skip_tags(frame: bytes, at: int) -> int:
+    count, at = _uvarint(frame, at)
+    for _ in range(count):
+        _, at = _uvarint(frame, at)
+        size, at = _uvarint(frame, at)
+        at += size
+        if at > len(frame):
+            raise WireError("a tagged field of the header ends past the frame")
+    return at
+
+
+def _uvarint(frame: bytes, at: int) -> tuple[int, int]:
+    result = 0
+    for shift in range(0, 35, 7):
+        if at >= len(frame):
+            raise WireError("the header ends in the middle of a number")
+        byte = frame[at]
+        at += 1
+        result |= (byte & 0x7F) << shift
+        if not byte & 0x80:
+            return result, at
+    raise WireError("a number in the header is longer than five bytes")

@@ -1,0 +1,90 @@
+"""One error for a whole request, said in the way the response of its API says errors: at the top or per item."""
+
+from __future__ import annotations
+
+from broker.core.messages import (
+    AllocateProducerIdsRequest,
+    AllocateProducerIdsResponse,
+    AlterPartitionRequest,
+    AlterPartitionResponse,
+    BrokerHeartbeatRequest,
+    BrokerHeartbeatResponse,
+    BrokerRegistrationRequest,
+    BrokerRegistrationResponse,
+    CreatedTopic,
+    CreateTopicsRequest,
+    CreateTopicsResponse,
+    DeletedTopic,
+    DeleteTopicsRequest,
+    DeleteTopicsResponse,
+    DescribeClusterRequest,
+    DescribeTopicPartitionsRequest,
+    FetchRequest,
+    FetchResponse,
+    FetchResult,
+    InitProducerIdRequest,
+    InitProducerIdResponse,
+    ListOffsetsRequest,
+    ListOffsetsResponse,
+    ListOffsetsResult,
+    MetadataRequest,
+    MetadataResponse,
+    OffsetForLeaderEpochRequest,
+    OffsetForLeaderEpochResponse,
+    OffsetForLeaderEpochResult,
+    ProduceRequest,
+    ProduceResponse,
+    ProduceResult,
+    Refused,
+    Request,
+    Response,
+    TopicMetadata,
+)
+from broker.wire.schema import NO_UUID
+
+
+def expand(request: Request, refused: Refused) -> Response:
+    """The response of ``request``'s own kind that carries the error."""
+    error, message = refused.error, refused.message or None
+    match request:
+        case ProduceRequest():
+            return ProduceResponse(
+                tuple(ProduceResult(part.tp, error, message=message) for part in request.partitions)
+            )
+        case FetchRequest():
+            results = (FetchResult(part.tp, error, topic_id=part.topic_id) for part in request.partitions)
+            return FetchResponse(tuple(results), error)
+        case ListOffsetsRequest():
+            return ListOffsetsResponse(
+                tuple(ListOffsetsResult(part.tp, error) for part in request.partitions)
+            )
+        case OffsetForLeaderEpochRequest():
+            return OffsetForLeaderEpochResponse(
+                tuple(OffsetForLeaderEpochResult(part.tp, error) for part in request.partitions)
+            )
+        case MetadataRequest() | DescribeTopicPartitionsRequest():
+            topics = tuple(TopicMetadata(name, NO_UUID, error=error) for name in request.topics or ())
+            return MetadataResponse((), "", -1, topics)
+        case DescribeClusterRequest():
+            return MetadataResponse((), "", -1, error=error)
+        case CreateTopicsRequest():
+            return CreateTopicsResponse(
+                tuple(CreatedTopic(topic.name, error, message) for topic in request.topics)
+            )
+        case DeleteTopicsRequest():
+            return DeleteTopicsResponse(
+                (
+                    *(DeletedTopic(name, error, message=message) for name in request.topics),
+                    *(DeletedTopic(None, error, topic_id, message) for topic_id in request.topic_ids),
+                )
+            )
+        case InitProducerIdRequest():
+            return InitProducerIdResponse(error)
+        case AlterPartitionRequest():
+            return AlterPartitionResponse(error)
+        case BrokerRegistrationRequest():
+            return BrokerRegistrationResponse(error)
+        case BrokerHeartbeatRequest():
+            return BrokerHeartbeatResponse(error)
+        case AllocateProducerIdsRequest():
+            return AllocateProducerIdsResponse(error)

@@ -1,0 +1,78 @@
+"""Access to kio's generated entities by API key and version.
+
+A field that a version of the message does not have is left out when an entity is made, so each API is
+translated once, not once per version.
+"""
+
+from __future__ import annotations
+
+import io
+from dataclasses import fields
+from functools import cache
+from types import ModuleType
+from typing import Any
+from uuid import UUID
+
+from kio.index import load_payload_module, load_request_schema, load_response_schema
+from kio.serial import entity_reader, entity_writer
+from kio.serial.errors import SerialError
+from kio.static.constants import EntityType
+
+NO_UUID = UUID(int=0)
+
+
+class WireError(ValueError):
+    """Bytes that are not the message they should be; the connection they came on is of no more use."""
+
+
+class Schema:
+    """The entities of one message: one API, one version, request or response."""
+
+    def __init__(self, key: int, version: int, *, response: bool) -> None:
+        load = load_response_schema if response else load_request_schema
+        self.version = version
+        self.root: Any = load(key, version)
+        self.flexible: bool = self.root.__flexible__
+        self._module: ModuleType = load_payload_module(
+            key, version, EntityType.response if response else EntityType.request
+        )
+        self._read: Any = entity_reader(self.root)
+        self._write: Any = entity_writer(self.root)
+        self._fields: dict[str, tuple[Any, frozenset[str]]] = {}
+
+    def make(self, kind: str, /, **values: object) -> Any:
+        """An entity by class name, of those values that this version has fields for."""
+        known = self._fields.get(kind)
+        if known is None:
+            entity = getattr(self._module, kind)
+            known = self._fields[kind] = (entity, frozenset(field.name for field in fields(entity)))
+        entity, names = known
+        return entity(**{field: value for field, value in values.items() if field in names})
+
+    def has(self, name: str) -> bool:
+        return hasattr(self._module, name)
+
+    def read(self, body: bytes, at: int) -> Any:
+        """Raises WireError when the bytes are not exactly one such message."""
+        try:
+            entity, size = self._read(body, at)
+        except (SerialError, ValueError, OverflowError, MemoryError) as wrong:
+            raise WireError(f"{self.root.__name__} v{self.version}: {wrong}") from wrong
+        if at + size != len(body):
+            raise WireError(f"{self.root.__name__} v{self.version}: {len(body) - at - size} bytes too many")
+        return entity
+
+    def write(self, entity: Any) -> bytes:
+        buffer = io.BytesIO()
+        self._write(buffer, entity)
+        return buffer.getvalue()
+
+
+@cache
+def request_schema(key: int, version: int) -> Schema:
+    return Schema(key, version, response=False)
+
+
+@cache
+def response_schema(key: int, version: int) -> Schema:
+    return Schema(key, version, response=True)
