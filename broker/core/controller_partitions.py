@@ -1,0 +1,113 @@
+"""Partition changes of the controller: fencing, unfencing, AlterPartition (protocol.md 2.6-2.8)."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from kio.schema.errors import ErrorCode
+
+from broker.core.controller_draft import Draft
+from broker.core.image import PartitionImage
+from broker.core.messages import (
+    AlterPartitionItem,
+    AlterPartitionRequest,
+    AlterPartitionResponse,
+    AlterPartitionResult,
+)
+from broker.core.types import NO_LEADER, NodeId
+from broker.rules.election import ChangeInput
+
+_NOBODY: frozenset[NodeId] = frozenset()
+
+
+def remove_broker(draft: Draft, broker: NodeId, *, unclean: bool = False) -> None:
+    """Take a broker out of leadership and ISR everywhere (K36, K41), after an unclean shutdown out of the ELR
+    too (R15, KAFKA-18106)."""
+    acceptable = draft.active_brokers() - {broker}
+    lost = frozenset({broker}) if unclean else _NOBODY
+    for partition in list(draft.image.partitions()):
+        if broker not in partition.isr and not (unclean and broker in partition.elr):
+            continue
+        isr = tuple(member for member in partition.isr if member != broker)
+        _change(draft, partition, isr, acceptable, unclean=lost)
+
+
+def elect_leaderless(draft: Draft, broker: NodeId) -> None:
+    """``broker`` was just unfenced: elections where there is no leader and it is a replica (K35)."""
+    acceptable = draft.active_brokers()
+    for partition in list(draft.image.partitions()):
+        if partition.leader == NO_LEADER and broker in partition.replicas:
+            _change(draft, partition, partition.isr, acceptable)
+
+
+def reconsider(draft: Draft) -> None:
+    """MinISR may have changed: rebuild what depends on it (KAFKA-16540, B32)."""
+    acceptable = draft.active_brokers()
+    for partition in list(draft.image.partitions()):
+        if partition.elr or partition.last_known_elr or partition.leader == NO_LEADER:
+            _change(draft, partition, partition.isr, acceptable)
+
+
+def led_by(draft: Draft, broker: NodeId) -> Iterator[PartitionImage]:
+    return (partition for partition in draft.image.partitions() if partition.leader == broker)
+
+
+def alter_partition(draft: Draft, request: AlterPartitionRequest) -> AlterPartitionResponse:
+    sender = draft.image.brokers.get(request.broker_id)
+    if not draft.rules.registration.has_right_epoch(sender, request.broker_epoch):
+        return AlterPartitionResponse(ErrorCode.stale_broker_epoch)
+    results = tuple(_alter_one(draft, request.broker_id, item) for item in request.partitions)
+    return AlterPartitionResponse(partitions=results)
+
+
+def _alter_one(draft: Draft, sender: NodeId, item: AlterPartitionItem) -> AlterPartitionResult:
+    partition = draft.image.partition_by_id(item.topic_id, item.tp.partition)
+    if partition is None:
+        known = item.topic_id in draft.image.topics_by_id
+        error = ErrorCode.unknown_topic_or_partition if known else ErrorCode.unknown_topic_id
+        return AlterPartitionResult(item.tp, item.topic_id, error)
+    error = draft.rules.isr_change.verdict(sender, item, partition, draft.image.brokers)
+    if error is not ErrorCode.none:
+        return AlterPartitionResult(partition.tp, item.topic_id, error)
+    isr = tuple(member for member, _ in item.isr)
+    after = _change(draft, partition, isr, draft.active_brokers(), recovery_state=item.leader_recovery_state)
+    if after.leader != sender:
+        return AlterPartitionResult(partition.tp, item.topic_id, ErrorCode.new_leader_elected)
+    return AlterPartitionResult(
+        partition.tp,
+        item.topic_id,
+        leader_id=after.leader,
+        leader_epoch=after.leader_epoch,
+        isr=after.isr,
+        partition_epoch=after.partition_epoch,
+        leader_recovery_state=after.leader_recovery_state,
+    )
+
+
+def _change(
+    draft: Draft,
+    partition: PartitionImage,
+    isr: tuple[NodeId, ...],
+    acceptable: frozenset[NodeId],
+    *,
+    unclean: frozenset[NodeId] = _NOBODY,
+    recovery_state: int | None = None,
+) -> PartitionImage:
+    """Add the record that takes the partition to this ISR, if one is needed; the partition as it is then."""
+    image, tp = draft.image, partition.tp
+    record = draft.rules.election.change(
+        ChangeInput(
+            partition=partition,
+            target_isr=isr,
+            min_isr=image.min_isr(tp),
+            acceptable=acceptable,
+            unclean=unclean,
+            unclean_election=image.setting(tp.topic, "unclean.leader.election.enable") == "true",
+            recovery_state=recovery_state,
+        )
+    )
+    if record is not None:
+        draft.add(record)
+    after = image.partition(tp)
+    assert after is not None, f"{tp} vanished by a partition change"
+    return after
