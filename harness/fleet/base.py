@@ -70,7 +70,9 @@ class FileLoss:
     before_bytes: int
     """Size as programs on the host saw it just before the power went."""
     after_bytes: int
-    """Size after power-on and recovery of the file system; 0 when the file is gone."""
+    """Size after power-on and recovery of the file system, without zeros where data was; 0 when the file is gone."""
+    changed: bool = False
+    """The size stayed, but the last bytes are others: zeros, or an older version of a file that was replaced."""
 
     @property
     def lost_bytes(self) -> int:

@@ -1,0 +1,107 @@
+"""Taking a ``netns`` fleet apart, one's own or one whose owner was killed (``wrackline fleet clean``)."""
+
+from __future__ import annotations
+
+import contextlib
+import time
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from pathlib import Path
+
+from harness.fleet.base import FleetError, Host
+from harness.fleet.disk import wait_released
+from harness.fleet.machine import Machine
+from harness.fleet.namespaces import delete_netns, kill_processes_in_netns, netns_exists, run_tool
+from harness.fleet.state import FleetFolder, FleetLock, FleetState, boot_id, folders
+
+
+def dismantle(folder: FleetFolder, state: FleetState, machines: list[Machine] | None = None) -> None:
+    """Remove every process, network, mount, loop device and file of a fleet. Idempotent; the caller holds its lock."""
+    if machines is None:
+        machines = [
+            Machine(state, folder, Host(name, address), {})
+            for name, address in zip(state.hosts, state.addresses, strict=True)
+        ]
+    with ThreadPoolExecutor(len(machines)) as pool:
+        for done in [pool.submit(machine.destroy) for machine in machines]:
+            done.result()
+    if netns_exists(state.control):
+        kill_processes_in_netns(state.control)
+        delete_netns(state.control)
+    wait_released(folder.path)
+    unmount_system(folder)
+    folder.remove()
+
+
+def unmount_system(folder: FleetFolder, *, timeout_s: float = 5.0) -> None:
+    """The tmpfs with the hosts' system disks; a host's mount namespace may need a moment to let go of it."""
+    deadline = time.monotonic() + timeout_s
+    while is_mounted(folder.system):
+        try:
+            run_tool(["umount", str(folder.system)])
+        except FleetError:
+            if time.monotonic() > deadline:
+                raise
+            time.sleep(0.01)
+
+
+def is_mounted(path: Path) -> bool:
+    escaped = str(path).replace("\\", r"\134").replace(" ", r"\040")
+    return any(line.split()[4] == escaped for line in Path("/proc/self/mountinfo").read_text().splitlines())
+
+
+def clean(state_root: Path) -> list[str]:
+    """Remove the fleets whose owner is gone; their names. A living fleet is never touched. Raises FleetError."""
+    removed = []
+    for folder in folders(state_root):
+        with lock_of_the_dead(folder) as lock:
+            if lock is None:
+                continue
+            state = folder.read()
+            if state is not None:
+                dismantle(folder, state)
+                removed.append(folder.name)
+            folder.remove()
+    return removed
+
+
+@contextlib.contextmanager
+def lock_of_the_dead(folder: FleetFolder) -> Iterator[FleetLock | None]:
+    """The lock of a fleet that nobody owns any more; None for one that lives. Gives the lock back at the end."""
+    lock = FleetLock.try_acquire(folder.lock_file)
+    if lock is None:
+        yield None
+        return
+    state = folder.read()
+    alive = state is not None and state.detached and state.boot_id == boot_id()
+    try:
+        yield None if alive else lock
+    finally:
+        lock.release(remove=not alive)
+
+
+@dataclass(frozen=True, slots=True)
+class FleetSeen:
+    """A fleet of this machine, for ``wrackline fleet list``."""
+
+    state: FleetState
+    life: str
+    """``owned by pid N``, ``detached`` or ``dead``."""
+
+
+def survey(state_root: Path) -> list[FleetSeen]:
+    """Every fleet below a state root."""
+    seen = []
+    for folder in folders(state_root):
+        state = folder.read()
+        if state is None:
+            continue
+        lock = FleetLock.try_acquire(folder.lock_file)
+        if lock is None:
+            life = f"owned by pid {state.owner_pid}"
+        else:
+            life = "detached" if state.detached and state.boot_id == boot_id() else "dead"
+            lock.release(remove=False)
+        seen.append(FleetSeen(state, life))
+    return seen

@@ -1,0 +1,74 @@
+"""The power switch of a ``netns`` fleet (DESIGN.md section 5): link down, freeze, shut the disk down, kill, unmount."""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field, replace
+
+from harness.fleet.base import FleetError, Host, PowerCut
+from harness.fleet.disk import FileSeen, compare, files_seen
+from harness.fleet.machine import Machine
+
+
+@dataclass(slots=True)
+class _Switch:
+    machine: Machine
+    mutex: threading.Lock = field(default_factory=threading.Lock)
+    last_cut: PowerCut | None = None
+    before: Mapping[str, FileSeen] = field(default_factory=dict)
+
+
+class NetnsPower:
+    """Thread-safe; hosts are switched independently of one another."""
+
+    def __init__(
+        self, machines: Mapping[str, Machine], prefix_length: int, forget: Callable[[Host], None]
+    ) -> None:
+        """``forget`` is told of a host whose connections died with it."""
+        self._switches = {name: _Switch(machine) for name, machine in machines.items()}
+        self._prefix_length = prefix_length
+        self._forget = forget
+
+    def cut(self, host: Host) -> PowerCut:
+        """Power off now: everything not synced is lost. A host that is off already stays off."""
+        switch = self._switch(host)
+        with switch.mutex:
+            decided_ns = time.monotonic_ns()
+            machine = switch.machine
+            if not machine.is_on:
+                return switch.last_cut or PowerCut(host.name, decided_ns, decided_ns)
+            machine.unplug()
+            machine.freeze()
+            switch.before = files_seen(machine.data)
+            machine.lose_dirty_data()
+            switch.last_cut = PowerCut(host.name, decided_ns, time.monotonic_ns())
+            machine.destroy()
+            self._forget(host)
+            return switch.last_cut
+
+    def on(self, host: Host) -> PowerCut | None:
+        """Power on and wait for SSH; what the last cut lost, or None when the host was on. Idempotent."""
+        switch = self._switch(host)
+        with switch.mutex:
+            machine = switch.machine
+            if machine.is_on:
+                return None
+            machine.destroy()
+            machine.plug(self._prefix_length)
+            machine.boot()
+            lost = compare(switch.before, machine.data)
+            machine.wait_ssh()
+            cut, switch.last_cut, switch.before = switch.last_cut, None, {}
+            return replace(cut, files=lost) if cut is not None else None
+
+    def is_on(self, host: Host) -> bool:
+        return self._switch(host).machine.is_on
+
+    def _switch(self, host: Host) -> _Switch:
+        try:
+            return self._switches[host.name]
+        except KeyError:
+            known = ", ".join(self._switches)
+            raise FleetError(f"no host {host.name} in this fleet; it has {known}") from None
