@@ -31,7 +31,7 @@ PARQUET = "history.parquet"
 RUN_JSON = "run.json"
 ROW_GROUP_ROWS = 65_536
 CHUNK_BYTES = 8 << 20
-PARQUET_OPTIONS = {"compression": "zstd", "write_page_checksum": True}
+PARQUET_OPTIONS = {"compression": "zstd", "write_page_checksum": True, "store_schema": False}
 
 
 class HistoryError(Exception):

@@ -1,0 +1,211 @@
+"""confluent-kafka behind two small classes: one sends records and waits, one reads and asks for the end.
+
+librdkafka's threads inherit the network namespace of the thread that makes the client, so clients are made inside
+``fleet.entered()``.
+"""
+
+from __future__ import annotations
+
+import logging
+import time
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from confluent_kafka import (
+    Consumer,
+    KafkaError,
+    KafkaException,
+    Message,
+    Producer,
+    TopicPartition,
+)
+
+from harness.history.model import FAILED, UNKNOWN
+from workloads.log import outcomes
+from workloads.log.outcomes import Outcome
+from workloads.log.spec import LogSpec
+
+log = logging.getLogger("wrackline.client")
+
+REPORT_GRACE_S = 2.0
+"""How long after the message timeout a delivery report may still come."""
+POSITION_LOST = frozenset(
+    {KafkaError.OFFSET_OUT_OF_RANGE, KafkaError._AUTO_OFFSET_RESET, KafkaError._LOG_TRUNCATION}
+)
+"""Read errors after which the consumer stands nowhere and must be told where to go on."""
+_COMMON: dict[str, Any] = {
+    "socket.nagle.disable": True,
+    "socket.keepalive.enable": True,
+    "socket.connection.setup.timeout.ms": 2_000,
+    "reconnect.backoff.ms": 50,
+    "reconnect.backoff.max.ms": 500,
+    "retry.backoff.ms": 100,
+    "topic.metadata.refresh.interval.ms": 5_000,
+    "topic.metadata.refresh.fast.interval.ms": 100,
+    "allow.auto.create.topics": False,
+    "enable.metrics.push": False,
+    "log.connection.close": False,
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Outgoing:
+    partition: int
+    key: bytes
+    payload: bytes
+    timestamp_ms: int
+
+
+@dataclass(frozen=True, slots=True)
+class Polled:
+    """What one poll brought. ``error``: the first error event among it; ``ended``: partition -> offset where
+    the consumer met the end (only with ``tell_end``)."""
+
+    messages: Sequence[Message]
+    error: KafkaError | None
+    ended: Mapping[int, int]
+
+
+def told(number: int | None) -> int:
+    """A number that every consumed message has, though its type allows none."""
+    return -1 if number is None else number
+
+
+def _settings(bootstrap: str, spec: LogSpec, own: Mapping[str, Any]) -> dict[str, Any]:
+    client = {"bootstrap.servers": bootstrap, "socket.timeout.ms": spec.client.socket_timeout_ms}
+    return {**_COMMON, **client, **own, **spec.client.librdkafka}
+
+
+class LogProducer:
+    """A producer that sends a few records and waits for what became of each."""
+
+    def __init__(self, bootstrap: str, spec: LogSpec) -> None:
+        """Raises KafkaException when librdkafka refuses a setting."""
+        client = spec.client
+        settings: dict[str, Any] = {
+            "acks": spec.acks,
+            "enable.idempotence": spec.idempotence,
+            "message.timeout.ms": client.message_timeout_ms,
+            "request.timeout.ms": client.request_timeout_ms,
+            "linger.ms": client.linger_ms,
+            "error_cb": self._on_error,
+        }
+        if not spec.idempotence:
+            settings["retries"] = client.retries
+        self._acks = spec.acks
+        self._first_try = not spec.idempotence and client.retries == 0
+        self._deadline_s = client.message_timeout_ms / 1e3 + REPORT_GRACE_S
+        self.broken = False
+        """A fatal error: this client can send no more."""
+        self._producer = Producer(_settings(bootstrap, spec, settings), logger=log)
+
+    def _on_error(self, error: KafkaError) -> None:
+        self.broken = self.broken or error.fatal()
+        log.debug("%s", error)
+
+    def send(self, topic: str, records: Sequence[Outgoing]) -> list[Outcome]:
+        """Send and wait; one outcome per record, in order. A record without a report by the deadline is unknown."""
+        found: list[Outcome | None] = [None] * len(records)
+        for place, record in enumerate(records):
+            try:
+                self._producer.produce(
+                    topic,
+                    record.payload,
+                    record.key,
+                    record.partition,
+                    on_delivery=self._reporter(found, place),
+                    timestamp=record.timestamp_ms,
+                )
+            except BufferError:
+                found[place] = Outcome(FAILED, "_QUEUE_FULL")
+            except KafkaException as refusal:
+                found[place] = outcomes.refused(refusal.args[0])
+                self.broken = self.broken or refusal.args[0].fatal()
+        deadline = time.monotonic() + self._deadline_s
+        while None in found and (left := deadline - time.monotonic()) > 0:
+            self._producer.poll(min(left, 0.5))
+        return [outcome or Outcome(UNKNOWN, "_NO_REPORT") for outcome in found]
+
+    def _reporter(self, found: list[Outcome | None], place: int) -> Any:
+        def report(error: KafkaError | None, message: Message) -> None:
+            if error is not None:
+                found[place] = outcomes.failed(error.code(), error.name(), first_try=self._first_try)
+            else:
+                found[place] = outcomes.delivered(message.offset(), message.timestamp()[1], acks=self._acks)
+
+        return report
+
+    def close(self) -> None:
+        """Drop what is queued and end the client; takes as long as librdkafka's threads need."""
+        self._producer.purge()
+        self._producer.close()
+
+
+class LogConsumer:
+    """A consumer without a group: takes partitions by itself and reads uncommitted."""
+
+    def __init__(self, bootstrap: str, spec: LogSpec, *, tell_end: bool = False) -> None:
+        """Raises KafkaException when librdkafka refuses a setting."""
+        client = spec.client
+        self._spec = spec
+        self.broken = False
+        self._all_down = False
+        settings: dict[str, Any] = {
+            "group.id": "wrackline",  # demanded by librdkafka, never used: nothing is committed
+            "enable.auto.commit": False,
+            "enable.auto.offset.store": False,
+            "auto.offset.reset": "error",
+            "isolation.level": "read_uncommitted",
+            "fetch.wait.max.ms": client.fetch_wait_max_ms,
+            "fetch.error.backoff.ms": 100,
+            "check.crcs": True,
+            "enable.partition.eof": tell_end,
+            "error_cb": self._on_error,
+        }
+        self._consumer = Consumer(_settings(bootstrap, spec, settings), logger=log)
+
+    def _on_error(self, error: KafkaError) -> None:
+        self.broken = self.broken or error.fatal()
+        self._all_down = self._all_down or error.code() == KafkaError._ALL_BROKERS_DOWN
+        log.debug("%s", error)
+
+    def assign(self, topic: str, positions: Mapping[int, int]) -> None:
+        """Take these partitions (and no others) from these offsets on."""
+        self._consumer.assign([TopicPartition(topic, p, offset) for p, offset in positions.items()])
+
+    def poll(self, max_records: int | None = None, timeout_s: float | None = None) -> Polled:
+        """What is there by the timeout, without waiting for more once something came."""
+        self._all_down = False
+        limit = self._spec.client.poll_records if max_records is None else max_records
+        wait = self._spec.client.poll_ms / 1e3 if timeout_s is None else timeout_s
+        first = self._consumer.poll(wait)
+        got = [] if first is None else [first]
+        if first is not None and limit > 1:
+            got += self._consumer.consume(limit - 1, 0)
+        messages: list[Message] = []
+        ended: dict[int, int] = {}
+        error: KafkaError | None = None
+        for message in got:
+            problem = message.error()
+            if problem is None:
+                messages.append(message)
+            elif problem.code() == KafkaError._PARTITION_EOF:
+                ended[told(message.partition())] = told(message.offset())
+            else:
+                error = error or problem
+                self.broken = self.broken or problem.fatal()
+        if error is None and not messages and self._all_down:
+            error = KafkaError(KafkaError._ALL_BROKERS_DOWN)
+        return Polled(messages, error, ended)
+
+    def ends(self, topic: str, partition: int) -> tuple[int, int]:
+        """(log start, end offset), asked of the leader now. Raises KafkaException."""
+        timeout = self._spec.client.end_timeout_ms / 1e3
+        low, high = self._consumer.get_watermark_offsets(
+            TopicPartition(topic, partition), timeout=timeout, cached=False
+        )
+        return low, high
+
+    def close(self) -> None:
+        self._consumer.close()

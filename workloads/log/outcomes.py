@@ -1,0 +1,78 @@
+"""What became of a record that was sent: acked, certainly not appended, or unknown for ever (anomalies.md).
+
+An error code is evidence only if it is about the *first* try: after a retry inside the client, "not enough
+replicas" may be the answer to the second copy of a record whose first copy is in the log. So the workload sends
+without retries unless it is told otherwise. With retries (idempotent producers always retry) only what the
+client refused before it queued the record is certain.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from confluent_kafka import KafkaError
+
+from harness.history.model import ACKED_WITHOUT_OFFSET, FAILED, UNKNOWN, Type
+
+CERTAIN_CODES = frozenset(
+    {
+        KafkaError.UNKNOWN_TOPIC_OR_PART,  # 3
+        KafkaError.MSG_SIZE_TOO_LARGE,  # 10
+        KafkaError.NOT_ENOUGH_REPLICAS,  # 19; 20, "after append", is unknown
+        KafkaError.INVALID_REQUIRED_ACKS,  # 21
+        KafkaError.INVALID_RECORD,  # 87
+        KafkaError.UNKNOWN_TOPIC_ID,  # 100
+    }
+)
+"""A broker's answers that prove it appended nothing."""
+
+NEVER_SENT_CODES = frozenset(
+    {
+        KafkaError._QUEUE_FULL,
+        KafkaError._UNKNOWN_TOPIC,
+        KafkaError._UNKNOWN_PARTITION,
+        KafkaError._PURGE_QUEUE,
+    }
+)
+"""librdkafka's own errors for records that were still in its queue. ``_MSG_TIMED_OUT`` is not here: it is given
+both to records that never left and to records whose answer never came, and this client cannot tell which."""
+
+
+@dataclass(frozen=True, slots=True)
+class Outcome:
+    """Of one record: its offset, or UNKNOWN, FAILED, ACKED_WITHOUT_OFFSET; ``error`` is Kafka's name for it."""
+
+    offset: int
+    error: str | None = None
+    timestamp_ms: int = -1
+
+
+def refused(error: KafkaError) -> Outcome:
+    """The client did not take the record: it was never queued, whatever the settings."""
+    return Outcome(FAILED, error.name())
+
+
+def failed(code: int, name: str, *, first_try: bool) -> Outcome:
+    """The delivery report carries an error."""
+    certain = first_try and (code in CERTAIN_CODES or code in NEVER_SENT_CODES)
+    return Outcome(FAILED if certain else UNKNOWN, name)
+
+
+def delivered(offset: int | None, timestamp_ms: int, *, acks: int | str) -> Outcome:
+    """The delivery report carries none. Without acks librdkafka invents the offset: it is not evidence."""
+    told = offset if acks != 0 and offset is not None and offset >= 0 else ACKED_WITHOUT_OFFSET
+    return Outcome(told, None, timestamp_ms)
+
+
+def type_of(outcomes: Sequence[Outcome]) -> Type:
+    """Of the whole operation: ``info`` as soon as one record is unknown; ``fail`` when none was appended."""
+    if any(outcome.offset == UNKNOWN for outcome in outcomes):
+        return Type.INFO
+    return Type.FAIL if all(outcome.offset == FAILED for outcome in outcomes) else Type.OK
+
+
+def error_of(outcomes: Sequence[Outcome]) -> str | None:
+    """The most telling error: that of an unknown record before that of a refused one."""
+    unknown = (outcome.error for outcome in outcomes if outcome.error and outcome.offset == UNKNOWN)
+    return next(unknown, None) or next((outcome.error for outcome in outcomes if outcome.error), None)

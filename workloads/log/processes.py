@@ -1,0 +1,300 @@
+"""The processes of the workload: one thread each, one operation at a time, everything on record.
+
+A process is retired after an operation of unknown outcome: the thread goes on as process ``old + stride`` with a
+client of its own, as Jepsen does; the old client is closed in the background.
+"""
+
+from __future__ import annotations
+
+import logging
+import threading
+import time
+from collections.abc import Callable, Sequence
+from contextlib import AbstractContextManager
+from dataclasses import dataclass, field
+from typing import Any
+
+from confluent_kafka import KafkaException, Message
+
+from harness.generators import Generator, Slot
+from harness.history import Recorder
+from harness.history.model import UNKNOWN, Event, Record, Type, value_of
+from workloads.log import outcomes
+from workloads.log.clients import POSITION_LOST, LogConsumer, LogProducer, Outgoing, Polled, told
+from workloads.log.spec import LogSpec
+from workloads.log.tally import Tally
+from workloads.payload import decode, encode, key_of
+
+log = logging.getLogger(__name__)
+
+CLOSE_S = 10.0
+"""How long a client may take to end before we stop waiting for it."""
+
+
+@dataclass
+class Context:
+    """What all processes of one run share."""
+
+    bootstrap: str
+    topic: str
+    partitions: int
+    spec: LogSpec
+    recorder: Recorder
+    generator: Generator
+    tag: bytes
+    stride: int
+    """Of process ids: a retired process is followed by ``old + stride``."""
+    enter: Callable[[], AbstractContextManager[None]]
+    """Enters the fleet's network, for the thread that calls it."""
+    on_failure: Callable[[str], None]
+    """Told when a process cannot go on for reasons of our own (not the system's)."""
+    tally: Tally = field(default_factory=Tally)
+
+
+class Process(threading.Thread):
+    """A thread that acts as one logical process after another. Subclasses say what an operation is."""
+
+    f = ""
+
+    def __init__(self, context: Context, slot: int) -> None:
+        super().__init__(name=f"{self.f}-{slot}", daemon=True)
+        self.context = context
+        self.process = slot
+        self.counter = 0
+
+    def operate(self, slot: Slot) -> None:
+        """Do one operation and record it."""
+        raise NotImplementedError
+
+    def drop_client(self) -> None:
+        """Close the client, if there is one."""
+        raise NotImplementedError
+
+    def run(self) -> None:
+        try:
+            with self.context.enter():
+                while (slot := self.context.generator.take(self.f)) is not None:
+                    self.operate(slot)
+                self.drop_client()
+        # The one supervisor of the workload: whatever breaks a process must end the run with a word about it,
+        # else fewer and fewer clients would go on and the night would look green.
+        except Exception as error:
+            log.debug("process %d", self.process, exc_info=True)
+            self.context.on_failure(f"process {self.process} ({self.f}): {type(error).__name__}: {error}")
+
+    def retire(self) -> None:
+        self.drop_client()
+        self.process += self.context.stride
+        self.counter = 0
+
+    def record(self, event: Event) -> None:
+        self.context.tally.count(self.context.recorder.record(event))
+
+
+def close_in_background(client: LogProducer | LogConsumer) -> None:
+    """librdkafka may take seconds to end a client whose broker is silent: nobody waits for that."""
+    threading.Thread(target=client.close, name="close-client", daemon=True).start()
+
+
+class Sender(Process):
+    f = "send"
+    _client: LogProducer | None = None
+
+    def operate(self, slot: Slot) -> None:
+        context, spec = self.context, self.context.spec
+        if self._client is None:
+            self._client = LogProducer(context.bootstrap, spec)
+        partition = slot.choice(context.partitions)
+        values = [self._next_value() for _ in range(1 + slot.choice(spec.records_per_op, salt=1))]
+        now_ms = time.time_ns() // 1_000_000
+        outgoing = [
+            Outgoing(
+                partition,
+                key_of(value),
+                encode(context.tag, value, context.topic, partition, now_ms, spec.record_bytes),
+                now_ms,
+            )
+            for value in values
+        ]
+        asked = tuple(Record(partition, UNKNOWN, value, -1, now_ms) for value in values)
+        self.record(self._event(Type.INVOKE, partition, asked))
+        begin = time.monotonic_ns()
+        found = self._client.send(context.topic, outgoing)
+        latency = time.monotonic_ns() - begin
+        kind = outcomes.type_of(found)
+        records = tuple(
+            Record(partition, outcome.offset, value, -1, outcome.timestamp_ms)
+            for value, outcome in zip(values, found, strict=True)
+        )
+        self.record(self._event(kind, partition, records, outcomes.error_of(found), latency))
+        if kind is Type.INFO or self._client.broken:
+            self.retire()
+
+    def _next_value(self) -> int:
+        value = value_of(self.process, self.counter)
+        self.counter += 1
+        return value
+
+    def _event(
+        self,
+        kind: Type,
+        partition: int,
+        records: tuple[Record, ...],
+        error: str | None = None,
+        latency_ns: int | None = None,
+    ) -> Event:
+        return Event(
+            self.process,
+            kind,
+            self.f,
+            topic=self.context.topic,
+            partition=partition,
+            records=records,
+            error=error,
+            latency_ns=latency_ns,
+        )
+
+    def drop_client(self) -> None:
+        if self._client is not None:
+            close_in_background(self._client)
+            self._client = None
+
+
+class _Reader(Process):
+    _client: LogConsumer | None = None
+
+    def client(self) -> LogConsumer:
+        if self._client is None:
+            self._client = LogConsumer(self.context.bootstrap, self.context.spec)
+        return self._client
+
+    def drop_client(self) -> None:
+        if self._client is not None:
+            close_in_background(self._client)
+            self._client = None
+
+    def invoke(self, **columns: Any) -> None:
+        self.record(Event(self.process, Type.INVOKE, self.f, topic=self.context.topic, **columns))
+
+    def complete(self, kind: Type, begin_ns: int, **columns: Any) -> None:
+        latency = time.monotonic_ns() - begin_ns
+        self.record(
+            Event(self.process, kind, self.f, topic=self.context.topic, latency_ns=latency, **columns)
+        )
+
+
+class Ender(_Reader):
+    """Asks a partition's leader where the log ends: the freshest answer the protocol has."""
+
+    f = "end"
+
+    def operate(self, slot: Slot) -> None:
+        partition = slot.choice(self.context.partitions)
+        client = self.client()
+        self.invoke(partition=partition)
+        begin = time.monotonic_ns()
+        try:
+            low, high = client.ends(self.context.topic, partition)
+        except KafkaException as refused:
+            self.complete(Type.FAIL, begin, partition=partition, error=refused.args[0].name())
+        else:
+            self.complete(Type.OK, begin, partition=partition, offset=low, high_watermark=high)
+        if client.broken:
+            self.retire()
+
+
+class Poller(_Reader):
+    """Takes some partitions by itself and reads on; from time to time takes others, or the same from elsewhere."""
+
+    f = "poll"
+
+    def __init__(self, context: Context, slot: int) -> None:
+        super().__init__(context, slot)
+        self._positions: dict[int, int] = {}
+        """Next offset of every partition held."""
+        self._known: dict[int, int] = {}
+        """The last position ever reached, of every partition."""
+        self._lost = False
+
+    def operate(self, slot: Slot) -> None:
+        every = self.context.spec.reassign_every
+        client = self.client()
+        if not self._positions:
+            self._assign(client, self._take_partitions(slot))
+        elif self._lost:
+            self._assign(client, self._find_again(client))
+        elif every and slot.choice(every, salt=2) == 0:
+            self._assign(client, self._take_partitions(slot))
+        self.invoke()
+        begin = time.monotonic_ns()
+        polled = client.poll()
+        self._complete(polled, begin)
+        if client.broken:
+            self.retire()
+            self._positions = {}
+
+    def _complete(self, polled: Polled, begin_ns: int) -> None:
+        error = polled.error.name() if polled.error is not None else None
+        self._lost = polled.error is not None and polled.error.code() in POSITION_LOST
+        records, corrupt = read_records(polled.messages, self.context.tag)
+        for record in records:
+            self._positions[record.partition] = record.offset + 1
+        self._known.update(self._positions)
+        extra: dict[str, Any] = {"positions": positions_of(self._positions)}
+        if corrupt:
+            extra["corrupt"] = corrupt
+        if error and records:
+            extra["error"] = error
+        if error and not records:
+            self.complete(Type.FAIL, begin_ns, error=error)
+        else:
+            self.complete(Type.OK, begin_ns, records=records, extra=extra)
+
+    def _take_partitions(self, slot: Slot) -> dict[int, int]:
+        """One partition or several; each from the start, from where this thread last was in it, or a bit before."""
+        count = 1 + slot.choice(self.context.partitions, salt=3)
+        first = slot.choice(self.context.partitions, salt=4)
+        taken = {}
+        for step in range(count):
+            partition = (first + step) % self.context.partitions
+            known = self._known.get(partition, 0)
+            back = slot.choice(50, salt=6 + step)
+            taken[partition] = (0, known, known, max(0, known - back))[slot.choice(4, salt=5)]
+        return taken
+
+    def _find_again(self, client: LogConsumer) -> dict[int, int]:
+        """Positions inside the log as it is now, after the consumer was told it stands outside of it."""
+        found = {}
+        for partition, position in self._positions.items():
+            try:
+                low, high = client.ends(self.context.topic, partition)
+            except KafkaException:
+                found[partition] = position  # the next poll will tell again
+            else:
+                found[partition] = min(max(position, low), high)
+        return found
+
+    def _assign(self, client: LogConsumer, positions: dict[int, int]) -> None:
+        self._positions, self._lost = dict(positions), False
+        event = {"topic": self.context.topic, "extra": {"positions": positions_of(positions)}}
+        self.record(Event(self.process, Type.INVOKE, "assign", **event))  # type: ignore[arg-type]
+        client.assign(self.context.topic, positions)
+        self.record(Event(self.process, Type.OK, "assign", **event))  # type: ignore[arg-type]
+
+
+def positions_of(positions: dict[int, int]) -> dict[str, int]:
+    return {str(partition): offset for partition, offset in sorted(positions.items())}
+
+
+def read_records(messages: Sequence[Message], tag: bytes) -> tuple[tuple[Record, ...], list[dict[str, Any]]]:
+    """Messages as records of the history, and what is wrong with those that are corrupt or foreign."""
+    records = []
+    wrong = []
+    for message in messages:
+        partition, offset = told(message.partition()), told(message.offset())
+        timestamp = message.timestamp()[1]
+        found = decode(tag, message.value(), key=message.key(), timestamp_ms=timestamp)
+        records.append(Record(partition, offset, found.value, told(message.leader_epoch()), timestamp))
+        if found.detail is not None:
+            wrong.append({"partition": partition, "offset": offset, "detail": found.detail})
+    return tuple(records), wrong

@@ -1,0 +1,95 @@
+"""The workload as the runner drives it: start, wait until warm, stop, final read."""
+
+from __future__ import annotations
+
+import logging
+import threading
+import time
+from collections.abc import Callable
+from contextlib import AbstractContextManager
+
+from harness.generators import Generator
+from harness.history import Recorder
+from workloads.log.drain import Drained, drain
+from workloads.log.processes import Context, Ender, Poller, Process, Sender
+from workloads.log.spec import LogSpec
+from workloads.log.tally import Counts
+from workloads.payload import run_tag
+
+log = logging.getLogger(__name__)
+
+
+class LogWorkload:
+    """All client processes of one run against one topic."""
+
+    def __init__(
+        self,
+        spec: LogSpec,
+        *,
+        bootstrap: str,
+        topic: str,
+        partitions: int,
+        seed: int,
+        recorder: Recorder,
+        enter: Callable[[], AbstractContextManager[None]],
+    ) -> None:
+        self._generator = Generator(spec.rate, spec.weights, seed, spacing=spec.spacing)
+        self._failed = threading.Event()
+        self._failure: str | None = None
+        self._spec = spec
+        self._context = Context(
+            bootstrap=bootstrap,
+            topic=topic,
+            partitions=partitions,
+            spec=spec,
+            recorder=recorder,
+            generator=self._generator,
+            tag=run_tag(recorder.info.test_id),
+            stride=spec.concurrency + partitions,
+            enter=enter,
+            on_failure=self._on_failure,
+        )
+        kinds: list[type[Process]] = [Sender] * spec.senders + [Poller] * spec.pollers + [Ender] * spec.enders
+        self._processes = [kind(self._context, slot) for slot, kind in enumerate(kinds)]
+
+    def _on_failure(self, reason: str) -> None:
+        if self._failure is None:
+            self._failure = reason
+        self._failed.set()
+
+    @property
+    def failure(self) -> str | None:
+        """Why the workload cannot go on, for reasons of our own; None while all is well."""
+        return self._failure
+
+    @property
+    def dropped(self) -> int:
+        """Operations that fell due while every client was busy for long, and were not done."""
+        return self._generator.dropped
+
+    def counts(self) -> Counts:
+        return self._context.tally.counts()
+
+    def start(self) -> None:
+        for process in self._processes:
+            process.start()
+        self._generator.start()
+
+    def missing_kinds(self) -> list[str]:
+        """Kinds of operations that have not succeeded yet."""
+        ok = self.counts().ok
+        return [f for f in self._spec.weights if not ok.get(f)]
+
+    def stop(self, *, timeout_s: float) -> list[str]:
+        """No new operations; wait for those that are open. Returns the names of threads that did not end in
+        time (their operations stay open in the history, which is the truth about them)."""
+        self._generator.stop()
+        deadline = time.monotonic() + timeout_s
+        for process in self._processes:
+            if process.ident is not None:
+                process.join(max(0.0, deadline - time.monotonic()))
+        return [process.name for process in self._processes if process.is_alive()]
+
+    def drain(self, *, deadline_s: float) -> list[Drained]:
+        """The final read of every partition."""
+        return drain(self._context, self._spec.concurrency, deadline_s=deadline_s)
