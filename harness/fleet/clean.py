@@ -66,6 +66,23 @@ def clean(state_root: Path) -> list[str]:
     return removed
 
 
+def end_detached(folder: FleetFolder) -> None:
+    """Remove a fleet that outlived its maker. Raises FleetError when a run owns it, or there is none."""
+    lock = FleetLock.try_acquire(folder.lock_file)
+    state = folder.read()
+    if lock is None:
+        owner = f"process {state.owner_pid}" if state else "another process"
+        raise FleetError(
+            f"fleet {folder.name} is in use by {owner}; end that run, and its fleet ends with it"
+        )
+    try:
+        if state is None:
+            raise FleetError(f"no fleet {folder.name} in {folder.root}; `wrackline fleet list` shows all")
+        dismantle(folder, state)
+    finally:
+        lock.release(remove=not folder.path.exists())
+
+
 @contextlib.contextmanager
 def lock_of_the_dead(folder: FleetFolder) -> Iterator[FleetLock | None]:
     """The lock of a fleet that nobody owns any more; None for one that lives. Gives the lock back at the end."""

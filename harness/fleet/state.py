@@ -164,9 +164,12 @@ class FleetLock:
     @classmethod
     def try_acquire(cls, path: Path) -> FleetLock | None:
         """None when another fleet object, here or in another process, holds it."""
-        path.parent.mkdir(mode=0o755, parents=True, exist_ok=True)
         while True:
-            descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+            path.parent.mkdir(mode=0o755, parents=True, exist_ok=True)
+            try:
+                descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+            except FileNotFoundError:
+                continue  # the last fleet took the empty folder away between the two lines above
             try:
                 fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
             except BlockingIOError:
@@ -184,6 +187,9 @@ class FleetLock:
         if remove:
             self.path.unlink(missing_ok=True)
         self._close()
+        if remove:
+            with contextlib.suppress(OSError):
+                self.path.parent.rmdir()  # only when it is empty
 
     def _close(self) -> None:
         if self._descriptor >= 0:
