@@ -70,6 +70,9 @@ _APIS = (
         offsets.decode_list_offsets,
         offsets.encode_list_offsets,
         clients=(1, 7),
+        sent=7,
+        encode_request=offsets.encode_list_offsets_request,
+        decode_response=offsets.decode_list_offsets_response,
     ),
     Api(
         3,
@@ -78,6 +81,7 @@ _APIS = (
         metadata.decode_metadata,
         metadata.encode_metadata,
         clients=(0, 12),
+        on_controller=True,
     ),
     Api(
         19,
@@ -142,6 +146,7 @@ _APIS = (
         metadata.decode_describe_cluster,
         metadata.encode_describe_cluster,
         clients=(0, 1),
+        on_controller=True,
     ),
     Api(
         62,
@@ -189,6 +194,7 @@ _APIS = (
         metadata.decode_describe_topics,
         metadata.encode_describe_topics,
         clients=(0, 0),
+        on_controller=True,
     ),
 )
 

@@ -8,6 +8,7 @@ from broker.core.messages import (
     ListOffsetsPartition,
     ListOffsetsRequest,
     ListOffsetsResponse,
+    ListOffsetsResult,
     OffsetForLeaderEpochPartition,
     OffsetForLeaderEpochRequest,
     OffsetForLeaderEpochResponse,
@@ -34,6 +35,47 @@ def decode_list_offsets(entity: Any, _: TopicNames) -> ListOffsetsRequest:
         replica_id=entity.replica_id,
         isolation_level=getattr(entity, "isolation_level", 0),
         knows_offset_not_available=entity.__version__ >= _KNOWS_OFFSET_NOT_AVAILABLE,
+    )
+
+
+def encode_list_offsets_request(schema: Schema, request: ListOffsetsRequest) -> Any:
+    make = schema.make
+    return make(
+        "ListOffsetsRequest",
+        replica_id=request.replica_id,
+        isolation_level=request.isolation_level,
+        topics=tuple(
+            make(
+                "ListOffsetsTopic",
+                name=topic,
+                partitions=tuple(
+                    make(
+                        "ListOffsetsPartition",
+                        partition_index=part.tp.partition,
+                        current_leader_epoch=part.current_leader_epoch,
+                        timestamp=part.timestamp,
+                    )
+                    for part in parts
+                ),
+            )
+            for topic, parts in by_topic(request.partitions)
+        ),
+    )
+
+
+def decode_list_offsets_response(entity: Any, _: ListOffsetsRequest) -> ListOffsetsResponse:
+    return ListOffsetsResponse(
+        tuple(
+            ListOffsetsResult(
+                tp=TopicPartition(topic.name, part.partition_index),
+                error=part.error_code,
+                timestamp=part.timestamp,
+                offset=part.offset,
+                leader_epoch=part.leader_epoch,
+            )
+            for topic in entity.topics
+            for part in topic.partitions
+        )
     )
 
 

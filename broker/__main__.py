@@ -1,0 +1,110 @@
+"""``python -m broker``: one node of a Wrackline cluster, from one configuration file."""
+
+from __future__ import annotations
+
+import argparse
+import logging
+import sys
+import time
+from importlib.metadata import PackageNotFoundError, version
+from pathlib import Path
+
+from broker.defects import apply
+from broker.rules.profile import Rules, profile
+from broker.server import config
+from broker.server.node import StartError, run
+from broker.storage.logdir import DataDirError
+
+EXIT_OK = 0
+EXIT_USAGE = 2
+
+_HELP = """\
+Run one node (a broker or the controller) of a Wrackline cluster.
+
+The smallest configuration of a broker, in TOML:
+
+    role = "broker"
+    node_id = 1
+    cluster_id = "my-cluster"
+    host = "127.0.0.1"                        # told to clients and other nodes
+    port = 9092
+    data_dir = "/var/lib/wrackline/n1"
+    controllers = ["101@127.0.0.1:9192"]      # node id @ host : port
+
+and of the controller: role = "controller", node_id = 101, port = 9192, the rest alike. Start the controller
+first or last, as you like. --print-effective-config shows every other key and its value.
+
+SIGTERM shuts down in the controlled way (leaderships move, logs are flushed); a second one stops at once.
+Exit codes: 0 stopped as asked, 2 cannot start (one line says why), 3 the disk failed while running,
+70 a bug, 130 second signal.
+"""
+
+
+def main(arguments: list[str] | None = None) -> int:
+    options = _parser().parse_args(arguments)
+    try:
+        settings = config.load(options.config)
+        rules = _rules(settings, allow_defects=options.allow_defects)
+        if options.print_effective_config:
+            print(settings.to_toml(), end="")
+            return EXIT_OK
+        _configure_logging(settings.shell.log_level.upper())
+        for name in settings.node.defects:
+            logging.getLogger("broker").warning("DEFECT LOADED: %s. This broker is wrong on purpose.", name)
+        return run(settings, rules)
+    except (config.ConfigError, StartError, DataDirError) as wrong:
+        print(f"wrackline-broker: {wrong}", file=sys.stderr)
+        return EXIT_USAGE
+
+
+def _parser() -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser(
+        prog="wrackline-broker", description=_HELP, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument("--config", type=Path, required=True, metavar="FILE", help="the configuration (TOML)")
+    parser.add_argument(
+        "--print-effective-config", action="store_true", help="show the whole configuration as TOML and exit"
+    )
+    parser.add_argument(
+        "--allow-defects",
+        action="store_true",
+        help="let the file's key `defects` replace rules of the protocol by historic wrong ones",
+    )
+    parser.add_argument("--version", action="version", version=f"%(prog)s {_version()}")
+    return parser
+
+
+def _version() -> str:
+    try:
+        return version("wrackline")
+    except PackageNotFoundError:
+        return "(not installed)"
+
+
+def _rules(settings: config.Settings, *, allow_defects: bool) -> Rules:
+    """Raises ConfigError."""
+    names = settings.node.defects
+    if names and not allow_defects:
+        raise config.ConfigError(
+            f"defects = {list(names)} make the broker wrong on purpose; they load only with --allow-defects"
+        )
+    try:
+        rules = profile(settings.node.profile)
+        return apply(rules, names) if names else rules
+    except ValueError as wrong:
+        raise config.ConfigError(str(wrong)) from wrong
+
+
+def _configure_logging(level: str) -> None:
+    formatter = logging.Formatter(
+        "%(asctime)s.%(msecs)03dZ %(levelname)s %(name)s: %(message)s", "%Y-%m-%dT%H:%M:%S"
+    )
+    formatter.converter = time.gmtime
+    handler = logging.StreamHandler(sys.stderr)
+    handler.setFormatter(formatter)
+    logging.basicConfig(level=level, handlers=[handler], force=True)
+    logging.getLogger("asyncio").setLevel(logging.WARNING)
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,60 @@
+"""What the core leaves open in a response, because only the disk knows it: records and offsets by time."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from broker.core.messages import (
+    FetchRequest,
+    FetchResponse,
+    FetchResult,
+    ListOffsetsResponse,
+    ListOffsetsResult,
+    Request,
+    Response,
+)
+from broker.core.types import LogSlice
+from broker.storage.logdir import LogDir
+
+
+def resolve(logs: LogDir, request: Request, response: Response) -> Response:
+    """Raises OSError when a log cannot be read."""
+    match response:
+        case FetchResponse():
+            assert isinstance(request, FetchRequest)
+            return replace(response, partitions=_with_records(logs, request.max_bytes, response.partitions))
+        case ListOffsetsResponse():
+            return replace(response, partitions=tuple(_looked_up(logs, item) for item in response.partitions))
+        case _:
+            return response
+
+
+def _with_records(logs: LogDir, max_bytes: int, results: tuple[FetchResult, ...]) -> tuple[FetchResult, ...]:
+    """Slices become bytes. ``max_bytes`` bounds the whole answer, but one batch always goes (KIP-74)."""
+    left = max_bytes
+    filled = []
+    empty = True
+    for result in results:
+        part = result.records
+        if isinstance(part, LogSlice):
+            wanted = replace(
+                part, max_bytes=min(part.max_bytes, left), at_least_one=part.at_least_one and empty
+            )
+            records = logs.read(wanted) if empty or left > 0 else b""
+            left -= len(records)
+            empty = empty and not records
+            result = replace(result, records=records)
+        filled.append(result)
+    return tuple(filled)
+
+
+def _looked_up(logs: LogDir, result: ListOffsetsResult) -> ListOffsetsResult:
+    if result.lookup is None:
+        return result
+    log = logs.get(result.lookup.tp)
+    found = log.lookup(result.lookup) if log is not None else None
+    if found is None or found.offset >= result.lookup.end_offset:
+        return replace(result, lookup=None, timestamp=-1, offset=-1, leader_epoch=-1)
+    return replace(
+        result, lookup=None, timestamp=found.timestamp, offset=found.offset, leader_epoch=found.leader_epoch
+    )

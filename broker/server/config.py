@@ -1,0 +1,211 @@
+"""The configuration file: flat TOML, Kafka's names with underscores (protocol.md 6.3).
+
+Every field of BrokerConfig or ControllerConfig is a key, whatever the role needs besides is in ShellSettings.
+An unknown key is an error, never ignored: a fault test whose setting silently did nothing proves nothing.
+"""
+
+from __future__ import annotations
+
+import difflib
+import tomllib
+from collections.abc import Mapping
+from dataclasses import MISSING, Field, dataclass, fields
+from enum import Enum
+from pathlib import Path
+from typing import Any, get_args, get_origin, get_type_hints
+
+from broker.core.config import BrokerConfig, ControllerConfig
+from broker.core.types import Endpoint, FlushMode
+
+ROLES = {"broker": BrokerConfig, "controller": ControllerConfig}
+_LOG_LEVELS = ("DEBUG", "INFO", "WARNING", "ERROR")
+_MAX_SEGMENT_BYTES = 2**31 - 1
+
+
+class ConfigError(ValueError):
+    """One line: which file, which key, what is wrong, what would be right."""
+
+
+@dataclass(frozen=True, slots=True)
+class ShellSettings:
+    """What the process around the core needs to know."""
+
+    data_dir: str
+    listen: str | None = None
+    """Address to bind; default: ``host``."""
+    trace_file: str | None = None
+    """Where to write one JSON line per state change; default: nowhere."""
+    log_level: str = "INFO"
+    segment_bytes: int = 1_073_741_824
+    index_interval_bytes: int = 4_096
+    socket_request_max_bytes: int = 104_857_600
+    connect_timeout_ms: int = 10_000
+
+
+@dataclass(frozen=True, slots=True)
+class Settings:
+    role: str
+    node: BrokerConfig | ControllerConfig
+    shell: ShellSettings
+
+    @property
+    def is_controller(self) -> bool:
+        return self.role == "controller"
+
+    def to_toml(self) -> str:
+        """The whole effective configuration; feeding it back gives the same settings."""
+        lines = [f"role = {_toml(self.role)}"]
+        tables = []
+        for part in (self.node, self.shell):
+            for spec in fields(part):
+                value = getattr(part, spec.name)
+                if isinstance(value, Mapping):
+                    rows = [f"{_toml(name)} = {_toml(item)}" for name, item in value.items()]
+                    tables.append("\n".join(["", f"[{spec.name}]", *rows]))
+                elif value is not None:
+                    lines.append(f"{spec.name} = {_toml(value)}")
+        return "\n".join([*lines, *tables]) + "\n"
+
+
+def load(path: Path) -> Settings:
+    """Raises ConfigError."""
+    try:
+        values = tomllib.loads(path.read_text())
+    except OSError as failure:
+        raise ConfigError(f"cannot read {path}: {failure.strerror}; give a file with --config") from failure
+    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as wrong:
+        raise ConfigError(f"{path} is not TOML: {wrong}") from wrong
+    try:
+        return parse(values)
+    except ConfigError as wrong:
+        raise ConfigError(f"{path}: {wrong}") from wrong
+
+
+def parse(values: Mapping[str, Any]) -> Settings:
+    """Raises ConfigError."""
+    given = dict(values)
+    role = given.pop("role", None)
+    if role not in ROLES:
+        raise ConfigError(f"role = {role!r}; it must be one of: {', '.join(sorted(ROLES))}")
+    node_type = ROLES[role]
+    node_keys = {spec.name for spec in fields(node_type)}
+    shell_keys = {spec.name for spec in fields(ShellSettings)}
+    for key in given:
+        if key not in node_keys | shell_keys:
+            raise ConfigError(f"unknown key {key!r}{_similar(key, node_keys | shell_keys)} (role {role})")
+    node: Any = _build(node_type, {key: value for key, value in given.items() if key in node_keys})
+    shell: ShellSettings = _build(
+        ShellSettings, {key: value for key, value in given.items() if key in shell_keys}
+    )
+    settings = Settings(role, node, shell)
+    _check(settings)
+    return settings
+
+
+def _similar(key: str, known: set[str]) -> str:
+    close = difflib.get_close_matches(key, known, n=1)
+    return f", did you mean {close[0]!r}?" if close else ""
+
+
+def _build(kind: type, given: Mapping[str, Any]) -> Any:
+    hints = get_type_hints(kind)
+    specs: tuple[Field[Any], ...] = fields(kind)
+    missing = [
+        spec.name
+        for spec in specs
+        if spec.default is MISSING and spec.default_factory is MISSING and spec.name not in given
+    ]
+    if missing:
+        raise ConfigError(f"missing key {missing[0]!r}")
+    return kind(**{key: _convert(key, value, hints[key]) for key, value in given.items()})
+
+
+def _convert(key: str, value: object, hint: Any) -> Any:
+    """A TOML value as the type of its field."""
+    if get_origin(hint) is None and isinstance(hint, type) and issubclass(hint, Enum):
+        return _convert_enum(key, value, hint)
+    arguments = get_args(hint)
+    if type(None) in arguments:
+        return _convert(key, value, next(item for item in arguments if item is not type(None)))
+    if get_origin(hint) is tuple:
+        if not isinstance(value, list) or not all(isinstance(item, str) for item in value):
+            raise ConfigError(f"{key} = {value!r}; it must be a list of strings")
+        return tuple(_endpoint(key, item) if arguments[0] is Endpoint else item for item in value)
+    if get_origin(hint) is dict:
+        if not isinstance(value, dict):
+            raise ConfigError(f"{key} = {value!r}; it must be a table")
+        return {
+            name: str(item).lower() if isinstance(item, bool) else str(item) for name, item in value.items()
+        }
+    if not isinstance(value, hint) or (isinstance(value, bool) and hint is not bool):
+        raise ConfigError(f"{key} = {value!r}; it must be of type {_TYPE_NAMES[hint]}")
+    return value
+
+
+_TYPE_NAMES = {int: "integer", str: "string", bool: "boolean (true or false)"}
+
+
+def _convert_enum(key: str, value: object, kind: type[Enum]) -> Enum:
+    try:
+        return kind(value)
+    except ValueError:
+        choices = ", ".join(str(member.value) for member in kind)
+        raise ConfigError(f"{key} = {value!r}; it must be one of: {choices}") from None
+
+
+def _endpoint(key: str, text: str) -> Endpoint:
+    node_id, at, address = text.partition("@")
+    host, colon, port = address.rpartition(":")
+    if not (at and colon and host and node_id.isdigit() and port.isdigit() and 0 < int(port) < 65536):
+        raise ConfigError(f"{key}: {text!r} is not like '101@198.18.0.21:9093' (node id @ host : port)")
+    return Endpoint(int(node_id), host, int(port))
+
+
+_BETWEEN: Mapping[str, tuple[int, int]] = {
+    "port": (1, 65535),
+    "node_id": (0, 2**31 - 1),
+    "segment_bytes": (1_024, _MAX_SEGMENT_BYTES),
+    "index_interval_bytes": (0, _MAX_SEGMENT_BYTES),
+    "socket_request_max_bytes": (1_024, 2**31 - 1),
+    "min_insync_replicas": (1, 32_767),
+    "default_replication_factor": (1, 32_767),
+}
+
+
+def _check(settings: Settings) -> None:
+    for part in (settings.node, settings.shell):
+        for spec in fields(part):
+            value = getattr(part, spec.name)
+            low, high = _BETWEEN.get(spec.name, (1, 2**53) if spec.name.endswith("_ms") else (0, 2**53))
+            if isinstance(value, int) and not isinstance(value, bool) and not low <= value <= high:
+                raise ConfigError(f"{spec.name} = {value}; it must be from {low} to {high}")
+    if not settings.node.controllers:
+        raise ConfigError("controllers = []; name at least one, like '101@198.18.0.21:9093'")
+    if settings.is_controller and settings.node.node_id not in {
+        controller.node_id for controller in settings.node.controllers
+    }:
+        raise ConfigError(f"node_id {settings.node.node_id} is a controller but not among controllers")
+    if settings.shell.log_level.upper() not in _LOG_LEVELS:
+        raise ConfigError(
+            f"log_level = {settings.shell.log_level!r}; it must be one of: {', '.join(_LOG_LEVELS)}"
+        )
+    pending = getattr(settings.node, "pending_on_shrink", "fail_fast")
+    if pending not in ("fail_fast", "timeout"):
+        raise ConfigError(f"pending_on_shrink = {pending!r}; it must be fail_fast or timeout")
+
+
+def _toml(value: object) -> str:
+    match value:
+        case bool():
+            return "true" if value else "false"
+        case int() | float():
+            return str(value)
+        case Endpoint():
+            return _toml(f"{value.node_id}@{value.host}:{value.port}")
+        case FlushMode():
+            return _toml(value.value)
+        case tuple() | list():
+            return f"[{', '.join(_toml(item) for item in value)}]"
+        case _:
+            escaped = str(value).replace("\\", "\\\\").replace('"', '\\"')
+            return '"' + "".join(c if c >= " " and c != "\x7f" else f"\\u{ord(c):04x}" for c in escaped) + '"'

@@ -1,0 +1,58 @@
+"""fdatasync off the event loop. One flush per log at a time; requests that come meanwhile share the next."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+
+from broker.core.types import TopicPartition
+from broker.storage.log import FlushJob, PartitionLog
+
+_THREADS = 4
+
+OnFlushed = Callable[[PartitionLog, int], None]
+OnFailed = Callable[[PartitionLog, OSError], None]
+
+
+class Flusher:
+    def __init__(self, on_flushed: OnFlushed, on_failed: OnFailed) -> None:
+        self._on_flushed = on_flushed
+        self._on_failed = on_failed
+        self._pool = ThreadPoolExecutor(_THREADS, thread_name_prefix="flush")
+        self._running: set[TopicPartition] = set()
+        self._wanted: dict[TopicPartition, PartitionLog] = {}
+
+    def flush(self, log: PartitionLog) -> None:
+        """Answers by ``on_flushed`` or ``on_failed``, later."""
+        if log.tp in self._running:
+            self._wanted[log.tp] = log
+            return
+        try:
+            job = log.prepare_flush()
+        except OSError as failure:
+            self._on_failed(log, failure)
+            return
+        self._running.add(log.tp)
+        future = asyncio.get_running_loop().run_in_executor(self._pool, job.run)
+        future.add_done_callback(lambda done: self._done(log, job, done))
+
+    def _done(self, log: PartitionLog, job: FlushJob, done: asyncio.Future[None]) -> None:
+        self._running.discard(log.tp)
+        again = self._wanted.pop(log.tp, None)
+        if done.cancelled():
+            return
+        failure = done.exception()
+        if isinstance(failure, OSError):
+            log.fail(str(failure))
+            self._on_failed(log, failure)
+            return
+        if failure is not None:
+            raise failure
+        self._on_flushed(log, log.flushed(job))
+        if again is not None:
+            self.flush(again)
+
+    def close(self) -> None:
+        self._wanted.clear()
+        self._pool.shutdown(wait=True, cancel_futures=True)

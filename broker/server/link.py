@@ -1,0 +1,164 @@
+"""Connections to other nodes, one per (destination, channel): a parked fetch must not hold up a heartbeat.
+
+A request is answered, or fails once: refused, cut, or not answered in its time. After a time-out the whole
+connection goes, since a late answer on it could be taken for another's.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from broker.core.effects import Send
+from broker.core.messages import Response
+from broker.core.types import Endpoint
+from broker.server.connection import tune
+from broker.wire.codec import Codec, correlation_of
+from broker.wire.framing import FrameReader
+from broker.wire.schema import WireError
+
+_LOG = logging.getLogger("broker.link")
+
+OnResponse = Callable[[Send, Response], None]
+OnFailure = Callable[[Send, str], None]
+
+
+@dataclass(slots=True)
+class _Asked:
+    send: Send
+    timer: asyncio.TimerHandle
+
+
+class Link(asyncio.Protocol):
+    """Connects when there is something to send, and again after a failure when there is something new."""
+
+    def __init__(
+        self,
+        name: str,
+        codec: Codec,
+        client_id: str,
+        *,
+        connect_timeout_s: float,
+        max_frame_bytes: int,
+        on_response: OnResponse,
+        on_failure: OnFailure,
+    ) -> None:
+        self._name = name
+        self._codec = codec
+        self._client_id = client_id
+        self._connect_timeout_s = connect_timeout_s
+        self._max_frame_bytes = max_frame_bytes
+        self._on_response = on_response
+        self._on_failure = on_failure
+        self._loop = asyncio.get_running_loop()
+        self._endpoint: Endpoint | None = None
+        self._transport: asyncio.Transport | None = None
+        self._connecting: asyncio.Task[None] | None = None
+        self._reader = FrameReader(max_frame_bytes)
+        self._waiting: list[bytes] = []
+        self._asked: dict[int, _Asked] = {}
+        self._correlation = 0
+
+    # --- sending ---------------------------------------------------------------------------------------
+
+    def send(self, request: Send, endpoint: Endpoint) -> None:
+        if self._endpoint is not None and (self._endpoint.host, self._endpoint.port) != (
+            endpoint.host,
+            endpoint.port,
+        ):
+            self._drop("the node has moved")
+        self._endpoint = endpoint
+        self._correlation = (self._correlation + 1) & 0x7FFFFFFF
+        correlation = self._correlation
+        timer = self._loop.call_later(request.timeout_ms / 1000, self._timed_out, correlation)
+        self._asked[correlation] = _Asked(request, timer)
+        frame = self._codec.encode_request(correlation, self._client_id, request.request)
+        if self._transport is not None:
+            self._transport.write(frame)
+            return
+        self._waiting.append(frame)
+        if self._connecting is None:
+            self._connecting = self._loop.create_task(self._connect(endpoint))
+
+    async def _connect(self, endpoint: Endpoint) -> None:
+        try:
+            async with asyncio.timeout(self._connect_timeout_s):
+                await self._loop.create_connection(lambda: self, endpoint.host, endpoint.port)
+        except TimeoutError:
+            self._drop(f"no connection to {endpoint.host}:{endpoint.port} in {self._connect_timeout_s} s")
+        except OSError as failure:
+            self._drop(f"cannot connect to {endpoint.host}:{endpoint.port}: {failure.strerror or failure}")
+        finally:
+            if self._connecting is asyncio.current_task():
+                self._connecting = None
+        if self._waiting and self._transport is None and self._connecting is None and self._endpoint:
+            # Lost again before this task came to its end, and something was sent in between.
+            self._connecting = self._loop.create_task(self._connect(self._endpoint))
+
+    # --- asyncio.Protocol ------------------------------------------------------------------------------
+
+    def connection_made(self, transport: asyncio.BaseTransport) -> None:
+        assert isinstance(transport, asyncio.Transport)
+        if self._connecting is None:
+            transport.abort()
+            return
+        tune(transport)
+        self._transport = transport
+        self._reader = FrameReader(self._max_frame_bytes)
+        waiting, self._waiting = self._waiting, []
+        if waiting:
+            transport.writelines(waiting)
+
+    def data_received(self, data: bytes) -> None:
+        try:
+            for frame in self._reader.feed(data):
+                asked = self._asked.pop(correlation_of(frame), None)
+                if asked is None:
+                    continue
+                asked.timer.cancel()
+                self._respond(asked.send, frame)
+        except WireError as wrong:
+            self._drop(f"not an answer: {wrong}")
+
+    def _respond(self, send: Send, frame: bytes) -> None:
+        try:
+            response = self._codec.decode_response(frame, send.request)
+        except WireError as wrong:
+            self._on_failure(send, f"not an answer: {wrong}")
+            raise
+        self._on_response(send, response)
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        self._transport = None
+        self._drop(f"connection lost: {exc}" if exc else "the other side closed the connection")
+
+    # --- failing ---------------------------------------------------------------------------------------
+
+    def _timed_out(self, correlation: int) -> None:
+        asked = self._asked.get(correlation)
+        if asked is not None:
+            kind = type(asked.send.request).__name__
+            self._drop(f"no answer to {kind} in {asked.send.timeout_ms} ms")
+
+    def _drop(self, reason: str) -> None:
+        """Give the connection up; whatever was asked on it fails."""
+        transport, self._transport = self._transport, None
+        connecting, self._connecting = self._connecting, None
+        if transport is not None:
+            transport.set_protocol(asyncio.Protocol())
+            transport.abort()
+        if connecting is not None and connecting is not asyncio.current_task():
+            connecting.cancel()
+        self._waiting.clear()
+        asked, self._asked = self._asked, {}
+        if asked:
+            _LOG.info("%s: %s", self._name, reason)
+        for item in asked.values():
+            item.timer.cancel()
+            self._on_failure(item.send, reason)
+
+    def close(self) -> None:
+        self._on_failure = lambda _send, _reason: None
+        self._drop("stopping")

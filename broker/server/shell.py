@@ -1,0 +1,306 @@
+"""The shell around a core: events in, effects out (DESIGN.md section 4).
+
+One event at a time goes through ``core.handle``; its effects are carried out in order before the next event.
+Appends, truncations and checkpoints are done when the next effect begins; flushes, requests to other nodes
+and timers answer by events later. Nothing here decides anything about the protocol.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import itertools
+import logging
+from collections import deque
+from collections.abc import Callable, Mapping
+from typing import Any, Protocol
+from uuid import UUID
+
+from kio.schema.errors import ErrorCode
+
+from broker.core import effects as fx
+from broker.core import events as ev
+from broker.core.messages import ProduceResponse, Refused, Response
+from broker.core.types import Endpoint, NodeId, TopicPartition
+from broker.server.answers import resolve
+from broker.server.config import Settings
+from broker.server.connection import Connection, Slot
+from broker.server.flusher import Flusher
+from broker.server.link import Link
+from broker.server.trace import TraceWriter
+from broker.storage.log import PartitionLog
+from broker.storage.logdir import LogDir
+from broker.wire.codec import Codec
+
+_LOG = logging.getLogger("broker.shell")
+
+EXIT_DISK_FAILED = 3
+
+
+class Core(Protocol):
+    """`broker.core.broker.Broker` or `broker.core.controller.Controller`."""
+
+    def handle(self, event: ev.Event, now_ms: float) -> list[fx.Effect]: ...
+
+    def endpoint(self, node_id: NodeId) -> Endpoint | None:
+        """Where a node is reached, as far as is known."""
+        ...
+
+
+class Shell:
+    """Lives on one event loop. ``stopped`` is done, with the exit code, when the process is to end."""
+
+    def __init__(
+        self, core: Core, settings: Settings, log_dir: LogDir, incarnation: UUID, trace: TraceWriter | None
+    ) -> None:
+        self._core = core
+        self._settings = settings
+        self._log_dir = log_dir
+        self._trace = trace
+        self._loop = asyncio.get_running_loop()
+        self.incarnation = incarnation
+        self.stopped: asyncio.Future[int] = self._loop.create_future()
+        self.codec = Codec(controller=settings.is_controller, names=log_dir.topic_name)
+        self._flusher = Flusher(self._flushed, self._flush_failed)
+        self._events: deque[ev.Event] = deque()
+        self._draining = False
+        self._request_ids = itertools.count(1)
+        self._slots: dict[int, Slot] = {}
+        self._connections: set[Connection] = set()
+        self._links: dict[tuple[NodeId, str], Link] = {}
+        self._timers: dict[str, asyncio.TimerHandle] = {}
+        self._append_failed = False
+        self._carriers: Mapping[type, Callable[[Any], None]] = {
+            fx.Send: self._send,
+            fx.Reply: self._reply,
+            fx.NoReply: self._no_reply,
+            fx.CreateLog: self._create_log,
+            fx.DeleteLog: self._delete_log,
+            fx.Append: self._append,
+            fx.Flush: self._flush,
+            fx.Truncate: self._truncate,
+            fx.ResetLog: self._reset_log,
+            fx.WriteEpochs: self._write_epochs,
+            fx.WriteCheckpoint: self._write_checkpoint,
+            fx.CloseLogs: self._close_logs,
+            fx.SetTimer: self._set_timer,
+            fx.CancelTimer: self._cancel_timer,
+            fx.Trace: self._write_trace,
+            fx.Exit: self._exit,
+        }
+
+    # --- the loop --------------------------------------------------------------------------------------
+
+    def post(self, event: ev.Event) -> None:
+        """Hand an event to the core, now or, from within an effect, after the effects before it."""
+        self._events.append(event)
+        if self._draining:
+            return
+        self._draining = True
+        try:
+            while self._events and not self.stopped.done():
+                self._append_failed = False
+                event = self._events.popleft()
+                for effect in self._core.handle(event, self._loop.time() * 1000):
+                    self._carriers[type(effect)](effect)
+        finally:
+            self._draining = False
+
+    def stop(self, code: int) -> None:
+        if not self.stopped.done():
+            self.stopped.set_result(code)
+
+    async def close(self) -> None:
+        """Say good-bye: replies that are ready leave, everything else is dropped."""
+        for timer in self._timers.values():
+            timer.cancel()
+        for link in self._links.values():
+            link.close()
+        for connection in list(self._connections):
+            connection.close()
+        deadline = self._loop.time() + 0.5
+        while self._connections and self._loop.time() < deadline:
+            await asyncio.sleep(0.005)
+        self._flusher.close()
+        if self._trace is not None:
+            self._trace.close()
+
+    # --- requests (the Desk of connections) ------------------------------------------------------------
+
+    def opened(self, connection: Connection) -> None:
+        self._connections.add(connection)
+
+    def closed(self, connection: Connection, unanswered: list[Slot]) -> None:
+        self._connections.discard(connection)
+        for slot in unanswered:
+            if self._slots.pop(slot.request_id, None) is not None:
+                self.post(ev.RequestCancelled(slot.request_id))
+
+    def received(self, slot: Slot, client_host: str) -> None:
+        assert slot.incoming is not None
+        slot.request_id = next(self._request_ids)
+        self._slots[slot.request_id] = slot
+        incoming = slot.incoming
+        self.post(ev.RequestReceived(slot.request_id, incoming.request, incoming.client_id, client_host))
+
+    def _reply(self, effect: fx.Reply) -> None:
+        slot = self._slots.pop(effect.request_id, None)
+        if slot is None or slot.incoming is None:
+            return
+        response: Response = effect.response
+        if self._append_failed and isinstance(response, ProduceResponse):
+            # The core took the append for done when it wrote this reply. Silence is the honest answer.
+            slot.connection.hang_up("its records could not be written to the disk")
+            return
+        try:
+            response = resolve(self._log_dir, slot.incoming.request, response)
+        except OSError as failure:
+            _LOG.error("cannot read a log for %s: %s", slot.connection.peer, failure)
+            response = Refused(ErrorCode.kafka_storage_error, str(failure))
+        slot.connection.answer(slot, self.codec.encode_response(slot.incoming, response))
+
+    def _no_reply(self, effect: fx.NoReply) -> None:
+        slot = self._slots.pop(effect.request_id, None)
+        if slot is None:
+            return
+        slot.connection.answer(slot, b"")
+        if effect.close:
+            slot.connection.hang_up("an acks=0 request failed, and closing is the only way to say so")
+
+    # --- other nodes -----------------------------------------------------------------------------------
+
+    def _send(self, effect: fx.Send) -> None:
+        endpoint = self._core.endpoint(effect.destination)
+        if endpoint is None:
+            reason = f"no address is known for node {effect.destination}"
+            self._events.append(ev.SendFailed(effect.correlation, effect.destination, reason))
+            return
+        key = (effect.destination, effect.channel)
+        link = self._links.get(key)
+        if link is None:
+            link = self._links[key] = Link(
+                f"node {effect.destination} ({effect.channel})",
+                self.codec,
+                f"node-{self._settings.node.node_id}",
+                connect_timeout_s=self._settings.shell.connect_timeout_ms / 1000,
+                max_frame_bytes=self._settings.shell.socket_request_max_bytes,
+                on_response=self._responded,
+                on_failure=self._send_failed,
+            )
+        link.send(effect, endpoint)
+
+    def _responded(self, send: fx.Send, response: Response) -> None:
+        self.post(ev.ResponseReceived(send.correlation, send.destination, response))
+
+    def _send_failed(self, send: fx.Send, reason: str) -> None:
+        self.post(ev.SendFailed(send.correlation, send.destination, reason))
+
+    # --- the disk --------------------------------------------------------------------------------------
+
+    def _disk_failed(self, tp: TopicPartition, failure: OSError) -> None:
+        log = self._log_dir.get(tp)
+        if log is not None:
+            log.fail(str(failure))
+        _LOG.error("log %s: %s; it takes no more writes", tp, failure)
+        self._events.append(ev.DiskFailed(tp, str(failure)))
+
+    def _create_log(self, effect: fx.CreateLog) -> None:
+        try:
+            self._log_dir.create(effect.tp, effect.topic_id, effect.start_offset)
+        except OSError as failure:
+            self._disk_failed(effect.tp, failure)
+
+    def _delete_log(self, effect: fx.DeleteLog) -> None:
+        try:
+            self._log_dir.delete(effect.tp)
+        except OSError as failure:
+            self._disk_failed(effect.tp, failure)
+
+    def _append(self, effect: fx.Append) -> None:
+        log = self._log_dir.get(effect.tp)
+        if log is None:
+            self._append_failed = True
+            self._disk_failed(effect.tp, OSError("its log could not be created"))
+            return
+        try:
+            rolled = log.append(effect.batches)
+        except OSError as failure:
+            self._append_failed = True
+            self._disk_failed(effect.tp, failure)
+            return
+        if rolled:
+            self._flusher.flush(log)
+
+    def _flush(self, effect: fx.Flush) -> None:
+        log = self._log_dir.get(effect.tp)
+        if log is not None:
+            self._flusher.flush(log)
+
+    def _flushed(self, log: PartitionLog, upto: int) -> None:
+        if self._log_dir.get(log.tp) is log:
+            self.post(ev.Flushed(log.tp, upto))
+
+    def _flush_failed(self, log: PartitionLog, failure: OSError) -> None:
+        if self._log_dir.get(log.tp) is log:
+            _LOG.error("log %s: flush: %s; it takes no more writes", log.tp, failure)
+            self.post(ev.DiskFailed(log.tp, f"flush: {failure}"))
+
+    def _truncate(self, effect: fx.Truncate) -> None:
+        try:
+            end = self._log_dir.truncate(effect.tp, effect.to_offset)
+        except OSError as failure:
+            self._disk_failed(effect.tp, failure)
+            return
+        if end < effect.to_offset:
+            _LOG.error("log %s: truncated to %d, its end was %d already", effect.tp, effect.to_offset, end)
+
+    def _reset_log(self, effect: fx.ResetLog) -> None:
+        try:
+            self._log_dir.reset(effect.tp, effect.start_offset)
+        except OSError as failure:
+            self._disk_failed(effect.tp, failure)
+
+    def _write_epochs(self, effect: fx.WriteEpochs) -> None:
+        try:
+            self._log_dir.write_epochs(effect.tp, effect.entries)
+        except OSError as failure:
+            self._disk_failed(effect.tp, failure)
+
+    def _write_checkpoint(self, effect: fx.WriteCheckpoint) -> None:
+        try:
+            self._log_dir.write_checkpoint(effect.kind, effect.offsets)
+        except OSError as failure:
+            # An old checkpoint only makes recovery look at more, so nothing depends on this one.
+            _LOG.error("checkpoint %s not written: %s", effect.kind, failure)
+
+    def _close_logs(self, effect: fx.CloseLogs) -> None:
+        try:
+            points = self._log_dir.close_cleanly(effect.broker_epoch, effect.high_watermarks)
+        except OSError as failure:
+            _LOG.error("the logs could not be closed cleanly: %s; the next start will recover them", failure)
+            self.stop(EXIT_DISK_FAILED)
+            return
+        self._events.append(ev.LogsClosed(points))
+
+    # --- timers, trace, end ----------------------------------------------------------------------------
+
+    def _set_timer(self, effect: fx.SetTimer) -> None:
+        self._cancel_timer(fx.CancelTimer(effect.key))
+        self._timers[effect.key] = self._loop.call_at(effect.at_ms / 1000, self._fire, effect.key)
+
+    def _cancel_timer(self, effect: fx.CancelTimer) -> None:
+        timer = self._timers.pop(effect.key, None)
+        if timer is not None:
+            timer.cancel()
+
+    def _fire(self, key: str) -> None:
+        self._timers.pop(key, None)
+        self.post(ev.TimerFired(key))
+
+    def _write_trace(self, effect: fx.Trace) -> None:
+        if self._trace is not None:
+            self._trace.write(effect.kind, effect.fields)
+
+    def _exit(self, effect: fx.Exit) -> None:
+        level = logging.INFO if effect.code == 0 else logging.ERROR
+        _LOG.log(level, "stopping with code %d: %s", effect.code, effect.reason)
+        self.stop(effect.code)
