@@ -19,6 +19,8 @@ ASK_TIMEOUT_S = 1.0
 """How long one broker may take to answer."""
 GRACE_S = 0.1
 """How long the slower brokers may take once one has answered."""
+BUSY_S = 0.05
+"""How long to wait for another thread's question to a broker: a silent one must not hold up the rest."""
 
 T = TypeVar("T", bound=Hashable)
 
@@ -45,10 +47,14 @@ class ClusterClient:
         deadline = time.monotonic() + timeout_s
         last = self._ask_to_create(topic, deadline)
         while time.monotonic() < deadline:
-            partitions = [one for one in self.describe().partitions if one.topic == topic.name]
-            if len(partitions) == topic.partitions and all(map(_is_served, partitions)):
-                return
-            last = f"partitions {partitions}"
+            try:
+                partitions = [one for one in self.describe().partitions if one.topic == topic.name]
+            except DeployError as wrong:
+                last = str(wrong)
+            else:
+                last = f"partitions {partitions}"
+                if len(partitions) == topic.partitions and all(map(_is_served, partitions)):
+                    return
             time.sleep(0.05)
         raise DeployError(
             f"topic {topic.name} was not ready after {timeout_s:g} s; last seen: {last}; "
@@ -60,6 +66,7 @@ class ClusterClient:
         asked_before = False
         while (left := deadline - time.monotonic()) > 0:
             for node in self._brokers:
+                first_try, asked_before = not asked_before, True
                 try:
                     with self._connect(node, timeout_s=min(left, 10.0)) as connection:
                         done = connection.create_topic(topic, timeout_s=left)
@@ -69,13 +76,12 @@ class ClusterClient:
                 last = f"{node.host.name}: {done.error.name}: {done.message or 'no message'}"
                 if done.error is ErrorCode.none:
                     return last
-                if done.error is ErrorCode.topic_already_exists and asked_before:
+                if done.error is ErrorCode.topic_already_exists and not first_try:
                     return last  # an earlier try whose answer we did not get
                 if not done.error.retriable:
                     raise DeployError(
                         f"topic {topic.name} cannot be created: {last}; mend the topic's settings"
                     )
-                asked_before = True
             time.sleep(0.1)
         raise DeployError(f"topic {topic.name} could not be created in time; last seen: {last}")
 
@@ -107,14 +113,16 @@ class ClusterClient:
 
     def _ask(self, node: Node, timeout_s: float) -> ClusterState:
         lock = self._asking[node.node_id]
-        if not lock.acquire(timeout=timeout_s):
+        if not lock.acquire(timeout=BUSY_S):
             raise ProtocolError(f"{node.host.name}: still silent on the question before")
         try:
             if kept := self._connections.pop(node.node_id, None):
                 try:
                     return self._answer(node, kept)
-                except ProtocolError:
-                    pass  # most likely the broker was restarted since: a new connection tells
+                except ProtocolError as wrong:
+                    if isinstance(wrong.__cause__, TimeoutError):
+                        raise
+                    # Most likely the broker was restarted since: a new connection tells.
             return self._answer(node, self._connect(node, timeout_s=timeout_s))
         finally:
             lock.release()

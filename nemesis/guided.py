@@ -1,0 +1,190 @@
+"""Guided schedules: short sequences of steps that follow the cluster's state instead of the clock.
+
+For histories that random schedules hit too rarely (protocol.md 4.4). A schedule is a pure function from the
+state of the cluster to steps; `nemesis.runner` carries them out.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+
+from harness.systems.base import ClusterState, Node, PartitionState
+from nemesis.network import Partition, Shape
+from nemesis.power import PowerCut
+from nemesis.processes import Kill
+from nemesis.steps import Fault
+
+
+class GuidedError(Exception):
+    """The schedule does not fit this cluster, or the cluster did not come where it should have."""
+
+
+@dataclass(frozen=True, slots=True)
+class Inject:
+    id: str
+    fault: Fault
+    hosts: tuple[str, ...]
+    role: str
+
+
+@dataclass(frozen=True, slots=True)
+class Heal:
+    """Undo these faults, all at once."""
+
+    ids: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Sleep:
+    seconds: float
+    why: str
+
+
+@dataclass(frozen=True, slots=True)
+class Await:
+    """Until ``met`` holds for all of ``partitions`` of ``topic``."""
+
+    what: str
+    topic: str
+    partitions: tuple[int, ...]
+    met: Callable[[PartitionState], bool]
+
+    def holds(self, state: ClusterState) -> bool:
+        found = [state.partition(self.topic, partition) for partition in self.partitions]
+        return all(one is not None and self.met(one) for one in found)
+
+
+GuidedStep = Inject | Heal | Sleep | Await
+
+
+@dataclass(frozen=True, slots=True)
+class Aim:
+    """What a schedule is made from: the cluster before the first step, and which partition it is about."""
+
+    state: ClusterState
+    nodes: Mapping[int, Node]
+    topic: str
+    partition: int
+
+    def host(self, node_id: int) -> str:
+        node = self.nodes.get(node_id)
+        if node is None:
+            raise GuidedError(f"node {node_id} of {self.topic} is not one of ours")
+        return node.host.name
+
+    def healthy(self, *, replicas: int) -> PartitionState:
+        """The aimed-at partition. Raises GuidedError unless it has that many replicas, all in the ISR."""
+        found = self.state.partition(self.topic, self.partition)
+        name = f"{self.topic}-{self.partition}"
+        if found is None:
+            raise GuidedError(f"the cluster knows no partition {name}")
+        if len(found.replicas) < replicas or not found.full_isr or found.leader not in found.replicas:
+            raise GuidedError(
+                f"{name} needs {replicas} replicas, all in the ISR; it has leader {found.leader}, "
+                f"ISR {list(found.isr)} of {list(found.replicas)}"
+            )
+        return found
+
+    def like(self, one: PartitionState) -> tuple[int, ...]:
+        """The partitions of the topic with the same leader and the same successors in the same order."""
+
+        def key(state: PartitionState) -> tuple[int, list[int]]:
+            return state.leader, [node for node in state.replicas if node != state.leader]
+
+        return tuple(
+            state.partition
+            for state in self.state.partitions
+            if state.topic == one.topic and state.full_isr and key(state) == key(one)
+        )
+
+
+def b01_truncate_to_hw(aim: Aim) -> tuple[GuidedStep, ...]:
+    """protocol.md B01, the loss that KIP-101 ended: a new follower truncates to its high watermark and is
+    elected before it could fetch again.
+
+    With leader L and followers F1, F2 (F1 comes first in replica order, so it is elected first):
+
+    1. F2 is cut off from L and F1, not from the controllers. A follower learns the high watermark one fetch
+       response late, so F2 now holds records that its fetches have made committed, and acknowledged, without
+       knowing that they are. No response will tell it. L cannot move on without F2: those stay the last ones.
+    2. L is killed before it can drop F2 from the ISR. F1 is elected, ISR [F1, F2]; F2 becomes follower in the
+       new epoch. With the defect it truncates to its high watermark, and the cut keeps it from fetching again.
+    3. F1 is killed. F2 is elected, from the ISR, or from the ELR when F1 had time to drop it.
+    4. Everything is healed. The acknowledged records are on F1 and L only, which now follow F2.
+
+    Without the defect F2 still holds them when it is elected. Needs load, three replicas, and a
+    replica.lag.time.max of a second or more (step 2).
+    """
+    chosen = aim.healthy(replicas=3)
+    leader = chosen.leader
+    first, second = [node for node in chosen.replicas if node != leader][:2]
+    name = f"{aim.topic}-{aim.partition}"
+    partitions = aim.like(chosen)
+
+    def led_by(node: int) -> Callable[[PartitionState], bool]:
+        return lambda state: state.leader == node
+
+    cut = Partition(Shape.ISOLATE, controllers=False)
+    return (
+        Inject("g1", cut, (aim.host(second),), f"last replica of {name}"),
+        Sleep(0.3, "records that only the cut follower's last fetch committed are acknowledged"),
+        Inject("g2", Kill(), (aim.host(leader),), f"leader({name})"),
+        Await(f"node {first} leads {name}", aim.topic, partitions, led_by(first)),
+        Sleep(0.5, "the cut follower learns of its new leader and truncates"),
+        Inject("g3", Kill(), (aim.host(first),), f"leader({name})"),
+        Await(f"node {second} leads {name}", aim.topic, partitions, led_by(second)),
+        Heal(("g1", "g2", "g3")),
+        Await(f"the full ISR of {name}", aim.topic, partitions, lambda state: state.full_isr),
+    )
+
+
+def acks1_leader_power_cut(aim: Aim) -> tuple[GuidedStep, ...]:
+    """With acks=1: what only the leader has is acknowledged, then the leader loses its power.
+
+    The leader is cut off from every other host for a moment, so its followers (and the ISR) stay behind while
+    clients go on writing to it.
+    """
+    chosen = aim.healthy(replicas=2)
+    leader = aim.host(chosen.leader)
+    name = f"{aim.topic}-{aim.partition}"
+    old = chosen.leader
+    partitions = aim.like(chosen)
+    return (
+        Inject("g1", Partition(Shape.ISOLATE), (leader,), f"leader({name})"),
+        Sleep(0.7, "the leader acknowledges what no follower can fetch"),
+        Inject("g2", PowerCut(), (leader,), f"leader({name})"),
+        Await(
+            f"another leader of {name} than node {old}",
+            aim.topic,
+            partitions,
+            lambda state: state.leader not in (-1, old),
+        ),
+        Sleep(1.0, "clients write to the new leader"),
+        Heal(("g1", "g2")),
+        Await(f"the full ISR of {name}", aim.topic, partitions, lambda state: state.full_isr),
+    )
+
+
+def power_cut_lossy(aim: Aim) -> tuple[GuidedStep, ...]:
+    """One broker's power is cut under load: its unsynced bytes are gone. With acks=all nothing acknowledged is.
+
+    A follower is hit: nobody waits for an election, so it is behind, and lossy, for certain.
+    """
+    chosen = aim.healthy(replicas=2)
+    name = f"{aim.topic}-{aim.partition}"
+    follower = next(node for node in reversed(chosen.replicas) if node != chosen.leader)
+    partitions = (aim.partition,)
+    return (
+        Inject("g1", PowerCut(), (aim.host(follower),), f"follower({name})"),
+        Sleep(3.0, "the cluster goes on without it"),
+        Heal(("g1",)),
+        Await(f"the full ISR of {name}", aim.topic, partitions, lambda state: state.full_isr),
+    )
+
+
+SCHEDULES: Mapping[str, Callable[[Aim], Sequence[GuidedStep]]] = {
+    "b01-truncate-to-hw": b01_truncate_to_hw,
+    "acks1-leader-power-cut": acks1_leader_power_cut,
+    "power-cut-lossy": power_cut_lossy,
+}

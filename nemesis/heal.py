@@ -1,0 +1,57 @@
+"""After the last fault: brings fleet and system back to health, whatever happened."""
+
+from __future__ import annotations
+
+from harness.fleet.base import Fleet, FleetError
+from harness.systems.base import DeployError, Node, System
+from nemesis import chains
+
+
+class NemesisError(Exception):
+    """Something a fault did could not be undone. The message names the host and what is left."""
+
+
+class Healer:
+    """Power first, then the network, then the processes: each needs the one before."""
+
+    def __init__(self, fleet: Fleet, system: System) -> None:
+        self._fleet = fleet
+        self._system = system
+
+    def heal(self) -> list[str]:
+        """What had to be repaired; empty when all was well. Raises NemesisError when something cannot be."""
+        repairs: list[str] = []
+        problems: list[str] = []
+        for check in (self._power, self._chains, self._process):
+            for node in self._system.nodes:
+                try:
+                    repairs += check(node)
+                except (FleetError, DeployError) as wrong:
+                    problems.append(f"{node.host.name}: {wrong}")
+        if problems:
+            raise NemesisError("the fleet could not be healed: " + "; ".join(problems))
+        return repairs
+
+    def _power(self, node: Node) -> list[str]:
+        if self._fleet.power.is_on(node.host):
+            return []
+        self._fleet.power.on(node.host)
+        return [f"{node.host.name}: power on"]
+
+    def _chains(self, node: Node) -> list[str]:
+        remote = self._fleet.remote(node.host)
+        left = chains.parse_chains(remote.run(chains.LIST_CHAINS).stdout)
+        for fault_id in left:
+            remote.run(chains.remove(fault_id))
+        return [f"{node.host.name}: chain {chains.chain(fault_id)} removed" for fault_id in left]
+
+    def _process(self, node: Node) -> list[str]:
+        pid = self._system.pid(node)
+        if pid is None:
+            self._system.start(node)
+            return [f"{node.host.name}: node {node.node_id} started"]
+        # Harmless to a process that was not stopped.
+        state = (
+            self._fleet.remote(node.host).run(f"cut -d ' ' -f 3 /proc/{pid}/stat; kill -CONT {pid}").stdout
+        )
+        return [f"{node.host.name}: process {pid} woken up"] if state.strip() == "T" else []

@@ -1,0 +1,268 @@
+"""The one place where faults happen: an async context manager whose undo is in ``finally``.
+
+Every step runs in a thread (SSH and the power switch are synchronous); steps of different hosts run at the
+same time. Undo is idempotent and does not depend on the order in which overlapping faults end: what cannot be
+undone because a host has no power is kept and done by whoever powers it on.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import socket
+import time
+from collections import defaultdict
+from collections.abc import AsyncIterator, Callable, Coroutine, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import asynccontextmanager
+from dataclasses import dataclass, field, replace
+from typing import Any, Protocol, TypeVar
+
+from harness.fleet.base import Fleet, FleetError, Host
+from harness.history.model import NEMESIS, Event, Type
+from harness.systems.base import DeployError, Node, System
+from nemesis.steps import (
+    Commands,
+    Done,
+    Fault,
+    FaultError,
+    Knock,
+    PowerOff,
+    PowerOn,
+    Proof,
+    Scene,
+    Shell,
+    StartNode,
+    Step,
+    StopNode,
+    Target,
+    Trail,
+)
+
+UNDO_TRIES = 4
+UNDO_PAUSE_S = 0.5
+
+T = TypeVar("T")
+
+
+class Recording(Protocol):
+    """What we need of `harness.history`'s recorder."""
+
+    def record(self, event: Event) -> Event: ...
+
+
+@dataclass
+class Injection:
+    """One fault under way, as its user sees it."""
+
+    id: str
+    fault: Fault
+    hosts: tuple[str, ...]
+    role: str
+    trail: Trail = field(default_factory=Trail)
+    failure: str | None = None
+    """Why it is not in force; its body should not wait."""
+
+
+class Stage:
+    """The fleet and system that faults happen to; carries steps out."""
+
+    def __init__(self, fleet: Fleet, system: System, recorder: Recording) -> None:
+        self.fleet = fleet
+        self.system = system
+        self.held: dict[str, str] = {}
+        """Host -> id of the fault that has taken its node."""
+        self._recorder = recorder
+        self._hosts: dict[str, Host] = {node.host.name: node.host for node in system.nodes}
+        self._nodes: dict[int, Node] = {node.node_id: node for node in system.nodes}
+        self._threads = ThreadPoolExecutor(max_workers=32, thread_name_prefix="nemesis")
+        self._kept_undo: dict[str, list[Shell]] = defaultdict(list)
+        """Steps that a host without power owes us."""
+
+    def close(self) -> None:
+        self._threads.shutdown(wait=True)
+
+    def record(self, fault: str, extra: Mapping[str, Any]) -> None:
+        self._recorder.record(Event(process=NEMESIS, type=Type.INFO, f=fault, extra=dict(extra)))
+
+    async def in_thread(self, action: Callable[..., T], *arguments: Any) -> T:
+        return await asyncio.get_running_loop().run_in_executor(self._threads, action, *arguments)
+
+    async def scene(self, fault_id: str, hosts: Sequence[str]) -> Scene:
+        """The targets as they are now, with their process ids."""
+
+        def look(node: Node, aimed_at: bool) -> Target:
+            pid = self.system.pid(node) if aimed_at and self._powered(node.host.name) else None
+            return Target(
+                host=node.host.name,
+                address=node.host.address,
+                node_id=node.node_id,
+                port=node.port,
+                data_dir=str(node.host.data_dir),
+                is_broker=node.is_broker,
+                pid=pid,
+            )
+
+        seen = await asyncio.gather(
+            *(self.in_thread(look, node, node.host.name in hosts) for node in self.system.nodes)
+        )
+        by_name = {target.host: target for target in seen}
+        return Scene(
+            fault_id,
+            targets=tuple(by_name[host] for host in hosts),
+            others=tuple(target for target in seen if target.host not in hosts),
+        )
+
+    async def run(self, steps: Sequence[Step], *, undoing: bool = False) -> list[Done]:
+        """All steps; a host's later steps are left out after one of them failed (but not when undoing)."""
+        by_host: dict[str, list[Step]] = defaultdict(list)
+        for step in steps:
+            by_host[step.host].append(step)
+        done = await asyncio.gather(
+            *(self.in_thread(self._run_on_host, each, undoing) for each in by_host.values())
+        )
+        return [one for host in done for one in host]
+
+    def _run_on_host(self, steps: Sequence[Step], undoing: bool) -> list[Done]:
+        done: list[Done] = []
+        for step in steps:
+            if undoing:
+                done.append(self._insist(step))
+                continue
+            done.append(self._attempt(step))
+            if done[-1].error:
+                break
+        return done
+
+    def _insist(self, step: Step) -> Done:
+        """Undo must succeed if it can: try again, and leave to the next power-on what needs power."""
+        last = Done(step)
+        for attempt in range(UNDO_TRIES):
+            if attempt:
+                time.sleep(UNDO_PAUSE_S)
+            if not isinstance(step, PowerOn) and not self._powered(step.host):
+                if isinstance(step, Shell):
+                    self._kept_undo[step.host].append(step)
+                return Done(step, output="no power: left to the next power-on")
+            last = self._attempt(step)
+            if not last.error:
+                return last
+        return replace(last, error=f"{last.error} (tried {UNDO_TRIES} times)")
+
+    def _powered(self, host: str) -> bool:
+        return self.fleet.power.is_on(self._hosts[host])
+
+    def _attempt(self, step: Step) -> Done:
+        try:
+            return self._carry_out(step)
+        except (FleetError, DeployError, OSError) as wrong:
+            return Done(step, error=str(wrong))
+
+    def _carry_out(self, step: Step) -> Done:
+        host = self._hosts[step.host]
+        match step:
+            case Shell(command=command, timeout_s=timeout_s):
+                return Done(step, self.fleet.remote(host).run(command, timeout_s=timeout_s).stdout)
+            case Knock(address=address, port=port, wait_s=wait_s):
+                return Done(step, self._knock(address, port, wait_s))
+            case PowerOff():
+                return Done(step, cut=self.fleet.power.cut(host))
+            case PowerOn():
+                cut = self.fleet.power.on(host)
+                owed = self._kept_undo.pop(step.host, [])
+                problems = [problem for one in owed if (problem := self._attempt(one).error)]
+                return Done(step, cut=cut, error="; ".join(problems) or None)
+            case StartNode(node_id=node_id):
+                self.system.start(self._nodes[node_id])
+                return Done(step, str(self.system.pid(self._nodes[node_id])))
+            case StopNode(node_id=node_id, timeout_s=timeout_s):
+                self.system.stop(self._nodes[node_id], timeout_s=timeout_s)
+                return Done(step)
+
+    def _knock(self, address: str, port: int, wait_s: float) -> str:
+        with self.fleet.entered():
+            try:
+                socket.create_connection((address, port), timeout=wait_s).close()
+            except TimeoutError:
+                return "silence"
+            except OSError as refused:
+                return str(refused)
+        return "connected"
+
+
+@asynccontextmanager
+async def injected(
+    stage: Stage, fault: Fault, *, fault_id: str, hosts: tuple[str, ...], role: str
+) -> AsyncIterator[Injection]:
+    """The fault is in force inside, undone after, whatever happens; both are recorded with their proof.
+
+    A fault that cannot be done does not raise: ``failure`` says why, and it is recorded as not proved.
+    """
+    injection = Injection(fault_id, fault, hosts, role)
+    _record(stage, injection, "begin")
+    if fault.holds_node:
+        stage.held.update(dict.fromkeys(hosts, fault_id))
+    commands = Commands((), ())
+    scene = Scene(fault_id, (), ())
+    try:
+        try:
+            scene = await stage.scene(fault_id, hosts)
+            commands = fault.commands(scene)
+        except (FaultError, DeployError, FleetError) as wrong:
+            injection.failure = str(wrong)
+        else:
+            injection.trail = Trail(do=await stage.run(commands.do))
+            injection.trail = replace(injection.trail, active=await stage.run(commands.probe))
+            injection.failure = "; ".join(injection.trail.errors()) or None
+        _record(stage, injection, "active", fault.prove(scene, injection.trail) if scene.targets else None)
+        yield injection
+        if commands.probe and not injection.failure:
+            injection.trail = replace(injection.trail, final=await stage.run(commands.probe))
+    finally:
+        await _to_the_end(_undo(stage, injection, scene, commands))
+
+
+async def _to_the_end(work: Coroutine[Any, Any, None]) -> None:
+    """Awaits it even when we are cancelled meanwhile: a run that is called off must not leave a fault behind."""
+    task = asyncio.ensure_future(work)
+    cancelled: asyncio.CancelledError | None = None
+    while not task.done():
+        try:
+            await asyncio.shield(task)
+        except asyncio.CancelledError as called_off:
+            cancelled = called_off
+    await task
+    if cancelled is not None:
+        raise cancelled
+
+
+async def _undo(stage: Stage, injection: Injection, scene: Scene, commands: Commands) -> None:
+    _record(stage, injection, "undo")
+    done = await stage.run(commands.undo, undoing=True)
+    injection.trail = replace(injection.trail, undo=done)
+    for host in injection.hosts:
+        if stage.held.get(host) == injection.id:
+            del stage.held[host]
+    proof = Proof(False, "it was never in force")
+    if injection.failure is None:
+        proof = injection.fault.prove(scene, injection.trail)
+    _record(stage, injection, "ended", proof)
+
+
+def _record(stage: Stage, injection: Injection, phase: str, proof: Proof | None = None) -> None:
+    extra: dict[str, Any] = {
+        "id": injection.id,
+        "phase": phase,
+        "targets": list(injection.hosts),
+        "role": injection.role,
+        "proved": None,
+    }
+    if proof is not None:
+        # Some proofs need the fault to last a while: only the end is a verdict.
+        extra["proved"] = proof.proved if phase == "ended" else proof.proved or None
+        extra["proof"] = proof.text
+    if phase == "ended" and proof is not None:
+        extra["lost"] = {host: dict(files) for host, files in proof.lost.items()}
+        extra["lossy"] = sorted(proof.lost)
+    if errors := [*filter(None, [injection.failure]), *injection.trail.errors()]:
+        extra["error"] = "; ".join(dict.fromkeys(errors))
+    stage.record(injection.fault.name, extra)

@@ -1,0 +1,159 @@
+"""Faults of a node's process: killed, stopped for a while, restarted cleanly."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+from nemesis.steps import (
+    Commands,
+    Done,
+    FaultError,
+    Proof,
+    Scene,
+    Shell,
+    StartNode,
+    StopNode,
+    Target,
+    Trail,
+)
+
+_STAT = re.compile(r"^\d+ \(.*\) (\S) ", re.DOTALL)
+_GONE = "gone"
+CLEAN_FILE = ".kafka_cleanshutdown"
+"""Kafka's own name, at the top of a data directory or one folder below."""
+
+
+def process_state(stat: str) -> str | None:
+    """The state letter of ``/proc/PID/stat`` (T: stopped); None when the process is gone or a zombie."""
+    found = _STAT.match(stat.strip())
+    return None if found is None or found[1] in "ZX" else found[1]
+
+
+def _running(fault: str, target: Target) -> int:
+    if target.pid is None:
+        raise FaultError(f"{fault}: node {target.node_id} on {target.host} does not run")
+    return target.pid
+
+
+def _read_state(target: Target) -> Shell:
+    return Shell(target.host, f"cat /proc/{target.pid}/stat 2>/dev/null || echo {_GONE}")
+
+
+def _outputs(dones: Iterable[Done], kind: type) -> dict[str, str]:
+    """Host -> output of its successful step of this kind."""
+    return {done.step.host: done.output for done in dones if isinstance(done.step, kind) and not done.error}
+
+
+@dataclass(frozen=True, slots=True)
+class Kill:
+    """kill -9; on undo the node is started again. What was written stays in the page cache."""
+
+    @property
+    def name(self) -> str:
+        return "kill"
+
+    @property
+    def holds_node(self) -> bool:
+        return True
+
+    def commands(self, scene: Scene) -> Commands:
+        # Waited for, so that the probe does not meet a process that is still dying.
+        kill = "kill -KILL {0}; for i in $(seq 100); do kill -0 {0} 2>/dev/null || break; sleep 0.02; done"
+        return Commands(
+            do=tuple(Shell(one.host, kill.format(_running(self.name, one))) for one in scene.targets),
+            undo=tuple(StartNode(one.host, one.node_id) for one in scene.targets),
+            probe=tuple(_read_state(one) for one in scene.targets),
+        )
+
+    def prove(self, scene: Scene, trail: Trail) -> Proof:
+        stats = _outputs(trail.active, Shell)
+        alive = [one for one in scene.targets if one.host not in stats or process_state(stats[one.host])]
+        if alive:
+            return Proof(False, f"process {_pids(alive)} was not seen gone")
+        return Proof(True, f"process {_pids(scene.targets)} is gone{_restarted(trail)}")
+
+
+@dataclass(frozen=True, slots=True)
+class Pause:
+    """SIGSTOP; on undo SIGCONT. The node wakes up believing no time has passed."""
+
+    @property
+    def name(self) -> str:
+        return "pause"
+
+    @property
+    def holds_node(self) -> bool:
+        return True
+
+    def commands(self, scene: Scene) -> Commands:
+        pids = {one.host: _running(self.name, one) for one in scene.targets}
+        return Commands(
+            do=tuple(Shell(host, f"kill -STOP {pid}") for host, pid in pids.items()),
+            # Gone meanwhile (killed, power cut): nothing to wake up.
+            undo=tuple(Shell(host, f"kill -CONT {pid} 2>/dev/null || true") for host, pid in pids.items()),
+            probe=tuple(_read_state(one) for one in scene.targets),
+        )
+
+    def prove(self, scene: Scene, trail: Trail) -> Proof:
+        probes = [_outputs(probe, Shell) for probe in (trail.active, trail.final) if probe]
+        for one in scene.targets:
+            states = [process_state(probe.get(one.host, "")) for probe in probes]
+            if not states or set(states) != {"T"}:
+                return Proof(
+                    False, f"process {one.pid} on {one.host} was in state {states}, not T throughout"
+                )
+        return Proof(True, f"process {_pids(scene.targets)} in state T (stopped) from beginning to end")
+
+
+@dataclass(frozen=True, slots=True)
+class Restart:
+    """Clean stop; on undo the node is started again."""
+
+    @property
+    def name(self) -> str:
+        return "restart"
+
+    @property
+    def holds_node(self) -> bool:
+        return True
+
+    def commands(self, scene: Scene) -> Commands:
+        for one in scene.targets:
+            _running(self.name, one)
+        return Commands(
+            do=tuple(StopNode(one.host, one.node_id) for one in scene.targets),
+            undo=tuple(StartNode(one.host, one.node_id) for one in scene.targets),
+            probe=tuple(
+                Shell(one.host, f"find {one.data_dir} -maxdepth 2 -name {CLEAN_FILE}")
+                for one in scene.targets
+            ),
+        )
+
+    def prove(self, scene: Scene, trail: Trail) -> Proof:
+        clean = _outputs(trail.active, Shell)
+        unclean = [
+            one.host for one in scene.targets if CLEAN_FILE not in clean.get(one.host, "") and one.is_broker
+        ]
+        if unclean or any(done.error for done in trail.do):
+            return Proof(False, f"no clean shutdown of {', '.join(unclean) or 'every target'}")
+        same = [one.host for one in scene.targets if _new_pid(one, trail) is False]
+        if same:
+            return Proof(False, f"the process of {', '.join(same)} is still the old one")
+        return Proof(True, f"process {_pids(scene.targets)} shut down cleanly{_restarted(trail)}")
+
+
+def _new_pid(target: Target, trail: Trail) -> bool | None:
+    """None while it is not started again."""
+    started = _outputs(trail.undo, StartNode).get(target.host)
+    return None if started is None else started != str(target.pid)
+
+
+def _pids(targets: Iterable[Target]) -> str:
+    return ", ".join(f"{one.pid} on {one.host}" for one in targets)
+
+
+def _restarted(trail: Trail) -> str:
+    started = _outputs(trail.undo, StartNode)
+    return "".join(f"; {host} runs again as {pid}" for host, pid in sorted(started.items()))

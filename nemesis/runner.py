@@ -1,0 +1,266 @@
+"""Runs a plan beside the workload: its own thread, asyncio inside, every fault a context (nemesis.inject)."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import threading
+import time
+from collections.abc import Coroutine, Sequence
+from contextlib import AbstractAsyncContextManager
+from typing import Any
+
+from harness.fleet.base import Fleet
+from harness.history.model import NEMESIS, Event, Type
+from harness.systems.base import ClusterState, DeployError, System
+from nemesis.guided import SCHEDULES, Aim, Await, GuidedError, GuidedStep, Heal, Inject, Sleep
+from nemesis.heal import Healer, NemesisError
+from nemesis.inject import Injection, Recording, Stage, injected
+from nemesis.schedule import Plan, PlannedFault
+from nemesis.spec import GuidedSpec
+from nemesis.steps import Fault
+from nemesis.targets import TargetError, needs_metadata, resolve
+
+RESOLVE_TIMEOUT_S = 5.0
+POLL_S = 0.05
+
+log = logging.getLogger(__name__)
+
+
+class Nemesis:
+    """``start()``, then ``wait()`` or not, then always ``stop_and_heal()``."""
+
+    def __init__(
+        self, plan: Plan, fleet: Fleet, system: System, recorder: Recording, *, topics: Sequence[str] = ()
+    ) -> None:
+        """``topics``: of the run, in order; what roles without a topic and guided schedules aim at."""
+        self._plan = plan
+        self._fleet = fleet
+        self._system = system
+        self._recorder = recorder
+        self._topics = tuple(topics)
+        self._stage = Stage(fleet, system, recorder)
+        self._stop: asyncio.Event | None = None
+        self._loop: asyncio.AbstractEventLoop | None = None
+        self._stop_asked = threading.Event()
+        self._finished = threading.Event()
+        self._thread: threading.Thread | None = None
+        self._crash: BaseException | None = None
+
+    def start(self) -> None:
+        """Times of the plan count from here."""
+        self._thread = threading.Thread(target=self._run, name="nemesis", daemon=True)
+        self._thread.start()
+
+    def wait(self, timeout_s: float | None = None) -> bool:
+        """Until the plan is through; False when it was not in time."""
+        return self._finished.wait(timeout_s)
+
+    def stop_and_heal(self, *, timeout_s: float = 120.0) -> list[str]:
+        """End every fault now, then make sure: no chain of ours on any host, every host powered, every node
+        running. Returns what had to be repaired beyond the faults' own undo (empty when all is well).
+
+        Idempotent. Raises NemesisError when something is left that cannot be repaired.
+        """
+        self._stop_asked.set()
+        if self._loop is not None and self._stop is not None and not self._finished.is_set():
+            self._loop.call_soon_threadsafe(self._stop.set)
+        if self._thread is not None:
+            self._thread.join(timeout_s)
+            if self._thread.is_alive():
+                raise NemesisError(f"the faults under way were not undone within {timeout_s:g} s")
+        repairs = Healer(self._fleet, self._system).heal()
+        if self._crash is not None:
+            raise NemesisError(f"the nemesis broke: {self._crash!r}") from self._crash
+        return repairs
+
+    # --- the thread ---------------------------------------------------------------------------------------
+
+    def _run(self) -> None:
+        try:
+            asyncio.run(self._main())
+        except BaseException as crash:  # the supervisor of this thread: told by stop_and_heal
+            log.exception("the nemesis broke")
+            self._crash = crash
+        finally:
+            self._stage.close()
+            self._finished.set()
+
+    async def _main(self) -> None:
+        self._loop = asyncio.get_running_loop()
+        self._stop = asyncio.Event()
+        if self._stop_asked.is_set():
+            return
+        self._begin = time.monotonic()
+        work: list[Coroutine[Any, Any, None]] = [self._timed(fault) for fault in self._plan.faults]
+        if self._plan.guided is not None:
+            work.append(self._guided(self._plan.guided))
+        await asyncio.gather(*work)
+
+    async def _until(self, at_s: float) -> bool:
+        """Sleep until that time of the plan; True when the run is being stopped instead."""
+        return await self._pause(self._begin + at_s - time.monotonic())
+
+    async def _pause(self, seconds: float) -> bool:
+        assert self._stop is not None
+        if seconds <= 0:
+            return self._stop.is_set()
+        try:
+            await asyncio.wait_for(self._stop.wait(), seconds)
+        except TimeoutError:
+            return False
+        return True
+
+    async def _timed(self, planned: PlannedFault) -> None:
+        if await self._until(planned.at_s):
+            return
+        fault = planned.spec.build()
+        try:
+            hosts = await self._aim(planned, fault)
+        except TargetError as nobody:
+            self._record_miss(planned.id, fault.name, planned.spec.target, str(nobody))
+            return
+        context = injected(self._stage, fault, fault_id=planned.id, hosts=hosts, role=planned.spec.target)
+        async with context as injection:
+            if not injection.failure:
+                await self._pause(planned.duration_s)
+
+    async def _aim(self, planned: PlannedFault, fault: Fault) -> tuple[str, ...]:
+        """Who it hits now. A role may be vacant for a moment (an election): asks again until the deadline."""
+        role = planned.spec.target
+        deadline = time.monotonic() + RESOLVE_TIMEOUT_S
+        while True:
+            state = await self._describe() if needs_metadata(role) else None
+            held = self._stage.held if fault.holds_node else {}
+            try:
+                return resolve(
+                    role,
+                    nodes=self._system.nodes,
+                    state=state,
+                    pick=planned.pick,
+                    held=held,
+                    topics=self._topics,
+                )
+            except TargetError:
+                if time.monotonic() > deadline or await self._pause(POLL_S):
+                    raise
+
+    async def _describe(self) -> ClusterState | None:
+        try:
+            return await self._stage.in_thread(lambda: self._system.describe(timeout_s=2.0))
+        except DeployError as nobody:
+            log.info("nobody describes the cluster: %s", nobody)
+            return None
+
+    def _record_miss(self, fault_id: str, fault: str, role: str, why: str) -> None:
+        """A fault that never happened is a fault that was not proved."""
+        log.warning("%s %s (%s): %s", fault_id, fault, role, why)
+        for phase in ("begin", "ended"):
+            extra: dict[str, Any] = {
+                "id": fault_id,
+                "phase": phase,
+                "targets": [],
+                "role": role,
+                "proved": None,
+            }
+            if phase == "ended":
+                extra |= {
+                    "proved": False,
+                    "proof": "it was never in force",
+                    "error": why,
+                    "lost": {},
+                    "lossy": [],
+                }
+            self._recorder.record(Event(process=NEMESIS, type=Type.INFO, f=fault, extra=extra))
+
+    # --- guided schedules ---------------------------------------------------------------------------------
+
+    async def _guided(self, spec: GuidedSpec) -> None:
+        if await self._until(spec.at_s):
+            return
+        live: dict[str, _Live] = {}
+        try:
+            for step in await self._guided_steps(spec):
+                if await self._guided_step(step, live, spec.deadline_s):
+                    return
+        except GuidedError as lost:
+            self._record_miss("g0", spec.name, f"{spec.topic or '*'}-{spec.partition}", str(lost))
+        finally:
+            await asyncio.gather(*(one.end() for one in live.values()))
+
+    async def _guided_steps(self, spec: GuidedSpec) -> Sequence[GuidedStep]:
+        topic = spec.topic or (self._topics[0] if self._topics else None)
+        if topic is None:
+            raise GuidedError(f"{spec.name}: the run has no topic to aim at")
+        deadline = time.monotonic() + spec.deadline_s
+        while True:
+            state = await self._describe()
+            nodes = {node.node_id: node for node in self._system.nodes}
+            try:
+                if state is None:
+                    raise GuidedError(f"{spec.name}: no broker answers")
+                return SCHEDULES[spec.name](Aim(state, nodes, topic, spec.partition))
+            except GuidedError:  # not yet healthy, perhaps
+                if time.monotonic() > deadline or await self._pause(POLL_S):
+                    raise
+
+    async def _guided_step(self, step: GuidedStep, live: dict[str, _Live], deadline_s: float) -> bool:
+        """True when the run is being stopped."""
+        match step:
+            case Inject(id=fault_id, fault=fault, hosts=hosts, role=role):
+                context = injected(self._stage, fault, fault_id=fault_id, hosts=hosts, role=role)
+                live[fault_id] = one = await _Live.begin(context)
+                if one.injection.failure:
+                    raise GuidedError(f"{fault_id} {fault.name} of {hosts} failed: {one.injection.failure}")
+            case Heal(ids=ids):
+                await asyncio.gather(*(live.pop(fault_id).end() for fault_id in ids))
+            case Sleep(seconds=seconds):
+                return await self._pause(seconds)
+            case Await():
+                return await self._await(step, deadline_s)
+        return self._stop_asked.is_set()
+
+    async def _await(self, step: Await, deadline_s: float) -> bool:
+        deadline = time.monotonic() + deadline_s
+        while True:
+            state = await self._describe()
+            if state is not None and step.holds(state):
+                return False
+            if await self._pause(POLL_S):
+                return True
+            if time.monotonic() > deadline:
+                seen = [one for one in state.partitions if one.topic == step.topic] if state else "no answer"
+                raise GuidedError(f"waited {deadline_s:g} s for: {step.what}; last seen: {seen}")
+
+
+class _Live:
+    """An injection that outlives the step that began it: its context is entered and left by one task."""
+
+    def __init__(self) -> None:
+        self._over = asyncio.Event()
+        self._task: asyncio.Task[None] | None = None
+        self.injection: Injection
+
+    @classmethod
+    async def begin(cls, context: AbstractAsyncContextManager[Injection]) -> _Live:
+        live = cls()
+        begun = asyncio.Event()
+
+        async def hold() -> None:
+            try:
+                async with context as live.injection:
+                    begun.set()
+                    await live._over.wait()
+            finally:
+                begun.set()
+
+        live._task = asyncio.ensure_future(hold())
+        await begun.wait()
+        if live._task.done():
+            await live._task  # raises what went wrong
+        return live
+
+    async def end(self) -> None:
+        self._over.set()
+        if self._task is not None:
+            await self._task

@@ -1,0 +1,157 @@
+"""What a fault asks to be done, as values: typed steps that `nemesis.inject` carries out.
+
+A fault only says which steps do it, undo it and probe it; it touches nothing itself. Steps of different hosts
+run at the same time, steps of one host in their order.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Protocol
+
+from harness.fleet.base import PowerCut
+
+
+class FaultError(Exception):
+    """A fault cannot be done to these targets. The message names the fault, the host and the reason."""
+
+
+@dataclass(frozen=True, slots=True)
+class Target:
+    """A host of the system and its node, as they were when the fault was aimed."""
+
+    host: str
+    address: str
+    node_id: int
+    port: int
+    data_dir: str
+    is_broker: bool = True
+    pid: int | None = None
+    """None: the node does not run."""
+
+
+@dataclass(frozen=True, slots=True)
+class Scene:
+    """Everything a fault may know: whom it hits, and who else is there."""
+
+    fault_id: str
+    targets: tuple[Target, ...]
+    others: tuple[Target, ...]
+
+    @property
+    def hosts(self) -> tuple[Target, ...]:
+        return (*self.targets, *self.others)
+
+
+@dataclass(frozen=True, slots=True)
+class Shell:
+    """A command in a shell of a host; its output is what a probe reads."""
+
+    host: str
+    command: str
+    timeout_s: float = 15.0
+
+
+@dataclass(frozen=True, slots=True)
+class Knock:
+    """Try a TCP connection from the control node, where the clients are."""
+
+    host: str
+    address: str
+    port: int
+    wait_s: float = 0.2
+
+
+@dataclass(frozen=True, slots=True)
+class PowerOff:
+    host: str
+
+
+@dataclass(frozen=True, slots=True)
+class PowerOn:
+    host: str
+
+
+@dataclass(frozen=True, slots=True)
+class StartNode:
+    """Output: the process id it has then."""
+
+    host: str
+    node_id: int
+
+
+@dataclass(frozen=True, slots=True)
+class StopNode:
+    """Clean shutdown, waited for."""
+
+    host: str
+    node_id: int
+    timeout_s: float = 30.0
+
+
+Step = Shell | Knock | PowerOff | PowerOn | StartNode | StopNode
+
+
+@dataclass(frozen=True, slots=True)
+class Commands:
+    do: tuple[Step, ...]
+    undo: tuple[Step, ...]
+    """Idempotent, and right in any order with the undos of other faults."""
+    probe: tuple[Step, ...] = ()
+    """Run once when the fault is done and once before it is undone."""
+
+
+@dataclass(frozen=True, slots=True)
+class Done:
+    """What one step did."""
+
+    step: Step
+    output: str = ""
+    error: str | None = None
+    cut: PowerCut | None = None
+    """Of PowerOff and PowerOn."""
+
+
+@dataclass(frozen=True, slots=True)
+class Trail:
+    """What all steps of one injection did, so far."""
+
+    do: Sequence[Done] = ()
+    active: Sequence[Done] = ()
+    """The probe after ``do``."""
+    final: Sequence[Done] = ()
+    """The probe before ``undo``."""
+    undo: Sequence[Done] = ()
+
+    def errors(self) -> list[str]:
+        return [
+            f"{done.step.host}: {done.error}"
+            for done in (*self.do, *self.active, *self.final, *self.undo)
+            if done.error
+        ]
+
+
+@dataclass(frozen=True, slots=True)
+class Proof:
+    """Did the fault take effect? ``lost``: host -> file -> bytes that a power cut took."""
+
+    proved: bool
+    text: str
+    lost: Mapping[str, Mapping[str, int]] = field(default_factory=dict)
+
+
+class Fault(Protocol):
+    """One way of breaking something: pure, frozen; says how, and reads whether it worked."""
+
+    @property
+    def name(self) -> str: ...
+
+    @property
+    def holds_node(self) -> bool:
+        """True when the node is not its own master meanwhile: no second such fault may hit it."""
+
+    def commands(self, scene: Scene) -> Commands:
+        """Raises FaultError when it cannot be done to these targets."""
+
+    def prove(self, scene: Scene, trail: Trail) -> Proof: ...

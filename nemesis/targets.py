@@ -1,0 +1,137 @@
+"""Targets by role, resolved at injection time from the cluster's own metadata (DESIGN.md section 6)."""
+
+from __future__ import annotations
+
+import random
+import re
+from collections.abc import Callable, Collection, Sequence
+
+from harness.systems.base import ClusterState, Node, PartitionState
+
+_OF_PARTITION = re.compile(r"^(leader|follower|isr-last|elr)(?:\((.+)-(\d+)\))?$")
+PLAIN = ("one", "minority", "majority", "half", "all", "controller")
+HELP = (
+    "one, minority, majority, half, all, controller, leader(TOPIC-P), follower(TOPIC-P), isr-last(TOPIC-P), "
+    "elr(TOPIC-P), or hosts by name (n1,n2)"
+)
+
+
+class TargetError(Exception):
+    """The role names nobody now. The message says why; later it may."""
+
+
+def check_role(role: str) -> str:
+    """The role as given. Raises ValueError when it is neither a role nor could be a list of hosts."""
+    if (
+        role in PLAIN
+        or _OF_PARTITION.match(role)
+        or re.match(r"^[a-z][a-z0-9-]*\d+(,[a-z][a-z0-9-]*\d+)*$", role)
+    ):
+        return role
+    raise ValueError(f"target {role!r} is no role: use {HELP}")
+
+
+def needs_metadata(role: str) -> bool:
+    return role == "controller" or bool(_OF_PARTITION.match(role))
+
+
+def resolve(
+    role: str,
+    *,
+    nodes: Sequence[Node],
+    state: ClusterState | None,
+    pick: int,
+    held: Collection[str] = (),
+    topics: Sequence[str] = (),
+) -> tuple[str, ...]:
+    """Host names for a role, sorted.
+
+    ``state`` may be None for roles that do not need metadata. ``pick`` settles every free choice, so a plan
+    chooses the same way again in the same situation. Hosts in ``held`` are under another fault that has taken
+    their node: they are passed over, or the role is not resolvable now. ``topics``: what a bare ``leader`` may
+    mean. Raises TargetError.
+    """
+    brokers = [node.host.name for node in nodes if node.is_broker]
+    free = [host for host in brokers if host not in held]
+    chance = random.Random(pick)
+    if found := _OF_PARTITION.match(role):
+        kind, topic, partition = found.groups()
+        wanted = _partition(state, topic, partition, topics, chance)
+        return (_free(_member(kind, wanted, chance), role, nodes, held),)
+    if role == "controller":
+        if state is None or state.controller < 0:
+            raise TargetError("the cluster knows no controller now")
+        return (_free(state.controller, role, nodes, held),)
+    sizes: dict[str, Callable[[], int]] = {
+        "one": lambda: 1,
+        "minority": lambda: (len(brokers) - 1) // 2,
+        "majority": lambda: len(brokers) // 2 + 1,
+        "all": lambda: len(free),
+    }
+    if role in sizes:
+        return _some(free, sizes[role](), role, chance)
+    if role == "half":
+        every = [node.host.name for node in nodes if node.host.name not in held]
+        return _some(every, len(every) // 2, role, chance)
+    return _named(role, nodes, held)
+
+
+def _some(hosts: Sequence[str], count: int, role: str, chance: random.Random) -> tuple[str, ...]:
+    if count < 1 or count > len(hosts):
+        raise TargetError(f"{role}: {count} hosts wanted, free are {', '.join(hosts) or 'none'}")
+    return tuple(sorted(chance.sample(list(hosts), count)))
+
+
+def _named(role: str, nodes: Sequence[Node], held: Collection[str]) -> tuple[str, ...]:
+    known = [node.host.name for node in nodes]
+    hosts = role.split(",")
+    for host in hosts:
+        if host not in known:
+            raise TargetError(f"no host {host!r}: there are {', '.join(known)}")
+        if host in held:
+            raise TargetError(f"{host} is under another fault")
+    return tuple(dict.fromkeys(hosts))
+
+
+def _partition(
+    state: ClusterState | None,
+    topic: str | None,
+    partition: str | None,
+    topics: Sequence[str],
+    chance: random.Random,
+) -> PartitionState:
+    if state is None:
+        raise TargetError("no broker answers")
+    if topic is None:
+        known = [one for one in state.partitions if one.topic in topics]
+        if not known:
+            raise TargetError(f"no partition of {', '.join(topics) or 'any topic'} is known")
+        return chance.choice(known)
+    found = state.partition(topic, int(partition or 0))
+    if found is None:
+        raise TargetError(f"the cluster knows no partition {topic}-{partition}")
+    return found
+
+
+def _member(kind: str, partition: PartitionState, chance: random.Random) -> int:
+    name = f"{partition.topic}-{partition.partition}"
+    if kind == "leader":
+        if partition.leader < 0:
+            raise TargetError(f"{name} has no leader now")
+        return partition.leader
+    if kind == "follower":
+        candidates = [one for one in partition.replicas if one in partition.isr and one != partition.leader]
+    else:
+        candidates = list(partition.isr[-1:] if kind == "isr-last" else partition.elr)
+    if not candidates:
+        raise TargetError(f"{name} has no {kind} now (ISR {list(partition.isr)}, ELR {list(partition.elr)})")
+    return chance.choice(candidates)
+
+
+def _free(node_id: int, role: str, nodes: Sequence[Node], held: Collection[str]) -> str:
+    for node in nodes:
+        if node.node_id == node_id:
+            if node.host.name in held:
+                raise TargetError(f"{role} is {node.host.name}, which is under another fault")
+            return node.host.name
+    raise TargetError(f"{role} is node {node_id}, which is not one of ours")
