@@ -1,0 +1,347 @@
+"""The run over time: phases, faults, throughput and latency on one axis, and who led each partition.
+
+Every drawing has one element per series and at most ``BUCKETS`` points a series, however long the run.
+"""
+
+from __future__ import annotations
+
+import statistics
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from itertools import groupby
+from typing import Any, Final
+
+from markupsafe import Markup
+
+from harness.report.faults import Fault, LeaderSpan, Phase
+from harness.report.files import numeric, rows, whole
+from harness.report.svg import Scale, Svg, text_width, ticks
+from harness.report.text import milliseconds, number, seconds, shorten
+
+WIDTH: Final = 1120
+LEFT: Final = 74
+RIGHT: Final = WIDTH - 12
+BUCKETS: Final = 300
+_LANE: Final = 20
+_FAULTS_DRAWN: Final = 80
+_PARTITIONS_DRAWN: Final = 24
+_SPANS_DRAWN: Final = 200
+
+
+@dataclass(frozen=True, slots=True)
+class Bucket:
+    """Rates per second, and latencies in milliseconds, of one kind of operation from ``begin_s`` on."""
+
+    begin_s: float
+    ok: float = 0
+    fail: float = 0
+    info: float = 0
+    p50: float | None = None
+    p99: float | None = None
+    worst: float | None = None
+
+    @property
+    def rate(self) -> float:
+        return self.ok + self.fail + self.info
+
+
+def buckets(metrics: Mapping[str, Any] | None, extent_s: float) -> tuple[int, dict[str, list[Bucket]]]:
+    """(seconds per bucket, kind of operation -> buckets). p50 is the median of the seconds', p99 the worst."""
+    step = max(1, -(-int(extent_s) // BUCKETS))
+    gathered: dict[str, dict[int, list[Mapping[str, Any]]]] = {}
+    for row in rows(metrics, "seconds"):
+        second = whole(row, "t")
+        if second is not None and 0 <= second <= extent_s:
+            gathered.setdefault(str(row.get("f", "?")), {}).setdefault(second // step, []).append(row)
+    order = {"send": 0, "poll": 1, "end": 2}
+    named = sorted(gathered.items(), key=lambda item: (order.get(item[0], 9), item[0]))
+    return step, {
+        f: [_bucket(at * step, step, members) for at, members in sorted(by.items())] for f, by in named[:6]
+    }
+
+
+def _bucket(begin: int, step: int, members: Sequence[Mapping[str, Any]]) -> Bucket:
+    def total(key: str) -> float:
+        return sum(numeric(row, key) or 0 for row in members) / step
+
+    def known(key: str) -> list[float]:
+        return [value for row in members if (value := numeric(row, key)) is not None]
+
+    p50 = known("p50_ms")
+    return Bucket(
+        begin_s=begin,
+        ok=total("ok"),
+        fail=total("fail"),
+        info=total("info"),
+        p50=statistics.median(p50) if p50 else None,
+        p99=max(known("p99_ms"), default=None),
+        worst=max(known("max_ms"), default=None),
+    )
+
+
+def run_chart(
+    metrics: Mapping[str, Any] | None, faults: Sequence[Fault], phases: Sequence[Phase], extent_ns: int
+) -> Markup:
+    """Phases and faults on top, then one throughput panel per kind of operation, then latency."""
+    extent_s = max(extent_ns / 1e9, 1.0)
+    step, series = buckets(metrics, extent_s)
+    x = Scale(0, extent_s, LEFT, RIGHT)
+    lanes = pack_faults(faults[:_FAULTS_DRAWN], x)
+    panels_top = 26 + _LANE * (max(lanes.values(), default=-1) + 1) + 24
+    heights = {f: 120 if f == "send" or len(series) == 1 else 62 for f in series}
+    latency = next(iter(series.values()), [])
+    has_latency = any(bucket.p99 is not None or bucket.p50 is not None for bucket in latency)
+    bottom = panels_top + sum(height + 26 for height in heights.values()) + (130 if has_latency else 0)
+    svg = Svg(WIDTH, bottom + 34, "Throughput and latency over time, with faults", "wide")
+    _draw_phases(svg, phases, x, bottom)
+    _draw_fault_bands(svg, faults[:_FAULTS_DRAWN], x, panels_top - 18, bottom)
+    top = panels_top
+    for f, own in series.items():
+        _draw_rates(svg, f, own, step, x, top, heights[f])
+        top += heights[f] + 26
+    if has_latency:
+        _draw_latency(svg, next(iter(series)), latency, step, x, top, 112)
+    draw_time_axis(svg, x, bottom)
+    _draw_hits(svg, series, step, faults, x, panels_top - 18, bottom)
+    _draw_fault_lanes(svg, faults[:_FAULTS_DRAWN], lanes, x, 26)
+    return svg.markup()
+
+
+def draw_time_axis(svg: Svg, x: Scale, bottom: float) -> None:
+    svg.line(LEFT, bottom, RIGHT, bottom, "axis")
+    places = ticks(x.low, x.high, 10)
+    digits = 0 if all(float(place).is_integer() for place in places) else 2
+    for place in places:
+        svg.line(x(place), bottom, x(place), bottom + 4, "axis")
+        svg.text(x(place), bottom + 17, f"{place:,.{digits}f} s", "tick", anchor="middle")
+
+
+# faults and phases ------------------------------------------------------------------------------------------
+
+
+def fault_span(fault: Fault, x: Scale) -> tuple[float, float]:
+    """Where a fault's band starts and ends on a scale of seconds, at least three units wide."""
+    begin = fault.begin_ns if fault.begin_ns is not None else fault.active_ns or 0
+    ended = fault.ended_ns if fault.ended_ns is not None else fault.undo_ns
+    left = x(begin / 1e9)
+    right = x(ended / 1e9) if ended is not None else x(x.high)
+    return left, max(right, left + 3)
+
+
+def pack_faults(faults: Sequence[Fault], x: Scale) -> dict[str, int]:
+    """Fault id -> row, such that bars and their labels do not overlap."""
+    free_from: list[float] = []
+    lanes: dict[str, int] = {}
+    for fault in faults:
+        left, right = fault_span(fault, x)
+        label = text_width(bar_name(fault)) + 10
+        begin, until = (left, max(right, left + label)) if left + label < RIGHT else (right - label, right)
+        row = next((n for n, free in enumerate(free_from) if free <= begin), len(free_from))
+        if row == len(free_from):
+            free_from.append(0)
+        free_from[row] = until + 6
+        lanes[fault.id] = row
+    return lanes
+
+
+def bar_name(fault: Fault) -> str:
+    return shorten(fault.label, 60) + ("" if fault.proved else " (not proved)")
+
+
+def fault_tip(fault: Fault) -> str:
+    times = f"{seconds(fault.begin_ns)} to {seconds(fault.ended_ns)}"
+    proved = "proved" if fault.proved else "NOT PROVED"
+    role = f" as {fault.role}" if fault.role else ""
+    return f"{fault.label}{role}\n{times}\n{proved}: {fault.proof or 'no proof given'}"
+
+
+def _draw_phases(svg: Svg, phases: Sequence[Phase], x: Scale, bottom: float) -> None:
+    for number_, phase in enumerate(phases):
+        left, right = x(phase.begin_ns / 1e9), x(phase.end_ns / 1e9)
+        span = f"phase {phase.name}: {seconds(phase.begin_ns)} to {seconds(phase.end_ns)}"
+        svg.rect(left, 2, right - left, 17, f"phase phase-{number_ % 2}", tip=span)
+        if number_:
+            svg.line(left, 2, left, bottom, "phase-edge")
+        if right - left > text_width(phase.name) + 4:
+            svg.text((left + right) / 2, 14, phase.name, "phase-name", anchor="middle")
+    svg.text(LEFT - 8, 14, "phase", "tick", anchor="end")
+
+
+def _draw_fault_bands(svg: Svg, faults: Sequence[Fault], x: Scale, top: float, bottom: float) -> None:
+    for fault in faults:
+        left, right = fault_span(fault, x)
+        svg.rect(left, top, right - left, bottom - top, f"band f-{fault.kind}")
+        if not fault.proved:
+            svg.rect(left, top, right - left, bottom - top, "hatch")
+
+
+def _draw_fault_lanes(
+    svg: Svg, faults: Sequence[Fault], lanes: Mapping[str, int], x: Scale, top: float
+) -> None:
+    if faults:
+        svg.text(LEFT - 8, top + 12, "faults", "tick", anchor="end")
+    for fault in faults:
+        left, right = fault_span(fault, x)
+        y = top + lanes[fault.id] * _LANE
+        svg.rect(left, y, right - left, _LANE - 4, f"bar f-{fault.kind} pale", tip=fault_tip(fault), rx=2)
+        if fault.active_ns is not None:
+            active, undo = (
+                x(fault.active_ns / 1e9),
+                right if fault.undo_ns is None else x(fault.undo_ns / 1e9),
+            )
+            svg.rect(
+                active, y, max(undo - active, 3), _LANE - 4, f"bar f-{fault.kind}", tip=fault_tip(fault), rx=2
+            )
+        if not fault.proved:
+            svg.rect(left, y, right - left, _LANE - 4, "hatch", rx=2)
+        label = bar_name(fault)
+        inside = right - left > text_width(label) + 8 and fault.active_ns is not None
+        if inside:
+            svg.text(left + 5, y + 12, label, "bar-name")
+        elif right + text_width(label) + 5 < RIGHT:
+            svg.text(right + 5, y + 12, label, "side-name")
+        else:
+            svg.text(left - 5, y + 12, label, "side-name", anchor="end")
+
+
+# panels -----------------------------------------------------------------------------------------------------
+
+
+def _draw_frame(svg: Svg, y: Scale, marks: Sequence[tuple[float, str]], name: str, top: float) -> None:
+    for value, label in marks:
+        svg.line(LEFT, y(value), RIGHT, y(value), "grid")
+        svg.text(LEFT - 8, y(value) + 4, label, "tick", anchor="end")
+    svg.text(LEFT, top - 5, name, "panel-name")
+
+
+def _draw_rates(
+    svg: Svg, f: str, own: Sequence[Bucket], step: int, x: Scale, top: float, height: float
+) -> None:
+    peak = max((bucket.rate for bucket in own), default=0) or 1
+    y = Scale(0, peak * 1.04, top + height, top)
+    marks = [(value, number(value)) for value in ticks(0, peak, 3 if height > 80 else 2)]
+    _draw_frame(svg, y, marks, f"{f} per second", top)
+    boxes: dict[str, list[tuple[float, float, float, float]]] = {"ok": [], "fail": [], "info": []}
+    for bucket in own:
+        left = x(bucket.begin_s)
+        width = x(bucket.begin_s + step) - left
+        base = 0.0
+        for name, amount in (("ok", bucket.ok), ("fail", bucket.fail), ("info", bucket.info)):
+            if amount:
+                # a single failure among thousands must still be seen
+                least = 0 if name == "ok" else 2
+                tall = max(y(base) - y(base + amount), least)
+                boxes[name].append((left, y(base) - tall, max(width - (0.6 if width > 3 else 0), 0.5), tall))
+                base += amount
+    for name, drawn in boxes.items():
+        svg.columns(drawn, f"s-{name}")
+
+
+def _draw_latency(
+    svg: Svg, f: str, own: Sequence[Bucket], step: int, x: Scale, top: float, height: float
+) -> None:
+    known = [value for b in own for value in (b.p50, b.p99, b.worst) if value is not None and value > 0]
+    low, high = min(known, default=1.0), max(known, default=10.0)
+    decades = [10.0**power for power in range(-3, 7)]
+    floor = max((d for d in decades if d <= low), default=decades[0])
+    y = Scale(floor, max(high * 1.3, floor * 10), top + height, top, log=True)
+    marks = [(value, milliseconds(value)) for value in decades if floor <= value <= high]
+    _draw_frame(svg, y, marks, f"{f} latency (log scale)", top)
+    for bucket in own:
+        if bucket.worst is not None:
+            svg.circle(x(bucket.begin_s + step / 2), y(bucket.worst), 1.6, "worst")
+    for name in ("p99", "p50"):
+        points = [(bucket.begin_s, getattr(bucket, name)) for bucket in own]
+        for present, run in groupby(_with_gaps(points, step), key=lambda point: point[1] is not None):
+            if present:
+                svg.path([(x(begin + step / 2), y(value)) for begin, value in run if value is not None], name)
+
+
+def _with_gaps(points: Sequence[tuple[float, float | None]], step: int) -> list[tuple[float, float | None]]:
+    """The points, with an empty one wherever a bucket is absent, so that no line crosses a silence."""
+    filled: list[tuple[float, float | None]] = []
+    for begin, value in points:
+        if filled and begin - filled[-1][0] > step * 1.5:
+            filled.append((begin, None))
+        filled.append((begin, value))
+    return filled
+
+
+def _draw_hits(
+    svg: Svg,
+    series: Mapping[str, Sequence[Bucket]],
+    step: int,
+    faults: Sequence[Fault],
+    x: Scale,
+    top: float,
+    bottom: float,
+) -> None:
+    """Invisible columns that carry the numbers as tooltips."""
+    by_time: dict[float, list[str]] = {}
+    for f, own in series.items():
+        for b in own:
+            line = f"{f}: {number(b.ok)} ok, {number(b.fail)} fail, {number(b.info)} info per second"
+            if b.p50 is not None:
+                line += f"; p50 {milliseconds(b.p50)}, p99 {milliseconds(b.p99)}, max {milliseconds(b.worst)}"
+            by_time.setdefault(b.begin_s, []).append(line)
+    for begin, lines in by_time.items():
+        during = [
+            f.label
+            for f in faults
+            if f.begin_ns is not None
+            and f.begin_ns < (begin + step) * 1e9
+            and (f.ended_ns or 1e30) > begin * 1e9
+        ]
+        tip = "\n".join([f"{begin:,.0f} to {begin + step:,.0f} s", *lines, *during[:4]])
+        svg.rect(x(begin), top, x(begin + step) - x(begin), bottom - top, "hit", tip=tip)
+
+
+# leaders ----------------------------------------------------------------------------------------------------
+
+
+def cluster_chart(
+    spans: Mapping[str, Sequence[LeaderSpan]], nodes: Sequence[str], faults: Sequence[Fault], extent_ns: int
+) -> Markup:
+    """One lane per partition: the colour is the leader, the height the share of replicas in the ISR."""
+    lane = 30
+    x = Scale(0, max(extent_ns / 1e9, 1.0), LEFT, RIGHT)
+    shown = list(spans.items())[:_PARTITIONS_DRAWN]
+    bottom = 8 + lane * len(shown) + 4
+    svg = Svg(WIDTH, bottom + 30, "Leader and in-sync replicas of each partition over time", "wide")
+    for position, (label, own) in enumerate(shown):
+        top = 8 + position * lane
+        svg.text(LEFT - 8, top + 17, shorten(label, 11), "tick", anchor="end")
+        for span in own[-_SPANS_DRAWN:]:
+            _draw_span(svg, span, nodes, x, top, lane - 6)
+    _draw_fault_bands(svg, faults[:_FAULTS_DRAWN], x, 4, bottom)
+    for position, (_, own) in enumerate(shown):
+        for span in own[-_SPANS_DRAWN:]:
+            left, right = x(span.begin_ns / 1e9), x(span.end_ns / 1e9)
+            svg.rect(left, 8 + position * lane, right - left, lane - 6, "hit", tip=span_tip(span))
+    draw_time_axis(svg, x, bottom)
+    return svg.markup()
+
+
+def _draw_span(svg: Svg, span: LeaderSpan, nodes: Sequence[str], x: Scale, top: float, height: float) -> None:
+    left, right = x(span.begin_ns / 1e9), x(span.end_ns / 1e9)
+    if span.leader is None:
+        svg.rect(left, top, right - left, height, "no-leader")
+        svg.rect(left, top, right - left, height, "hatch")
+        return
+    colour = f"node-{nodes.index(span.leader) % 8}" if span.leader in nodes else "node-7"
+    share = len(span.isr) / max(len(span.replicas), 1)
+    svg.rect(left, top, right - left, height, f"{colour} pale")
+    svg.rect(left, top + height * (1 - share), right - left, height * share, colour)
+    name = f"{span.leader} e{span.leader_epoch}" if span.leader_epoch is not None else span.leader
+    if right - left > text_width(name) + 6:
+        svg.text(left + 4, top + height - 4, name, "bar-name")
+
+
+def span_tip(span: LeaderSpan) -> str:
+    epoch = "" if span.leader_epoch is None else f" (leader epoch {span.leader_epoch})"
+    leader = f"leader {span.leader}{epoch}" if span.leader is not None else "no leader"
+    elr = f", ELR {' '.join(span.elr)}" if span.elr else ""
+    return (
+        f"{span.topic}-{span.partition}, {seconds(span.begin_ns)} to {seconds(span.end_ns)}\n{leader}\n"
+        f"ISR {' '.join(span.isr) or 'empty'} of {' '.join(span.replicas)}{elr}"
+    )

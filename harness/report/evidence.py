@@ -1,0 +1,191 @@
+"""Findings with what proves them: sentence, operations, offset neighbourhood, per-process timelines.
+
+Everything is bounded: ``PER_PARTITION`` findings per anomaly and partition, ``DETAILED`` of them in all with a
+drawing, ``GROUPS`` groups in all. The history is read four times at most plus once per window, and windows that
+overlap are read together.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Final
+
+from harness.history.model import Type
+from harness.report.excerpts import Excerpt, History, Sightings
+from harness.report.faults import Fault, LeaderSpan, active_between
+from harness.report.files import Finding, FindingGroup
+from harness.report.neighbourhood import Grid, grid, reach
+from harness.report.operations import Operation, operation, pair
+from harness.report.text import partition_label
+from harness.report.timeline import Timeline, Window, process_timeline
+
+DETAILED: Final = 120
+PER_GROUP_DETAILED: Final = 5
+GROUPS: Final = 80
+_WINDOW_ROWS: Final = 6_000
+_BARS_WANTED: Final = 1_500
+_S: Final = 1_000_000_000
+_APART_NS: Final = 4 * _S
+"""Cited operations further apart than this are drawn in windows of their own."""
+_WINDOWS_EACH: Final = 2
+
+
+@dataclass(frozen=True, slots=True)
+class Evidence:
+    finding: Finding
+    operations: tuple[Operation, ...] = ()
+    absent: tuple[int, ...] = ()
+    """Indexes the finding cites that the history does not hold."""
+    grid: Grid | None = None
+    timelines: tuple[Timeline, ...] = ()
+    faults: tuple[Fault, ...] = ()
+    """Those under way around the operations."""
+
+
+@dataclass(frozen=True, slots=True)
+class EvidenceGroup:
+    group: FindingGroup
+    items: tuple[Evidence, ...]
+
+    @property
+    def more(self) -> int:
+        return self.group.count - len(self.items)
+
+    @property
+    def where(self) -> str:
+        return partition_label(self.group.topic, self.group.partition)
+
+    @property
+    def unbroken(self) -> bool:
+        """Whether the findings fill a range of offsets without a hole."""
+        low, high = self.group.first_offset, self.group.last_offset
+        return low is not None and high is not None and self.group.count == high - low + 1 > 1
+
+
+@dataclass(frozen=True, slots=True)
+class Surroundings:
+    """What the whole run was doing, for the drawings around one finding."""
+
+    faults: Sequence[Fault]
+    leaders: Mapping[str, Sequence[LeaderSpan]]
+    rate_at: Callable[[int], float]
+    """Operations per second around a time."""
+
+
+def evidence(
+    groups: Sequence[FindingGroup], history: History | None, around: Surroundings
+) -> list[EvidenceGroup]:
+    """The groups in the order given; without a history only their sentences."""
+    if history is None:
+        return [EvidenceGroup(g, tuple(Evidence(f) for f in g.sample)) for g in groups[:GROUPS]]
+    shown = [finding for group in groups[:GROUPS] for finding in group.sample]
+    rows = history.by_index({index for finding in shown for index in finding.operations})
+    ends = history.completions([row.event for row in rows.values() if row.event.type == Type.INVOKE])
+    seen = history.around(_offsets(shown))
+    detailed = _detailed(groups[:GROUPS])
+    made = {id(finding): _without_drawing(finding, rows, ends, seen, around.faults) for finding in shown}
+    windows = {id(f): _windows(made[id(f)].operations, around) for f in detailed}
+    excerpts = _read_windows(history, [window for own in windows.values() for window in own])
+    for finding in detailed:
+        item = made[id(finding)]
+        leaders = around.leaders.get(partition_label(finding.topic, finding.partition), ())
+        drawn = tuple(
+            process_timeline(excerpts[window], item.operations, window, around.faults, leaders)
+            for window in windows[id(finding)]
+        )
+        made[id(finding)] = replace(item, timelines=drawn)
+    return [EvidenceGroup(g, tuple(made[id(f)] for f in g.sample)) for g in groups[:GROUPS]]
+
+
+def _detailed(groups: Sequence[FindingGroup]) -> list[Finding]:
+    chosen = [finding for group in groups for finding in group.sample[:PER_GROUP_DETAILED]]
+    return chosen[:DETAILED]
+
+
+def _offsets(findings: Sequence[Finding]) -> dict[tuple[str, int], set[int]]:
+    wanted: dict[tuple[str, int], set[int]] = {}
+    for finding in findings:
+        if finding.topic is not None and finding.partition is not None and finding.offset is not None:
+            wanted.setdefault((finding.topic, finding.partition), set()).update(reach(finding.offset))
+    return wanted
+
+
+def _without_drawing(
+    finding: Finding,
+    rows: Mapping[int, Excerpt],
+    ends: Mapping[int, Excerpt],
+    seen: Sightings,
+    faults: Sequence[Fault],
+) -> Evidence:
+    cited = [index for index in finding.operations if index in rows]
+    made: list[Operation] = []
+    for index in cited:
+        op = operation(rows[index], ends.get(index))
+        # an invocation and its completion may both be cited: they are one operation
+        if not any(set(op.indexes) & set(known.indexes) for known in made):
+            made.append(op)
+        elif len(op.indexes) > 1:
+            made = [op if set(op.indexes) & set(known.indexes) else known for known in made]
+    near = [op for op in made if op.of_a_client] or made
+    active: list[Fault] = []
+    if near:
+        first, last = min(op.begin_ns for op in near), max(op.end_ns or op.begin_ns for op in near)
+        active = active_between(faults, first - _S, last + 2 * _S)
+    table = None
+    if finding.topic is not None and finding.partition is not None and finding.offset is not None:
+        table = grid(finding.topic, finding.partition, finding.offset, seen)
+    return Evidence(
+        finding=finding,
+        operations=tuple(made),
+        absent=tuple(index for index in finding.operations if index not in rows),
+        grid=table,
+        faults=tuple(active),
+    )
+
+
+def _windows(operations: Sequence[Operation], around: Surroundings) -> list[Window]:
+    """The stretches of time worth drawing: the cited operations with some air, out to a fault close by."""
+    own = sorted((op for op in operations if op.of_a_client), key=lambda op: op.begin_ns)
+    clusters: list[list[Operation]] = []
+    for op in own:
+        if clusters and op.begin_ns - max(o.end_ns or o.begin_ns for o in clusters[-1]) < _APART_NS:
+            clusters[-1].append(op)
+        else:
+            clusters.append([op])
+    return [_window(cluster, around) for cluster in clusters[:_WINDOWS_EACH]]
+
+
+def _window(cluster: Sequence[Operation], around: Surroundings) -> Window:
+    first = cluster[0].begin_ns
+    last = max(op.end_ns if op.end_ns is not None else op.begin_ns for op in cluster)
+    room = max(int(_BARS_WANTED / max(around.rate_at(first), 1.0) * _S), _S // 20)
+    air = min(max((last - first) // 3, _S // 10), max(room // 4, _S // 50))
+    begin, end = first - air, last + air
+    for fault in around.faults:
+        if fault.begin_ns is not None and last <= fault.begin_ns <= first + min(_APART_NS, room):
+            end = max(end, fault.begin_ns + max(air, (fault.begin_ns - first) // 5))
+            break
+    return Window(max(begin, 0), max(end, begin + _S // 50))
+
+
+def _read_windows(history: History, windows: Sequence[Window]) -> dict[Window, list[Operation]]:
+    """The operations of each window; windows that overlap are read together."""
+    merged: list[list[Window]] = []
+    reached = -1
+    for window in sorted(set(windows), key=lambda w: w.begin_ns):
+        if merged and window.begin_ns <= reached and window.end_ns - merged[-1][0].begin_ns < 10 * _S:
+            merged[-1].append(window)
+            reached = max(reached, window.end_ns)
+        else:
+            merged.append([window])
+            reached = window.end_ns
+    found: dict[Window, list[Operation]] = {}
+    for members in merged:
+        begin, end = members[0].begin_ns, max(window.end_ns for window in members)
+        limit = _WINDOW_ROWS * min(len(members), 3)
+        excerpts = history.between(begin, end, limit)
+        operations = pair(excerpts, complete=len(excerpts) < limit)
+        for window in members:
+            found[window] = [op for op in operations if window.holds(op.begin_ns, op.end_ns)]
+    return found

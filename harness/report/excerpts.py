@@ -1,0 +1,265 @@
+"""Bounded excerpts of a history: a few rows out of as many as there may be.
+
+Every question is one scan of the Parquet files with a filter that row-group statistics can prune, batch by batch;
+what is kept is bounded by the question (indexes asked for, offsets asked for, rows of a window), never by the
+history's size. Long record lists (the final read) are cut in Arrow before they become Python objects.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, Final
+
+import numpy as np
+import orjson
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.dataset as ds
+
+from harness.history.model import CONTROL, NEMESIS, Event, Record, Type
+from harness.history.schema import SCHEMA
+
+KEPT_RECORDS: Final = 8
+CONTROL_ROWS: Final = 50_000
+LONGEST_OPERATION_NS: Final = 120_000_000_000
+"""How long after a window an operation that overlaps it may still complete and be found."""
+_OFFSET_BITS: Final = 44
+
+
+@dataclass(frozen=True, slots=True)
+class Excerpt:
+    """One event with at most ``KEPT_RECORDS`` of its records."""
+
+    event: Event
+    records: int = 0
+    """How many records it had."""
+    last: Record | None = None
+    """The last of them."""
+
+    @property
+    def begin_ns(self) -> int:
+        """When the operation was invoked, as far as this row knows."""
+        latency = self.event.latency_ns
+        return self.event.time_ns - latency if latency is not None else self.event.time_ns
+
+
+@dataclass(frozen=True, slots=True)
+class Sighting:
+    """A value that acks, polls, the final read or a replica's log put at an offset."""
+
+    topic: str
+    partition: int
+    offset: int
+    f: str
+    node: str | None
+    """The replica; None for what clients saw."""
+    value: int
+    leader_epoch: int
+
+
+@dataclass(frozen=True, slots=True)
+class LogEnd:
+    """Where a log (the final read's, or one replica's own) starts and ends. Unknown bounds are None."""
+
+    start: int | None
+    end: int | None
+    hw: int | None = None
+    in_isr: bool | None = None
+    complete: bool | None = None
+
+
+@dataclass(slots=True)
+class Sightings:
+    """What was seen at the offsets asked for, and how often."""
+
+    counts: dict[Sighting, int] = field(default_factory=dict)
+    ends: dict[tuple[str, int, str | None], LogEnd] = field(default_factory=dict)
+    """By (topic, partition, replica's node or None for the final read)."""
+
+
+class History:
+    """Reads one run's history files. Methods raise pyarrow.ArrowException or OSError when a file is broken."""
+
+    def __init__(self, files: Sequence[Path]) -> None:
+        self._dataset = ds.dataset([str(path) for path in files], format="parquet")
+
+    def control(self) -> list[Event]:
+        """Rows of the nemesis and of the runner, in order."""
+        wanted = ds.field("process").isin([NEMESIS, CONTROL])
+        found: list[Event] = []
+        for batch in self._scan(wanted):
+            found += [excerpt.event for excerpt in _excerpts(batch)]
+            if len(found) >= CONTROL_ROWS:
+                break
+        return sorted(found[:CONTROL_ROWS], key=lambda event: event.index)
+
+    def rates(self) -> list[dict[str, Any]]:
+        """Completions of clients per second and kind, in the shape of ``seconds`` in metrics.json (without
+        latencies): what a run that was never judged can still show."""
+        counts: dict[tuple[int, str], dict[str, int]] = {}
+        wanted = (ds.field("process") >= 0) & (ds.field("type") != Type.INVOKE.value)
+        for batch in self._scan(wanted, columns=["time_ns", "f", "type"]):
+            second = pc.divide(batch.column("time_ns"), 1_000_000_000)
+            table = pa.table({"t": second, "f": batch.column("f"), "type": batch.column("type")})
+            for row in table.group_by(["t", "f", "type"]).aggregate([("t", "count")]).to_pylist():
+                own = counts.setdefault((row["t"], row["f"]), {"ok": 0, "fail": 0, "info": 0})
+                own[row["type"]] = own.get(row["type"], 0) + row["t_count"]
+        return [{"t": t, "f": f, **own} for (t, f), own in sorted(counts.items())]
+
+    def by_index(self, indexes: Collection[int]) -> dict[int, Excerpt]:
+        """The events with these indexes; those that are not there are left out."""
+        if not indexes:
+            return {}
+        wanted = (ds.field("index") >= min(indexes)) & (ds.field("index") <= max(indexes))
+        wanted &= ds.field("index").isin(pa.array(sorted(set(indexes)), pa.int64()))
+        return {e.event.index: e for batch in self._scan(wanted) for e in _excerpts(batch)}
+
+    def completions(self, invokes: Sequence[Event]) -> dict[int, Excerpt]:
+        """Index of an invocation -> its completion: the next event of its process. Operations that never
+        completed are left out."""
+        if not invokes:
+            return {}
+        open_: dict[int, list[Event]] = {}
+        for invoke in invokes:
+            open_.setdefault(invoke.process, []).append(invoke)
+        wanted = ds.field("process").isin(sorted(open_)) & (ds.field("index") > min(e.index for e in invokes))
+        nearest: dict[int, int] = {}
+        for batch in self._scan(wanted, columns=["index", "process"]):
+            processes, indexes = batch.column("process").to_numpy(), batch.column("index").to_numpy()
+            for process, waiting in open_.items():
+                own = np.sort(indexes[processes == process])
+                for invoke in waiting:
+                    at = int(np.searchsorted(own, invoke.index, side="right"))
+                    if at < len(own):
+                        nearest[invoke.index] = min(int(own[at]), nearest.get(invoke.index, int(own[at])))
+            if len(nearest) == len(invokes):
+                break
+        events = self.by_index(nearest.values())
+        return {
+            invoke: events[index]
+            for invoke, index in nearest.items()
+            if index in events and events[index].event.type != Type.INVOKE
+        }
+
+    def between(self, begin_ns: int, end_ns: int, limit: int) -> list[Excerpt]:
+        """Events of clients in a window: completions of every operation that overlaps it, and the invocations
+        within it; at most ``limit`` rows, earliest first."""
+        time, latency = ds.field("time_ns"), ds.field("latency_ns")
+        in_window = (time >= begin_ns) & (time <= end_ns)
+        overlaps = (time > end_ns) & (time <= end_ns + LONGEST_OPERATION_NS) & (time - latency <= end_ns)
+        wanted = (ds.field("process") >= 0) & (
+            in_window | (overlaps & (ds.field("type") != Type.INVOKE.value))
+        )
+        found: list[Excerpt] = []
+        for batch in self._scan(wanted):
+            found += _excerpts(batch.slice(0, limit - len(found)))
+            if len(found) >= limit:
+                break
+        return found
+
+    def around(self, wanted: Mapping[tuple[str, int], Collection[int]]) -> Sightings:
+        """What was seen at offsets of partitions: by (topic, partition) -> offsets."""
+        sightings = Sightings()
+        if not wanted:
+            return sightings
+        topics = sorted({topic for topic, _ in wanted})
+        where = (ds.field("type") != Type.INVOKE.value) & ds.field("topic").isin(topics)
+        where &= ds.field("f").isin(["send", "poll", "drain", "replica"])
+        codes = {
+            topic: np.array(
+                sorted(_code(p, o) for (t, p), offsets in wanted.items() if t == topic for o in offsets)
+            )
+            for topic in topics
+        }
+        for batch in self._scan(where):
+            _note_ends(batch, wanted, sightings)
+            for topic, wanted_codes in codes.items():
+                _note_records(batch.filter(pc.field("topic") == topic), topic, wanted_codes, sightings)
+        return sightings
+
+    def _scan(self, wanted: pc.Expression, columns: Sequence[str] = SCHEMA.names) -> Iterator[pa.RecordBatch]:
+        batches = self._dataset.to_batches(
+            columns=list(columns), filter=wanted, batch_size=32_768, batch_readahead=2, fragment_readahead=1
+        )
+        return (batch for batch in batches if batch.num_rows)
+
+
+def _code(partition: int, offset: int) -> int:
+    return partition << _OFFSET_BITS | offset
+
+
+def _note_records(batch: pa.RecordBatch, topic: str, codes: np.ndarray[Any, Any], into: Sightings) -> None:
+    """Add the records of this batch that lie at an offset asked for."""
+    records = batch.column("records")
+    flat = pc.list_flatten(records)
+    if not len(flat):
+        return
+    offsets = pc.struct_field(flat, "offset").to_numpy(zero_copy_only=False)
+    partitions = pc.struct_field(flat, "partition").to_numpy(zero_copy_only=False).astype(np.int64)
+    hits = np.flatnonzero(np.isin(partitions << _OFFSET_BITS | offsets, codes) & (offsets >= 0))
+    if not len(hits):
+        return
+    parents = pc.list_parent_indices(records).to_numpy()[hits]
+    found = flat.take(pa.array(hits)).to_pylist()
+    kinds = batch.column("f").take(pa.array(parents)).to_pylist()
+    nodes = batch.column("node").take(pa.array(parents)).to_pylist()
+    for record, f, node in zip(found, kinds, nodes, strict=True):
+        seen = Sighting(
+            topic, record["partition"], record["offset"], f, node if f == "replica" else None,
+            record["value"], record["leader_epoch"],
+        )  # fmt: skip
+        into.counts[seen] = into.counts.get(seen, 0) + 1
+
+
+def _note_ends(batch: pa.RecordBatch, wanted: Collection[tuple[str, int]], into: Sightings) -> None:
+    """Remember where the final read and the replicas' own logs start and end."""
+    ends = batch.filter(pc.field("f").isin(["drain", "replica"]))
+    names = ("topic", "partition", "f", "node", "offset", "high_watermark", "extra")
+    for row in ends.select(names).to_pylist():
+        if (row["topic"], row["partition"]) not in wanted:
+            continue
+        extra = decode_extra(row["extra"])
+        key = (row["topic"], row["partition"], row["node"] if row["f"] == "replica" else None)
+        before = into.ends.get(key)
+        into.ends[key] = LogEnd(
+            start=row["offset"],
+            end=row["high_watermark"],
+            hw=extra.get("hw"),
+            in_isr=extra.get("in_isr"),
+            complete=bool(extra.get("complete")) or bool(before and before.complete),
+        )
+
+
+def _excerpts(batch: pa.RecordBatch) -> list[Excerpt]:
+    lists = batch.column("records")
+    lengths = pc.list_value_length(lists).fill_null(0).to_pylist()
+    columns = [name for name in SCHEMA.names if name not in ("records", "test_id")]
+    made = []
+    for position, row in enumerate(batch.select(columns).to_pylist()):
+        kept: tuple[Record, ...] = ()
+        last = None
+        if lengths[position]:
+            values = lists[position].values
+            kept = tuple(_record(item) for item in values.slice(0, KEPT_RECORDS).to_pylist())
+            last = _record(values[len(values) - 1].as_py())
+        row["type"] = Type(row["type"])
+        row["extra"] = decode_extra(row["extra"])
+        made.append(Excerpt(Event(records=kept, **row), lengths[position], last))
+    return made
+
+
+def _record(item: Mapping[str, Any]) -> Record:
+    return Record(item["partition"], item["offset"], item["value"], item["leader_epoch"], item["timestamp"])
+
+
+def decode_extra(text: str | None) -> dict[str, Any]:
+    """The JSON of a row's ``extra``; {} when there is none or it is no object."""
+    if not text:
+        return {}
+    try:
+        found = orjson.loads(text)
+    except orjson.JSONDecodeError:
+        return {}
+    return found if isinstance(found, dict) else {}

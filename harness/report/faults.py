@@ -1,0 +1,207 @@
+"""Faults, phases and the cluster's own history, as the report shows them.
+
+Faults come from the verdict; a run that was never judged still has the nemesis's rows in its history.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any, Final
+
+from harness.history.model import CONTROL, NEMESIS, Event
+from harness.report.files import mapping, rows, texts, whole
+
+_KINDS: Final = (
+    ("partition", ("partition", "isolate", "cut-off", "halves", "clients", "network", "drop")),
+    ("power", ("power",)),
+    ("kill", ("kill", "crash")),
+    ("pause", ("pause", "stop", "freeze")),
+    ("restart", ("restart", "shutdown")),
+)
+_FILES_SHOWN: Final = 40
+
+
+@dataclass(frozen=True, slots=True)
+class HostLoss:
+    """What a power cut took from one host: (file, bytes), largest first; at most ``_FILES_SHOWN``."""
+
+    host: str
+    total: int
+    files: tuple[tuple[str, int], ...]
+    more: int
+
+
+@dataclass(frozen=True, slots=True)
+class Fault:
+    id: str
+    name: str
+    targets: tuple[str, ...]
+    role: str
+    begin_ns: int | None
+    active_ns: int | None
+    undo_ns: int | None
+    ended_ns: int | None
+    proved: bool
+    proof: str
+    lossy: tuple[str, ...]
+    lost: tuple[HostLoss, ...]
+
+    @property
+    def kind(self) -> str:
+        """Partition, power, kill, pause, restart or other: the colour of its band."""
+        lower = self.name.lower()
+        return next((kind for kind, words in _KINDS if any(word in lower for word in words)), "other")
+
+    @property
+    def duration_ns(self) -> int | None:
+        if self.begin_ns is None or self.ended_ns is None:
+            return None
+        return self.ended_ns - self.begin_ns
+
+    @property
+    def label(self) -> str:
+        return f"{self.id} {self.name} {' '.join(self.targets)}".strip()
+
+    @property
+    def lost_bytes(self) -> int:
+        return sum(loss.total for loss in self.lost)
+
+
+@dataclass(frozen=True, slots=True)
+class Phase:
+    name: str
+    begin_ns: int
+    end_ns: int
+
+
+@dataclass(frozen=True, slots=True)
+class LeaderSpan:
+    """A stretch of time in which metadata said the same of a partition."""
+
+    topic: str
+    partition: int
+    begin_ns: int
+    end_ns: int
+    leader: str | None
+    leader_epoch: int | None
+    isr: tuple[str, ...]
+    elr: tuple[str, ...]
+    replicas: tuple[str, ...]
+
+    def same(self, other: LeaderSpan) -> bool:
+        return replace(self, begin_ns=0, end_ns=0) == replace(other, begin_ns=0, end_ns=0)
+
+
+def faults_of(verdict: Mapping[str, Any] | None, control: Iterable[Event]) -> tuple[Fault, ...]:
+    """The verdict's faults; without a verdict, what the nemesis wrote down."""
+    judged = rows(verdict, "faults")
+    found = [_from_verdict(row) for row in judged] if judged else _from_history(control)
+    return tuple(sorted(found, key=lambda fault: (fault.begin_ns is None, fault.begin_ns or 0, fault.id)))
+
+
+def _from_verdict(row: Mapping[str, Any]) -> Fault:
+    return Fault(
+        id=str(row.get("id", "?")),
+        name=str(row.get("fault", "?")),
+        targets=texts(row, "targets"),
+        role=str(row.get("role") or ""),
+        begin_ns=whole(row, "begin_ns"),
+        active_ns=whole(row, "active_ns"),
+        undo_ns=whole(row, "undo_ns"),
+        ended_ns=whole(row, "ended_ns"),
+        proved=row.get("proved") is True,
+        proof=str(row.get("proof") or ""),
+        lossy=texts(row, "lossy"),
+        lost=_losses(mapping(row, "lost")),
+    )
+
+
+def _losses(lost: Mapping[str, Any]) -> tuple[HostLoss, ...]:
+    losses = []
+    for host, files in lost.items():
+        sizes = {name: whole(files, name) or 0 for name in files} if isinstance(files, dict) else {}
+        largest = sorted(
+            ((n, size) for n, size in sizes.items() if size), key=lambda item: (-item[1], item[0])
+        )
+        shown = tuple(largest[:_FILES_SHOWN])
+        losses.append(HostLoss(host, sum(sizes.values()), shown, len(largest) - len(shown)))
+    return tuple(losses)
+
+
+def _from_history(control: Iterable[Event]) -> list[Fault]:
+    """One fault per id out of its rows; the last row's words win, and without ``ended`` nothing is proved."""
+    merged: dict[str, dict[str, Any]] = {}
+    for event in control:
+        if event.process != NEMESIS or event.extra is None or "id" not in event.extra:
+            continue
+        fault = merged.setdefault(str(event.extra["id"]), {"fault": event.f})
+        fault.update({key: value for key, value in event.extra.items() if value is not None})
+        fault[f"{event.extra.get('phase')}_ns"] = event.time_ns
+    for fault in merged.values():
+        fault["proved"] = fault.get("proved") is True and "ended_ns" in fault
+    return [_from_verdict(fault) for fault in merged.values()]
+
+
+def phases_of(metrics: Mapping[str, Any] | None, control: Iterable[Event], end_ns: int) -> tuple[Phase, ...]:
+    found = [
+        Phase(str(row.get("phase", "?")), whole(row, "begin_ns") or 0, whole(row, "end_ns") or end_ns)
+        for row in rows(metrics, "phases")
+    ]
+    if found:
+        return tuple(found)
+    marks = [e for e in control if e.process == CONTROL and e.f == "phase" and e.extra is not None]
+    ends = [mark.time_ns for mark in marks[1:]] + [end_ns]
+    return tuple(
+        Phase(str((mark.extra or {}).get("phase", "?")), mark.time_ns, end)
+        for mark, end in zip(marks, ends, strict=True)
+    )
+
+
+def leader_spans(
+    control: Iterable[Event], nodes: Mapping[str, str], end_ns: int
+) -> dict[str, list[LeaderSpan]]:
+    """Partition label -> what metadata said of it over time, merged where nothing changed."""
+    spans: dict[str, list[LeaderSpan]] = {}
+    for event in control:
+        if event.process != CONTROL or event.f != "cluster":
+            continue
+        for row in rows(event.extra, "partitions"):
+            span = _span(row, event.time_ns, end_ns, nodes)
+            known = spans.setdefault(f"{span.topic}-{span.partition}", [])
+            if known and known[-1].same(span):
+                continue
+            if known:
+                known[-1] = replace(known[-1], end_ns=event.time_ns)
+            known.append(span)
+    return dict(sorted(spans.items(), key=lambda item: (item[1][0].topic, item[1][0].partition)))
+
+
+def _span(row: Mapping[str, Any], begin_ns: int, end_ns: int, nodes: Mapping[str, str]) -> LeaderSpan:
+    leader = whole(row, "leader")
+
+    def names(key: str) -> tuple[str, ...]:
+        return tuple(nodes.get(node, node) for node in texts(row, key))
+
+    return LeaderSpan(
+        topic=str(row.get("topic", "?")),
+        partition=whole(row, "partition") or 0,
+        begin_ns=begin_ns,
+        end_ns=end_ns,
+        leader=None if leader is None or leader < 0 else nodes.get(str(leader), str(leader)),
+        leader_epoch=whole(row, "leader_epoch"),
+        isr=names("isr"),
+        elr=names("elr"),
+        replicas=names("replicas"),
+    )
+
+
+def active_between(faults: Sequence[Fault], begin_ns: int, end_ns: int) -> list[Fault]:
+    """Faults that were under way at some moment between the two times."""
+    return [
+        fault
+        for fault in faults
+        if fault.begin_ns is not None
+        and fault.begin_ns <= end_ns
+        and (fault.ended_ns is None or fault.ended_ns >= begin_ns)
+    ]

@@ -1,0 +1,298 @@
+"""A run directory as the report finds it: every file may be missing or broken, and then the report says so.
+
+Nothing here raises for the content of a run: what cannot be read becomes a ``Gap`` that the report shows. Rows of
+``findings.parquet`` are counted and sampled batch by batch; memory does not grow with their number.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, Final
+
+import orjson
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.dataset as ds
+
+from harness.history.model import RunInfo
+
+KNOWN: Final = (
+    "spec.yaml",
+    "plan.json",
+    "run.json",
+    "history.parquet",
+    "history.wal",
+    "findings.parquet",
+    "verdict.json",
+    "metrics.json",
+    "harness.log",
+)
+PER_PARTITION: Final = 20
+"""Findings shown per anomaly and partition (anomalies.md section 10); the rest stay in the Parquet file."""
+TEXT_LIMIT: Final = 64 * 1024
+
+
+class ReportError(Exception):
+    """No report can be made of this folder. One line: what, where, how to mend."""
+
+
+@dataclass(frozen=True, slots=True)
+class Gap:
+    """Something the report would have shown, and why it cannot."""
+
+    what: str
+    why: str
+
+
+@dataclass(frozen=True, slots=True)
+class Finding:
+    anomaly: str
+    topic: str | None
+    partition: int | None
+    offset: int | None
+    value: int | None
+    operations: tuple[int, ...]
+    where: str | None
+    explanation: str
+
+
+@dataclass(frozen=True, slots=True)
+class FindingGroup:
+    """All findings of one anomaly in one partition: how many, where in the log, and the first few."""
+
+    anomaly: str
+    topic: str | None
+    partition: int | None
+    count: int
+    first_offset: int | None
+    last_offset: int | None
+    sample: tuple[Finding, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class RunFiles:
+    directory: Path
+    info: RunInfo | None
+    verdict: Mapping[str, Any] | None
+    metrics: Mapping[str, Any] | None
+    plan_text: str | None
+    spec_text: str | None
+    configs: Mapping[str, str]
+    """Host -> its effective configuration, as the node wrote it."""
+    groups: tuple[FindingGroup, ...]
+    listing: tuple[tuple[str, int], ...]
+    """Path relative to the run directory, bytes."""
+    gaps: tuple[Gap, ...] = field(default=())
+
+
+def check_run(directory: Path) -> None:
+    """Raises ReportError when the folder is no run at all."""
+    if not directory.is_dir():
+        raise ReportError(f"{directory}: no such run directory; `wrackline runs` lists the runs there are")
+    if not any((directory / name).exists() for name in KNOWN):
+        raise ReportError(
+            f"{directory}: holds no file of a run ({', '.join(KNOWN[:4])}, ...); give a folder below results/"
+        )
+
+
+def read_run(directory: Path) -> RunFiles:
+    """Everything of a run but its history. Raises ReportError when the folder is no run at all."""
+    check_run(directory)
+    gaps: list[Gap] = []
+    return RunFiles(
+        directory=directory,
+        info=_read_info(directory / "run.json", gaps),
+        verdict=_read_json(directory / "verdict.json", "the judge wrote no verdict", gaps),
+        metrics=_read_json(directory / "metrics.json", "no throughput, latency and availability", gaps),
+        plan_text=_read_text(directory / "plan.json", "the fault schedule is not known", gaps),
+        spec_text=_read_text(directory / "spec.yaml", "the specification is not known", gaps),
+        configs=_read_configs(directory / "nodes", gaps),
+        groups=_read_findings(directory / "findings.parquet", gaps),
+        listing=_list_files(directory),
+        gaps=tuple(gaps),
+    )
+
+
+def rows(holder: Mapping[str, Any] | None, key: str) -> list[Mapping[str, Any]]:
+    """The list of objects under ``key``; empty when there is none."""
+    found = holder.get(key) if holder is not None else None
+    return [row for row in found if isinstance(row, dict)] if isinstance(found, list) else []
+
+
+def texts(holder: Mapping[str, Any] | None, key: str) -> tuple[str, ...]:
+    """The list of strings under ``key``; a lone string counts as a list of one."""
+    found = holder.get(key) if holder is not None else None
+    if isinstance(found, str):
+        return (found,)
+    return tuple(str(item) for item in found) if isinstance(found, list) else ()
+
+
+def mapping(holder: Mapping[str, Any] | None, key: str) -> Mapping[str, Any]:
+    found = holder.get(key) if holder is not None else None
+    return found if isinstance(found, dict) else {}
+
+
+def numeric(holder: Mapping[str, Any] | None, key: str) -> float | None:
+    """The number under ``key``; None when there is none (booleans are no numbers)."""
+    found = holder.get(key) if holder is not None else None
+    return found if isinstance(found, int | float) and not isinstance(found, bool) else None
+
+
+def whole(holder: Mapping[str, Any] | None, key: str) -> int | None:
+    found = numeric(holder, key)
+    return None if found is None else int(found)
+
+
+def _read_bytes(path: Path, loss: str, gaps: list[Gap]) -> bytes | None:
+    try:
+        return path.read_bytes()
+    except FileNotFoundError:
+        gaps.append(Gap(path.name, f"missing: {loss}"))
+    except OSError as wrong:
+        gaps.append(Gap(path.name, f"not readable: {wrong.strerror}"))
+    return None
+
+
+def _read_json(path: Path, loss: str, gaps: list[Gap]) -> Mapping[str, Any] | None:
+    content = _read_bytes(path, loss, gaps)
+    if content is None:
+        return None
+    try:
+        found = orjson.loads(content)
+    except orjson.JSONDecodeError as wrong:
+        gaps.append(Gap(path.name, f"not JSON: {wrong}"))
+        return None
+    if not isinstance(found, dict):
+        gaps.append(Gap(path.name, f"not a JSON object but a {type(found).__name__}"))
+        return None
+    return found
+
+
+def _read_info(path: Path, gaps: list[Gap]) -> RunInfo | None:
+    content = _read_bytes(path, "the run's configuration is not known", gaps)
+    if content is None:
+        return None
+    try:
+        return RunInfo.from_json(content)
+    except (ValueError, TypeError) as wrong:
+        gaps.append(Gap(path.name, str(wrong)))
+        return None
+
+
+def _read_text(path: Path, loss: str, gaps: list[Gap]) -> str | None:
+    content = _read_bytes(path, loss, gaps)
+    return None if content is None else _cut(content)
+
+
+def _cut(content: bytes) -> str:
+    text = content[:TEXT_LIMIT].decode("utf-8", "replace")
+    if len(content) > TEXT_LIMIT:
+        text += f"\n… {len(content) - TEXT_LIMIT:,} more bytes in the file"
+    return text
+
+
+def _read_configs(nodes: Path, gaps: list[Gap]) -> dict[str, str]:
+    configs: dict[str, str] = {}
+    for path in sorted(nodes.glob("*/effective-config.toml"))[:32]:
+        content = _read_bytes(path, "", gaps)
+        if content is not None:
+            configs[path.parent.name] = _cut(content)
+    return configs
+
+
+def _list_files(directory: Path, limit: int = 60) -> tuple[tuple[str, int], ...]:
+    found = sorted(path for path in directory.rglob("*") if path.is_file())
+    return tuple((str(path.relative_to(directory)), path.stat().st_size) for path in found[:limit])
+
+
+# findings ---------------------------------------------------------------------------------------------------
+
+_Key = tuple[str, str | None, int | None]
+
+
+class _Sampler:
+    """Counts findings by anomaly and partition and keeps the first few by offset."""
+
+    def __init__(self) -> None:
+        self.counts: dict[_Key, int] = {}
+        self.bounds: dict[_Key, tuple[int | None, int | None]] = {}
+        self.kept: dict[_Key, list[Finding]] = {}
+
+    def take(self, batch: pa.RecordBatch) -> None:
+        table = pa.Table.from_batches([batch])
+        groups = table.group_by(["anomaly", "topic", "partition"]).aggregate(
+            [("anomaly", "count"), ("offset", "min"), ("offset", "max")]
+        )
+        for group in groups.to_pylist():
+            key: _Key = (group["anomaly"], group["topic"], group["partition"])
+            self.counts[key] = self.counts.get(key, 0) + group["anomaly_count"]
+            low, high = self.bounds.get(key, (None, None))
+            known = [n for n in (low, high, group["offset_min"], group["offset_max"]) if n is not None]
+            self.bounds[key] = (min(known), max(known)) if known else (None, None)
+            self._keep(key, table.filter(_is_group(key)))
+
+    def _keep(self, key: _Key, members: pa.Table) -> None:
+        """Merge this batch's first few into those kept so far."""
+        if members.num_rows > PER_PARTITION:
+            members = members.take(pc.sort_indices(members["offset"])[:PER_PARTITION])  # nulls come last
+        fresh = [_finding(row) for row in members.to_pylist()]
+        self.kept[key] = sorted(self.kept.get(key, []) + fresh, key=_by_offset)[:PER_PARTITION]
+
+
+def _is_group(key: _Key) -> pc.Expression:
+    expression = pc.field("anomaly") == key[0]
+    for name, wanted in zip(("topic", "partition"), key[1:], strict=True):
+        expression &= pc.field(name).is_null() if wanted is None else pc.field(name) == wanted
+    return expression
+
+
+def _by_offset(finding: Finding) -> tuple[float, tuple[int, ...]]:
+    return (float("inf") if finding.offset is None else finding.offset, finding.operations)
+
+
+def _finding(row: Mapping[str, Any]) -> Finding:
+    return Finding(
+        anomaly=row["anomaly"],
+        topic=row["topic"],
+        partition=row["partition"],
+        offset=row["offset"],
+        value=row["value"],
+        operations=tuple(row["operations"] or ())[:8],
+        where=row["where"],
+        explanation=row["explanation"] or "",
+    )
+
+
+def _read_findings(path: Path, gaps: list[Gap]) -> tuple[FindingGroup, ...]:
+    if not path.exists():
+        gaps.append(Gap(path.name, "missing: the evidence behind the verdict cannot be shown"))
+        return ()
+    sampler = _Sampler()
+    names = ["anomaly", "topic", "partition", "offset", "value", "operations", "where", "explanation"]
+    try:
+        for batch in _batches(path, names):
+            if batch.num_rows:
+                sampler.take(batch)
+    except (pa.ArrowException, OSError, KeyError) as wrong:
+        gaps.append(Gap(path.name, f"not readable: {first_line(wrong)}"))
+    return tuple(
+        FindingGroup(*key, count, *sampler.bounds[key], tuple(sampler.kept[key]))
+        for key, count in sorted(sampler.counts.items(), key=lambda item: _group_order(item[0]))
+    )
+
+
+def _batches(path: Path, columns: Sequence[str]) -> Iterable[pa.RecordBatch]:
+    dataset = ds.dataset(str(path), format="parquet")
+    yield from dataset.to_batches(columns=list(columns), batch_readahead=2, fragment_readahead=1)
+
+
+def _group_order(key: _Key) -> tuple[str, str, int]:
+    return (key[0], key[1] or "", -1 if key[2] is None else key[2])
+
+
+def first_line(wrong: BaseException) -> str:
+    """Arrow's messages run over several lines; the first one says it."""
+    lines = str(wrong).splitlines()
+    return lines[0] if lines else type(wrong).__name__

@@ -1,0 +1,118 @@
+"""Verdicts as JUnit XML, which Jenkins and GitLab read: one suite a run, one case a checker and a condition.
+
+A forbidden anomaly that was found, an expected one that was not, and a condition that does not hold are failures;
+what the contract does not apply to is skipped; a run without a verdict, or stopped by its hosts, is an error.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+from xml.etree import ElementTree
+
+from checkers.findings import Meaning, Verdict
+from harness.report.files import RunFiles, mapping, numeric, read_run, rows, texts, whole
+from harness.report.text import number, partition_label, printable
+
+_TEXT_LIMIT = 8_000
+
+
+def junit(run_dirs: Sequence[Path], path: Path) -> Path:
+    """Write one JUnit file for several runs. Raises ReportError when a folder is no run."""
+    root = ElementTree.Element("testsuites", {"name": "wrackline"})
+    for run_dir in run_dirs:
+        root.append(_suite(read_run(run_dir)))
+    for key in ("tests", "failures", "errors", "skipped"):
+        root.set(key, str(sum(int(suite.get(key, "0")) for suite in root)))
+    tree = ElementTree.ElementTree(root)
+    ElementTree.indent(tree)
+    partial = path.with_suffix(path.suffix + ".part")
+    tree.write(partial, encoding="utf-8", xml_declaration=True)
+    partial.replace(path)
+    return path
+
+
+def _suite(files: RunFiles) -> ElementTree.Element:
+    name = files.info.test_id if files.info else files.directory.name
+    suite = ElementTree.Element("testsuite", {"name": printable(name)})
+    if files.info is not None:
+        suite.set("timestamp", printable(files.info.started_at).removesuffix("Z").split("+")[0])
+        properties = ElementTree.SubElement(suite, "properties")
+        for key in ("name", "seed", "system", "profile", "workload", "acks"):
+            value = printable(str(getattr(files.info, key)))
+            ElementTree.SubElement(properties, "property", {"name": key, "value": value})
+    verdict = files.verdict
+    _verdict_case(suite, name, verdict)
+    for row in rows(verdict, "anomalies"):
+        _anomaly_case(suite, name, row, files)
+    for row in rows(verdict, "conditions"):
+        case = _case(suite, f"{name}.conditions", str(row.get("name", "?")))
+        if row.get("ok") is not True:
+            _outcome(
+                case, "failure", "the condition does not hold", str(row.get("detail") or ""), "inconclusive"
+            )
+    suite.set("tests", str(len(suite.findall("testcase"))))
+    for key, tag in (("failures", "failure"), ("errors", "error"), ("skipped", "skipped")):
+        suite.set(key, str(len(suite.findall(f"testcase/{tag}"))))
+    spent = numeric(mapping(verdict, "engine"), "seconds")
+    suite.set("time", f"{spent or 0:.3f}")
+    return suite
+
+
+def _verdict_case(suite: ElementTree.Element, name: str, verdict: Mapping[str, Any] | None) -> None:
+    """Only for runs that could not be judged: there is no checker to blame."""
+    if verdict is None:
+        case = _case(suite, name, "verdict")
+        _outcome(
+            case, "error", "the run has no verdict", "verdict.json is missing or not readable", "not judged"
+        )
+    elif verdict.get("verdict") == Verdict.INFRASTRUCTURE:
+        case = _case(suite, name, "verdict")
+        said = "\n".join(texts(verdict, "reasons"))
+        _outcome(
+            case, "error", str(verdict.get("headline") or "infrastructure failed"), said, "infrastructure"
+        )
+
+
+def _anomaly_case(suite: ElementTree.Element, name: str, row: Mapping[str, Any], files: RunFiles) -> None:
+    anomaly, meaning, count = (
+        str(row.get("anomaly", "?")),
+        str(row.get("meaning", "?")),
+        whole(row, "count") or 0,
+    )
+    case = _case(suite, f"{name}.anomalies", anomaly)
+    why = str(row.get("why") or "")
+    if meaning == Meaning.NOT_APPLICABLE:
+        skipped = ElementTree.SubElement(case, "skipped")
+        skipped.set("message", printable(why or "does not apply to this configuration", 500))
+    elif meaning == Meaning.VIOLATION and count:
+        _outcome(case, "failure", f"{number(count)} × {anomaly}: {why}", _proof(anomaly, files), "violation")
+    elif meaning == Meaning.EXPECTED and not count:
+        _outcome(case, "failure", f"{anomaly} was expected and not found", why, "not reproduced")
+    elif count:
+        said = f"{number(count)} × {anomaly}, {meaning}: {why}\n{_proof(anomaly, files)}"
+        ElementTree.SubElement(case, "system-out").text = printable(said, _TEXT_LIMIT)
+
+
+def _proof(anomaly: str, files: RunFiles) -> str:
+    lines = []
+    for group in files.groups:
+        if group.anomaly == anomaly:
+            lines += [finding.explanation for finding in group.sample[:5]]
+            if group.count > 5:
+                more = number(group.count - 5)
+                lines.append(
+                    f"... and {more} more in {partition_label(group.topic, group.partition)} (findings.parquet)"
+                )
+    return "\n".join(lines)
+
+
+def _case(suite: ElementTree.Element, group: str, name: str) -> ElementTree.Element:
+    attributes = {"classname": printable(group), "name": printable(name, 300), "time": "0"}
+    return ElementTree.SubElement(suite, "testcase", attributes)
+
+
+def _outcome(case: ElementTree.Element, tag: str, message: str, body: str, kind: str) -> None:
+    element = ElementTree.SubElement(case, tag, {"message": printable(message, 500), "type": kind})
+    element.text = printable(body, _TEXT_LIMIT)

@@ -1,0 +1,222 @@
+"""What the report says, built from the files of a run: plain values, in the order in which they are shown.
+
+Nothing here touches HTML. ``build`` never fails for the content of a run; what is missing is listed in ``gaps``.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Final, TypeVar
+
+import pyarrow as pa
+from markupsafe import Markup
+
+from harness.history import HistoryError, history_files
+from harness.history.model import CONTROL, Event
+from harness.report.chart import buckets, cluster_chart, run_chart
+from harness.report.evidence import EvidenceGroup, Surroundings, evidence
+from harness.report.excerpts import History
+from harness.report.faults import Fault, LeaderSpan, faults_of, leader_spans, phases_of
+from harness.report.files import (
+    FindingGroup,
+    Gap,
+    RunFiles,
+    first_line,
+    mapping,
+    numeric,
+    read_run,
+    rows,
+    texts,
+    whole,
+)
+from harness.report.summary import (
+    Anomaly,
+    Condition,
+    Contract,
+    FaultRow,
+    Tile,
+    anomalies_of,
+    conditions_of,
+    contract_of,
+    errors_of,
+    facts_of,
+    fault_row,
+    headline_of,
+    latency_of,
+    run_id,
+    run_name,
+    story_of,
+    tiles_of,
+    versions_of,
+)
+
+_T = TypeVar("_T")
+NOT_JUDGED: Final = "not judged"
+_CHANGES_SHOWN: Final = 60
+
+
+@dataclass(frozen=True, slots=True)
+class Report:
+    run_id: str
+    name: str
+    verdict: str
+    headline: str
+    reasons: tuple[str, ...]
+    facts: tuple[tuple[str, str], ...]
+    defects: tuple[str, ...]
+    tiles: tuple[Tile, ...]
+    story: tuple[str, ...]
+    contract: Contract | None
+    conditions: tuple[Condition, ...]
+    gaps: tuple[Gap, ...]
+    chart: Markup | None
+    bucket_s: int
+    faults: tuple[FaultRow, ...]
+    found: tuple[Anomaly, ...]
+    """Anomalies with findings, the forbidden ones first."""
+    clean: tuple[Anomaly, ...]
+    """Checkers that ran and found nothing."""
+    evidence: tuple[tuple[Anomaly, tuple[EvidenceGroup, ...]], ...]
+    groups_hidden: int
+    latency: tuple[tuple[str, str, str], ...]
+    errors: tuple[tuple[str, int], ...]
+    cluster: Markup | None
+    changes: tuple[LeaderSpan, ...]
+    changes_hidden: int
+    nodes: tuple[str, ...]
+    replay: str | None
+    versions: tuple[tuple[str, str], ...]
+    spec: str | None
+    plan: str | None
+    configs: Mapping[str, str]
+    listing: tuple[tuple[str, int], ...]
+
+
+def build(run_dir: Path) -> Report:
+    """The view of one run. Raises ReportError when the folder is no run."""
+    check_run(run_dir)
+    early: list[Gap] = []
+    history = _open_history(run_dir, early)  # first: a killed run's history brings run.json up to date
+    files = read_run(run_dir)
+    gaps = [*early, *files.gaps]
+    control = _guarded(history.control, gaps, list[Event]()) if history else []
+    metrics = files.metrics
+    if metrics is None and history is not None:
+        metrics = {"seconds": _guarded(history.rates, gaps, list[dict[str, Any]]())}
+    faults = faults_of(files.verdict, control)
+    end_ns = _extent(metrics, faults, control)
+    phases = phases_of(metrics, control, end_ns)
+    nodes = _nodes(files, control)
+    leaders = leader_spans(control, nodes, end_ns)
+    hosts = tuple(dict.fromkeys(nodes.values()))
+    anomalies = anomalies_of(files)
+    proven = _evidence(files.groups, anomalies, history, Surroundings(faults, leaders, _rate(metrics)), gaps)
+    changes = [span for spans in leaders.values() for span in spans]
+    changes.sort(key=lambda span: (span.begin_ns, span.topic, span.partition))
+    gaps += [Gap("recording", note) for note in (files.info.notes if files.info else ())]
+    verdict = str(files.verdict.get("verdict", NOT_JUDGED)) if files.verdict else NOT_JUDGED
+    step, series = buckets(metrics, end_ns / 1e9)
+    return Report(
+        run_id=run_id(files),
+        name=run_name(files),
+        verdict=verdict,
+        headline=headline_of(files),
+        reasons=texts(files.verdict, "reasons"),
+        facts=facts_of(files),
+        defects=files.info.defects if files.info else (),
+        tiles=tiles_of(files, faults),
+        story=story_of(files, faults, anomalies),
+        contract=contract_of(files.verdict),
+        conditions=conditions_of(files.verdict),
+        gaps=tuple(gaps),
+        chart=run_chart(metrics, faults, phases, end_ns) if series or faults or phases else None,
+        bucket_s=step,
+        faults=tuple(fault_row(fault, metrics) for fault in faults),
+        found=tuple(a for a in anomalies if a.count),
+        clean=tuple(a for a in anomalies if not a.count),
+        evidence=proven,
+        groups_hidden=len(files.groups) - sum(len(groups) for _, groups in proven),
+        latency=latency_of(metrics),
+        errors=errors_of(files.verdict),
+        cluster=cluster_chart(leaders, hosts, faults, end_ns) if leaders else None,
+        changes=tuple(changes[:_CHANGES_SHOWN]),
+        changes_hidden=max(0, len(changes) - _CHANGES_SHOWN),
+        nodes=hosts,
+        replay=f"wrackline run spec.yaml --seed {files.info.seed}" if files.info else None,
+        versions=versions_of(files),
+        spec=files.spec_text,
+        plan=files.plan_text,
+        configs=files.configs,
+        listing=files.listing,
+    )
+
+
+# history ----------------------------------------------------------------------------------------------------
+
+
+def _open_history(run_dir: Path, gaps: list[Gap]) -> History | None:
+    try:
+        files = history_files(run_dir)
+        return History(files) if files else None
+    except (HistoryError, pa.ArrowException, OSError, ValueError) as wrong:
+        gaps.append(
+            Gap("history", f"{first_line(wrong)}; operations, neighbourhoods and timelines cannot be shown")
+        )
+        return None
+
+
+def _guarded(ask: Callable[[], _T], gaps: list[Gap], instead: _T) -> _T:
+    """The answer of a scan, or ``instead`` and a gap when the file turns out to be broken."""
+    try:
+        return ask()
+    except (pa.ArrowException, OSError, ValueError, KeyError) as wrong:
+        gaps.append(Gap("history", f"not readable: {first_line(wrong)}"))
+        return instead
+
+
+def _evidence(
+    groups: Sequence[FindingGroup],
+    anomalies: Sequence[Anomaly],
+    history: History | None,
+    around: Surroundings,
+    gaps: list[Gap],
+) -> tuple[tuple[Anomaly, tuple[EvidenceGroup, ...]], ...]:
+    known = {anomaly.name: anomaly for anomaly in anomalies}
+    order = {name: position for position, name in enumerate(known)}
+    ordered = sorted(groups, key=lambda group: order[group.anomaly])
+    proven = _guarded(lambda: evidence(ordered, history, around), gaps, evidence(ordered, None, around))
+    by_name: dict[str, list[EvidenceGroup]] = {}
+    for group in proven:
+        by_name.setdefault(group.group.anomaly, []).append(group)
+    return tuple((known[name], tuple(own)) for name, own in by_name.items())
+
+
+def _rate(metrics: Mapping[str, Any] | None) -> Callable[[int], float]:
+    per_second: dict[int, float] = {}
+    for row in rows(metrics, "seconds"):
+        second = whole(row, "t")
+        if second is not None:
+            per_second[second] = per_second.get(second, 0.0) + sum(
+                numeric(row, k) or 0 for k in ("ok", "fail", "info")
+            )
+    usual = max(per_second.values(), default=500.0)
+    return lambda time_ns: max(per_second.get(int(time_ns // 1e9), usual), usual / 4)
+
+
+def _extent(metrics: Mapping[str, Any] | None, faults: Sequence[Fault], control: Sequence[Event]) -> int:
+    ends = [((whole(row, "t") or 0) + 1) * 1_000_000_000 for row in rows(metrics, "seconds")]
+    ends += [whole(row, "end_ns") or 0 for row in rows(metrics, "phases")]
+    ends += [fault.ended_ns or fault.begin_ns or 0 for fault in faults]
+    ends += [event.time_ns for event in control[-1:]]
+    return max(ends, default=1_000_000_000)
+
+
+def _nodes(files: RunFiles, control: Sequence[Event]) -> dict[str, str]:
+    """Node id -> host name: from the run's own information, or as the runner wrote it down."""
+    nodes = dict(files.info.nodes) if files.info else {}
+    for event in control:
+        if event.process == CONTROL and event.f == "assignment":
+            nodes.update({str(k): str(v) for k, v in mapping(event.extra, "nodes").items()})
+    return dict(sorted(nodes.items()))

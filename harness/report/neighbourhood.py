@@ -1,0 +1,159 @@
+"""The offsets around a finding: who was told what lies there, and what each log really holds."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from typing import Final
+
+from harness.report.excerpts import LogEnd, Sighting, Sightings
+from harness.report.text import number, value_label
+
+REACH: Final = 3
+"""Offsets shown on either side."""
+_VALUES_SHOWN: Final = 3
+
+
+@dataclass(frozen=True, slots=True)
+class Held:
+    """One value in a cell."""
+
+    label: str
+    value: int
+    leader_epoch: int | None
+    times: int
+
+
+@dataclass(frozen=True, slots=True)
+class Cell:
+    held: tuple[Held, ...] = ()
+    more: int = 0
+    state: str = ""
+    """``same``, ``differs``, ``missing`` or empty when there is nothing to compare."""
+    note: str = ""
+    """Said where nothing is held: ``missing``, ``past the end``, ..."""
+
+
+@dataclass(frozen=True, slots=True)
+class Line:
+    offset: int
+    culprit: bool
+    cells: tuple[Cell, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Grid:
+    columns: tuple[tuple[str, str], ...]
+    """(name, what is known of that log's bounds)."""
+    lines: tuple[Line, ...]
+
+
+def reach(offset: int) -> range:
+    return range(max(0, offset - REACH), offset + REACH + 1)
+
+
+def grid(topic: str, partition: int, offset: int, seen: Sightings) -> Grid | None:
+    """The neighbourhood of one offset; None when the history shows nothing there."""
+    near = [
+        s for s in seen.counts if (s.topic, s.partition) == (topic, partition) and s.offset in reach(offset)
+    ]
+    ends = {node: end for (t, p, node), end in seen.ends.items() if (t, p) == (topic, partition)}
+    if not near and not ends:
+        return None
+    replicas = sorted({s.node for s in near if s.f == "replica" and s.node} | {node for node in ends if node})
+    columns = [("acked", "by sends")]
+    columns += [(f"log of {node}", _bounds(ends.get(node))) for node in replicas]
+    columns += [("final read", _bounds(ends.get(None))), ("polls", "by consumers")]
+    lines = []
+    for at in reach(offset):
+        here = [s for s in near if s.offset == at]
+        lines.append(Line(at, at == offset, _cells(here, at, replicas, ends, seen)))
+    return Grid(tuple(columns), tuple(lines))
+
+
+def _bounds(end: LogEnd | None) -> str:
+    if end is None:
+        return "not read"
+    said = [] if end.end is None else [f"ends at {number(end.end)}"]
+    if end.hw is not None and end.hw >= 0:
+        said.append(f"HW {number(end.hw)}")
+    if end.in_isr is not None:
+        said.append("in ISR" if end.in_isr else "not in ISR")
+    if end.complete is False:
+        said.append("incomplete")
+    return ", ".join(said)
+
+
+def _cells(
+    here: Sequence[Sighting],
+    at: int,
+    replicas: Sequence[str],
+    ends: dict[str | None, LogEnd],
+    seen: Sightings,
+) -> tuple[Cell, ...]:
+    right = _expected(here)
+    epoch = _common_epoch(here)
+    acked = _cell([s for s in here if s.f == "send"], seen, right, None)
+    polled = _cell([s for s in here if s.f == "poll"], seen, right, None)
+    logs = [
+        _log_cell(
+            [s for s in here if s.f == "replica" and s.node == node], seen, right, epoch, at, ends.get(node)
+        )
+        for node in replicas
+    ]
+    final = _log_cell([s for s in here if s.f == "drain"], seen, right, None, at, ends.get(None))
+    return (acked, *logs, final, polled)
+
+
+def _expected(here: Iterable[Sighting]) -> int | None:
+    """The value that ought to be there: the acked one, else what most logs hold."""
+    by_kind: dict[str, Counter[int]] = {}
+    for s in here:
+        by_kind.setdefault(s.f, Counter())[s.value] += 1
+    for f in ("send", "replica", "drain", "poll"):
+        if f in by_kind:
+            return by_kind[f].most_common(1)[0][0]
+    return None
+
+
+def _common_epoch(here: Iterable[Sighting]) -> int | None:
+    epochs = Counter(s.leader_epoch for s in here if s.f == "replica" and s.leader_epoch >= 0)
+    return epochs.most_common(1)[0][0] if epochs else None
+
+
+def _cell(own: Sequence[Sighting], seen: Sightings, right: int | None, epoch: int | None) -> Cell:
+    if not own:
+        return Cell()
+    times: Counter[tuple[int, int]] = Counter()
+    for s in own:
+        times[(s.value, s.leader_epoch)] += seen.counts[s]
+    held = tuple(
+        Held(value_label(value), value, None if e < 0 else e, count)
+        for (value, e), count in times.most_common()
+    )
+    wrong = any(item.value != right for item in held)
+    wrong |= epoch is not None and any(item.leader_epoch not in (None, epoch) for item in held)
+    return Cell(held[:_VALUES_SHOWN], max(0, len(held) - _VALUES_SHOWN), "differs" if wrong else "same")
+
+
+def _log_cell(
+    own: Sequence[Sighting],
+    seen: Sightings,
+    right: int | None,
+    epoch: int | None,
+    at: int,
+    end: LogEnd | None,
+) -> Cell:
+    """A log must hold what was promised at every offset between its start and everyone's end."""
+    if own:
+        return _cell(own, seen, right, epoch)
+    if end is None:
+        return Cell(note="not read")
+    if end.end is not None and at >= end.end:
+        note = "past the end"
+    elif end.start is not None and at < end.start:
+        return Cell(note="before the start")
+    else:
+        note = "nothing"
+    return Cell(note=note, state="missing" if right is not None else "")

@@ -1,0 +1,150 @@
+"""Operations out of the rows of a history: an invocation and its completion as one bar, one line of a table."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from typing import Final
+
+from harness.history.model import CONTROL, NEMESIS, REPLICA, Event, Type
+from harness.report.excerpts import Excerpt
+from harness.report.text import number, outcome_label, partition_label, plural, printable, value_label
+
+OPEN: Final = "open"
+"""Outcome of an operation whose completion is not in the history."""
+_RECORDS_SPELT: Final = 3
+
+
+@dataclass(frozen=True, slots=True)
+class Operation:
+    indexes: tuple[int, ...]
+    """History indexes of the rows it was made of."""
+    process: int
+    f: str
+    outcome: str
+    """``ok``, ``fail``, ``info`` or ``open``."""
+    begin_ns: int
+    end_ns: int | None
+    node: str | None
+    error: str | None
+    what: str
+    """What it sent, read or asked, in a few words."""
+    topic: str | None
+    partition: int | None
+
+    @property
+    def who(self) -> str:
+        special = {NEMESIS: "nemesis", CONTROL: "runner", REPLICA: f"replica {self.node or '?'}"}
+        return special.get(self.process, f"p{self.process}")
+
+    @property
+    def of_a_client(self) -> bool:
+        """Whether it is part of the run itself, not of the final read after it."""
+        return self.process >= 0 and self.f != "drain"
+
+
+def operation(excerpt: Excerpt, completion: Excerpt | None = None) -> Operation:
+    """One operation from its completion, or from its invocation and the completion that was found for it."""
+    invoke = excerpt.event
+    end = excerpt if invoke.type != Type.INVOKE else completion
+    if end is None:
+        return _make((invoke.index,), excerpt, OPEN, invoke.time_ns, None)
+    if invoke.type == Type.INVOKE:
+        return _make(
+            (invoke.index, end.event.index), end, end.event.type.value, invoke.time_ns, end.event.time_ns
+        )
+    return _make((invoke.index,), end, end.event.type.value, end.begin_ns, end.event.time_ns)
+
+
+def _make(
+    indexes: tuple[int, ...], row: Excerpt, outcome: str, begin_ns: int, end_ns: int | None
+) -> Operation:
+    event = row.event
+    partition = event.partition
+    if partition is None and event.records and len({record.partition for record in event.records}) == 1:
+        partition = event.records[0].partition
+    return Operation(
+        indexes=indexes,
+        process=event.process,
+        f=event.f,
+        outcome=outcome,
+        begin_ns=begin_ns,
+        end_ns=end_ns,
+        node=event.node,
+        error=printable(event.error, 300) if event.error else None,
+        what=_what(row),
+        topic=event.topic,
+        partition=partition,
+    )
+
+
+def pair(excerpts: Iterable[Excerpt], *, complete: bool = True) -> list[Operation]:
+    """The operations of a window: completions joined with the invocations before them, in order of invocation.
+
+    With ``complete`` false the rows were cut off, so an invocation without a completion says nothing and is dropped.
+    """
+    waiting: dict[int, Excerpt] = {}
+    found: list[Operation] = []
+    for excerpt in sorted(excerpts, key=lambda e: e.event.index):
+        process = excerpt.event.process
+        invoke = waiting.pop(process, None)
+        if excerpt.event.type == Type.INVOKE:
+            if invoke is not None:
+                found.append(operation(invoke))
+            waiting[process] = excerpt
+        else:
+            found.append(operation(invoke, excerpt) if invoke is not None else operation(excerpt))
+    if complete:
+        found += [operation(invoke) for invoke in waiting.values()]
+    return sorted(found, key=lambda op: (op.begin_ns, op.indexes))
+
+
+def _what(row: Excerpt) -> str:
+    event = row.event
+    where = partition_label(event.topic, event.partition)
+    if event.f == "send":
+        return _sent(row)
+    if event.f == "end":
+        asked = "" if event.high_watermark is None else f" → {number(event.high_watermark)}"
+        return f"end offset of {where}{asked}"
+    if event.f == "assign":
+        return f"assign {_positions(event)}"
+    if event.f in ("poll", "drain", "replica"):
+        end = "" if event.high_watermark is None else f", log ends at {number(event.high_watermark)}"
+        return f"{where}: {_read(row)}{end}"
+    return where if event.topic is not None else ""
+
+
+def _sent(row: Excerpt) -> str:
+    event = row.event
+    if not row.records:
+        return f"{value_label(event.value)} to {partition_label(event.topic, event.partition)}"
+    records = event.records[:_RECORDS_SPELT]
+    if event.type == Type.INVOKE:
+        spelt = [value_label(record.value) for record in records]
+    else:
+        spelt = [outcome_label(record) for record in records]
+    more = f" and {row.records - len(records)} more" if row.records > len(records) else ""
+    places = {record.partition for record in event.records}
+    partition = (
+        event.partition if event.partition is not None else (places.pop() if len(places) == 1 else None)
+    )
+    return f"{', '.join(spelt)}{more} · {partition_label(event.topic, partition)}"
+
+
+def _read(row: Excerpt) -> str:
+    if not row.records or row.last is None:
+        return "no records"
+    first = row.event.records[0]
+    if row.records == 1:
+        return f"{value_label(first.value)} at {number(first.offset)}"
+    if first.partition == row.last.partition:
+        return f"{plural(row.records, 'record')}, offsets {number(first.offset)} to {number(row.last.offset)}"
+    return f"{plural(row.records, 'record')} of several partitions"
+
+
+def _positions(event: Event) -> str:
+    positions = event.extra.get("positions") if event.extra else None
+    if not isinstance(positions, Mapping):
+        return partition_label(event.topic, event.partition)
+    return ", ".join(f"{event.topic}-{p} from {offset}" for p, offset in list(positions.items())[:6])

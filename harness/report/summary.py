@@ -1,0 +1,292 @@
+"""The parts of the report that come from the verdict and the metrics: contract, conditions, anomalies, figures, and
+what happened in a few sentences."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Final
+
+from checkers.findings import Meaning, Verdict
+from harness.report.faults import Fault
+from harness.report.files import RunFiles, mapping, numeric, rows, texts, whole
+from harness.report.glossary import Entry, explain
+from harness.report.text import duration, milliseconds, number, partition_label, plural, size
+
+_WEIGHT: Final[Mapping[str, int]] = {
+    Meaning.VIOLATION: 0,
+    Meaning.EXPECTED: 1,
+    Meaning.ALLOWED: 2,
+    Meaning.NOT_APPLICABLE: 3,
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Contract:
+    name: str
+    row: str
+    promise: str
+    because: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Condition:
+    name: str
+    ok: bool
+    detail: str
+
+
+@dataclass(frozen=True, slots=True)
+class Anomaly:
+    name: str
+    meaning: str
+    count: int
+    why: str
+    entry: Entry
+
+
+@dataclass(frozen=True, slots=True)
+class Tile:
+    label: str
+    figure: str
+    note: str = ""
+    bad: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Gone:
+    """How one partition went without acks during one fault; times from the fault's injection."""
+
+    where: str
+    gap_ms: float | None
+    last_ack_ns: float | None
+    first_ack_ns: float | None
+    full_isr_ns: float | None
+
+
+@dataclass(frozen=True, slots=True)
+class FaultRow:
+    fault: Fault
+    gone: tuple[Gone, ...]
+
+    @property
+    def worst_gap_ms(self) -> float | None:
+        return max((g.gap_ms for g in self.gone if g.gap_ms is not None), default=None)
+
+    @property
+    def full_isr_ns(self) -> float | None:
+        """When the slowest partition had its full ISR again; None when one never had."""
+        times = [g.full_isr_ns for g in self.gone if g.full_isr_ns is not None]
+        return max(times) if times and len(times) == len(self.gone) else None
+
+
+# the verdict ------------------------------------------------------------------------------------------------
+
+
+def run_id(files: RunFiles) -> str:
+    return (
+        files.info.test_id
+        if files.info
+        else str((files.verdict or {}).get("test_id") or files.directory.name)
+    )
+
+
+def run_name(files: RunFiles) -> str:
+    return files.info.name if files.info else str((files.verdict or {}).get("name") or files.directory.name)
+
+
+def headline_of(files: RunFiles) -> str:
+    if files.verdict is None:
+        return (
+            f"This run has no verdict; `wrackline analyze {files.directory.name}` judges what it left behind."
+        )
+    said = files.verdict.get("headline")
+    return str(said) if said else "The judge gave no headline."
+
+
+def contract_of(verdict: Mapping[str, Any] | None) -> Contract | None:
+    row = mapping(verdict, "contract")
+    if not row:
+        return None
+    return Contract(
+        str(row.get("name", "?")),
+        str(row.get("row") or ""),
+        str(row.get("promise") or ""),
+        texts(row, "because"),
+    )
+
+
+def conditions_of(verdict: Mapping[str, Any] | None) -> tuple[Condition, ...]:
+    return tuple(
+        Condition(str(row.get("name", "?")), row.get("ok") is True, str(row.get("detail") or ""))
+        for row in rows(verdict, "conditions")
+    )
+
+
+def anomalies_of(files: RunFiles) -> tuple[Anomaly, ...]:
+    """Every checker that ran; and findings of a checker the verdict does not name, so that none is hidden."""
+    judged = [
+        Anomaly(
+            name,
+            str(row.get("meaning", "?")),
+            whole(row, "count") or 0,
+            str(row.get("why") or ""),
+            explain(name),
+        )
+        for row in rows(files.verdict, "anomalies")
+        if (name := str(row.get("anomaly", "?")))
+    ]
+    counted: dict[str, int] = {}
+    for group in files.groups:
+        counted[group.anomaly] = counted.get(group.anomaly, 0) + group.count
+    for name in counted.keys() - {anomaly.name for anomaly in judged}:
+        judged.append(
+            Anomaly(name, "?", counted[name], "the verdict does not name this checker", explain(name))
+        )
+    return tuple(sorted(judged, key=lambda a: (not a.count, _WEIGHT.get(a.meaning, 9), a.name)))  # type: ignore[call-overload]
+
+
+def facts_of(files: RunFiles) -> tuple[tuple[str, str], ...]:
+    info = files.info
+    if info is None:
+        return (("run", files.directory.name),)
+    system = info.system + (f", profile {info.profile}" if info.profile else "")
+    topics = ", ".join(
+        f"{t.name} ({plural(t.partitions, 'partition')}, RF {t.replication_factor}, MinISR {t.min_insync_replicas})"
+        for t in info.topics[:6]
+    )
+    facts = [
+        ("run", info.test_id),
+        ("started", info.started_at),
+        ("seed", str(info.seed)),
+        ("system", system),
+    ]
+    facts += [("workload", info.workload), ("topics", topics)]
+    producer = f"acks={info.acks}, idempotence {'on' if info.idempotence else 'off'}"
+    facts += [("producers", producer), ("broker", f"flush {info.flush_mode}")]
+    facts += [("unclean election", "on" if info.unclean_election else "off")]
+    return tuple(fact for fact in facts if fact[1])
+
+
+def tiles_of(files: RunFiles, faults: Sequence[Fault]) -> tuple[Tile, ...]:
+    counts, metrics = mapping(files.verdict, "counts"), files.metrics
+    tiles = []
+    if "acked_records" in counts:
+        read = whole(counts, "read_records")
+        note = "" if read is None else f"{number(read)} in the final read"
+        tiles.append(Tile("records acknowledged", number(whole(counts, "acked_records")), note))
+    if "operations" in counts:
+        rest = ", ".join(
+            f"{number(whole(counts, key))} {key}" for key in ("ok", "fail", "info") if key in counts
+        )
+        tiles.append(Tile("operations", number(whole(counts, "operations")), rest))
+    if faults:
+        proved = sum(fault.proved for fault in faults)
+        tiles.append(Tile("faults proved", f"{proved} of {len(faults)}", bad=proved < len(faults)))
+        lost = sum(fault.lost_bytes for fault in faults)
+        if lost:
+            hosts = sorted({loss.host for fault in faults for loss in fault.lost if loss.total})
+            tiles.append(Tile("unsynced bytes lost", size(lost), "on " + ", ".join(hosts[:5])))
+    if numeric(metrics, "longest_gap_ms") is not None:
+        tiles.append(
+            Tile(
+                "longest time without acks", milliseconds(numeric(metrics, "longest_gap_ms")), "one partition"
+            )
+        )
+    rate = numeric(metrics, "rate_before_first_fault")
+    if rate is not None:
+        asked = files.info.rate if files.info else 0
+        tiles.append(
+            Tile("per second before faults", number(round(rate)), f"asked: {number(asked)}" if asked else "")
+        )
+    return tuple(tiles)
+
+
+def story_of(files: RunFiles, faults: Sequence[Fault], anomalies: Sequence[Anomaly]) -> tuple[str, ...]:
+    """What happened, in the order in which it happened."""
+    story = []
+    info = files.info
+    if info is not None:
+        clients = f"{plural(info.concurrency, 'client')} " if info.concurrency else "Clients "
+        asked = f" at {number(info.rate)} operations per second" if info.rate else ""
+        hosts = ", ".join(dict.fromkeys(info.nodes.values()))
+        story.append(
+            f"{clients}drove {info.system}{f' on {hosts}' if hosts else ''}{asked} with acks={info.acks}."
+        )
+    for fault in faults[:8]:
+        story.append(_fault_sentence(fault))
+    if len(faults) > 8:
+        story.append(f"… and {plural(len(faults) - 8, 'more fault')} (table below).")
+    found = [a for a in anomalies if a.count]
+    if found:
+        counted = ", ".join(f"{number(a.count)} {a.name} ({a.meaning})" for a in found[:6])
+        story.append(f"The checkers found {counted}.")
+    elif anomalies:
+        story.append(f"{plural(len(anomalies), 'checker')} ran and found nothing.")
+    return tuple(story)
+
+
+def _fault_sentence(fault: Fault) -> str:
+    begin = "?" if fault.begin_ns is None else f"{fault.begin_ns / 1e9:.1f} s"
+    role = f", {fault.role}" if fault.role and fault.role not in fault.targets else ""
+    length = f" for {duration(fault.duration_ns)}" if fault.duration_ns is not None else ", never ended"
+    lost = f"; {size(fault.lost_bytes)} gone" if fault.lost_bytes else ""
+    proved = "proved" if fault.proved else "not proved"
+    return f"{begin}: {fault.name} of {', '.join(fault.targets) or '?'}{role}{length}{lost} ({proved})."
+
+
+# metrics ----------------------------------------------------------------------------------------------------
+
+
+def fault_row(fault: Fault, metrics: Mapping[str, Any] | None) -> FaultRow:
+    def since(row: Mapping[str, Any], key: str) -> float | None:
+        time = numeric(row, key)
+        return None if time is None or fault.begin_ns is None else time - fault.begin_ns
+
+    gone = [
+        Gone(
+            partition_label(row.get("topic"), whole(row, "partition")),
+            numeric(row, "gap_ms"),
+            since(row, "last_ack_ns"),
+            since(row, "first_ack_ns"),
+            since(row, "full_isr_ns"),
+        )
+        for row in rows(metrics, "availability")
+        if row.get("fault_id") == fault.id
+    ]
+    return FaultRow(fault, tuple(gone[:64]))
+
+
+def latency_of(metrics: Mapping[str, Any] | None) -> tuple[tuple[str, str, str], ...]:
+    spans = mapping(metrics, "latency")
+    return tuple(
+        (
+            name,
+            milliseconds(numeric(mapping(spans, name), "p50_ms")),
+            milliseconds(numeric(mapping(spans, name), "p99_ms")),
+        )
+        for name in ("before", "during", "after")
+        if name in spans
+    )
+
+
+def errors_of(verdict: Mapping[str, Any] | None) -> tuple[tuple[str, int], ...]:
+    counted = mapping(mapping(verdict, "counts"), "sends_by_error")
+    found = [(name or "none", whole(counted, name) or 0) for name in counted]
+    return tuple(sorted(found, key=lambda item: -item[1])[:20])
+
+
+def versions_of(files: RunFiles) -> tuple[tuple[str, str], ...]:
+    engine = mapping(files.verdict, "engine")
+    found = [
+        ("wrackline", files.info.harness_version if files.info else ""),
+        ("Spark", str(engine.get("spark") or "")),
+    ]
+    spent = numeric(engine, "seconds")
+    found.append(("analysis", f"{spent:,.1f} s" if spent is not None else ""))
+    return tuple(item for item in found if item[1])
+
+
+def verdict_class(verdict: str) -> str:
+    """The style of the banner: a known verdict, or ``unknown``."""
+    return verdict.replace(" ", "-") if verdict in list(Verdict) else "unknown"

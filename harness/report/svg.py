@@ -1,0 +1,118 @@
+"""A small SVG writer: elements in, escaped markup out. Colours live in the page's style sheet, by class."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from xml.etree import ElementTree
+
+from markupsafe import Markup
+
+from harness.report.text import printable
+
+Number = float | int
+
+
+def _text(value: Number) -> str:
+    return f"{value:.1f}".removesuffix(".0")
+
+
+class Svg:
+    """One drawing, in user units; the page scales it to the width there is."""
+
+    def __init__(self, width: Number, height: Number, label: str, cls: str = "") -> None:
+        self.width, self.height = width, height
+        self._root = ElementTree.Element(
+            "svg",
+            {
+                "viewBox": f"0 0 {_text(width)} {_text(height)}",
+                "role": "img",
+                "aria-label": printable(label, 300),
+                "class": f"chart {cls}".strip(),
+            },
+        )
+
+    def rect(
+        self, x: Number, y: Number, width: Number, height: Number, cls: str, *, tip: str = "", rx: Number = 0
+    ) -> None:
+        attributes = {"x": x, "y": y, "width": max(width, 0), "height": max(height, 0)}
+        self._add("rect", attributes | ({"rx": rx} if rx else {}), cls, tip)
+
+    def line(self, x1: Number, y1: Number, x2: Number, y2: Number, cls: str) -> None:
+        self._add("line", {"x1": x1, "y1": y1, "x2": x2, "y2": y2}, cls)
+
+    def circle(self, x: Number, y: Number, radius: Number, cls: str, *, tip: str = "") -> None:
+        self._add("circle", {"cx": x, "cy": y, "r": radius}, cls, tip)
+
+    def path(self, points: Sequence[tuple[Number, Number]], cls: str, *, closed: bool = False) -> None:
+        """A polyline, or with ``closed`` a filled shape."""
+        if points:
+            element = ElementTree.SubElement(self._root, "path", {"class": cls})
+            element.set(
+                "d", "M" + "L".join(f"{_text(x)} {_text(y)}" for x, y in points) + ("Z" if closed else "")
+            )
+
+    def columns(self, boxes: Sequence[tuple[Number, Number, Number, Number]], cls: str) -> None:
+        """Many (x, y, width, height) boxes of one class in one element."""
+        drawn = [
+            f"M{_text(x)} {_text(y)}h{_text(w)}v{_text(h)}h{_text(-w)}z"
+            for x, y, w, h in boxes
+            if w > 0 and h > 0
+        ]
+        if drawn:
+            ElementTree.SubElement(self._root, "path", {"class": cls, "d": "".join(drawn)})
+
+    def text(self, x: Number, y: Number, content: str, cls: str = "", *, anchor: str = "start") -> None:
+        element = self._add("text", {"x": x, "y": y}, cls)
+        if anchor != "start":
+            element.set("text-anchor", anchor)
+        element.text = printable(content, 200)
+
+    def markup(self) -> Markup:
+        return Markup(ElementTree.tostring(self._root, encoding="unicode", short_empty_elements=False))
+
+    def _add(self, tag: str, numbers: dict[str, Number], cls: str, tip: str = "") -> ElementTree.Element:
+        element = ElementTree.SubElement(self._root, tag, {name: _text(n) for name, n in numbers.items()})
+        if cls:
+            element.set("class", cls)
+        if tip:
+            ElementTree.SubElement(element, "title").text = printable(tip, 600)
+        return element
+
+
+@dataclass(frozen=True, slots=True)
+class Scale:
+    """A straight line from data to drawing units; ``log`` takes the logarithm first."""
+
+    low: float
+    high: float
+    start: float
+    end: float
+    log: bool = False
+
+    def __call__(self, value: float) -> float:
+        low, high = self.low, self.high
+        if self.log:
+            value, low, high = math.log10(max(value, self.low)), math.log10(low), math.log10(high)
+        if high == low:
+            return self.start
+        share = min(max((value - low) / (high - low), 0.0), 1.0)
+        return self.start + share * (self.end - self.start)
+
+
+def ticks(low: float, high: float, about: int) -> list[float]:
+    """Round numbers (1, 2 or 5 times a power of ten) from ``low`` to ``high``."""
+    span = high - low
+    if span <= 0:
+        return [low]
+    rough = span / max(about, 1)
+    power = 10.0 ** math.floor(math.log10(rough))
+    step = next(power * factor for factor in (1, 2, 5, 10) if power * factor >= rough * 0.999)
+    first = math.ceil(low / step - 1e-9)
+    return [n * step for n in range(first, math.floor(high / step + 1e-9) + 1)]
+
+
+def text_width(content: str, em: float = 11.0) -> float:
+    """A generous guess of how wide a label is drawn."""
+    return len(content) * em * 0.6

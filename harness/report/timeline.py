@@ -1,0 +1,195 @@
+"""What every process was doing around a finding: one lane a process, one bar an operation, faults as bands.
+
+Bounded: at most ``LANES`` lanes, and bars of one lane and outcome that touch are drawn as one.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Sequence
+from dataclasses import dataclass
+from itertools import pairwise
+from typing import Final
+
+from markupsafe import Markup
+
+from harness.report.chart import LEFT, RIGHT, WIDTH, fault_tip
+from harness.report.faults import Fault, LeaderSpan
+from harness.report.operations import OPEN, Operation
+from harness.report.svg import Scale, Svg, text_width, ticks
+from harness.report.text import duration, seconds, shorten
+
+LANES: Final = 12
+_LANE: Final = 18
+_TOP: Final = 24
+_MARKS: Final = 12
+
+
+@dataclass(frozen=True, slots=True)
+class Window:
+    begin_ns: int
+    end_ns: int
+
+    @property
+    def width_ns(self) -> int:
+        return self.end_ns - self.begin_ns
+
+    def holds(self, begin_ns: int, end_ns: int | None) -> bool:
+        return begin_ns <= self.end_ns and (end_ns is None or end_ns >= self.begin_ns)
+
+
+@dataclass(frozen=True, slots=True)
+class Timeline:
+    drawing: Markup
+    window: Window
+    hidden: int
+    """Processes that were active in the window and are not drawn."""
+
+
+def process_timeline(
+    operations: Sequence[Operation],
+    proof: Sequence[Operation],
+    window: Window,
+    faults: Sequence[Fault],
+    leaders: Sequence[LeaderSpan],
+) -> Timeline:
+    """``proof``: the operations the finding cites, numbered from 1 in their order."""
+    numbers = {index: n for n, op in enumerate(proof, 1) for index in op.indexes}
+    shown = [op for op in operations if window.holds(op.begin_ns, op.end_ns) and op.of_a_client]
+    known = {index for op in shown for index in op.indexes}
+    shown += [
+        op
+        for op in proof
+        if op.of_a_client and not known & set(op.indexes) and window.holds(op.begin_ns, op.end_ns)
+    ]
+    lanes = _lanes(shown, numbers.keys(), proof)
+    x = Scale(window.begin_ns, window.end_ns, LEFT, RIGHT)
+    bottom = _TOP + _LANE * len(lanes) + 4
+    svg = Svg(
+        WIDTH, bottom + 24, f"Operations from {seconds(window.begin_ns)} to {seconds(window.end_ns)}", "wide"
+    )
+    _draw_faults(
+        svg, [f for f in faults if f.begin_ns is not None and window.holds(f.begin_ns, f.ended_ns)], x, bottom
+    )
+    _draw_leaders(svg, leaders, window, x, bottom)
+    for row, process in enumerate(lanes):
+        top = _TOP + row * _LANE
+        svg.text(LEFT - 8, top + 12, f"process {process}", "tick", anchor="end")
+        svg.line(LEFT, top + _LANE - 1, RIGHT, top + _LANE - 1, "lane")
+        own = [op for op in shown if op.process == process]
+        _draw_bars(svg, [op for op in own if not numbers.keys() & set(op.indexes)], x, top)
+        _draw_proof(svg, [op for op in own if numbers.keys() & set(op.indexes)], numbers, x, top)
+    _draw_axis(svg, window, x, bottom)
+    return Timeline(svg.markup(), window, len({op.process for op in shown}) - len(lanes))
+
+
+def _lanes(shown: Sequence[Operation], cited: Collection[int], proof: Sequence[Operation]) -> list[int]:
+    """The processes of the proof, then those that worked on its partition, then the rest; drawn in order."""
+    places = {(op.topic, op.partition) for op in proof}
+    rank: dict[int, int] = {}
+    for op in shown:
+        mine = 0 if set(cited) & set(op.indexes) else 1 if (op.topic, op.partition) in places else 2
+        rank[op.process] = min(rank.get(op.process, 2), mine)
+    return sorted(sorted(rank, key=lambda process: (rank[process], process))[:LANES])
+
+
+def describe(op: Operation) -> str:
+    took = "never completed" if op.end_ns is None else f"took {duration(op.end_ns - op.begin_ns)}"
+    lines = [
+        f"{op.who} {op.f}: {op.outcome}, {took}",
+        f"{seconds(op.begin_ns)} to {seconds(op.end_ns)}",
+        op.what,
+    ]
+    lines += [f"error: {op.error}"] if op.error else []
+    return "\n".join(line for line in [*lines, f"node {op.node}" if op.node else ""] if line)
+
+
+def _draw_bars(svg: Svg, own: Sequence[Operation], x: Scale, top: float) -> None:
+    drawn: list[tuple[float, float, str, list[Operation]]] = []
+    for op in own:
+        left, right = _extent(op, x)
+        if drawn and drawn[-1][2] == op.outcome and left - drawn[-1][1] < 0.7 and right - drawn[-1][0] < 40:
+            before = drawn.pop()
+            drawn.append((before[0], max(before[1], right), op.outcome, [*before[3], op]))
+        else:
+            drawn.append((left, right, op.outcome, [op]))
+    for left, right, outcome, members in drawn:
+        tip = describe(members[0])
+        if len(members) > 1:
+            tip = f"{members[0].who}: {len(members)} operations, {outcome}\nfirst: {tip}"
+        svg.rect(
+            left, top + 2, max(right - left, 1), _LANE - 6, f"op o-{outcome} q-{_shade(members[0])}", tip=tip
+        )
+
+
+def _shade(op: Operation) -> str:
+    return op.f if op.f in ("send", "poll", "end") else "else"
+
+
+def _extent(op: Operation, x: Scale) -> tuple[float, float]:
+    left = x(op.begin_ns)
+    return left, max(x(op.end_ns) if op.end_ns is not None else x(x.high), left + 1)
+
+
+def _draw_proof(svg: Svg, own: Sequence[Operation], numbers: dict[int, int], x: Scale, top: float) -> None:
+    """The cited operations: outlined, numbered as in the table, named where there is room."""
+    busy_until = 0.0
+    for op in sorted(own, key=lambda op: op.begin_ns):
+        left, right = _extent(op, x)
+        right = max(right, left + 3)
+        svg.rect(left, top + 1, right - left, _LANE - 4, f"op o-{op.outcome} culprit", tip=describe(op), rx=1)
+        if op.outcome == OPEN:
+            svg.rect(left, top + 1, right - left, _LANE - 4, "hatch")
+        badge = right + 8 if right + 16 < RIGHT else left - 8
+        if badge < busy_until:
+            continue
+        number_ = next(numbers[index] for index in op.indexes if index in numbers)
+        svg.circle(badge, top + 8, 7, "badge")
+        svg.text(badge, top + 11.5, str(number_), "badge-text", anchor="middle")
+        busy_until = badge + 16
+        label = shorten(f"{op.f} {op.what}", 44)
+        alone = all(
+            other is op or not left <= _extent(other, x)[0] < right + 30 + text_width(label) for other in own
+        )
+        if alone and badge > left and badge + 12 + text_width(label) < RIGHT:
+            svg.rect(badge + 10, top + 1, text_width(label, 10) + 4, 14, "label-back", rx=2)
+            svg.text(badge + 12, top + 12, label, "proof-name")
+
+
+def _draw_faults(svg: Svg, faults: Sequence[Fault], x: Scale, bottom: float) -> None:
+    for fault in faults[:_MARKS]:
+        begin = x(fault.begin_ns or 0)
+        end = max(x(fault.ended_ns) if fault.ended_ns is not None else x(x.high), begin + 3)
+        svg.rect(begin, 16, end - begin, bottom - 16, f"band strong f-{fault.kind}", tip=fault_tip(fault))
+        if not fault.proved:
+            svg.rect(begin, 16, end - begin, bottom - 16, "hatch")
+    taken: list[tuple[float, float]] = []
+    for fault in faults[:_MARKS]:
+        begin = x(fault.begin_ns or 0)
+        label = shorten(fault.label, 48)
+        room = text_width(label)
+        start = begin + 2 if begin + room < RIGHT else RIGHT - room
+        if all(start > right or start + room < left for left, right in taken):
+            svg.text(start, 12, label, f"fault-name f-{fault.kind}")
+            taken.append((start, start + room))
+
+
+def _draw_leaders(svg: Svg, leaders: Sequence[LeaderSpan], window: Window, x: Scale, bottom: float) -> None:
+    """A dashed line where metadata showed another leader."""
+    for before, after in pairwise(leaders):
+        changed = (before.leader, before.leader_epoch) != (after.leader, after.leader_epoch)
+        if changed and window.begin_ns < after.begin_ns < window.end_ns:
+            place = x(after.begin_ns)
+            svg.line(place, 16, place, bottom, "leader-edge")
+            said = f"leader {after.leader or 'none'} e{after.leader_epoch}"
+            anchor = "end" if place + text_width(said) > RIGHT else "start"
+            svg.text(place + (3 if anchor == "start" else -3), bottom - 4, said, "leader-name", anchor=anchor)
+
+
+def _draw_axis(svg: Svg, window: Window, x: Scale, bottom: float) -> None:
+    svg.line(LEFT, bottom, RIGHT, bottom, "axis")
+    places = ticks(window.begin_ns / 1e9, window.end_ns / 1e9, 8)
+    step = places[1] - places[0] if len(places) > 1 else 1.0
+    digits = 0 if step >= 1 else 1 if step >= 0.1 else 2 if step >= 0.01 else 3
+    for place in places:
+        svg.line(x(place * 1e9), bottom, x(place * 1e9), bottom + 4, "axis")
+        svg.text(x(place * 1e9), bottom + 17, f"{place:,.{digits}f} s", "tick", anchor="middle")
