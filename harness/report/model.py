@@ -23,6 +23,7 @@ from harness.report.files import (
     FindingGroup,
     Gap,
     RunFiles,
+    check_run,
     first_line,
     mapping,
     numeric,

@@ -143,7 +143,7 @@ def anomalies_of(files: RunFiles) -> tuple[Anomaly, ...]:
         judged.append(
             Anomaly(name, "?", counted[name], "the verdict does not name this checker", explain(name))
         )
-    return tuple(sorted(judged, key=lambda a: (not a.count, _WEIGHT.get(a.meaning, 9), a.name)))  # type: ignore[call-overload]
+    return tuple(sorted(judged, key=lambda a: (not a.count, _WEIGHT.get(a.meaning, 9), a.name)))
 
 
 def facts_of(files: RunFiles) -> tuple[tuple[str, str], ...]:
