@@ -1,0 +1,161 @@
+"""What a broker passes on to the controller for clients: topics made and deleted, producer ids (protocol.md 5.4)."""
+
+from __future__ import annotations
+
+from collections import deque
+from dataclasses import dataclass
+
+from kio.schema.errors import ErrorCode
+
+from broker.core.context import Context
+from broker.core.messages import (
+    AllocateProducerIdsRequest,
+    AllocateProducerIdsResponse,
+    CreateTopicsRequest,
+    CreateTopicsResponse,
+    DeleteTopicsRequest,
+    DeleteTopicsResponse,
+    InitProducerIdRequest,
+    InitProducerIdResponse,
+    NewTopic,
+    Refused,
+    Response,
+)
+from broker.core.purgatory import Deadlines
+from broker.core.uplink import Uplink
+
+_CHANNEL = "controller-forward"
+TopicsRequest = CreateTopicsRequest | DeleteTopicsRequest
+TopicsResponse = CreateTopicsResponse | DeleteTopicsResponse
+
+
+@dataclass(slots=True)
+class _Forwarded:
+    request_id: int
+    response: TopicsResponse | None = None
+    """The controller's, held back until the local image shows it."""
+
+
+class TopicsForwarder:
+    """A client that was told of its new topic finds it in the metadata of the broker that told it."""
+
+    def __init__(self, ctx: Context, uplink: Uplink) -> None:
+        self._ctx = ctx
+        self._uplink = uplink
+        self._pending: dict[int, _Forwarded] = {}
+        self._deadlines = Deadlines(ctx, "forward-deadlines", self._expire)
+        self.arm = self._deadlines.arm
+
+    def handle(self, request_id: int, request: TopicsRequest) -> None:
+        timeout = max(1.0, min(request.timeout_ms, self._ctx.config.request_timeout_ms))
+        self._pending[request_id] = _Forwarded(request_id)
+        self._deadlines.add(request_id, self._ctx.now_ms + timeout)
+        self._uplink.send(_CHANNEL, request, lambda response: self._answered(request_id, response), timeout)
+
+    def create_automatically(self, names: list[str]) -> None:
+        """For a metadata request that allows it: nobody waits for the outcome, the client asks again."""
+        timeout = self._uplink.timeout_ms
+        request = CreateTopicsRequest(tuple(NewTopic(name) for name in names), int(timeout))
+        self._uplink.send(_CHANNEL, request, lambda _: None, timeout)
+
+    def _answered(self, request_id: int, response: Response | None) -> None:
+        forwarded = self._pending.get(request_id)
+        if forwarded is None:
+            return
+        if isinstance(response, CreateTopicsResponse | DeleteTopicsResponse):
+            forwarded.response = response
+            self.look()
+            return
+        if response is None:
+            response = Refused(ErrorCode.request_timed_out, "no answer from the controller")
+        self._reply(forwarded, response)
+
+    def look(self) -> None:
+        """After a change of the image."""
+        for forwarded in list(self._pending.values()):
+            if forwarded.response is not None and self._shown(forwarded.response):
+                self._reply(forwarded, forwarded.response)
+
+    def _shown(self, response: TopicsResponse) -> bool:
+        image, none = self._ctx.image, ErrorCode.none
+        if isinstance(response, CreateTopicsResponse):
+            made = [topic for topic in response.topics if topic.error is none and topic.topic_id.int]
+            return all(topic.topic_id in image.topics_by_id for topic in made)
+        gone = [topic for topic in response.topics if topic.error is none]
+        return not any(
+            topic.topic_id in image.topics_by_id if topic.topic_id.int else topic.name in image.topics_by_name
+            for topic in gone
+        )
+
+    def _expire(self, request_id: int) -> None:
+        forwarded = self._pending[request_id]
+        late = Refused(ErrorCode.request_timed_out, "the controller did not answer in time")
+        self._reply(forwarded, forwarded.response or late)
+
+    def _reply(self, forwarded: _Forwarded, response: Response) -> None:
+        self.cancel(forwarded.request_id)
+        self._ctx.reply(forwarded.request_id, response)
+
+    def cancel(self, request_id: int) -> None:
+        self._pending.pop(request_id, None)
+        self._deadlines.drop(request_id)
+
+
+class ProducerIds:
+    """Hands out ids from a block that the controller gave to this broker alone."""
+
+    def __init__(self, ctx: Context, uplink: Uplink) -> None:
+        self._ctx = ctx
+        self._uplink = uplink
+        self._next = 0
+        self._end = 0
+        self._asking = False
+        self._waiting: deque[int] = deque()
+        self._deadlines = Deadlines(ctx, "producer-id-deadlines", self._expire)
+        self.arm = self._deadlines.arm
+
+    def handle(self, request_id: int, request: InitProducerIdRequest) -> None:
+        if request.transactional_id is not None:
+            # Transactions need a coordinator, which this broker does not have.
+            self._ctx.reply(request_id, InitProducerIdResponse(ErrorCode.invalid_request))
+            return
+        if self._next < self._end:
+            self._give(request_id)
+            return
+        self._waiting.append(request_id)
+        self._deadlines.add(request_id, self._ctx.now_ms + self._uplink.timeout_ms)
+        self._ask()
+
+    def _give(self, request_id: int) -> None:
+        self._ctx.reply(request_id, InitProducerIdResponse(ErrorCode.none, self._next, 0))
+        self._next += 1
+
+    def _ask(self) -> None:
+        if self._asking or not self._waiting:
+            return
+        self._asking = True
+        request = AllocateProducerIdsRequest(self._ctx.config.node_id, self._ctx.broker_epoch)
+        self._uplink.send(_CHANNEL, request, self._answered)
+
+    def _answered(self, response: Response | None) -> None:
+        self._asking = False
+        if not isinstance(response, AllocateProducerIdsResponse) or response.error is not ErrorCode.none:
+            at = self._ctx.now_ms + self._uplink.retry_ms
+            self._ctx.set_timer("producer-ids", at, self._ask)
+            return
+        self._next = response.producer_id_start
+        self._end = response.producer_id_start + response.producer_id_len
+        while self._waiting and self._next < self._end:
+            request_id = self._waiting.popleft()
+            self._deadlines.drop(request_id)
+            self._give(request_id)
+        self._ask()
+
+    def _expire(self, request_id: int) -> None:
+        self._waiting.remove(request_id)
+        self._ctx.reply(request_id, InitProducerIdResponse(ErrorCode.coordinator_load_in_progress))
+
+    def cancel(self, request_id: int) -> None:
+        if request_id in self._waiting:
+            self._waiting.remove(request_id)
+            self._deadlines.drop(request_id)

@@ -1,0 +1,262 @@
+"""The broker: one object, no I/O (protocol.md 2). Put its parts together, hand events to them, collect effects.
+
+``Broker(config, rules).handle(event, now_ms) -> list[Effect]``
+"""
+
+from __future__ import annotations
+
+from kio.schema.errors import ErrorCode
+
+from broker.core.admin import ProducerIds, TopicsForwarder
+from broker.core.alter_partition import AlterPartitions
+from broker.core.config import BrokerConfig
+from broker.core.context import Context
+from broker.core.describe import DescribeRequest, describe
+from broker.core.effects import CloseLogs, Effect, Exit
+from broker.core.events import (
+    Boot,
+    DiskFailed,
+    Event,
+    Flushed,
+    LogsClosed,
+    RequestCancelled,
+    RequestReceived,
+    ResponseReceived,
+    SendFailed,
+    StopRequested,
+    TimerFired,
+)
+from broker.core.fetch import FetchHandler
+from broker.core.fetcher import Fetchers
+from broker.core.image import ClusterImage, ImageDelta
+from broker.core.lifecycle import Lifecycle, State
+from broker.core.maintenance import Maintenance
+from broker.core.messages import (
+    CreateTopicsRequest,
+    DeleteTopicsRequest,
+    DescribeClusterRequest,
+    DescribeTopicPartitionsRequest,
+    FetchRequest,
+    InitProducerIdRequest,
+    ListOffsetsRequest,
+    MetadataRequest,
+    MetadataResponse,
+    OffsetForLeaderEpochRequest,
+    ProduceRequest,
+    Refused,
+)
+from broker.core.observer import Observer
+from broker.core.offsets import OffsetsHandler
+from broker.core.partitions import Partitions
+from broker.core.produce import ProduceHandler
+from broker.core.purgatory import ProducePurgatory
+from broker.core.replica import Replica
+from broker.core.types import METADATA, NO_EPOCH, TopicPartition
+from broker.core.uplink import Uplink
+from broker.rules.profile import Rules
+
+DISK_FAILURE = 3
+"""Exit code."""
+
+
+class Broker:
+    def __init__(self, config: BrokerConfig, rules: Rules) -> None:
+        self._ctx = ctx = Context(config, rules)
+        self._uplink = uplink = Uplink(ctx)
+        self._fetchers = Fetchers(ctx)
+        self._partitions = partitions = Partitions(ctx, self._fetchers)
+        self._produces = ProducePurgatory(ctx)
+        self._produce = ProduceHandler(ctx, partitions, self._produces)
+        self._fetch = FetchHandler(ctx, partitions)
+        self._offsets = OffsetsHandler(ctx, partitions)
+        self._alter = AlterPartitions(ctx, uplink)
+        self._topics = TopicsForwarder(ctx, uplink)
+        self._producer_ids = ProducerIds(ctx, uplink)
+        self._lifecycle = Lifecycle(ctx, uplink, self._take_roles_if_ready, self._close)
+        self._observer = Observer(ctx, uplink, self._metadata_changed)
+        self._maintenance = Maintenance(ctx, partitions, lambda: self._observer.log)
+        self._has_roles = False
+        self._exited = False
+
+    # --- for tests, invariants and introspection -----------------------------------------------------------
+
+    @property
+    def image(self) -> ClusterImage:
+        return self._ctx.image
+
+    @property
+    def state(self) -> State:
+        return self._lifecycle.state
+
+    @property
+    def broker_epoch(self) -> int:
+        return self._ctx.broker_epoch
+
+    def replica(self, tp: TopicPartition) -> Replica | None:
+        return self._partitions.get(tp)
+
+    # --- events --------------------------------------------------------------------------------------------
+
+    def handle(self, event: Event, now_ms: float) -> list[Effect]:
+        """Effects in the order in which they must be carried out."""
+        ctx = self._ctx
+        ctx.begin(now_ms)
+        if self._exited:
+            return []
+        match event:
+            case RequestReceived():
+                self._request(event)
+            case ResponseReceived():
+                ctx.answered(event.correlation, event.response)
+            case SendFailed():
+                ctx.answered(event.correlation, None)
+            case TimerFired():
+                ctx.fired(event.key)
+            case Flushed():
+                self._flushed(event)
+            case RequestCancelled():
+                self._cancelled(event.request_id)
+            case Boot():
+                self._boot(event)
+            case StopRequested():
+                self._lifecycle.stop()
+            case LogsClosed():
+                ctx.out.append(Exit(0, "controlled shutdown"))
+            case DiskFailed():
+                self._disk_failed(event)
+        self._settle()
+        self._exited = any(isinstance(effect, Exit) for effect in ctx.out)
+        return ctx.out
+
+    def _settle(self) -> None:
+        """What follows from the event: waiters of changed replicas, then what is to be sent."""
+        ctx = self._ctx
+        while ctx.touched:
+            touched = list(ctx.touched.values())
+            ctx.touched.clear()
+            for replica in touched:
+                if replica.produces:
+                    self._produces.look_at(replica)
+                if replica.fetches:
+                    self._fetch.purgatory.look_at(replica)
+        if self._lifecycle.state is State.CLOSED:
+            return
+        self._alter.pump()
+        self._fetchers.pump()
+        for waiting in (self._produces, self._fetch.purgatory, self._topics, self._producer_ids):
+            waiting.arm()
+
+    def _boot(self, boot: Boot) -> None:
+        ctx = self._ctx
+        ctx.incarnation = boot.incarnation_id
+        self._partitions.recovered(boot.logs)
+        ctx.trace(
+            "start",
+            previous_epoch=boot.previous_broker_epoch,
+            clean=boot.previous_broker_epoch != NO_EPOCH,
+            incarnation=str(boot.incarnation_id),
+            logs={str(tp): boot.logs[tp].leo for tp in sorted(boot.logs)},
+        )
+        self._observer.start(boot.logs.get(METADATA), boot.metadata)
+        self._lifecycle.boot(boot.previous_broker_epoch)
+        self._maintenance.start()
+
+    def _request(self, event: RequestReceived) -> None:
+        request_id, request = event.request_id, event.request
+        if self._lifecycle.state is State.CLOSED:
+            self._ctx.reply(request_id, Refused(ErrorCode.broker_not_available, "the broker is stopping"))
+            return
+        match request:
+            case ProduceRequest():
+                self._produce.handle(request_id, request)
+            case FetchRequest():
+                self._fetch.handle(request_id, request)
+            case ListOffsetsRequest():
+                self._offsets.list_offsets(request_id, request)
+            case OffsetForLeaderEpochRequest():
+                self._offsets.for_leader_epoch(request_id, request)
+            case MetadataRequest() | DescribeClusterRequest() | DescribeTopicPartitionsRequest():
+                self._describe(request_id, request)
+            case CreateTopicsRequest() | DeleteTopicsRequest():
+                self._topics.handle(request_id, request)
+            case InitProducerIdRequest():
+                self._producer_ids.handle(request_id, request)
+            case _:
+                kind = type(request).__name__
+                refusal = Refused(ErrorCode.unsupported_version, f"a broker does not serve {kind}")
+                self._ctx.reply(request_id, refusal)
+
+    def _describe(self, request_id: int, request: DescribeRequest) -> None:
+        """Clients send administration to "the controller": to any broker, which forwards it; best to us."""
+        ctx, me = self._ctx, self._ctx.config.node_id
+        response: MetadataResponse = describe(ctx.image, request, ctx.config.cluster_id, me)
+        listed = [endpoint.node_id for endpoint in response.brokers]
+        if listed and me not in listed:
+            response = describe(ctx.image, request, ctx.config.cluster_id, listed[0])
+        if isinstance(request, MetadataRequest) and request.allow_auto_topic_creation:
+            self._create_missing(response)
+        ctx.reply(request_id, response)
+
+    def _create_missing(self, response: MetadataResponse) -> None:
+        unknown = ErrorCode.unknown_topic_or_partition
+        missing = [topic.name for topic in response.topics if topic.error is unknown and topic.name]
+        if self._ctx.config.auto_create_topics and missing:
+            self._topics.create_automatically(missing)
+
+    def _cancelled(self, request_id: int) -> None:
+        self._produces.cancel(request_id)
+        self._fetch.purgatory.cancel(request_id)
+        self._topics.cancel(request_id)
+        self._producer_ids.cancel(request_id)
+
+    def _flushed(self, event: Flushed) -> None:
+        if event.tp == METADATA:
+            self._observer.flushed(event.upto)
+            return
+        replica = self._partitions.get(event.tp)
+        if replica is not None:
+            replica.flushed(event.upto)
+            self._fetchers.flushed(event.tp)
+
+    # --- metadata ------------------------------------------------------------------------------------------
+
+    def _metadata_changed(self, delta: ImageDelta) -> None:
+        """Roles are taken only when the metadata is known up to our own registration (K06): an older image
+        may say that we lead, from a former life."""
+        if self._has_roles:
+            self._partitions.apply(delta)
+        self._take_roles_if_ready()
+        self._topics.look()
+
+    def _take_roles_if_ready(self) -> None:
+        ctx = self._ctx
+        registered = ctx.broker_epoch != NO_EPOCH
+        if (
+            not self._has_roles
+            and registered
+            and ctx.registered_epoch(ctx.config.node_id) == ctx.broker_epoch
+        ):
+            self._has_roles = True
+            self._partitions.take_roles()
+            self._lifecycle.roles_taken()
+
+    # --- the end -------------------------------------------------------------------------------------------
+
+    def _disk_failed(self, event: DiskFailed) -> None:
+        """There is one log directory: without it the broker is of no use, and a half-written log must not be
+        served. It leaves without a clean-shutdown file, so the controller treats it as unclean."""
+        replica = self._partitions.get(event.tp)
+        if replica is not None:
+            self._partitions.failed(replica)
+        reason = f"the disk of {event.tp} failed: {event.reason}"
+        self._ctx.trace("stop", how="disk", reason=reason)
+        self._ctx.out.append(Exit(DISK_FAILURE, reason))
+
+    def _close(self) -> None:
+        """Stop serving, then let the shell flush everything and sign the clean shutdown (R09)."""
+        high_watermarks = self._maintenance.high_watermarks()
+        self._observer.stop()
+        self._fetchers.stop()
+        for replica in self._partitions:
+            replica.step_down()
+        self._ctx.out.append(CloseLogs(self._lifecycle.clean_epoch, high_watermarks))

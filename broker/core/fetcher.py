@@ -1,0 +1,202 @@
+"""Followers fetch from their leaders (protocol.md 2.11, K09, K13, K16, K51-K54).
+
+One ``Fetcher`` per destination broker and slot; each has one current request, a full one for all its
+partitions. When partitions are added or come out of a pause while that request is parked at the leader, a new
+one overtakes it on another channel; the answer to the old one is still looked at, since every partition
+judges by itself whether an answer is to its present state.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from zlib import crc32
+
+from kio.schema.errors import ErrorCode
+
+from broker.core.context import Context
+from broker.core.follower import Following, Outcome
+from broker.core.messages import FetchPartition, FetchRequest, FetchResponse, Response
+from broker.core.probe import RangeProbe
+from broker.core.replica import Replica
+from broker.core.types import NO_LEADER, FlushMode, NodeId, TopicPartition
+
+_CHANNELS = 4
+"""Overtaking requests take turns on these, so that connections are few and waiting behind a poll is rare."""
+
+
+@dataclass(frozen=True, slots=True)
+class Asked:
+    offset: int
+    leader_epoch: int
+    reset: int
+
+
+class Fetchers:
+    """All of this broker's fetchers, and which partition is in which: in at most one (I16)."""
+
+    def __init__(self, ctx: Context) -> None:
+        self._ctx = ctx
+        self._fetchers: dict[tuple[NodeId, int], Fetcher] = {}
+        self._home: dict[TopicPartition, Fetcher] = {}
+        self._resets = 0
+
+    def add(self, replica: Replica) -> None:
+        """Fetch from the replica's leader from its log end on; nothing without a leader."""
+        if replica.leader_id == NO_LEADER:
+            return
+        slot = crc32(str(replica.tp).encode()) % self._ctx.config.num_replica_fetchers
+        key = replica.leader_id, slot
+        fetcher = self._fetchers.get(key)
+        if fetcher is None:
+            fetcher = self._fetchers[key] = Fetcher(self._ctx, *key)
+        self._resets += 1
+        self._home[replica.tp] = fetcher
+        fetcher.add(Following(self._ctx, replica, self._resets))
+
+    def remove(self, tp: TopicPartition) -> None:
+        fetcher = self._home.pop(tp, None)
+        if fetcher is not None:
+            fetcher.remove(tp)
+
+    def flushed(self, tp: TopicPartition) -> None:
+        """In mode every-write a follower fetches on, and so acknowledges, only what it has flushed (R01)."""
+        fetcher = self._home.get(tp)
+        if fetcher is not None:
+            fetcher.due = True
+
+    def stop(self) -> None:
+        for tp in list(self._home):
+            self.remove(tp)
+
+    def pump(self) -> None:
+        """At the end of an event: send what is to be sent."""
+        for fetcher in self._fetchers.values():
+            if fetcher.due:
+                fetcher.pump()
+
+
+class Fetcher:
+    def __init__(self, ctx: Context, destination: NodeId, slot: int) -> None:
+        self._ctx = ctx
+        self._destination = destination
+        self._slot = slot
+        self._name = f"fetcher-{slot}"
+        self._timer = f"fetcher:{destination}:{slot}"
+        self._partitions: dict[TopicPartition, Following] = {}
+        self._current: int | None = None
+        """Correlation of the request that is to be answered before the next one is sent."""
+        self._overtake = False
+        self._generation = 0
+        self._pause_until = 0.0
+        self._probe = RangeProbe(ctx, destination)
+        self.due = False
+
+    def add(self, following: Following) -> None:
+        self._partitions[following.replica.tp] = following
+        self._overtake = self.due = True
+
+    def remove(self, tp: TopicPartition) -> None:
+        del self._partitions[tp]
+
+    # --- asking --------------------------------------------------------------------------------------------
+
+    def pump(self) -> None:
+        self.due = False
+        if self._current is not None and not self._overtake:
+            return
+        if not self._partitions or self._waits_for_flush():
+            return
+        now = self._ctx.now_ms
+        if now < self._pause_until:
+            self._wake_at(self._pause_until)
+            return
+        ready = [f for f in self._partitions.values() if f.paused_until <= now and not f.probing]
+        paused = [f.paused_until for f in self._partitions.values() if f.paused_until > now]
+        if paused:
+            self._wake_at(min(paused))
+        if ready:
+            self._send(ready)
+
+    def _waits_for_flush(self) -> bool:
+        """What is fetched on is acknowledged: in mode every-write that must be on disk first. One flush under
+        way holds the whole fetcher, which makes a round of fetch, append, flush."""
+        if self._ctx.config.flush_mode is not FlushMode.EVERY_WRITE:
+            return False
+        logs = (following.replica.log for following in self._partitions.values())
+        return any(log.flushed < log.leo for log in logs)
+
+    def _wake_at(self, at_ms: float) -> None:
+        self._ctx.set_timer(self._timer, at_ms, self._woken)
+
+    def _woken(self) -> None:
+        self._overtake = self.due = True
+
+    def _send(self, ready: list[Following]) -> None:
+        config = self._ctx.config
+        if self._current is not None:
+            self._generation += 1
+        turn = self._generation % _CHANNELS
+        channel = self._name if turn == 0 else f"{self._name}.{turn}"
+        asked: dict[TopicPartition, Asked] = {}
+        partitions = []
+        for following in ready:
+            replica = following.replica
+            log = replica.log
+            asked[replica.tp] = Asked(log.leo, replica.leader_epoch, following.reset)
+            partitions.append(
+                FetchPartition(
+                    tp=replica.tp,
+                    fetch_offset=log.leo,
+                    max_bytes=config.replica_fetch_max_bytes,
+                    current_leader_epoch=replica.leader_epoch,
+                    last_fetched_epoch=self._ctx.rules.truncation.fetched_epoch(log.epochs.latest),
+                    log_start=log.log_start,
+                    topic_id=replica.topic_id,
+                )
+            )
+        request = FetchRequest(
+            max_wait_ms=config.replica_fetch_wait_max_ms,
+            min_bytes=1,
+            max_bytes=config.replica_fetch_response_max_bytes,
+            partitions=tuple(partitions),
+            replica_id=config.node_id,
+            broker_epoch=self._ctx.broker_epoch,
+        )
+        sent: list[int] = []
+        timeout = min(
+            config.request_timeout_ms,
+            config.replica_fetch_wait_max_ms + max(1_000, config.replica_lag_time_max_ms // 2),
+        )
+        correlation = self._ctx.send(
+            self._destination,
+            channel,
+            request,
+            timeout,
+            lambda response: self._answered(sent[0], asked, response),
+        )
+        sent.append(correlation)
+        self._current, self._overtake = correlation, False
+
+    # --- answers -------------------------------------------------------------------------------------------
+
+    def _answered(
+        self, correlation: int, asked: dict[TopicPartition, Asked], response: Response | None
+    ) -> None:
+        current = correlation == self._current
+        if current:
+            self._current = None
+            self.due = True
+        if not isinstance(response, FetchResponse) or response.error is not ErrorCode.none:
+            if current:
+                self._pause_until = self._ctx.now_ms + self._ctx.config.replica_fetch_backoff_ms
+            return
+        for result in response.partitions:
+            following, question = self._partitions.get(result.tp), asked.get(result.tp)
+            if following is None or question is None:
+                continue
+            outcome = following.answered(question.offset, question.leader_epoch, question.reset, result)
+            if outcome is Outcome.ADVANCED:
+                # Last in line next time, so that one busy partition cannot starve the others of bytes.
+                self._partitions[result.tp] = self._partitions.pop(result.tp)
+            elif outcome is Outcome.OUT_OF_RANGE:
+                self._probe.ask(following, self._woken)

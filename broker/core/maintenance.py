@@ -1,0 +1,74 @@
+"""What a broker does by the clock for all its partitions: ISR checks, flushes, checkpoints.
+
+protocol.md 2.5 (shrink every half lag), R03 (flush by interval), 2.14 and Z23 (checkpoint files).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+
+from broker.core.context import Context
+from broker.core.effects import Checkpoint, WriteCheckpoint
+from broker.core.log import PartitionLog
+from broker.core.partitions import Partitions
+from broker.core.types import METADATA, FlushMode, TopicPartition
+
+
+class Maintenance:
+    def __init__(
+        self, ctx: Context, partitions: Partitions, metadata_log: Callable[[], PartitionLog]
+    ) -> None:
+        self._ctx = ctx
+        self._partitions = partitions
+        self._metadata_log = metadata_log
+        self._written: dict[Checkpoint, Mapping[TopicPartition, int]] = {}
+
+    def start(self) -> None:
+        config = self._ctx.config
+        self._every(config.replica_lag_time_max_ms / 2, "isr-shrink", self._shrink)
+        self._every(
+            config.high_watermark_checkpoint_interval_ms, "checkpoint-hw", self._checkpoint_high_watermarks
+        )
+        self._every(
+            config.recovery_point_checkpoint_interval_ms, "checkpoint-recovery", self._checkpoint_recovery
+        )
+        if config.flush_mode is FlushMode.EVERY_INTERVAL:
+            self._every(config.flush_ms, "flush", self._flush)
+
+    def _every(self, interval_ms: float, key: str, work: Callable[[], None]) -> None:
+        def run() -> None:
+            work()
+            self._every(interval_ms, key, work)
+
+        self._ctx.set_timer(key, self._ctx.now_ms + interval_ms, run)
+
+    def _shrink(self) -> None:
+        for replica in self._partitions:
+            if replica.leader is not None:
+                replica.leader.shrink()
+
+    def _flush(self) -> None:
+        for replica in self._partitions:
+            if not replica.failed:
+                replica.log.flush(self._ctx.out)
+
+    def high_watermarks(self) -> dict[TopicPartition, int]:
+        metadata = self._metadata_log()
+        return {
+            METADATA: metadata.leo,
+            **{replica.tp: replica.high_watermark for replica in self._partitions},
+        }
+
+    def _checkpoint_high_watermarks(self) -> None:
+        self._write("high-watermark", self.high_watermarks())
+
+    def _checkpoint_recovery(self) -> None:
+        logs = [self._metadata_log(), *(replica.log for replica in self._partitions)]
+        self._write("recovery-point", {log.tp: log.flushed for log in logs})
+        self._write("log-start", {log.tp: log.log_start for log in logs})
+
+    def _write(self, kind: Checkpoint, offsets: Mapping[TopicPartition, int]) -> None:
+        """The whole file, when anything in it has changed."""
+        if self._written.get(kind) != offsets:
+            self._written[kind] = offsets
+            self._ctx.out.append(WriteCheckpoint(kind, offsets))

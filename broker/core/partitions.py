@@ -1,0 +1,111 @@
+"""The replicas on this broker, kept as the committed metadata says (protocol.md K16-K20, K46, K48-K54)."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+
+from broker.core.context import Context
+from broker.core.effects import CreateLog, DeleteLog
+from broker.core.fetcher import Fetchers
+from broker.core.image import ImageDelta, PartitionImage
+from broker.core.replica import Replica
+from broker.core.types import METADATA, RecoveredLog, TopicPartition
+
+
+class Partitions:
+    def __init__(self, ctx: Context, fetchers: Fetchers) -> None:
+        self._ctx = ctx
+        self._fetchers = fetchers
+        self._replicas: dict[TopicPartition, Replica] = {}
+
+    def __iter__(self) -> Iterator[Replica]:
+        return iter(self._replicas.values())
+
+    def get(self, tp: TopicPartition) -> Replica | None:
+        return self._replicas.get(tp)
+
+    # --- start ---------------------------------------------------------------------------------------------
+
+    def recovered(self, logs: Mapping[TopicPartition, RecoveredLog]) -> None:
+        """The logs found on disk, without a role yet."""
+        for tp in sorted(logs):
+            if tp != METADATA:
+                self._replicas[tp] = Replica(self._ctx, tp, logs[tp])
+
+    def take_roles(self) -> None:
+        """Once the metadata is known up to our own registration: all at once, the final image only (K20).
+
+        Logs of topics that are gone meanwhile, or whose replica was moved away, are deleted.
+        """
+        for tp in sorted(self._replicas):
+            self._sync(tp)
+        for partition in list(self._ctx.image.partitions()):
+            if partition.tp not in self._replicas:
+                self._sync(partition.tp)
+
+    # --- changes -------------------------------------------------------------------------------------------
+
+    def apply(self, delta: ImageDelta) -> None:
+        """Act on what a run of metadata records came to, partition by partition."""
+        for tp in delta.before:
+            self._sync(tp)
+        if not delta.topics:
+            return
+        for replica in self._replicas.values():
+            if replica.tp.topic in delta.topics:
+                replica.settings_changed()
+
+    def _sync(self, tp: TopicPartition) -> None:
+        ctx, image = self._ctx, self._ctx.image.partition(tp)
+        mine = image is not None and ctx.config.node_id in image.replicas
+        replica = self._replicas.get(tp)
+        if replica is not None and (image is None or not mine or image.topic_id != replica.topic_id):
+            self._remove(replica)
+            replica = None
+        if image is None or not mine:
+            return
+        if replica is None:
+            replica = self._create(image)
+        if replica.failed or not ctx.rules.metadata.applies(replica.partition_epoch, image.partition_epoch):
+            return
+        self._trace_image(image)
+        if image.leader == ctx.config.node_id:
+            self._fetchers.remove(tp)
+            replica.become_leader(image)
+        elif replica.become_follower(image):
+            self._fetchers.remove(tp)
+            self._fetchers.add(replica)
+
+    def _create(self, image: PartitionImage) -> Replica:
+        """K54: also for a replica added without a new leader epoch."""
+        self._ctx.out.append(CreateLog(image.tp, image.topic_id))
+        replica = Replica(self._ctx, image.tp, RecoveredLog(image.topic_id, 0, 0, 0, 0))
+        self._replicas[image.tp] = replica
+        return replica
+
+    def _remove(self, replica: Replica) -> None:
+        """Deleted, re-created under another id, or reassigned away (2.10): learnt, so the log goes."""
+        self._fetchers.remove(replica.tp)
+        replica.step_down()
+        self._ctx.trace("delete", tp=str(replica.tp), topic_id=str(replica.topic_id))
+        self._ctx.out.append(DeleteLog(replica.tp))
+        del self._replicas[replica.tp]
+
+    def failed(self, replica: Replica) -> None:
+        """Its disk refused: it neither leads nor follows any more."""
+        self._fetchers.remove(replica.tp)
+        replica.failed = True
+        replica.step_down()
+
+    def _trace_image(self, image: PartitionImage) -> None:
+        self._ctx.trace(
+            "md_apply",
+            offset=self._ctx.image.metadata_offset,
+            tp=str(image.tp),
+            leader=image.leader,
+            leader_epoch=image.leader_epoch,
+            partition_epoch=image.partition_epoch,
+            isr=list(image.isr),
+            elr=list(image.elr),
+            replicas=list(image.replicas),
+        )

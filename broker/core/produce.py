@@ -1,0 +1,106 @@
+"""Produce requests at the leader (protocol.md 2.1)."""
+
+from __future__ import annotations
+
+from kio.schema.errors import ErrorCode
+
+from broker.core import incoming
+from broker.core.context import Context
+from broker.core.effects import NoReply
+from broker.core.messages import ProducePartition, ProduceRequest, ProduceResponse, ProduceResult
+from broker.core.partitions import Partitions
+from broker.core.purgatory import ProducePurgatory, trace_acks
+from broker.core.replica import Replica
+from broker.core.types import Acks
+from broker.rules.produce import Sequence
+
+_SEQUENCE_ERRORS = {
+    Sequence.OUT_OF_ORDER: ErrorCode.out_of_order_sequence_number,
+    Sequence.OLD_EPOCH: ErrorCode.invalid_producer_epoch,
+}
+
+
+class ProduceHandler:
+    def __init__(self, ctx: Context, partitions: Partitions, purgatory: ProducePurgatory) -> None:
+        self._ctx = ctx
+        self._partitions = partitions
+        self._purgatory = purgatory
+
+    def handle(self, request_id: int, request: ProduceRequest) -> None:
+        acks = request.acks
+        results: list[ProduceResult] = []
+        waits: list[tuple[int, Replica, int]] = []
+        for part in request.partitions:
+            if acks not in (Acks.ALL, Acks.LEADER, Acks.NONE):
+                results.append(_refused(part, ErrorCode.invalid_required_acks))
+                continue
+            result, required = self._partition(part, acks)
+            replica = self._partitions.get(part.tp)
+            if acks == Acks.ALL and result.error is ErrorCode.none and replica is not None:
+                waits.append((len(results), replica, required))
+            results.append(result)
+        if waits:
+            self._purgatory.park(request_id, results, waits, request.timeout_ms)
+            return
+        trace_acks(self._ctx, request_id, results, acks)
+        if acks == Acks.NONE:
+            failed = any(result.error is not ErrorCode.none for result in results)
+            self._ctx.out.append(NoReply(request_id, close=failed))
+        else:
+            self._ctx.reply(request_id, ProduceResponse(tuple(results)))
+
+    def _partition(self, part: ProducePartition, acks: int) -> tuple[ProduceResult, int]:
+        """The result so far, and the offset the high watermark must reach for acks=all."""
+        ctx, replica = self._ctx, self._partitions.get(part.tp)
+        if replica is None or (part.topic_id is not None and part.topic_id != replica.topic_id):
+            return self._elsewhere(part), -1
+        if replica.failed:
+            return _refused(part, ErrorCode.kafka_storage_error), -1
+        if replica.leader is None:
+            return self._elsewhere(part), -1
+        error = ctx.rules.produce.refusal(acks, len(replica.leader.isr), replica.min_isr)
+        if error is not ErrorCode.none:
+            message = f"{len(replica.leader.isr)} in-sync replicas, {replica.min_isr} needed"
+            return _refused(part, error, message), -1
+        try:
+            header, batch = incoming.produced(part.records, replica.max_message_bytes)
+        except incoming.Refusal as refusal:
+            return _refused(part, refusal.error, refusal.message), -1
+        log = replica.log
+        if header.producer_id >= 0:
+            known = log.producers.get(header.producer_id)
+            verdict = ctx.rules.produce.sequence(
+                known, header.producer_epoch, header.base_sequence, header.last_sequence
+            )
+            if verdict.original is not None:
+                original = verdict.original
+                return self._appended(part, replica, original.base_offset), original.last_offset + 1
+            if verdict.sequence is not Sequence.NEXT:
+                return _refused(part, _SEQUENCE_ERRORS[verdict.sequence]), -1
+        base = log.leo
+        replica.append([incoming.stamped(header, batch, base, replica.leader_epoch)])
+        replica.leader.advance()
+        return self._appended(part, replica, base), log.leo
+
+    def _appended(self, part: ProducePartition, replica: Replica, base_offset: int) -> ProduceResult:
+        return ProduceResult(
+            part.tp, base_offset=base_offset, log_start=replica.log.log_start, topic_id=part.topic_id
+        )
+
+    def _elsewhere(self, part: ProducePartition) -> ProduceResult:
+        """Not led here: unknown altogether, or led by another broker."""
+        image = self._ctx.image
+        if part.topic_id is not None and part.topic_id not in image.topics_by_id:
+            return _refused(part, ErrorCode.unknown_topic_id)
+        if image.partition(part.tp) is None:
+            return _refused(part, ErrorCode.unknown_topic_or_partition)
+        return ProduceResult(
+            part.tp,
+            ErrorCode.not_leader_or_follower,
+            current_leader=self._ctx.leader_of(part.tp),
+            topic_id=part.topic_id,
+        )
+
+
+def _refused(part: ProducePartition, error: ErrorCode, message: str | None = None) -> ProduceResult:
+    return ProduceResult(part.tp, error, message=message, topic_id=part.topic_id)

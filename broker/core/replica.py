@@ -1,0 +1,177 @@
+"""One replica of a partition on this broker: its log, its role, its high watermark (protocol.md 2.0, 2.4).
+
+The leader's part is in ``leader``; following is done by ``fetcher``. Roles change only by committed metadata
+(``partitions``).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+from uuid import UUID
+
+from broker.core.batch import BatchHeader
+from broker.core.context import Context
+from broker.core.image import PartitionImage
+from broker.core.leader import Leader
+from broker.core.log import PartitionLog
+from broker.core.types import NO_EPOCH, NO_LEADER, FlushMode, NodeId, RecoveredLog, TopicPartition
+
+if TYPE_CHECKING:
+    from broker.core.purgatory import ParkedFetch, Waiter
+
+
+class Replica:
+    def __init__(self, ctx: Context, tp: TopicPartition, recovered: RecoveredLog) -> None:
+        self.ctx = ctx
+        self.tp = tp
+        self.topic_id: UUID = recovered.topic_id
+        self.log = PartitionLog(tp, recovered)
+        self.high_watermark = ctx.rules.high_watermark.at_start(
+            recovered.high_watermark, recovered.log_start, recovered.leo
+        )
+        self.leader_id: NodeId = NO_LEADER
+        self.leader_epoch = NO_EPOCH
+        self.partition_epoch = NO_EPOCH
+        self.replicas: tuple[NodeId, ...] = ()
+        self.min_isr = 1
+        self.max_message_bytes = ctx.config.max_message_bytes
+        self.leader: Leader | None = None
+        """Set while this replica leads."""
+        self.failed = False
+        """The disk refused: neither read nor written any more (KAFKA-10778)."""
+        self.produces: list[Waiter] = []
+        """Heap of acks=all requests waiting for the high watermark (``purgatory``)."""
+        self.fetches: dict[int, ParkedFetch] = {}
+        """Long polls waiting for this partition, by request id."""
+
+    def touch(self) -> None:
+        self.ctx.touched[self.tp] = self
+
+    # --- roles (K48-K54) -----------------------------------------------------------------------------------
+
+    def settings_changed(self) -> None:
+        """MinISR and the like come with the metadata; a lower MinISR may let the high watermark move."""
+        self.min_isr = self.ctx.image.min_isr(self.tp)
+        self.max_message_bytes = self.ctx.max_message_bytes(self.tp.topic)
+        if self.leader is not None:
+            self.leader.advance()
+            self.touch()
+
+    def become_leader(self, image: PartitionImage) -> None:
+        """K48 to K50: from any role, in the same or in a new leader epoch."""
+        fresh = image.leader_epoch != self.leader_epoch
+        was = self.leader
+        self._adopt(image)
+        if fresh and self.ctx.rules.metadata.assigns_epoch_on_election():
+            self.log.assign_epoch(self.leader_epoch, self.ctx.out)
+        if was is None:
+            self.leader = Leader(self, image.isr)
+        elif fresh:
+            was.reelected(image.isr)
+        else:
+            was.isr_committed(image.isr)
+        self._trace_role("leader", fresh or was is None)
+        if self.ctx.config.flush_mode is FlushMode.EVERY_WRITE:
+            self.log.flush(self.ctx.out)
+        self.leading.advance()
+        self.touch()
+
+    def become_follower(self, image: PartitionImage) -> bool:
+        """K51 to K54. True when the fetcher must begin anew: another leader epoch, or none yet."""
+        fresh = image.leader_epoch != self.leader_epoch
+        self.leader = None
+        self._adopt(image)
+        if fresh:
+            cut = self.ctx.rules.truncation.on_become_follower(self.log.leo, self.high_watermark)
+            if cut < self.log.leo:
+                self.truncate(cut, "became follower")
+            if self.ctx.config.flush_mode is FlushMode.EVERY_WRITE:
+                self.log.flush(self.ctx.out)
+        self._trace_role("follower", fresh)
+        self.touch()
+        return fresh
+
+    def step_down(self) -> None:
+        """Nothing is served any more: the replica is removed, or the broker closes its logs."""
+        self.leader = None
+        self.leader_id = NO_LEADER
+        self.touch()
+
+    @property
+    def leading(self) -> Leader:
+        """Raises RuntimeError on a follower."""
+        if self.leader is None:
+            raise RuntimeError(f"{self.tp} is not led here")
+        return self.leader
+
+    def _adopt(self, image: PartitionImage) -> None:
+        self.leader_id = image.leader
+        self.leader_epoch = image.leader_epoch
+        self.partition_epoch = image.partition_epoch
+        self.replicas = image.replicas
+        self.min_isr = self.ctx.image.min_isr(self.tp)
+        self.max_message_bytes = self.ctx.max_message_bytes(self.tp.topic)
+
+    def _trace_role(self, role: str, changed: bool) -> None:
+        if changed:
+            self.ctx.trace(
+                "role",
+                tp=str(self.tp),
+                role=role,
+                leader=self.leader_id,
+                leader_epoch=self.leader_epoch,
+                partition_epoch=self.partition_epoch,
+                leso=-1 if self.leader is None else self.leader.leso,
+                leo=self.log.leo,
+                hwm=self.high_watermark,
+            )
+
+    # --- log -----------------------------------------------------------------------------------------------
+
+    def append(self, batches: Sequence[tuple[BatchHeader, bytes]]) -> None:
+        """As leader or as follower; offsets and epochs are those in the headers."""
+        ctx, log = self.ctx, self.log
+        base = log.leo
+        log.append(batches, ctx.out)
+        ctx.trace(
+            "append",
+            tp=str(self.tp),
+            base=base,
+            last=log.leo - 1,
+            epoch=batches[-1][0].leader_epoch,
+            leader=self.leader is not None,
+        )
+        log.flush_if_due(ctx.config.flush_mode, ctx.config.flush_messages, ctx.out)
+        self.touch()
+
+    def truncate(self, to_offset: int, why: str) -> None:
+        """Cut the log, and the high watermark if need be."""
+        was = self.log.leo
+        self.log.truncate(to_offset, self.ctx.out)
+        if self.log.leo != was:
+            self.ctx.trace("truncate", tp=str(self.tp), to=to_offset, was=was, why=why)
+        self.set_high_watermark(min(self.high_watermark, self.log.leo))
+
+    def restart_at(self, start_offset: int) -> None:
+        """Drop everything: the leader's log begins past our end."""
+        self.ctx.trace("truncate", tp=str(self.tp), to=start_offset, was=self.log.leo, why="leader start")
+        self.log.reset(start_offset, self.ctx.out)
+        self.set_high_watermark(start_offset)
+
+    def set_high_watermark(self, offset: int) -> bool:
+        if offset == self.high_watermark:
+            return False
+        self.ctx.trace("hwm", tp=str(self.tp), old=self.high_watermark, new=offset)
+        self.high_watermark = offset
+        self.touch()
+        return True
+
+    def flushed(self, upto: int) -> None:
+        """A flush is done: in mode every-write that may commit, and what came meanwhile needs the next one."""
+        if self.log.on_flushed(upto):
+            self.ctx.trace("flush", tp=str(self.tp), upto=self.log.flushed)
+            if self.leader is not None:
+                self.leader.advance()
+        if self.ctx.config.flush_mode is FlushMode.EVERY_WRITE:
+            self.log.flush(self.ctx.out)

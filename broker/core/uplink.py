@@ -1,0 +1,43 @@
+"""Requests to the active controller: which one that is believed to be, and how long to wait for it."""
+
+from __future__ import annotations
+
+from kio.schema.errors import ErrorCode
+
+from broker.core.context import Context, OnAnswer
+from broker.core.messages import Request, Response
+
+
+class Uplink:
+    """Goes to the next controller when one does not answer or is not in charge."""
+
+    def __init__(self, ctx: Context) -> None:
+        self._ctx = ctx
+        self._at = 0
+
+    @property
+    def controller_id(self) -> int:
+        return self._ctx.config.controllers[self._at % len(self._ctx.config.controllers)].node_id
+
+    @property
+    def timeout_ms(self) -> float:
+        """Two heartbeats: a controller that is silent for longer is about to fence us anyway."""
+        return max(2 * self._ctx.config.heartbeat_interval_ms, 1_000)
+
+    @property
+    def retry_ms(self) -> float:
+        """Pause before a request that failed is sent again."""
+        return max(20.0, min(self._ctx.config.heartbeat_interval_ms / 10, 200.0))
+
+    def send(
+        self, channel: str, request: Request, on_answer: OnAnswer, timeout_ms: float | None = None
+    ) -> None:
+        asked = self._at
+
+        def answered(response: Response | None) -> None:
+            error = ErrorCode.none if response is None else getattr(response, "error", ErrorCode.none)
+            if (response is None or error is ErrorCode.not_controller) and self._at == asked:
+                self._at += 1
+            on_answer(response)
+
+        self._ctx.send(self.controller_id, channel, request, timeout_ms or self.timeout_ms, answered)
