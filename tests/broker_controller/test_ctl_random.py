@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections import Counter
 from dataclasses import dataclass, field, replace
-from typing import Any
+from typing import Any, ClassVar
 
 import pytest
 from ctl_driver import Driver, T
@@ -47,7 +47,7 @@ class Held:
 
 class Life(RuleBasedStateMachine):
     in_force = Rules()
-    seen: Counter[str] = Counter()
+    seen: ClassVar[Counter[str]] = Counter()
 
     @initialize()
     def begin(self) -> None:
@@ -211,7 +211,7 @@ PROFILE: dict[str, Any] = {
 
 def test_the_rules_keep_the_invariants() -> None:
     Life.seen.clear()
-    run_machine(Life, settings=settings(max_examples=150, **PROFILE))
+    run_machine(Life, settings=settings(max_examples=300, **PROFILE))
     often = {"back after clean", "back after lost", "isr changed", "elr in use", "no candidate"}
     assert all(Life.seen[what] >= 20 for what in often), f"too little happened: {Life.seen}"
 
