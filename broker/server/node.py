@@ -106,7 +106,7 @@ async def _serve(
     listener: socket.socket,
 ) -> int:
     loop = asyncio.get_running_loop()
-    shell = Shell(make_core(settings, rules), settings, logs, incarnation, trace)
+    shell = Shell(*make_core(settings, rules), settings, logs, incarnation, trace)
     loop.set_exception_handler(lambda _, context: _crashed(shell, context))
     stops = _Stops(shell)
     for number in (signal.SIGTERM, signal.SIGINT):

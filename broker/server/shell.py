@@ -41,18 +41,25 @@ class Core(Protocol):
 
     def handle(self, event: ev.Event, now_ms: float) -> list[fx.Effect]: ...
 
-    def endpoint(self, node_id: NodeId) -> Endpoint | None:
-        """Where a node is reached, as far as is known."""
-        ...
+
+Endpoints = Callable[[NodeId], Endpoint | None]
+"""Where a node is reached, as far as is known."""
 
 
 class Shell:
     """Lives on one event loop. ``stopped`` is done, with the exit code, when the process is to end."""
 
     def __init__(
-        self, core: Core, settings: Settings, log_dir: LogDir, incarnation: UUID, trace: TraceWriter | None
+        self,
+        core: Core,
+        endpoints: Endpoints,
+        settings: Settings,
+        log_dir: LogDir,
+        incarnation: UUID,
+        trace: TraceWriter | None,
     ) -> None:
         self._core = core
+        self._endpoints = endpoints
         self._settings = settings
         self._log_dir = log_dir
         self._trace = trace
@@ -169,7 +176,7 @@ class Shell:
     # --- other nodes -----------------------------------------------------------------------------------
 
     def _send(self, effect: fx.Send) -> None:
-        endpoint = self._core.endpoint(effect.destination)
+        endpoint = self._endpoints(effect.destination)
         if endpoint is None:
             reason = f"no address is known for node {effect.destination}"
             self._events.append(ev.SendFailed(effect.correlation, effect.destination, reason))

@@ -67,7 +67,8 @@ class LogDir:
             ) from failure
         try:
             self._check_identity(node_id, cluster_id)
-        except OSError as failure:
+        except (OSError, DataDirError) as failure:
+            os.close(self._lock)
             raise DataDirError(f"data_dir {path}: {failure}") from failure
 
     def _check_identity(self, node_id: int, cluster_id: str) -> None:
@@ -76,7 +77,7 @@ class LogDir:
         for name, ours in (("cluster.id", cluster_id), ("node.id", str(node_id))):
             if known.get(name, ours) != ours:
                 raise DataDirError(
-                    f"{path}: {name} is {known[name]}, the configuration says {ours}; this directory belongs to "
+                    f"{path.name}: {name} is {known[name]}, the configuration says {ours}; it belongs to "
                     "another node or cluster, choose another data_dir"
                 )
         if not known:

@@ -90,13 +90,15 @@ def recover(
     cut: str | None = None
     for at, base in enumerate(bases):
         if base != scan.next_offset:
-            cut = f"segment {file_name(base)} begins past the end {scan.next_offset} of the one before it"
-        if cut is not None:
+            cut = (
+                cut or f"{file_name(base)} does not begin at {scan.next_offset}, where the one before it ends"
+            )
             _remove_later(directory, bases[at:])
             break
         segment = Segment(directory, base, index_interval_bytes=settings.index_interval_bytes)
         segments.append(segment)
-        cut = _scan_segment(segment, scan, check_crc_from=None if clean else recovery_point)
+        # Rubbish behind the last whole batch of a segment loses nothing when the next one goes on there.
+        cut = _scan_segment(segment, scan, check_crc_from=None if clean else recovery_point) or cut
     log = PartitionLog(
         tp, topic_id, directory, settings, segments, min(max(log_start, bases[0]), scan.next_offset)
     )
