@@ -99,6 +99,16 @@ class Life(RuleBasedStateMachine):
                 self.driver.beat(broker)
         self.driver.run_until(self.driver.now_ms + self.driver.config.session_timeout_ms / 2)
 
+    @rule(brokers=st.sets(some_broker, min_size=1, max_size=4), how=st.sampled_from(["kept", "lost"]))
+    def outage(self, brokers: set[int], how: str) -> None:
+        """They go together, are fenced one by one, and come back."""
+        for broker in sorted(brokers):
+            self.stop(broker, how)
+        self.silence(brokers)
+        self.silence(brokers)
+        for broker in sorted(brokers):
+            self.come_back(broker)
+
     @rule(power=st.booleans())
     def restart_the_controller(self, power: bool) -> None:
         self.driver.restart(power=power)
@@ -211,7 +221,7 @@ PROFILE: dict[str, Any] = {
 
 def test_the_rules_keep_the_invariants() -> None:
     Life.seen.clear()
-    run_machine(Life, settings=settings(max_examples=300, **PROFILE))
+    run_machine(Life, settings=settings(max_examples=200, **PROFILE))
     often = {"back after clean", "back after lost", "isr changed", "elr in use", "no candidate"}
     assert all(Life.seen[what] >= 20 for what in often), f"too little happened: {Life.seen}"
 
