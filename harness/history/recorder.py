@@ -11,6 +11,7 @@ import dataclasses
 import logging
 import threading
 import time
+from collections.abc import Callable
 from pathlib import Path
 from types import TracebackType
 
@@ -52,6 +53,8 @@ class Recorder:
         self.info = info
         self.failure: str | None = None
         """Why nothing can be recorded any more; None while all is well."""
+        self.listeners: list[Callable[[Event], None]] = []
+        """Told of the rows of nemesis and runner (processes below 0), in the thread that recorded them."""
         self._lock = threading.Lock()
         self._index = 0
         self._closed = False
@@ -89,6 +92,9 @@ class Recorder:
         # The event is still in its maker's hands only; a frozen copy of 17 fields would cost as much as all the rest.
         object.__setattr__(event, "index", index)
         object.__setattr__(event, "time_ns", now)
+        if event.process < 0:
+            for listener in self.listeners:
+                listener(event)
         return event
 
     def _write(self, line: bytes) -> None:

@@ -1,0 +1,282 @@
+"""The command ``wrackline``.
+
+Exit codes: 0 pass, 1 violation, 2 wrong call or wrong input, 3 inconclusive, 4 infrastructure, 130 stopped at once.
+Every error is one line: what, where, how to mend.
+"""
+
+from __future__ import annotations
+
+import logging
+import sys
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Any
+
+import click
+from rich.console import Console
+from rich.table import Table
+
+from harness import results as stored
+from harness.cli_fleet import doctor, fleet, need_root
+from harness.history import HistoryError
+from harness.run import Interrupted, Judged, Options, Outcome, run
+from harness.run.judge import broken_down, exit_code, judge
+from harness.run.setup import harness_version
+from harness.spec import SpecError, load
+
+STOPPED = 130
+
+results_option = click.option(
+    "--results",
+    type=click.Path(file_okay=False, path_type=Path),
+    default=stored.default_dir,
+    show_default="$WRACKLINE_RESULTS, or ./results",
+    help="Folder with the runs.",
+)
+contract_option = click.option(
+    "--contract",
+    metavar="NAME",
+    help="Judge by this contract (for example acks-all) instead of the one the configuration promises.",
+)
+master_option = click.option(
+    "--master", default="local[*]", show_default=True, metavar="URL", help="Spark master to analyse on."
+)
+
+
+class WrongInput(click.ClickException):
+    """One line, exit code 2."""
+
+    exit_code = 2
+
+
+class _Group(click.Group):
+    """Keeps the order in which commands are written."""
+
+    def list_commands(self, ctx: click.Context) -> list[str]:
+        del ctx
+        return list(self.commands)
+
+
+@click.group(cls=_Group, context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100})
+@click.version_option(harness_version(), prog_name="wrackline")
+def wrackline() -> None:
+    """Break a replicated, Kafka-protocol broker and find out whether it lost or reordered what it acknowledged.
+
+    \b
+      wrackline doctor                      can this machine do it? what is missing?
+      wrackline demo                        three short runs that show what it is for
+      wrackline run suites/demo-acks-all.yaml
+      wrackline runs                        what was run, and with what verdict
+      wrackline report last                 write the newest run's report again
+      wrackline analyze last --contract acks-all
+    """
+
+
+@wrackline.command("run", short_help="Make one run from a specification and judge it.")
+@click.argument("spec", type=click.Path(path_type=Path), metavar="SPEC.yaml")
+@click.option("--seed", type=click.IntRange(0), help="Seed of every random choice; the file's by default.")
+@click.option(
+    "--set",
+    "settings",
+    multiple=True,
+    metavar="KEY=VALUE",
+    help="Change one key, e.g. workload.rate=500. May be repeated.",
+)
+@results_option
+@click.option(
+    "--keep-fleet", is_flag=True, help="Leave the hosts up for a look; `wrackline fleet clean` removes them."
+)
+@click.option("--no-analysis", is_flag=True, help="Record only; `wrackline analyze` judges later.")
+@contract_option
+@master_option
+def run_command(
+    spec: Path,
+    seed: int | None,
+    settings: tuple[str, ...],
+    results: Path,
+    keep_fleet: bool,
+    no_analysis: bool,
+    contract: str | None,
+    master: str,
+) -> int:
+    """Make one run: bring up hosts, deploy, drive, break, heal, read everything back, judge.
+
+    \b
+    The same specification and seed give the same operations and the same faults at the same times:
+      wrackline run suites/demo-acks-all.yaml --seed 42
+    A longer and faster one, without a copy of the file:
+      wrackline run suites/demo-acks-all.yaml --set workload.duration_s=300 --set workload.rate=1000
+
+    Ctrl-C ends the run early: it is healed, read back and judged like any other. Ctrl-C again stops at once.
+    Exit code: 0 pass, 1 violation, 2 wrong input, 3 inconclusive, 4 hosts or deployment failed.
+    """
+    wanted = load(spec, settings=settings, seed=seed)
+    need_root()
+    _writable(results)
+    outcome = run(wanted, Options(results, keep_fleet=keep_fleet))
+    if no_analysis:
+        click.echo(f"recorded in {outcome.run_dir}; `wrackline analyze {outcome.run_dir.name}` judges it")
+        return 4 if outcome.troubles else 0
+    judged = judge_outcomes([outcome], contract=contract, master=master)
+    return show(judged)
+
+
+def judge_outcomes(
+    outcomes: Sequence[Outcome], *, contract: str | None = None, master: str = "local[*]"
+) -> list[Judged]:
+    """Judge runs that were just made, those with a history in one Spark session."""
+    driven = [outcome for outcome in outcomes if outcome.driven]
+    troubles = {outcome.run_dir: outcome.troubles for outcome in driven}
+    found = {
+        judged.run_dir: judged
+        for judged in (
+            judge(list(troubles), contract=contract, master=master, troubles=troubles, progress=_say)
+            if driven
+            else []
+        )
+    }
+    return [found.get(each.run_dir) or broken_down(each.run_dir, each.troubles) for each in outcomes]
+
+
+def show(judged: Sequence[Judged]) -> int:
+    """One line and the report's place per run; the exit code of the worst."""
+    for each in judged:
+        click.echo(each.line)
+        for reason in each.verdict.get("reasons", ())[:8]:
+            click.echo(f"  {reason}")
+        if each.report is not None:
+            click.echo(f"  report: {each.report}")
+    return exit_code(each.word for each in judged)
+
+
+@wrackline.command("runs", short_help="List runs with their verdicts.")
+@results_option
+def runs_command(results: Path) -> int:
+    """List the runs in the results folder, oldest first, with verdict, acknowledged records and proved faults."""
+    rows = stored.table(results)
+    if not rows:
+        click.echo(f"no runs in {results}; `wrackline run suites/demo-acks-all.yaml` makes one")
+        return 0
+    shown = Table(box=None, pad_edge=False, header_style="bold")
+    for heading, style in (("run", "nowrap"), ("verdict", ""), ("acked", ""), ("faults", ""), ("", "")):
+        shown.add_column(
+            heading, no_wrap=style == "nowrap", justify="right" if heading in ("acked", "faults") else "left"
+        )
+    for row in rows:
+        shown.add_row(row.run_id, row.verdict, row.acked, row.faults, row.headline)
+    console = Console(highlight=False, width=None if sys.stdout.isatty() else 240)
+    console.print(shown)
+    return 0
+
+
+@wrackline.command("analyze", short_help="Judge recorded runs again, many in one Spark session.")
+@click.argument("runs", nargs=-1, required=True, metavar="RUN...")
+@results_option
+@contract_option
+@master_option
+def analyze_command(runs: tuple[str, ...], results: Path, contract: str | None, master: str) -> int:
+    """Judge recorded runs again. RUN is a run's directory, its id, the beginning of its id, or `last`.
+
+    \b
+      wrackline analyze last
+      wrackline analyze last --contract acks-all        what if acks=all had been promised?
+      wrackline analyze results/*/                      a whole night in one Spark session
+
+    A run whose harness was killed has a write-ahead file; it is turned into a history first.
+    """
+    found = [stored.find(name, results) for name in runs]
+    return show(judge(found, contract=contract, master=master, progress=_say))
+
+
+@wrackline.command("report", short_help="Write a run's report again from what was found.")
+@click.argument("name", metavar="RUN")
+@results_option
+def report_command(name: str, results: Path) -> int:
+    """Write report.html and junit.xml again from the run's own files; analyses nothing."""
+    from harness.report import write_report
+
+    run_dir = stored.find(name, results)
+    if not (run_dir / "verdict.json").exists():
+        raise WrongInput(f"{run_dir.name} was not judged yet: `wrackline analyze {run_dir.name}` does it")
+    click.echo(write_report(run_dir))
+    return 0
+
+
+@wrackline.command("demo", short_help="Three short runs that show what it is for.")
+@results_option
+@master_option
+def demo_command(results: Path, master: str) -> int:
+    """Three runs on three hosts each, under five minutes together:
+
+    \b
+      1. acks=all: a leader cut off, a broker killed, a host's power cut. Nothing acknowledged may be lost.
+      2. acks=1 and a power cut of the leader. Acknowledged writes are lost, and every one is shown.
+      3. A broker with a known, historic defect. If the checkers do not catch it, the demo fails.
+    """
+    from harness.demo import demo
+
+    need_root()
+    _writable(results)
+    return demo(results, master=master)
+
+
+wrackline.add_command(fleet)
+wrackline.add_command(doctor)
+
+
+def _say(line: str) -> None:
+    click.echo(line, err=True)
+
+
+def _writable(results: Path) -> None:
+    try:
+        results.mkdir(parents=True, exist_ok=True)
+    except OSError as wrong:
+        raise WrongInput(
+            f"{results}: cannot be used for results: {wrong.strerror}; --results names another"
+        ) from wrong
+
+
+def main(arguments: Sequence[str] | None = None) -> None:
+    """Entry point: runs the command and exits with its code; every error is one line on standard error."""
+    logging.basicConfig(level=logging.WARNING, format="%(message)s", handlers=[_Quiet()])
+    sys.exit(
+        _guarded(
+            lambda: wrackline.main(
+                args=list(arguments) if arguments is not None else None,
+                prog_name="wrackline",
+                standalone_mode=False,
+            )
+        )
+    )
+
+
+def _guarded(command: Callable[[], Any]) -> int:
+    try:
+        code = command()
+    except click.UsageError as wrong:
+        name = wrong.ctx.command_path if wrong.ctx is not None else "wrackline"
+        return _fail(f"{name}: {wrong.format_message()} (see `{name} --help`)", 2)
+    except click.ClickException as wrong:
+        return _fail(f"wrackline: {wrong.format_message()}", wrong.exit_code)
+    except (SpecError, stored.NoSuchRun, HistoryError) as wrong:
+        return _fail(f"wrackline: {wrong}", 2)
+    except (Interrupted, click.Abort, KeyboardInterrupt) as stopped:
+        return _fail(f"wrackline: {stopped or 'stopped'}", STOPPED)
+    return code if isinstance(code, int) else 0
+
+
+def _fail(line: str, code: int) -> int:
+    print(" ".join(line.split()), file=sys.stderr)
+    return code
+
+
+class _Quiet(logging.StreamHandler[Any]):
+    """Warnings of our own reach the terminal; the chatter of libraries does not."""
+
+    def filter(self, record: logging.LogRecord) -> bool:
+        return record.name.startswith("harness.history") and super().filter(record) is not False
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,171 @@
+"""``wrackline demo``: three real runs, each with a verdict that is known beforehand.
+
+It proves the judge as much as the broker: a harness that calls everything good fails at run 2 and run 3, and one
+that calls everything bad fails at run 1.
+"""
+
+from __future__ import annotations
+
+import shutil
+import time
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import click
+
+from checkers.findings import Verdict
+from harness.run import Judged, Options, Outcome, run
+from harness.run.judge import broken_down, finish, judge
+from harness.spec import load
+
+ACKED_AT_LEAST = 5_000
+SPECS = ("demo-acks-all.yaml", "demo-acks-one.yaml", "demo-canary.yaml")
+STRICTER = "acks-all"
+_FILES = ("findings.parquet", "metrics.json")
+
+
+class DemoBroken(click.ClickException):
+    """The demo cannot be made."""
+
+    exit_code = 4
+
+
+@dataclass
+class Checked:
+    """A run and how it differs from what must come out."""
+
+    judged: Judged
+    wrong: list[str] = field(default_factory=list)
+
+    def expect(self, holds: bool, otherwise: str) -> None:
+        if not holds:
+            self.wrong.append(otherwise)
+
+    @property
+    def line(self) -> str:
+        return f"{'as it must be' if not self.wrong else 'NOT AS IT MUST BE'}: {self.judged.line}"
+
+
+def suites_dir() -> Path:
+    """The specifications that come with us: in the repository, or inside the installed package."""
+    here = Path(__file__).resolve().parent
+    for place in (here.parent / "suites", here / "suites"):
+        if (place / SPECS[0]).is_file():
+            return place
+    raise DemoBroken(f"the demo's specifications are missing (looked for {SPECS[0]} beside {here})")
+
+
+def demo(results: Path, *, master: str = "local[*]") -> int:
+    """Returns the exit code: 0 when every run came out as it must."""
+    began = time.monotonic()
+    outcomes = []
+    for number, name in enumerate(SPECS, 1):
+        click.echo(f"--- run {number} of {len(SPECS)}: {name}")
+        outcomes.append(run(load(suites_dir() / name), Options(results)))
+    click.echo("--- judging")
+    checked = _judge(outcomes, master)
+    checked[0].wrong += _promise_kept(checked[0].judged.verdict)
+    checked[1].wrong += _loss_allowed(checked[1].judged.verdict)
+    checked[2].wrong += _canary_caught(checked[2].judged.verdict)
+    stricter = _stricter(checked[1], master)
+    click.echo(f"--- the demo, {time.monotonic() - began:.0f} s")
+    for each in checked:
+        _show(each)
+        if each is checked[1]:
+            click.echo(f"   the same run under contract {STRICTER}: {stricter}")
+    return 0 if not any(each.wrong for each in checked) else 1
+
+
+def _judge(outcomes: list[Outcome], master: str) -> list[Checked]:
+    """All runs in one Spark session."""
+    troubles = {each.run_dir: each.troubles for each in outcomes if each.driven}
+    found: dict[Path, Judged] = {}
+    if troubles:
+        judged = judge(list(troubles), master=master, troubles=troubles, progress=click.echo)
+        found = {each.run_dir: each for each in judged}
+    return [
+        Checked(
+            found.get(each.run_dir) or broken_down(each.run_dir, each.troubles or ("no client was started",))
+        )
+        for each in outcomes
+    ]
+
+
+def _show(each: Checked) -> None:
+    click.echo(each.line)
+    for wrong in each.wrong:
+        click.echo(f"   {wrong}")
+    if each.wrong:
+        for reason in each.judged.verdict.get("reasons", ())[:5]:
+            click.echo(f"   {reason}")
+    click.echo(f"   report: {each.judged.report}")
+
+
+def _promise_kept(verdict: Mapping[str, Any]) -> list[str]:
+    """Run 1: passed, with enough acknowledged, every fault proved, and bytes really lost."""
+    wrong = []
+    if verdict["verdict"] != Verdict.PASS:
+        wrong.append(f"the verdict must be pass, it is {verdict['verdict']}")
+    acked = verdict["counts"]["acked_records"]
+    if acked < ACKED_AT_LEAST:
+        wrong.append(f"at least {ACKED_AT_LEAST:,} records must be acknowledged, {acked:,} were")
+    faults = verdict["faults"]
+    unproved = [f"{fault['id']} {fault['fault']}" for fault in faults if not fault["proved"]]
+    if unproved or len(faults) < 3:
+        wrong.append(
+            f"three faults must be proved; of {len(faults)} not proved: {', '.join(unproved) or 'none'}"
+        )
+    lost = sum(
+        size for fault in faults for files in (fault.get("lost") or {}).values() for size in files.values()
+    )
+    if lost <= 0:
+        wrong.append("the power cut must lose bytes that were not synced, none were lost")
+    return wrong
+
+
+def _loss_allowed(verdict: Mapping[str, Any]) -> list[str]:
+    """Run 2: acknowledged writes are lost, are found, and the contract allows it."""
+    wrong = []
+    if verdict["verdict"] != Verdict.PASS:
+        wrong.append(f"the verdict must be pass (its contract allows the loss), it is {verdict['verdict']}")
+    lost = _anomaly(verdict, "lost-write")
+    if not lost.get("count"):
+        wrong.append("acknowledged writes must be lost and found, none were found")
+    elif lost.get("meaning") != "allowed":
+        wrong.append(f"lost-write must be allowed by this contract, it is {lost.get('meaning')}")
+    return wrong
+
+
+def _canary_caught(verdict: Mapping[str, Any]) -> list[str]:
+    """Run 3: the defect shows as a loss that the contract forbids."""
+    wrong = []
+    if verdict["verdict"] != Verdict.VIOLATION:
+        wrong.append(f"a broker with a known defect must be a violation, the verdict is {verdict['verdict']}")
+    elif not _anomaly(verdict, "lost-write").get("count"):
+        wrong.append("the defect loses acknowledged writes, no lost-write was found")
+    return wrong
+
+
+def _anomaly(verdict: Mapping[str, Any], name: str) -> Mapping[str, Any]:
+    return next((each for each in verdict["anomalies"] if each["anomaly"] == name), {})
+
+
+def _stricter(checked: Checked, master: str) -> str:
+    """Judge run 2 by the contract it did not have; its own verdict and report are put back afterwards."""
+    run_dir = checked.judged.run_dir
+    if not _anomaly(checked.judged.verdict, "lost-write").get("count"):
+        return "not judged, nothing was lost"
+    kept = {name: (run_dir / name).read_bytes() for name in _FILES if (run_dir / name).exists()}
+    [again] = judge([run_dir], contract=STRICTER, master=master, progress=click.echo)
+    if again.report is not None:
+        shutil.copy(again.report, run_dir / f"report-{STRICTER}.html")
+    for name, content in kept.items():
+        (run_dir / name).write_bytes(content)
+    finish(run_dir, checked.judged.verdict)
+    checked.expect(
+        again.word is Verdict.VIOLATION,
+        f"under contract {STRICTER} the same run must be a violation, it is {again.word.value}",
+    )
+    return f"{again.word.value} (report: {run_dir / f'report-{STRICTER}.html'})"

@@ -1,0 +1,88 @@
+"""Where runs land, and how a person names one: a path, a run id, or the beginning of an id."""
+
+from __future__ import annotations
+
+import os
+from dataclasses import dataclass
+from pathlib import Path
+
+from harness.history.files import PARQUET, RUN_JSON, WAL
+from harness.run.judge import read_verdict
+
+ENVIRONMENT = "WRACKLINE_RESULTS"
+
+
+class NoSuchRun(Exception):
+    """The message is one line: what was asked for and what there is."""
+
+
+def default_dir() -> Path:
+    return Path(os.environ.get(ENVIRONMENT, "results"))
+
+
+def is_run(path: Path) -> bool:
+    return path.is_dir() and any((path / name).exists() for name in (PARQUET, WAL, RUN_JSON))
+
+
+def runs(results: Path) -> list[Path]:
+    """Oldest first (ids begin with the time)."""
+    if not results.is_dir():
+        return []
+    return sorted(path for path in results.iterdir() if is_run(path))
+
+
+def find(name: str, results: Path) -> Path:
+    """Raises NoSuchRun when nothing, or more than one run, is meant."""
+    as_path = Path(name)
+    if as_path.is_dir():
+        if is_run(as_path):
+            return as_path
+        raise NoSuchRun(f"{name}: a directory without a run in it (no {PARQUET}, {WAL} or {RUN_JSON})")
+    there = runs(results)
+    if name in ("last", "latest") and there:
+        return there[-1]
+    matching = [path for path in there if path.name.startswith(name)] or [
+        path for path in there if name in path.name
+    ]
+    if len(matching) == 1:
+        return matching[0]
+    if not matching:
+        raise NoSuchRun(
+            f"{name}: no such run in {results}; `wrackline runs` lists the {len(there)} there are"
+        )
+    shown = ", ".join(path.name for path in matching[-4:])
+    raise NoSuchRun(f"{name}: {len(matching)} runs match ({shown}{', ...' if len(matching) > 4 else ''})")
+
+
+@dataclass(frozen=True, slots=True)
+class Row:
+    """One run in the table."""
+
+    run_id: str
+    verdict: str
+    acked: str
+    faults: str
+    headline: str
+
+
+def table(results: Path) -> list[Row]:
+    rows = []
+    for run_dir in runs(results):
+        verdict = read_verdict(run_dir)
+        if verdict is None:
+            state = "recording, or killed" if (run_dir / WAL).exists() else "not judged"
+            rows.append(Row(run_dir.name, "-", "", "", f"{state}; `wrackline analyze {run_dir.name}`"))
+            continue
+        faults = verdict.get("faults", [])
+        proved = sum(bool(fault.get("proved")) for fault in faults)
+        acked = verdict.get("counts", {}).get("acked_records", 0)
+        rows.append(
+            Row(
+                run_dir.name,
+                verdict["verdict"],
+                f"{acked:,}",
+                f"{proved}/{len(faults)}" if faults else "0",
+                verdict.get("headline", ""),
+            )
+        )
+    return rows

@@ -1,0 +1,48 @@
+"""What a person sees while a run goes on: a live line on a terminal, a plain line now and then elsewhere."""
+
+from __future__ import annotations
+
+import threading
+import time
+from types import TracebackType
+
+from rich.console import Console
+from rich.markup import escape
+from rich.status import Status
+
+PLAIN_EVERY_S = 5.0
+
+
+class Progress:
+    """Lines that stay (``say``) and one line that changes (``status``). Safe from several threads."""
+
+    def __init__(self, console: Console | None = None) -> None:
+        self.console = console or Console(highlight=False, soft_wrap=True)
+        self._live: Status | None = None
+        self._said_status_at = 0.0
+        self._lock = threading.Lock()
+
+    def __enter__(self) -> Progress:
+        if self.console.is_terminal:
+            self._live = self.console.status("", spinner="dots")
+            self._live.start()
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        if self._live is not None:
+            self._live.stop()
+            self._live = None
+
+    def say(self, line: str) -> None:
+        with self._lock:
+            self.console.print(escape(line))
+
+    def status(self, line: str) -> None:
+        with self._lock:
+            if self._live is not None:
+                self._live.update(escape(line))
+            elif time.monotonic() - self._said_status_at >= PLAIN_EVERY_S:
+                self._said_status_at = time.monotonic()
+                self.console.print(escape(line))

@@ -1,0 +1,198 @@
+"""The specification of a run: one YAML file, every key known, every mistake one line.
+
+    name: acks-all
+    seed: 7
+    fleet:    {kind: netns, brokers: 3}
+    system:   {kind: wrackline, profile: kip966, config: {replica_lag_time_max_ms: 4000}}
+    topic:    {name: log, partitions: 2, replication_factor: 3, min_insync_replicas: 2}
+    workload: {name: log, duration_s: 60, rate: 200, acks: all}
+    nemesis:  {...}                      # nemesis.spec.NemesisSpec
+    contract: {expected: [], thresholds: {}}
+
+What is left out has the default written here; `wrackline run` saves the complete specification with the run.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Annotated, Any, Literal
+
+import yaml
+from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
+
+from harness.spec_errors import first_line
+from nemesis.schedule import plan
+from nemesis.spec import NemesisSpec
+from workloads.log import LogSpec
+
+Name = Annotated[str, Field(pattern=r"^[a-z0-9][a-z0-9-]{0,39}$")]
+TopicName = Annotated[str, Field(pattern=r"^[a-zA-Z0-9._-]{1,200}$")]
+
+
+class SpecError(Exception):
+    """A specification is wrong. The message is one line: which file, which key, what is wrong, what would do."""
+
+
+class _Strict(BaseModel):
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+
+class FleetSpec(_Strict):
+    kind: Literal["netns"] = "netns"
+    brokers: Annotated[int, Field(ge=1, le=15)] = 3
+    controllers: Annotated[int, Field(ge=1, le=1)] = 1
+    disk_mb: Annotated[int, Field(ge=64, le=65_536)] = 256
+    filesystem: Literal["ext4", "xfs"] = "ext4"
+    subnet: str = "198.18.0.0/24"
+
+    @property
+    def broker_hosts(self) -> tuple[str, ...]:
+        return tuple(f"n{number}" for number in range(1, self.brokers + 1))
+
+    @property
+    def controller_hosts(self) -> tuple[str, ...]:
+        return tuple(f"c{number}" for number in range(1, self.controllers + 1))
+
+
+class SystemSpec(_Strict):
+    kind: Literal["wrackline"] = "wrackline"
+    profile: str = "kip966"
+    defects: tuple[str, ...] = ()
+    config: dict[str, str | int | float | bool] = Field(default_factory=dict)
+    """Settings of brokers and controllers by their names in the broker's configuration file."""
+
+
+class TopicSpec(_Strict):
+    name: TopicName = "log"
+    partitions: Annotated[int, Field(ge=1, le=200)] = 2
+    replication_factor: Annotated[int, Field(ge=1, le=15)] = 3
+    min_insync_replicas: Annotated[int, Field(ge=1, le=15)] = 2
+    configs: dict[str, str | int | bool] = Field(default_factory=dict)
+    """Topic settings with Kafka's names."""
+
+
+class ContractSpec(_Strict):
+    name: str | None = None
+    """A contract to judge by; by default the one that the configuration promises."""
+    expected: tuple[str, ...] = ()
+    """Anomalies that must show (defect runs): the verdict is then `reproduced` or `not reproduced`."""
+    thresholds: dict[str, float] = Field(default_factory=dict)
+
+
+class Spec(_Strict):
+    name: Name
+    seed: Annotated[int, Field(ge=0, lt=1 << 63)] = 0
+    fleet: FleetSpec = FleetSpec()
+    system: SystemSpec = SystemSpec()
+    topic: TopicSpec = TopicSpec()
+    workload: LogSpec = LogSpec()
+    nemesis: NemesisSpec = NemesisSpec()
+    contract: ContractSpec = ContractSpec()
+
+    @model_validator(mode="after")
+    def _parts_fit(self) -> Spec:
+        topic, brokers = self.topic, self.fleet.brokers
+        if topic.replication_factor > brokers:
+            raise ValueError(
+                f"topic.replication_factor {topic.replication_factor} needs as many brokers, fleet.brokers is {brokers}"
+            )
+        if topic.min_insync_replicas > topic.replication_factor:
+            raise ValueError(
+                f"topic.min_insync_replicas {topic.min_insync_replicas} can never be met: "
+                f"topic.replication_factor is {topic.replication_factor}"
+            )
+        plan(self.nemesis, self.seed, self.workload.duration_s)  # refuses faults that do not fit in the run
+        return self
+
+    def to_yaml(self) -> str:
+        """Complete: every default written out."""
+        return yaml.safe_dump(self.model_dump(mode="json"), sort_keys=False, allow_unicode=True)
+
+
+class _Loader(yaml.SafeLoader):
+    """Rejects a key that is there twice: YAML's own answer, to take the last one, hides a mistake."""
+
+    def construct_mapping(self, node: yaml.MappingNode, deep: bool = False) -> dict[Any, Any]:
+        seen: set[Any] = set()
+        for key_node, _ in node.value:
+            key = self.construct_object(key_node, deep=True)
+            if key in seen:
+                raise yaml.MarkedYAMLError(
+                    problem=f"key {key!r} is there twice", problem_mark=key_node.start_mark
+                )
+            seen.add(key)
+        return super().construct_mapping(node, deep)
+
+
+def load(path: Path, *, settings: Sequence[str] = (), seed: int | None = None) -> Spec:
+    """Read a specification. ``settings`` are ``key.path=value`` (the value in YAML), ``seed`` wins over the file's.
+
+    Raises SpecError."""
+    try:
+        text = path.read_text()
+    except FileNotFoundError as missing:
+        raise SpecError(f"{path}: no such file; `ls suites/` shows examples") from missing
+    except (OSError, UnicodeDecodeError) as wrong:
+        raise SpecError(f"{path}: cannot be read: {wrong}") from wrong
+    return parse(text, str(path), settings=settings, seed=seed)
+
+
+def parse(text: str, source: str, *, settings: Sequence[str] = (), seed: int | None = None) -> Spec:
+    """Raises SpecError."""
+    try:
+        raw = yaml.load(text, Loader=_Loader)
+    except yaml.YAMLError as wrong:
+        raise SpecError(f"{source}: {_yaml_line(wrong)}") from wrong
+    if not isinstance(raw, dict):
+        raise SpecError(
+            f"{source}: a specification is a mapping with at least `name:`, this is {type(raw).__name__}"
+        )
+    for setting in settings:
+        apply_setting(raw, setting)
+    if seed is not None:
+        raw["seed"] = seed
+    try:
+        return Spec.model_validate(raw)
+    except ValidationError as wrong:
+        raise SpecError(f"{source}: {first_line(wrong, Spec)}") from wrong
+
+
+def apply_setting(raw: dict[str, Any], setting: str) -> None:
+    """``workload.rate=500`` into the mapping. Raises SpecError."""
+    path, equals, text = setting.partition("=")
+    keys = path.split(".")
+    if not equals or not all(keys):
+        raise SpecError(f"--set {setting}: give it as key.path=value, for example --set workload.rate=500")
+    try:
+        value = yaml.load(text, Loader=_Loader)
+    except yaml.YAMLError as wrong:
+        raise SpecError(f"--set {setting}: {_yaml_line(wrong)}") from wrong
+    place: Any = raw
+    for number, key in enumerate(keys):
+        last = number == len(keys) - 1
+        if isinstance(place, list):
+            if not key.isdigit() or int(key) >= len(place):
+                raise SpecError(
+                    f"--set {setting}: {'.'.join(keys[:number])} has {len(place)} elements, no {key!r}"
+                )
+            if last:
+                place[int(key)] = value
+            else:
+                place = place[int(key)]
+        elif isinstance(place, dict):
+            if last:
+                place[key] = value
+            else:
+                place = place.setdefault(key, {})
+        else:
+            raise SpecError(
+                f"--set {setting}: {'.'.join(keys[:number])} is a value, nothing can be set below it"
+            )
+
+
+def _yaml_line(wrong: yaml.YAMLError) -> str:
+    if isinstance(wrong, yaml.MarkedYAMLError) and wrong.problem_mark is not None:
+        mark = wrong.problem_mark
+        return f"line {mark.line + 1}, column {mark.column + 1}: {wrong.problem or 'not YAML'}"
+    return "not YAML: " + " ".join(str(wrong).split())

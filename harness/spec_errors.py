@@ -1,0 +1,114 @@
+"""A pydantic ValidationError as one line that a person can act on."""
+
+from __future__ import annotations
+
+import difflib
+import types
+from typing import Annotated, Any, Literal, Union, get_args, get_origin
+
+from pydantic import BaseModel, ValidationError
+
+_SHOWN_KEYS = 24
+
+
+def first_line(error: ValidationError, model: type[BaseModel]) -> str:
+    """The first mistake: where, what, and what would do; and how many more there are."""
+    mistakes = error.errors(include_url=False)
+    # An unknown key is most often the cause of a missing one.
+    first = min(mistakes, key=lambda mistake: mistake["type"] != "extra_forbidden")
+    tail = f" (and {len(mistakes) - 1} more)" if len(mistakes) > 1 else ""
+    return _line(dict(first), model) + tail
+
+
+def _line(mistake: dict[str, Any], model: type[BaseModel]) -> str:
+    loc = tuple(mistake["loc"])
+    path = _path(loc, model)
+    if mistake["type"] == "extra_forbidden":
+        return f"{path}: unknown key{_suggestion(loc, model)}"
+    if mistake["type"] == "missing":
+        return f"{path}: missing"
+    message = mistake["msg"].removeprefix("Value error, ")
+    message = message[0].lower() + message[1:]
+    given = mistake.get("input")
+    if not path:
+        return message
+    shown = "" if isinstance(given, dict | list) or mistake["type"] == "value_error" else f", not {given!r}"
+    return f"{path}: {message}{shown}"
+
+
+def _path(loc: tuple[int | str, ...], model: type[BaseModel]) -> str:
+    """``nemesis.faults[2].at_s``: what the reader wrote, without the tags that pydantic adds for unions."""
+    path = ""
+    annotation: Any = model
+    for step in loc:
+        below, is_key = _descend(annotation, step)
+        annotation = below
+        if not is_key:
+            continue
+        path += f"[{step}]" if isinstance(step, int) else f".{step}" if path else step
+    return path
+
+
+def _suggestion(loc: tuple[int | str, ...], model: type[BaseModel]) -> str:
+    annotation: Any = model
+    for step in loc[:-1]:
+        annotation, _ = _descend(annotation, step)
+    found = _models(annotation)
+    if len(found) != 1:
+        return ""
+    keys = [field.alias or name for name, field in found[0].model_fields.items()]
+    near = difflib.get_close_matches(str(loc[-1]), keys, n=1)
+    shown = ", ".join(keys[:_SHOWN_KEYS]) + (", ..." if len(keys) > _SHOWN_KEYS else "")
+    hint = f"; did you mean {near[0]!r}?" if near else ";"
+    return f"{hint} known here: {shown}"
+
+
+def _descend(annotation: Any, step: int | str) -> tuple[Any, bool]:
+    """(what is at ``step`` below an annotation, whether ``step`` is something the reader wrote)."""
+    if isinstance(step, int):
+        return _element(annotation), True
+    for model in _models(annotation):
+        for name, field in model.model_fields.items():
+            if step in (name, field.alias):
+                return field.annotation, True
+    tagged = [model for model in _models(annotation) if step == model.__name__ or step in _literals(model)]
+    if tagged:
+        return tagged[0], False
+    if _is_union(annotation) and step in ("str", "int", "float", "bool", "tuple", "list", "dict"):
+        return annotation, False
+    return _element(annotation), True
+
+
+def _literals(model: type[BaseModel]) -> set[str]:
+    """The values of a model's discriminating field."""
+    values: set[str] = set()
+    for field in model.model_fields.values():
+        if get_origin(field.annotation) is Literal:
+            values |= {value for value in get_args(field.annotation) if isinstance(value, str)}
+    return values
+
+
+def _is_union(annotation: Any) -> bool:
+    return get_origin(annotation) in (Union, types.UnionType)
+
+
+def _models(annotation: Any) -> list[type[BaseModel]]:
+    """The models an annotation may stand for, containers not entered."""
+    if isinstance(annotation, type) and issubclass(annotation, BaseModel):
+        return [annotation]
+    if get_origin(annotation) is Annotated:
+        return _models(get_args(annotation)[0])
+    if _is_union(annotation):
+        return [model for member in get_args(annotation) for model in _models(member)]
+    return []
+
+
+def _element(annotation: Any) -> Any:
+    """What a container holds (the values, of a mapping); None when that is not known."""
+    if get_origin(annotation) is Annotated:
+        return _element(get_args(annotation)[0])
+    if _is_union(annotation):
+        found = [_element(member) for member in get_args(annotation)]
+        return next((element for element in found if element is not None), None)
+    arguments = [argument for argument in get_args(annotation) if argument is not Ellipsis]
+    return arguments[-1] if arguments else None
