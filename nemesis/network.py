@@ -123,8 +123,11 @@ class Partition:
         return Commands(tuple(do), tuple(undo), tuple(probe))
 
     def prove(self, scene: Scene, trail: Trail) -> Proof:
-        before, after = _dropped(trail.final or trail.active)
-        probed = {done.step.host for done in trail.active if not done.error}
+        # A host that lost its power meanwhile is judged by the probe it answered.
+        answered = {done.step.host for done in _good(trail.final)}
+        early = [done for done in _good(trail.active) if done.step.host not in answered]
+        before, after = _dropped([*early, *_good(trail.final)])
+        probed = {done.step.host for done in _good(trail.active)}
         wanted = self._directions(scene, probed)
         unmatched = sorted(wanted - {cut for cut, packets in after.items() if packets})
         traffic = sum(before.values()) - _knocks(trail)
@@ -153,9 +156,8 @@ class Partition:
 
 def _knocks(trail: Trail) -> int:
     """How many of the packets counted before the last probe were our own: those of the probe before."""
-    if not trail.final:
-        return 0
-    before, after = _dropped(trail.active)
+    again = {done.step.host for done in _good(trail.final)}
+    before, after = _dropped([done for done in _good(trail.active) if done.step.host in again])
     return sum(after.values()) - sum(before.values())
 
 
@@ -165,6 +167,10 @@ def _to(target: Target) -> str:
 
 def _from(target: Target) -> str:
     return f"{target.host}>{CLIENTS}"
+
+
+def _good(probes: Sequence[Done]) -> list[Done]:
+    return [done for done in probes if not done.error and not done.skipped]
 
 
 def _once(targets: Iterable[Target]) -> list[Target]:

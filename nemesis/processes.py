@@ -43,7 +43,11 @@ def _read_state(target: Target) -> Shell:
 
 def _outputs(dones: Iterable[Done], kind: type) -> dict[str, str]:
     """Host -> output of its successful step of this kind."""
-    return {done.step.host: done.output for done in dones if isinstance(done.step, kind) and not done.error}
+    return {
+        done.step.host: done.output
+        for done in dones
+        if isinstance(done.step, kind) and not done.error and not done.skipped
+    }
 
 
 @dataclass(frozen=True, slots=True)

@@ -111,6 +111,8 @@ class Done:
     error: str | None = None
     cut: PowerCut | None = None
     """Of PowerOff and PowerOn."""
+    skipped: bool = False
+    """The host had no power: there was nothing to do it to."""
 
 
 @dataclass(frozen=True, slots=True)

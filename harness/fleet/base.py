@@ -112,7 +112,9 @@ class Fleet(Protocol):
 
     name: str
     hosts: tuple[Host, ...]
-    power: PowerSwitch
+
+    @property
+    def power(self) -> PowerSwitch: ...
 
     def up(self) -> None: ...
 

@@ -1,0 +1,220 @@
+"""Doubles for tests of the nemesis: a fleet and a system in memory, a recorder that keeps what it is told."""
+
+# ruff: noqa: ARG002 - the signatures are those of the seams
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from harness.fleet.base import FileLoss, FleetError, Host, PowerCut, Result
+from harness.history.model import Event
+from harness.systems.base import ClusterState, DeployError, Node, PartitionState, ReplicaLog, TopicSpec
+from nemesis.steps import Scene, Target
+
+
+def node(name: str, node_id: int, last: int, *, controller: bool = False) -> Node:
+    role = "controller" if controller else "broker"
+    return Node(node_id, Host(name, f"198.18.0.{last}"), frozenset({role}), 9093 if controller else 9092)
+
+
+NODES = (
+    node("n1", 1, 11),
+    node("n2", 2, 12),
+    node("n3", 3, 13),
+    node("c1", 101, 21, controller=True),
+)
+
+
+def target(name: str, *, pid: int | None = None) -> Target:
+    found = next(one for one in NODES if one.host.name == name)
+    return Target(name, found.host.address, found.node_id, found.port, "/data", found.is_broker, pid)
+
+
+def scene(*hosts: str, fault_id: str = "f1", pid: int | None = 41) -> Scene:
+    """The four nodes of a small cluster, aimed at ``hosts``."""
+    others = tuple(target(one.host.name) for one in NODES if one.host.name not in hosts)
+    return Scene(fault_id, tuple(target(host, pid=pid) for host in hosts), others)
+
+
+def partition(
+    number: int = 0,
+    leader: int = 1,
+    replicas: Sequence[int] = (1, 2, 3),
+    isr: Sequence[int] | None = None,
+    *,
+    epoch: int = 1,
+    topic: str = "log",
+    elr: Sequence[int] = (),
+) -> PartitionState:
+    in_sync = tuple(replicas if isr is None else isr)
+    return PartitionState(topic, number, leader, epoch, tuple(replicas), in_sync, tuple(elr))
+
+
+def cluster(*partitions: PartitionState, controller: int = 101) -> ClusterState:
+    return ClusterState(controller, (1, 2, 3), partitions or (partition(),))
+
+
+class FakeRemote:
+    """Answers commands from ``answers`` (first key that is part of the command), or with nothing."""
+
+    def __init__(self, host: Host, fleet: FakeFleet) -> None:
+        self.host = host
+        self._fleet = fleet
+
+    def run(self, command: str, *, timeout_s: float = 30.0, check: bool = True) -> Result:
+        if not self._fleet.power.is_on(self.host):
+            raise FleetError(f"{self.host.name}: unreachable")
+        self._fleet.commands.append((self.host.name, command))
+        code, said = 0, ""
+        for part, answer in self._fleet.answers.items():
+            if part in command:
+                code, said = answer(self.host.name) if callable(answer) else answer
+                break
+        if check and code:
+            raise FleetError(f"{self.host.name}: `{command}` ended with exit code {code}")
+        return Result(self.host.name, command, code, said, "", 0.0)
+
+    def put(self, content: Path | bytes, path: str, *, mode: int = 0o644) -> None:
+        self._fleet.files[self.host.name, path] = content
+
+    def get(self, path: str) -> bytes:
+        raise FleetError(f"{self.host.name}: no {path}")
+
+    def get_tree(self, path: str, into: Path, *, patterns: Sequence[str] = ("*",)) -> list[Path]:
+        return []
+
+    def close(self) -> None:
+        pass
+
+
+class FakePower:
+    def __init__(self) -> None:
+        self.off: set[str] = set()
+        self.lost: Mapping[str, int] = {"broker/log-0/00.log": 512}
+        self._mutex = threading.Lock()
+
+    def cut(self, host: Host) -> PowerCut:
+        with self._mutex:
+            self.off.add(host.name)
+        return PowerCut(host.name, 0, 5_000_000)
+
+    def on(self, host: Host) -> PowerCut | None:
+        with self._mutex:
+            if host.name not in self.off:
+                return None
+            self.off.discard(host.name)
+        files = {name: FileLoss(1024, 1024 - lost) for name, lost in self.lost.items()}
+        return PowerCut(host.name, 0, 5_000_000, files)
+
+    def is_on(self, host: Host) -> bool:
+        return host.name not in self.off
+
+
+Answer = tuple[int, str] | Callable[[str], tuple[int, str]]
+
+
+class FakeFleet:
+    name = "fake"
+
+    def __init__(self) -> None:
+        self.hosts = tuple(one.host for one in NODES)
+        self.power = FakePower()
+        self.commands: list[tuple[str, str]] = []
+        self.files: dict[tuple[str, str], object] = {}
+        self.answers: dict[str, Answer] = {}
+
+    def up(self) -> None: ...
+
+    def down(self) -> None: ...
+
+    def remote(self, host: Host) -> FakeRemote:
+        return FakeRemote(host, self)
+
+    @contextmanager
+    def entered(self) -> Iterator[None]:
+        yield
+
+
+class FakeSystem:
+    """Nodes with process ids; ``state`` is what describe() says; ``refuse`` names nodes that cannot start."""
+
+    name = "fake"
+    nodes = NODES
+
+    def __init__(self, fleet: FakeFleet, state: ClusterState | None = None) -> None:
+        self._fleet = fleet
+        self.state = state or cluster()
+        self.pids: dict[int, int] = {one.node_id: 100 + one.node_id for one in NODES}
+        self.calls: list[tuple[str, int]] = []
+        self.refuse: set[int] = set()
+
+    def install(self) -> None: ...
+
+    def start(self, node: Node) -> None:
+        self.calls.append(("start", node.node_id))
+        if node.node_id in self.refuse:
+            raise DeployError(f"{node.host.name}: will not start")
+        self.pids.setdefault(node.node_id, 900 + node.node_id)
+
+    def stop(self, node: Node, *, timeout_s: float = 30.0) -> None:
+        self.calls.append(("stop", node.node_id))
+        self.pids.pop(node.node_id, None)
+
+    def kill(self, node: Node) -> None:
+        self.pids.pop(node.node_id, None)
+
+    def is_running(self, node: Node) -> bool:
+        return self.pid(node) is not None
+
+    def pid(self, node: Node) -> int | None:
+        return self.pids.get(node.node_id) if self._fleet.power.is_on(node.host) else None
+
+    def wait_ready(self, *, timeout_s: float = 60.0) -> None: ...
+
+    def create_topic(self, topic: TopicSpec, *, timeout_s: float = 30.0) -> None: ...
+
+    def describe(self, *, timeout_s: float = 5.0) -> ClusterState:
+        return self.state
+
+    def bootstrap(self) -> str:
+        return "198.18.0.11:9092"
+
+    def effective_config(self, node: Node) -> str:
+        return ""
+
+    def replica_log(self, node: Node, topic: str, partition: int) -> ReplicaLog:
+        raise DeployError("none here")
+
+    def collect(self, into: Path) -> None: ...
+
+
+@dataclass
+class Recorded:
+    """The recorder's part of these tests: events in order, and views of them."""
+
+    events: list[Event] = field(default_factory=list)
+    _changed: threading.Condition = field(default_factory=threading.Condition)
+
+    def record(self, event: Event) -> Event:
+        with self._changed:
+            self.events.append(event)
+            self._changed.notify_all()
+        return event
+
+    def wait_for(self, condition: Callable[[], bool], *, timeout_s: float) -> None:
+        with self._changed:
+            if not self._changed.wait_for(condition, timeout_s):
+                raise AssertionError(f"not within {timeout_s:g} s; recorded so far: {self.events}")
+
+    def phases(self, fault_id: str) -> list[str]:
+        return [one.extra["phase"] for one in self.events if one.extra and one.extra["id"] == fault_id]
+
+    def ended(self, fault_id: str) -> Mapping[str, object]:
+        for one in self.events:
+            if one.extra and (one.extra["id"], one.extra["phase"]) == (fault_id, "ended"):
+                return one.extra
+        raise AssertionError(f"{fault_id} never ended; there are {self.events}")

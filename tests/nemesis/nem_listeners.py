@@ -1,0 +1,106 @@
+"""A system of real processes on a real fleet that is no broker: faults are tested without one.
+
+Each node listens on its port, writes unsynced bytes to the data disk, and knocks at every other node, so that
+a partition has traffic to drop.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from harness.fleet.netns import NetnsFleet
+from harness.systems.base import ClusterState, DeployError, Node, ReplicaLog, TopicSpec
+
+# ruff: noqa: ARG002 - the signatures are those of the seam
+
+PORT = 9092
+NODE = f"""
+import os, signal, socket, sys, threading, time
+from pathlib import Path
+address, *peers = sys.argv[1:]
+folder = Path("/data/node")
+folder.mkdir(exist_ok=True)
+clean = folder / ".kafka_cleanshutdown"
+clean.unlink(missing_ok=True)
+
+def stop(*_):
+    clean.write_text("clean")
+    os._exit(0)
+
+def chatter():
+    out = (folder / "bytes").open("ab", buffering=0)
+    while True:
+        out.write(b"x" * 4096)
+        for peer in peers:
+            try:
+                socket.create_connection((peer, {PORT}), timeout=0.05).close()
+            except OSError:
+                pass
+        time.sleep(0.02)
+
+signal.signal(signal.SIGTERM, stop)
+server = socket.create_server((address, {PORT}), backlog=64)
+threading.Thread(target=chatter, daemon=True).start()
+while True:
+    server.accept()[0].close()
+"""
+RUNNING = "pid=$(cat /run/node.pid 2>/dev/null) && grep -qs node.py /proc/$pid/cmdline"
+
+
+class Listeners:
+    name = "listeners"
+
+    def __init__(self, fleet: NetnsFleet) -> None:
+        self._fleet = fleet
+        self.nodes: tuple[Node, ...] = tuple(
+            Node(number, host, frozenset({"broker"}), PORT) for number, host in enumerate(fleet.hosts, 1)
+        )
+
+    def install(self) -> None:
+        for node in self.nodes:
+            self._fleet.remote(node.host).put(NODE.encode(), "/opt/node.py")
+
+    def start(self, node: Node) -> None:
+        addresses = [node.host.address, *(one.host.address for one in self.nodes if one != node)]
+        command = f"python3 /opt/node.py {' '.join(addresses)}"
+        self._sh(
+            node,
+            f"{RUNNING} || {{ setsid {command} >/var/log/node.log 2>&1 </dev/null & echo $! >/run/node.pid; "
+            f"for i in $(seq 200); do (: </dev/tcp/{node.host.address}/{PORT}) 2>/dev/null && exit 0; "
+            "sleep 0.02; done; cat /var/log/node.log; exit 1; }",
+        )
+
+    def stop(self, node: Node, *, timeout_s: float = 30.0) -> None:
+        self._sh(node, f"{RUNNING} && kill $pid; while {RUNNING}; do sleep 0.02; done")
+
+    def kill(self, node: Node) -> None:
+        self._sh(node, f"{RUNNING} && kill -9 $pid")
+
+    def is_running(self, node: Node) -> bool:
+        return self.pid(node) is not None
+
+    def pid(self, node: Node) -> int | None:
+        said = self._sh(node, f"{RUNNING} && echo $pid || true").strip()
+        return int(said) if said else None
+
+    def _sh(self, node: Node, command: str) -> str:
+        script = command.replace("'", "'\\''")
+        return self._fleet.remote(node.host).run(f"bash -c '{script}'").stdout
+
+    def wait_ready(self, *, timeout_s: float = 60.0) -> None: ...
+
+    def create_topic(self, topic: TopicSpec, *, timeout_s: float = 30.0) -> None: ...
+
+    def describe(self, *, timeout_s: float = 5.0) -> ClusterState:
+        raise DeployError("listeners know nothing of one another")
+
+    def bootstrap(self) -> str:
+        return ""
+
+    def effective_config(self, node: Node) -> str:
+        return ""
+
+    def replica_log(self, node: Node, topic: str, partition: int) -> ReplicaLog:
+        raise DeployError("listeners have no logs")
+
+    def collect(self, into: Path) -> None: ...

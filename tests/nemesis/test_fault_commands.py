@@ -1,0 +1,67 @@
+"""Every fault says exactly what it does, undoes and probes: the steps are kept as files and compared whole."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import asdict
+from pathlib import Path
+from typing import Any
+
+import pytest
+from nem_doubles import scene
+
+from nemesis.network import Partition, Shape
+from nemesis.processes import Kill, Pause, Restart
+from nemesis.spec import FAULT
+from nemesis.steps import Commands, FaultError, Step
+
+GOLDEN = sorted((Path(__file__).parent / "golden").glob("*.json"))
+
+
+def as_json(commands: Commands) -> dict[str, Any]:
+    def line(step: Step) -> dict[str, Any]:
+        # Commands as lists of lines: a person has to read these files.
+        fields = {
+            name: value.split("\n") if name == "command" else value for name, value in asdict(step).items()
+        }
+        return {"step": type(step).__name__, **fields}
+
+    return {
+        "do": [line(step) for step in commands.do],
+        "probe": [line(step) for step in commands.probe],
+        "undo": [line(step) for step in commands.undo],
+    }
+
+
+@pytest.mark.parametrize("file", GOLDEN, ids=lambda file: file.stem)
+def test_a_fault_gives_the_steps_that_were_reviewed(file: Path) -> None:
+    golden = json.loads(file.read_text())
+    fault = FAULT.validate_python(golden["inject"]).build()
+    assert as_json(fault.commands(scene(*golden["targets"]))) == golden["steps"]
+
+
+def test_every_fault_and_every_shape_has_a_golden_file() -> None:
+    kinds = {json.loads(file.read_text())["inject"]["fault"] for file in GOLDEN}
+    shapes = {json.loads(file.read_text())["inject"].get("shape") for file in GOLDEN}
+    assert kinds == {"partition", "kill", "pause", "power-cut", "restart"}
+    assert shapes - {None} == {str(shape) for shape in Shape}
+
+
+@pytest.mark.parametrize("fault", [Kill(), Pause(), Restart()], ids=lambda fault: fault.name)
+def test_a_process_fault_refuses_a_node_that_does_not_run(fault: Kill | Pause | Restart) -> None:
+    with pytest.raises(FaultError, match="node 2 on n2 does not run"):
+        fault.commands(scene("n2", pid=None))
+
+
+def test_a_partition_with_nobody_on_the_other_side_is_refused() -> None:
+    with pytest.raises(FaultError, match="nobody is left"):
+        Partition(Shape.ISOLATE, controllers=False).commands(scene("n1", "n2", "n3"))
+
+
+def test_undoing_names_only_the_chain_of_the_fault() -> None:
+    """A fault f1 must not take the rules of f10, nor anybody else's, with it."""
+    for step in Partition().commands(scene("n1", fault_id="f1")).undo:
+        words = getattr(step, "command").replace(";", " ").split()  # noqa: B009
+        flushed = [words[at + 1] for at, word in enumerate(words) if word in ("-F", "-X", "-j")]
+        assert set(flushed) == {"WRACK-f1"}
+        assert "grep -qw -e WRACK-f1" in getattr(step, "command")  # noqa: B009
