@@ -10,6 +10,7 @@ import asyncio
 import logging
 from collections.abc import Callable
 from dataclasses import dataclass
+from typing import cast
 
 from broker.core.effects import Send
 from broker.core.messages import Response
@@ -20,6 +21,8 @@ from broker.wire.framing import FrameReader
 from broker.wire.schema import WireError
 
 _LOG = logging.getLogger("broker.link")
+
+_STOPPING = "stopping"
 
 OnResponse = Callable[[Send, Response], None]
 OnFailure = Callable[[Send, str], None]
@@ -60,6 +63,14 @@ class Link(asyncio.Protocol):
         self._waiting: list[bytes] = []
         self._asked: dict[int, _Asked] = {}
         self._correlation = 0
+        self._used_at_s = self._loop.time()
+        self._last_failure: str | None = None
+        """Told once until an answer comes again: a node that is down is asked many times a second."""
+
+    @property
+    def idle_s(self) -> float:
+        """Seconds since the last use; 0 while an answer is awaited."""
+        return 0.0 if self._asked else self._loop.time() - self._used_at_s
 
     # --- sending ---------------------------------------------------------------------------------------
 
@@ -70,6 +81,7 @@ class Link(asyncio.Protocol):
         ):
             self._drop("the node has moved")
         self._endpoint = endpoint
+        self._used_at_s = self._loop.time()
         self._correlation = (self._correlation + 1) & 0x7FFFFFFF
         correlation = self._correlation
         timer = self._loop.call_later(request.timeout_ms / 1000, self._timed_out, correlation)
@@ -99,8 +111,9 @@ class Link(asyncio.Protocol):
 
     # --- asyncio.Protocol ------------------------------------------------------------------------------
 
-    def connection_made(self, transport: asyncio.BaseTransport) -> None:
-        assert isinstance(transport, asyncio.Transport)
+    def connection_made(self, base: asyncio.BaseTransport) -> None:
+        # uvloop's transports are asyncio's by shape, not by inheritance.
+        transport = cast(asyncio.Transport, base)
         if self._connecting is None:
             transport.abort()
             return
@@ -128,6 +141,9 @@ class Link(asyncio.Protocol):
         except WireError as wrong:
             self._on_failure(send, f"not an answer: {wrong}")
             raise
+        if self._last_failure is not None:
+            _LOG.info("%s: answers again", self._name)
+            self._last_failure = None
         self._on_response(send, response)
 
     def connection_lost(self, exc: Exception | None) -> None:
@@ -153,12 +169,13 @@ class Link(asyncio.Protocol):
             connecting.cancel()
         self._waiting.clear()
         asked, self._asked = self._asked, {}
-        if asked:
+        if asked and reason not in (self._last_failure, _STOPPING):
             _LOG.info("%s: %s", self._name, reason)
+            self._last_failure = reason
         for item in asked.values():
             item.timer.cancel()
             self._on_failure(item.send, reason)
 
     def close(self) -> None:
         self._on_failure = lambda _send, _reason: None
-        self._drop("stopping")
+        self._drop(_STOPPING)

@@ -53,13 +53,14 @@ class Schema:
         return hasattr(self._module, name)
 
     def read(self, body: bytes, at: int) -> Any:
-        """Raises WireError when the bytes are not exactly one such message."""
+        """Raises WireError when the bytes do not begin with such a message.
+
+        Bytes behind it are let pass, as Kafka does: librdkafka's Metadata request of version 12 has some.
+        """
         try:
-            entity, size = self._read(body, at)
+            entity, _ = self._read(body, at)
         except (SerialError, ValueError, OverflowError, MemoryError) as wrong:
             raise WireError(f"{self.root.__name__} v{self.version}: {wrong}") from wrong
-        if at + size != len(body):
-            raise WireError(f"{self.root.__name__} v{self.version}: {len(body) - at - size} bytes too many")
         return entity
 
     def write(self, entity: Any) -> bytes:
