@@ -78,7 +78,12 @@ def _dependency_files() -> dict[str, Path]:
             raise DeployError(
                 f"control node: {name}, which the broker needs, is not installed: run ./wrack setup"
             ) from missing
-        inside = [file for file in listed if ".." not in file.parts and ".dist-info" not in file.parts[0]]
+        # METADATA: some packages ask for their own version when they are imported.
+        inside = [
+            file
+            for file in listed
+            if ".." not in file.parts and (".dist-info" not in file.parts[0] or file.name == "METADATA")
+        ]
         files |= {str(file): Path(str(file.locate())) for file in inside}
     return {name: file for name, file in files.items() if file.suffix not in _UNUSED and file.is_file()}
 

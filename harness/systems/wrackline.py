@@ -43,7 +43,9 @@ CONTROLLER_KEYS = frozenset(
     }
 )
 """Settings that only a controller knows; any other is given to brokers only."""
-BOTH_KEYS = frozenset({"log_level", "segment_bytes", "index_interval_bytes", "request_timeout_ms"})
+BOTH_KEYS = frozenset(
+    {"log_level", "segment_bytes", "index_interval_bytes", "socket_request_max_bytes", "connect_timeout_ms"}
+)
 
 T = TypeVar("T")
 
@@ -203,7 +205,7 @@ class WracklineSystem:
             raise self._error(
                 node,
                 command,
-                f"it still ran after {timeout_s:g} s; last lines of its log:\n{result.stdout}{result.stderr}",
+                f"it still runs after {timeout_s:g} s; its last word: {result.stdout.strip().splitlines()[-1:]}",
                 "kill it, or give it more time",
             )
 
@@ -391,8 +393,11 @@ def _toml(value: object) -> str:
 
 
 def _why_it_died(result: Result) -> tuple[str, str]:
-    said = (result.stdout + result.stderr).strip() or "(nothing)"
-    return f"the node died; last lines of its log:\n{said}\n", _way_out(said)
+    """(what, way out): the last line of the log says it most often, those before it follow indented."""
+    said = (result.stdout + result.stderr).strip() or "(its log is empty)"
+    *before, last = said.split("\n")
+    tail = "".join(f"\n    | {line}" for line in [*before, last]) if before else ""
+    return f"the node died: {last}", _way_out(said) + tail
 
 
 def _way_out(said: str) -> str:
