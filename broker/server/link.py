@@ -63,14 +63,8 @@ class Link(asyncio.Protocol):
         self._waiting: list[bytes] = []
         self._asked: dict[int, _Asked] = {}
         self._correlation = 0
-        self._used_at_s = self._loop.time()
         self._last_failure: str | None = None
         """Told once until an answer comes again: a node that is down is asked many times a second."""
-
-    @property
-    def idle_s(self) -> float:
-        """Seconds since the last use; 0 while an answer is awaited."""
-        return 0.0 if self._asked else self._loop.time() - self._used_at_s
 
     # --- sending ---------------------------------------------------------------------------------------
 
@@ -81,7 +75,6 @@ class Link(asyncio.Protocol):
         ):
             self._drop("the node has moved")
         self._endpoint = endpoint
-        self._used_at_s = self._loop.time()
         self._correlation = (self._correlation + 1) & 0x7FFFFFFF
         correlation = self._correlation
         timer = self._loop.call_later(request.timeout_ms / 1000, self._timed_out, correlation)

@@ -34,7 +34,6 @@ from broker.wire.codec import Codec
 _LOG = logging.getLogger("broker.shell")
 
 EXIT_DISK_FAILED = 3
-_LINK_IDLE_S = 60.0
 
 
 class Core(Protocol):
@@ -185,7 +184,6 @@ class Shell:
         key = (effect.destination, effect.channel)
         link = self._links.get(key)
         if link is None:
-            self._close_idle_links()
             link = self._links[key] = Link(
                 f"node {effect.destination} ({effect.channel})",
                 self.codec,
@@ -196,13 +194,6 @@ class Shell:
                 on_failure=self._send_failed,
             )
         link.send(effect, endpoint)
-
-    def _close_idle_links(self) -> None:
-        """Cores leave a channel for a new one when they give up on an answer; nothing goes there again."""
-        for key, link in list(self._links.items()):
-            if link.idle_s > _LINK_IDLE_S:
-                link.close()
-                del self._links[key]
 
     def _responded(self, send: fx.Send, response: Response) -> None:
         self.post(ev.ResponseReceived(send.correlation, send.destination, response))
