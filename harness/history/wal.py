@@ -49,7 +49,8 @@ def read_header(line: bytes) -> RunInfo:
 
 
 def encode_tail(event: Event) -> bytes:
-    """The line of an event but for its beginning, ``{"index":..,"time_ns":..``, which is given under the lock."""
+    """The line of an event but for its beginning, ``{"index":..,"time_ns":..``, which is given under the lock.
+    ``records`` is there even when empty: an empty list and a null are two things to whoever counts."""
     row: dict[str, object] = {"process": event.process, "type": event.type, "f": event.f}
     for name in _ROW_COLUMNS:
         column = getattr(event, name)
@@ -57,11 +58,10 @@ def encode_tail(event: Event) -> bytes:
             row[name] = column
     if event.latency_ns is not None:
         row["latency_ns"] = event.latency_ns
-    if event.records:
-        row["records"] = [
-            {"partition": p, "offset": o, "value": v, "leader_epoch": e, "timestamp": t}
-            for p, o, v, e, t in event.records
-        ]
+    row["records"] = [
+        {"partition": p, "offset": o, "value": v, "leader_epoch": e, "timestamp": t}
+        for p, o, v, e, t in event.records
+    ]
     if event.extra is not None:
         row["extra"] = orjson.dumps(event.extra, option=orjson.OPT_NON_STR_KEYS).decode()
     return b"," + orjson.dumps(row)[1:] + b"\n"

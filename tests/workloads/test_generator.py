@@ -1,0 +1,136 @@
+"""The stream of operations: its rate, its mix, its seed, and what a stall does to it."""
+
+from __future__ import annotations
+
+import itertools
+import threading
+import time
+
+import pytest
+
+from harness.generators import Generator, Slot, Spacing
+
+MIX = {"send": 8.0, "poll": 3.0, "end": 1.0}
+
+
+class Clock:
+    def __init__(self) -> None:
+        self.now = 100.0
+
+    def __call__(self) -> float:
+        return self.now
+
+
+def due_by(generator: Generator, clock: Clock, f: str, seconds: float) -> list[Slot]:
+    """What an eager client is handed until then, without waiting in earnest."""
+    clock.now += seconds
+    generator_stop = threading.Timer(0.05, generator.stop)
+    generator_stop.start()
+    taken = []
+    while (slot := generator.take(f)) is not None:
+        taken.append(slot)
+    generator_stop.join()
+    return taken
+
+
+def started(rate: float, seed: int = 1, **options: object) -> tuple[Generator, Clock]:
+    clock = Clock()
+    generator = Generator(rate, MIX, seed, clock=clock, catch_up_s=1000, **options)  # type: ignore[arg-type]
+    generator.start()
+    return generator, clock
+
+
+def test_each_kind_gets_its_share_of_the_rate() -> None:
+    counts = {}
+    for f in MIX:
+        generator, clock = started(120)
+        counts[f] = len(due_by(generator, clock, f, 10))
+    assert counts == {
+        "send": pytest.approx(800, abs=1),
+        "poll": pytest.approx(300, abs=1),
+        "end": pytest.approx(100, abs=1),
+    }
+
+
+@pytest.mark.parametrize("spacing", list(Spacing))
+def test_one_seed_one_stream(spacing: Spacing) -> None:
+    def stream(seed: int) -> list[Slot]:
+        generator, clock = started(200, seed, spacing=spacing)
+        return due_by(generator, clock, "send", 5)
+
+    assert stream(5) == stream(5)
+    assert [slot.bits for slot in stream(5)] != [slot.bits for slot in stream(6)]
+
+
+def test_poisson_keeps_the_rate_on_average() -> None:
+    generator, clock = started(1200, spacing=Spacing.POISSON)
+    taken = due_by(generator, clock, "send", 10)
+    assert len(taken) == pytest.approx(8000, rel=0.05)
+    gaps = [b.due_s - a.due_s for a, b in itertools.pairwise(taken)]
+    assert max(gaps) > 4 * (sum(gaps) / len(gaps))
+
+
+def test_a_stall_is_caught_up_with_only_so_far() -> None:
+    clock = Clock()
+    generator = Generator(100, {"send": 1}, 1, clock=clock, catch_up_s=0.5)
+    generator.start()
+    taken = due_by(generator, clock, "send", 60)
+    assert len(taken) == pytest.approx(50, abs=2)
+    assert generator.dropped == pytest.approx(5950, abs=2)
+    assert taken[0].due_s == pytest.approx(59.5, abs=0.02)
+
+
+def test_idle_clients_share_the_asked_rate_in_real_time() -> None:
+    generator = Generator(400, {"send": 1}, 1)
+    taken: list[int] = []
+
+    def client() -> None:
+        while (slot := generator.take("send")) is not None:
+            taken.append(slot.number)
+            time.sleep(0.002)
+
+    clients = [threading.Thread(target=client) for _ in range(4)]
+    for thread in clients:
+        thread.start()
+    assert taken == []  # nothing before the start
+    generator.start()
+    time.sleep(1.0)
+    generator.stop()
+    for thread in clients:
+        thread.join(5)
+    assert sorted(taken) == list(range(len(taken)))
+    assert len(taken) == pytest.approx(400, rel=0.15)
+
+
+def test_rate_zero_is_as_fast_as_clients_take() -> None:
+    generator = Generator(0, MIX, 1)
+    generator.start()
+    assert [generator.take("poll").number for _ in range(1000)] == list(range(1000))  # type: ignore[union-attr]
+    generator.stop("poll")
+    assert generator.take("poll") is None
+    assert generator.take("send") is not None
+
+
+def test_a_kind_without_a_share_has_no_slots() -> None:
+    generator = Generator(10, {"send": 1, "poll": 0}, 1)
+    generator.start()
+    assert generator.take("poll") is None
+
+
+def test_choices_of_a_slot_are_spread_and_repeatable() -> None:
+    generator, clock = started(1200)
+    taken = due_by(generator, clock, "send", 10)
+    for salt in (0, 1, 7):
+        counts = [0] * 4
+        for slot in taken:
+            assert slot.choice(4, salt) == slot.choice(4, salt)
+            counts[slot.choice(4, salt)] += 1
+        assert min(counts) > len(taken) / 4 * 0.85
+    both = {(slot.choice(4, 0), slot.choice(4, 1)) for slot in taken}
+    assert len(both) == 16
+
+
+@pytest.mark.parametrize(("rate", "mix"), [(-1, {"send": 1}), (1, {"send": 0}), (1, {"send": -1, "poll": 2})])
+def test_nonsense_is_refused(rate: float, mix: dict[str, float]) -> None:
+    with pytest.raises(ValueError, match="no stream"):
+        Generator(rate, mix, 1)

@@ -1,0 +1,221 @@
+"""The workload with its real clients, against librdkafka's own mock cluster on loopback."""
+
+from __future__ import annotations
+
+import contextlib
+import logging
+import threading
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import orjson
+import pyarrow.parquet as pq
+import pytest
+from confluent_kafka import Producer
+
+from harness.history import Recorder, history_files
+from harness.history.model import FAILED, RunInfo, TopicInfo, parts_of
+from workloads.log import LogSpec, LogWorkload
+from workloads.log.clients import LogProducer, Outgoing
+from workloads.payload import encode, key_of, run_tag
+
+PARTITIONS = 4
+Row = dict[str, Any]
+
+
+@pytest.fixture
+def mock_cluster() -> Iterator[str]:
+    """``host:port,...`` of three mock brokers, which live as long as the client that made them."""
+    quiet = logging.getLogger("mock-cluster")
+    quiet.setLevel(logging.CRITICAL)
+    owner = Producer({"test.mock.num.brokers": 3, "bootstrap.servers": "unused"}, logger=quiet)
+    brokers = owner.list_topics(timeout=10).brokers.values()
+    bootstrap = ",".join(f"{broker.host}:{broker.port}" for broker in brokers)
+    assert (
+        len(owner.list_topics("log", timeout=10).topics["log"].partitions) == PARTITIONS
+    )  # made when asked for
+    yield bootstrap
+    del owner
+
+
+def drive(bootstrap: str, run_dir: Path, spec: LogSpec, operations: int) -> tuple[list[Row], LogWorkload]:
+    info = RunInfo(
+        "t1", "t", 1, "", "mock", "log", str(spec.acks), False, (TopicInfo("log", PARTITIONS, 3, 2),)
+    )
+    with Recorder(run_dir, info) as recorder:
+        workload = LogWorkload(
+            spec,
+            bootstrap=bootstrap,
+            topic="log",
+            partitions=PARTITIONS,
+            seed=3,
+            recorder=recorder,
+            enter=contextlib.nullcontext,
+        )
+        workload.start()
+        waiting = threading.Event()
+        for _ in range(200):
+            if workload.counts().operations >= operations and not workload.missing_kinds():
+                break
+            waiting.wait(0.1)
+        assert workload.stop(timeout_s=15) == []
+        assert workload.failure is None
+        drained = workload.drain(deadline_s=20)
+        assert [each.problem for each in drained] == [None] * PARTITIONS
+    return pq.read_table(history_files(run_dir)[0]).to_pylist(), workload
+
+
+def test_every_operation_is_on_record_and_what_was_acked_is_read_back(
+    mock_cluster: str, tmp_path: Path
+) -> None:
+    spec = LogSpec(
+        rate=300, senders=3, pollers=2, enders=1, records_per_op=3, reassign_every=8, record_bytes=200
+    )
+    rows, workload = drive(mock_cluster, tmp_path / "run", spec, 400)
+    assert {row["f"] for row in rows} == {"send", "poll", "end", "assign", "drain"}
+    assert workload.missing_kinds() == []
+
+    # Every process acts one operation at a time, and is invoked before it completes.
+    for process in {row["process"] for row in rows}:
+        types = [row["type"] for row in rows if row["process"] == process]
+        assert types[::2] == ["invoke"] * len(types[::2])
+        assert "invoke" not in types[1::2]
+
+    sent = [
+        record for row in rows if (row["f"], row["type"]) == ("send", "invoke") for record in row["records"]
+    ]
+    values = [record["value"] for record in sent]
+    assert len(values) == len(set(values))
+    acked = {
+        (record["partition"], record["offset"]): record["value"]
+        for row in rows
+        if (row["f"], row["type"]) == ("send", "ok")
+        for record in row["records"]
+    }
+    final = {
+        (record["partition"], record["offset"]): record["value"]
+        for row in rows
+        if (row["f"], row["type"]) == ("drain", "ok")
+        for record in row["records"]
+    }
+    assert acked
+    assert final == acked
+    polled = {
+        (record["partition"], record["offset"]): record["value"]
+        for row in rows
+        if (row["f"], row["type"]) == ("poll", "ok")
+        for record in row["records"]
+    }
+    assert polled
+    assert polled.items() <= acked.items()
+    ends = [row for row in rows if (row["f"], row["type"]) == ("end", "ok")]
+    assert all(row["offset"] == 0 and row["high_watermark"] >= 0 for row in ends)
+    last = [row for row in rows if row["f"] == "drain" and "complete" in (row["extra"] or "")]
+    assert sorted(row["partition"] for row in last) == list(range(PARTITIONS))
+
+
+def test_consumers_go_on_where_they_stand_and_say_so_when_they_move(
+    mock_cluster: str, tmp_path: Path
+) -> None:
+    spec = LogSpec(rate=300, senders=2, pollers=3, enders=0, reassign_every=5)
+    rows, _ = drive(mock_cluster, tmp_path / "run", spec, 400)
+    assigned = 0
+    for process in {row["process"] for row in rows if row["f"] == "poll"}:
+        at: dict[int, int] = {}
+        for row in rows:
+            if row["process"] != process or row["type"] != "ok":
+                continue
+            told = orjson.loads(row["extra"])["positions"]
+            if row["f"] == "assign":
+                at = {int(partition): offset for partition, offset in told.items()}
+                assigned += 1
+                continue
+            for record in row["records"]:
+                assert record["offset"] == at[record["partition"]]
+                at[record["partition"]] += 1
+            assert {int(partition): offset for partition, offset in told.items()} == at
+    assert assigned > 6
+
+
+def test_without_acks_nothing_is_taken_for_evidence(mock_cluster: str, tmp_path: Path) -> None:
+    spec = LogSpec(rate=200, senders=1, pollers=0, enders=1, acks=0)
+    rows, _ = drive(mock_cluster, tmp_path / "run", spec, 60)
+    acked = [
+        record["offset"]
+        for row in rows
+        if (row["f"], row["type"]) == ("send", "ok")
+        for record in row["records"]
+    ]
+    assert set(acked) == {-3}
+
+
+def test_a_process_of_unknown_outcome_is_retired(tmp_path: Path) -> None:
+    """Nobody listens: every record times out, nobody knows what became of it."""
+    spec = LogSpec(
+        rate=50,
+        senders=2,
+        pollers=0,
+        enders=0,
+        client={"message_timeout_ms": 300, "request_timeout_ms": 200},
+    )
+    info = RunInfo("t1", "t", 1, "", "mock", "log", "all", False, (TopicInfo("log", PARTITIONS, 3, 2),))
+    with Recorder(tmp_path / "run", info) as recorder:
+        workload = LogWorkload(
+            spec,
+            bootstrap="127.0.0.1:1",
+            topic="log",
+            partitions=PARTITIONS,
+            seed=3,
+            recorder=recorder,
+            enter=contextlib.nullcontext,
+        )
+        workload.start()
+        waiting = threading.Event()
+        while workload.counts().info < 6:
+            waiting.wait(0.05)
+        workload.stop(timeout_s=10)
+        assert workload.failure is None
+    rows = pq.read_table(history_files(tmp_path / "run")[0]).to_pylist()
+    stride = spec.concurrency + PARTITIONS
+    processes = sorted({row["process"] for row in rows})
+    assert {process % stride for process in processes} == {0, 1}
+    assert processes[:4] == [0, 1, stride, stride + 1]
+    for process in processes:
+        mine = [row for row in rows if row["process"] == process]
+        assert len(mine) <= 2
+        assert mine[-1]["type"] == "info" or len(mine) == 1
+        assert all(parts_of(record["value"])[0] == process for row in mine for record in row["records"])
+
+
+def test_a_failure_of_our_own_ends_the_workload_with_a_word(tmp_path: Path) -> None:
+    spec = LogSpec(rate=50, client={"librdkafka": {"no.such.setting": 1}})
+    info = RunInfo("t1", "t", 1, "", "mock", "log", "all", False, (TopicInfo("log", PARTITIONS, 3, 2),))
+    with Recorder(tmp_path / "run", info) as recorder:
+        workload = LogWorkload(
+            spec,
+            bootstrap="127.0.0.1:1",
+            topic="log",
+            partitions=PARTITIONS,
+            seed=3,
+            recorder=recorder,
+            enter=contextlib.nullcontext,
+        )
+        workload.start()
+        waiting = threading.Event()
+        while workload.failure is None:
+            waiting.wait(0.05)
+        assert workload.stop(timeout_s=10) == []
+    assert workload.failure is not None
+    assert "no.such.setting" in workload.failure
+
+
+def test_a_record_the_client_refuses_is_a_certain_failure(mock_cluster: str) -> None:
+    spec = LogSpec(client={"librdkafka": {"message.max.bytes": 1000}})
+    client = LogProducer(mock_cluster, spec)
+    tag = run_tag("t1")
+    small, large = (encode(tag, value, "log", 0, 1, size) for value, size in ((1, 100), (2, 5000)))
+    refused, taken = client.send("log", [Outgoing(0, key_of(2), large, 1), Outgoing(0, key_of(1), small, 1)])
+    client.close()
+    assert (refused.offset, refused.error) == (FAILED, "MSG_SIZE_TOO_LARGE")
+    assert (taken.offset, taken.error) == (0, None)

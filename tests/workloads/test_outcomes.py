@@ -1,0 +1,76 @@
+"""The error taxonomy of anomalies.md, as a table: what proves that a record was not appended?"""
+
+from __future__ import annotations
+
+import pytest
+from confluent_kafka import KafkaError
+
+from harness.history.model import ACKED_WITHOUT_OFFSET, FAILED, UNKNOWN, Type
+from workloads.log.outcomes import Outcome, delivered, error_of, failed, type_of
+
+CERTAIN = [3, 10, 19, 21, 87, 100]
+FOR_EVER_UNKNOWN = [6, 7, 13, 20, 56, 2, 5, 14, 45, 46, 47, -1]
+"""6 not leader, 7 timed out, 13 network, 20 not enough replicas after append, 56 storage; and others."""
+NEVER_SENT = [
+    KafkaError._QUEUE_FULL,
+    KafkaError._UNKNOWN_TOPIC,
+    KafkaError._UNKNOWN_PARTITION,
+    KafkaError._PURGE_QUEUE,
+]
+MAYBE_SENT = [
+    KafkaError._MSG_TIMED_OUT,
+    KafkaError._TRANSPORT,
+    KafkaError._TIMED_OUT,
+    KafkaError._PURGE_INFLIGHT,
+    KafkaError._FATAL,
+    KafkaError._DESTROY,
+]
+
+
+@pytest.mark.parametrize("code", CERTAIN + NEVER_SENT)
+def test_certain_on_the_first_try_and_unknown_after_a_retry(code: int) -> None:
+    assert failed(code, "X", first_try=True) == Outcome(FAILED, "X")
+    assert failed(code, "X", first_try=False) == Outcome(UNKNOWN, "X")
+
+
+@pytest.mark.parametrize("code", FOR_EVER_UNKNOWN + MAYBE_SENT)
+def test_unknown_whatever_the_try(code: int) -> None:
+    assert failed(code, "X", first_try=True).offset == UNKNOWN
+    assert failed(code, "X", first_try=False).offset == UNKNOWN
+
+
+@pytest.mark.parametrize(
+    ("offset", "acks", "told"),
+    [
+        (41, "all", 41),
+        (0, 1, 0),
+        (None, "all", ACKED_WITHOUT_OFFSET),
+        (-1, 1, ACKED_WITHOUT_OFFSET),
+        (41, 0, ACKED_WITHOUT_OFFSET),
+    ],
+)
+def test_an_offset_is_evidence_only_when_a_broker_told_it(
+    offset: int | None, acks: int | str, told: int
+) -> None:
+    assert delivered(offset, 5, acks=acks) == Outcome(told, None, 5)
+
+
+@pytest.mark.parametrize(
+    ("offsets", "kind"),
+    [
+        ([1, 2], Type.OK),
+        ([ACKED_WITHOUT_OFFSET], Type.OK),
+        ([1, FAILED], Type.OK),
+        ([FAILED, FAILED], Type.FAIL),
+        ([1, UNKNOWN], Type.INFO),
+        ([FAILED, UNKNOWN], Type.INFO),
+    ],
+)
+def test_an_operation_is_unknown_as_soon_as_one_record_is(offsets: list[int], kind: Type) -> None:
+    assert type_of([Outcome(offset) for offset in offsets]) is kind
+
+
+def test_the_error_of_an_unknown_record_is_the_one_told() -> None:
+    assert error_of([Outcome(FAILED, "A"), Outcome(UNKNOWN, "B")]) == "B"
+    assert error_of([Outcome(4), Outcome(FAILED, "A")]) == "A"
+    assert error_of([Outcome(4)]) is None
