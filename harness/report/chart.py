@@ -8,7 +8,7 @@ from __future__ import annotations
 import statistics
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from itertools import groupby
+from itertools import groupby, pairwise
 from typing import Any, Final
 
 from markupsafe import Markup
@@ -128,18 +128,51 @@ def fault_span(fault: Fault, x: Scale) -> tuple[float, float]:
     return left, max(right, left + 3)
 
 
+def force_span(fault: Fault, x: Scale) -> tuple[float, float]:
+    """The part of a fault's band in which it was in force; empty when it never was."""
+    left, right = fault_span(fault, x)
+    if fault.active_ns is None:
+        return left, left
+    active = x(fault.active_ns / 1e9)
+    return active, max(right if fault.undo_ns is None else x(fault.undo_ns / 1e9), active + 3)
+
+
+@dataclass(frozen=True, slots=True)
+class Label:
+    """Where a fault's name goes: in its bar, to its right, or to its left; and all the room bar and name take."""
+
+    x: float
+    anchor: str
+    cls: str
+    begin: float
+    until: float
+
+
+def place_label(fault: Fault, x: Scale) -> Label:
+    left, right = fault_span(fault, x)
+    width = text_width(bar_name(fault))
+    active, undo = force_span(fault, x)
+    if undo - active > width + 8:
+        return Label(active + 5, "start", "bar-name", left, right)
+    if right + width + 5 < RIGHT:
+        return Label(right + 5, "start", "side-name", left, right + width + 5)
+    return Label(left - 5, "end", "side-name", left - width - 5, right)
+
+
 def pack_faults(faults: Sequence[Fault], x: Scale) -> dict[str, int]:
-    """Fault id -> row, such that bars and their labels do not overlap."""
-    free_from: list[float] = []
+    """Fault id -> row, such that bars and their names do not overlap."""
+    rows_taken: list[list[Label]] = []
     lanes: dict[str, int] = {}
     for fault in faults:
-        left, right = fault_span(fault, x)
-        label = text_width(bar_name(fault)) + 10
-        begin, until = (left, max(right, left + label)) if left + label < RIGHT else (right - label, right)
-        row = next((n for n, free in enumerate(free_from) if free <= begin), len(free_from))
-        if row == len(free_from):
-            free_from.append(0)
-        free_from[row] = until + 6
+        label = place_label(fault, x)
+        row = 0
+        while row < len(rows_taken) and any(
+            label.begin < other.until + 6 and other.begin < label.until + 6 for other in rows_taken[row]
+        ):
+            row += 1
+        if row == len(rows_taken):
+            rows_taken.append([])
+        rows_taken[row].append(label)
         lanes[fault.id] = row
     return lanes
 
@@ -185,23 +218,12 @@ def _draw_fault_lanes(
         y = top + lanes[fault.id] * _LANE
         svg.rect(left, y, right - left, _LANE - 4, f"bar f-{fault.kind} pale", tip=fault_tip(fault), rx=2)
         if fault.active_ns is not None:
-            active, undo = (
-                x(fault.active_ns / 1e9),
-                right if fault.undo_ns is None else x(fault.undo_ns / 1e9),
-            )
-            svg.rect(
-                active, y, max(undo - active, 3), _LANE - 4, f"bar f-{fault.kind}", tip=fault_tip(fault), rx=2
-            )
+            active, undo = force_span(fault, x)
+            svg.rect(active, y, undo - active, _LANE - 4, f"bar f-{fault.kind}", tip=fault_tip(fault), rx=2)
         if not fault.proved:
             svg.rect(left, y, right - left, _LANE - 4, "hatch", rx=2)
-        label = bar_name(fault)
-        inside = right - left > text_width(label) + 8 and fault.active_ns is not None
-        if inside:
-            svg.text(left + 5, y + 12, label, "bar-name")
-        elif right + text_width(label) + 5 < RIGHT:
-            svg.text(right + 5, y + 12, label, "side-name")
-        else:
-            svg.text(left - 5, y + 12, label, "side-name", anchor="end")
+        label = place_label(fault, x)
+        svg.text(label.x, y + 12, bar_name(fault), label.cls, anchor=label.anchor)
 
 
 # panels -----------------------------------------------------------------------------------------------------
@@ -306,35 +328,46 @@ def cluster_chart(
     lane = 30
     x = Scale(0, max(extent_ns / 1e9, 1.0), LEFT, RIGHT)
     shown = list(spans.items())[:_PARTITIONS_DRAWN]
-    bottom = 8 + lane * len(shown) + 4
+    drawn_faults = faults[:_FAULTS_DRAWN]
+    lanes = pack_faults(drawn_faults, x)
+    above = 4 + _LANE * (max(lanes.values(), default=-1) + 1) + 8
+    bottom = above + lane * len(shown) + 2
     svg = Svg(WIDTH, bottom + 30, "Leader and in-sync replicas of each partition over time", "wide")
+    _draw_fault_bands(svg, drawn_faults, x, above - 6, bottom)
     for position, (label, own) in enumerate(shown):
-        top = 8 + position * lane
+        top = above + position * lane
         svg.text(LEFT - 8, top + 17, shorten(label, 11), "tick", anchor="end")
-        for span in own[-_SPANS_DRAWN:]:
-            _draw_span(svg, span, nodes, x, top, lane - 6)
-    _draw_fault_bands(svg, faults[:_FAULTS_DRAWN], x, 4, bottom)
-    for position, (_, own) in enumerate(shown):
-        for span in own[-_SPANS_DRAWN:]:
-            left, right = x(span.begin_ns / 1e9), x(span.end_ns / 1e9)
-            svg.rect(left, 8 + position * lane, right - left, lane - 6, "hit", tip=span_tip(span))
+        for before, span in pairwise([None, *own[-_SPANS_DRAWN:]]):
+            if span is not None:
+                _draw_span(svg, span, before, nodes, x, top, lane - 6)
+    _draw_fault_lanes(svg, drawn_faults, lanes, x, 4)
     draw_time_axis(svg, x, bottom)
     return svg.markup()
 
 
-def _draw_span(svg: Svg, span: LeaderSpan, nodes: Sequence[str], x: Scale, top: float, height: float) -> None:
+def _draw_span(
+    svg: Svg,
+    span: LeaderSpan,
+    before: LeaderSpan | None,
+    nodes: Sequence[str],
+    x: Scale,
+    top: float,
+    height: float,
+) -> None:
     left, right = x(span.begin_ns / 1e9), x(span.end_ns / 1e9)
     if span.leader is None:
         svg.rect(left, top, right - left, height, "no-leader")
         svg.rect(left, top, right - left, height, "hatch")
-        return
-    colour = f"node-{nodes.index(span.leader) % 8}" if span.leader in nodes else "node-7"
-    share = len(span.isr) / max(len(span.replicas), 1)
-    svg.rect(left, top, right - left, height, f"{colour} pale")
-    svg.rect(left, top + height * (1 - share), right - left, height * share, colour)
-    name = f"{span.leader} e{span.leader_epoch}" if span.leader_epoch is not None else span.leader
-    if right - left > text_width(name) + 6:
+    else:
+        colour = f"node-{nodes.index(span.leader) % 8}" if span.leader in nodes else "node-7"
+        share = min(len(span.isr) / max(len(span.replicas), 1), 1.0)
+        svg.rect(left, top, right - left, height, f"{colour} pale")
+        svg.rect(left, top + height * (1 - share), right - left, height * share, colour)
+    name = f"{span.leader or 'none'} e{span.leader_epoch}"
+    fresh = before is None or (before.leader, before.leader_epoch) != (span.leader, span.leader_epoch)
+    if fresh and right - left > text_width(name) + 6:
         svg.text(left + 4, top + height - 4, name, "bar-name")
+    svg.rect(left, top, right - left, height, "hit", tip=span_tip(span))
 
 
 def span_tip(span: LeaderSpan) -> str:

@@ -35,8 +35,8 @@ class Excerpt:
     event: Event
     records: int = 0
     """How many records it had."""
-    last: Record | None = None
-    """The last of them."""
+    ranges: tuple[tuple[int, int, int, int], ...] = ()
+    """Where they lie: (partition, how many, first offset, last offset), for the first ``KEPT_RECORDS`` partitions."""
 
     @property
     def begin_ns(self) -> int:
@@ -239,15 +239,25 @@ def _excerpts(batch: pa.RecordBatch) -> list[Excerpt]:
     made = []
     for position, row in enumerate(batch.select(columns).to_pylist()):
         kept: tuple[Record, ...] = ()
-        last = None
+        ranges: tuple[tuple[int, int, int, int], ...] = ()
         if lengths[position]:
             values = lists[position].values
             kept = tuple(_record(item) for item in values.slice(0, KEPT_RECORDS).to_pylist())
-            last = _record(values[len(values) - 1].as_py())
+            ranges = _ranges(values)
         row["type"] = Type(row["type"])
         row["extra"] = decode_extra(row["extra"])
-        made.append(Excerpt(Event(records=kept, **row), lengths[position], last))
+        made.append(Excerpt(Event(records=kept, **row), lengths[position], ranges))
     return made
+
+
+def _ranges(values: pa.StructArray) -> tuple[tuple[int, int, int, int], ...]:
+    partitions = values.field("partition").to_numpy(zero_copy_only=False)
+    offsets = values.field("offset").to_numpy(zero_copy_only=False)
+    found = []
+    for partition in np.unique(partitions)[:KEPT_RECORDS]:
+        own = offsets[partitions == partition]
+        found.append((int(partition), len(own), int(own.min()), int(own.max())))
+    return tuple(found)
 
 
 def _record(item: Mapping[str, Any]) -> Record:

@@ -151,7 +151,7 @@ def phases_of(metrics: Mapping[str, Any] | None, control: Iterable[Event], end_n
     if found:
         return tuple(found)
     marks = [e for e in control if e.process == CONTROL and e.f == "phase" and e.extra is not None]
-    ends = [mark.time_ns for mark in marks[1:]] + [end_ns]
+    ends = [mark.time_ns for mark in marks[1:]] + [end_ns for _ in marks[-1:]]
     return tuple(
         Phase(str((mark.extra or {}).get("phase", "?")), mark.time_ns, end)
         for mark, end in zip(marks, ends, strict=True)

@@ -41,6 +41,7 @@ from harness.report.summary import (
     anomalies_of,
     conditions_of,
     contract_of,
+    disagreements,
     errors_of,
     facts_of,
     fault_row,
@@ -101,7 +102,7 @@ def build(run_dir: Path) -> Report:
     early: list[Gap] = []
     history = _open_history(run_dir, early)  # first: a killed run's history brings run.json up to date
     files = read_run(run_dir)
-    gaps = [*early, *files.gaps]
+    gaps = [*early, *files.gaps, *disagreements(files)]
     control = _guarded(history.control, gaps, list[Event]()) if history else []
     metrics = files.metrics
     if metrics is None and history is not None:

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Final
 
 from harness.history.model import CONTROL, NEMESIS, REPLICA, Event, Type
-from harness.report.excerpts import Excerpt
+from harness.report.excerpts import KEPT_RECORDS, Excerpt
 from harness.report.text import number, outcome_label, partition_label, plural, printable, value_label
 
 OPEN: Final = "open"
@@ -111,7 +111,7 @@ def _what(row: Excerpt) -> str:
         return f"assign {_positions(event)}"
     if event.f in ("poll", "drain", "replica"):
         end = "" if event.high_watermark is None else f", log ends at {number(event.high_watermark)}"
-        return f"{where}: {_read(row)}{end}"
+        return f"{_read(row)}{end}"
     return where if event.topic is not None else ""
 
 
@@ -133,14 +133,19 @@ def _sent(row: Excerpt) -> str:
 
 
 def _read(row: Excerpt) -> str:
-    if not row.records or row.last is None:
-        return "no records"
-    first = row.event.records[0]
+    topic = row.event.topic
+    if not row.records:
+        return f"no records of {partition_label(topic, row.event.partition)}"
     if row.records == 1:
-        return f"{value_label(first.value)} at {number(first.offset)}"
-    if first.partition == row.last.partition:
-        return f"{plural(row.records, 'record')}, offsets {number(first.offset)} to {number(row.last.offset)}"
-    return f"{plural(row.records, 'record')} of several partitions"
+        record = row.event.records[0]
+        return f"{value_label(record.value)} at {number(record.offset)} of {partition_label(topic, record.partition)}"
+    spelt = [
+        f"{partition_label(topic, partition)} {number(first)}"
+        + (f" to {number(last)}" if last != first else "")
+        for partition, _, first, last in row.ranges
+    ]
+    more = " …" if len(row.ranges) == KEPT_RECORDS else ""
+    return f"{plural(row.records, 'record')}: {', '.join(spelt)}{more}"
 
 
 def _positions(event: Event) -> str:

@@ -43,7 +43,8 @@ def write_report(run_dir: Path) -> Path:
 
 
 def render(report: Report) -> str:
-    return _ENVIRONMENT.get_template("report.html.j2").render(report=report)
+    # Jinja escapes markup; characters that no HTML may carry can come in through any text of a run
+    return text.printable(_ENVIRONMENT.get_template("report.html.j2").render(report=report))
 
 
 def _replace(path: Path, content: str) -> Path:

@@ -9,7 +9,7 @@ from typing import Any, Final
 
 from checkers.findings import Meaning, Verdict
 from harness.report.faults import Fault
-from harness.report.files import RunFiles, mapping, numeric, rows, texts, whole
+from harness.report.files import Gap, RunFiles, mapping, numeric, rows, texts, whole
 from harness.report.glossary import Entry, explain
 from harness.report.text import duration, milliseconds, number, partition_label, plural, size
 
@@ -146,6 +146,22 @@ def anomalies_of(files: RunFiles) -> tuple[Anomaly, ...]:
     return tuple(sorted(judged, key=lambda a: (not a.count, _WEIGHT.get(a.meaning, 9), a.name)))
 
 
+def disagreements(files: RunFiles) -> list[Gap]:
+    """Where the findings file holds more than the verdict counts: it is not the file this verdict was made with."""
+    counted: dict[str, int] = {}
+    for group in files.groups:
+        counted[group.anomaly] = counted.get(group.anomaly, 0) + group.count
+    said = {str(row.get("anomaly")): whole(row, "count") or 0 for row in rows(files.verdict, "anomalies")}
+    return [
+        Gap(
+            "verdict.json",
+            f"counts {number(said[name])} {name}, but findings.parquet holds {number(count)}; judge the run again",
+        )
+        for name, count in sorted(counted.items())
+        if name in said and count > said[name]
+    ]
+
+
 def facts_of(files: RunFiles) -> tuple[tuple[str, str], ...]:
     info = files.info
     if info is None:
@@ -189,15 +205,17 @@ def tiles_of(files: RunFiles, faults: Sequence[Fault]) -> tuple[Tile, ...]:
             tiles.append(Tile("unsynced bytes lost", size(lost), "on " + ", ".join(hosts[:5])))
     if numeric(metrics, "longest_gap_ms") is not None:
         tiles.append(
-            Tile(
-                "longest time without acks", milliseconds(numeric(metrics, "longest_gap_ms")), "one partition"
-            )
+            Tile("longest gap in acks", milliseconds(numeric(metrics, "longest_gap_ms")), "in one partition")
         )
     rate = numeric(metrics, "rate_before_first_fault")
     if rate is not None:
         asked = files.info.rate if files.info else 0
         tiles.append(
-            Tile("per second before faults", number(round(rate)), f"asked: {number(asked)}" if asked else "")
+            Tile(
+                "rate before faults",
+                number(round(rate)),
+                f"per second; asked: {number(asked)}" if asked else "per second",
+            )
         )
     return tuple(tiles)
 

@@ -101,7 +101,6 @@ def write_run(run_dir: Path, *, seed: int = 7, rate: int = 100) -> Path:
     draft = Draft()
     _control(draft)
     _sends(draft, dice, rate)
-    lost = draft.logs[1][-LOST - 30 : -30] if len(draft.logs[1]) > LOST + 60 else []
     lost = [record for record in draft.logs[1] if _acked_before_cut(draft, record)][-LOST:]
     first_lost = lost[0].offset
     final = _final_logs(draft, first_lost)
@@ -243,8 +242,6 @@ def _final_logs(draft: Draft, first_lost: int) -> dict[int, list[Record]]:
     # records appended after the cut were acked where they now lie
     for value, ack in draft.acks.items():
         if ack.time_ns >= CUT_AT and value in moved:
-            position = draft.events.index(ack) if False else None
-            del position
             draft.acks[value] = replace(ack, records=(moved[value],))
     draft.events = [
         draft.acks[event.records[0].value] if event.type is Type.OK and event.f == "send" else event
@@ -331,6 +328,17 @@ def _findings(
                     "vanished-read", 1, record.offset, record.value, [ack.index, poll.index, drained[1].index], None,
                     f"value {record.value} was given to process {poll.process} at offset {record.offset} of log-1 and "
                     f"is not in the final read.",
+                )
+            )  # fmt: skip
+    by_offset = {e.records[0].offset: e for e in acked.values() if e.partition == 1 and e.time_ns >= CUT_AT}
+    for record in lost:
+        later = by_offset.get(record.offset)
+        if later is not None:
+            findings.append(
+                _finding(
+                    "inconsistent-offset", 1, record.offset, record.value, [acked[record.value].index, later.index],
+                    None, f"offset {record.offset} of log-1 was acked for value {record.value} and for value "
+                    f"{later.records[0].value}.",
                 )
             )  # fmt: skip
     replicas = [e.index for e in events if e.f == "replica" and e.partition == 2]
