@@ -1,0 +1,120 @@
+"""Findings with their evidence: the operations that prove them and one plain sentence (anomalies.md section 10)."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from pyspark.sql import Column, DataFrame
+from pyspark.sql import functions as F
+
+from checkers.findings import FINDINGS
+from checkers.tables import Tables
+
+MAX_OPERATIONS = 8
+MAX_FAULTS = 4
+LEADER = "{leader}"
+"""In a sentence: where it is said who led the partition then, as far as metadata told."""
+MARGIN_NS = 1_000_000_000
+"""A fault that ended within a second before a finding is still told with it."""
+
+
+@dataclass(frozen=True, slots=True)
+class Window:
+    """Which faults a finding is told with: those in force from ``since`` (to ``until``; None: to the end)."""
+
+    since: Column
+    until: Column | None = None
+
+
+def findings(
+    rows: DataFrame,
+    anomaly: str,
+    *,
+    operations: Sequence[Column | str],
+    sentence: Column,
+    around: Window,
+    where: Column | None = None,
+    offset: Column | None = None,
+    leader_at: Column | None = None,
+) -> DataFrame:
+    """Rows (with run, topic, partition, offset, value) as findings still to be ``finished``."""
+    told = [F.col(one) if isinstance(one, str) else one for one in operations]
+    indexes = F.array(*(one.cast("bigint") for one in told))
+    value = F.when(F.col("value") >= 0, F.col("value")) if "value" in rows.columns else F.lit(None)
+    return rows.select(
+        "run",
+        F.lit(anomaly).alias("anomaly"),
+        "topic",
+        F.col("partition").cast("int").alias("partition"),
+        (F.col("offset") if offset is None else offset).cast("bigint").alias("offset"),
+        value.cast("bigint").alias("value"),
+        F.slice(F.array_sort(F.array_distinct(F.array_compact(indexes))), 1, MAX_OPERATIONS).alias(
+            "operations"
+        ),
+        (F.lit(None) if where is None else where).cast("string").alias("where"),
+        sentence.alias("sentence"),
+        around.since.cast("bigint").alias("since_ns"),
+        (F.lit(None) if around.until is None else around.until).cast("bigint").alias("until_ns"),
+        (F.lit(None) if leader_at is None else leader_at).cast("bigint").alias("leader_ns"),
+    )
+
+
+def finished(found: DataFrame, tables: Tables) -> DataFrame:
+    """Findings in the common schema, plus ``run``: sentences get the leader of the time and the faults."""
+    named = tables.small(
+        [(number, run.info.test_id) for number, run in enumerate(tables.runs)], "run int, test_id string"
+    )
+    told = (
+        found.join(F.broadcast(tables.faults), "run", "left")
+        .join(F.broadcast(tables.cluster), ["run", "topic", "partition"], "left")
+        .join(F.broadcast(named), "run")
+        .withColumn("told_leader", _leader())
+        .withColumn("told_faults", _faults())
+    )
+    sentence = F.concat(
+        F.replace("sentence", F.lit(LEADER), F.coalesce("told_leader", F.lit(""))), F.lit("."), "told_faults"
+    )
+    columns = [name for name in FINDINGS.names if name != "explanation"]
+    return told.select("run", *columns, sentence.alias("explanation"))
+
+
+def _leader() -> Column:
+    then = F.filter("leaders", lambda change: change["time_ns"] <= F.col("leader_ns"))
+    last = F.try_element_at(then, F.lit(-1))
+    return F.format_string(" while %s led (leader epoch %d)", last["node"], last["epoch"])
+
+
+def _faults() -> Column:
+    until = F.col("until_ns")
+    active = F.filter(
+        "faults",
+        lambda fault: (
+            (until.isNull() | (fault["begin_ns"] <= until))
+            & (fault["ended_ns"].isNull() | (fault["ended_ns"] + MARGIN_NS >= F.col("since_ns")))
+        ),
+    )
+    texts = F.transform(active, lambda fault: fault["text"])
+    first = F.array_join(F.slice(texts, 1, MAX_FAULTS), ", ")
+    more = F.size(texts) - MAX_FAULTS
+    label = F.when(until.isNull(), " Faults since: ").otherwise(" Faults around it: ")
+    rest = F.when(more > 0, F.format_string(" and %d more", more)).otherwise("")
+    some = F.concat(label, first, rest, F.lit("."))
+    none = F.when(until.isNull(), " No fault since.").otherwise(" No fault around it.")
+    return F.when(F.coalesce(F.size(texts), F.lit(0)) > 0, some).otherwise(none)
+
+
+def seconds(ns: Column | str) -> Column:
+    """``12.318 s``."""
+    column = F.col(ns) if isinstance(ns, str) else ns
+    return F.format_string("%.3f s", column / 1e9)
+
+
+def place(topic: Column | str = "topic", partition: Column | str = "partition") -> Column:
+    """``log-0``."""
+    return F.format_string("%s-%d", topic, partition)
+
+
+def say(template: str, *parts: Column | str) -> Column:
+    """``format_string``, for sentences."""
+    return F.format_string(template, *(F.col(one) if isinstance(one, str) else one for one in parts))

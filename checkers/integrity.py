@@ -1,0 +1,274 @@
+"""Integrity (anomalies.md section 2): one value per offset, one offset per value, and nothing that nobody sent."""
+
+from __future__ import annotations
+
+from pyspark.sql import Column, DataFrame
+from pyspark.sql import Window as SqlWindow
+from pyspark.sql import functions as F
+
+from checkers.evidence import Window, findings, place, say, seconds
+from checkers.places import IN_FINAL, IN_REPLICAS, TOLD
+from checkers.registry import Evidence, Family, check
+from checkers.tables import REFUSED
+from harness.history.model import CORRUPT
+
+
+def _told() -> Column:
+    """Clients were told of this place."""
+    return F.col("step").between(IN_FINAL, TOLD)
+
+
+def _held() -> Column:
+    """Clients or replicas have this place."""
+    return F.col("step").between(IN_FINAL, IN_REPLICAS)
+
+
+def _read() -> Column:
+    return _told() & (F.col("poll_index").isNotNull() | F.col("final_index").isNotNull())
+
+
+def _seen_ns() -> Column:
+    return F.least("poll_ns", "final_ns", F.when(F.col("acked"), F.col("complete_ns")))
+
+
+def _seen_by() -> Column:
+    """``the final read`` and so on: the strongest witness of a place."""
+    return (
+        F.when(F.col("final_index").isNotNull(), F.lit("the final read"))
+        .when(F.col("poll_index").isNotNull(), say("a consumer at %s", seconds("poll_ns")))
+        .when(F.col("acked"), say("the ack of its send at %s", seconds("complete_ns")))
+        .otherwise(F.lit("a replica's own log"))
+    )
+
+
+def inconsistent() -> Column:
+    return _told() & (F.col("value") >= 0) & (F.col("next_told.offset") == F.col("offset"))
+
+
+@check(
+    "inconsistent-offset",
+    Family.INTEGRITY,
+    "inconsistent-offsets",
+    "two values were told for one offset, by acks, polls or the final read",
+    inconsistent,
+)
+def inconsistent_offset(evidence: Evidence) -> DataFrame:
+    return findings(
+        evidence.suspects.filter(inconsistent()),
+        "inconsistent-offset",
+        operations=["index", "next_told.index"],
+        sentence=say(
+            "offset %d of %s was told to hold value %d (by %s) and value %d as well",
+            *("offset", place(), "value", _seen_by(), "next_told.value"),
+        ),
+        around=Window(F.lit(0), _seen_ns()),
+    )
+
+
+def _diverging() -> Column:
+    twice = F.col("next_committed.offset") == F.col("offset")
+    return _held() & F.col("hw_index").isNotNull() & (twice | (F.col("epoch_low") != F.col("epoch_high")))
+
+
+@check(
+    "replica-divergence",
+    Family.INTEGRITY,
+    "–",
+    "two replicas hold different records at one offset below both high watermarks",
+    _diverging,
+)
+def replica_divergence(evidence: Evidence) -> DataFrame:
+    twice = F.col("next_committed.offset") == F.col("offset")
+    values = say(
+        "below their high watermarks one replica holds value %d (leader epoch %d) at offset %d of %s and another "
+        "value %d (leader epoch %d)",
+        *("value", "epoch_high", "offset", place(), "next_committed.value", "next_committed.epoch_high"),
+    )
+    epochs = say(
+        "below their high watermarks replicas hold value %d at offset %d of %s, one under leader epoch %d, another "
+        "under %d",
+        *("value", "offset", place(), "epoch_low", "epoch_high"),
+    )
+    return findings(
+        evidence.suspects.filter(_diverging()),
+        "replica-divergence",
+        operations=["hw_index", "next_committed.hw_index"],
+        where=F.when(twice, "value").otherwise("leader epoch"),
+        sentence=F.when(twice, values).otherwise(epochs),
+        around=Window(F.lit(0)),
+    )
+
+
+def _second_copy() -> Column:
+    home = (F.col("partition") == F.col("sent_partition")) & (F.col("topic") == F.col("sent_topic"))
+    return _told() & F.col("stands") & home & (F.col("original.offset") < F.col("offset"))
+
+
+@check("duplicate", Family.INTEGRITY, "duplicate", "one value is at two offsets", _second_copy)
+def duplicate(evidence: Evidence) -> DataFrame:
+    """One finding for each copy beyond the first. A copy in another partition is misrouted, not counted here."""
+    return findings(
+        evidence.suspects.filter(_second_copy()),
+        "duplicate",
+        operations=["invoke_index", "index", "original.index"],
+        sentence=say(
+            "value %d, sent once at %s, is at offset %d of %s and again at offset %d (seen by %s)",
+            *("value", seconds("invoke_ns"), "original.offset", place(), "offset", _seen_by()),
+        ),
+        around=Window(F.col("invoke_ns"), _seen_ns()),
+    )
+
+
+def _aborted() -> Column:
+    return _read() & (F.col("outcome") == REFUSED)
+
+
+@check("aborted-read", Family.INTEGRITY, "G1a", "a value was read whose send had certainly failed", _aborted)
+def aborted_read(evidence: Evidence) -> DataFrame:
+    return findings(
+        evidence.suspects.filter(_aborted()),
+        "aborted-read",
+        operations=["invoke_index", "complete_index", "poll_index", "final_index"],
+        sentence=say(
+            "value %d was refused at %s (%s), yet %s has it at offset %d of %s",
+            *("value", seconds("complete_ns"), F.coalesce("error", F.lit("failed"))),
+            *(_seen_by(), "offset", place()),
+        ),
+        around=Window(F.col("invoke_ns"), _seen_ns()),
+    )
+
+
+def _nobodys() -> Column:
+    return _held() & F.col("outcome").isNull() & (F.col("value") != CORRUPT)
+
+
+@check("phantom", Family.INTEGRITY, "(throws)", "a value was read that nobody sent in this run", _nobodys)
+def phantom(evidence: Evidence) -> DataFrame:
+    ours = say(
+        "value %d, which nobody sent, is at offset %d of %s (seen by %s)",
+        "value",
+        "offset",
+        place(),
+        _seen_by(),
+    )
+    foreign = say("offset %d of %s holds a record of another run (seen by %s)", "offset", place(), _seen_by())
+    return findings(
+        evidence.suspects.filter(_nobodys()),
+        "phantom",
+        operations=["poll_index", "final_index", "replica_index"],
+        sentence=F.when(F.col("value") >= 0, ours).otherwise(foreign),
+        around=Window(F.lit(0), _seen_ns()),
+    )
+
+
+def _elsewhere() -> Column:
+    return _held() & (
+        (F.col("partition") != F.col("sent_partition")) | (F.col("topic") != F.col("sent_topic"))
+    )
+
+
+@check(
+    "misrouted",
+    Family.INTEGRITY,
+    "–",
+    "a value was read from another partition than it was sent to",
+    _elsewhere,
+)
+def misrouted(evidence: Evidence) -> DataFrame:
+    return findings(
+        evidence.suspects.filter(_elsewhere()),
+        "misrouted",
+        operations=["invoke_index", "poll_index", "final_index", "replica_index"],
+        sentence=say(
+            "value %d was sent to %s at %s, but is at offset %d of %s (seen by %s)",
+            *(
+                "value",
+                place("sent_topic", "sent_partition"),
+                seconds("invoke_ns"),
+                "offset",
+                place(),
+                _seen_by(),
+            ),
+        ),
+        around=Window(F.col("invoke_ns"), _seen_ns()),
+    )
+
+
+def _spoiled() -> Column:
+    return _held() & (F.col("value") == CORRUPT)
+
+
+@check(
+    "corrupt", Family.INTEGRITY, "–", "payload, key, headers or timestamp differ from what was sent", _spoiled
+)
+def corrupt(evidence: Evidence) -> DataFrame:
+    """What is wrong with each is in ``extra.corrupt`` of the event that read it."""
+    rows = evidence.suspects.filter(_spoiled()).withColumn(
+        "witness", F.coalesce("final_index", "poll_index", "replica_index")
+    )
+    details = _details(evidence.tables.history).withColumnRenamed("index", "witness")
+    told = rows.join(details, ["run", "topic", "partition", "offset", "witness"], "left")
+    return findings(
+        told,
+        "corrupt",
+        operations=["poll_index", "final_index", "replica_index"],
+        sentence=say(
+            "the record at offset %d of %s is not what was sent: %s (seen by %s)",
+            *("offset", place(), F.coalesce("detail", F.lit("its checksum is wrong")), _seen_by()),
+        ),
+        around=Window(F.lit(0), _seen_ns()),
+    )
+
+
+def _details(history: DataFrame) -> DataFrame:
+    """run, topic, partition, offset, index, detail: what readers said of records that were not as sent."""
+    said = "array<struct<partition:int,offset:bigint,detail:string>>"
+    return (
+        history.filter("type != 'invoke' and extra like '%\"corrupt\"%'")
+        .select(
+            "run",
+            "topic",
+            "index",
+            F.explode(F.from_json(F.get_json_object("extra", "$.corrupt"), said)).alias("one"),
+        )
+        .select("run", "topic", "index", "one.partition", "one.offset", "one.detail")
+        .dropDuplicates(["run", "topic", "index", "partition", "offset"])
+    )
+
+
+@check("epoch-order", Family.INTEGRITY, "–", "the leader epochs of records decrease along offsets")
+def epoch_order(evidence: Evidence) -> DataFrame:
+    """In the final read, and in each replica's own log. A log has few epochs, so where each begins and ends is
+    enough: an epoch that begins before a smaller one ends is out of order."""
+    read = evidence.tables.seen.filter("f in ('drain', 'replica') and leader_epoch >= 0")
+    spans = read.groupBy(
+        "run",
+        "topic",
+        "partition",
+        F.when(F.col("f") == "replica", F.col("node")).alias("node"),
+        "leader_epoch",
+    ).agg(
+        F.min("offset").alias("offset"),
+        F.max("offset").alias("last"),
+        F.min("index").alias("index"),
+        F.max("index").alias("last_index"),
+    )
+    smaller = (
+        SqlWindow.partitionBy("run", "topic", "partition", "node")
+        .orderBy("leader_epoch")
+        .rowsBetween(SqlWindow.unboundedPreceding, -1)
+    )
+    before = F.max(F.struct("last", "last_index", "leader_epoch")).over(smaller)
+    rows = spans.withColumn("before", before).filter("before.last > offset")
+    whose = F.coalesce(F.concat(F.lit("the log of "), "node"), F.lit("the final read"))
+    return findings(
+        rows,
+        "epoch-order",
+        operations=["index", "before.last_index"],
+        where=whose,
+        sentence=say(
+            "%s of %s has leader epoch %d at offset %d, but the smaller epoch %d as late as offset %d",
+            *(whose, place(), "leader_epoch", "offset", "before.leader_epoch", "before.last"),
+        ),
+        around=Window(F.lit(0)),
+    )

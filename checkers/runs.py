@@ -1,0 +1,306 @@
+"""The runs to be judged, as the driver knows them: configuration, faults, phases, final reads. No Spark here.
+
+Only rows that a run has few of are read here (nemesis, runner, ends of chunks), never the records: what grows with
+the number of operations is Spark's.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import orjson
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.dataset as ds
+
+from harness.history import HistoryError, history_files, read_info
+from harness.history.model import CONTROL, NEMESIS, REPLICA, RunInfo
+
+INFRASTRUCTURE = "infrastructure.json"
+"""Written by the runner when hosts, SSH or deployment failed: {"error": one line}."""
+
+_COLUMNS = (
+    "test_id",
+    "index",
+    "time_ns",
+    "process",
+    "type",
+    "f",
+    "topic",
+    "partition",
+    "offset",
+    "high_watermark",
+    "node",
+    "extra",
+)
+
+
+class AnalysisError(Exception):
+    """A run cannot be judged. One line: which file, what is wrong, the way out."""
+
+
+@dataclass(slots=True)
+class Fault:
+    """A fault as the nemesis wrote it down; times from the start of the run."""
+
+    id: str
+    name: str
+    targets: tuple[str, ...] = ()
+    role: str = ""
+    begin_ns: int | None = None
+    active_ns: int | None = None
+    undo_ns: int | None = None
+    ended_ns: int | None = None
+    proved: bool = False
+    """By its ``ended`` row alone: the proof before that is preliminary."""
+    proof: str = ""
+    error: str = ""
+    lossy: tuple[str, ...] = ()
+    lost: Mapping[str, Mapping[str, int]] = field(default_factory=dict)
+
+    @property
+    def title(self) -> str:
+        """``power cut of n2``."""
+        name = self.name.replace("-", " ").replace("_", " ")
+        return f"{name} of {' and '.join(self.targets)}" if self.targets else name
+
+    @property
+    def struck_ns(self) -> int:
+        """When it took effect, as far as is known."""
+        times = (self.active_ns, self.begin_ns, self.undo_ns, self.ended_ns)
+        return next((time for time in times if time is not None), 0)
+
+
+@dataclass(frozen=True, slots=True)
+class Phase:
+    name: str
+    begin_ns: int
+    end_ns: int
+
+
+@dataclass(frozen=True, slots=True)
+class Sample:
+    """What metadata said of one partition at one moment."""
+
+    time_ns: int
+    leader: int
+    leader_epoch: int
+    isr: tuple[int, ...]
+    replicas: tuple[int, ...]
+
+    @property
+    def full_isr(self) -> bool:
+        return set(self.isr) == set(self.replicas)
+
+
+@dataclass(slots=True)
+class FinalRead:
+    """How far the final read of one partition came."""
+
+    log_start: int = 0
+    end: int = -1
+    complete: bool = False
+
+
+@dataclass(slots=True)
+class ReplicaRead:
+    """How far the read of one replica's own log came."""
+
+    log_start: int = 0
+    leo: int = -1
+    hw: int = -1
+    in_isr: bool = False
+    complete: bool = False
+    problem: str = ""
+
+
+Place = tuple[str, int]
+"""(topic, partition)"""
+
+
+@dataclass(slots=True)
+class Run:
+    directory: Path
+    info: RunInfo
+    files: list[Path]
+    faults: list[Fault] = field(default_factory=list)
+    phases: list[Phase] = field(default_factory=list)
+    assignment: dict[Place, tuple[int, ...]] = field(default_factory=dict)
+    nodes: dict[int, str] = field(default_factory=dict)
+    """Node id -> host name."""
+    cluster: dict[Place, list[Sample]] = field(default_factory=dict)
+    final: dict[Place, FinalRead] = field(default_factory=dict)
+    replicas: dict[Place, dict[str, ReplicaRead]] = field(default_factory=dict)
+    end_ns: int = 0
+    rows: int = 0
+    infrastructure: str | None = None
+
+    @property
+    def places(self) -> list[Place]:
+        return [(topic.name, p) for topic in self.info.topics for p in range(topic.partitions)]
+
+    def host(self, node_id: int) -> str:
+        return self.nodes.get(node_id, f"node {node_id}")
+
+    def node_id(self, host: str) -> int | None:
+        return next((node for node, name in self.nodes.items() if name == host), None)
+
+
+def load_run(directory: Path) -> Run:
+    """Everything of a run but its operations. Raises AnalysisError."""
+    error = infrastructure_error(directory)
+    try:
+        files = history_files(directory)
+        info = read_info(directory)
+    except HistoryError as wrong:
+        if error is not None:
+            return Run(directory, _info_without_history(directory), [], infrastructure=error)
+        raise AnalysisError(str(wrong)) from wrong
+    run = Run(directory, info, files, infrastructure=error)
+    run.nodes = {int(node): host for node, host in info.nodes.items() if str(node).isdigit()}
+    try:
+        for file in files:
+            _read_small_rows(run, file)
+    except (OSError, ValueError, KeyError, TypeError, AttributeError) as wrong:
+        first = (str(wrong).splitlines() or [type(wrong).__name__])[0]
+        raise AnalysisError(f"{directory}: rows of nemesis or runner make no sense ({first})") from wrong
+    return run
+
+
+def infrastructure_error(directory: Path) -> str | None:
+    """Why hosts, SSH or deployment failed; None when they did not."""
+    try:
+        found = orjson.loads((directory / INFRASTRUCTURE).read_bytes())
+        return str(found["error"])
+    except FileNotFoundError:
+        return None
+    except (OSError, ValueError, KeyError, TypeError) as wrong:
+        return f"{INFRASTRUCTURE} is there but not readable ({wrong})"
+
+
+def _info_without_history(directory: Path) -> RunInfo:
+    """A run that failed before its first event may have no history, only ``run.json`` or not even that."""
+    try:
+        return RunInfo.from_json((directory / "run.json").read_bytes())
+    except (OSError, ValueError):
+        return RunInfo(directory.name, directory.name, 0, "", "", "", "all", False, ())
+
+
+def _read_small_rows(run: Run, file: Path) -> None:
+    wanted = (pc.field("process") < 0) | (pc.field("f") == "drain")
+    scanner = ds.dataset(str(file)).scanner(columns=list(_COLUMNS), filter=wanted, use_threads=False)
+    phases: list[tuple[str, int]] = []
+    for batch in scanner.to_batches():
+        for row in _rows(batch):
+            if row["test_id"] != run.info.test_id:
+                raise ValueError(f"row {row['index']} is of test {row['test_id']}, not {run.info.test_id}")
+            _take(run, row, phases)
+    run.rows, run.end_ns = _extent(file)
+    ends = [time for _, time in phases[1:]] + [run.end_ns]
+    run.phases = [
+        Phase(name, begin, max(begin, end)) for (name, begin), end in zip(phases, ends, strict=False)
+    ]
+
+
+def _rows(batch: pa.RecordBatch) -> Iterator[dict[str, Any]]:
+    for row in batch.to_pylist():
+        row["extra"] = orjson.loads(row["extra"]) if row["extra"] else {}
+        yield row
+
+
+def _extent(file: Path) -> tuple[int, int]:
+    """(rows, time of the last event)."""
+    rows, last = 0, 0
+    for batch in ds.dataset(str(file)).scanner(columns=["time_ns"], use_threads=False).to_batches():
+        rows += batch.num_rows
+        if batch.num_rows:
+            last = max(last, pc.max(batch.column("time_ns")).as_py())
+    return rows, last
+
+
+def _take(run: Run, row: Mapping[str, Any], phases: list[tuple[str, int]]) -> None:
+    match row["process"], row["f"]:
+        case int(process), _ if process == NEMESIS:
+            _take_fault(run, row)
+        case int(process), "phase" if process == CONTROL:
+            phases.append((str(row["extra"]["phase"]), row["time_ns"]))
+        case int(process), "assignment" if process == CONTROL:
+            _take_assignment(run, row)
+        case int(process), "cluster" if process == CONTROL:
+            _take_cluster(run, row)
+        case int(process), "replica" if process == REPLICA:
+            _take_replica(run, row)
+        case _, "drain":
+            _take_final(run, row)
+
+
+def _take_fault(run: Run, row: Mapping[str, Any]) -> None:
+    extra, time = row["extra"], row["time_ns"]
+    fault = next((fault for fault in run.faults if fault.id == str(extra["id"])), None)
+    if fault is None:
+        fault = Fault(str(extra["id"]), row["f"])
+        run.faults.append(fault)
+    fault.targets = tuple(extra.get("targets") or fault.targets)
+    fault.role = str(extra.get("role") or fault.role)
+    fault.proof = str(extra.get("proof") or fault.proof)
+    fault.error = str(extra.get("error") or fault.error)
+    fault.lossy = tuple(extra.get("lossy") or fault.lossy)
+    fault.lost = extra.get("lost") or fault.lost
+    match extra["phase"]:
+        case "begin":
+            fault.begin_ns = time
+        case "active":
+            fault.active_ns = time
+        case "undo":
+            fault.undo_ns = time
+        case "ended":
+            fault.ended_ns = time
+            fault.proved = extra.get("proved") is True
+
+
+def _take_assignment(run: Run, row: Mapping[str, Any]) -> None:
+    for partition, nodes in row["extra"]["assignment"].items():
+        run.assignment[row["topic"], int(partition)] = tuple(nodes)
+    run.nodes |= {int(node): host for node, host in (row["extra"].get("nodes") or {}).items()}
+
+
+def _take_cluster(run: Run, row: Mapping[str, Any]) -> None:
+    for said in row["extra"].get("partitions", ()):
+        place = (said["topic"], int(said["partition"]))
+        sample = Sample(
+            row["time_ns"],
+            int(said.get("leader", -1)),
+            int(said.get("leader_epoch", -1)),
+            tuple(said.get("isr") or ()),
+            tuple(said.get("replicas") or run.assignment.get(place, ())),
+        )
+        run.cluster.setdefault(place, []).append(sample)
+
+
+def _take_final(run: Run, row: Mapping[str, Any]) -> None:
+    if row["type"] != "ok":
+        return
+    final = run.final.setdefault((row["topic"], row["partition"]), FinalRead())
+    if row["offset"] is not None:
+        final.log_start = row["offset"]
+    if row["high_watermark"] is not None:
+        final.end = row["high_watermark"]
+    if row["extra"].get("complete") is True:
+        final.complete = final.end >= 0
+
+
+def _take_replica(run: Run, row: Mapping[str, Any]) -> None:
+    if row["type"] != "ok":
+        return
+    of_place = run.replicas.setdefault((row["topic"], row["partition"]), {})
+    replica = of_place.setdefault(str(row["node"]), ReplicaRead())
+    extra = row["extra"]
+    replica.log_start = row["offset"] if row["offset"] is not None else replica.log_start
+    replica.leo = row["high_watermark"] if row["high_watermark"] is not None else replica.leo
+    replica.hw = int(extra.get("hw", replica.hw))
+    replica.in_isr = extra.get("in_isr") is True
+    replica.complete = replica.complete or extra.get("complete") is True
+    replica.problem = str(extra.get("problem") or replica.problem)

@@ -1,0 +1,156 @@
+"""The Spark session of an analysis: local by default, quiet, bound to loopback, leaving nothing behind."""
+
+from __future__ import annotations
+
+import atexit
+import contextlib
+import os
+import re
+import shutil
+import subprocess
+import tempfile
+import warnings
+from collections.abc import Iterator
+from importlib.resources import files
+from pathlib import Path
+from typing import IO, TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+MIN_JAVA = 17
+DEFAULT_MEMORY = "2g"
+MEMORY_VARIABLE = "WRACKLINE_SPARK_MEMORY"
+JAVA_TIMEOUT_S = 30.0
+_MENDING = f"install a Java {MIN_JAVA} runtime (Debian: openjdk-{MIN_JAVA}-jre-headless) or set JAVA_HOME"
+
+
+class SparkUnavailable(Exception):
+    """Spark cannot be started here. One line: what, where, how to mend. The command line exits with code 2."""
+
+
+class JavaMissing(SparkUnavailable):
+    """There is no Java, or one that is too old."""
+
+
+def java_version() -> int:
+    """The major version of the Java that Spark would run on. Raises JavaMissing."""
+    java = _java()
+    try:
+        said = subprocess.run(
+            [java, "-version"], capture_output=True, text=True, timeout=JAVA_TIMEOUT_S, check=False
+        )
+    except (OSError, subprocess.TimeoutExpired) as wrong:
+        raise JavaMissing(f"{java} does not run ({wrong}): {_MENDING}") from wrong
+    found = re.search(r'version "(?:1\.)?(\d+)', said.stderr + said.stdout)
+    if said.returncode != 0 or found is None:
+        first = (said.stderr.strip() or said.stdout.strip() or f"exit code {said.returncode}").splitlines()[0]
+        raise JavaMissing(f"{java} -version failed ({first}): {_MENDING}")
+    major = int(found[1])
+    if major < MIN_JAVA:
+        raise JavaMissing(f"{java} is Java {major}; the analysis needs {MIN_JAVA} or newer: {_MENDING}")
+    return major
+
+
+def _java() -> str:
+    home = os.environ.get("JAVA_HOME")
+    if home:
+        java = Path(home) / "bin" / "java"
+        if not java.is_file():
+            raise JavaMissing(f"JAVA_HOME is {home}, but there is no {java}: {_MENDING}")
+        return str(java)
+    java_on_path = shutil.which("java")
+    if java_on_path is None:
+        raise JavaMissing(f"no Java found (neither JAVA_HOME nor java on PATH): {_MENDING}")
+    return java_on_path
+
+
+@contextlib.contextmanager
+def session(master: str = "local[*]", *, memory: str | None = None) -> Iterator[SparkSession]:
+    """A Spark session, stopped at the end unless it was there before. ``memory`` is the driver's heap
+    (``2g``), by default from the environment variable WRACKLINE_SPARK_MEMORY.
+
+    Raises JavaMissing or SparkUnavailable."""
+    from pyspark.sql import SparkSession
+
+    running = SparkSession.getActiveSession()
+    if running is not None:
+        yield running
+        return
+    spark = start(master, memory=memory)
+    try:
+        yield spark
+    finally:
+        spark.stop()
+
+
+def start(master: str = "local[*]", *, memory: str | None = None) -> SparkSession:
+    """Start Spark (4 to 9 seconds). Raises JavaMissing or SparkUnavailable."""
+    java_version()
+    scratch = Path(tempfile.mkdtemp(prefix="wrackline-spark-"))
+    atexit.register(shutil.rmtree, scratch, ignore_errors=True)
+    memory = memory or os.environ.get(MEMORY_VARIABLE, DEFAULT_MEMORY)
+    with (scratch / "jvm.log").open("w+") as jvm_log, warnings.catch_warnings():
+        warnings.simplefilter("ignore", FutureWarning)
+        return _start(master, memory, scratch, jvm_log)
+
+
+def _start(master: str, memory: str, scratch: Path, jvm_log: IO[str]) -> SparkSession:
+    from py4j.protocol import Py4JError
+    from pyspark import SparkConf, SparkContext
+    from pyspark.errors import PySparkException
+    from pyspark.java_gateway import launch_gateway
+    from pyspark.sql import SparkSession
+
+    conf = SparkConf(loadDefaults=False).setAll(list(settings(master, memory, scratch).items()))
+    try:
+        # The JVM's own words (incubator modules, native libraries) are no concern of whoever reads a verdict.
+        gateway = None
+        if SparkContext._gateway is None:
+            gateway = launch_gateway(conf, {"stderr": jvm_log, "stdout": jvm_log})
+        context = SparkContext(conf=conf, gateway=gateway)
+        return SparkSession(context)
+    except (PySparkException, Py4JError) as wrong:
+        jvm_log.seek(0)
+        said = [
+            line for line in jvm_log.read().splitlines() if line.strip() and not line.startswith("WARNING")
+        ]
+        why = said[0] if said else str(wrong).splitlines()[0]
+        raise SparkUnavailable(
+            f"Spark did not start with master {master} and {memory} of memory: {why}; "
+            f"check the master, or set {MEMORY_VARIABLE}"
+        ) from wrong
+
+
+def settings(master: str, memory: str, scratch: Path) -> dict[str, str]:
+    """Spark's configuration for a small machine; on a cluster (``--master``) addresses are left to Spark."""
+    logging = files("checkers").joinpath("log4j2.properties")
+    local = master.startswith("local")
+    cores = os.cpu_count() or 2
+    chosen = {
+        "spark.master": master,
+        "spark.app.name": "wrackline",
+        "spark.driver.memory": memory,
+        "spark.driver.extraJavaOptions": f"-Dlog4j2.configurationFile=file:{logging} -XX:+UseParallelGC "
+        f"-Dderby.system.home={scratch}",
+        "spark.ui.enabled": "false",
+        "spark.ui.showConsoleProgress": "false",
+        "spark.sql.warehouse.dir": str(scratch / "warehouse"),
+        "spark.sql.catalogImplementation": "in-memory",
+        "spark.sql.execution.arrow.pyspark.enabled": "true",
+        "spark.sql.session.timeZone": "UTC",
+        "spark.sql.shuffle.partitions": str(max(4, 2 * cores)) if local else "200",
+        # Few rows, many stages: what Spark saves by coalescing or by asking for statistics it spends on planning.
+        "spark.sql.adaptive.coalescePartitions.parallelismFirst": "false",
+        "spark.sql.adaptive.advisoryPartitionSizeInBytes": "16m",
+        "spark.sql.sources.parallelPartitionDiscovery.threshold": "512",
+        "spark.sql.parquet.aggregatePushdown": "false",
+        "spark.shuffle.compress": "true",
+    }
+    if local:
+        chosen |= {
+            "spark.driver.host": "127.0.0.1",
+            "spark.driver.bindAddress": "127.0.0.1",
+            "spark.local.dir": str(scratch),
+        }
+    return chosen

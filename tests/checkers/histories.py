@@ -1,0 +1,211 @@
+"""Histories for tests: written down in a few words, or made by a model of a correct log.
+
+h = History()                       # topic log, two partitions, all=3 replicas
+h.send(1, "a", at=0).poll(...)      # see the methods
+"""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Iterable, Mapping
+from pathlib import Path
+from typing import Any
+
+import orjson
+import pyarrow as pa
+
+from harness.history.files import open_writer, put_info
+from harness.history.model import CONTROL, NEMESIS, REPLICA, UNKNOWN, Event, Record, RunInfo, TopicInfo, Type
+from harness.history.schema import SCHEMA
+
+TOPIC = "log"
+STEP_NS = 1_000_000
+NODES = {1: "n1", 2: "n2", 3: "n3"}
+
+
+def info(test_id: str = "t", **changes: Any) -> RunInfo:
+    base = RunInfo(
+        test_id=test_id,
+        name="test",
+        seed=1,
+        started_at="2026-01-01T00:00:00Z",
+        system="wrackline",
+        workload="log",
+        acks="all",
+        idempotence=True,
+        topics=(TopicInfo(TOPIC, 1, 3, 2),),
+        nodes={str(node): host for node, host in NODES.items()},
+    )
+    return dataclasses.replace(base, **changes)
+
+
+class History:
+    """Events one after another, a millisecond apart. Processes are the caller's numbers; every method returns self."""
+
+    def __init__(self, test_id: str = "t", **changes: Any) -> None:
+        self.info = info(test_id, **changes)
+        self.events: list[Event] = []
+        self.clock_ns = 0
+
+    def event(self, process: int, kind: Type, f: str, **columns: Any) -> History:
+        self.clock_ns += STEP_NS
+        self.events.append(Event(process, kind, f, index=len(self.events), time_ns=self.clock_ns, **columns))
+        return self
+
+    def invoke_send(self, process: int, *values: int, partition: int = 0) -> History:
+        records = tuple(Record(partition, UNKNOWN, value) for value in values)
+        return self.event(process, Type.INVOKE, "send", topic=TOPIC, partition=partition, records=records)
+
+    def complete_send(
+        self,
+        process: int,
+        *placed: tuple[int, int],
+        partition: int = 0,
+        kind: Type = Type.OK,
+        error: str | None = None,
+    ) -> History:
+        """``placed``: (value, offset or one of the codes)."""
+        records = tuple(Record(partition, offset, value) for value, offset in placed)
+        return self.event(
+            process, kind, "send", topic=TOPIC, partition=partition, records=records, error=error
+        )
+
+    def send(
+        self, process: int, *placed: tuple[int, int], partition: int = 0, kind: Type = Type.OK
+    ) -> History:
+        error = None if kind is Type.OK else "_TIMED_OUT"
+        self.invoke_send(process, *(value for value, _ in placed), partition=partition)
+        return self.complete_send(process, *placed, partition=partition, kind=kind, error=error)
+
+    def poll(self, process: int, *got: tuple[int, int], partition: int = 0, corrupt: Any = None) -> History:
+        """``got``: (offset, value)."""
+        records = tuple(Record(partition, offset, value) for offset, value in got)
+        extra: dict[str, Any] = {"positions": {str(partition): got[-1][0] + 1}} if got else {}
+        if corrupt:
+            extra["corrupt"] = corrupt
+        self.event(process, Type.INVOKE, "poll", topic=TOPIC)
+        return self.event(process, Type.OK, "poll", topic=TOPIC, records=records, extra=extra)
+
+    def assign(self, process: int, start: int, partition: int = 0) -> History:
+        extra = {"positions": {str(partition): start}}
+        self.event(process, Type.INVOKE, "assign", topic=TOPIC, extra=extra)
+        return self.event(process, Type.OK, "assign", topic=TOPIC, extra=extra)
+
+    def end(self, process: int, told: int, partition: int = 0) -> History:
+        self.event(process, Type.INVOKE, "end", topic=TOPIC, partition=partition)
+        return self.event(process, Type.OK, "end", topic=TOPIC, partition=partition, high_watermark=told)
+
+    def drain(
+        self,
+        *got: tuple[int, int] | tuple[int, int, int],
+        partition: int = 0,
+        end: int | None = None,
+        start: int = 0,
+        complete: bool = True,
+        process: int = 900,
+    ) -> History:
+        """``got``: (offset, value[, leader epoch]). ``end`` defaults to one past the last."""
+        records = tuple(Record(partition, one[0], one[1], *one[2:]) for one in got)
+        end = end if end is not None else (got[-1][0] + 1 if got else 0)
+        columns: dict[str, Any] = {
+            "topic": TOPIC,
+            "partition": partition,
+            "offset": start,
+            "high_watermark": end,
+        }
+        self.event(process + partition, Type.INVOKE, "drain", topic=TOPIC, partition=partition)
+        extra = {"complete": True} if complete else {}
+        return self.event(process + partition, Type.OK, "drain", records=records, extra=extra, **columns)
+
+    def replica(
+        self,
+        node: str,
+        *got: tuple[int, int, int],
+        partition: int = 0,
+        hw: int | None = None,
+        in_isr: bool = True,
+        complete: bool = True,
+        start: int = 0,
+    ) -> History:
+        """``got``: (offset, value, leader epoch)."""
+        records = tuple(Record(partition, *one) for one in got)
+        leo = got[-1][0] + 1 if got else start
+        extra = {"in_isr": in_isr, "complete": complete, "hw": leo if hw is None else hw}
+        return self.event(
+            REPLICA,
+            Type.OK,
+            "replica",
+            topic=TOPIC,
+            partition=partition,
+            node=node,
+            offset=start,
+            high_watermark=leo,
+            records=records,
+            extra=extra,
+        )
+
+    def replicas(self, *got: tuple[int, int, int], partition: int = 0) -> History:
+        """The same log on every host."""
+        for host in NODES.values():
+            self.replica(host, *got, partition=partition)
+        return self
+
+    def phase(self, name: str) -> History:
+        return self.event(CONTROL, Type.INFO, "phase", extra={"phase": name})
+
+    def assignment(self) -> History:
+        for topic in self.info.topics:
+            places = {str(p): list(NODES) for p in range(topic.partitions)}
+            extra = {"assignment": places, "nodes": {str(n): h for n, h in NODES.items()}}
+            self.event(CONTROL, Type.INFO, "assignment", topic=topic.name, extra=extra)
+        return self
+
+    def cluster(self, isr: Iterable[int], leader: int = 1, epoch: int = 0, partition: int = 0) -> History:
+        said = {
+            "topic": TOPIC,
+            "partition": partition,
+            "leader": leader,
+            "leader_epoch": epoch,
+            "isr": list(isr),
+            "elr": [],
+            "replicas": list(NODES),
+        }
+        return self.event(CONTROL, Type.INFO, "cluster", extra={"partitions": [said]})
+
+    def fault(
+        self, fault_id: str, name: str, phase: str, targets: Iterable[str] = ("n1",), **extra: Any
+    ) -> History:
+        said = {
+            "id": fault_id,
+            "phase": phase,
+            "targets": list(targets),
+            "role": "leader(log-0)",
+            "proved": None,
+        }
+        return self.event(NEMESIS, Type.INFO, name, extra=said | extra)
+
+    def wait(self, seconds: float) -> History:
+        self.clock_ns += int(seconds * 1e9)
+        return self
+
+    def write(self, directory: Path) -> Path:
+        directory.mkdir(parents=True, exist_ok=True)
+        write_parquet(directory / "history.parquet", self.info, self.events)
+        return directory
+
+
+def write_parquet(path: Path, info: RunInfo, events: Iterable[Event]) -> None:
+    rows = [_row(info.test_id, event) for event in events]
+    table = pa.Table.from_pylist(rows, SCHEMA)
+    with open_writer(path) as writer:
+        writer.write_table(table)
+        put_info(writer, info)
+
+
+def _row(test_id: str, event: Event) -> Mapping[str, Any]:
+    row = {name: getattr(event, name, None) for name in SCHEMA.names}
+    row["test_id"] = test_id
+    row["type"] = str(event.type)
+    row["records"] = [record._asdict() for record in event.records] or None
+    row["extra"] = orjson.dumps(event.extra).decode() if event.extra is not None else None
+    return row
