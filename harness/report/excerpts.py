@@ -176,7 +176,8 @@ class History:
         for batch in self._scan(where):
             _note_ends(batch, wanted, sightings)
             for topic, wanted_codes in codes.items():
-                _note_records(batch.filter(pc.field("topic") == topic), topic, wanted_codes, sightings)
+                own = batch.select(["f", "node", "records"]).filter(pc.equal(batch.column("topic"), topic))
+                _note_records(own, topic, wanted_codes, sightings)
         return sightings
 
     def _scan(self, wanted: pc.Expression, columns: Sequence[str] = SCHEMA.names) -> Iterator[pa.RecordBatch]:
@@ -215,9 +216,9 @@ def _note_records(batch: pa.RecordBatch, topic: str, codes: np.ndarray[Any, Any]
 
 def _note_ends(batch: pa.RecordBatch, wanted: Collection[tuple[str, int]], into: Sightings) -> None:
     """Remember where the final read and the replicas' own logs start and end."""
-    ends = batch.filter(pc.field("f").isin(["drain", "replica"]))
-    names = ("topic", "partition", "f", "node", "offset", "high_watermark", "extra")
-    for row in ends.select(names).to_pylist():
+    names = ["topic", "partition", "f", "node", "offset", "high_watermark", "extra"]
+    is_end = pc.is_in(batch.column("f"), pa.array(["drain", "replica"]))
+    for row in batch.select(names).filter(is_end).to_pylist():
         if (row["topic"], row["partition"]) not in wanted:
             continue
         extra = decode_extra(row["extra"])
