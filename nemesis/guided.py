@@ -10,7 +10,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
 from harness.systems.base import ClusterState, Node, PartitionState
-from nemesis.network import Partition, Shape
+from nemesis.network import Direction, Partition, Shape
 from nemesis.power import PowerCut
 from nemesis.processes import Kill
 from nemesis.steps import Fault
@@ -105,11 +105,11 @@ def b01_truncate_to_hw(aim: Aim) -> tuple[GuidedStep, ...]:
 
     With leader L and followers F1, F2 (F1 comes first in replica order, so it is elected first):
 
-    1. F2 is cut off from L and F1, not from the controllers. A follower learns the high watermark one fetch
-       response late, so F2 now holds records that its fetches have made committed, and acknowledged, without
-       knowing that they are. No response will tell it. L cannot move on without F2: those stay the last ones.
+    1. F2 goes deaf to L and F1: what they send to it is dropped, what it sends arrives. A follower learns the
+       high watermark one fetch response late, so the fetch it has under way makes records committed, and
+       acknowledged, without its ever knowing that they are. L cannot move on without F2: those stay the last.
     2. L is killed before it can drop F2 from the ISR. F1 is elected, ISR [F1, F2]; F2 becomes follower in the
-       new epoch. With the defect it truncates to its high watermark, and the cut keeps it from fetching again.
+       new epoch. With the defect it truncates to its high watermark, and being deaf it cannot fetch again.
     3. F1 is killed. F2 is elected, from the ISR, or from the ELR when F1 had time to drop it.
     4. Everything is healed. The acknowledged records are on F1 and L only, which now follow F2.
 
@@ -125,13 +125,13 @@ def b01_truncate_to_hw(aim: Aim) -> tuple[GuidedStep, ...]:
     def led_by(node: int) -> Callable[[PartitionState], bool]:
         return lambda state: state.leader == node
 
-    cut = Partition(Shape.ISOLATE, controllers=False)
+    deaf = Partition(Shape.ISOLATE, controllers=False, direction=Direction.IN)
     return (
-        Inject("g1", cut, (aim.host(second),), f"last replica of {name}"),
-        Sleep(0.3, "records that only the cut follower's last fetch committed are acknowledged"),
+        Inject("g1", deaf, (aim.host(second),), f"last replica of {name}"),
+        Sleep(0.3, "the records that the deaf follower's last fetch committed are acknowledged"),
         Inject("g2", Kill(), (aim.host(leader),), f"leader({name})"),
         Await(f"node {first} leads {name}", aim.topic, partitions, led_by(first)),
-        Sleep(0.5, "the cut follower learns of its new leader and truncates"),
+        Sleep(0.5, "the deaf follower learns of its new leader and truncates"),
         Inject("g3", Kill(), (aim.host(first),), f"leader({name})"),
         Await(f"node {second} leads {name}", aim.topic, partitions, led_by(second)),
         Heal(("g1", "g2", "g3")),

@@ -71,7 +71,7 @@ class WracklineSystem:
 
         Raises DeployError for a host that the fleet does not have.
         """
-        self._fleet = fleet
+        self.fleet = fleet
         self._cluster_id = cluster_id
         self._profile = profile
         self._defects = tuple(defects)
@@ -114,7 +114,7 @@ class WracklineSystem:
             if marker not in have
         ]
         try:
-            remote = self._fleet.remote(node.host)
+            remote = self.fleet.remote(node.host)
             for archive, _ in wanted:
                 remote.put(archive.path, f"{HOME}/{archive.name}.tar.gz")
             remote.put(files("harness.systems").joinpath("node.sh").read_bytes(), SCRIPT, mode=0o755)
@@ -201,12 +201,12 @@ class WracklineSystem:
     def stop(self, node: Node, *, timeout_s: float = 30.0) -> None:
         command = f"{SCRIPT} stop {max(1, round(timeout_s))}"
         result = self._command(node, command, timeout_s=timeout_s + 20.0, check=False)
+        if result.exit_code == 5:
+            what = f"it still runs after {timeout_s:g} s: {_last_line(result)}"
+            raise self._error(node, command, what, "kill it, or give it more time")
         if not result.ok:
             raise self._error(
-                node,
-                command,
-                f"it still runs after {timeout_s:g} s; its last word: {result.stdout.strip().splitlines()[-1:]}",
-                "kill it, or give it more time",
+                node, command, f"exit code {result.exit_code}: {_last_line(result)}", _way_out("")
             )
 
     def stop_all(self, *, timeout_s: float = 30.0) -> None:
@@ -289,7 +289,7 @@ class WracklineSystem:
     def replica_log(self, node: Node, topic: str, partition: int) -> ReplicaLog:
         data_dir = _data_dir(node.host)
         name = f"{topic}-{partition}"
-        remote = self._fleet.remote(node.host)
+        remote = self.fleet.remote(node.host)
         with tempfile.TemporaryDirectory(prefix="wrackline-log-") as scratch:
             into = Path(scratch)
             try:
@@ -337,7 +337,7 @@ class WracklineSystem:
         def config() -> None:
             (into / "effective-config.toml").write_text(self.effective_config(node))
 
-        attempt("logs", lambda: self._fleet.remote(node.host).get_tree(LOGS, into))
+        attempt("logs", lambda: self.fleet.remote(node.host).get_tree(LOGS, into))
         attempt("listing", listing)
         attempt("effective configuration", config)
         if missing:
@@ -351,7 +351,7 @@ class WracklineSystem:
 
     def _command(self, node: Node, command: str, *, timeout_s: float = 30.0, check: bool = True) -> Result:
         try:
-            result = self._fleet.remote(node.host).run(command, timeout_s=timeout_s, check=False)
+            result = self.fleet.remote(node.host).run(command, timeout_s=timeout_s, check=False)
         except FleetError as wrong:
             raise self._error(node, command, str(wrong), "see that the host is up and reachable") from wrong
         if check and not result.ok:
@@ -398,6 +398,10 @@ def _why_it_died(result: Result) -> tuple[str, str]:
     *before, last = said.split("\n")
     tail = "".join(f"\n    | {line}" for line in [*before, last]) if before else ""
     return f"the node died: {last}", _way_out(said) + tail
+
+
+def _last_line(result: Result) -> str:
+    return ((result.stdout + result.stderr).strip() or "(nothing said)").splitlines()[-1]
 
 
 def _way_out(said: str) -> str:
