@@ -26,6 +26,8 @@ _LANE: Final = 20
 _FAULTS_DRAWN: Final = 80
 _PARTITIONS_DRAWN: Final = 24
 _SPANS_DRAWN: Final = 200
+_AFTERWARDS: Final = ("drain", "replica", "assign")
+"""Not part of the load: the final read, and consumers taking partitions."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,8 +53,9 @@ def buckets(metrics: Mapping[str, Any] | None, extent_s: float) -> tuple[int, di
     gathered: dict[str, dict[int, list[Mapping[str, Any]]]] = {}
     for row in rows(metrics, "seconds"):
         second = whole(row, "t")
-        if second is not None and 0 <= second <= extent_s:
-            gathered.setdefault(str(row.get("f", "?")), {}).setdefault(second // step, []).append(row)
+        f = str(row.get("f", "?"))
+        if second is not None and 0 <= second <= extent_s and f not in _AFTERWARDS:
+            gathered.setdefault(f, {}).setdefault(second // step, []).append(row)
     order = {"send": 0, "poll": 1, "end": 2}
     named = sorted(gathered.items(), key=lambda item: (order.get(item[0], 9), item[0]))
     return step, {

@@ -20,6 +20,7 @@ _KINDS: Final = (
     ("restart", ("restart", "shutdown")),
 )
 _FILES_SHOWN: Final = 40
+_SILENT_NS: Final = 5_000_000_000
 
 
 @dataclass(frozen=True, slots=True)
@@ -161,19 +162,23 @@ def phases_of(metrics: Mapping[str, Any] | None, control: Iterable[Event], end_n
 def leader_spans(
     control: Iterable[Event], nodes: Mapping[str, str], end_ns: int
 ) -> dict[str, list[LeaderSpan]]:
-    """Partition label -> what metadata said of it over time, merged where nothing changed."""
+    """Partition label -> what metadata said of it over time, merged where nothing changed.
+
+    The runner writes a row a second while the cluster answers; where it was silent for longer than ``_SILENT_NS``
+    nothing is known and no span is made."""
     spans: dict[str, list[LeaderSpan]] = {}
     for event in control:
         if event.process != CONTROL or event.f != "cluster":
             continue
         for row in rows(event.extra, "partitions"):
-            span = _span(row, event.time_ns, end_ns, nodes)
-            known = spans.setdefault(f"{span.topic}-{span.partition}", [])
-            if known and known[-1].same(span):
-                continue
-            if known:
-                known[-1] = replace(known[-1], end_ns=event.time_ns)
-            known.append(span)
+            fresh = _span(row, event.time_ns, min(end_ns, event.time_ns + _SILENT_NS), nodes)
+            known = spans.setdefault(f"{fresh.topic}-{fresh.partition}", [])
+            if known and event.time_ns <= known[-1].end_ns:
+                same = known[-1].same(fresh)
+                known[-1] = replace(known[-1], end_ns=fresh.end_ns if same else event.time_ns)
+                if same:
+                    continue
+            known.append(fresh)
     return dict(sorted(spans.items(), key=lambda item: (item[1][0].topic, item[1][0].partition)))
 
 

@@ -76,6 +76,8 @@ class RunFiles:
     directory: Path
     info: RunInfo | None
     verdict: Mapping[str, Any] | None
+    others: Mapping[str, Mapping[str, Any]]
+    """Contract -> the verdict of the same run judged by it (``verdict.<contract>.json``)."""
     metrics: Mapping[str, Any] | None
     plan_text: str | None
     spec_text: str | None
@@ -105,6 +107,7 @@ def read_run(directory: Path) -> RunFiles:
         directory=directory,
         info=_read_info(directory / "run.json", gaps),
         verdict=_read_json(directory / "verdict.json", "the judge wrote no verdict", gaps),
+        others=_read_others(directory, gaps),
         metrics=_read_json(directory / "metrics.json", "no throughput, latency and availability", gaps),
         plan_text=_read_text(directory / "plan.json", "the fault schedule is not known", gaps),
         spec_text=_read_text(directory / "spec.yaml", "the specification is not known", gaps),
@@ -168,6 +171,15 @@ def _read_json(path: Path, loss: str, gaps: list[Gap]) -> Mapping[str, Any] | No
         gaps.append(Gap(path.name, f"not a JSON object but a {type(found).__name__}"))
         return None
     return found
+
+
+def _read_others(directory: Path, gaps: list[Gap]) -> dict[str, Mapping[str, Any]]:
+    others = {}
+    for path in sorted(directory.glob("verdict.*.json"))[:20]:
+        found = _read_json(path, "", gaps)
+        if found is not None:
+            others[path.name.removeprefix("verdict.").removesuffix(".json")] = found
+    return others
 
 
 def _read_info(path: Path, gaps: list[Gap]) -> RunInfo | None:

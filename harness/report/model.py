@@ -37,6 +37,7 @@ from harness.report.summary import (
     Condition,
     Contract,
     FaultRow,
+    Other,
     Tile,
     anomalies_of,
     conditions_of,
@@ -47,6 +48,7 @@ from harness.report.summary import (
     fault_row,
     headline_of,
     latency_of,
+    others_of,
     run_id,
     run_name,
     story_of,
@@ -71,6 +73,7 @@ class Report:
     tiles: tuple[Tile, ...]
     story: tuple[str, ...]
     contract: Contract | None
+    others: tuple[Other, ...]
     conditions: tuple[Condition, ...]
     gaps: tuple[Gap, ...]
     chart: Markup | None
@@ -131,6 +134,7 @@ def build(run_dir: Path) -> Report:
         tiles=tiles_of(files, faults),
         story=story_of(files, faults, anomalies),
         contract=contract_of(files.verdict),
+        others=others_of(files),
         conditions=conditions_of(files.verdict),
         gaps=tuple(gaps),
         chart=run_chart(metrics, faults, phases, end_ns) if series or faults or phases else None,

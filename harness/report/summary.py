@@ -30,6 +30,15 @@ class Contract:
 
 
 @dataclass(frozen=True, slots=True)
+class Other:
+    """The same run, judged by another contract."""
+
+    contract: str
+    verdict: str
+    headline: str
+
+
+@dataclass(frozen=True, slots=True)
 class Condition:
     name: str
     ok: bool
@@ -97,9 +106,7 @@ def run_name(files: RunFiles) -> str:
 
 def headline_of(files: RunFiles) -> str:
     if files.verdict is None:
-        return (
-            f"This run has no verdict; `wrackline analyze {files.directory.name}` judges what it left behind."
-        )
+        return f"This run has no verdict yet. To judge what it left behind: wrackline analyze {files.directory.name}"
     said = files.verdict.get("headline")
     return str(said) if said else "The judge gave no headline."
 
@@ -113,6 +120,13 @@ def contract_of(verdict: Mapping[str, Any] | None) -> Contract | None:
         str(row.get("row") or ""),
         str(row.get("promise") or ""),
         texts(row, "because"),
+    )
+
+
+def others_of(files: RunFiles) -> tuple[Other, ...]:
+    return tuple(
+        Other(name, str(verdict.get("verdict", "?")), str(verdict.get("headline") or ""))
+        for name, verdict in files.others.items()
     )
 
 

@@ -123,6 +123,12 @@ def test_checkers_that_found_nothing_are_listed(whole_run: Path) -> None:
     assert "15 checkers ran and found nothing" in text
 
 
+def test_names_the_verdicts_under_other_contracts(own_run: Path) -> None:
+    (own_run / "verdict.acks-1.json").write_text('{"verdict": "pass", "headline": "Losses are allowed."}')
+    write_report(own_run)
+    assert "The same run under other contracts acks-1 pass : Losses are allowed." in page(own_run).text
+
+
 HOSTILE = "</script><script>alert(1)</script><img src=x onerror=alert(2)>\x00\x1b]]>&\"'"
 
 

@@ -17,7 +17,7 @@ from harness.report import text
 from harness.report.chart import BUCKETS, LEFT, RIGHT, bar_name, buckets, pack_faults, place_label, run_chart
 from harness.report.evidence import EvidenceGroup
 from harness.report.excerpts import Excerpt, History, LogEnd, Sighting, Sightings
-from harness.report.faults import Fault
+from harness.report.faults import Fault, leader_spans
 from harness.report.model import Report, build
 from harness.report.neighbourhood import grid
 from harness.report.operations import OPEN, pair
@@ -140,6 +140,21 @@ def test_an_invocation_finds_its_completion(whole_run: Path) -> None:
         done = found[invoke.index].event
         assert done.process == invoke.process
         assert done.time_ns - (done.latency_ns or 0) == invoke.time_ns
+
+
+def test_leaders_are_merged_where_nothing_changed_and_unknown_in_silence(whole_run: Path) -> None:
+    control = History([whole_run / "history.parquet"]).control()
+    spans = leader_spans(control, synthetic_run.NODES, 60 * S)
+    assert list(spans) == ["log-0", "log-1", "log-2"]
+    told = [
+        (round(s.begin_ns / S, 1), round(s.end_ns / S, 1), s.leader, s.leader_epoch, len(s.isr))
+        for s in spans["log-0"]
+    ]
+    assert told == [
+        (1.0, 12.9, "n1", 1, 3), (12.9, 14.2, None, 1, 3), (14.2, 20.0, "n2", 2, 2), (20.0, 24.6, "n2", 2, 3),
+        (24.6, 31.0, "n2", 2, 2), (31.0, 36.4, "n2", 2, 3), (36.4, 46.0, "n3", 3, 2), (46.0, 54.0, "n3", 3, 3),
+        (55.0, 60.0, "n3", 3, 3),
+    ]  # fmt: skip
 
 
 def test_pairs_open_operations_unless_the_rows_were_cut_off() -> None:
