@@ -354,7 +354,7 @@ def test_acknowledged_records_survive_kills_and_cuts(seed: int) -> None:
         c.run(choose.choice((5, 50, 400, 900)))
     c.heal()
     for node in (1, 2, 3):
-        if c.nodes[node].core is None or c.broker(node).state is State.STOPPING:
+        if c.nodes[node].core is None or c.broker(node).state in (State.STOPPING, State.CLOSED):
             c.kill(node)
             c.boot(node)
     c.until(lambda: c.unfenced() == {1, 2, 3}, within_ms=60_000)
