@@ -51,7 +51,7 @@ from broker.core.messages import (
     Response,
 )
 from broker.core.records import ConfigRecord, LeaderChangeRecord, NoOpRecord
-from broker.core.types import METADATA, Endpoint, NodeId
+from broker.core.types import METADATA
 from broker.rules.profile import Rules
 
 SESSIONS = "sessions"
@@ -76,14 +76,6 @@ class Controller:
         self._leo_at_noop = -1
         self._state = "starting"
         """starting, active, stopping or stopped."""
-
-    def endpoint(self, node_id: NodeId) -> Endpoint | None:
-        """Where a node is reached, as far as is known."""
-        for controller in self.config.controllers:
-            if controller.node_id == node_id:
-                return controller
-        broker = self.committed.brokers.get(node_id)
-        return None if broker is None else Endpoint(broker.id, broker.host, broker.port, broker.rack)
 
     def handle(self, event: Event, now_ms: float) -> list[Effect]:
         match event:

@@ -56,7 +56,8 @@ class RegistrationRules:
         return broker is not None and broker.epoch == epoch
 
     def expired(self, last_contact_ms: float, now_ms: float, timeout_ms: int) -> bool:
-        return now_ms - last_contact_ms >= timeout_ms
+        """The very sum a timer is set to: another way to write it may round to just before."""
+        return now_ms >= last_contact_ms + timeout_ms
 
     def to_fence(self, stale: Iterable[tuple[float, NodeId]]) -> tuple[NodeId, ...]:
         """Of (last contact, broker): the one silent for longest, and no other in this event, so that each
