@@ -83,6 +83,11 @@ def end_detached(folder: FleetFolder) -> None:
         lock.release(remove=not folder.path.exists())
 
 
+def lives(state: FleetState) -> bool:
+    """Whether a fleet whose lock nobody holds is nevertheless meant to stay."""
+    return state.detached and state.boot_id == boot_id()
+
+
 @contextlib.contextmanager
 def lock_of_the_dead(folder: FleetFolder) -> Iterator[FleetLock | None]:
     """The lock of a fleet that nobody owns any more; None for one that lives. Gives the lock back at the end."""
@@ -91,7 +96,7 @@ def lock_of_the_dead(folder: FleetFolder) -> Iterator[FleetLock | None]:
         yield None
         return
     state = folder.read()
-    alive = state is not None and state.detached and state.boot_id == boot_id()
+    alive = state is not None and lives(state)
     try:
         yield None if alive else lock
     finally:
@@ -118,7 +123,7 @@ def survey(state_root: Path) -> list[FleetSeen]:
         if lock is None:
             life = f"owned by pid {state.owner_pid}"
         else:
-            life = "detached" if state.detached and state.boot_id == boot_id() else "dead"
+            life = "detached" if lives(state) else "dead"
             lock.release(remove=False)
         seen.append(FleetSeen(state, life))
     return seen

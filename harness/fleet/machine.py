@@ -186,9 +186,9 @@ class Machine:
             return self.folder.log(self.host.name).read_text(errors="replace")[-400:].strip() or "nothing"
         return "nothing"
 
-    def wait_ssh(self, *, timeout_s: float = BOOT_TIMEOUT_S) -> None:
+    def wait_ssh(self) -> None:
         """Until sshd answers with its banner. Raises FleetError with the last thing seen."""
-        deadline = time.monotonic() + timeout_s
+        deadline = time.monotonic() + BOOT_TIMEOUT_S
         seen = "nothing"
         while time.monotonic() < deadline:
             with entered_netns(self.state.control):
@@ -206,7 +206,7 @@ class Machine:
                 raise FleetError(f"host {self.host.name} died while booting; it said: {self.last_words()}")
             time.sleep(0.005)
         raise FleetError(
-            f"no SSH on host {self.host.name} ({self.host.address}) within {timeout_s:g} s; last: {seen};"
+            f"no SSH on host {self.host.name} ({self.host.address}) within {BOOT_TIMEOUT_S:g} s; last: {seen};"
             f" its sshd said: {self.last_words()}"
         )
 

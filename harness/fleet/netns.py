@@ -22,7 +22,7 @@ from contextlib import AbstractContextManager
 from pathlib import Path
 
 from harness.fleet.base import FleetError, Host, Remote
-from harness.fleet.clean import clean, dismantle
+from harness.fleet.clean import clean, dismantle, lives
 from harness.fleet.disk import check_disk, check_room, make_image
 from harness.fleet.keys import host_files, make_keys
 from harness.fleet.machine import Machine
@@ -90,16 +90,18 @@ class NetnsFleet:
     def up(self) -> None:
         """All hosts on, with SSH. Idempotent; removes what killed runs left. Raises FleetError and leaves nothing."""
         with self._mutex:
-            if self._lock is None:
-                _check_root()
-                clean(self.folder.root)
-                self._take_name()
-                try:
-                    self._build()
-                except BaseException:
-                    self.down()
-                    raise
-            self._each(self.power.on)
+            if self._lock is not None:
+                self._each(self.power.on)
+                return
+            _check_root()
+            clean(self.folder.root)
+            self._take_name()
+            try:
+                self._build()
+                self._each(self.power.on)
+            except BaseException:
+                self.down()
+                raise
 
     def down(self) -> None:
         """Remove everything ``up`` made. Idempotent; a fleet this object did not bring up is left alone."""
@@ -152,10 +154,13 @@ class NetnsFleet:
                     f"fleet {self.name} is in use by {who}; wait for it to end, or take another name"
                 )
             time.sleep(0.02)
-        if self.folder.read() is not None:
-            # clean() has removed the dead, so this one was left standing on purpose.
+        left = self.folder.read()
+        if left is not None and lives(left):
             lock.release(remove=False)
             raise FleetError(f"fleet {self.name} is up already; `wrackline fleet down {self.name}` ends it")
+        if left is not None:
+            # Its owner died, but so lately that clean() still found the lock held, by a program about to be started.
+            dismantle(self.folder, left)
         if netns_exists(self.state.control):
             lock.release()
             raise FleetError(

@@ -112,6 +112,7 @@ class SshRemote:
             wrapped = f"exec timeout -k {KILL_AFTER_S:g} {timeout_s:g} sh -c {shlex.quote(command)}"
             channel.settimeout(timeout_s)
             channel.exec_command(wrapped)
+            channel.shutdown_write()
             code = _pump(channel, stdout, stderr, began + timeout_s + GRACE_S)
         except TimeoutError as error:
             self._drop()
@@ -143,22 +144,20 @@ class SshRemote:
         """Write a file on the host, atomically, making its folders. Raises FleetError."""
         target = PurePosixPath(path)
         half_written = str(target.with_name(f".{target.name}.{uuid.uuid4().hex[:8]}"))
-        try:
-            with self._files(f"put {path}") as sftp:
+        with self._files(f"put {path}") as sftp:
+            try:
                 _make_folders(sftp, target.parent)
-                try:
-                    with _opened(content) as source:
-                        sftp.putfo(source, half_written)
-                    sftp.chmod(half_written, mode)
-                    sftp.posix_rename(half_written, path)
-                except OSError:
-                    with contextlib.suppress(OSError):
-                        sftp.remove(half_written)
-                    raise
-        except OSError as error:
-            raise self._error(
-                f"cannot write {path}: {self._why_not_written(error, target.parent)}"
-            ) from error
+                with _opened(content) as source:
+                    sftp.putfo(source, half_written)
+                sftp.chmod(half_written, mode)
+                sftp.posix_rename(half_written, path)
+            except TimeoutError:
+                raise
+            except OSError as error:
+                why = self._why_not_written(error, target.parent)
+                with contextlib.suppress(OSError):
+                    sftp.remove(half_written)
+                raise self._error(f"cannot write {path}: {why}") from error
 
     def get(self, path: str) -> bytes:
         """A file of the host. Raises FleetError when it is not there."""
@@ -206,8 +205,8 @@ class SshRemote:
     def _files(self, what: str) -> Iterator[paramiko.SFTPClient]:
         """The kept SFTP session, one user at a time. A session that broke is dropped, the next call makes a new one."""
         with self._sftp_mutex:
-            if self._sftp is None or self._transport_of(self._connection) is None:
-                self._sftp = None
+            kept = self._sftp.get_channel() if self._sftp is not None else None
+            if self._sftp is None or kept is None or kept.closed:
                 channel = self._channel(CONNECT_TIMEOUT_S, what)
                 try:
                     channel.settimeout(FILE_TIMEOUT_S)

@@ -1,0 +1,28 @@
+"""Fleets for the tests of this folder, each below a state root of its own, and an eye for what they leave."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from harness.fleet.clean import clean
+from harness.fleet.netns import NetnsFleet
+
+STATE_ROOT = Path(f"/var/tmp/wl-test-fleet-{os.getpid()}")
+
+
+@pytest.fixture(scope="session")
+def state_root() -> Iterator[Path]:
+    yield STATE_ROOT
+    clean(STATE_ROOT)
+    assert not STATE_ROOT.exists(), "the tests left something below their state root"
+
+
+@pytest.fixture(scope="module")
+def fleet(state_root: Path, request: pytest.FixtureRequest) -> Iterator[NetnsFleet]:
+    name = f"tf-{request.module.__name__.rpartition('_')[2]}-{os.getpid()}"
+    with NetnsFleet(name, ["n1", "n2"], state_dir=state_root, disk_mb=64) as made:
+        yield made

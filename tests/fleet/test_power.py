@@ -1,0 +1,183 @@
+"""A power cut loses what was not synced, all of it and nothing else; nothing of the host outlives it."""
+
+from __future__ import annotations
+
+import os
+import socket
+import threading
+import time
+from pathlib import Path
+
+import pytest
+
+from harness.fleet.base import FileLoss, FleetError
+from harness.fleet.disk import compare, files_seen, shut_down
+from harness.fleet.netns import NetnsFleet
+
+pytestmark = pytest.mark.fleet
+
+WRITER = """
+import os
+def write(name, synced, unsynced):
+    file = os.open("/data/log/" + name, os.O_CREAT | os.O_WRONLY | os.O_APPEND)
+    os.write(file, os.urandom(synced))
+    if synced:
+        os.fsync(file)
+    os.write(file, os.urandom(unsynced))
+os.makedirs("/data/log")
+write("both", 100_000, 50_000)
+write("synced", 70_000, 0)
+folder = os.open("/data/log", os.O_RDONLY)
+os.fsync(folder)
+write("unsynced", 0, 30_000)
+with open("/data/log/checkpoint", "wb") as file:
+    file.write(b"old content"); file.flush(); os.fsync(file.fileno())
+os.fsync(folder)
+with open("/data/log/checkpoint.new", "wb") as file:
+    file.write(b"new content")
+"""
+
+TALKER = """
+import socket, time
+listener = socket.create_server(("", 7000))
+peer, _ = listener.accept()
+while True:
+    peer.sendall(b"x" * 1000)
+"""
+
+
+def test_a_cut_loses_exactly_what_was_not_synced(fleet: NetnsFleet) -> None:
+    host = fleet.hosts[0]
+    remote = fleet.remote(host)
+    remote.put(WRITER.encode(), "/opt/writer.py")
+    remote.run("python3 /opt/writer.py && mv /data/log/checkpoint.new /data/log/checkpoint")
+
+    cut = fleet.power.cut(host)
+    assert not fleet.power.is_on(host)
+    assert cut.decided_ns < cut.lost_ns
+    back = fleet.power.on(host)
+
+    assert back is not None
+    assert back.files["log/both"] == FileLoss(150_000, 100_000)
+    assert back.files["log/unsynced"].after_bytes == 0
+    assert "log/synced" not in back.files
+    assert back.lost_bytes >= 80_000
+    assert (back.decided_ns, back.lost_ns) == (cut.decided_ns, cut.lost_ns)
+    sizes = remote.run("stat -c %s /data/log/both /data/log/synced").stdout.split()
+    assert sizes == ["100000", "70000"]
+    # Replaced by a rename that nobody synced: old content and new are both 11 bytes long, so only the bytes tell.
+    if remote.get("/data/log/checkpoint") == b"old content":
+        assert back.files["log/checkpoint"].changed
+    assert remote.get("/opt/writer.py") == WRITER.encode(), (
+        "the system disk is not the data disk: it survives"
+    )
+
+
+def test_the_switch_is_idempotent(fleet: NetnsFleet) -> None:
+    host = fleet.hosts[0]
+    assert fleet.power.on(host) is None
+    first = fleet.power.cut(host)
+    assert fleet.power.cut(host) == first
+    assert fleet.power.on(host) is not None
+    assert fleet.power.on(host) is None
+    assert fleet.remote(host).run("uptime").ok
+
+
+def test_all_hosts_can_lose_power_at_once(fleet: NetnsFleet) -> None:
+    for host in fleet.hosts:
+        fleet.remote(host).run("head -c 5000 /dev/urandom > /data/dirty")
+    for switch in (fleet.power.cut, fleet.power.on):
+        threads = [threading.Thread(target=switch, args=(host,)) for host in fleet.hosts]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join(30)
+    for host in fleet.hosts:
+        assert fleet.remote(host).run("cat /data/dirty | wc -c", check=False).stdout.strip() == "0"
+
+
+def test_a_dead_host_says_nothing_not_even_goodbye_and_not_later(fleet: NetnsFleet) -> None:
+    """Neither FIN nor RST at the cut, and after power-on no byte that was still in a socket's buffer."""
+    host = fleet.hosts[0]
+    remote = fleet.remote(host)
+    remote.put(TALKER.encode(), "/opt/talker.py")
+    remote.run("setsid python3 /opt/talker.py >/dev/null 2>&1 &")
+    with fleet.entered():
+        listener = _connect(host.address, 7000)
+    with listener:
+        assert listener.recv(1000)
+        fleet.power.cut(host)
+        with pytest.raises(TimeoutError):
+            _read_all(listener)
+        fleet.power.on(host)
+        assert remote.run("true").ok
+        # A machine that came back knows nothing of the connection, and may say so.
+        with pytest.raises((TimeoutError, ConnectionResetError)):
+            assert listener.recv(1 << 20) == b"", "bytes of a dead host"
+
+
+def _read_all(connection: socket.socket) -> None:
+    """What had arrived before the cut, then silence: a TimeoutError."""
+    arrived = 0
+    while chunk := connection.recv(1 << 20):
+        arrived += len(chunk)
+        assert arrived < 2**26, "the dead host goes on talking"
+
+
+def _connect(address: str, port: int) -> socket.socket:
+    deadline = time.monotonic() + 10
+    while True:
+        try:
+            return socket.create_connection((address, port), timeout=0.5)
+        except ConnectionRefusedError:
+            assert time.monotonic() < deadline, "the talker never listened"
+            time.sleep(0.02)
+
+
+def test_xfs_loses_its_unsynced_bytes_too(state_root: Path) -> None:
+    with NetnsFleet(
+        f"tf-xfs-{os.getpid()}", ["n1"], state_dir=state_root, disk_mb=320, filesystem="xfs"
+    ) as fleet:
+        (host,) = fleet.hosts
+        remote = fleet.remote(host)
+        remote.run(
+            "head -c 9000 /dev/urandom > /data/f && sync /data/f /data && head -c 4000 /dev/urandom >> /data/f"
+        )
+        assert remote.run("findmnt -n -o FSTYPE /data").stdout.strip() == "xfs"
+        fleet.power.cut(host)
+        back = fleet.power.on(host)
+        assert back is not None
+        assert back.files == {"f": FileLoss(13_000, 9_000)}
+
+
+def test_no_other_file_system_is_ever_shut_down(fleet: NetnsFleet, tmp_path: Path) -> None:
+    image = fleet.folder.image("n1")
+    with pytest.raises(FleetError, match="is not the data disk"):
+        shut_down(tmp_path, image)
+    (tmp_path / "still").write_text("writable")
+    assert fleet.remote(fleet.hosts[0]).run("touch /data/still-writable").ok
+
+
+def test_losses_are_told_from_sizes_and_last_bytes(tmp_path: Path) -> None:
+    contents = {
+        "kept": b"abc",
+        "shrunk": b"abcdef",
+        "gone": b"abcd",
+        "zeroed": b"abcdefgh",
+        "older": b"newest",
+    }
+    for name, content in contents.items():
+        (tmp_path / "sub").mkdir(exist_ok=True)
+        (tmp_path / "sub" / name).write_bytes(content)
+    before = files_seen(tmp_path)
+    (tmp_path / "sub/shrunk").write_bytes(b"ab")
+    (tmp_path / "sub/gone").unlink()
+    (tmp_path / "sub/zeroed").write_bytes(b"abc\0\0\0\0\0")
+    (tmp_path / "sub/older").write_bytes(b"oldest")
+    (tmp_path / "sub/born").write_bytes(b"later")
+    assert compare(before, tmp_path) == {
+        "sub/shrunk": FileLoss(6, 2),
+        "sub/gone": FileLoss(4, 0),
+        "sub/zeroed": FileLoss(8, 3, changed=True),
+        "sub/older": FileLoss(6, 6, changed=True),
+    }
