@@ -20,7 +20,7 @@ from harness.report.operations import Operation, operation, pair
 from harness.report.text import partition_label
 from harness.report.timeline import Timeline, Window, process_timeline
 
-DETAILED: Final = 120
+DETAILED: Final = 60
 PER_GROUP_DETAILED: Final = 5
 GROUPS: Final = 80
 _WINDOW_ROWS: Final = 6_000

@@ -1,6 +1,6 @@
 """What every process was doing around a finding: one lane a process, one bar an operation, faults as bands.
 
-Bounded: at most ``LANES`` lanes, and bars of one lane and outcome that touch are drawn as one.
+Bounded: at most ``LANES`` lanes and about ``BARS`` bars; bars of one lane and outcome that touch are drawn as one.
 """
 
 from __future__ import annotations
@@ -19,6 +19,7 @@ from harness.report.svg import Scale, Svg, text_width, ticks
 from harness.report.text import duration, seconds, shorten
 
 LANES: Final = 12
+BARS: Final = 300
 _LANE: Final = 18
 _TOP: Final = 24
 _MARKS: Final = 12
@@ -63,21 +64,23 @@ def process_timeline(
     ]
     lanes = _lanes(shown, numbers.keys(), proof)
     x = Scale(window.begin_ns, window.end_ns, LEFT, RIGHT)
-    bottom = _TOP + _LANE * len(lanes) + 4
+    changes = leader_changes(leaders, window)
+    bottom = _TOP + _LANE * len(lanes) + (18 if changes else 4)
     svg = Svg(
         WIDTH, bottom + 24, f"Operations from {seconds(window.begin_ns)} to {seconds(window.end_ns)}", "wide"
     )
     _draw_faults(
         svg, [f for f in faults if f.begin_ns is not None and window.holds(f.begin_ns, f.ended_ns)], x, bottom
     )
-    _draw_leaders(svg, leaders, window, x, bottom)
-    for row, process in enumerate(lanes):
+    by_lane = [[op for op in shown if op.process == process] for process in lanes]
+    others = [[op for op in own if not numbers.keys() & set(op.indexes)] for own in by_lane]
+    for row, (process, bars) in enumerate(zip(lanes, merge_bars(others, x), strict=True)):
         top = _TOP + row * _LANE
         svg.text(LEFT - 8, top + 12, f"process {process}", "tick", anchor="end")
         svg.line(LEFT, top + _LANE - 1, RIGHT, top + _LANE - 1, "lane")
-        own = [op for op in shown if op.process == process]
-        _draw_bars(svg, [op for op in own if not numbers.keys() & set(op.indexes)], x, top)
-        _draw_proof(svg, [op for op in own if numbers.keys() & set(op.indexes)], numbers, x, top)
+        _draw_bars(svg, bars, top)
+        _draw_proof(svg, [op for op in by_lane[row] if numbers.keys() & set(op.indexes)], numbers, x, top)
+    _draw_leaders(svg, changes, x, bottom)
     _draw_axis(svg, window, x, bottom)
     return Timeline(svg.markup(), window, len({op.process for op in shown}) - len(lanes))
 
@@ -103,21 +106,41 @@ def describe(op: Operation) -> str:
     return "\n".join(line for line in [*lines, f"node {op.node}" if op.node else ""] if line)
 
 
-def _draw_bars(svg: Svg, own: Sequence[Operation], x: Scale, top: float) -> None:
-    drawn: list[tuple[float, float, str, list[Operation]]] = []
+_Bar = tuple[float, float, list[Operation]]
+"""Left, right, and the operations drawn as one."""
+
+
+def merge_bars(lanes: Sequence[Sequence[Operation]], x: Scale, limit: int = BARS) -> list[list[_Bar]]:
+    """The bars of every lane. Neighbours of one outcome that touch are one bar; how far apart still counts as
+    touching grows until all lanes together need no more than ``limit`` bars (or every lane is as merged as it gets)."""
+    gap = 0.7
+    while True:
+        merged = [_merge(own, x, gap) for own in lanes]
+        if sum(map(len, merged)) <= limit or gap > RIGHT - LEFT:
+            return merged
+        gap *= 2
+
+
+def _merge(own: Sequence[Operation], x: Scale, gap: float) -> list[_Bar]:
+    bars: list[_Bar] = []
     for op in own:
         left, right = _extent(op, x)
-        if drawn and drawn[-1][2] == op.outcome and left - drawn[-1][1] < 0.7 and right - drawn[-1][0] < 40:
-            before = drawn.pop()
-            drawn.append((before[0], max(before[1], right), op.outcome, [*before[3], op]))
+        if bars and left - bars[-1][1] < gap and bars[-1][2][-1].outcome == op.outcome:
+            before = bars.pop()
+            bars.append((before[0], max(before[1], right), [*before[2], op]))
         else:
-            drawn.append((left, right, op.outcome, [op]))
-    for left, right, outcome, members in drawn:
-        tip = describe(members[0])
+            bars.append((left, right, [op]))
+    return bars
+
+
+def _draw_bars(svg: Svg, bars: Sequence[_Bar], top: float) -> None:
+    for left, right, members in bars:
+        first = members[0]
+        tip = describe(first)
         if len(members) > 1:
-            tip = f"{members[0].who}: {len(members)} operations, {outcome}\nfirst: {tip}"
+            tip = f"{first.who}: {len(members)} operations, {first.outcome}\nfirst: {tip}"
         svg.rect(
-            left, top + 2, max(right - left, 1), _LANE - 6, f"op o-{outcome} q-{_shade(members[0])}", tip=tip
+            left, top + 2, max(right - left, 1), _LANE - 6, f"op o-{first.outcome} q-{_shade(first)}", tip=tip
         )
 
 
@@ -173,16 +196,26 @@ def _draw_faults(svg: Svg, faults: Sequence[Fault], x: Scale, bottom: float) -> 
             taken.append((start, start + room))
 
 
-def _draw_leaders(svg: Svg, leaders: Sequence[LeaderSpan], window: Window, x: Scale, bottom: float) -> None:
-    """A dashed line where metadata showed another leader."""
-    for before, after in pairwise(leaders):
-        changed = (before.leader, before.leader_epoch) != (after.leader, after.leader_epoch)
-        if changed and window.begin_ns < after.begin_ns < window.end_ns:
-            place = x(after.begin_ns)
-            svg.line(place, 16, place, bottom, "leader-edge")
-            said = f"leader {after.leader or 'none'} e{after.leader_epoch}"
-            anchor = "end" if place + text_width(said) > RIGHT else "start"
-            svg.text(place + (3 if anchor == "start" else -3), bottom - 4, said, "leader-name", anchor=anchor)
+def leader_changes(leaders: Sequence[LeaderSpan], window: Window) -> list[LeaderSpan]:
+    """The spans within the window with which metadata first showed another leader or epoch; at most ``_MARKS``."""
+    return [
+        after
+        for before, after in pairwise(leaders)
+        if (before.leader, before.leader_epoch) != (after.leader, after.leader_epoch)
+        and window.begin_ns < after.begin_ns < window.end_ns
+    ][:_MARKS]
+
+
+def _draw_leaders(svg: Svg, changes: Sequence[LeaderSpan], x: Scale, bottom: float) -> None:
+    free_from = 0.0
+    for span in changes:
+        place = x(span.begin_ns)
+        svg.line(place, 16, place, bottom, "leader-edge")
+        said = f"metadata: leader {span.leader or 'none'} e{span.leader_epoch}"
+        start = min(place + 3, RIGHT - text_width(said))
+        if start > free_from:
+            svg.text(start, bottom - 5, said, "leader-name")
+            free_from = start + text_width(said)
 
 
 def _draw_axis(svg: Svg, window: Window, x: Scale, bottom: float) -> None:

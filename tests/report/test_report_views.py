@@ -22,6 +22,7 @@ from harness.report.model import Report, build
 from harness.report.neighbourhood import grid
 from harness.report.operations import OPEN, pair
 from harness.report.svg import Scale, ticks
+from harness.report.timeline import merge_bars
 
 S = synthetic_run.S
 
@@ -184,6 +185,19 @@ def test_a_long_run_is_drawn_with_a_bounded_number_of_buckets() -> None:
     drawn = run_chart({"seconds": seconds}, (), (), 7_200 * S)
     ElementTree.fromstring(drawn)
     assert len(drawn) < 150_000
+
+
+def test_a_crowded_timeline_merges_until_it_is_small_enough() -> None:
+    events = [
+        Event(n % 5, Type.OK, "send", index=n, time_ns=n * 1_000 + 400, latency_ns=400) for n in range(20_000)
+    ]
+    operations = pair(Excerpt(event) for event in events)
+    lanes = [[op for op in operations if op.process == process] for process in range(5)]
+    bars = merge_bars(lanes, Scale(0, 20_000_000, LEFT, RIGHT), limit=300)
+    assert sum(map(len, bars)) <= 300
+    assert sum(len(members) for lane in bars for _, _, members in lane) == 20_000
+    sparse = merge_bars([lanes[0][:4]], Scale(0, 30_000, LEFT, RIGHT))
+    assert [len(members) for _, _, members in sparse[0]] == [1, 1, 1, 1]
 
 
 def a_fault(number: int, begin_s: float, length_s: float) -> Fault:
