@@ -57,6 +57,8 @@ from broker.rules.profile import Rules
 
 DISK_FAILURE = 3
 """Exit code."""
+_NOT_WHEN_CLOSED = (TimerFired, Flushed)
+"""Between CloseLogs and LogsClosed nothing may be written any more."""
 
 
 class Broker:
@@ -101,7 +103,7 @@ class Broker:
         """Effects in the order in which they must be carried out."""
         ctx = self._ctx
         ctx.begin(now_ms)
-        if self._exited:
+        if self._exited or (self._lifecycle.state is State.CLOSED and isinstance(event, _NOT_WHEN_CLOSED)):
             return []
         match event:
             case RequestReceived():

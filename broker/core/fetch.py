@@ -5,7 +5,7 @@ from __future__ import annotations
 from kio.schema.errors import ErrorCode
 
 from broker.core.context import Context
-from broker.core.messages import FetchPartition, FetchRequest, FetchResponse, FetchResult
+from broker.core.messages import EpochEndOffset, FetchPartition, FetchRequest, FetchResponse, FetchResult
 from broker.core.partitions import Partitions
 from broker.core.purgatory import FetchPurgatory
 from broker.core.replica import Replica
@@ -47,12 +47,27 @@ class FetchHandler:
         A follower's state is taken from the request before anything is read for it, so that the answer
         carries the high watermark its own progress made (H06, H11).
         """
-        if self._fault(request, part) is not None:
+        fault = self._fault(request, part)
+        if fault is not None:
+            self._trace_fault(request, part, fault)
             return True
         if request.replica_id >= 0:
             replica = self._leading(part.tp)
             replica.leading.fetched(request.replica_id, part.fetch_offset, request.broker_epoch)
         return False
+
+    def _trace_fault(self, request: FetchRequest, part: FetchPartition, fault: FetchResult) -> None:
+        """A follower's fetch that changes nothing here; those that do are traced by the leader."""
+        if request.replica_id >= 0:
+            self._ctx.trace(
+                "fetch_rx",
+                tp=str(part.tp),
+                id=request.replica_id,
+                offset=part.fetch_offset,
+                last_epoch=part.last_fetched_epoch,
+                error=fault.error.name,
+                diverging=fault.diverging and _pair(fault.diverging),
+            )
 
     # --- checks (2.2.2 to 2.2.5) ---------------------------------------------------------------------------
 
@@ -178,6 +193,10 @@ class FetchHandler:
             ),
             used,
         )
+
+
+def _pair(end: EpochEndOffset) -> tuple[int, int]:
+    return end.epoch, end.end_offset
 
 
 def _error(part: FetchPartition, error: ErrorCode) -> FetchResult:

@@ -51,6 +51,14 @@ class Fetchers:
             fetcher = self._fetchers[key] = Fetcher(self._ctx, *key)
         self._resets += 1
         self._home[replica.tp] = fetcher
+        self._ctx.trace(
+            "fetch_tx",
+            tp=str(replica.tp),
+            to=replica.leader_id,
+            leader_epoch=replica.leader_epoch,
+            offset=replica.log.leo,
+            last_epoch=replica.log.epochs.latest,
+        )
         fetcher.add(Following(self._ctx, replica, self._resets))
 
     def remove(self, tp: TopicPartition) -> None:

@@ -73,9 +73,10 @@ class Following:
         outcome = Outcome.NOTHING
         if result.records:
             outcome = self._append(bytes(result.records))  # type: ignore[arg-type]
-        replica.set_high_watermark(
-            rules.high_watermark.at_follower(replica.high_watermark, result.high_watermark, replica.log.leo)
+        offset = rules.high_watermark.at_follower(
+            replica.high_watermark, result.high_watermark, replica.log.leo
         )
+        replica.set_high_watermark(max(offset, replica.log.log_start))
         return outcome
 
     def _append(self, records: bytes) -> Outcome:

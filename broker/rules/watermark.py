@@ -33,7 +33,7 @@ class HighWatermarkRules:
 
     def at_follower(self, current: int, from_leader: int, leo: int) -> int:  # noqa: ARG002
         """min(leader's, own end); may go down (C9, H03)."""
-        return max(min(from_leader, leo), 0)
+        return min(from_leader, leo)
 
     def at_start(self, checkpoint: int, log_start: int, leo: int) -> int:
         """After a restart: the checkpoint, within the log (2.4)."""
