@@ -1,25 +1,52 @@
-"""Which core a role runs, and how its other nodes are found."""
+"""Which core a role runs, how its other nodes are found, and when it may be asked."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Protocol
 
 from broker.core.broker import Broker
 from broker.core.config import ControllerConfig
 from broker.core.controller import Controller
+from broker.core.effects import Effect
+from broker.core.events import Event
 from broker.core.image import ClusterImage
+from broker.core.lifecycle import State
 from broker.core.types import Endpoint, NodeId
 from broker.rules.profile import Rules
 from broker.server.config import Settings
-from broker.server.shell import Core, Endpoints
 
 
-def make_core(settings: Settings, rules: Rules) -> tuple[Core, Endpoints]:
+class Core(Protocol):
+    """`broker.core.broker.Broker` or `broker.core.controller.Controller`."""
+
+    def handle(self, event: Event, now_ms: float) -> list[Effect]: ...
+
+
+Endpoints = Callable[[NodeId], Endpoint | None]
+"""Where a node is reached, as far as is known."""
+
+
+@dataclass(frozen=True, slots=True)
+class Role:
+    """A core, and what the shell must know of it besides."""
+
+    core: Core
+    endpoints: Endpoints
+    ready: Callable[[], bool]
+    """May clients be let in?"""
+
+
+def make_role(settings: Settings, rules: Rules) -> Role:
     if isinstance(settings.node, ControllerConfig):
         controller = Controller(settings.node, rules)
-        return controller, _endpoints(settings, lambda: controller.committed)
+        return Role(controller, _endpoints(settings, lambda: controller.committed), lambda: True)
     broker = Broker(settings.node, rules)
-    return broker, _endpoints(settings, lambda: broker.image)
+    # Until it has caught up with its own registration a broker would tell clients of a former life's leaders.
+    return Role(
+        broker, _endpoints(settings, lambda: broker.image), lambda: broker.state is not State.STARTING
+    )
 
 
 def _endpoints(settings: Settings, image: Callable[[], ClusterImage]) -> Endpoints:

@@ -1,7 +1,7 @@
 """A node's life: lock and recover the disk, bind the port, boot the core, serve, stop.
 
 The order matters: whatever a person can get wrong (port, directory, configuration) fails before the core
-has said a word to the cluster.
+has said a word to the cluster, and clients are let in only when it knows its roles.
 """
 
 from __future__ import annotations
@@ -11,6 +11,7 @@ import logging
 import signal
 import socket
 from pathlib import Path
+from typing import Any
 from uuid import UUID, uuid4
 
 import uvloop
@@ -19,7 +20,7 @@ from broker.core.events import Boot, StopRequested
 from broker.rules.profile import Rules
 from broker.server.config import Settings
 from broker.server.connection import Connection
-from broker.server.cores import make_core
+from broker.server.cores import make_role
 from broker.server.shell import Shell
 from broker.server.trace import TraceWriter
 from broker.storage.files import replace_file
@@ -106,7 +107,7 @@ async def _serve(
     listener: socket.socket,
 ) -> int:
     loop = asyncio.get_running_loop()
-    shell = Shell(*make_core(settings, rules), settings, logs, incarnation, trace)
+    shell = Shell(make_role(settings, rules), settings, logs, incarnation, trace)
     loop.set_exception_handler(lambda _, context: _crashed(shell, context))
     stops = _Stops(shell)
     for number in (signal.SIGTERM, signal.SIGINT):
@@ -122,14 +123,18 @@ async def _serve(
         incarnation,
     )
     shell.post(Boot(incarnation, found.logs, found.metadata, previous))
-    server = await loop.create_server(
-        lambda: Connection(shell, settings.shell.socket_request_max_bytes), sock=listener, backlog=_BACKLOG
-    )
-    _LOG.info("listening on %s:%d", *listener.getsockname()[:2])
     try:
+        either: set[asyncio.Future[Any]] = {shell.ready, shell.stopped}
+        await asyncio.wait(either, return_when=asyncio.FIRST_COMPLETED)
+        if shell.ready.done():
+            await loop.create_server(
+                lambda: Connection(shell, settings.shell.socket_request_max_bytes),
+                sock=listener,
+                backlog=_BACKLOG,
+            )
+            _LOG.info("listening on %s:%d", *listener.getsockname()[:2])
         return await shell.stopped
     finally:
-        server.close()
         await shell.close()
 
 

@@ -12,7 +12,7 @@ import itertools
 import logging
 from collections import deque
 from collections.abc import Callable, Mapping
-from typing import Any, Protocol
+from typing import Any
 from uuid import UUID
 
 from kio.schema.errors import ErrorCode
@@ -20,10 +20,11 @@ from kio.schema.errors import ErrorCode
 from broker.core import effects as fx
 from broker.core import events as ev
 from broker.core.messages import ProduceResponse, Refused, Response
-from broker.core.types import Endpoint, NodeId, TopicPartition
+from broker.core.types import NodeId, TopicPartition
 from broker.server.answers import resolve
 from broker.server.config import Settings
 from broker.server.connection import Connection, Slot
+from broker.server.cores import Role
 from broker.server.flusher import Flusher
 from broker.server.link import Link
 from broker.server.trace import TraceWriter
@@ -36,35 +37,25 @@ _LOG = logging.getLogger("broker.shell")
 EXIT_DISK_FAILED = 3
 
 
-class Core(Protocol):
-    """`broker.core.broker.Broker` or `broker.core.controller.Controller`."""
-
-    def handle(self, event: ev.Event, now_ms: float) -> list[fx.Effect]: ...
-
-
-Endpoints = Callable[[NodeId], Endpoint | None]
-"""Where a node is reached, as far as is known."""
-
-
 class Shell:
-    """Lives on one event loop. ``stopped`` is done, with the exit code, when the process is to end."""
+    """Lives on one event loop. ``ready`` is done when clients may be let in, ``stopped``, with the exit code,
+    when the process is to end."""
 
     def __init__(
         self,
-        core: Core,
-        endpoints: Endpoints,
+        role: Role,
         settings: Settings,
         log_dir: LogDir,
         incarnation: UUID,
         trace: TraceWriter | None,
     ) -> None:
-        self._core = core
-        self._endpoints = endpoints
+        self._role = role
         self._settings = settings
         self._log_dir = log_dir
         self._trace = trace
         self._loop = asyncio.get_running_loop()
         self.incarnation = incarnation
+        self.ready: asyncio.Future[None] = self._loop.create_future()
         self.stopped: asyncio.Future[int] = self._loop.create_future()
         self.codec = Codec(controller=settings.is_controller, names=log_dir.topic_name)
         self._flusher = Flusher(self._flushed, self._flush_failed)
@@ -107,8 +98,10 @@ class Shell:
             while self._events and not self.stopped.done():
                 self._append_failed = False
                 event = self._events.popleft()
-                for effect in self._core.handle(event, self._loop.time() * 1000):
+                for effect in self._role.core.handle(event, self._loop.time() * 1000):
                     self._carriers[type(effect)](effect)
+                if not self.ready.done() and self._role.ready():
+                    self.ready.set_result(None)
         finally:
             self._draining = False
 
@@ -176,7 +169,7 @@ class Shell:
     # --- other nodes -----------------------------------------------------------------------------------
 
     def _send(self, effect: fx.Send) -> None:
-        endpoint = self._endpoints(effect.destination)
+        endpoint = self._role.endpoints(effect.destination)
         if endpoint is None:
             reason = f"no address is known for node {effect.destination}"
             self._events.append(ev.SendFailed(effect.correlation, effect.destination, reason))

@@ -6,6 +6,7 @@ import time
 from collections.abc import Iterable, Mapping
 
 from confluent_kafka import Consumer, KafkaError, Message, Producer, TopicPartition
+from loopback import wait_for
 
 
 def produce(
@@ -71,8 +72,10 @@ def consume(
 
 
 def end_offset(bootstrap: str, topic: str, partition: int = 0) -> int:
+    """Asked anew while the client's metadata lags behind an election."""
     consumer = Consumer({"bootstrap.servers": bootstrap, "group.id": "tests", "log_level": 0})
+    where = TopicPartition(topic, partition)
     try:
-        return int(consumer.get_watermark_offsets(TopicPartition(topic, partition), timeout=10)[1])
+        return int(wait_for("an end offset", lambda: consumer.get_watermark_offsets(where, timeout=5))[1])
     finally:
         consumer.close()

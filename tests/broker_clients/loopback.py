@@ -83,16 +83,23 @@ class Node:
                 env=environment,
             )
 
-    def kill(self) -> None:
+    def signal(self, number: signal.Signals) -> None:
         assert self.process is not None
-        self.process.send_signal(signal.SIGKILL)
-        self.process.wait(10)
+        self.process.send_signal(number)
 
-    def stop(self, timeout_s: float = 20.0) -> int:
-        """SIGTERM, and the exit code."""
+    def wait(self, timeout_s: float = 20.0) -> int:
+        """The exit code."""
         assert self.process is not None
-        self.process.send_signal(signal.SIGTERM)
         return self.process.wait(timeout_s)
+
+    def kill(self) -> None:
+        self.signal(signal.SIGKILL)
+        self.wait()
+
+    def stop(self) -> int:
+        """SIGTERM, and the exit code."""
+        self.signal(signal.SIGTERM)
+        return self.wait()
 
     @property
     def running(self) -> bool:
