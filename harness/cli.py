@@ -16,15 +16,19 @@ import click
 from rich.console import Console
 from rich.table import Table
 
+from checkers.runs import AnalysisError
+from checkers.session import SparkUnavailable
 from harness import results as stored
 from harness.cli_fleet import doctor, fleet, need_root
 from harness.history import HistoryError
+from harness.report import ReportError, write_report
 from harness.run import Interrupted, Judged, Options, Outcome, run
 from harness.run.judge import broken_down, exit_code, judge
 from harness.run.setup import harness_version
 from harness.spec import SpecError, load
 
 STOPPED = 130
+WRONG_INPUT = (SpecError, stored.NoSuchRun, HistoryError, AnalysisError, SparkUnavailable, ReportError)
 
 results_option = click.option(
     "--results",
@@ -87,7 +91,6 @@ def wrackline() -> None:
     "--keep-fleet", is_flag=True, help="Leave the hosts up for a look; `wrackline fleet clean` removes them."
 )
 @click.option("--no-analysis", is_flag=True, help="Record only; `wrackline analyze` judges later.")
-@contract_option
 @master_option
 def run_command(
     spec: Path,
@@ -96,7 +99,6 @@ def run_command(
     results: Path,
     keep_fleet: bool,
     no_analysis: bool,
-    contract: str | None,
     master: str,
 ) -> int:
     """Make one run: bring up hosts, deploy, drive, break, heal, read everything back, judge.
@@ -117,25 +119,15 @@ def run_command(
     if no_analysis:
         click.echo(f"recorded in {outcome.run_dir}; `wrackline analyze {outcome.run_dir.name}` judges it")
         return 4 if outcome.troubles else 0
-    judged = judge_outcomes([outcome], contract=contract, master=master)
-    return show(judged)
+    return show([judge_outcome(outcome, master=master)])
 
 
-def judge_outcomes(
-    outcomes: Sequence[Outcome], *, contract: str | None = None, master: str = "local[*]"
-) -> list[Judged]:
-    """Judge runs that were just made, those with a history in one Spark session."""
-    driven = [outcome for outcome in outcomes if outcome.driven]
-    troubles = {outcome.run_dir: outcome.troubles for outcome in driven}
-    found = {
-        judged.run_dir: judged
-        for judged in (
-            judge(list(troubles), contract=contract, master=master, troubles=troubles, progress=_say)
-            if driven
-            else []
-        )
-    }
-    return [found.get(each.run_dir) or broken_down(each.run_dir, each.troubles) for each in outcomes]
+def judge_outcome(outcome: Outcome, *, master: str) -> Judged:
+    """Judge a run that was just made."""
+    if not outcome.driven:
+        return broken_down(outcome.run_dir, outcome.troubles)
+    [judged] = judge([outcome.run_dir], master=master, progress=_say)
+    return judged
 
 
 def show(judged: Sequence[Judged]) -> int:
@@ -193,8 +185,6 @@ def analyze_command(runs: tuple[str, ...], results: Path, contract: str | None, 
 @results_option
 def report_command(name: str, results: Path) -> int:
     """Write report.html and junit.xml again from the run's own files; analyses nothing."""
-    from harness.report import write_report
-
     run_dir = stored.find(name, results)
     if not (run_dir / "verdict.json").exists():
         raise WrongInput(f"{run_dir.name} was not judged yet: `wrackline analyze {run_dir.name}` does it")
@@ -259,7 +249,7 @@ def _guarded(command: Callable[[], Any]) -> int:
         return _fail(f"{name}: {wrong.format_message()} (see `{name} --help`)", 2)
     except click.ClickException as wrong:
         return _fail(f"wrackline: {wrong.format_message()}", wrong.exit_code)
-    except (SpecError, stored.NoSuchRun, HistoryError) as wrong:
+    except WRONG_INPUT as wrong:
         return _fail(f"wrackline: {wrong}", 2)
     except (Interrupted, click.Abort, KeyboardInterrupt) as stopped:
         return _fail(f"wrackline: {stopped or 'stopped'}", STOPPED)

@@ -6,7 +6,6 @@ that calls everything bad fails at run 1.
 
 from __future__ import annotations
 
-import shutil
 import time
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -17,13 +16,12 @@ import click
 
 from checkers.findings import Verdict
 from harness.run import Judged, Options, Outcome, run
-from harness.run.judge import broken_down, finish, judge
+from harness.run.judge import broken_down, judge
 from harness.spec import load
 
 ACKED_AT_LEAST = 5_000
 SPECS = ("demo-acks-all.yaml", "demo-acks-one.yaml", "demo-canary.yaml")
 STRICTER = "acks-all"
-_FILES = ("findings.parquet", "metrics.json")
 
 
 class DemoBroken(click.ClickException):
@@ -65,11 +63,13 @@ def demo(results: Path, *, master: str = "local[*]") -> int:
         click.echo(f"--- run {number} of {len(SPECS)}: {name}")
         outcomes.append(run(load(suites_dir() / name), Options(results)))
     click.echo("--- judging")
-    checked = _judge(outcomes, master)
-    checked[0].wrong += _promise_kept(checked[0].judged.verdict)
-    checked[1].wrong += _loss_allowed(checked[1].judged.verdict)
-    checked[2].wrong += _canary_caught(checked[2].judged.verdict)
-    stricter = _stricter(checked[1], master)
+    from checkers.session import session  # not while the runs go on: Spark is big
+
+    with session(master):
+        checked = _judge(outcomes, master)
+        for each, check in zip(checked, (_promise_kept, _loss_allowed, _canary_caught), strict=True):
+            each.wrong += check(each.judged.verdict)
+        stricter = _stricter(checked[1], master)
     click.echo(f"--- the demo, {time.monotonic() - began:.0f} s")
     for each in checked:
         _show(each)
@@ -79,18 +79,10 @@ def demo(results: Path, *, master: str = "local[*]") -> int:
 
 
 def _judge(outcomes: list[Outcome], master: str) -> list[Checked]:
-    """All runs in one Spark session."""
-    troubles = {each.run_dir: each.troubles for each in outcomes if each.driven}
-    found: dict[Path, Judged] = {}
-    if troubles:
-        judged = judge(list(troubles), master=master, troubles=troubles, progress=click.echo)
-        found = {each.run_dir: each for each in judged}
-    return [
-        Checked(
-            found.get(each.run_dir) or broken_down(each.run_dir, each.troubles or ("no client was started",))
-        )
-        for each in outcomes
-    ]
+    driven = [each.run_dir for each in outcomes if each.driven]
+    judged = judge(driven, master=master, progress=click.echo) if driven else []
+    found = {each.run_dir: each for each in judged}
+    return [Checked(found.get(each.run_dir) or broken_down(each.run_dir, each.troubles)) for each in outcomes]
 
 
 def _show(each: Checked) -> None:
@@ -153,19 +145,12 @@ def _anomaly(verdict: Mapping[str, Any], name: str) -> Mapping[str, Any]:
 
 
 def _stricter(checked: Checked, master: str) -> str:
-    """Judge run 2 by the contract it did not have; its own verdict and report are put back afterwards."""
-    run_dir = checked.judged.run_dir
+    """Judge run 2 by the contract it did not have."""
     if not _anomaly(checked.judged.verdict, "lost-write").get("count"):
         return "not judged, nothing was lost"
-    kept = {name: (run_dir / name).read_bytes() for name in _FILES if (run_dir / name).exists()}
-    [again] = judge([run_dir], contract=STRICTER, master=master, progress=click.echo)
-    if again.report is not None:
-        shutil.copy(again.report, run_dir / f"report-{STRICTER}.html")
-    for name, content in kept.items():
-        (run_dir / name).write_bytes(content)
-    finish(run_dir, checked.judged.verdict)
+    [again] = judge([checked.judged.run_dir], contract=STRICTER, master=master, progress=click.echo)
     checked.expect(
         again.word is Verdict.VIOLATION,
         f"under contract {STRICTER} the same run must be a violation, it is {again.word.value}",
     )
-    return f"{again.word.value} (report: {run_dir / f'report-{STRICTER}.html'})"
+    return again.word.value

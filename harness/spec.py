@@ -73,8 +73,8 @@ class TopicSpec(_Strict):
 
 
 class ContractSpec(_Strict):
-    name: str | None = None
-    """A contract to judge by; by default the one that the configuration promises."""
+    """The contract itself follows from the configuration; `wrackline analyze --contract` judges by another."""
+
     expected: tuple[str, ...] = ()
     """Anomalies that must show (defect runs): the verdict is then `reproduced` or `not reproduced`."""
     thresholds: dict[str, float] = Field(default_factory=dict)

@@ -1,4 +1,4 @@
-"""From a recorded run to its verdict and report; and how the verdict of a run that broke down is put."""
+"""From a recorded run to its verdict and report; and the verdict of a run that broke down before it began."""
 
 from __future__ import annotations
 
@@ -8,13 +8,12 @@ from pathlib import Path
 from typing import Any
 
 import orjson
-import yaml
 
 from checkers.findings import EXIT_CODES, Verdict
 from harness.history import read_info
 
 VERDICT_JSON = "verdict.json"
-SPEC_YAML = "spec.yaml"
+INFRASTRUCTURE_JSON = "infrastructure.json"
 _WORST_FIRST = (
     Verdict.VIOLATION,
     Verdict.NOT_REPRODUCED,
@@ -47,43 +46,35 @@ def judge(
     *,
     contract: str | None = None,
     master: str = "local[*]",
-    troubles: Mapping[Path, Sequence[str]] | None = None,
     progress: Callable[[str], None] = lambda _line: None,
 ) -> list[Judged]:
-    """Analyse runs in one Spark session and write their reports. ``troubles``: what broke down in a run that was
-    just made (hosts, SSH, deployment); its verdict is then ``infrastructure`` unless there was a violation.
+    """Analyse runs in one Spark session and write their reports. With a ``contract`` they are judged by that one
+    for once: their own verdicts and reports stay as they are.
 
-    Raises HistoryError for a history that cannot be read."""
+    Raises HistoryError or AnalysisError for a history that cannot be judged, SparkUnavailable, ReportError."""
     # Spark takes a second to import, which `wrackline --help` should not wait for.
     from checkers.analysis import analyze
 
-    verdicts = analyze(
-        list(run_dirs), contract=contract or _contract_of(run_dirs), master=master, progress=progress
-    )
-    judged = []
-    for run_dir, verdict in zip(run_dirs, verdicts, strict=True):
-        broke = (troubles or {}).get(run_dir, ())
-        judged.append(finish(run_dir, with_troubles(verdict, broke) if broke else verdict))
-    return judged
+    verdicts = analyze(list(run_dirs), contract=contract, master=master, progress=progress)
+    return [
+        Judged(run_dir, verdict, _report(run_dir))
+        for run_dir, verdict in zip(run_dirs, verdicts, strict=True)
+    ]
 
 
-def finish(run_dir: Path, verdict: Mapping[str, Any]) -> Judged:
-    """Write the verdict and the report."""
+def _report(run_dir: Path) -> Path | None:
+    """None when the run has no verdict of its own yet (it was judged by another contract only)."""
+    if read_verdict(run_dir) is None:
+        return None
     from harness.report import write_report
 
-    (run_dir / VERDICT_JSON).write_bytes(orjson.dumps(verdict, option=orjson.OPT_INDENT_2) + b"\n")
-    return Judged(run_dir, verdict, write_report(run_dir))
+    return write_report(run_dir)
 
 
-def with_troubles(verdict: Mapping[str, Any], troubles: Sequence[str]) -> dict[str, Any]:
-    """Precedence: violation > infrastructure > inconclusive > pass."""
-    changed = dict(verdict)
-    changed["reasons"] = [*troubles, *verdict.get("reasons", ())]
-    if Verdict(verdict["verdict"]) not in (Verdict.VIOLATION, Verdict.REPRODUCED):
-        changed["verdict"] = Verdict.INFRASTRUCTURE.value
-        changed["exit_code"] = EXIT_CODES[Verdict.INFRASTRUCTURE]
-        changed["headline"] = troubles[0]
-    return changed
+def note_troubles(run_dir: Path, troubles: Sequence[str]) -> None:
+    """For the analysis: hosts, SSH or deployment failed in this run, so that it cannot simply pass."""
+    if troubles:
+        (run_dir / INFRASTRUCTURE_JSON).write_bytes(orjson.dumps({"error": "; ".join(troubles)}) + b"\n")
 
 
 def broken_down(run_dir: Path, troubles: Sequence[str]) -> Judged:
@@ -119,7 +110,8 @@ def broken_down(run_dir: Path, troubles: Sequence[str]) -> Judged:
         "phases": [],
     }
     (run_dir / "metrics.json").write_bytes(orjson.dumps(metrics) + b"\n")
-    return finish(run_dir, verdict)
+    (run_dir / VERDICT_JSON).write_bytes(orjson.dumps(verdict, option=orjson.OPT_INDENT_2) + b"\n")
+    return Judged(run_dir, verdict, _report(run_dir))
 
 
 def read_verdict(run_dir: Path) -> dict[str, Any] | None:
@@ -135,16 +127,3 @@ def exit_code(words: Iterable[Verdict]) -> int:
     """Of several runs: that of the worst."""
     found = set(words)
     return next((EXIT_CODES[word] for word in _WORST_FIRST if word in found), 0)
-
-
-def _contract_of(run_dirs: Sequence[Path]) -> str | None:
-    """The contract that the runs' own specifications name, when they all name the same."""
-    named = set()
-    for run_dir in run_dirs:
-        try:
-            spec = yaml.safe_load((run_dir / SPEC_YAML).read_text())
-        except (OSError, yaml.YAMLError):
-            return None
-        contract = spec.get("contract") if isinstance(spec, dict) else None
-        named.add(contract.get("name") if isinstance(contract, dict) else None)
-    return named.pop() if len(named) == 1 else None

@@ -19,6 +19,7 @@ from harness.fleet.base import FleetError
 from harness.history import Recorder, RecordingFailed
 from harness.history.model import CONTROL, Event, Type
 from harness.run.interrupt import Interrupts
+from harness.run.judge import note_troubles
 from harness.run.observer import Observer, cluster_event
 from harness.run.progress import Progress
 from harness.run.replicas import read_replicas
@@ -128,6 +129,7 @@ class _Run:
                     self.observer.stop()
                     self._close_history()
                     kept = self._tear_down()
+                    note_troubles(self.run_dir, self.troubles)
         return Outcome(self.run_dir, tuple(self.troubles), self.workload is not None, kept)
 
     def _what_is_left(self) -> str:

@@ -1,0 +1,143 @@
+"""Specifications: what is written is what is run, and every mistake is one line that says how to mend it."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+import yaml
+
+from harness.spec import Spec, SpecError, load, parse
+
+SUITES = Path(__file__).parents[2] / "suites"
+LOG_KEYS = (
+    "name, duration_s, rate, spacing, mix, senders, pollers, enders, acks, idempotence, record_bytes, "
+    "records_per_op, reassign_every, client"
+)
+TOP_KEYS = "name, seed, fleet, system, topic, workload, nemesis, contract"
+
+MISTAKES = [
+    (
+        "name: x\nworkload: {ratee: 4}",
+        f"x.yaml: workload.ratee: unknown key; did you mean 'rate'? known here: {LOG_KEYS}",
+    ),
+    (
+        "name: x\nworklod: {}",
+        f"x.yaml: worklod: unknown key; did you mean 'workload'? known here: {TOP_KEYS}",
+    ),
+    ("name: x\nzzz: {}", f"x.yaml: zzz: unknown key; known here: {TOP_KEYS}"),
+    ("seed: 4", "x.yaml: name: missing"),
+    ("name: x\nseed: -1", "x.yaml: seed: input should be greater than or equal to 0, not -1"),
+    ("name: X Y", "x.yaml: name: string should match pattern '^[a-z0-9][a-z0-9-]{0,39}$', not 'X Y'"),
+    ("name: x\nfleet: {kind: qemu}", "x.yaml: fleet.kind: input should be 'netns', not 'qemu'"),
+    ("name: x\nworkload: {acks: 2}", "x.yaml: workload.acks: input should be 0, 1 or 'all', not 2"),
+    (
+        "name: x\nworkload: {client: {poll_mss: 2}}",
+        "x.yaml: workload.client.poll_mss: unknown key; did you mean 'poll_ms'? known here: message_timeout_ms, "
+        "request_timeout_ms, socket_timeout_ms, linger_ms, retries, poll_ms, poll_records, fetch_wait_max_ms, "
+        "end_timeout_ms, librdkafka",
+    ),
+    ("name: x\nworkload: {idempotence: true, acks: 1}", "x.yaml: workload: idempotence needs acks: all"),
+    (
+        "name: x\nworkload: {senders: 0, pollers: 0, enders: 0}",
+        "x.yaml: workload: no operation is left: give at least one of senders, pollers, enders a process and a weight",
+    ),
+    (
+        "name: x\nfleet: {brokers: 1}",
+        "x.yaml: topic.replication_factor 3 needs as many brokers, fleet.brokers is 1",
+    ),
+    (
+        "name: x\ntopic: {replication_factor: 2, min_insync_replicas: 3}",
+        "x.yaml: topic.min_insync_replicas 3 can never be met: topic.replication_factor is 2",
+    ),
+    ("name: x\nname: y", "x.yaml: line 2, column 1: key 'name' is there twice"),
+    ("name: [", "x.yaml: line 1, column 8: expected the node content, but found '<stream end>'"),
+    ("- a", "x.yaml: a specification is a mapping with at least `name:`, this is list"),
+    ("", "x.yaml: a specification is a mapping with at least `name:`, this is NoneType"),
+    (
+        "name: x\nnemesis: {schedule: [{at_s: 50, duration_s: 20, fault: kill}]}",
+        "x.yaml: nemesis.schedule.0: kill ends at 70 s, but the run lasts 60 s; "
+        "let it last longer or the fault begin earlier",
+    ),
+    (
+        "name: x\nseed: a\nworkload: {rate: fast}",
+        "x.yaml: seed: input should be a valid integer, unable to parse string as an integer, not 'a' (and 1 more)",
+    ),
+]
+
+
+@pytest.mark.parametrize(("text", "said"), MISTAKES, ids=[said[:50] for _, said in MISTAKES])
+def test_a_mistake_is_one_line(text: str, said: str) -> None:
+    with pytest.raises(SpecError) as wrong:
+        parse(text, "x.yaml")
+    assert str(wrong.value) == said
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "name: x\nnemesis: {gided: b01}",
+        "name: x\nnemesis: {schedule: [{at_s: 1, duration_s: 2, fault: kil}]}",
+        "name: x\nnemesis: {schedule: [{at_s: 1, duration_s: 2, fault: kill, target: leadr}]}",
+        "name: x\nnemesis: {guided: nosuch}",
+        "name: x\nnemesis: {random: {faults: []}}",
+    ],
+)
+def test_a_mistake_about_the_nemesis_names_its_place_without_pydantics_own_words(text: str) -> None:
+    with pytest.raises(SpecError, match=r"^x\.yaml: nemesis") as wrong:
+        parse(text, "x.yaml")
+    assert "\n" not in str(wrong.value)
+    assert "Value error" not in str(wrong.value)
+
+
+def test_settings_reach_any_key_and_are_checked_like_the_file() -> None:
+    text = "name: x\nnemesis: {schedule: [{at_s: 1, duration_s: 2, fault: kill}]}"
+    settings = ["workload.client.librdkafka.debug=broker", "workload.rate=12.5", "nemesis.schedule.0.at_s=9"]
+    spec = parse(text, "x.yaml", settings=settings, seed=5)
+    assert spec.workload.client.librdkafka == {"debug": "broker"}
+    assert spec.workload.rate == 12.5
+    assert spec.nemesis.schedule[0].at_s == 9
+    assert spec.seed == 5
+
+
+@pytest.mark.parametrize(
+    ("setting", "said"),
+    [
+        (
+            "workload.rate",
+            "--set workload.rate: give it as key.path=value, for example --set workload.rate=500",
+        ),
+        ("=4", "--set =4: give it as key.path=value, for example --set workload.rate=500"),
+        ("name.x=4", "--set name.x=4: name is a value, nothing can be set below it"),
+        (
+            "nemesis.schedule.3.at_s=4",
+            "--set nemesis.schedule.3.at_s=4: nemesis.schedule has 1 elements, no '3'",
+        ),
+        ("seed=[", "--set seed=[: line 1, column 2: expected the node content, but found '<stream end>'"),
+        ("workload.nosuch=1", f"x.yaml: workload.nosuch: unknown key; known here: {LOG_KEYS}"),
+    ],
+)
+def test_a_wrong_setting_is_one_line(setting: str, said: str) -> None:
+    text = "name: x\nnemesis: {schedule: [{at_s: 1, duration_s: 2, fault: kill}]}"
+    with pytest.raises(SpecError) as wrong:
+        parse(text, "x.yaml", settings=[setting])
+    assert str(wrong.value) == said
+
+
+def test_a_file_that_is_not_there(tmp_path: Path) -> None:
+    with pytest.raises(SpecError, match="no such file"):
+        load(tmp_path / "x.yaml")
+
+
+@pytest.mark.parametrize("path", sorted(SUITES.glob("*.yaml")), ids=lambda path: path.stem)
+def test_every_specification_that_comes_with_us_is_right(path: Path) -> None:
+    spec = load(path)
+    assert spec.name == path.stem
+
+
+def test_what_is_saved_is_complete_and_gives_the_same_run() -> None:
+    spec = load(SUITES / "demo-acks-all.yaml", seed=9)
+    saved = spec.to_yaml()
+    assert Spec.model_validate(yaml.safe_load(saved)) == spec
+    assert "catch" not in saved
+    assert "message_timeout_ms: 3000" in saved
