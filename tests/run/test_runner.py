@@ -1,0 +1,221 @@
+"""The runner's order of things: what is done, in which order, and what still is when something breaks."""
+
+from __future__ import annotations
+
+import io
+import os
+import signal
+import threading
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import orjson
+import pyarrow.parquet as pq
+import pytest
+from rich.console import Console
+from run_doubles import PARTITIONS, PaperFleet, PaperNemesis, PaperSystem, mock_cluster, paper_parts
+
+from harness.history import history_files, read_info
+from harness.run import Interrupted, Options, Outcome, run
+from harness.run.judge import broken_down, exit_code
+from harness.run.progress import Progress
+from harness.spec import parse
+
+SPEC = f"""
+name: paper
+topic: {{partitions: {PARTITIONS}}}
+workload: {{duration_s: 1, rate: 100, senders: 2, pollers: 1, enders: 1}}
+"""
+
+
+@dataclass
+class Stage:
+    fleet: PaperFleet
+    system: PaperSystem
+    results: Path
+    screen: io.StringIO
+
+    @property
+    def trail(self) -> list[str]:
+        return self.fleet.trail
+
+    def run(self, *settings: str, keep: bool = False) -> Outcome:
+        progress = Progress(Console(file=self.screen, width=200))
+        spec = parse(SPEC, "x.yaml", settings=settings)
+        return run(spec, Options(self.results, keep_fleet=keep, progress=progress))
+
+    def only_run(self) -> Path:
+        [run_dir] = self.results.iterdir()
+        return run_dir
+
+
+@pytest.fixture
+def stage(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Stage]:
+    with mock_cluster() as bootstrap:
+        parts, fleet, system = paper_parts(bootstrap)
+        monkeypatch.setattr("harness.run.runner.build_parts", lambda _spec, _test_id: parts)
+        monkeypatch.setattr("harness.run.runner.Nemesis", type("N", (PaperNemesis,), {"trail": fleet.trail}))
+        monkeypatch.setattr("harness.run.runner.STEADY_S", 0.3)
+        monkeypatch.setattr("harness.run.runner.RECOVERED_S", 0.3)
+        monkeypatch.setattr("harness.run.runner.WARM_S", 10.0)
+        yield Stage(fleet, system, tmp_path / "results", io.StringIO())
+
+
+def rows(run_dir: Path) -> list[dict[str, Any]]:
+    return pq.read_table(history_files(run_dir)[0]).to_pylist()
+
+
+def phases(run_dir: Path) -> list[str]:
+    return [orjson.loads(row["extra"])["phase"] for row in rows(run_dir) if row["f"] == "phase"]
+
+
+def test_a_run_goes_through_every_phase_and_leaves_everything_behind_in_its_directory(stage: Stage) -> None:
+    outcome = stage.run()
+    starts = ["start c1", "start n1", "start n2", "start n3"]
+    assert stage.trail == ["up", "install", *starts, "ready", "topic", "faults", "heal", "collect", "down"]
+    assert outcome.troubles == ()
+    assert outcome.driven
+    assert phases(outcome.run_dir) == ["setup", "warm", "main", "heal", "drain", "collect"]
+    names = {path.name for path in outcome.run_dir.iterdir()}
+    assert names == {"spec.yaml", "plan.json", "run.json", "history.parquet", "nodes", "harness.log"}
+    found = rows(outcome.run_dir)
+    kinds = {row["f"] for row in found}
+    assert kinds == {"phase", "assignment", "cluster", "send", "poll", "end", "assign", "drain", "replica"}
+    assigned = next(orjson.loads(row["extra"]) for row in found if row["f"] == "assignment")
+    assert assigned["assignment"] == {str(partition): [1, 2, 3] for partition in range(PARTITIONS)}
+    assert assigned["nodes"] == {"1": "n1", "2": "n2", "3": "n3", "101": "c1"}
+    replicas = [row for row in found if row["f"] == "replica"]
+    assert {row["node"] for row in replicas} == {"n1", "n2", "n3"}
+    assert all(orjson.loads(row["extra"])["complete"] for row in replicas)
+    info = read_info(outcome.run_dir)
+    assert (info.test_id, info.notes) == (outcome.run_dir.name, ())
+    assert "4 nodes ready" in stage.screen.getvalue()
+
+
+def test_hosts_that_do_not_come_up_are_infrastructure_and_are_torn_down(stage: Stage) -> None:
+    stage.fleet.broken_on_up = "n2: no SSH after 10 s; look at its console"
+    outcome = stage.run()
+    assert stage.trail == ["up", "collect", "down"]
+    assert not outcome.driven
+    assert outcome.troubles[0] == "set-up: n2: no SSH after 10 s; look at its console"
+    judged = broken_down(outcome.run_dir, outcome.troubles)
+    assert judged.word.value == "infrastructure"
+    assert exit_code([judged.word]) == 4
+    assert judged.report is not None
+    assert "no SSH after 10 s" in judged.report.read_text()
+
+
+def test_a_deployment_that_fails_is_told_to_the_judge(stage: Stage) -> None:
+    stage.system.broken = {"start n2"}
+    outcome = stage.run()
+    assert stage.trail[-2:] == ["collect", "down"]
+    assert "heal" not in stage.trail
+    told = orjson.loads((outcome.run_dir / "infrastructure.json").read_bytes())
+    assert told == {"error": "set-up: n2: start n2 failed: permission denied; look at the log"}
+
+
+def test_evidence_that_cannot_be_collected_does_not_cost_the_history(stage: Stage) -> None:
+    stage.system.broken = {"collect"}
+    outcome = stage.run()
+    assert outcome.driven
+    assert stage.trail[-1] == "down"
+    assert phases(outcome.run_dir)[-1] == "collect"
+    assert [trouble.partition(":")[0] for trouble in outcome.troubles] == ["collect"]
+
+
+def test_a_replica_that_stays_behind_is_noted_and_read_all_the_same(
+    stage: Stage, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("harness.run.runner.FULL_ISR_S", 0.5)
+    monkeypatch.setattr(
+        "harness.run.runner.Nemesis.start", lambda _self: setattr(stage.system, "isr", (1, 3)), raising=False
+    )
+    outcome = stage.run()
+    assert outcome.troubles == ()
+    [note] = read_info(outcome.run_dir).notes
+    assert "not every replica was in the ISR 0.5 s after healing" in note
+    assert "isr [1, 3]" in note
+    in_isr = {
+        row["node"]: orjson.loads(row["extra"])["in_isr"]
+        for row in rows(outcome.run_dir)
+        if row["f"] == "replica"
+    }
+    assert in_isr == {"n1": True, "n2": False, "n3": True}
+
+
+def test_a_kept_fleet_is_not_torn_down(stage: Stage) -> None:
+    outcome = stage.run(keep=True)
+    assert "down" not in stage.trail
+    assert stage.trail[-1] == "kept"
+    assert outcome.kept_fleet == "paper"
+
+
+def interrupt_when(stage: Stage, begun: str, times: int = 1) -> threading.Thread:
+    """Ctrl-C, so many times, as soon as the trail shows ``begun``."""
+
+    def press() -> None:
+        pause = threading.Event()
+        while begun not in stage.trail:
+            pause.wait(0.01)
+        for _ in range(times):
+            pause.wait(0.3)
+            os.kill(os.getpid(), signal.SIGINT)
+
+    thread = threading.Thread(target=press)
+    thread.start()
+    return thread
+
+
+def test_ctrl_c_ends_the_run_early_and_in_good_order(stage: Stage) -> None:
+    pressed = interrupt_when(stage, "faults")
+    outcome = stage.run("workload.duration_s=60")
+    pressed.join()
+    assert stage.trail[-3:] == ["heal", "collect", "down"]
+    assert phases(outcome.run_dir) == ["setup", "warm", "main", "heal", "drain", "collect"]
+    [note] = read_info(outcome.run_dir).notes
+    assert note.startswith("interrupted by the user")
+    assert "interrupted: healing" in stage.screen.getvalue()
+
+
+def test_ctrl_c_twice_stops_at_once_and_still_tears_down(
+    stage: Stage, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The second comes while healing goes on."""
+    monkeypatch.setattr("harness.run.runner.RECOVERED_S", 60.0)
+    pressed = interrupt_when(stage, "faults", times=2)
+    with pytest.raises(Interrupted, match="`wrackline analyze` judges it"):
+        stage.run("workload.duration_s=60")
+    pressed.join()
+    assert stage.trail[-1] == "down"
+    assert "stopped by the user before the final read" in read_info(stage.only_run()).notes
+    assert {row["f"] for row in rows(stage.only_run())} >= {"send", "poll"}
+
+
+def test_ctrl_c_during_set_up_removes_everything(stage: Stage, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(stage.system, "wait_ready", lambda **_: threading.Event().wait(30))
+    pressed = interrupt_when(stage, "start n3")
+    with pytest.raises(Interrupted, match="during set-up"):
+        stage.run()
+    pressed.join()
+    assert stage.trail[-1] == "down"
+    assert signal.getsignal(signal.SIGINT) is signal.default_int_handler
+
+
+def test_a_disk_that_fills_up_stops_the_run_and_keeps_what_is_there(
+    stage: Stage, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("harness.history.journal.WINDOW_BYTES", 8192)
+    real = os.posix_fallocate
+
+    def limited(fd: int, offset: int, length: int) -> None:
+        if offset + length > 100_000:
+            raise OSError(28, os.strerror(28))
+        real(fd, offset, length)
+
+    monkeypatch.setattr("harness.history.journal.os.posix_fallocate", limited)
+    outcome = stage.run("workload.duration_s=60")
+    assert stage.trail[-1] == "down"
+    assert "No space left on device" in outcome.troubles[0]
+    assert any(row["f"] == "send" for row in rows(outcome.run_dir))
