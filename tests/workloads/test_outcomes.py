@@ -60,13 +60,13 @@ def test_an_offset_is_evidence_only_when_a_broker_told_it(
     [
         ([1, 2], Type.OK),
         ([ACKED_WITHOUT_OFFSET], Type.OK),
-        ([1, FAILED], Type.OK),
+        ([1, FAILED], Type.INFO),
         ([FAILED, FAILED], Type.FAIL),
         ([1, UNKNOWN], Type.INFO),
         ([FAILED, UNKNOWN], Type.INFO),
     ],
 )
-def test_an_operation_is_unknown_as_soon_as_one_record_is(offsets: list[int], kind: Type) -> None:
+def test_an_operation_is_ok_or_failed_only_as_a_whole(offsets: list[int], kind: Type) -> None:
     assert type_of([Outcome(offset) for offset in offsets]) is kind
 
 

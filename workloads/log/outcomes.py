@@ -66,10 +66,11 @@ def delivered(offset: int | None, timestamp_ms: int, *, acks: int | str) -> Outc
 
 
 def type_of(outcomes: Sequence[Outcome]) -> Type:
-    """Of the whole operation: ``info`` as soon as one record is unknown; ``fail`` when none was appended."""
-    if any(outcome.offset == UNKNOWN for outcome in outcomes):
-        return Type.INFO
-    return Type.FAIL if all(outcome.offset == FAILED for outcome in outcomes) else Type.OK
+    """Of the whole operation: ``ok`` when every record was acked, ``fail`` when none was appended for certain,
+    ``info`` otherwise (docs/decisions/0003)."""
+    if all(outcome.offset == FAILED for outcome in outcomes):
+        return Type.FAIL
+    return Type.INFO if any(outcome.offset in (UNKNOWN, FAILED) for outcome in outcomes) else Type.OK
 
 
 def error_of(outcomes: Sequence[Outcome]) -> str | None:
