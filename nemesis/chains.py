@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 PREFIX = "WRACK-"
-_FAULT_ID = re.compile(r"^[A-Za-z0-9_.]{1,20}$")
+_FAULT_ID = re.compile(r"[A-Za-z0-9_.]{1,20}")
 _COUNTER = re.compile(r"^\s*(\d+)\s+(\d+)\s+(\S+)\s.*?/\*\s(.*?)\s\*/")
 
 
@@ -36,7 +36,7 @@ class Counter:
 
 def chain(fault_id: str) -> str:
     """The chain's name. Raises ValueError for an id that is no plain word (iptables allows 28 characters)."""
-    if not _FAULT_ID.match(fault_id):
+    if not _FAULT_ID.fullmatch(fault_id):
         raise ValueError(f"fault id {fault_id!r}: use up to 20 letters, digits, dots or underscores")
     return PREFIX + fault_id
 

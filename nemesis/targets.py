@@ -8,7 +8,8 @@ from collections.abc import Callable, Collection, Sequence
 
 from harness.systems.base import ClusterState, Node, PartitionState
 
-_OF_PARTITION = re.compile(r"^(leader|follower|isr-last|elr)(?:\((.+)-(\d+)\))?$")
+_OF_PARTITION = re.compile(r"(leader|follower|isr-last|elr)(?:\((.+)-(\d+)\))?")
+_HOSTS = re.compile(r"[a-z][a-z0-9-]*\d+(,[a-z][a-z0-9-]*\d+)*")
 PLAIN = ("one", "minority", "majority", "half", "all", "controller")
 HELP = (
     "one, minority, majority, half, all, controller, leader(TOPIC-P), follower(TOPIC-P), isr-last(TOPIC-P), "
@@ -22,17 +23,13 @@ class TargetError(Exception):
 
 def check_role(role: str) -> str:
     """The role as given. Raises ValueError when it is neither a role nor could be a list of hosts."""
-    if (
-        role in PLAIN
-        or _OF_PARTITION.match(role)
-        or re.match(r"^[a-z][a-z0-9-]*\d+(,[a-z][a-z0-9-]*\d+)*$", role)
-    ):
+    if role in PLAIN or _OF_PARTITION.fullmatch(role) or _HOSTS.fullmatch(role):
         return role
     raise ValueError(f"target {role!r} is no role: use {HELP}")
 
 
 def needs_metadata(role: str) -> bool:
-    return role == "controller" or bool(_OF_PARTITION.match(role))
+    return role == "controller" or bool(_OF_PARTITION.fullmatch(role))
 
 
 def resolve(
@@ -54,7 +51,7 @@ def resolve(
     brokers = [node.host.name for node in nodes if node.is_broker]
     free = [host for host in brokers if host not in held]
     chance = random.Random(pick)
-    if found := _OF_PARTITION.match(role):
+    if found := _OF_PARTITION.fullmatch(role):
         kind, topic, partition = found.groups()
         wanted = _partition(state, topic, partition, topics, chance)
         return (_free(_member(kind, wanted, chance), role, nodes, held),)

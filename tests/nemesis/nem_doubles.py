@@ -21,7 +21,7 @@ def node(name: str, node_id: int, last: int, *, controller: bool = False) -> Nod
     return Node(node_id, Host(name, f"198.18.0.{last}"), frozenset({role}), 9093 if controller else 9092)
 
 
-NODES = (
+NODES: tuple[Node, ...] = (
     node("n1", 1, 11),
     node("n2", 2, 12),
     node("n3", 3, 13),

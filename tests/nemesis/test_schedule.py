@@ -1,0 +1,126 @@
+"""Specification and seed to plan: the same in, the same out; mistakes are told by name."""
+
+from __future__ import annotations
+
+import itertools
+import json
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from nemesis.schedule import Plan, plan
+from nemesis.spec import SpecError, load
+
+RANDOM: dict[str, Any] = {
+    "random": {
+        "faults": [
+            "kill",
+            "pause",
+            {"fault": "partition", "shape": "halves"},
+            {"fault": "power-cut", "target": "leader"},
+        ],
+        "every_s": [1, 3],
+        "duration_s": [2, 4],
+    }
+}
+
+
+@given(st.integers(0, 2**63), st.floats(10, 300), st.booleans())
+def test_a_plan_depends_on_nothing_but_its_inputs_and_survives_json(
+    seed: int, duration_s: float, overlap: bool
+) -> None:
+    spec = load({"random": {**RANDOM["random"], "overlap": overlap}})
+    first = plan(spec, seed, duration_s)
+    assert plan(spec, seed, duration_s) == first
+    assert Plan.from_dict(json.loads(json.dumps(first.to_dict()))) == first
+    assert first.ends_s <= duration_s - 2.0
+    assert all(2 <= fault.duration_s <= 4 for fault in first.faults)
+    gaps = [
+        after.at_s - before.at_s - before.duration_s for before, after in itertools.pairwise(first.faults)
+    ]
+    if not overlap:
+        assert all(gap >= 0.99 for gap in gaps)
+
+
+def test_seeds_differ_and_a_short_run_meets_every_kind_of_fault() -> None:
+    spec = load(RANDOM)
+    assert plan(spec, 1, 60) != plan(spec, 2, 60)
+    for seed in range(30):
+        kinds = [fault.spec.fault for fault in plan(spec, seed, 60).faults]
+        assert set(kinds[:4]) == {"kill", "pause", "partition", "power-cut"}
+
+
+def test_overlapping_faults_do_overlap() -> None:
+    spec = load({"random": {**RANDOM["random"], "overlap": True}})
+    faults = plan(spec, 3, 60).faults
+    assert any(b.at_s < a.at_s + a.duration_s for a, b in itertools.pairwise(faults))
+
+
+def test_an_explicit_schedule_is_numbered_by_time() -> None:
+    spec = load(
+        {
+            "schedule": [
+                {"at_s": 9, "duration_s": 1, "fault": "kill", "target": "controller"},
+                {"at_s": 2, "duration_s": 5, "fault": "partition", "shape": "link", "target": "n1,n2"},
+            ]
+        }
+    )
+    found = plan(spec, 1, 20)
+    assert [(one.id, one.at_s, one.spec.fault, one.spec.target) for one in found.faults] == [
+        ("f1", 2, "partition", "n1,n2"),
+        ("f2", 9, "kill", "controller"),
+    ]
+    assert found.ends_s == 10
+
+
+def test_nothing_asked_for_is_nothing_planned() -> None:
+    assert plan(load(None), 1, 10).faults == ()
+    assert plan(load({"guided": "power-cut-lossy"}), 1, 10).guided is not None
+
+
+@pytest.mark.parametrize(
+    ("given", "mistake"),
+    [
+        ({"randm": {}}, r"unknown key 'randm'; known keys: guided, random, schedule"),
+        ({"random": {"faults": ["kil"]}}, r"nemesis.random.faults.0.*'kil'.*'partition', 'kill'"),
+        (
+            {"random": {"faults": [{"fault": "kill", "shape": "x"}]}},
+            "unknown key 'shape'; known keys: fault, target",
+        ),
+        ({"random": {"faults": []}}, "nemesis.random.faults: .*at least 1 item"),
+        ({"random": {"faults": ["kill"], "every_s": [5, 2]}}, "the smaller number comes first"),
+        ({"random": {"faults": ["kill"], "every_s": [0, 2]}}, "nemesis.random.every_s.0: .*greater than 0"),
+        ({"schedule": [{"at_s": 1, "fault": "kill"}]}, "nemesis.schedule.0.duration_s: Field required"),
+        (
+            {"schedule": [{"at_s": 1, "duration_s": 1, "fault": "kill", "target": "boss"}]},
+            "target 'boss' is no role: use one, ",
+        ),
+        (
+            {
+                "schedule": [
+                    {"at_s": 1, "duration_s": 1, "fault": "partition", "shape": "link", "target": "n1"}
+                ]
+            },
+            "shape link needs two hosts",
+        ),
+        ({"guided": "b02"}, "no guided schedule 'b02'; there are acks1-leader-power-cut, b01"),
+    ],
+)
+def test_a_mistake_is_told_with_its_place_and_what_would_be_right(
+    given: dict[str, Any], mistake: str
+) -> None:
+    with pytest.raises(SpecError, match=mistake):
+        load(given)
+
+
+def test_a_fault_that_does_not_fit_in_the_run_is_refused() -> None:
+    spec = load({"schedule": [{"at_s": 8, "duration_s": 5, "fault": "kill"}]})
+    with pytest.raises(SpecError, match="kill ends at 13 s, but the run lasts 10 s"):
+        plan(spec, 1, 10)
+
+
+def test_what_is_no_plan_is_refused() -> None:
+    with pytest.raises(SpecError, match="not a nemesis plan"):
+        Plan.from_dict({"seed": 1})

@@ -1,0 +1,97 @@
+"""Roles to hosts: from the cluster's own metadata, at injection time, the same way for the same pick."""
+
+from __future__ import annotations
+
+import pytest
+from nem_doubles import NODES, cluster, partition
+
+from harness.systems.base import ClusterState
+from nemesis.targets import TargetError, check_role, resolve
+
+STATE = cluster(
+    partition(0, leader=2, isr=(2, 3), elr=(1,)),
+    partition(1, leader=-1, isr=(), elr=(3,)),
+    partition(0, leader=3, topic="with-dash-7"),
+)
+
+
+def aim(
+    role: str, *, pick: int = 1, held: tuple[str, ...] = (), state: ClusterState | None = STATE
+) -> tuple[str, ...]:
+    return resolve(role, nodes=NODES, state=state, pick=pick, held=held, topics=("log",))
+
+
+@pytest.mark.parametrize(
+    ("role", "hosts"),
+    [
+        ("leader(log-0)", {("n2",)}),
+        ("leader(with-dash-7-0)", {("n3",)}),
+        ("follower(log-0)", {("n3",)}),
+        ("follower(with-dash-7-0)", {("n1",), ("n2",)}),
+        ("isr-last(log-0)", {("n3",)}),
+        ("elr(log-0)", {("n1",)}),
+        ("elr(log-1)", {("n3",)}),
+        ("controller", {("c1",)}),
+        ("one", {("n1",), ("n2",), ("n3",)}),
+        ("minority", {("n1",), ("n2",), ("n3",)}),
+        ("majority", {("n1", "n2"), ("n1", "n3"), ("n2", "n3")}),
+        ("all", {("n1", "n2", "n3")}),
+        ("n3,n1", {("n3", "n1")}),
+        ("c1", {("c1",)}),
+    ],
+)
+def test_a_role_names_these_hosts_over_all_picks(role: str, hosts: set[tuple[str, ...]]) -> None:
+    assert {aim(role, pick=pick) for pick in range(60)} == hosts
+    assert all(aim(role, pick=pick) == aim(role, pick=pick) for pick in range(5))
+
+
+def test_half_takes_any_two_of_the_four_nodes() -> None:
+    halves = {aim("half", pick=pick) for pick in range(200)}
+    assert len(halves) == 6
+    assert all(len(half) == 2 for half in halves)
+
+
+def test_a_bare_leader_is_of_some_partition_of_the_runs_topics() -> None:
+    assert {
+        aim("leader", pick=pick, state=cluster(partition(0, 1), partition(1, 3))) for pick in range(40)
+    } == {
+        ("n1",),
+        ("n3",),
+    }
+
+
+def test_hosts_under_another_fault_are_passed_over() -> None:
+    assert {aim("one", pick=pick, held=("n1", "n3")) for pick in range(20)} == {("n2",)}
+    assert aim("all", held=("n2",)) == ("n1", "n3")
+
+
+@pytest.mark.parametrize(
+    ("role", "held", "why"),
+    [
+        ("leader(log-0)", ("n2",), "leader.log-0. is n2, which is under another fault"),
+        ("leader(log-1)", (), "log-1 has no leader now"),
+        ("follower(log-1)", (), "log-1 has no follower now \\(ISR \\[\\], ELR \\[3\\]\\)"),
+        ("leader(log-7)", (), "knows no partition log-7"),
+        ("majority", ("n1", "n2"), "2 hosts wanted, free are n3"),
+        ("all", ("n1", "n2", "n3"), "free are none"),
+        ("n2", ("n2",), "n2 is under another fault"),
+        ("n7", (), "no host 'n7': there are n1, n2, n3, c1"),
+    ],
+)
+def test_a_vacant_role_says_why(role: str, held: tuple[str, ...], why: str) -> None:
+    with pytest.raises(TargetError, match=why):
+        aim(role, held=held)
+
+
+def test_without_an_answer_from_the_cluster_roles_of_partitions_are_vacant() -> None:
+    with pytest.raises(TargetError, match="no broker answers"):
+        aim("leader(log-0)", state=None)
+    assert aim("all", state=None) == ("n1", "n2", "n3")
+
+
+@pytest.mark.parametrize(
+    "role", ["leadr(log-0)", "leader(log)", "everybody", "", "n1;reboot", "leader(log-x)", "n1\n"]
+)
+def test_what_is_no_role_is_refused_with_the_list_of_roles(role: str) -> None:
+    with pytest.raises(ValueError, match="is no role: use one, minority"):
+        check_role(role)

@@ -1,0 +1,247 @@
+"""What deployment does on a host, word for word, with a remote that only listens."""
+
+from __future__ import annotations
+
+import tomllib
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+
+import pytest
+
+from harness.fleet.base import FleetError, Host, PowerSwitch, Result
+from harness.systems import bundle
+from harness.systems.asking import freshest
+from harness.systems.base import ClusterState, DeployError, PartitionState
+from harness.systems.bundle import Archive, Bundle
+from harness.systems.wrackline import WracklineSystem
+
+# ruff: noqa: ARG002 - the signatures are those of the seam
+
+Said = tuple[int, str, str]
+
+
+class Listening:
+    """A fleet whose hosts write down what they are told and answer from ``answers`` (by part of a command)."""
+
+    name = "listening"
+    power: PowerSwitch
+
+    def __init__(self) -> None:
+        self.hosts = tuple(
+            Host(name, f"198.18.0.{last}") for name, last in (("n1", 11), ("n2", 12), ("c1", 21))
+        )
+        self.commands: list[tuple[str, str]] = []
+        self.files: dict[tuple[str, str], Path | bytes] = {}
+        self.answers: dict[str, Said] = {"version_info": (0, "3.11\n", "")}
+
+    def up(self) -> None: ...
+
+    def down(self) -> None: ...
+
+    def remote(self, host: Host) -> ListeningRemote:
+        return ListeningRemote(host, self)
+
+    @contextmanager
+    def entered(self) -> Iterator[None]:
+        yield
+
+    def told(self, host: str) -> list[str]:
+        return [command for name, command in self.commands if name == host]
+
+
+class ListeningRemote:
+    def __init__(self, host: Host, fleet: Listening) -> None:
+        self.host = host
+        self._fleet = fleet
+
+    def run(self, command: str, *, timeout_s: float = 30.0, check: bool = True) -> Result:
+        self._fleet.commands.append((self.host.name, command))
+        for part, (code, stdout, stderr) in self._fleet.answers.items():
+            if part in command:
+                return Result(self.host.name, command, code, stdout, stderr, 0.0)
+        return Result(self.host.name, command, 0, "", "", 0.0)
+
+    def put(self, content: Path | bytes, path: str, *, mode: int = 0o644) -> None:
+        self._fleet.files[self.host.name, path] = content
+
+    def get(self, path: str) -> bytes:
+        raise FleetError(f"host {self.host.name}: no {path}")
+
+    def get_tree(self, path: str, into: Path, *, patterns: Sequence[str] = ("*",)) -> list[Path]:
+        raise FleetError(f"host {self.host.name}: connection lost")
+
+    def close(self) -> None: ...
+
+
+@pytest.fixture
+def fleet(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Listening:
+    archives = tuple(Archive(name, f"{name}hash", tmp_path / f"{name}.tar.gz") for name in ("deps", "broker"))
+    monkeypatch.setattr(bundle, "build", lambda _: Bundle("3.11", archives))
+    return Listening()
+
+
+def system_on(fleet: Listening, tmp_path: Path, **options: object) -> WracklineSystem:
+    return WracklineSystem(
+        fleet,
+        brokers=("n1", "n2"),
+        controllers=("c1",),
+        cluster_id="abc",
+        bundle_cache=tmp_path,
+        **options,  # type: ignore[arg-type]
+    )
+
+
+def test_install_asks_once_uploads_and_unpacks(fleet: Listening, tmp_path: Path) -> None:
+    system_on(fleet, tmp_path).install()
+    assert fleet.told("n1") == [
+        "/usr/bin/python3 -c 'import sys; print('\"'\"'%d.%d'\"'\"' % sys.version_info[:2])' || echo none; "
+        "ls -d /opt/wrackline/deps-depshash /opt/wrackline/broker-brokerhash 2>/dev/null; "
+        "[ -x /opt/wrackline/node.sh ] && /opt/wrackline/node.sh pid | sed 's/^/pid /'; true",
+        "cd /opt/wrackline && tar -xzf deps.tar.gz && rm deps.tar.gz && touch /opt/wrackline/deps-depshash && "
+        "tar -xzf broker.tar.gz && rm broker.tar.gz && touch /opt/wrackline/broker-brokerhash && "
+        "mkdir -p /var/log/wrackline /run/wrackline /data/broker",
+    ]
+    assert {path for host, path in fleet.files if host == "n1"} == {
+        "/opt/wrackline/deps.tar.gz",
+        "/opt/wrackline/broker.tar.gz",
+        "/opt/wrackline/node.sh",
+        "/etc/wrackline/broker.toml",
+    }
+
+
+def test_an_archive_that_the_host_has_is_not_sent_again(fleet: Listening, tmp_path: Path) -> None:
+    fleet.answers["version_info"] = (0, "3.11\n/opt/wrackline/deps-depshash\n", "")
+    system_on(fleet, tmp_path).install()
+    assert ("n1", "/opt/wrackline/deps.tar.gz") not in fleet.files
+    assert ("n1", "/opt/wrackline/broker.tar.gz") in fleet.files
+
+
+def test_each_role_is_given_the_settings_it_knows(fleet: Listening, tmp_path: Path) -> None:
+    config = {
+        "session_timeout_ms": 1500,
+        "heartbeat_interval_ms": 200,
+        "segment_bytes": 65536,
+        "flush_mode": "on-roll",
+        "unclean_leader_election": False,
+        "topic_defaults": {"retention.ms": "-1"},
+    }
+    system = system_on(fleet, tmp_path, config=config, defects=("trunc_hw",))
+    broker = tomllib.loads(system.config_for(system.brokers[1]))
+    assert broker == {
+        "node_id": 2,
+        "role": "broker",
+        "cluster_id": "abc",
+        "host": "198.18.0.12",
+        "listen": "198.18.0.12",
+        "port": 9092,
+        "data_dir": "/data/broker",
+        "controllers": ["101@198.18.0.21:9093"],
+        "profile": "kip966",
+        "defects": ["trunc_hw"],
+        "trace_file": "/var/log/wrackline/trace.jsonl",
+        "heartbeat_interval_ms": 200,
+        "segment_bytes": 65536,
+        "flush_mode": "on-roll",
+    }
+    controller = tomllib.loads(system.config_for(system.controllers[0]))
+    assert (controller["role"], controller["node_id"], controller["port"]) == ("controller", 101, 9093)
+    assert controller["topic_defaults"] == {"retention.ms": "-1"}
+    assert controller["unclean_leader_election"] is False
+    assert controller["session_timeout_ms"] == 1500
+    assert "heartbeat_interval_ms" not in controller
+    assert system.bootstrap() == "198.18.0.11:9092,198.18.0.12:9092"
+
+
+def test_starting_and_stopping_say_this(fleet: Listening, tmp_path: Path) -> None:
+    system = system_on(fleet, tmp_path, defects=("trunc_hw",))
+    node = system.brokers[0]
+    for act in (system.start, system.stop, system.kill, system.pause, system.resume, system.pid):
+        act(node)
+    assert fleet.told("n1") == [
+        "/opt/wrackline/node.sh start /usr/bin/python3 9092 10 --allow-defects",
+        "/opt/wrackline/node.sh stop 30",
+        "/opt/wrackline/node.sh kill",
+        "/opt/wrackline/node.sh pause",
+        "/opt/wrackline/node.sh resume",
+        "/opt/wrackline/node.sh pid",
+    ]
+
+
+LOG = "INFO: starts\nOSError: [Errno 28] No space left on device"
+
+
+@pytest.mark.parametrize(
+    ("part", "said", "act", "message"),
+    [
+        ("version_info", (0, "none\n", ""), "install", "no such program; install Python 3.11 on the host"),
+        (
+            "version_info",
+            (0, "3.9\n", ""),
+            "install",
+            "Python 3.9, the bundle is built for 3.11; give the path",
+        ),
+        (
+            "version_info",
+            (0, "3.11\npid 77\n", ""),
+            "install",
+            r"a node runs there \(pid 77\); stop it first",
+        ),
+        ("tar -xzf", (2, "", "tar: No space left on device"), "install", "exit code 2: .*; the disk is full"),
+        ("node.sh start", (4, "", ""), "start", "port 9092 is taken by another process; end it .*ss -ltnp"),
+        (
+            "node.sh start",
+            (3, LOG, ""),
+            "start",
+            r"the node died: OSError.*; the disk is full(.|\n)*\| INFO: starts",
+        ),
+        ("node.sh stop", (5, "busy", ""), "stop", "still runs after 30 s: busy; kill it"),
+    ],
+)
+def test_trouble_names_host_command_and_way_out(
+    fleet: Listening, tmp_path: Path, part: str, said: Said, act: str, message: str
+) -> None:
+    fleet.answers[part] = said
+    system = system_on(fleet, tmp_path)
+    subject = () if act == "install" else (system.brokers[0],)
+    with pytest.raises(DeployError, match=message) as trouble:
+        getattr(system, act)(*subject)
+    assert str(trouble.value).startswith("n1 (node 1): ")
+
+
+def test_every_hosts_trouble_is_told_at_once(fleet: Listening, tmp_path: Path) -> None:
+    fleet.answers["version_info"] = (0, "3.9\n", "")
+    with pytest.raises(DeployError) as trouble:
+        system_on(fleet, tmp_path).install()
+    assert [line.split(" ")[0] for line in str(trouble.value).splitlines()] == ["n1", "n2", "c1"]
+
+
+def test_a_host_that_the_fleet_does_not_have_is_refused(fleet: Listening, tmp_path: Path) -> None:
+    with pytest.raises(DeployError, match="no host n9: it has n1, n2, c1"):
+        WracklineSystem(fleet, brokers=("n9",), controllers=("c1",), cluster_id="x", bundle_cache=tmp_path)
+    with pytest.raises(DeployError, match="a host of its own"):
+        WracklineSystem(fleet, brokers=("n1",), controllers=("n1",), cluster_id="x", bundle_cache=tmp_path)
+
+
+def test_collecting_goes_on_when_a_host_is_silent(fleet: Listening, tmp_path: Path) -> None:
+    system_on(fleet, tmp_path).collect(tmp_path / "nodes")
+    for host in ("n1", "n2", "c1"):
+        assert "logs: host" in (tmp_path / "nodes" / host / "missing.txt").read_text()
+        assert (tmp_path / "nodes" / host / "listing.txt").exists()
+
+
+def state(
+    leader: int, epoch: int, isr: tuple[int, ...], brokers: tuple[int, ...] = (1, 2, 3)
+) -> ClusterState:
+    return ClusterState(101, brokers, (PartitionState("log", 0, leader, epoch, (1, 2, 3), isr),))
+
+
+def test_a_cut_off_broker_does_not_outvote_a_newer_epoch() -> None:
+    stale = state(1, 4, (1, 2, 3))
+    assert freshest([stale, stale, state(2, 5, (2, 3), (2, 3))]).partitions[0].leader == 2
+
+
+def test_within_an_epoch_most_brokers_are_right() -> None:
+    answers = [state(1, 4, (1, 2, 3)), state(1, 4, (1, 2), (1, 2)), state(1, 4, (1, 2), (1, 2))]
+    merged = freshest(answers)
+    assert (merged.partitions[0].isr, merged.brokers) == ((1, 2), (1, 2))
