@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 from ctl_driver import Driver, T
 
@@ -167,8 +169,6 @@ def test_a_lower_cluster_wide_min_isr_clears_the_elr_it_no_longer_needs(three: D
     three.alter([1, 2])
     three.let_expire(2)
     assert three.state() == (1, {1}, {2}, set())
-    from dataclasses import replace
-
     three.config = replace(three.config, min_insync_replicas=1)
     three.restart()
     assert three.state() == (1, {1}, set(), set())

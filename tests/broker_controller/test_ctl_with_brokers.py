@@ -3,18 +3,23 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 from itertools import combinations
 
+import ctl_world
 import pytest
 from ctl_world import CONTROLLER, World
 from kio.schema.errors import ErrorCode
+from test_ctl_random import IgnoreUnclean, KeepElr
 
+from broker import defects
 from broker.core import batch
 from broker.core.image import PartitionImage
 from broker.core.lifecycle import State
 from broker.core.messages import (
     CreateTopicsRequest,
     CreateTopicsResponse,
+    DeleteTopicsRequest,
     NewTopic,
     ProducePartition,
     ProduceRequest,
@@ -22,6 +27,7 @@ from broker.core.messages import (
     Response,
 )
 from broker.core.types import NO_LEADER, TopicPartition
+from broker.rules.profile import Rules
 
 T = TopicPartition("t", 0)
 
@@ -227,8 +233,6 @@ def test_a_controller_that_restarts_fences_nobody_who_is_alive(world: World, pow
 
 
 def test_deleted_topics_leave_no_log_and_come_back_empty(world: World) -> None:
-    from broker.core.messages import DeleteTopicsRequest
-
     client = Client(world).start()
     world.run(300)
     client.stopped = True
@@ -242,36 +246,104 @@ def test_deleted_topics_leave_no_log_and_come_back_empty(world: World) -> None:
     settle(world, again)
 
 
-@pytest.mark.parametrize("seed", range(12))
+def strike(world: World, fault: str, victim: int) -> None:
+    """One fault; nothing happens to a node that is down already, and nobody stops a controller politely."""
+    if fault == "cut":
+        world.cuts.add(frozenset(world.random.sample([1, 2, 3, CONTROLLER], 2)))
+    elif fault == "isolate":
+        world.isolate(victim)
+    elif world.nodes[victim].core is None:
+        return
+    elif fault == "power":
+        world.cut_power(victim)
+    elif fault == "stop" and victim != CONTROLLER:
+        world.stop(victim)
+    else:
+        world.kill(victim)
+
+
+def start_all(world: World) -> None:
+    for node in (CONTROLLER, 1, 2, 3):
+        if world.nodes[node].core is None:
+            world.start(node)
+
+
+@pytest.mark.parametrize("seed", range(8))
 def test_random_faults_one_broker_at_a_time_lose_nothing(seed: int) -> None:
     """One broker at most is down or has lost records, MinISR is 2: f = 1 is never exceeded. Cuts come at any time."""
     world = World(seed=100 + seed)
     ready(world)
     create(world, NewTopic("t", 1, 3))
-    clients = [Client(world, pause_ms=20).start()]
+    client = Client(world, pause_ms=20).start()
     chance = world.random
     for _ in range(12):
         world.run(chance.uniform(50, 800))
-        victim = chance.choice((1, 2, 3, partition(world).leader, CONTROLLER))
         fault = chance.choice(["kill", "power", "power", "stop", "isolate", "cut"])
-        if victim == CONTROLLER and fault == "stop":
-            fault = "kill"
-        if fault == "kill":
-            world.kill(victim)
-        elif fault == "power":
-            world.cut_power(victim)
-        elif fault == "stop":
-            world.stop(victim)
-        elif fault == "isolate":
-            world.isolate(victim)
-        else:
-            world.cuts.add(frozenset(chance.sample([1, 2, 3, CONTROLLER], 2)))
+        victim = chance.choice((1, 2, 3, partition(world).leader, CONTROLLER))
+        strike(world, fault, victim)
+        if fault == "stop":
+            world.run_until("stopped", lambda v=victim: world.nodes[v].core is None)
         world.run(chance.uniform(10, 3_000))
         world.heal()
         world.run(chance.choice([0, 10, 500, 2_500]))
-        for node in (CONTROLLER, 1, 2, 3):
-            if world.nodes[node].core is None:
-                world.start(node)
+        start_all(world)
         world.run_until("recovered", full_isr(world))
-    assert len(clients[0].acked) > 100
-    settle(world, *clients)
+    assert len(client.acked) > 100
+    settle(world, client)
+
+
+@pytest.mark.parametrize("seed", range(8))
+def test_overlapping_faults_with_one_lossy_broker_lose_nothing(seed: int) -> None:
+    """Any number of crashes and cuts at once, but only one broker ever loses records (R37).
+
+    The partition may end without a leader: when every candidate was killed only inspection of logs could
+    help. What was acknowledged must be there all the same.
+    """
+    world = World(seed=500 + seed)
+    ready(world)
+    create(world, NewTopic("t", 1, 3))
+    client = Client(world, pause_ms=20).start()
+    chance = world.random
+    lossy = chance.choice((1, 2, 3))
+    for _ in range(40):
+        world.run(chance.uniform(10, 600))
+        fault = chance.choice(["kill", "power", "stop", "isolate", "cut", "heal", "heal", "start", "start"])
+        victim = chance.choice((1, 2, 3, CONTROLLER))
+        if fault == "heal":
+            world.heal()
+        elif fault == "start":
+            start_all(world)
+        else:
+            strike(world, fault, lossy if fault == "power" else victim)
+    client.stopped = True
+    world.heal()
+    for _ in range(10):
+        world.run(1_000)
+        start_all(world)
+    assert client.acked
+    if partition(world).leader == NO_LEADER:
+        assert not partition(world).isr
+        assert not partition(world).elr
+        in_some_log = {value for b in (1, 2, 3) for _, _, value in world.nodes[b].logs[T].values()}
+        assert client.acked.keys() <= in_some_log
+    else:
+        settle(world, client)
+
+
+@pytest.mark.parametrize("defect", ["no_divergence_check", "elr_not_cleared", "ignore_unclean"])
+def test_the_same_worlds_find_a_wrong_rule(defect: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Otherwise the silence of the tests above would say nothing."""
+    wrong = {
+        "no_divergence_check": defects.apply(Rules(), ["no_divergence_check"]),
+        "elr_not_cleared": replace(Rules(), election=KeepElr()),
+        "ignore_unclean": replace(Rules(), registration=IgnoreUnclean()),
+    }[defect]
+    monkeypatch.setattr(ctl_world, "Rules", lambda: wrong)
+    for seed in range(12):
+        try:
+            test_overlapping_faults_with_one_lossy_broker_lose_nothing(seed)
+            test_random_faults_one_broker_at_a_time_lose_nothing(seed)
+        except AssertionError as found:
+            assert "logs of" in str(found) or "acked at" in str(found), found
+            return
+    pytest.fail(f"{defect} went unnoticed")
