@@ -124,13 +124,17 @@ class Lifecycle:
             broker_id=self._ctx.config.node_id,
             broker_epoch=self._ctx.broker_epoch,
             current_metadata_offset=self._ctx.image.metadata_offset,
-            want_fence=self.state is State.STARTING,
-            want_shut_down=self.state is State.STOPPING,
+            want_fence=self._wishes[0],
+            want_shut_down=self._wishes[1],
         )
-        sent_in = self.state
-        self._uplink.send("controller", request, lambda response: self._beaten(sent_in, response))
+        self._uplink.send("controller", request, lambda response: self._beaten(request, response))
 
-    def _beaten(self, sent_in: State, response: Response | None) -> None:
+    @property
+    def _wishes(self) -> tuple[bool, bool]:
+        """(to be fenced, to shut down)"""
+        return self.state is State.STARTING, self.state is State.STOPPING
+
+    def _beaten(self, request: BrokerHeartbeatRequest, response: Response | None) -> None:
         self._beating = False
         if self.state is State.CLOSED:
             return
@@ -150,7 +154,7 @@ class Lifecycle:
                     return
         elif response is None:
             interval = self._uplink.retry_ms
-        if sent_in is not self.state:
+        if self._wishes != (request.want_fence, request.want_shut_down):
             self._beat()
             return
         if self.state is State.STOPPING or (self.state is State.RECOVERY and self._fenced):

@@ -6,15 +6,16 @@ from dataclasses import replace
 from typing import Any
 
 import pytest
-from core_solo import Solo, T, change, log_of
+from core_solo import EPOCHS, TOPIC_ID, Solo, T, change, log_of
 from kio.schema.errors import ErrorCode
 
 from broker.core import batch
 from broker.core.effects import Send
-from broker.core.events import DiskFailed, Flushed, SendFailed
+from broker.core.events import DiskFailed, Flushed, LogsClosed, SendFailed, StopRequested, TimerFired
 from broker.core.messages import (
     EARLIEST,
     LATEST,
+    BrokerHeartbeatResponse,
     EpochEndOffset,
     FetchRequest,
     FetchResponse,
@@ -22,7 +23,9 @@ from broker.core.messages import (
     ListOffsetsRequest,
     ListOffsetsResponse,
     ListOffsetsResult,
+    Refused,
 )
+from broker.core.records import PartitionRecord
 from broker.core.types import NO_LEADER, FlushMode, LogSlice
 
 
@@ -159,6 +162,18 @@ def test_a_late_answer_is_not_appended_again() -> None:
     assert solo.replica.log.leo == 0, "asked in another leader epoch"
     answer(solo, send, records=records(0, 3), high_watermark=0)
     assert solo.replica.log.leo == 1
+
+
+def test_an_overtaken_answer_to_a_former_offset_changes_nothing() -> None:
+    """B23: same leader, same epoch, but what it answers has been had meanwhile."""
+    solo = follower([])
+    late, _ = asked(solo)
+    solo.metadata(PartitionRecord(1, TOPIC_ID, (1, 2), (1, 2), 1, 3, 0))
+    overtaking = solo.sent("fetcher-0.1")
+    answer(solo, overtaking, records=records(0, 3), high_watermark=1)
+    assert (solo.replica.log.leo, solo.replica.high_watermark) == (1, 1)
+    answer(solo, late, records=records(0, 3), high_watermark=0)
+    assert (solo.replica.log.leo, solo.replica.high_watermark) == (1, 1)
 
 
 def test_the_same_leader_epoch_leaves_the_fetcher_alone() -> None:
@@ -303,6 +318,23 @@ def test_a_failed_disk_ends_the_broker_and_acknowledges_nothing() -> None:
     assert solo.result(waiting).error is ErrorCode.kafka_storage_error
     assert solo.exits[0].code == 3
     assert "EIO" in solo.exits[0].reason
+
+
+def test_nothing_is_written_once_the_logs_are_closed() -> None:
+    """R09: what came after the flush and the signature would be lost, and taken for safe."""
+    solo = Solo(isr=(1, 2), flush_mode=FlushMode.EVERY_WRITE)
+    solo.produce(b"a", acks=1)
+    solo.sends.clear()
+    solo.handle(StopRequested())
+    beat = solo.sent("controller")
+    solo.answer(beat, BrokerHeartbeatResponse(ErrorCode.none, True, True, True))
+    assert solo.disk.clean_epoch == EPOCHS[1]
+    late = solo.produce(b"b", acks=1)
+    assert isinstance(solo.replies[late], Refused)
+    for event in (Flushed(T, 1), TimerFired("checkpoint-hw"), TimerFired("isr-shrink")):
+        assert solo.handle(event) == []
+    solo.handle(LogsClosed())
+    assert solo.exits[0].code == 0
 
 
 # --- the defect B01 rests on ---------------------------------------------------------------------------------

@@ -30,6 +30,7 @@ from broker.core.messages import (
 )
 from broker.core.records import BrokerRegistrationChangeRecord, ConfigRecord, PartitionRecord
 from broker.core.types import NO_LEADER, LogSlice, TopicPartition
+from broker.rules.profile import profile
 
 
 def proposal(solo: Solo) -> tuple[Any, AlterPartitionRequest]:
@@ -323,6 +324,25 @@ def test_a_proposed_member_counts_at_once() -> None:
     assert solo.replica.high_watermark == 0
     solo.fetch(3, 1)
     assert solo.result(waiting).error is ErrorCode.none
+
+
+def test_a_proposed_member_does_not_open_the_gate() -> None:
+    """B13: with ISR {1} and MinISR 2 nothing is committed, though {1, 3} is proposed and both have the record."""
+    solo = Solo(isr=(1,))
+    solo.fetch(3, 0)
+    assert solo.replica.leading.maximal == {1, 3}
+    solo.produce(b"m", acks=1)
+    solo.fetch(3, 1)
+    assert solo.replica.high_watermark == 0
+    accept(solo, proposal(solo)[0], (1, 3), 1)
+    assert solo.replica.high_watermark == 1, "the committed ISR moves it without another fetch (KAFKA-13091)"
+
+
+def test_what_is_committed_with_too_few_members_is_not_acknowledged() -> None:
+    """2.1.8, for profiles without the gate."""
+    rules = profile("kip966").produce
+    assert rules.on_commit(1, 2) is ErrorCode.not_enough_replicas_after_append
+    assert rules.on_commit(2, 2) is ErrorCode.none
 
 
 def test_without_the_maximal_isr_the_proposed_member_is_passed_by() -> None:
