@@ -12,8 +12,16 @@ from pathlib import Path
 from harness.fleet.base import FleetError, Host
 from harness.fleet.disk import wait_released
 from harness.fleet.machine import Machine
-from harness.fleet.namespaces import delete_netns, kill_processes_in_netns, netns_exists, run_tool
+from harness.fleet.namespaces import (
+    delete_netns,
+    is_alive,
+    kill_processes_in_netns,
+    netns_exists,
+    run_tool,
+)
 from harness.fleet.state import FleetFolder, FleetLock, FleetState, boot_id, folders
+
+LAST_PROGRAM_TIMEOUT_S = 10.0
 
 
 def dismantle(folder: FleetFolder, state: FleetState, machines: list[Machine] | None = None) -> None:
@@ -91,7 +99,13 @@ def lives(state: FleetState) -> bool:
 @contextlib.contextmanager
 def lock_of_the_dead(folder: FleetFolder) -> Iterator[FleetLock | None]:
     """The lock of a fleet that nobody owns any more; None for one that lives. Gives the lock back at the end."""
-    lock = FleetLock.try_acquire(folder.lock_file)
+    deadline = time.monotonic() + LAST_PROGRAM_TIMEOUT_S
+    while (lock := FleetLock.try_acquire(folder.lock_file)) is None:
+        owner = folder.read()
+        if owner is None or is_alive(owner.owner_pid) or time.monotonic() > deadline:
+            break
+        # The owner is dead, but a program it had started is still at work and will not be long.
+        time.sleep(0.02)
     if lock is None:
         yield None
         return

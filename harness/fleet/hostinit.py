@@ -173,7 +173,8 @@ def init(plan: dict[str, Any], ready: int) -> None:
     Path("/run/sshd").mkdir(mode=0o755)
     sshd = start(plan["sshd"])
     os.write(ready, b'{"ready": true}\n')
-    os.close(ready)
+    for descriptor in (ready, *plan["lock_fds"]):
+        os.close(descriptor)
     while True:
         pid, status = os.wait()
         if pid == sshd:
@@ -188,7 +189,10 @@ def main() -> int:
     with Path("/dev/null").open() as nothing:
         os.dup2(nothing.fileno(), 0)
     ready: int = plan["ready_fd"]
-    os.set_inheritable(ready, False)
+    # Whoever clears up after a killed owner waits for these: until the host is up, or has failed, it is not all there.
+    locks: list[int] = plan["lock_fds"]
+    for descriptor in (ready, *locks):
+        os.set_inheritable(descriptor, False)
     try:
         join_network(plan["netns"])
         call("unshare", _libc.unshare(CLONE_NEWNS | CLONE_NEWPID | CLONE_NEWUTS | CLONE_NEWIPC))
@@ -199,7 +203,8 @@ def main() -> int:
         os.write(ready, json.dumps({"error": str(error)}).encode() + b"\n")
         return 1
     os.write(ready, b'{"pid": %d}\n' % child)
-    os.close(ready)
+    for descriptor in (ready, *locks):
+        os.close(descriptor)
     _, status = os.waitpid(child, 0)
     return os.waitstatus_to_exitcode(status) & 0xFF
 

@@ -28,7 +28,7 @@ from harness.fleet.namespaces import (
     set_link,
     signal_all,
 )
-from harness.fleet.state import FleetFolder, FleetState
+from harness.fleet.state import FleetFolder, FleetState, lent_locks
 
 BOOT_TIMEOUT_S = 20.0
 INIT_PROGRAM = Path(__file__).with_name("hostinit.py")
@@ -120,7 +120,7 @@ class Machine:
 
     def _start_init(self, loop: str) -> None:
         reader, writer = os.pipe()
-        plan = {
+        plan: dict[str, object] = {
             "netns": str(netns_path(self.netns)),
             "hostname": self.host.name,
             "system": str(self.folder.system / self.host.name),
@@ -134,13 +134,14 @@ class Machine:
             "ready_fd": writer,
         }
         try:
-            with self.folder.log(self.host.name).open("ab") as log:
+            with self.folder.log(self.host.name).open("ab") as log, lent_locks() as locks:
+                plan["lock_fds"] = locks
                 self._chassis = subprocess.Popen(
                     [sys.executable, "-I", "-S", str(INIT_PROGRAM), self.netns],
                     stdin=subprocess.PIPE,
                     stdout=log,
                     stderr=log,
-                    pass_fds=(writer,),
+                    pass_fds=(writer, *locks),
                     start_new_session=True,
                 )
         finally:

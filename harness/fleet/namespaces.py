@@ -20,6 +20,7 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 from harness.fleet.base import FleetError
+from harness.fleet.state import lent_locks
 
 NETNS_DIR = Path("/run/netns")
 CLONE_NEWNET = 0x40000000
@@ -45,9 +46,16 @@ def run_tool(arguments: Sequence[str], *, stdin: str = "", timeout_s: float = IP
     """Run a tool of the machine; its standard output. Raises FleetError with the tool's own last words."""
     command = [find_tool(arguments[0]), *arguments[1:]]
     try:
-        done = subprocess.run(
-            command, input=stdin, text=True, capture_output=True, timeout=timeout_s, check=False
-        )
+        with lent_locks() as locks:
+            done = subprocess.run(
+                command,
+                input=stdin,
+                text=True,
+                capture_output=True,
+                timeout=timeout_s,
+                check=False,
+                pass_fds=locks,
+            )
     except subprocess.TimeoutExpired as error:
         raise FleetError(f"`{' '.join(arguments)}` did not end within {timeout_s:g} s") from error
     if done.returncode != 0:

@@ -159,7 +159,7 @@ class NetnsFleet:
             lock.release(remove=False)
             raise FleetError(f"fleet {self.name} is up already; `wrackline fleet down {self.name}` ends it")
         if left is not None:
-            # Its owner died, but so lately that clean() still found the lock held, by a program about to be started.
+            # It died between clean() and here.
             dismantle(self.folder, left)
         if netns_exists(self.state.control):
             lock.release()

@@ -196,8 +196,27 @@ class FleetLock:
             os.close(self._descriptor)
             self._descriptor = -1
 
+    def lend(self) -> int | None:
+        """A second descriptor of the lock, for a program to inherit; the caller closes its own copy."""
+        with contextlib.suppress(OSError):
+            if self._descriptor >= 0:
+                return os.dup(self._descriptor)
+        return None
+
 
 _held: weakref.WeakSet[FleetLock] = weakref.WeakSet()
+
+
+@contextlib.contextmanager
+def lent_locks() -> Iterator[tuple[int, ...]]:
+    """Descriptors to pass to a program that works on a fleet. When its owner is killed meanwhile, the lock is free only
+    after the program has ended: nobody then clears up in front of an `ip` or `mkfs` that is still at work."""
+    lent = tuple(copy for lock in list(_held) if (copy := lock.lend()) is not None)
+    try:
+        yield lent
+    finally:
+        for descriptor in lent:
+            os.close(descriptor)
 
 
 def _close_in_child() -> None:

@@ -21,17 +21,18 @@ from harness.fleet.netns import NetnsFleet
 
 pytestmark = pytest.mark.fleet
 
-OWNER = """
+OWNER = r"""
 import os, sys, time
 from pathlib import Path
 from harness.fleet.netns import NetnsFleet
 fleet = NetnsFleet(sys.argv[1], ["n1", "n2"], state_dir=Path(sys.argv[2]), disk_mb=16)
-print("building", flush=True)
+os.write(1, b"building\n")
 fleet.up()
 if len(sys.argv) > 3 and os.fork() == 0:
-    print("worker", os.getpid(), flush=True)
+    os.write(1, b"worker %d\n" % os.getpid())
     time.sleep(60)
-print("up", flush=True)
+    os._exit(0)
+os.write(1, b"up\n")
 time.sleep(60)
 """
 
