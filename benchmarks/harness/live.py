@@ -1,0 +1,167 @@
+"""Figures of a live cluster: our broker on three hosts of a netns fleet. Needs root.
+
+    python benchmarks/harness/live.py [--seconds 10]
+
+1. acks=all, 1 KiB records, librdkafka's default batching, one producer: records/s, latency from produce() to report;
+2. the same, one record at a time: the next is sent when the last was acknowledged;
+3. operations per second that the harness records with its own workload at full speed.
+"""
+
+from __future__ import annotations
+
+import argparse
+import tempfile
+import time
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+
+from confluent_kafka import KafkaError, Message, Producer
+
+from harness.history import Recorder
+from harness.run.setup import Parts, build_parts, new_test_id, run_info, topic_configs
+from harness.spec import Spec, parse
+from harness.systems.base import TopicSpec
+from workloads.log import LogWorkload
+
+SPEC = """
+name: bench-live
+fleet: {brokers: 3, disk_mb: 2048}
+topic: {name: log, partitions: 3, replication_factor: 3, min_insync_replicas: 2}
+workload: {rate: 0, senders: 8, pollers: 1, enders: 1, record_bytes: 1024}
+"""
+RECORD = bytes(1024)
+BURST = 20_000
+
+
+@contextmanager
+def cluster(spec: Spec) -> Iterator[Parts]:
+    parts = build_parts(spec, new_test_id(spec.name))
+    try:
+        began = time.monotonic()
+        parts.fleet.up()
+        parts.system.install()
+        for node in sorted(parts.system.nodes, key=lambda node: node.is_broker):
+            parts.system.start(node)
+        parts.system.wait_ready()
+        topic = spec.topic
+        parts.system.create_topic(
+            TopicSpec(topic.name, topic.partitions, topic.replication_factor, topic_configs(spec))
+        )
+        print(f"cluster ready after {time.monotonic() - began:.1f} s")
+        yield parts
+    finally:
+        parts.fleet.down()
+
+
+class Reports:
+    """Delivery reports of one measurement."""
+
+    def __init__(self) -> None:
+        self.latencies_s: list[float] = []
+        self.failed = 0
+
+    def __call__(self, error: KafkaError | None, message: Message) -> None:
+        if error is not None:
+            self.failed += 1
+        else:
+            self.latencies_s.append(message.latency() or 0.0)
+
+
+def quantile(values: Sequence[float], q: float) -> float:
+    ordered = sorted(values)
+    return ordered[min(len(ordered) - 1, int(q * len(ordered)))] if ordered else float("nan")
+
+
+def told(reports: Reports, seconds: float, what: str) -> None:
+    p50, p99 = (quantile(reports.latencies_s, q) * 1e3 for q in (0.5, 0.99))
+    rate = len(reports.latencies_s) / seconds
+    print(f"{what}: {rate:,.0f} records/s, p50 {p50:.2f} ms, p99 {p99:.2f} ms, failed {reports.failed}")
+
+
+def batched(bootstrap: str, topic: str, seconds: float) -> None:
+    """As many as the producer's queue takes, so that the broker is the limit; latency includes the queue."""
+    reports = Reports()
+    producer = Producer(
+        {"bootstrap.servers": bootstrap, "acks": "all", "queue.buffering.max.messages": BURST}
+    )
+    began = time.monotonic()
+    while time.monotonic() - began < seconds:
+        try:
+            producer.produce(topic, RECORD, on_delivery=reports)
+            producer.poll(0)
+        except BufferError:
+            producer.poll(0.01)
+    producer.flush(60)
+    told(reports, time.monotonic() - began, "acks=all, 1 KiB, default batching, full queue")
+
+
+def paced(bootstrap: str, topic: str, seconds: float, rate: int) -> None:
+    """At half of what it can: latency without the queue."""
+    reports = Reports()
+    producer = Producer({"bootstrap.servers": bootstrap, "acks": "all"})
+    began = time.monotonic()
+    sent = 0
+    while (now := time.monotonic() - began) < seconds:
+        while sent < now * rate:
+            producer.produce(topic, RECORD, on_delivery=reports)
+            sent += 1
+        producer.poll(0.001)
+    producer.flush(60)
+    told(reports, time.monotonic() - began, f"acks=all, 1 KiB, default batching, {rate:,} records/s asked")
+
+
+def one_at_a_time(bootstrap: str, topic: str, seconds: float) -> None:
+    reports = Reports()
+    producer = Producer({"bootstrap.servers": bootstrap, "acks": "all", "linger.ms": 0})
+    began = time.monotonic()
+    while time.monotonic() - began < seconds:
+        producer.produce(topic, RECORD, on_delivery=reports)
+        producer.flush(30)
+    told(reports, time.monotonic() - began, "acks=all, 1 KiB, one record at a time")
+
+
+def recorded(spec: Spec, parts: Parts, seconds: float) -> None:
+    with (
+        tempfile.TemporaryDirectory(prefix="wrackline-live-") as folder,
+        Recorder(Path(folder) / "run", run_info(spec, "bench", parts.system)) as recorder,
+    ):
+        workload = LogWorkload(
+            spec.workload,
+            bootstrap=parts.system.bootstrap(),
+            topic=spec.topic.name,
+            partitions=spec.topic.partitions,
+            seed=1,
+            recorder=recorder,
+            enter=parts.fleet.entered,
+        )
+        workload.start()
+        while workload.missing_kinds():
+            time.sleep(0.05)
+        before, began = workload.counts(), time.monotonic()
+        time.sleep(seconds)
+        after, took = workload.counts(), time.monotonic() - began
+        workload.stop(timeout_s=10)
+    operations = (after.operations - before.operations) / took
+    sends = (after.ok["send"] - before.ok["send"]) / took
+    print(
+        f"harness against the live cluster: {operations:,.0f} operations/s recorded, of these {sends:,.0f} sends"
+    )
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
+    parser.add_argument("--seconds", type=float, default=10.0)
+    seconds = parser.parse_args().seconds
+    spec = parse(SPEC, "live.py")
+    with cluster(spec) as parts:
+        bootstrap = parts.system.bootstrap()
+        with parts.fleet.entered():
+            batched(bootstrap, spec.topic.name, seconds)
+            paced(bootstrap, spec.topic.name, seconds, 2_000)
+            one_at_a_time(bootstrap, spec.topic.name, seconds)
+        recorded(spec, parts, seconds)
+
+
+if __name__ == "__main__":
+    main()

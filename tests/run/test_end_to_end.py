@@ -1,0 +1,184 @@
+"""The whole path on a real fleet: one short run, and what Ctrl-C and kill -9 leave behind."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import orjson
+import pyarrow.parquet as pq
+import pytest
+import yaml
+
+from harness.history import history_files, read_info
+from harness.spec import load
+
+pytestmark = [pytest.mark.fleet, pytest.mark.slow]
+
+SPEC = """
+name: end-to-end
+seed: 11
+system:
+  config: {session_timeout_ms: 2000, heartbeat_interval_ms: 300, replica_lag_time_max_ms: 3000}
+topic: {partitions: 2, replication_factor: 3, min_insync_replicas: 2}
+workload: {duration_s: 10, rate: 80, senders: 4, pollers: 2, enders: 1, records_per_op: 3}
+nemesis:
+  schedule:
+    - {at_s: 2, duration_s: 3, fault: kill, target: leader(log-0)}
+"""
+
+
+@pytest.fixture
+def spec_file(tmp_path: Path) -> Path:
+    path = tmp_path / "end-to-end.yaml"
+    path.write_text(SPEC)
+    return path
+
+
+def environment(tmp_path: Path) -> dict[str, str]:
+    return {**os.environ, "WRACKLINE_RESULTS": str(tmp_path / "results"), "PYTHONUNBUFFERED": "1"}
+
+
+def wrackline(tmp_path: Path, *arguments: object) -> subprocess.CompletedProcess[str]:
+    command = [sys.executable, "-m", "harness.cli", *map(str, arguments)]
+    return subprocess.run(
+        command, env=environment(tmp_path), capture_output=True, text=True, timeout=200, check=False
+    )
+
+
+@contextmanager
+def running(tmp_path: Path, *arguments: object) -> Iterator[subprocess.Popen[str]]:
+    """A `wrackline` in the background; killed at the end if it is still there."""
+    command = [sys.executable, "-m", "harness.cli", *map(str, arguments)]
+    process = subprocess.Popen(
+        command,
+        env=environment(tmp_path),
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        text=True,
+        start_new_session=True,
+    )
+    try:
+        yield process
+    finally:
+        if process.poll() is None:
+            process.kill()
+        process.communicate(timeout=30)
+
+
+def wait_for_line(process: subprocess.Popen[str], words: str, timeout_s: float = 90.0) -> str:
+    """Until the process says a line with these words."""
+    assert process.stdout is not None
+    deadline = time.monotonic() + timeout_s
+    said = []
+    for line in process.stdout:
+        said.append(line)
+        if words in line:
+            return line
+        if time.monotonic() > deadline:
+            break
+    raise AssertionError(f"{words!r} was not said; it said: {''.join(said)[-2000:]}")
+
+
+def only_run(tmp_path: Path) -> Path:
+    [run_dir] = (tmp_path / "results").iterdir()
+    return run_dir
+
+
+def rows(run_dir: Path) -> list[dict[str, Any]]:
+    return pq.read_table(history_files(run_dir)[0]).to_pylist()
+
+
+def ours(run_dir: Path) -> list[str]:
+    """Network namespaces of this run's fleet."""
+    from harness.run.setup import build_parts
+
+    fleet = build_parts(load(run_dir / "spec.yaml"), run_dir.name).fleet
+    listed = subprocess.run(["ip", "netns", "list"], capture_output=True, text=True, check=True).stdout
+    return [line for line in listed.splitlines() if fleet.name in line]
+
+
+@pytest.mark.spark
+def test_a_short_run_with_a_killed_leader_passes(tmp_path: Path, spec_file: Path) -> None:
+    done = wrackline(tmp_path, "run", spec_file)
+    assert done.returncode == 0, done.stdout + done.stderr
+    run_dir = only_run(tmp_path)
+    verdict = orjson.loads((run_dir / "verdict.json").read_bytes())
+    assert verdict["verdict"] == "pass", verdict["reasons"]
+    assert [(fault["fault"], fault["proved"]) for fault in verdict["faults"]] == [("kill", True)]
+    assert verdict["counts"]["acked_records"] > 500
+    assert all(condition["ok"] for condition in verdict["conditions"])
+
+    found = rows(run_dir)
+    drained = {
+        row["partition"] for row in found if row["f"] == "drain" and "complete" in (row["extra"] or "")
+    }
+    assert drained == {0, 1}
+    replicas = {(row["node"], row["partition"]) for row in found if row["f"] == "replica"}
+    assert replicas == {(node, partition) for node in ("n1", "n2", "n3") for partition in (0, 1)}
+    for host in ("n1", "n2", "n3", "c1"):
+        names = {path.name for path in (run_dir / "nodes" / host).iterdir()}
+        assert names >= {"broker.log", "trace.jsonl", "effective-config.toml", "listing.txt"}
+    assert "<html" in (run_dir / "report.html").read_text()[:200]
+    assert ours(run_dir) == []
+
+    saved = yaml.safe_load((run_dir / "spec.yaml").read_text())
+    plan = orjson.loads((run_dir / "plan.json").read_bytes())
+    assert saved["seed"] == plan["seed"] == 11
+
+    listed = wrackline(tmp_path, "runs")
+    assert run_dir.name in listed.stdout
+    assert "pass" in listed.stdout
+
+
+def test_ctrl_c_in_mid_run_heals_reads_back_and_tears_down(tmp_path: Path, spec_file: Path) -> None:
+    with running(
+        tmp_path, "run", spec_file, "--no-analysis", "--set", "workload.duration_s=120",
+        "--set", "nemesis.schedule.0.duration_s=100",
+    ) as process:  # fmt: skip
+        wait_for_line(process, "active")
+        os.killpg(process.pid, signal.SIGINT)  # as a terminal does: to everything in the foreground
+        said, _ = process.communicate(timeout=100)
+        assert process.returncode == 0, said
+    run_dir = only_run(tmp_path)
+    assert any("interrupted by the user" in note for note in read_info(run_dir).notes)
+    found = rows(run_dir)
+    phases = [orjson.loads(row["extra"])["phase"] for row in found if row["f"] == "phase"]
+    assert phases == ["setup", "warm", "main", "heal", "drain", "collect"]
+    assert any(row["f"] == "drain" and "complete" in (row["extra"] or "") for row in found)
+    ended = [orjson.loads(row["extra"]) for row in found if row["process"] == -1]
+    assert ended[-1]["phase"] == "ended"
+    assert ended[-1]["proved"] is True
+    assert ours(run_dir) == []
+
+
+def test_a_killed_harness_leaves_a_history_and_clean_removes_its_hosts(
+    tmp_path: Path, spec_file: Path
+) -> None:
+    with running(tmp_path, "run", spec_file, "--set", "workload.duration_s=120") as process:
+        wait_for_line(process, "ended")
+        process.kill()
+        process.wait(30)
+    run_dir = only_run(tmp_path)
+    assert (run_dir / "history.wal").exists()
+    assert ours(run_dir) != []
+
+    cleaned = wrackline(tmp_path, "fleet", "clean")
+    assert cleaned.returncode == 0, cleaned.stdout + cleaned.stderr
+    assert ours(run_dir) == []
+
+    found = rows(run_dir)
+    assert [row["index"] for row in found] == list(range(len(found)))
+    acked = [
+        record for row in found if row["f"] == "send" and row["type"] == "ok" for record in row["records"]
+    ]
+    assert len(acked) > 100
+    assert "the recording process died" in read_info(run_dir).notes[0]
+    assert (run_dir / "plan.json").exists()
