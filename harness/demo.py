@@ -15,6 +15,7 @@ from typing import Any
 import click
 
 from checkers.findings import Verdict
+from checkers.session import session as judging_session
 from harness.run import Judged, Options, Outcome, run
 from harness.run.judge import broken_down, judge
 from harness.spec import load
@@ -63,9 +64,7 @@ def demo(results: Path, *, master: str = "local[*]") -> int:
         click.echo(f"--- run {number} of {len(SPECS)}: {name}")
         outcomes.append(run(load(suites_dir() / name), Options(results)))
     click.echo("--- judging")
-    from checkers.session import session  # not while the runs go on: Spark is big
-
-    with session(master):
+    with judging_session(master):
         checked = _judge(outcomes, master)
         for each, check in zip(checked, (_promise_kept, _loss_allowed, _canary_caught), strict=True):
             each.wrong += check(each.judged.verdict)
