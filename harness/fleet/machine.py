@@ -10,11 +10,12 @@ import socket
 import subprocess
 import sys
 import time
+from collections.abc import Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 
 from harness.fleet.base import FleetError, Host
-from harness.fleet.disk import MOUNT_OPTIONS, attach_loop, backed_by, shut_down, wait_released
+from harness.fleet.disk import LOOP_MAJOR, MOUNT_OPTIONS, attach_loop, backed_by, shut_down, wait_released
 from harness.fleet.namespaces import (
     delete_netns,
     entered_netns,
@@ -25,6 +26,7 @@ from harness.fleet.namespaces import (
     netns_path,
     processes_in,
     processes_in_netns,
+    run_tool,
     set_link,
     signal_all,
 )
@@ -57,6 +59,21 @@ def layers() -> list[str]:
 def mac_address(address: str) -> str:
     """Fixed per address, so that the neighbours' ARP entries stay right when a host comes back from a power cut."""
     return "02:57:" + ":".join(f"{byte:02x}" for byte in socket.inet_aton(address))
+
+
+def _holds(pid: int) -> Iterator[str]:
+    """Links to what a process holds on file systems."""
+    yield f"/proc/{pid}/cwd"
+    for folder in ("fd", "map_files"):
+        with contextlib.suppress(OSError):
+            yield from (entry.path for entry in os.scandir(f"/proc/{pid}/{folder}"))
+
+
+def _is_on(device: int, path: str) -> bool:
+    try:
+        return Path(path).stat().st_dev == device
+    except OSError:
+        return False
 
 
 @dataclass(slots=True)
@@ -221,12 +238,37 @@ class Machine:
     def freeze(self) -> None:
         """SIGSTOP every process of the host. None runs another instruction of its own program after this; a system
         call under way ends first."""
-        inode = Path(f"/proc/{self._init_pid}/ns/pid").stat().st_ino
         stopped: set[int] = set()
         # A process may fork between the scan and its signal; a pass that finds nobody new ends it.
-        while new := [pid for pid in processes_in("pid", inode) if pid not in stopped]:
+        while new := [pid for pid in self.processes() if pid not in stopped]:
             signal_all(new, signal.SIGSTOP)
             stopped.update(new)
+
+    def disk_users(self) -> list[int]:
+        """Processes of the host with an open file, or their working directory, on the data disk."""
+        disk = self.data.stat().st_dev
+        return [pid for pid in self.processes() if any(_is_on(disk, path) for path in _holds(pid))]
+
+    def processes(self) -> list[int]:
+        return processes_in("pid", Path(f"/proc/{self._init_pid}/ns/pid").stat().st_ino)
+
+    def remount(self) -> None:
+        """Take the data disk away and mount it again, inside the running host. Raises FleetError."""
+        inside = ["nsenter", f"--target={self._init_pid}", "--mount"]
+        run_tool([*inside, "umount", str(self.host.data_dir)])
+        wait_released(self.folder.path, self.image)
+        loop = attach_loop(self.image)
+        try:
+            # The host's /dev shows no disks, so that no host reaches for another's.
+            node = "/dev/wl-disk"
+            options = (
+                ["-o", MOUNT_OPTIONS[self.state.filesystem]] if MOUNT_OPTIONS[self.state.filesystem] else []
+            )
+            run_tool([*inside, "mknod", node, "b", str(LOOP_MAJOR), loop.path.removeprefix("/dev/loop")])
+            run_tool([*inside, "mount", "-t", self.state.filesystem, *options, node, str(self.host.data_dir)])
+            run_tool([*inside, "rm", node])
+        finally:
+            loop.close()
 
     def lose_dirty_data(self) -> None:
         """Shut the data disk down without writing anything back. Raises FleetError."""

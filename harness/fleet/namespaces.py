@@ -16,7 +16,7 @@ import socket
 import struct
 import subprocess
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 
 from harness.fleet.base import FleetError
@@ -176,6 +176,15 @@ def signal_all(pids: Sequence[int], number: signal.Signals) -> None:
     for pid in pids:
         with contextlib.suppress(ProcessLookupError):
             os.kill(pid, number)
+
+
+def wait_dead(pids: Iterable[int], *, timeout_s: float = 10.0) -> None:
+    """Until none of the killed processes is left. Raises FleetError at the deadline."""
+    deadline = time.monotonic() + timeout_s
+    while left := [pid for pid in pids if is_alive(pid)]:
+        if time.monotonic() > deadline:
+            raise FleetError(f"processes {left} did not die within {timeout_s:g} s of SIGKILL")
+        time.sleep(0.002)
 
 
 def kill_processes_in_netns(netns: str, *, timeout_s: float = 10.0) -> None:

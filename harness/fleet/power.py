@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import signal
 import threading
 import time
 from collections.abc import Callable, Mapping
@@ -10,6 +11,7 @@ from dataclasses import dataclass, field, replace
 from harness.fleet.base import FleetError, Host, PowerCut
 from harness.fleet.disk import FileSeen, compare, files_seen
 from harness.fleet.machine import Machine
+from harness.fleet.namespaces import signal_all, wait_dead
 
 
 @dataclass(slots=True)
@@ -62,6 +64,29 @@ class NetnsPower:
             machine.wait_ssh()
             cut, switch.last_cut, switch.before = switch.last_cut, None, {}
             return replace(cut, files=lost) if cut is not None else None
+
+    def drop_page_cache(self, host: Host) -> PowerCut:
+        """Kill the programs that use the data disk and lose what they had not synced, while the host stays on: its
+        network, its other programs and its SSH connections do not notice. Starting the programs again is the
+        caller's. Raises FleetError, also when the host is off."""
+        switch = self._switch(host)
+        with switch.mutex:
+            decided_ns = time.monotonic_ns()
+            machine = switch.machine
+            if not machine.is_on:
+                raise FleetError(f"host {host.name} is off: it has no page cache to lose; switch it on first")
+            users: set[int] = set()
+            # Stopped one and all before the first dies: none may write, or be told, of another's end.
+            while new := set(machine.disk_users()) - users:
+                signal_all(sorted(new), signal.SIGSTOP)
+                users |= new
+            before = files_seen(machine.data)
+            machine.lose_dirty_data()
+            lost_ns = time.monotonic_ns()
+            signal_all(sorted(users), signal.SIGKILL)
+            wait_dead(users)
+            machine.remount()
+            return PowerCut(host.name, decided_ns, lost_ns, compare(before, machine.data))
 
     def is_on(self, host: Host) -> bool:
         return self._switch(host).machine.is_on

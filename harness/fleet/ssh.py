@@ -10,7 +10,6 @@ from __future__ import annotations
 import contextlib
 import io
 import logging
-import select
 import shlex
 import socket
 import tarfile
@@ -21,12 +20,13 @@ import uuid
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path, PurePosixPath
-from typing import IO, Protocol
+from typing import IO
 
 import fabric
 import paramiko
 
 from harness.fleet.base import FleetError, Host, Remote, Result
+from harness.fleet.channel import Sink, pump
 from harness.fleet.namespaces import entered_netns
 
 CONNECT_TIMEOUT_S = 10.0
@@ -35,9 +35,6 @@ KILL_AFTER_S = 1.0
 """Between the deadline's SIGTERM and its SIGKILL on the host."""
 GRACE_S = 3.0
 """How much longer than the host we wait for a command's deadline: the host reports it better than we can guess it."""
-SILENCE_S = 0.3
-"""After the exit code, how long a child that kept the output open may stay silent before we go."""
-
 Connector = Callable[[Host, float], socket.socket]
 """Opens a TCP connection to a host within so many seconds; raises OSError or FleetError."""
 
@@ -63,10 +60,6 @@ def namespace_connector(netns: str) -> Connector:
         return connection
 
     return connect
-
-
-class _Sink(Protocol):
-    def write(self, data: bytes, /) -> object: ...
 
 
 class SshRemote:
@@ -104,7 +97,7 @@ class SshRemote:
             raise self._error(f"`{command}` ended with exit code {result.exit_code}: {_last_lines(result)}")
         return result
 
-    def _execute(self, command: str, stdout: _Sink, timeout_s: float) -> Result:
+    def _execute(self, command: str, stdout: Sink, timeout_s: float) -> Result:
         began = time.monotonic()
         channel = self._channel(timeout_s, command)
         stderr = io.BytesIO()
@@ -113,7 +106,7 @@ class SshRemote:
             channel.settimeout(timeout_s)
             channel.exec_command(wrapped)
             channel.shutdown_write()
-            code = _pump(channel, stdout, stderr, began + timeout_s + GRACE_S)
+            code = pump(channel, stdout, stderr, began + timeout_s + GRACE_S)
         except TimeoutError as error:
             self._drop()
             raise self._deadline(command, timeout_s, stderr, "the host stopped answering") from error
@@ -368,40 +361,6 @@ def run_on_all(
         return {}
     with ThreadPoolExecutor(len(remotes)) as pool:
         return dict(zip([remote.host.name for remote in remotes], pool.map(one, remotes), strict=True))
-
-
-def _pump(channel: paramiko.Channel, stdout: _Sink, stderr: _Sink, deadline: float) -> int:
-    """Carry output until the command ends; its exit code. Raises TimeoutError at the deadline."""
-    quiet_since: float | None = None
-    while not channel.eof_received:
-        limit = deadline if quiet_since is None else min(deadline, quiet_since + SILENCE_S)
-        ready, _, _ = select.select([channel], [], [], max(0.0, min(limit - time.monotonic(), 0.1)))
-        moved = _move(channel, stdout, stderr) if ready else False
-        if time.monotonic() > deadline:
-            raise TimeoutError
-        if channel.exit_status_ready():
-            # A daemon that was started without redirecting its output would keep us here for its whole life.
-            if moved or quiet_since is None:
-                quiet_since = time.monotonic()
-            elif time.monotonic() > quiet_since + SILENCE_S:
-                break
-    _move(channel, stdout, stderr)
-    if not channel.status_event.wait(max(0.0, deadline - time.monotonic())):
-        raise TimeoutError
-    if channel.exit_status < 0:
-        raise paramiko.SSHException("ended without an exit code: killed, or the host went away")
-    return channel.exit_status
-
-
-def _move(channel: paramiko.Channel, stdout: _Sink, stderr: _Sink) -> bool:
-    moved = False
-    while channel.recv_ready():
-        stdout.write(channel.recv(1 << 16))
-        moved = True
-    while channel.recv_stderr_ready():
-        stderr.write(channel.recv_stderr(1 << 16))
-        moved = True
-    return moved
 
 
 def _opened(content: Path | bytes) -> IO[bytes]:

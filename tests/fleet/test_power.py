@@ -37,6 +37,16 @@ with open("/data/log/checkpoint.new", "wb") as file:
     file.write(b"new content")
 """
 
+HOLDER = """
+import os, time
+file = os.open("/data/f", os.O_CREAT | os.O_WRONLY)
+os.write(file, os.urandom(4000)); os.fsync(file)
+folder = os.open("/data", os.O_RDONLY); os.fsync(folder); os.close(folder)
+os.write(file, os.urandom(3000))
+open("/run/held", "w").close()
+time.sleep(60)
+"""
+
 TALKER = """
 import socket, time
 listener = socket.create_server(("", 7000))
@@ -132,6 +142,30 @@ def _connect(address: str, port: int) -> socket.socket:
         except ConnectionRefusedError:
             assert time.monotonic() < deadline, "the talker never listened"
             time.sleep(0.02)
+
+
+def test_the_page_cache_alone_can_be_lost_on_a_host_that_stays_on(fleet: NetnsFleet) -> None:
+    host = fleet.hosts[0]
+    remote = fleet.remote(host)
+    remote.run("echo here > /run/still-here; rm -rf /data/*; sync -f /data")
+    remote.put(HOLDER.encode(), "/opt/holder.py")
+    remote.run("setsid python3 /opt/holder.py >/dev/null 2>&1 & setsid sleep 333 >/dev/null 2>&1 &")
+    remote.run("until test -e /run/held; do sleep 0.01; done", timeout_s=10)
+
+    lost = fleet.power.drop_page_cache(host)
+
+    assert lost.files == {"f": FileLoss(7_000, 4_000)}
+    assert remote.run("stat -c %s /data/f").stdout == "4000\n"
+    assert not remote.run("pgrep -f [h]older.py", check=False).ok
+    assert remote.run("pgrep -f 'sleep [3]33' && cat /run/still-here").ok, (
+        "who does not use the disk lives on"
+    )
+    remote.run("echo new > /data/g && sync /data/g")
+    fleet.power.cut(host)
+    with pytest.raises(FleetError, match="host n1 is off"):
+        fleet.power.drop_page_cache(host)
+    fleet.power.on(host)
+    assert remote.run("cat /data/f | wc -c; cat /data/g").stdout.split() == ["4000", "new"]
 
 
 def test_xfs_loses_its_unsynced_bytes_too(state_root: Path) -> None:
