@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import asyncio
 import socket
+import threading
 import time
 from collections import defaultdict
 from collections.abc import AsyncIterator, Callable, Coroutine, Mapping, Sequence
@@ -75,6 +76,8 @@ class Stage:
         self._hosts: dict[str, Host] = {node.host.name: node.host for node in system.nodes}
         self._nodes: dict[int, Node] = {node.node_id: node for node in system.nodes}
         self._threads = ThreadPoolExecutor(max_workers=32, thread_name_prefix="nemesis")
+        self._shells = {host: threading.Lock() for host in self._hosts}
+        """One command of ours at a time: iptables fails to list chains while another changes them."""
         self._kept_undo: dict[str, list[Shell]] = defaultdict(list)
         """Steps that a host without power owes us."""
 
@@ -165,7 +168,8 @@ class Stage:
         host = self._hosts[step.host]
         match step:
             case Shell(command=command, timeout_s=timeout_s):
-                return Done(step, self.fleet.remote(host).run(command, timeout_s=timeout_s).stdout)
+                with self._shells[step.host]:
+                    return Done(step, self.fleet.remote(host).run(command, timeout_s=timeout_s).stdout)
             case Knock(address=address, port=port, wait_s=wait_s):
                 return Done(step, self._knock(address, port, wait_s))
             case PowerOff():

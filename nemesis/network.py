@@ -38,8 +38,8 @@ class Direction(StrEnum):
 class Partition:
     """Packets are dropped on both ends, so the cut holds when one end loses its rules in a power cut.
 
-    Proved when each cut direction dropped a probe packet, and other traffic was dropped too: a cut between
-    hosts that had nothing to say to each other had no effect.
+    Proved when on each way that is cut a packet was dropped. The probe sends one, so that the proof does not
+    wait for hosts that have nothing to say to each other; how much else was dropped is told beside it.
     """
 
     shape: Shape = Shape.ISOLATE
@@ -134,13 +134,15 @@ class Partition:
         if unmatched or not wanted:
             missing = ", ".join(unmatched) or "any host"
             return Proof(False, f"no packet was dropped on the way {missing}")
-        busiest = ", ".join(f"{cut} {packets}" for cut, packets in before.most_common(6) if packets)
+        way = "way" if len(wanted) == 1 else "ways"
         if traffic <= 0:
-            text = (
-                f"the rules are in force on {len(wanted)} ways, but nothing except our probes was dropped yet"
+            return Proof(
+                True, f"probe packets were dropped on {len(wanted)} {way}; no other traffic met the cut"
             )
-            return Proof(False, text)
-        return Proof(True, f"{traffic} packets dropped, on every one of {len(wanted)} ways ({busiest})")
+        busiest = ", ".join(f"{cut} {packets}" for cut, packets in before.most_common(6) if packets)
+        return Proof(
+            True, f"{traffic} packets dropped, and a probe on each of {len(wanted)} {way} ({busiest})"
+        )
 
     def _directions(self, scene: Scene, probed: set[str]) -> set[str]:
         """The ways that a probe packet must have tried: those whose sender could be asked."""
@@ -170,7 +172,8 @@ def _from(target: Target) -> str:
 
 
 def _good(probes: Sequence[Done]) -> list[Done]:
-    return [done for done in probes if not done.error and not done.skipped]
+    """The listings that hosts gave. (A knock says nothing: what it did shows in the listing after it.)"""
+    return [done for done in probes if isinstance(done.step, Shell) and not done.error and not done.skipped]
 
 
 def _once(targets: Iterable[Target]) -> list[Target]:

@@ -93,8 +93,13 @@ class Pause:
 
     def commands(self, scene: Scene) -> Commands:
         pids = {one.host: _running(self.name, one) for one in scene.targets}
+        # Waited for: a process that waits for its disk stops only when the disk has answered.
+        stop = (
+            "kill -STOP {0}; for i in $(seq 250); do "
+            "grep -q '^State:.T' /proc/{0}/status && break; sleep 0.02; done"
+        )
         return Commands(
-            do=tuple(Shell(host, f"kill -STOP {pid}") for host, pid in pids.items()),
+            do=tuple(Shell(host, stop.format(pid)) for host, pid in pids.items()),
             # Gone meanwhile (killed, power cut): nothing to wake up.
             undo=tuple(Shell(host, f"kill -CONT {pid} 2>/dev/null || true") for host, pid in pids.items()),
             probe=tuple(_read_state(one) for one in scene.targets),

@@ -180,9 +180,15 @@ class Nemesis:
             return
         live: dict[str, _Live] = {}
         try:
-            for step in await self._guided_steps(spec):
-                if await self._guided_step(step, live, spec.deadline_s):
-                    return
+            steps = await self._guided_steps(spec)
+            for number, step in enumerate(steps):
+                if not await self._guided_step(step, live, spec.deadline_s):
+                    continue
+                if any(isinstance(left, Heal) for left in steps[number:]):
+                    raise GuidedError(
+                        f"the run ended in step {number + 1} of {len(steps)}: let it last longer"
+                    )
+                return
         except GuidedError as lost:
             self._record_miss("g0", spec.name, f"{spec.topic or '*'}-{spec.partition}", str(lost))
         finally:
