@@ -115,7 +115,7 @@ def ssh(host: str, command: tuple[str, ...], name: str | None, state_dir: Path) 
     """Open a shell on HOST, or run COMMAND there."""
     need_root()
     with fleet_errors():
-        chosen = _choose(name, [seen for seen in survey(state_dir) if seen.life != "dead"])
+        chosen = _choose(name, survey(state_dir))
         state, folder = chosen.state, FleetFolder(state_dir.resolve(), chosen.state.name)
         if host not in state.hosts:
             raise click.UsageError(f"no host {host} in fleet {state.name}; it has {', '.join(state.hosts)}")

@@ -226,6 +226,7 @@ def files_seen(mount_point: Path) -> dict[str, FileSeen]:
         folder = folders.pop()
         for entry in os.scandir(mount_point / folder):
             relative = f"{folder}/{entry.name}" if folder else entry.name
+            # A program that is not stopped may remove a file under our eyes (only hosts that stay on have such).
             with contextlib.suppress(FileNotFoundError):
                 if entry.is_dir(follow_symlinks=False):
                     folders.append(relative)

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import re
+import subprocess
 from collections.abc import Sequence
 from pathlib import Path
 
 from harness.fleet.base import Host
 from harness.fleet.machine import ETC
-from harness.fleet.namespaces import run_tool
+from harness.fleet.namespaces import find_tool, run_tool
 from harness.fleet.state import FleetFolder
 
 SSHD_CONFIG = f"""\
@@ -42,12 +44,22 @@ def make_keys(folder: FleetFolder, hosts: Sequence[Host]) -> tuple[str, str]:
     return public(folder.key), folder.host_key.read_text()
 
 
+def sshd_config() -> str:
+    """The hosts' sshd configuration, for the OpenSSH of this machine."""
+    said = subprocess.run([find_tool("sshd"), "-V"], capture_output=True, text=True, timeout=10, check=False)
+    version = re.search(r"OpenSSH_(\d+)\.(\d+)", said.stderr + said.stdout)
+    if version and (int(version[1]), int(version[2])) >= (9, 8):
+        # It would lock us out for looking whether it is there already.
+        return SSHD_CONFIG + "PerSourcePenalties no\n"
+    return SSHD_CONFIG
+
+
 def public(key: Path) -> str:
     return key.with_name(key.name + ".pub").read_text()
 
 
 def host_files(
-    host: Host, hosts: Sequence[Host], *, public_key: str, host_key: str
+    host: Host, hosts: Sequence[Host], *, public_key: str, host_key: str, sshd: str
 ) -> dict[str, tuple[str, int]]:
     """Files of a host's /etc: path → content, mode."""
     names = "".join(f"{other.address} {other.name}\n" for other in hosts)
@@ -57,7 +69,7 @@ def host_files(
         # No name server: a look-up that hosts does not answer fails at once instead of waiting for nobody.
         "/etc/resolv.conf": ("", 0o644),
         "/etc/nsswitch.conf": ("passwd: files\ngroup: files\nshadow: files\nhosts: files\n", 0o644),
-        f"{ETC}/sshd_config": (SSHD_CONFIG, 0o644),
+        f"{ETC}/sshd_config": (sshd, 0o644),
         f"{ETC}/host_key": (host_key, 0o600),
         f"{ETC}/authorized_keys": (public_key, 0o600),
     }

@@ -29,6 +29,7 @@ from harness.fleet.namespaces import (
     run_tool,
     set_link,
     signal_all,
+    wait_dead,
 )
 from harness.fleet.state import FleetFolder, FleetState, lent_locks
 
@@ -280,7 +281,8 @@ class Machine:
         self.discard()
         kill_processes_in_netns(self.netns)
         if self._chassis is not None:
-            self._chassis.wait(timeout=10)
+            wait_dead([self._chassis.pid])
+            self._chassis.wait()
             self._chassis = None
         self._init_pid = 0
         wait_released(self.folder.path, self.image)

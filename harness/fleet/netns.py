@@ -24,7 +24,7 @@ from pathlib import Path
 from harness.fleet.base import FleetError, Host, Remote
 from harness.fleet.clean import clean, dismantle, lives
 from harness.fleet.disk import check_disk, check_room, make_image
-from harness.fleet.keys import host_files, make_keys
+from harness.fleet.keys import host_files, make_keys, sshd_config
 from harness.fleet.machine import Machine
 from harness.fleet.namespaces import entered_netns, ip_batch, is_alive, netns_exists, run_tool
 from harness.fleet.power import NetnsPower
@@ -186,8 +186,11 @@ class NetnsFleet:
             ],
             netns=self.state.control,
         )
+        sshd = sshd_config()
         for machine in self._machines.values():
-            machine.files = host_files(machine.host, self.hosts, public_key=public_key, host_key=host_key)
+            machine.files = host_files(
+                machine.host, self.hosts, public_key=public_key, host_key=host_key, sshd=sshd
+            )
         self._each(
             lambda host: make_image(self.folder.image(host.name), self.state.filesystem, self.state.disk_mb)
         )
