@@ -5,13 +5,13 @@ from __future__ import annotations
 import threading
 import time
 from collections import Counter
-from collections.abc import Hashable, Sequence
+from collections.abc import Callable, Hashable, Sequence
 from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
 from typing import TypeVar
 
 from kio.schema.errors import ErrorCode
 
-from harness.fleet.base import Fleet
+from harness.fleet.base import Fleet, FleetError
 from harness.systems.base import ClusterState, DeployError, Node, PartitionState, TopicSpec
 from harness.systems.protocol import Connection, ProtocolError
 
@@ -19,8 +19,6 @@ ASK_TIMEOUT_S = 1.0
 """How long one broker may take to answer."""
 GRACE_S = 0.1
 """How long the slower brokers may take once one has answered."""
-BUSY_S = 0.05
-"""How long to wait for another thread's question to a broker: a silent one must not hold up the rest."""
 
 T = TypeVar("T", bound=Hashable)
 
@@ -32,15 +30,13 @@ class ClusterClient:
         self._fleet = fleet
         self._brokers = tuple(brokers)
         self._controllers = tuple(controllers)
-        self._connections: dict[int, Connection] = {}
-        self._asking = {node.node_id: threading.Lock() for node in brokers}
-        self._askers = ThreadPoolExecutor(max_workers=max(1, 2 * len(brokers)), thread_name_prefix="ask")
+        self._askers = [_Asker(node, self._connect) for node in brokers]
 
     def close(self) -> None:
-        self._askers.shutdown(wait=False, cancel_futures=True)
-        for connection in self._connections.values():
-            connection.close()
-        self._connections.clear()
+        """Hangs up; nothing can be asked after it."""
+        for asker in self._askers:
+            asker.close()
+        self._askers.clear()
 
     def create_topic(self, topic: TopicSpec, *, timeout_s: float = 30.0) -> None:
         """Create it and wait until every partition has a leader and its full ISR. Raises DeployError."""
@@ -68,7 +64,7 @@ class ClusterClient:
             for node in self._brokers:
                 first_try, asked_before = not asked_before, True
                 try:
-                    with self._connect(node, timeout_s=min(left, 10.0)) as connection:
+                    with self._connect(node, min(left, 10.0)) as connection:
                         done = connection.create_topic(topic, timeout_s=left)
                 except ProtocolError as wrong:
                     last = str(wrong)
@@ -88,10 +84,7 @@ class ClusterClient:
     def describe(self, *, timeout_s: float = 5.0) -> ClusterState:
         """Asks all brokers at once; what they say is merged, the freshest word on each partition wins."""
         deadline = time.monotonic() + timeout_s
-        waiting: dict[Future[ClusterState], Node] = {
-            self._askers.submit(self._ask, node, min(timeout_s, ASK_TIMEOUT_S)): node
-            for node in self._brokers
-        }
+        waiting: dict[Future[ClusterState], Node] = {asker.ask(): asker.node for asker in self._askers}
         answers: list[ClusterState] = []
         problems: list[str] = []
         while waiting and (left := deadline - time.monotonic()) > 0:
@@ -111,40 +104,68 @@ class ClusterClient:
             raise DeployError("no broker answers: " + "; ".join([*problems, *silent]))
         return self._name_controller(freshest(answers))
 
-    def _ask(self, node: Node, timeout_s: float) -> ClusterState:
-        lock = self._asking[node.node_id]
-        if not lock.acquire(timeout=BUSY_S):
-            raise ProtocolError(f"{node.host.name}: still silent on the question before")
+    def _connect(self, node: Node, timeout_s: float) -> Connection:
         try:
-            if kept := self._connections.pop(node.node_id, None):
-                try:
-                    return self._answer(node, kept)
-                except ProtocolError as wrong:
-                    if isinstance(wrong.__cause__, TimeoutError):
-                        raise
-                    # Most likely the broker was restarted since: a new connection tells.
-            return self._answer(node, self._connect(node, timeout_s=timeout_s))
-        finally:
-            lock.release()
-
-    def _answer(self, node: Node, connection: Connection) -> ClusterState:
-        try:
-            state = connection.cluster_state()
-        except ProtocolError:
-            connection.close()
-            raise
-        self._connections[node.node_id] = connection
-        return state
-
-    def _connect(self, node: Node, *, timeout_s: float) -> Connection:
-        with self._fleet.entered():
-            return Connection(node.host.address, node.port, timeout_s=timeout_s)
+            with self._fleet.entered():
+                return Connection(node.host.address, node.port, timeout_s=timeout_s)
+        except FleetError as wrong:
+            raise ProtocolError(f"the fleet's network cannot be entered: {wrong}") from wrong
 
     def _name_controller(self, state: ClusterState) -> ClusterState:
         """KRaft brokers name any broker as controller in Metadata; a sole controller is known without asking."""
         if len(self._controllers) != 1:
             return state
         return ClusterState(self._controllers[0].node_id, state.brokers, state.partitions)
+
+
+class _Asker:
+    """Asks one broker, from one thread of its own: a silent broker holds up nobody but those who ask it.
+
+    At most one question is under way and one waits. Who asks while one waits gets that one's answer: it is
+    asked after they came, so it is fresh.
+    """
+
+    def __init__(self, node: Node, connect: Callable[[Node, float], Connection]) -> None:
+        self.node = node
+        self._connect = connect
+        self._connection: Connection | None = None
+        self._thread = ThreadPoolExecutor(max_workers=1, thread_name_prefix=f"ask-{node.host.name}")
+        self._mutex = threading.Lock()
+        self._last: Future[ClusterState] | None = None
+
+    def ask(self) -> Future[ClusterState]:
+        """Its result raises ProtocolError."""
+        with self._mutex:
+            if self._last is None or self._last.running() or self._last.done():
+                self._last = self._thread.submit(self._ask)
+            return self._last
+
+    def close(self) -> None:
+        self._thread.submit(self._hang_up)
+        self._thread.shutdown(wait=False)
+
+    def _ask(self) -> ClusterState:
+        if self._connection is not None:
+            try:
+                return self._answer(self._connection)
+            except ProtocolError as wrong:
+                if isinstance(wrong.__cause__, TimeoutError):
+                    raise
+                # Most likely the broker was restarted since: a new connection tells.
+        self._connection = self._connect(self.node, ASK_TIMEOUT_S)
+        return self._answer(self._connection)
+
+    def _answer(self, connection: Connection) -> ClusterState:
+        try:
+            return connection.cluster_state()
+        except ProtocolError:
+            self._hang_up()
+            raise
+
+    def _hang_up(self) -> None:
+        if self._connection is not None:
+            self._connection.close()
+            self._connection = None
 
 
 def freshest(answers: Sequence[ClusterState]) -> ClusterState:

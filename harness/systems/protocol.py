@@ -30,6 +30,7 @@ from kio.schema.metadata.v12 import request as metadata_request
 from kio.schema.metadata.v12 import response as metadata_response
 from kio.schema.types import BrokerId, TopicName
 from kio.serial import entity_reader, entity_writer
+from kio.serial.errors import SerialError
 from kio.static.primitive import i8, i16, i32, i32Timedelta, i64
 from kio.static.protocol import RequestPayload, ResponsePayload
 
@@ -103,7 +104,7 @@ class Connection:
             if header.correlation_id != self._correlation:
                 raise ProtocolError(f"{name} to {self.address}: the answer belongs to another request")
             response, _ = entity_reader(answer)(body, at)
-        except (ValueError, IndexError, struct.error) as wrong:
+        except (SerialError, ValueError, KeyError, IndexError, OverflowError) as wrong:
             self.close()
             raise ProtocolError(f"{name} to {self.address}: malformed answer: {wrong}") from wrong
         return response
