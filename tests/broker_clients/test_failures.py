@@ -204,3 +204,23 @@ def test_the_trace_tells_the_life_of_a_partition(tmp_path: Path) -> None:
     for kind in ("role", "append", "hwm", "ack"):
         assert kind in kinds, kinds
     assert kinds.index("append") < kinds.index("hwm") < kinds.index("ack")
+
+
+def test_flushing_every_write_commits_nothing_unflushed(tmp_path: Path) -> None:
+    """R01: on every replica the flush of a record comes before a high watermark that includes it."""
+    with Cluster(tmp_path, broker_keys={"flush_mode": "every-write"}) as cluster:
+        cluster.create_topic("log")
+        assert len(produce(cluster.bootstrap, "log", [b"%d" % i for i in range(50)], linger_ms=0)) == 50
+        time.sleep(0.2)
+        for node in cluster.brokers.values():
+            flushed, checked = 0, 0
+            for line in map(json.loads, node.trace.read_text().splitlines()):
+                if line.get("tp") != "log-0":
+                    continue
+                if line["kind"] == "flush":
+                    flushed = line["upto"]
+                elif line["kind"] == "hwm" and node.node_id == cluster.leader("log"):
+                    assert line["new"] <= flushed
+                    checked += 1
+            assert flushed == 50, f"node {node.node_id} flushed up to {flushed}"
+            assert checked or node.node_id != cluster.leader("log")
