@@ -30,6 +30,8 @@ LOOP_CTL_GET_FREE = 0x4C82
 LO_FLAGS_AUTOCLEAR = 4
 LOOP_MAJOR = 7
 TAIL_BYTES = 4096
+# Looking must not change anything: an access time would be one more journal entry, and waits for the journal's turn.
+LOOK = os.O_RDONLY | os.O_CLOEXEC | os.O_NOFOLLOW | os.O_NOATIME
 MIN_DISK_MB = {"ext4": 8, "xfs": 300}
 """Smallest disk that mkfs takes; xfsprogs refuses less than 300 MB."""
 MKFS = {
@@ -224,19 +226,23 @@ def files_seen(mount_point: Path) -> dict[str, FileSeen]:
     folders = [""]
     while folders:
         folder = folders.pop()
-        for entry in os.scandir(mount_point / folder):
-            relative = f"{folder}/{entry.name}" if folder else entry.name
-            # A program that is not stopped may remove a file under our eyes (only hosts that stay on have such).
-            with contextlib.suppress(FileNotFoundError):
-                if entry.is_dir(follow_symlinks=False):
-                    folders.append(relative)
-                elif entry.is_file(follow_symlinks=False):
-                    seen[relative] = _file_seen(entry.path)
+        descriptor = os.open(mount_point / folder, LOOK | os.O_DIRECTORY)
+        try:
+            for entry in os.scandir(descriptor):
+                relative = f"{folder}/{entry.name}" if folder else entry.name
+                # A program that is not stopped may remove a file under our eyes (only hosts that stay on have such).
+                with contextlib.suppress(FileNotFoundError):
+                    if entry.is_dir(follow_symlinks=False):
+                        folders.append(relative)
+                    elif entry.is_file(follow_symlinks=False):
+                        seen[relative] = _file_seen(mount_point / relative)
+        finally:
+            os.close(descriptor)
     return seen
 
 
-def _file_seen(path: str) -> FileSeen:
-    descriptor = os.open(path, os.O_RDONLY | os.O_CLOEXEC | os.O_NOFOLLOW)
+def _file_seen(path: Path) -> FileSeen:
+    descriptor = os.open(path, LOOK)
     try:
         size = os.fstat(descriptor).st_size
         return FileSeen(size, zlib.crc32(os.pread(descriptor, TAIL_BYTES, max(0, size - TAIL_BYTES))))
@@ -262,7 +268,7 @@ def compare(before: Mapping[str, FileSeen], mount_point: Path) -> dict[str, File
 
 def _trailing_zeros(path: Path) -> int:
     """Length in bytes of the run of zeros at a file's end."""
-    descriptor = os.open(path, os.O_RDONLY | os.O_CLOEXEC | os.O_NOFOLLOW)
+    descriptor = os.open(path, LOOK)
     try:
         size = end = os.fstat(descriptor).st_size
         while end > 0:

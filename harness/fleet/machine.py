@@ -213,7 +213,7 @@ class Machine:
             with entered_netns(self.state.control):
                 connection = socket.socket()
             with connection:
-                connection.settimeout(1.0)
+                connection.settimeout(0.1)
                 try:
                     connection.connect((self.host.address, self.host.port))
                     if connection.recv(4) == b"SSH-":

@@ -17,10 +17,10 @@ import tempfile
 import threading
 import time
 import uuid
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path, PurePosixPath
-from typing import IO
+from typing import IO, TypeVar
 
 import fabric
 import paramiko
@@ -35,6 +35,7 @@ KILL_AFTER_S = 1.0
 """Between the deadline's SIGTERM and its SIGKILL on the host."""
 GRACE_S = 3.0
 """How much longer than the host we wait for a command's deadline: the host reports it better than we can guess it."""
+T = TypeVar("T")
 Connector = Callable[[Host, float], socket.socket]
 """Opens a TCP connection to a host within so many seconds; raises OSError or FleetError."""
 
@@ -137,30 +138,38 @@ class SshRemote:
         """Write a file on the host, atomically, making its folders. Raises FleetError."""
         target = PurePosixPath(path)
         half_written = str(target.with_name(f".{target.name}.{uuid.uuid4().hex[:8]}"))
-        with self._files(f"put {path}") as sftp:
+
+        def write(sftp: paramiko.SFTPClient) -> None:
             try:
                 _make_folders(sftp, target.parent)
                 with _opened(content) as source:
                     sftp.putfo(source, half_written)
                 sftp.chmod(half_written, mode)
                 sftp.posix_rename(half_written, path)
-            except TimeoutError:
-                raise
             except OSError as error:
+                if _is_broken(sftp, error):
+                    raise
                 why = self._why_not_written(error, target.parent)
                 with contextlib.suppress(OSError):
                     sftp.remove(half_written)
                 raise self._error(f"cannot write {path}: {why}") from error
 
+        self._with_files(f"put {path}", write)
+
     def get(self, path: str) -> bytes:
         """A file of the host. Raises FleetError when it is not there."""
-        content = io.BytesIO()
-        try:
-            with self._files(f"get {path}") as sftp:
+
+        def read(sftp: paramiko.SFTPClient) -> bytes:
+            content = io.BytesIO()
+            try:
                 sftp.getfo(path, content)
-        except OSError as error:
-            raise self._error(f"cannot read {path}: {error.strerror or error}") from error
-        return content.getvalue()
+            except OSError as error:
+                if _is_broken(sftp, error):
+                    raise
+                raise self._error(f"cannot read {path}: {error.strerror or error}") from error
+            return content.getvalue()
+
+        return self._with_files(f"get {path}", read)
 
     def get_tree(self, path: str, into: Path, *, patterns: Sequence[str] = ("*",)) -> list[Path]:
         """Fetch the files below a folder of the host whose names match one of the patterns (one compressed stream).
@@ -194,26 +203,35 @@ class SshRemote:
             ) from error
         return sorted(into / name for name in names)
 
-    @contextlib.contextmanager
-    def _files(self, what: str) -> Iterator[paramiko.SFTPClient]:
-        """The kept SFTP session, one user at a time. A session that broke is dropped, the next call makes a new one."""
+    def _with_files(self, what: str, action: Callable[[paramiko.SFTPClient], T]) -> T:
+        """Do something with the kept SFTP session, one at a time. A kept session that turns out to be dead is replaced
+        and the action done again: writing and reading whole files may be repeated."""
         with self._sftp_mutex:
-            kept = self._sftp.get_channel() if self._sftp is not None else None
-            if self._sftp is None or kept is None or kept.closed:
-                channel = self._channel(CONNECT_TIMEOUT_S, what)
+            while True:
+                kept, sftp = self._session(what)
                 try:
-                    channel.settimeout(FILE_TIMEOUT_S)
-                    channel.invoke_subsystem("sftp")
-                    self._sftp = paramiko.SFTPClient(channel)
-                except (paramiko.SSHException, EOFError, TimeoutError) as error:
-                    channel.close()
-                    raise self._error(f"{what}: no SFTP ({error})") from error
-            try:
-                yield self._sftp
-            except (paramiko.SSHException, EOFError, TimeoutError) as error:
-                self._sftp = None
-                self._drop()
-                raise self._error(f"{what}: connection lost ({error or 'closed'})") from error
+                    return action(sftp)
+                except (paramiko.SSHException, EOFError, OSError) as error:
+                    self._sftp = None
+                    self._drop()
+                    if not kept:
+                        raise self._error(f"{what}: connection lost ({error or 'closed'})") from error
+
+    def _session(self, what: str) -> tuple[bool, paramiko.SFTPClient]:
+        """Whether the SFTP session was there already, and the session."""
+        if self._sftp is not None:
+            channel = self._sftp.get_channel()
+            if channel is not None and not channel.closed:
+                return True, self._sftp
+        channel = self._channel(CONNECT_TIMEOUT_S, what)
+        try:
+            channel.settimeout(FILE_TIMEOUT_S)
+            channel.invoke_subsystem("sftp")
+            self._sftp = paramiko.SFTPClient(channel)
+        except (paramiko.SSHException, EOFError, TimeoutError) as error:
+            channel.close()
+            raise self._error(f"{what}: no SFTP ({error})") from error
+        return False, self._sftp
 
     def _why_not_written(self, error: OSError, folder: PurePosixPath) -> str:
         """SFTP has one word, "Failure", for a full disk and much else; the host's df tells them apart."""
@@ -365,6 +383,12 @@ def run_on_all(
 
 def _opened(content: Path | bytes) -> IO[bytes]:
     return io.BytesIO(content) if isinstance(content, bytes) else content.open("rb")
+
+
+def _is_broken(sftp: paramiko.SFTPClient, error: OSError) -> bool:
+    """Whether it was the connection that failed, and not the file."""
+    channel = sftp.get_channel()
+    return isinstance(error, TimeoutError) or channel is None or channel.closed
 
 
 def _make_folders(sftp: paramiko.SFTPClient, folder: PurePosixPath) -> None:

@@ -132,14 +132,19 @@ def test_the_connection_is_made_again_after_a_power_cut(fleet: NetnsFleet, host:
     unaware = stranger(fleet, host)
     try:
         assert unaware.run("true").ok
+        unaware.put(b"first", "/opt/first")
         fleet.power.cut(host)
         began = time.monotonic()
         with pytest.raises(FleetError, match="host n1: "):
             unaware.run("true", timeout_s=1)
         assert time.monotonic() - began < 8
         fleet.power.on(host)
-        assert unaware.run("hostname").stdout == "n1\n"
-        assert unaware.get("/etc/hostname") == b"n1\n"
+        unaware.put(b"second", "/opt/second")
+        assert unaware.get("/opt/first") == b"first"
+        assert unaware.run("cat /opt/second").stdout == "second"
+        fleet.power.cut(host)
+        fleet.power.on(host)
+        assert unaware.run("hostname").stdout == "n1\n", "nobody told it of a cut that is over already"
         assert fleet.remote(host).run("hostname").stdout == "n1\n"
     finally:
         fleet.power.on(host)
