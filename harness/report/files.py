@@ -27,6 +27,7 @@ KNOWN: Final = (
     "findings.parquet",
     "verdict.json",
     "metrics.json",
+    "infrastructure.json",
     "harness.log",
 )
 PER_PARTITION: Final = 20
@@ -86,6 +87,8 @@ class RunFiles:
     groups: tuple[FindingGroup, ...]
     listing: tuple[tuple[str, int], ...]
     """Path relative to the run directory, bytes."""
+    trouble: str | None = None
+    """What failed on our side (``infrastructure.json``): hosts, SSH, deployment."""
     gaps: tuple[Gap, ...] = field(default=())
 
 
@@ -114,6 +117,7 @@ def read_run(directory: Path) -> RunFiles:
         configs=_read_configs(directory / "nodes", gaps),
         groups=_read_findings(directory / "findings.parquet", gaps),
         listing=_list_files(directory),
+        trouble=_read_trouble(directory / "infrastructure.json", gaps),
         gaps=tuple(gaps),
     )
 
@@ -171,6 +175,11 @@ def _read_json(path: Path, loss: str, gaps: list[Gap]) -> Mapping[str, Any] | No
         gaps.append(Gap(path.name, f"not a JSON object but a {type(found).__name__}"))
         return None
     return found
+
+
+def _read_trouble(path: Path, gaps: list[Gap]) -> str | None:
+    found = _read_json(path, "", gaps) if path.exists() else None
+    return str(found["error"]) if found is not None and found.get("error") else None
 
 
 def _read_others(directory: Path, gaps: list[Gap]) -> dict[str, Mapping[str, Any]]:

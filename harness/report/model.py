@@ -48,6 +48,7 @@ from harness.report.summary import (
     fault_row,
     headline_of,
     latency_of,
+    notes_of,
     others_of,
     run_id,
     run_name,
@@ -76,6 +77,8 @@ class Report:
     others: tuple[Other, ...]
     conditions: tuple[Condition, ...]
     gaps: tuple[Gap, ...]
+    notes: tuple[str, ...]
+    """What the run itself wrote down as worth knowing."""
     chart: Markup | None
     bucket_s: int
     faults: tuple[FaultRow, ...]
@@ -86,7 +89,7 @@ class Report:
     evidence: tuple[tuple[Anomaly, tuple[EvidenceGroup, ...]], ...]
     groups_hidden: int
     latency: tuple[tuple[str, str, str], ...]
-    errors: tuple[tuple[str, int], ...]
+    errors: tuple[tuple[str, int], ...] | None
     cluster: Markup | None
     changes: tuple[LeaderSpan, ...]
     changes_hidden: int
@@ -115,12 +118,12 @@ def build(run_dir: Path) -> Report:
     phases = phases_of(metrics, control, end_ns)
     nodes = _nodes(files, control)
     leaders = leader_spans(control, nodes, end_ns)
-    hosts = tuple(dict.fromkeys(nodes.values()))
+    holders = {host for spans in leaders.values() for span in spans for host in (span.leader, *span.replicas)}
+    hosts = tuple(host for host in dict.fromkeys(nodes.values()) if host in holders)
     anomalies = anomalies_of(files)
     proven = _evidence(files.groups, anomalies, history, Surroundings(faults, leaders, _rate(metrics)), gaps)
     changes = [span for spans in leaders.values() for span in spans]
     changes.sort(key=lambda span: (span.begin_ns, span.topic, span.partition))
-    gaps += [Gap("recording", note) for note in (files.info.notes if files.info else ())]
     verdict = str(files.verdict.get("verdict", NOT_JUDGED)) if files.verdict else NOT_JUDGED
     step, series = buckets(metrics, end_ns / 1e9)
     return Report(
@@ -137,6 +140,7 @@ def build(run_dir: Path) -> Report:
         others=others_of(files),
         conditions=conditions_of(files.verdict),
         gaps=tuple(gaps),
+        notes=notes_of(files),
         chart=run_chart(metrics, faults, phases, end_ns) if series or faults or phases else None,
         bucket_s=step,
         faults=tuple(fault_row(fault, metrics) for fault in faults),
@@ -225,4 +229,4 @@ def _nodes(files: RunFiles, control: Sequence[Event]) -> dict[str, str]:
     for event in control:
         if event.process == CONTROL and event.f == "assignment":
             nodes.update({str(k): str(v) for k, v in mapping(event.extra, "nodes").items()})
-    return dict(sorted(nodes.items()))
+    return dict(sorted(nodes.items(), key=lambda item: (len(item[0]), item[0])))

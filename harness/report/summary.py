@@ -123,6 +123,11 @@ def contract_of(verdict: Mapping[str, Any] | None) -> Contract | None:
     )
 
 
+def notes_of(files: RunFiles) -> tuple[str, ...]:
+    trouble = (f"failed on our side: {files.trouble}",) if files.trouble else ()
+    return (*trouble, *(files.info.notes if files.info else ()))
+
+
 def others_of(files: RunFiles) -> tuple[Other, ...]:
     return tuple(
         Other(name, str(verdict.get("verdict", "?")), str(verdict.get("headline") or ""))
@@ -241,7 +246,7 @@ def story_of(files: RunFiles, faults: Sequence[Fault], anomalies: Sequence[Anoma
     if info is not None:
         clients = f"{plural(info.concurrency, 'client')} " if info.concurrency else "Clients "
         asked = f" at {number(info.rate)} operations per second" if info.rate else ""
-        hosts = ", ".join(dict.fromkeys(info.nodes.values()))
+        hosts = ", ".join(sorted(set(info.nodes.values())))
         story.append(
             f"{clients}drove {info.system}{f' on {hosts}' if hosts else ''}{asked} with acks={info.acks}."
         )
@@ -302,8 +307,12 @@ def latency_of(metrics: Mapping[str, Any] | None) -> tuple[tuple[str, str, str],
     )
 
 
-def errors_of(verdict: Mapping[str, Any] | None) -> tuple[tuple[str, int], ...]:
-    counted = mapping(mapping(verdict, "counts"), "sends_by_error")
+def errors_of(verdict: Mapping[str, Any] | None) -> tuple[tuple[str, int], ...] | None:
+    """Sends by error, the most frequent first; None when nobody counted."""
+    counts = mapping(verdict, "counts")
+    if "sends_by_error" not in counts:
+        return None
+    counted = mapping(counts, "sends_by_error")
     found = [(name or "none", whole(counted, name) or 0) for name in counted]
     return tuple(sorted(found, key=lambda item: -item[1])[:20])
 

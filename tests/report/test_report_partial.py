@@ -64,10 +64,13 @@ def test_an_infrastructure_verdict_is_a_report_too(tmp_path: Path) -> None:
                "headline": "n2 could not be reached over SSH.", "reasons": ["n2: connection refused"], "contract": None,
                "anomalies": None, "conditions": [], "faults": [], "counts": {}, "engine": None}  # fmt: skip
     (run_dir / "verdict.json").write_text(json.dumps(verdict))
+    (run_dir / "infrastructure.json").write_text('{"error": "deployment stopped at n2"}')
     write_report(run_dir)
     read = page(run_dir)
     assert read.problems == []
     assert "n2: connection refused" in read.text
+    assert "failed on our side: deployment stopped at n2" in read.text
+    assert "Sends by error Not counted." in read.text.replace("  ", " ")
     assert "No checker has run." in read.text
     assert "No fault is recorded" in read.text
 
@@ -107,7 +110,7 @@ def test_a_killed_run_is_reported_from_its_write_ahead_file(tmp_path: Path) -> N
     text = page(run_dir).text
     assert NOT_JUDGED in text
     assert "verdict.json missing" in text
-    assert "599 events were recovered" in text
+    assert "Noted during the run the recording process died; 599 events were recovered" in text
     assert "send per second" in text
 
 
