@@ -27,7 +27,7 @@ def _line(mistake: dict[str, Any], model: type[BaseModel]) -> str:
         return f"{path}: unknown key{_suggestion(loc, model)}"
     if mistake["type"] == "missing":
         return f"{path}: missing"
-    message = mistake["msg"].removeprefix("Value error, ")
+    message: str = mistake["msg"].removeprefix("Value error, ")
     message = message[0].lower() + message[1:]
     given = mistake.get("input")
     if not path:
