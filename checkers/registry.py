@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
+from importlib import import_module
 
 from pyspark.sql import Column, DataFrame
 
@@ -12,6 +13,8 @@ from checkers.tables import Tables
 
 
 class Family(StrEnum):
+    """Each is a module of checkers."""
+
     LOSS = "loss"
     INTEGRITY = "integrity"
     ORDER = "order"
@@ -60,9 +63,10 @@ def check(
 
 def checks() -> Sequence[Check]:
     """All of them, in the order of anomalies.md."""
-    from checkers import integrity, loss, order, visibility
-
-    return tuple(_CHECKS.values())
+    for family in Family:
+        import_module(f"checkers.{family}")  # each registers its own
+    families = list(Family)
+    return tuple(sorted(_CHECKS.values(), key=lambda one: families.index(one.family)))
 
 
 def names() -> tuple[str, ...]:

@@ -96,7 +96,7 @@ def start(master: str = "local[*]", *, memory: str | None = None) -> SparkSessio
 
 
 def _start(master: str, memory: str, scratch: Path, jvm_log: IO[str]) -> SparkSession:
-    from py4j.protocol import Py4JError
+    from py4j.protocol import Py4JError  # type: ignore[import-untyped]
     from pyspark import SparkConf, SparkContext
     from pyspark.errors import PySparkException
     from pyspark.java_gateway import launch_gateway
@@ -107,7 +107,7 @@ def _start(master: str, memory: str, scratch: Path, jvm_log: IO[str]) -> SparkSe
         # The JVM's own words (incubator modules, native libraries) are no concern of whoever reads a verdict.
         gateway = None
         if SparkContext._gateway is None:
-            gateway = launch_gateway(conf, {"stderr": jvm_log, "stdout": jvm_log})
+            gateway = launch_gateway(conf, {"stderr": jvm_log, "stdout": jvm_log})  # type: ignore[no-untyped-call]
         context = SparkContext(conf=conf, gateway=gateway)
         return SparkSession(context)
     except (PySparkException, Py4JError) as wrong:

@@ -13,7 +13,6 @@ from functools import cached_property
 from pyspark.sql import Column, DataFrame, SparkSession, Window
 from pyspark.sql import functions as F
 from pyspark.sql import types as T
-from pyspark.storagelevel import StorageLevel
 
 from checkers.runs import ReplicaRead, Run
 from harness.history.model import ACKED_WITHOUT_OFFSET, FAILED
@@ -158,8 +157,9 @@ def _whole_replicas(replicas: Mapping[str, ReplicaRead]) -> list[str]:
 
 
 def keep(table: DataFrame) -> DataFrame:
-    """Several checks read it: keep it in memory, on disk where memory is short."""
-    return table.persist(StorageLevel.MEMORY_AND_DISK)
+    """Compute a table now and keep its rows (in memory, on disk where that is short). What is built on it starts
+    from the rows: a plan of twenty queries over one deep plan would take longer to make than to run."""
+    return table.localCheckpoint(eager=True)
 
 
 def operations(history: DataFrame) -> DataFrame:

@@ -1,0 +1,338 @@
+"""Contracts (anomalies.md section 8): what a configuration promises, and so what each anomaly means.
+
+=====================  ==========================================================================================
+``acks-all``           no lost-write, no vanished-read while the lossy unclean shutdowns of a partition's replicas
+                       between two moments of full ISR are at most MinISR - 1; more than that: loss is allowed
+``acks-all-flushed``   (fsync before the high watermark) no loss under any number of power cuts
+``acks-all-unclean``   (unclean election or proactive recovery on) loss allowed
+``acks-1``             loss allowed when leadership changed
+``acks-0``             nothing is ever acked: loss has no meaning
+``+idempotence``       no duplicate, no session-order; without it they are allowed
+``+linearizable``      no stale-read, no watermark-regression, no not-linearizable; without it they are reported
+always                 no replica-divergence, lost-on-replica, phantom, misrouted, corrupt, aborted-read,
+                       future-read, append-order, epoch-order
+=====================  ==========================================================================================
+
+``inconsistent-offset`` in what clients were told follows loss: the offset of a record that was lost is used again.
+``poll-skip`` and ``poll-rewind`` of a consumer under ``assign`` are forbidden unless committed records could go.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+
+from checkers.findings import Meaning
+from checkers.runs import Fault, Place, Run
+
+LOSS = ("lost-write", "vanished-read")
+ALWAYS = (
+    "replica-divergence",
+    "lost-on-replica",
+    "phantom",
+    "misrouted",
+    "corrupt",
+    "aborted-read",
+    "future-read",
+    "append-order",
+    "epoch-order",
+)
+OF_A_PRODUCER = ("duplicate", "session-order")
+OF_A_CONSUMER = ("poll-skip", "poll-rewind")
+OF_READS = ("stale-read", "watermark-regression", "not-linearizable")
+FLUSHED = "every-write"
+
+
+class UnknownContract(ValueError):
+    """There is no contract of that name; the message lists those there are."""
+
+
+@dataclass(frozen=True, slots=True)
+class Terms:
+    """One row of the table."""
+
+    name: str
+    row: str
+    promise: str
+    tolerates_power_loss: bool = False
+    """Loss is forbidden whatever number of hosts lost unsynced bytes."""
+    keeps_acked: bool = True
+    """Loss is forbidden at all (within the tolerated number of lossy shutdowns)."""
+    knows_acks: bool = True
+    keeps_committed: bool = True
+    """What consumers were given stays (within the tolerated number of lossy shutdowns)."""
+    idempotence: bool = False
+    linearizable: bool = False
+
+
+TERMS: dict[str, Terms] = {
+    terms.name: terms
+    for terms in (
+        Terms(
+            "acks-all",
+            "acks=all, unclean election and proactive recovery off",
+            "no acknowledged or read record is lost while, between two moments of full ISR, at most MinISR - 1 of a "
+            "partition's replicas lost unsynced bytes; any number of kills, pauses and partitions",
+        ),
+        Terms(
+            "acks-all-flushed",
+            "acks=all, fsync before the high watermark, unclean election and proactive recovery off",
+            "no acknowledged or read record is lost, under any number of power cuts",
+            tolerates_power_loss=True,
+        ),
+        Terms(
+            "acks-all-unclean",
+            "acks=all, unclean election or proactive recovery on",
+            "loss is allowed; replicas never diverge",
+            keeps_acked=False,
+            keeps_committed=False,
+        ),
+        Terms(
+            "acks-1",
+            "acks=1",
+            "acknowledged records may be lost when leadership changes; replicas never diverge",
+            keeps_acked=False,
+        ),
+        Terms(
+            "acks-0",
+            "acks=0",
+            "nothing is ever acknowledged; replicas never diverge",
+            keeps_acked=False,
+            knows_acks=False,
+        ),
+    )
+}
+MODIFIERS = {"idempotence": "idempotence", "linearizable-reads": "linearizable"}
+"""What may follow the name of a contract after ``+``, and the field it sets."""
+
+
+@dataclass(frozen=True, slots=True)
+class Ruling:
+    meaning: Meaning
+    why: str
+
+
+@dataclass(frozen=True, slots=True)
+class LossyShutdown:
+    time_ns: int
+    host: str
+    fault_id: str
+    known: bool = True
+    """False: the fault may have lost bytes, but nobody could look."""
+
+    def __str__(self) -> str:
+        return f"{self.host} at {self.time_ns / 1e9:.1f} s ({self.fault_id}{'' if self.known else ', not proved'})"
+
+
+@dataclass(frozen=True, slots=True)
+class Contract:
+    """Terms applied to a run."""
+
+    terms: Terms
+    run: Run
+    forced: bool = False
+
+    @property
+    def name(self) -> str:
+        return name_of(self.terms)
+
+    @property
+    def because(self) -> tuple[str, ...]:
+        info = self.run.info
+        said = ["asked for with --contract"] if self.forced else []
+        said += [f"acks={info.acks}", f"idempotence {'on' if info.idempotence else 'off'}"]
+        said += [
+            f"topic {t.name}: min.insync.replicas={t.min_insync_replicas}, {t.replication_factor} replicas"
+            for t in info.topics
+        ]
+        said.append(
+            f"unclean election {'on' if info.unclean_election else 'off'}, recovery {info.recovery_strategy}"
+        )
+        said.append(f"flush mode {info.flush_mode}")
+        return (*said, *self._losses())
+
+    def _losses(self) -> list[str]:
+        by_text: dict[str, list[Place]] = {}
+        for place in self.run.places:
+            worst = worst_losses(self.run, place)
+            if worst:
+                by_text.setdefault(", ".join(map(str, worst)), []).append(place)
+        return [
+            f"before the ISR of {_listed(places)} was full again, unsynced bytes were lost by {text}"
+            for text, places in by_text.items()
+        ] or ["no host lost unsynced bytes"]
+
+    def ruling(self, anomaly: str, place: Place | None) -> Ruling:
+        """What a finding in one partition means."""
+        if anomaly in ALWAYS:
+            return Ruling(Meaning.VIOLATION, "forbidden in every configuration")
+        if anomaly in LOSS:
+            return self._loss(place)
+        if anomaly == "inconsistent-offset":
+            return self._reused(place)
+        if anomaly in OF_A_PRODUCER:
+            if self.terms.idempotence:
+                return Ruling(Meaning.VIOLATION, "forbidden with idempotence on")
+            return Ruling(Meaning.ALLOWED, "idempotence is off: a retry may be appended again")
+        if anomaly in OF_A_CONSUMER:
+            return self._consumer(place)
+        if anomaly in OF_READS:
+            if self.terms.linearizable:
+                return Ruling(Meaning.VIOLATION, "forbidden where reads must be linearizable")
+            return Ruling(
+                Meaning.ALLOWED,
+                "reported: leaders hold no read lease, so one that was replaced may still answer",
+            )
+        return Ruling(Meaning.NOT_APPLICABLE, "this contract says nothing of it")
+
+    def _loss(self, place: Place | None) -> Ruling:
+        if not self.terms.knows_acks:
+            return Ruling(Meaning.NOT_APPLICABLE, "with acks=0 nothing is ever acknowledged")
+        if self.terms.keeps_acked:
+            return self._within_losses(place)
+        if self.terms.name == "acks-1":
+            if place is not None and not leadership_changed(self.run, place):
+                return Ruling(
+                    Meaning.VIOLATION, "acks=1, but the leader did not change and nothing went wrong"
+                )
+            return Ruling(Meaning.ALLOWED, "acks=1: what only the leader had may be lost with it")
+        return Ruling(Meaning.ALLOWED, f"{self.terms.row}: loss is allowed")
+
+    def _within_losses(self, place: Place | None) -> Ruling:
+        if self.terms.tolerates_power_loss:
+            return Ruling(Meaning.VIOLATION, "every record was synced before it counted: no loss is allowed")
+        worst, tolerated = worst_losses(self.run, place), self._tolerated(place)
+        if len(worst) > tolerated:
+            return Ruling(
+                Meaning.ALLOWED,
+                f"{len(worst)} replicas lost unsynced bytes before the ISR was full again, {tolerated} are tolerated",
+            )
+        return Ruling(
+            Meaning.VIOLATION,
+            f"{len(worst)} replicas lost unsynced bytes before the ISR was full again, and {tolerated} are tolerated",
+        )
+
+    def _tolerated(self, place: Place | None) -> int:
+        """MinISR - 1 of the partition's topic."""
+        of = [t.min_insync_replicas for t in self.run.info.topics if place is None or t.name == place[0]]
+        return min(of, default=1) - 1
+
+    def _reused(self, place: Place | None) -> Ruling:
+        loss = self._loss(place)
+        if loss.meaning is Meaning.VIOLATION:
+            return Ruling(Meaning.VIOLATION, "no record may give way to another here")
+        return Ruling(Meaning.ALLOWED, "where records may be lost, their offsets are used again")
+
+    def _consumer(self, place: Place | None) -> Ruling:
+        if not self.terms.keeps_committed:
+            return Ruling(Meaning.ALLOWED, "the log may be cut below what consumers have read")
+        within = self._within_losses(place)
+        if within.meaning is Meaning.VIOLATION:
+            return Ruling(Meaning.VIOLATION, "a consumer under assign reads each record once, in order")
+        return within
+
+
+def _listed(places: Sequence[Place]) -> str:
+    return ", ".join(f"{topic}-{partition}" for topic, partition in places)
+
+
+def name_of(terms: Terms) -> str:
+    return "+".join([terms.name, *(name for name, field in MODIFIERS.items() if getattr(terms, field))])
+
+
+def contract_for(run: Run, forced: str | None = None) -> Contract:
+    """The contract that a run's configuration makes, or the named one. Raises UnknownContract."""
+    info = run.info
+    if forced is not None:
+        terms = named(forced)
+        return Contract(replace(terms, idempotence=terms.idempotence or info.idempotence), run, forced=True)
+    unclean = info.unclean_election or info.recovery_strategy == "proactive"
+    if info.acks in ("0", "1"):
+        terms = TERMS[f"acks-{info.acks}"]
+    elif unclean:
+        terms = TERMS["acks-all-unclean"]
+    else:
+        terms = TERMS["acks-all-flushed" if info.flush_mode == FLUSHED else "acks-all"]
+    if terms.name == "acks-1" and unclean:
+        terms = replace(terms, keeps_committed=False)
+    return Contract(replace(terms, idempotence=info.idempotence), run)
+
+
+def named(name: str) -> Terms:
+    """``acks-all``, ``acks-all+idempotence`` and so on. Raises UnknownContract."""
+    base, *modifiers = name.split("+")
+    if base not in TERMS or any(modifier not in MODIFIERS for modifier in modifiers):
+        raise UnknownContract(
+            f"no contract is called {name!r}; there are {', '.join(TERMS)}, each also with "
+            f"{' or '.join('+' + modifier for modifier in MODIFIERS)}"
+        )
+    return replace(
+        TERMS[base], idempotence="idempotence" in modifiers, linearizable="linearizable-reads" in modifiers
+    )
+
+
+def leadership_changed(run: Run, place: Place) -> bool:
+    """Whether acks of a single replica may have been lost: the leader changed, or something was done to the cluster."""
+    leaders = {(sample.leader, sample.leader_epoch) for sample in run.cluster.get(place, ())}
+    return len(leaders) > 1 or bool(run.faults)
+
+
+def worst_losses(run: Run, place: Place | None) -> list[LossyShutdown]:
+    """The most lossy shutdowns of a partition's replicas (of any partition's, for None) that were open at once.
+
+    One is open from when the bytes went until metadata showed the full ISR again, having shown an ISR without that
+    replica in between: metadata that has not noticed yet proves nothing."""
+    if place is None:
+        return max((worst_losses(run, one) for one in run.places), key=len, default=[])
+    shutdowns = lossy_shutdowns(run, place)
+    samples = run.cluster.get(place, [])
+    events: list[tuple[int, int, LossyShutdown | int]] = [(one.time_ns, 1, one) for one in shutdowns]
+    events += [(sample.time_ns, 0, number) for number, sample in enumerate(samples)]
+    open_now: dict[LossyShutdown, bool] = {}
+    worst: list[LossyShutdown] = []
+    for _, _, event in sorted(events, key=lambda one: one[:2]):
+        if isinstance(event, LossyShutdown):
+            open_now[event] = False
+            worst = max(worst, list(open_now), key=len)
+            continue
+        sample = samples[event]
+        if sample.full_isr:
+            open_now = {one: was_out for one, was_out in open_now.items() if not was_out}
+        else:
+            for one in open_now:
+                open_now[one] = open_now[one] or run.node_id(one.host) not in (None, *sample.isr)
+    return worst
+
+
+def lossy_shutdowns(run: Run, place: Place) -> list[LossyShutdown]:
+    """Of the hosts that hold a replica of the partition, in order of time."""
+    replicas = {run.host(node) for node in run.assignment.get(place, ())}
+    found = []
+    for fault in run.faults:
+        for host, known in _lossy_hosts(fault):
+            if replicas and host not in replicas:
+                continue
+            if not known or _touches(fault, host, place):
+                found.append(LossyShutdown(fault.struck_ns, host, fault.id, known))
+    return sorted(found, key=lambda one: (one.time_ns, one.host))
+
+
+def _lossy_hosts(fault: Fault) -> list[tuple[str, bool]]:
+    """Hosts that lost bytes; of a power fault that nobody saw the end of, any target may have."""
+    if fault.lossy or fault.ended_ns is not None or not fault.name.startswith("power"):
+        return [(host, True) for host in fault.lossy]
+    return [(host, False) for host in fault.targets]
+
+
+def _touches(fault: Fault, host: str, place: Place) -> bool:
+    """Whether bytes of the partition may be among those lost: files of other partitions alone do not count."""
+    files = [path for path, size in fault.lost.get(host, {}).items() if size > 0]
+    if not files:
+        return True
+    folder = f"{place[0]}-{place[1]}"
+    return any(folder in path.split("/") or not _of_a_partition(path) for path in files)
+
+
+def _of_a_partition(path: str) -> bool:
+    folders: Sequence[str] = path.split("/")[:-1]
+    return any(part.rpartition("-")[2].isdigit() and "-" in part for part in folders)
