@@ -43,9 +43,9 @@ class NetnsPower:
                 return switch.last_cut or PowerCut(host.name, decided_ns, decided_ns)
             machine.unplug()
             machine.freeze()
-            switch.before = files_seen(machine.data)
-            machine.lose_dirty_data()
-            switch.last_cut = PowerCut(host.name, decided_ns, time.monotonic_ns())
+            with files_seen(machine.data) as switch.before:
+                machine.lose_dirty_data()
+                switch.last_cut = PowerCut(host.name, decided_ns, time.monotonic_ns())
             machine.destroy()
             self._forget(host)
             return switch.last_cut
@@ -80,9 +80,9 @@ class NetnsPower:
             while new := set(machine.disk_users()) - users:
                 signal_all(sorted(new), signal.SIGSTOP)
                 users |= new
-            before = files_seen(machine.data)
-            machine.lose_dirty_data()
-            lost_ns = time.monotonic_ns()
+            with files_seen(machine.data) as before:
+                machine.lose_dirty_data()
+                lost_ns = time.monotonic_ns()
             signal_all(sorted(users), signal.SIGKILL)
             wait_dead(users)
             machine.remount()

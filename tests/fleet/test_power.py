@@ -37,6 +37,17 @@ with open("/data/log/checkpoint.new", "wb") as file:
     file.write(b"new content")
 """
 
+TRUNCATER = """
+import os, time
+file = os.open("/data/again", os.O_CREAT | os.O_WRONLY)
+os.write(file, os.urandom(9000)); os.fsync(file); os.close(file)
+folder = os.open("/data", os.O_RDONLY); os.fsync(folder); os.close(folder)
+file = os.open("/data/again", os.O_WRONLY | os.O_TRUNC)
+os.write(file, os.urandom(9000))
+open("/run/truncated", "w").close()
+time.sleep(60)
+"""
+
 HOLDER = """
 import os, time
 file = os.open("/data/f", os.O_CREAT | os.O_WRONLY)
@@ -81,6 +92,21 @@ def test_a_cut_loses_exactly_what_was_not_synced(fleet: NetnsFleet) -> None:
     assert remote.get("/opt/writer.py") == WRITER.encode(), (
         "the system disk is not the data disk: it survives"
     )
+
+
+def test_looking_at_a_truncated_file_does_not_save_it(fleet: NetnsFleet) -> None:
+    """ext4 writes a file back that was truncated, written and then closed by anybody, even by one who only looked."""
+    host = fleet.hosts[0]
+    remote = fleet.remote(host)
+    remote.put(TRUNCATER.encode(), "/opt/truncater.py")
+    remote.run("setsid python3 /opt/truncater.py >/dev/null 2>&1 &")
+    remote.run("until test -e /run/truncated; do sleep 0.01; done", timeout_s=10)
+    fleet.power.cut(host)
+    back = fleet.power.on(host)
+    assert back is not None
+    # Nothing after the truncation was synced: the old content is whole again.
+    assert remote.run("stat -c %s /data/again").stdout == "9000\n"
+    assert back.files["again"].changed
 
 
 def test_the_switch_is_idempotent(fleet: NetnsFleet) -> None:
@@ -203,7 +229,8 @@ def test_losses_are_told_from_sizes_and_last_bytes(tmp_path: Path) -> None:
     for name, content in contents.items():
         (tmp_path / "sub").mkdir(exist_ok=True)
         (tmp_path / "sub" / name).write_bytes(content)
-    before = files_seen(tmp_path)
+    with files_seen(tmp_path) as before:
+        pass
     (tmp_path / "sub/shrunk").write_bytes(b"ab")
     (tmp_path / "sub/gone").unlink()
     (tmp_path / "sub/zeroed").write_bytes(b"abc\0\0\0\0\0")
