@@ -7,7 +7,7 @@ import json
 from typing import Any
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from nemesis.schedule import Plan, plan
@@ -27,6 +27,7 @@ RANDOM: dict[str, Any] = {
 }
 
 
+@settings(deadline=None)  # the machine may be busy
 @given(st.integers(0, 2**63), st.floats(10, 300), st.booleans())
 def test_a_plan_depends_on_nothing_but_its_inputs_and_survives_json(
     seed: int, duration_s: float, overlap: bool

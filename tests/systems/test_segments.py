@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 from crc32c import crc32c
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 from kafka.record.default_records import DefaultRecordBatchBuilder
 
@@ -61,6 +61,7 @@ WRITTEN = st.tuples(
 )
 
 
+@settings(deadline=None)  # the machine may be busy
 @given(st.lists(st.lists(WRITTEN, min_size=1, max_size=5), min_size=1, max_size=6))
 def test_what_a_foreign_writer_wrote_is_read_back(
     tmp_path_factory: pytest.TempPathFactory, log: list[list[Written]]
