@@ -29,6 +29,7 @@ _S: Final = 1_000_000_000
 _APART_NS: Final = 4 * _S
 """Cited operations further apart than this are drawn in windows of their own."""
 _WINDOWS_EACH: Final = 2
+_LOSSES: Final = ("lost-write", "vanished-read", "lost-on-replica", "replica-divergence")
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,6 +42,17 @@ class Evidence:
     timelines: tuple[Timeline, ...] = ()
     faults: tuple[Fault, ...] = ()
     """Those under way around the operations."""
+
+    @property
+    def ends(self) -> tuple[Operation, ...]:
+        """The first and the last operation of the run itself among those that prove it."""
+        own = [op for op in self.operations if op.of_a_client] or list(self.operations)
+        return tuple(dict.fromkeys((own[0], own[-1]))) if own else ()
+
+    @property
+    def has_nodes(self) -> bool:
+        """Clients of Kafka are seldom told which node answered."""
+        return any(op.node for op in self.operations)
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,7 +97,7 @@ def evidence(
     seen = history.around(_offsets(shown))
     detailed = _detailed(groups[:GROUPS])
     made = {id(finding): _without_drawing(finding, rows, ends, seen, around.faults) for finding in shown}
-    windows = {id(f): _windows(made[id(f)].operations, around) for f in detailed}
+    windows = {id(f): _windows(f.anomaly, made[id(f)].operations, around) for f in detailed}
     excerpts = _read_windows(history, [window for own in windows.values() for window in own])
     for finding in detailed:
         item = made[id(finding)]
@@ -144,8 +156,8 @@ def _without_drawing(
     )
 
 
-def _windows(operations: Sequence[Operation], around: Surroundings) -> list[Window]:
-    """The stretches of time worth drawing: the cited operations with some air, out to a fault close by."""
+def _windows(anomaly: str, operations: Sequence[Operation], around: Surroundings) -> list[Window]:
+    """The stretches of time worth drawing: the cited operations with some air; for a loss, out to the fault."""
     own = sorted((op for op in operations if op.of_a_client), key=lambda op: op.begin_ns)
     clusters: list[list[Operation]] = []
     for op in own:
@@ -153,18 +165,20 @@ def _windows(operations: Sequence[Operation], around: Surroundings) -> list[Wind
             clusters[-1].append(op)
         else:
             clusters.append([op])
-    return [_window(cluster, around) for cluster in clusters[:_WINDOWS_EACH]]
+    faults = around.faults if anomaly in _LOSSES else ()
+    return [_window(cluster, faults, around.rate_at) for cluster in clusters[:_WINDOWS_EACH]]
 
 
-def _window(cluster: Sequence[Operation], around: Surroundings) -> Window:
+def _window(cluster: Sequence[Operation], faults: Sequence[Fault], rate_at: Callable[[int], float]) -> Window:
     first = cluster[0].begin_ns
     last = max(op.end_ns if op.end_ns is not None else op.begin_ns for op in cluster)
-    room = max(int(_BARS_WANTED / max(around.rate_at(first), 1.0) * _S), _S // 20)
-    air = min(max((last - first) // 3, _S // 10), max(room // 4, _S // 50))
+    room = max(int(_BARS_WANTED / max(rate_at(first), 1.0) * _S), _S // 20)
+    air = min(max((last - first) // 2, _S // 40), max(room // 4, _S // 50))
     begin, end = first - air, last + air
-    for fault in around.faults:
+    for fault in faults:
         if fault.begin_ns is not None and last <= fault.begin_ns <= first + min(_APART_NS, room):
-            end = max(end, fault.begin_ns + max(air, (fault.begin_ns - first) // 5))
+            reach = (fault.begin_ns - first) // 5
+            begin, end = begin - reach // 2, max(end, fault.begin_ns + max(air, reach))
             break
     return Window(max(begin, 0), max(end, begin + _S // 50))
 

@@ -17,7 +17,6 @@ GLOSSARY: Final[dict[str, Entry]] = {
         "After healing and catch-up, an acknowledged value is missing from a replica that is in the ISR.",
         "lost-on-node",
     ),
-    "unproven-write": Entry("A send of unknown outcome, counted by whether its value was read."),
     "inconsistent-offset": Entry("Two values were seen at one offset.", "inconsistent-offsets"),
     "replica-divergence": Entry(
         "Two replicas hold different records at one offset below both high watermarks."
@@ -56,8 +55,14 @@ GLOSSARY: Final[dict[str, Entry]] = {
     "group-skip": Entry("A record was committed past without any member having been given it."),
     "zombie-commit": Entry("The commit of a fenced member took effect."),
     "no-progress": Entry("Nothing succeeded in a phase."),
+    "unproven-write": Entry("A send of unknown outcome, counted by whether its value was read."),
 }
 
 
 def explain(anomaly: str) -> Entry:
     return GLOSSARY.get(anomaly, Entry(""))
+
+
+def rank(anomaly: str) -> int:
+    """Where it stands in anomalies.md; the report lists anomalies of one meaning in this order."""
+    return list(GLOSSARY).index(anomaly) if anomaly in GLOSSARY else len(GLOSSARY)

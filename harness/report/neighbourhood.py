@@ -77,7 +77,7 @@ def _bounds(end: LogEnd | None) -> str:
         return "not read"
     said = [] if end.end is None else [f"ends at {number(end.end)}"]
     if end.hw is not None and end.hw >= 0:
-        said.append(f"HW {number(end.hw)}")
+        said.append(f"checkpointed HW {number(end.hw)}")
     if end.in_isr is not None:
         said.append("in ISR" if end.in_isr else "not in ISR")
     if end.complete is False:

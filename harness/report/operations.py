@@ -106,7 +106,7 @@ def _what(row: Excerpt) -> str:
         return _sent(row)
     if event.f == "end":
         asked = "" if event.high_watermark is None else f" → {number(event.high_watermark)}"
-        return f"end offset of {where}{asked}"
+        return f"{where}{asked}"
     if event.f == "assign":
         return f"assign {_positions(event)}"
     if event.f in ("poll", "drain", "replica"):

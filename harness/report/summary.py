@@ -10,7 +10,7 @@ from typing import Any, Final
 from checkers.findings import Meaning, Verdict
 from harness.report.faults import Fault
 from harness.report.files import Gap, RunFiles, mapping, numeric, rows, texts, whole
-from harness.report.glossary import Entry, explain
+from harness.report.glossary import Entry, explain, rank
 from harness.report.text import duration, milliseconds, number, partition_label, plural, size
 
 _WEIGHT: Final[Mapping[str, int]] = {
@@ -162,7 +162,7 @@ def anomalies_of(files: RunFiles) -> tuple[Anomaly, ...]:
         judged.append(
             Anomaly(name, "?", counted[name], "the verdict does not name this checker", explain(name))
         )
-    return tuple(sorted(judged, key=lambda a: (not a.count, _WEIGHT.get(a.meaning, 9), a.name)))
+    return tuple(sorted(judged, key=lambda a: (not a.count, _WEIGHT.get(a.meaning, 9), rank(a.name), a.name)))
 
 
 def disagreements(files: RunFiles) -> list[Gap]:
@@ -208,7 +208,7 @@ def tiles_of(files: RunFiles, faults: Sequence[Fault]) -> tuple[Tile, ...]:
     tiles = []
     if "acked_records" in counts:
         read = whole(counts, "read_records")
-        note = "" if read is None else f"{number(read)} in the final read"
+        note = "" if read is None else f"{number(read)} records read"
         tiles.append(Tile("records acknowledged", number(whole(counts, "acked_records")), note))
     if "operations" in counts:
         rest = ", ".join(
