@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import signal
 import threading
 import time
@@ -43,9 +44,15 @@ class NetnsPower:
                 return switch.last_cut or PowerCut(host.name, decided_ns, decided_ns)
             machine.unplug()
             machine.freeze()
-            with files_seen(machine.data) as switch.before:
-                machine.lose_dirty_data()
-                switch.last_cut = PowerCut(host.name, decided_ns, time.monotonic_ns())
+            switch.before = {}
+            try:
+                with files_seen(machine.data) as switch.before:
+                    machine.lose_dirty_data()
+            except OSError:
+                # The disk answers no more (it was shut down before, or failed): nothing of it can reach the image.
+                with contextlib.suppress(FleetError):
+                    machine.lose_dirty_data()
+            switch.last_cut = PowerCut(host.name, decided_ns, time.monotonic_ns())
             machine.destroy()
             self._forget(host)
             return switch.last_cut
