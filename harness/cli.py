@@ -16,6 +16,7 @@ import click
 from rich.console import Console
 from rich.table import Table
 
+from checkers.contracts import UnknownContract
 from checkers.runs import AnalysisError
 from checkers.session import SparkUnavailable
 from harness import results as stored
@@ -28,7 +29,15 @@ from harness.run.setup import harness_version
 from harness.spec import SpecError, load
 
 STOPPED = 130
-WRONG_INPUT = (SpecError, stored.NoSuchRun, HistoryError, AnalysisError, SparkUnavailable, ReportError)
+WRONG_INPUT = (
+    SpecError,
+    stored.NoSuchRun,
+    HistoryError,
+    AnalysisError,
+    UnknownContract,
+    SparkUnavailable,
+    ReportError,
+)
 
 results_option = click.option(
     "--results",

@@ -41,34 +41,43 @@ class Judged:
         return f"{self.word.value:<14} {self.run_dir.name}  {self.verdict.get('headline', '')}"
 
 
+def _silent(_line: str) -> None:
+    pass
+
+
 def judge(
     run_dirs: Sequence[Path],
     *,
     contract: str | None = None,
     master: str = "local[*]",
-    progress: Callable[[str], None] = lambda _line: None,
+    progress: Callable[[str], None] = _silent,
 ) -> list[Judged]:
     """Analyse runs in one Spark session and write their reports. With a ``contract`` they are judged by that one
     for once: their own verdicts and reports stay as they are.
 
-    Raises HistoryError or AnalysisError for a history that cannot be judged, SparkUnavailable, ReportError."""
+    Raises HistoryError or AnalysisError for a history that cannot be judged, UnknownContract, SparkUnavailable."""
     # Spark takes a second to import, which `wrackline --help` should not wait for.
     from checkers.analysis import analyze
 
     verdicts = analyze(list(run_dirs), contract=contract, master=master, progress=progress)
     return [
-        Judged(run_dir, verdict, _report(run_dir))
+        Judged(run_dir, verdict, _report(run_dir, progress))
         for run_dir, verdict in zip(run_dirs, verdicts, strict=True)
     ]
 
 
-def _report(run_dir: Path) -> Path | None:
-    """None when the run has no verdict of its own yet (it was judged by another contract only)."""
+def _report(run_dir: Path, progress: Callable[[str], None]) -> Path | None:
+    """None when the run has no verdict of its own yet (it was judged by another contract only), or when its report
+    could not be written: the verdict stands without it."""
     if read_verdict(run_dir) is None:
         return None
-    from harness.report import write_report
+    from harness.report import ReportError, write_report
 
-    return write_report(run_dir)
+    try:
+        return write_report(run_dir)
+    except (ReportError, OSError) as wrong:
+        progress(f"{run_dir.name}: the report could not be written: {wrong}")
+        return None
 
 
 def note_troubles(run_dir: Path, troubles: Sequence[str]) -> None:
@@ -111,7 +120,7 @@ def broken_down(run_dir: Path, troubles: Sequence[str]) -> Judged:
     }
     (run_dir / "metrics.json").write_bytes(orjson.dumps(metrics) + b"\n")
     (run_dir / VERDICT_JSON).write_bytes(orjson.dumps(verdict, option=orjson.OPT_INDENT_2) + b"\n")
-    return Judged(run_dir, verdict, _report(run_dir))
+    return Judged(run_dir, verdict, _report(run_dir, _silent))
 
 
 def read_verdict(run_dir: Path) -> dict[str, Any] | None:
