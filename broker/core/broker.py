@@ -30,6 +30,7 @@ from broker.core.fetch import FetchHandler
 from broker.core.fetcher import Fetchers
 from broker.core.image import ClusterImage, ImageDelta
 from broker.core.lifecycle import Lifecycle, State
+from broker.core.log_info import LogInfoHandler
 from broker.core.maintenance import Maintenance
 from broker.core.messages import (
     CreateTopicsRequest,
@@ -37,6 +38,7 @@ from broker.core.messages import (
     DescribeClusterRequest,
     DescribeTopicPartitionsRequest,
     FetchRequest,
+    GetReplicaLogInfoRequest,
     InitProducerIdRequest,
     ListOffsetsRequest,
     MetadataRequest,
@@ -71,6 +73,7 @@ class Broker:
         self._produce = ProduceHandler(ctx, partitions, self._produces)
         self._fetch = FetchHandler(ctx, partitions)
         self._offsets = OffsetsHandler(ctx, partitions)
+        self._log_info = LogInfoHandler(ctx, partitions)
         self._alter = AlterPartitions(ctx, uplink)
         self._topics = TopicsForwarder(ctx, uplink)
         self._producer_ids = ProducerIds(ctx, uplink)
@@ -177,6 +180,8 @@ class Broker:
                 self._offsets.list_offsets(request_id, request)
             case OffsetForLeaderEpochRequest():
                 self._offsets.for_leader_epoch(request_id, request)
+            case GetReplicaLogInfoRequest():
+                self._log_info.handle(request_id, request)
             case MetadataRequest() | DescribeClusterRequest() | DescribeTopicPartitionsRequest():
                 self._describe(request_id, request)
             case CreateTopicsRequest() | DeleteTopicsRequest():

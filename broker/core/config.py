@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
-from broker.core.types import Endpoint, FlushMode, NodeId
+from broker.core.types import Endpoint, FlushMode, NodeId, RecoveryStrategy
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,6 +53,7 @@ class ControllerConfig(NodeConfig):
     min_insync_replicas: int = 1
     """The cluster's default; a topic's own setting wins."""
     unclean_leader_election: bool = False
+    unclean_recovery_strategy: RecoveryStrategy = RecoveryStrategy.BALANCED
     noop_interval_ms: int = 500
     producer_id_block: int = 1_000
     topic_defaults: dict[str, str] = field(default_factory=dict)

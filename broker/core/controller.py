@@ -19,6 +19,7 @@ from broker.core.controller_draft import Draft
 from broker.core.controller_fetch import Observers
 from broker.core.controller_log import Entry, MetadataLog
 from broker.core.controller_partitions import alter_partition, reconsider
+from broker.core.controller_recovery import RECOVERY, Recoveries
 from broker.core.controller_topics import create_topics, delete_topics
 from broker.core.controller_trace import trace_committed
 from broker.core.describe import describe
@@ -31,6 +32,8 @@ from broker.core.events import (
     LogsClosed,
     RequestCancelled,
     RequestReceived,
+    ResponseReceived,
+    SendFailed,
     StopRequested,
     TimerFired,
 )
@@ -69,6 +72,7 @@ class Controller:
         self.committed = ClusterImage()
         self._brokers = Brokers()
         self._observers = Observers()
+        self._recoveries = Recoveries(config, rules)
         self._incarnation = UUID(int=0)
         self._waiting: deque[tuple[int, int, Callable[[], Response]]] = deque()
         """(last offset that must be committed, request id, its answer)."""
@@ -88,7 +92,7 @@ class Controller:
             case _ if self._state in ("starting", "stopped"):
                 return []
             case Flushed() if event.tp == METADATA:
-                return self._flushed(event.upto)
+                return self._flushed(event.upto, now_ms)
             case RequestReceived() if self._state == "stopping":
                 refused = Refused(ErrorCode.not_controller, "the controller is shutting down")
                 return [Reply(event.request_id, refused)]
@@ -104,6 +108,10 @@ class Controller:
                 return self._request(event, now_ms)
             case RequestCancelled():
                 return self._observers.forget(event.request_id)
+            case ResponseReceived():
+                return self._heard(event.correlation, event.response, now_ms)
+            case SendFailed():
+                return self._heard(event.correlation, None, now_ms)
             case TimerFired():
                 return self._timer(event.key, now_ms)
             case _:
@@ -165,7 +173,7 @@ class Controller:
         self._waiting.append((last, request_id, answer))
         return []
 
-    def _flushed(self, upto: int) -> list[Effect]:
+    def _flushed(self, upto: int, now_ms: float) -> list[Effect]:
         entries, effects = self.log.flushed(upto)
         if not entries:
             return effects
@@ -173,11 +181,24 @@ class Controller:
         while self._waiting and self._waiting[0][0] < self.log.high_watermark:
             _, request_id, answer = self._waiting.popleft()
             effects.append(Reply(request_id, answer()))
-        return effects + self._observers.wake(self.log)
+        return effects + self._observers.wake(self.log) + self._recover(now_ms)
 
     def _commit(self, entries: list[Entry]) -> list[Effect]:
         delta = self.committed.apply_all(entries)
-        return trace_committed(self.committed, entries, delta, self.rules.election)
+        lines = trace_committed(self.committed, entries, self._recoveries.logs_of)
+        return lines + self._recoveries.look(self.committed, delta)
+
+    # --- unclean recovery --------------------------------------------------------------------------------
+
+    def _recover(self, now_ms: float) -> list[Effect]:
+        """Elect where every candidate's log is known, ask where one is not."""
+        draft = self._draft()
+        self._recoveries.decide(draft)
+        return self._append(draft, now_ms) + self._recoveries.ask(now_ms)
+
+    def _heard(self, correlation: int, response: Response | None, now_ms: float) -> list[Effect]:
+        lines = self._recoveries.heard(self.speculative, correlation, response, now_ms)
+        return lines + self._recover(now_ms)
 
     # --- requests ----------------------------------------------------------------------------------------
 
@@ -227,6 +248,8 @@ class Controller:
             draft = self._draft()
             self._brokers.expire(draft, now_ms)
             return self._append(draft, now_ms) + self._arm_sessions(now_ms)
+        if key == RECOVERY:
+            return self._recover(now_ms)
         if key == NOOP:
             return self._noop(now_ms) + self._arm_noop(now_ms)
         return self._observers.timer(self.log, key)

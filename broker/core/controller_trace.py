@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Sequence
+from collections.abc import MutableMapping, Sequence
 from typing import Any
 
 from broker.core.controller_log import Entry
 from broker.core.effects import Effect, Trace
-from broker.core.image import ClusterImage, ImageDelta, PartitionImage
+from broker.core.image import ClusterImage
 from broker.core.records import (
     BrokerRegistrationChangeRecord,
     MetadataRecord,
@@ -17,22 +17,23 @@ from broker.core.records import (
     RegisterBrokerRecord,
     encode,
 )
-from broker.core.types import NO_LEADER
-from broker.rules.election import RECOVERING, ElectionRules
+from broker.rules.election import RECOVERING
+from broker.rules.recovery import LogEnd
 
 
 def trace_committed(
-    image: ClusterImage, entries: Sequence[Entry], delta: ImageDelta, rules: ElectionRules
+    image: ClusterImage, entries: Sequence[Entry], logs_of: MutableMapping[int, tuple[LogEnd, ...]]
 ) -> list[Effect]:
-    """``image`` and ``delta`` are those after all the entries. Records that change nothing leave no line."""
+    """``image`` is that after all the entries. Records that change nothing leave no line. ``logs_of``: what
+    recovery decided on, by offset; taken out once told."""
     lines: list[Effect] = []
     for offset, record in entries:
         if isinstance(record, NoOpRecord):
             continue
         lines.append(Trace("ctl_commit", {"offset": offset, "record": _fields(record)}))
         lines += _broker_lines(record)
-        lines += _unclean_lines(image, record)
-    return lines + list(_recovery_lines(image, delta, rules))
+        lines += _unclean_lines(image, record, logs_of.pop(offset, ()))
+    return lines
 
 
 def _fields(record: MetadataRecord) -> dict[str, Any]:
@@ -52,43 +53,17 @@ def _broker_lines(record: MetadataRecord) -> list[Effect]:
     return [Trace(kind, {"broker": record.broker_id, "epoch": record.broker_epoch}) for kind in kinds]
 
 
-def _unclean_lines(image: ClusterImage, record: MetadataRecord) -> list[Effect]:
-    """A leader from outside ISR and ELR: committed records may be lost (R34)."""
+def _unclean_lines(image: ClusterImage, record: MetadataRecord, ends: Sequence[LogEnd]) -> list[Effect]:
+    """A leader from outside ISR and ELR: committed records may be lost, and nobody can tell (R34)."""
     if not isinstance(record, PartitionChangeRecord) or record.leader_recovery_state != RECOVERING:
         return []
     partition = image.partition_by_id(record.topic_id, record.partition_id)
     tp = str(partition.tp) if partition else f"{record.topic_id}-{record.partition_id}"
-    fields = {"tp": tp, "winner": record.leader, "why": "elected uncleanly: possible data loss"}
-    return [Trace("recovery", fields)]
-
-
-def _recovery_lines(image: ClusterImage, delta: ImageDelta, rules: ElectionRules) -> Iterator[Effect]:
-    """Partitions that only unclean recovery can help."""
-    acceptable = frozenset(broker.id for broker in image.brokers.values() if broker.active)
-    for partition in _to_look_at(image, delta):
-        recovery = rules.recovery(partition, acceptable)
-        if recovery is None:
-            continue
-        why = (
-            "every candidate is back, but inspection of their logs is not implemented: no leader"
-            if recovery.ready
-            else "waiting for the missing candidates"
-        )
-        yield Trace(
-            "recovery",
-            {
-                "tp": str(partition.tp),
-                "candidates": list(recovery.candidates),
-                "missing": list(recovery.missing),
-                "winner": None,
-                "why": why,
-            },
-        )
-
-
-def _to_look_at(image: ClusterImage, delta: ImageDelta) -> Iterator[PartitionImage]:
-    for partition in image.partitions():
-        if partition.leader != NO_LEADER:
-            continue
-        if partition.tp in delta.before or delta.brokers.intersection(partition.last_known_elr):
-            yield partition
+    fields: dict[str, Any] = {"tp": tp, "winner": record.leader}
+    if ends:
+        fields["candidates"] = [end.broker for end in ends]
+        fields["logs"] = {str(end.broker): [end.last_written_epoch, end.leo] for end in ends}
+        fields["why"] = "the best log of all candidates leads: possible data loss"
+    else:
+        fields["why"] = "elected uncleanly: possible data loss"
+    return [Trace("recovery", fields, loud=True)]

@@ -133,6 +133,8 @@ class Trace:
 
     kind: str
     fields: Mapping[str, Any]
+    loud: bool = False
+    """A person should know: the shell also writes it to its log, as a warning."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -14,6 +14,7 @@ from kio.schema.errors import ErrorCode
 
 from broker.core.messages import AlterPartitionItem, AlterPartitionResult
 from broker.core.types import NO_EPOCH, FlushMode, NodeId
+from broker.rules.election import RECOVERING
 from broker.rules.isr import AfterAlter, JoinFacts, LagFacts
 from broker.rules.watermark import UNKNOWN_OFFSET
 
@@ -46,6 +47,8 @@ class Leader:
         self.leso = replica.log.leo
         """Log end at election: what former leaders may have committed (K40, KIP-207)."""
         self.followers: dict[NodeId, Follower] = {}
+        self.recovering = False
+        """Elected uncleanly, and the controller has not taken it that the recovery is over (KIP-704)."""
         self._assigned()
 
     # --- role and metadata ---------------------------------------------------------------------------------
@@ -81,6 +84,17 @@ class Leader:
         self._trace_isr()
         self.advance()
         self._replica.touch()
+
+    def recovery_state(self, state: int) -> None:
+        """As committed metadata has it."""
+        self.recovering = state == RECOVERING
+        self._end_recovery()
+
+    def _end_recovery(self) -> None:
+        """Whoever leads has nothing more to recover: its log is what the others will take over. The first
+        proposal says so, and has this leader alone (an ISR of a recovering partition cannot grow, 2.6)."""
+        if self.recovering and self.proposal is None:
+            self._propose(self.isr, {})
 
     # --- high watermark ------------------------------------------------------------------------------------
 
@@ -146,6 +160,7 @@ class Leader:
 
     def shrink(self) -> None:
         """2.5, by timer: propose to drop the members that lag."""
+        self._end_recovery()
         if self.proposal is not None:
             return
         rules, lag_max = self._ctx.rules.isr, float(self._ctx.config.replica_lag_time_max_ms)
@@ -201,6 +216,7 @@ class Leader:
         if result.partition_epoch < replica.partition_epoch:
             return
         replica.partition_epoch = result.partition_epoch
+        self.recovering = result.leader_recovery_state == RECOVERING
         self.isr_committed(result.isr)
 
     def _trace_isr(self) -> None:

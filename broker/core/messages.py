@@ -400,6 +400,38 @@ class AllocateProducerIdsResponse:
 
 
 @dataclass(frozen=True, slots=True)
+class GetReplicaLogInfoRequest:
+    """The controller asks a broker how far its logs reach (KIP-966, protocol.md R31)."""
+
+    partitions: tuple[tuple[UUID, int], ...]
+    """(topic id, partition); at most MAX_LOG_INFOS of them are answered."""
+
+
+MAX_LOG_INFOS = 1_000
+
+
+@dataclass(frozen=True, slots=True)
+class ReplicaLogInfo:
+    topic_id: UUID
+    partition: int
+    last_written_leader_epoch: int = -1
+    """Of the last record in the log; -1 when it is empty."""
+    current_leader_epoch: int = -1
+    """As the broker knows it from the metadata."""
+    leo: int = -1
+    error: ErrorCode = ErrorCode.none
+
+
+@dataclass(frozen=True, slots=True)
+class GetReplicaLogInfoResponse:
+    broker_epoch: int
+    """Of the life that answers; -1 when it is not registered yet."""
+    entries: tuple[ReplicaLogInfo, ...] = ()
+    has_more: bool = False
+    """Not everything that was asked for is here."""
+
+
+@dataclass(frozen=True, slots=True)
 class Refused:
     """An error for a whole request whose response has a top-level error, or one per item."""
 
@@ -422,6 +454,7 @@ Request = (
     | BrokerRegistrationRequest
     | BrokerHeartbeatRequest
     | AllocateProducerIdsRequest
+    | GetReplicaLogInfoRequest
 )
 Response = (
     ProduceResponse
@@ -436,5 +469,6 @@ Response = (
     | BrokerRegistrationResponse
     | BrokerHeartbeatResponse
     | AllocateProducerIdsResponse
+    | GetReplicaLogInfoResponse
     | Refused
 )

@@ -75,6 +75,7 @@ class Replica:
         if self.ctx.config.flush_mode is FlushMode.EVERY_WRITE:
             self.log.flush(self.ctx.out)
         self.leading.advance()
+        self.leading.recovery_state(image.leader_recovery_state)
         self.touch()
 
     def become_follower(self, image: PartitionImage) -> bool:

@@ -43,6 +43,19 @@ class FlushMode(Enum):
     ON_ROLL = "on-roll"
 
 
+class RecoveryStrategy(Enum):
+    """What becomes of a partition with neither ISR nor ELR (protocol.md C3, R27-R29)."""
+
+    BALANCED = "balanced"
+    """Wait for every candidate, compare their logs, elect the best."""
+    MANUAL = "manual"
+    """Nothing happens by itself. KIP-966 also calls it ``none``."""
+
+    @classmethod
+    def _missing_(cls, value: object) -> RecoveryStrategy | None:
+        return cls.MANUAL if value == "none" else None
+
+
 class Acks(IntEnum):
     NONE = 0
     LEADER = 1

@@ -94,35 +94,43 @@ class ElectionRules:
             for replica in old.replicas:
                 if replica in standing.elr and replica in able:
                     return Elected(replica, (replica,))
-        return self.elect_uncleanly(given, standing)
+        return self.elect_uncleanly(given)
 
-    def elect_uncleanly(self, given: ChangeInput, standing: Eligible) -> Elected:
-        """Beyond ISR and ELR: any live replica if the topic says so, else what recovery may decide alone.
-
-        A recovery quorum of one needs no comparison of logs: its only member is the best of it. Larger ones
-        stay without a leader, see ``recovery``.
-        """
-        replicas = given.partition.replicas
+    def elect_uncleanly(self, given: ChangeInput) -> Elected:
+        """Beyond ISR and ELR: any live replica if the topic says so, else none; see ``recovery``."""
         if given.unclean_election:
-            for replica in replicas:
+            for replica in given.partition.replicas:
                 if replica in given.acceptable:
                     return Elected(replica, (replica,), possible_loss=True)
-        if not given.target_isr and not standing.elr and len(standing.last_known_elr) == 1:
-            only = standing.last_known_elr[0]
-            if only in given.acceptable:
-                return Elected(only, (only,), possible_loss=True)
         return Elected(NO_LEADER, given.target_isr)
 
     def recovery(self, partition: PartitionImage, acceptable: frozenset[NodeId]) -> Recovery | None:
-        """Balanced recovery's view (2.9, C3, C7), None where a clean election is still possible.
-
-        Inspection of the candidates' logs (GetReplicaLogInfo) is not implemented: a partition that is ready
-        for it stays without a leader, and the controller says so in the trace.
-        """
+        """Balanced recovery's view (2.9, C3, C7), None where a clean election is still possible."""
         if partition.leader != NO_LEADER or partition.isr or partition.elr:
             return None
         missing = tuple(b for b in partition.last_known_elr if b not in acceptable)
         return Recovery(partition.last_known_elr, missing)
+
+    def recovered(self, partition: PartitionImage, winner: NodeId) -> PartitionChangeRecord:
+        """The end of an unclean recovery: the best log leads, alone (2.9)."""
+        standing = self.after_recovery(partition, winner)
+        return PartitionChangeRecord(
+            partition_id=partition.tp.partition,
+            topic_id=partition.topic_id,
+            isr=(winner,),
+            leader=winner,
+            elr=_if_new(standing.elr, partition.elr),
+            last_known_elr=_if_new(standing.last_known_elr, partition.last_known_elr),
+            leader_recovery_state=RECOVERING,
+        )
+
+    def after_recovery(self, partition: PartitionImage, winner: NodeId) -> Eligible:  # noqa: ARG002
+        """Who is remembered beside a leader that recovery chose: nobody (2.9).
+
+        Until the ISR has MinISR members again the recovery quorum is the winner alone, so a lossy shutdown
+        of it in that time costs what it lost.
+        """
+        return Eligible((), ())
 
     def change(self, given: ChangeInput) -> PartitionChangeRecord | None:
         """The record that makes it so, None when nothing changes (2.8.5, 2.8.6)."""
@@ -140,7 +148,9 @@ class ElectionRules:
             leader=LEADER_UNCHANGED if elected.leader == old.leader else elected.leader,
             elr=_if_new(standing.elr, old.elr),
             last_known_elr=_if_new(standing.last_known_elr, old.last_known_elr),
-            leader_recovery_state=None if state == old.leader_recovery_state else state,
+            leader_recovery_state=(
+                None if state == old.leader_recovery_state and not elected.possible_loss else state
+            ),
         )
         nothing = PartitionChangeRecord(partition_id=old.tp.partition, topic_id=old.topic_id)
         return None if record == nothing else record

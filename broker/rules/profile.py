@@ -12,6 +12,7 @@ from broker.rules.isr_change import IsrChangeRules
 from broker.rules.placement import PlacementRules
 from broker.rules.produce import ProduceRules
 from broker.rules.reads import ReadRules
+from broker.rules.recovery import RecoveryRules
 from broker.rules.registration import RegistrationRules
 from broker.rules.topics import TopicRules
 from broker.rules.truncation import TruncationRules
@@ -31,6 +32,7 @@ class Rules:
     metadata: MetadataRules = field(default_factory=MetadataRules)
     # the controller's
     election: ElectionRules = field(default_factory=ElectionRules)
+    recovery: RecoveryRules = field(default_factory=RecoveryRules)
     registration: RegistrationRules = field(default_factory=RegistrationRules)
     isr_change: IsrChangeRules = field(default_factory=IsrChangeRules)
     placement: PlacementRules = field(default_factory=PlacementRules)

@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Any, get_args, get_origin, get_type_hints
 
 from broker.core.config import BrokerConfig, ControllerConfig
-from broker.core.types import Endpoint, FlushMode
+from broker.core.types import Endpoint
 
 ROLES = {"broker": BrokerConfig, "controller": ControllerConfig}
 _LOG_LEVELS = ("DEBUG", "INFO", "WARNING", "ERROR")
@@ -145,7 +145,14 @@ def _convert(key: str, value: object, hint: Any) -> Any:
 _TYPE_NAMES = {int: "integer", str: "string", bool: "boolean (true or false)"}
 
 
+_NOT_BUILT: Mapping[str, tuple[str, ...]] = {"unclean_recovery_strategy": ("proactive", "aggressive")}
+"""Values that Kafka knows and that are refused here, rather than taken for something else."""
+
+
 def _convert_enum(key: str, value: object, kind: type[Enum]) -> Enum:
+    if value in _NOT_BUILT.get(key, ()):
+        built = " or ".join(str(member.value) for member in kind)
+        raise ConfigError(f"{key} = {value!r} is not built yet; use {built}")
     try:
         return kind(value)
     except ValueError:
@@ -202,7 +209,7 @@ def _toml(value: object) -> str:
             return str(value)
         case Endpoint():
             return _toml(f"{value.node_id}@{value.host}:{value.port}")
-        case FlushMode():
+        case Enum():
             return _toml(value.value)
         case tuple() | list():
             return f"[{', '.join(_toml(item) for item in value)}]"

@@ -299,6 +299,9 @@ class Shell:
     def _write_trace(self, effect: fx.Trace) -> None:
         if self._trace is not None:
             self._trace.write(effect.kind, effect.fields)
+        if effect.loud:
+            said = ", ".join(f"{name}={value}" for name, value in effect.fields.items())
+            _LOG.warning("%s: %s", effect.kind, said)
 
     def _exit(self, effect: fx.Exit) -> None:
         level = logging.INFO if effect.code == 0 else logging.ERROR

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from broker.core import messages as m
-from broker.wire import fetch, lifecycle, metadata, offsets, produce, producer_ids, topics
+from broker.wire import fetch, lifecycle, metadata, offsets, produce, producer_ids, replica_log_info, topics
 from broker.wire.common import TopicNames
 from broker.wire.schema import Schema
 
@@ -195,6 +195,17 @@ _APIS = (
         metadata.encode_describe_topics,
         clients=(0, 0),
         on_controller=True,
+    ),
+    Api(
+        93,
+        "GetReplicaLogInfo",
+        m.GetReplicaLogInfoRequest,
+        replica_log_info.decode_request,
+        replica_log_info.encode_response,
+        peers=(0, 0),
+        sent=0,
+        encode_request=replica_log_info.encode_request,
+        decode_response=replica_log_info.decode_response,
     ),
 )
 

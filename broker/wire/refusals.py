@@ -22,6 +22,8 @@ from broker.core.messages import (
     FetchRequest,
     FetchResponse,
     FetchResult,
+    GetReplicaLogInfoRequest,
+    GetReplicaLogInfoResponse,
     InitProducerIdRequest,
     InitProducerIdResponse,
     ListOffsetsRequest,
@@ -36,6 +38,7 @@ from broker.core.messages import (
     ProduceResponse,
     ProduceResult,
     Refused,
+    ReplicaLogInfo,
     Request,
     Response,
     TopicMetadata,
@@ -88,3 +91,6 @@ def expand(request: Request, refused: Refused) -> Response:
             return BrokerHeartbeatResponse(error)
         case AllocateProducerIdsRequest():
             return AllocateProducerIdsResponse(error)
+        case GetReplicaLogInfoRequest():
+            infos = tuple(ReplicaLogInfo(*which, error=error) for which in request.partitions)
+            return GetReplicaLogInfoResponse(-1, infos)

@@ -18,6 +18,8 @@ from kio.serial import entity_reader, entity_writer
 from kio.serial.errors import SerialError
 from kio.static.constants import EntityType
 
+from broker.wire import replica_log_info_schema
+
 NO_UUID = UUID(int=0)
 
 
@@ -29,13 +31,9 @@ class Schema:
     """The entities of one message: one API, one version, request or response."""
 
     def __init__(self, key: int, version: int, *, response: bool) -> None:
-        load = load_response_schema if response else load_request_schema
         self.version = version
-        self.root: Any = load(key, version)
+        self.root, self._module = _load(key, version, response=response)
         self.flexible: bool = self.root.__flexible__
-        self._module: ModuleType = load_payload_module(
-            key, version, EntityType.response if response else EntityType.request
-        )
         self._read: Any = entity_reader(self.root)
         self._write: Any = entity_writer(self.root)
         self._fields: dict[str, tuple[Any, frozenset[str]]] = {}
@@ -67,6 +65,16 @@ class Schema:
         buffer = io.BytesIO()
         self._write(buffer, entity)
         return buffer.getvalue()
+
+
+def _load(key: int, version: int, *, response: bool) -> tuple[Any, ModuleType]:
+    """The class of the message and the module that has the classes in it."""
+    if (key, version) == (replica_log_info_schema.API_KEY, replica_log_info_schema.VERSION):
+        own = replica_log_info_schema
+        return own.GetReplicaLogInfoResponse if response else own.GetReplicaLogInfoRequest, own
+    if response:
+        return load_response_schema(key, version), load_payload_module(key, version, EntityType.response)
+    return load_request_schema(key, version), load_payload_module(key, version, EntityType.request)
 
 
 @cache

@@ -6,6 +6,8 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field
 from uuid import UUID
 
+from kio.schema.errors import ErrorCode
+
 from broker.core import batch
 from broker.core.config import ControllerConfig
 from broker.core.controller import Controller
@@ -18,11 +20,20 @@ from broker.core.effects import (
     Exit,
     Flush,
     Reply,
+    Send,
     SetTimer,
     Trace,
     WriteEpochs,
 )
-from broker.core.events import Boot, Event, Flushed, RequestReceived, TimerFired
+from broker.core.events import (
+    Boot,
+    Event,
+    Flushed,
+    RequestReceived,
+    ResponseReceived,
+    SendFailed,
+    TimerFired,
+)
 from broker.core.image import PartitionImage
 from broker.core.messages import (
     AlterPartitionItem,
@@ -36,7 +47,12 @@ from broker.core.messages import (
     CreatedTopic,
     CreateTopicsRequest,
     CreateTopicsResponse,
+    DeleteTopicsRequest,
+    DeleteTopicsResponse,
+    GetReplicaLogInfoRequest,
+    GetReplicaLogInfoResponse,
     NewTopic,
+    ReplicaLogInfo,
     Request,
     Response,
 )
@@ -94,6 +110,8 @@ class Driver:
         self.traces: list[Trace] = []
         self.exits: list[Exit] = []
         self.closed: list[CloseLogs] = []
+        self.asked: dict[int, Send] = {}
+        """Questions to brokers that are not answered yet: the latest to each."""
         self._requests = 0
         self._incarnations = 0
         self.epochs: dict[int, int] = {}
@@ -106,6 +124,7 @@ class Driver:
         self.controller = Controller(self.config, self.rules)
         self.timers.clear()
         self.flushes.clear()
+        self.asked.clear()
         logs = {}
         if self.disk.exists:
             logs[METADATA] = RecoveredLog(
@@ -158,6 +177,9 @@ class Driver:
                 self.exits.append(effect)
             case CloseLogs():
                 self.closed.append(effect)
+            case Send():
+                assert effect.destination not in self.asked, "one question at a time"
+                self.asked[effect.destination] = effect
             case _:
                 raise AssertionError(f"a controller must not ask for {effect}")
 
@@ -218,6 +240,11 @@ class Driver:
         assert isinstance(response, BrokerHeartbeatResponse)
         return response
 
+    def post_beat(self, broker: int, *, fence: bool) -> int:
+        """A heartbeat whose answer is not waited for."""
+        offset = self.disk.leo - 1
+        return self.post(BrokerHeartbeatRequest(broker, self.epochs[broker], offset, fence, False))
+
     def start(self, *brokers: int) -> None:
         for broker in brokers:
             self.register(broker)
@@ -247,6 +274,11 @@ class Driver:
         assert isinstance(response, CreateTopicsResponse)
         return response.topics[0], self.controller.committed.partition(TopicPartition(name, 0))
 
+    def delete(self, name: str) -> None:
+        response = self.ask(DeleteTopicsRequest((name,), 1_000))
+        assert isinstance(response, DeleteTopicsResponse)
+        assert response.topics[0].error is ErrorCode.none
+
     def partition(self, tp: TopicPartition = T) -> PartitionImage:
         partition = self.controller.committed.partition(tp)
         assert partition is not None
@@ -275,6 +307,22 @@ class Driver:
         response = self.ask(AlterPartitionRequest(sender, self.epochs[sender], (item,)))
         assert isinstance(response, AlterPartitionResponse)
         return response.partitions[0]
+
+    def tell_log(self, broker: int, epoch: int, leo: int, **changes: int) -> None:
+        """The broker answers what it was asked: every log ends in ``epoch`` at ``leo``."""
+        send = self.asked.pop(broker)
+        assert isinstance(send.request, GetReplicaLogInfoRequest)
+        image = self.controller.committed
+        infos = []
+        for which in send.request.partitions:
+            known = image.partition_by_id(*which)
+            current = -1 if known is None else known.leader_epoch
+            infos.append(ReplicaLogInfo(*which, epoch, changes.get("current_leader_epoch", current), leo))
+        response = GetReplicaLogInfoResponse(changes.get("broker_epoch", self.epochs[broker]), tuple(infos))
+        self.handle(ResponseReceived(send.correlation, broker, response))
+
+    def no_answer(self, broker: int) -> None:
+        self.handle(SendFailed(self.asked.pop(broker).correlation, broker, "timed out"))
 
     def state(self, tp: TopicPartition = T) -> tuple[int, set[int], set[int], set[int]]:
         """Leader, ISR, ELR, LastKnownELR."""

@@ -79,7 +79,7 @@ def test_golden_r24_the_sole_isr_member_is_lost_and_the_elr_member_leads(three: 
     assert three.state() == (3, {1, 3}, set(), set())
 
 
-def test_golden_r35_a_power_outage_leaves_a_recovery_quorum_of_min_isr(three: Driver) -> None:
+def test_golden_r35_a_power_outage_leaves_a_recovery_quorum_and_its_best_log_leads(three: Driver) -> None:
     three.let_expire(1, 2, 3)
     changes = [t for t in three.kinds() if t == "fence"]
     assert len(changes) == 3
@@ -100,6 +100,12 @@ def test_golden_r35_a_power_outage_leaves_a_recovery_quorum_of_min_isr(three: Dr
     assert (ready.fields["candidates"], ready.fields["missing"]) == ([2, 3], [])
     assert ready.fields["winner"] is None
     assert three.state()[0] == NO_LEADER
+    assert set(three.asked) == {2, 3}
+    three.tell_log(3, epoch=0, leo=7)
+    assert three.state()[0] == NO_LEADER
+    three.tell_log(2, epoch=0, leo=9)
+    assert three.state() == (2, {2}, set(), set())
+    assert three.partition().leader_recovery_state == 1
 
 
 def test_c7_the_recovery_quorum_may_be_larger_than_min_isr(three: Driver) -> None:
@@ -135,7 +141,7 @@ def test_unclean_election_only_where_the_topic_allows_it(three: Driver) -> None:
     assert [t.fields["winner"] for t in loss] == [3]
 
 
-def test_a_recovery_quorum_of_one_leads_without_comparison() -> None:
+def test_a_recovery_quorum_of_one_is_asked_all_the_same() -> None:
     driver = Driver(min_insync_replicas=1)
     driver.start(1)
     driver.create(replicas=[1])
@@ -144,6 +150,8 @@ def test_a_recovery_quorum_of_one_leads_without_comparison() -> None:
     driver.register(1)
     assert driver.state() == (NO_LEADER, set(), set(), {1})
     driver.beat(1)
+    assert driver.state() == (NO_LEADER, set(), set(), {1})
+    driver.tell_log(1, epoch=-1, leo=0)
     assert driver.state() == (1, {1}, set(), set())
     assert driver.partition().leader_recovery_state == 1
 

@@ -27,7 +27,7 @@ from broker.core.messages import (
 )
 from broker.core.records import decode
 from broker.core.types import NO_LEADER
-from broker.rules.election import ChangeInput, ElectionRules, Eligible
+from broker.rules.election import RECOVERING, ChangeInput, ElectionRules, Eligible
 from broker.rules.isr_change import IsrChangeRules
 from broker.rules.profile import Rules
 from broker.rules.registration import RegistrationRules
@@ -149,6 +149,26 @@ class Life(RuleBasedStateMachine):
         return p if p.leader != NO_LEADER and p.leader not in self.down else None
 
     @rule()
+    def answer_the_controller(self) -> None:
+        """All who are asked for the end of their log; those who are down cannot."""
+        before = self.driver.partition()
+        for broker in sorted(self.driver.asked):
+            if broker in self.down:
+                self.driver.no_answer(broker)
+            else:
+                self.driver.tell_log(broker, 0, self.version[broker])
+        after = self.driver.partition()
+        if before.leader != NO_LEADER or after.leader == NO_LEADER:
+            return
+        best = max(self.version[broker] for broker in before.last_known_elr)
+        assert self.version[after.leader] == best
+        self.seen["recovered"] += 1
+        self.seen["recovered with loss"] += best < self.committed
+        # Every member of the quorum had lost something: what is left is the new truth.
+        self.committed = best
+        self.version = {broker: min(version, best) for broker, version in self.version.items()}
+
+    @rule()
     def write(self) -> None:
         self._write()
 
@@ -177,15 +197,22 @@ class Life(RuleBasedStateMachine):
 
 
 def check_history(driver: Driver) -> None:
-    """I12 from record to record, I14 and R32 from batch to batch."""
+    """I12 from record to record, I14 and R32 from batch to batch; R32 not while the ISR of a recovered partition
+    has never been large enough again: its quorum is what recovery left, the winner."""
     image = ClusterImage()
+    recovered = False
     for data in driver.disk.batches:
         for header, whole in batch.split(data):
             for offset, value in batch.values_of(header, whole):
                 before = image.partition(T)
                 image.apply(decode(value), offset)
-                check_epochs(before, image.partition(T))
-            check_sanity(image)
+                after = image.partition(T)
+                check_epochs(before, after)
+                if after is not None and after != before:
+                    recovered = len(after.isr) < MIN_ISR and (
+                        recovered or (after.leader_recovery_state == RECOVERING and after.leader != NO_LEADER)
+                    )
+            check_sanity(image, 1 if recovered else MIN_ISR)
 
 
 def check_epochs(before: PartitionImage | None, after: PartitionImage | None) -> None:
@@ -195,7 +222,7 @@ def check_epochs(before: PartitionImage | None, after: PartitionImage | None) ->
     assert after.leader_epoch - before.leader_epoch == int(after.leader != before.leader)
 
 
-def check_sanity(image: ClusterImage) -> None:
+def check_sanity(image: ClusterImage, quorum: int) -> None:
     p = image.partition(T)
     if p is None:
         return
@@ -205,7 +232,7 @@ def check_sanity(image: ClusterImage) -> None:
     assert len(isr) < MIN_ISR or not elr | last
     assert p.leader in isr or p.leader == NO_LEADER
     assert all(image.brokers[b].active for b in isr)
-    assert len(isr | elr | last) >= MIN_ISR
+    assert len(isr | elr | last) >= quorum
     Life.seen["no candidate"] += not isr and not elr
     Life.seen["elr in use"] += bool(elr)
 
@@ -222,7 +249,7 @@ PROFILE: dict[str, Any] = {
 def test_the_rules_keep_the_invariants() -> None:
     Life.seen.clear()
     run_machine(Life, settings=settings(max_examples=100, **PROFILE))
-    often = {"back after clean", "back after lost", "isr changed", "elr in use", "no candidate"}
+    often = {"back after clean", "back after lost", "isr changed", "elr in use", "no candidate", "recovered"}
     assert all(Life.seen[what] >= 10 for what in often), f"too little happened: {Life.seen}"
 
 

@@ -294,11 +294,8 @@ def test_random_faults_one_broker_at_a_time_lose_nothing(seed: int) -> None:
 
 @pytest.mark.parametrize("seed", range(8))
 def test_overlapping_faults_with_one_lossy_broker_lose_nothing(seed: int) -> None:
-    """Any number of crashes and cuts at once, but only one broker ever loses records (R37).
-
-    The partition may end without a leader: when every candidate was killed only inspection of logs could
-    help. What was acknowledged must be there all the same.
-    """
+    """Any number of crashes and cuts at once, but only one broker ever loses records (R37). When every candidate
+    was killed their logs are compared (R33), and nothing is lost all the same."""
     world = World(seed=500 + seed)
     ready(world)
     create(world, NewTopic("t", 1, 3))
@@ -321,13 +318,7 @@ def test_overlapping_faults_with_one_lossy_broker_lose_nothing(seed: int) -> Non
         world.run(1_000)
         start_all(world)
     assert client.acked
-    if partition(world).leader == NO_LEADER:
-        assert not partition(world).isr
-        assert not partition(world).elr
-        in_some_log = {value for b in (1, 2, 3) for _, _, value in world.nodes[b].logs[T].values()}
-        assert client.acked.keys() <= in_some_log
-    else:
-        settle(world, client)
+    settle(world, client)
 
 
 @pytest.mark.parametrize("defect", ["no_divergence_check", "elr_not_cleared", "ignore_unclean"])

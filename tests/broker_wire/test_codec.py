@@ -156,6 +156,9 @@ def asked(key: int, s: Schema) -> Any:
             )
         case 67:
             return make("AllocateProducerIdsRequest", broker_id=1, broker_epoch=9)
+        case 93:
+            topics = (make("TopicPartitions", topic_id=TOPIC_ID, partitions=(3, 4)),)
+            return make("GetReplicaLogInfoRequest", topic_partitions=topics)
         case _:
             topics = (make("TopicRequest", name="t"),)
             return make("DescribeTopicPartitionsRequest", topics=topics)
@@ -233,6 +236,17 @@ EXPECTED: dict[int, tuple[m.Request, m.Response]] = {
         m.AllocateProducerIdsResponse(ErrorCode.none, 1_000, 1_000),
     ),
     75: (m.DescribeTopicPartitionsRequest(("t",)), META),
+    93: (
+        m.GetReplicaLogInfoRequest(((TOPIC_ID, 3), (TOPIC_ID, 4))),
+        m.GetReplicaLogInfoResponse(
+            9,
+            (
+                m.ReplicaLogInfo(TOPIC_ID, 3, 2, 4, 40),
+                m.ReplicaLogInfo(TOPIC_ID, 4, error=ErrorCode.not_leader_or_follower),
+            ),
+            has_more=True,
+        ),
+    ),
 }
 
 
@@ -304,6 +318,7 @@ def test_a_response_of_every_version_says_what_the_core_said(key: int, version: 
         63: ["should_shut_down=True", "is_fenced=False"],
         67: ["producer_id_start=1000"],
         75: ["eligible_leader_replicas=(3,)", "last_known_elr=(2,)"],
+        93: ["broker_epoch=9", "has_more=True", "log_end_offset=40", "not_leader_or_follower"],
     }[key]
     for word in told:
         assert word in text
@@ -357,7 +372,23 @@ def test_api_versions_always_has_the_old_header(version: int) -> None:
     told = [(api.api_key, api.min_version, api.max_version) for api in entity.api_keys]
     assert told == advertised(controller=False)
     assert (1, 4, 12) in told
-    assert not any(key in (56, 62, 63, 67) for key, _, _ in told), "inter-broker APIs are not for clients"
+    assert not any(key in (56, 62, 63, 67, 93) for key, _, _ in told), "inter-broker APIs are not for clients"
+
+
+def test_the_bytes_of_get_replica_log_info() -> None:
+    """Our own schema, so nothing else says whether it is right: compact arrays, an empty tag section each."""
+    request, response = EXPECTED[93]
+    asker, answerer = codec(controller=True), codec()
+    frame = asker.encode_request(5, "n", request)
+    head = "005d 0000 00000005 0001 6e 00"
+    body = f"02 {TOPIC_ID.hex} 03 00000003 00000004 00 00"
+    assert frame[4:] == bytes.fromhex(head + body)
+    decoded = answerer.decode_request(frame[4:])
+    assert isinstance(decoded, Incoming)
+    first = "00000003 00000002 00000004 0000000000000028 0000 00"
+    second = "00000004 ffffffff ffffffff ffffffffffffffff 0006 00"
+    told = f"00000000 0000000000000009 01 02 {TOPIC_ID.hex} 03 {first} {second} 00 00"
+    assert answerer.encode_response(decoded, response)[4:] == bytes.fromhex("00000005 00" + told)
 
 
 def test_an_unknown_version_of_api_versions_gets_error_35_and_the_list() -> None:

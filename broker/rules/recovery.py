@@ -1,0 +1,60 @@
+"""Unclean recovery by inspection of logs: which answers count, which log is the best (protocol.md 2.9, R27-R34).
+
+KIP-966, strategy balanced: every member of the LastKnownELR is asked, and all must have answered. If one of
+them is complete it is elected, because a log that ends in a later epoch, or in the same one further on, holds
+everything that was ever committed in the other (R33).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from enum import Enum
+from typing import NamedTuple
+
+from kio.schema.errors import ErrorCode
+
+from broker.core.messages import ReplicaLogInfo
+from broker.core.types import NodeId, RecoveryStrategy
+from broker.rules.election import Recovery
+
+
+class LogEnd(NamedTuple):
+    """How far one candidate's log reaches."""
+
+    broker: NodeId
+    broker_epoch: int
+    """The life that said so: the log of another may be shorter."""
+    last_written_epoch: int
+    leo: int
+
+
+class Verdict(Enum):
+    COUNTS = "counts"
+    ASK_AGAIN = "ask again"
+    ABORT = "abort"
+    """A newer leader epoch exists: somebody else has decided."""
+
+
+class RecoveryRules:
+    """Profile kip966."""
+
+    def may_inspect(self, strategy: RecoveryStrategy, recovery: Recovery) -> bool:
+        """R28, R29: only balanced, and only when no candidate is missing."""
+        return strategy is RecoveryStrategy.BALANCED and recovery.ready
+
+    def judge(
+        self, info: ReplicaLogInfo, broker_epoch: int, registered_epoch: int, leader_epoch: int
+    ) -> Verdict:
+        """Does this answer count, given the broker's registration and the partition's leader epoch?
+
+        A broker that knows only an older leader epoch may still be following, so its log may still change.
+        """
+        if broker_epoch != registered_epoch or info.error is not ErrorCode.none:
+            return Verdict.ASK_AGAIN
+        if info.current_leader_epoch > leader_epoch:
+            return Verdict.ABORT
+        return Verdict.COUNTS if info.current_leader_epoch == leader_epoch else Verdict.ASK_AGAIN
+
+    def winner(self, ends: Iterable[LogEnd]) -> NodeId:
+        """The latest epoch, then the longest log, then the lowest id. Raises ValueError when there is none."""
+        return min(ends, key=lambda end: (-end.last_written_epoch, -end.leo, end.broker)).broker

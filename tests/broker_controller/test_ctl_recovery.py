@@ -1,0 +1,292 @@
+"""Unclean recovery by inspection of logs, strategy balanced: protocol.md 2.9, R27-R36, C3, C7."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from uuid import UUID
+
+import pytest
+from ctl_driver import Driver, T
+from hypothesis import given
+from hypothesis import strategies as st
+from kio.schema.errors import ErrorCode
+
+from broker.core.controller_recovery import RECOVERY
+from broker.core.effects import Trace
+from broker.core.image import PartitionImage
+from broker.core.messages import GetReplicaLogInfoRequest, ReplicaLogInfo
+from broker.core.types import NO_LEADER, RecoveryStrategy
+from broker.rules.election import ElectionRules, Eligible, Recovery
+from broker.rules.profile import Rules
+from broker.rules.recovery import LogEnd, RecoveryRules, Verdict
+
+
+def outage(driver: Driver, *back: int) -> Driver:
+    """Brokers 1, 2, 3 fall silent one by one, then some come back, uncleanly."""
+    driver.start(1, 2, 3)
+    driver.create()
+    driver.let_expire(1, 2, 3)
+    for broker in (1, 2, 3):
+        driver.register(broker)
+    assert driver.state() == (NO_LEADER, set(), set(), {2, 3})
+    for broker in back:
+        driver.beat(broker)
+    return driver
+
+
+@pytest.fixture
+def dark() -> Driver:
+    """Leaderless, everyone back, 2 and 3 are asked."""
+    driver = outage(Driver(), 1, 2, 3)
+    assert set(driver.asked) == {2, 3}
+    return driver
+
+
+def recoveries(driver: Driver) -> list[Trace]:
+    return [trace for trace in driver.traces if trace.kind == "recovery"]
+
+
+# --- the rules -----------------------------------------------------------------------------------------------
+
+ENDS = [
+    ({1: (4, 9), 2: (5, 3)}, 2),  # a later epoch beats a longer log
+    ({1: (5, 3), 2: (5, 4), 3: (4, 90)}, 2),
+    ({3: (5, 4), 2: (5, 4)}, 2),  # tie: the lowest id
+    ({2: (-1, 0), 3: (0, 1)}, 3),
+    ({3: (-1, 0)}, 3),
+]
+
+
+@pytest.mark.parametrize(("ends", "winner"), ENDS)
+def test_the_best_log_wins(ends: dict[int, tuple[int, int]], winner: int) -> None:
+    assert RecoveryRules().winner(LogEnd(b, 0, *end) for b, end in ends.items()) == winner
+
+
+@given(
+    st.lists(
+        st.tuples(st.integers(1, 9), st.integers(-1, 3), st.integers(0, 3)),
+        min_size=1,
+        unique_by=lambda e: e[0],
+    )
+)
+def test_nobody_has_a_better_log_than_the_winner(ends: list[tuple[int, int, int]]) -> None:
+    winner = RecoveryRules().winner(LogEnd(b, 0, epoch, leo) for b, epoch, leo in ends)
+    (best,) = (end for end in ends if end[0] == winner)
+    assert all(
+        (epoch, leo) < best[1:] or ((epoch, leo) == best[1:] and b >= winner) for b, epoch, leo in ends
+    )
+
+
+@pytest.mark.parametrize(
+    ("broker_epoch", "current_leader_epoch", "error", "verdict"),
+    [
+        (9, 5, ErrorCode.none, Verdict.COUNTS),
+        (8, 5, ErrorCode.none, Verdict.ASK_AGAIN),
+        (8, 6, ErrorCode.none, Verdict.ASK_AGAIN),
+        (9, 6, ErrorCode.none, Verdict.ABORT),
+        (9, 4, ErrorCode.none, Verdict.ASK_AGAIN),
+        (9, 5, ErrorCode.kafka_storage_error, Verdict.ASK_AGAIN),
+        (-1, 5, ErrorCode.none, Verdict.ASK_AGAIN),
+    ],
+)
+def test_which_answers_count(
+    broker_epoch: int, current_leader_epoch: int, error: ErrorCode, verdict: Verdict
+) -> None:
+    info = ReplicaLogInfo(UUID(int=1), 0, 3, current_leader_epoch, 10, error)
+    assert RecoveryRules().judge(info, broker_epoch, registered_epoch=9, leader_epoch=5) is verdict
+
+
+def test_only_balanced_inspects_and_only_when_nobody_is_missing() -> None:
+    rules, ready, waiting = RecoveryRules(), Recovery((2, 3), ()), Recovery((2, 3), (3,))
+    assert rules.may_inspect(RecoveryStrategy.BALANCED, ready)
+    assert not rules.may_inspect(RecoveryStrategy.BALANCED, waiting)
+    assert not rules.may_inspect(RecoveryStrategy.BALANCED, Recovery((), ()))
+    assert not rules.may_inspect(RecoveryStrategy.MANUAL, ready)
+
+
+# --- the controller ------------------------------------------------------------------------------------------
+
+
+def test_nobody_is_asked_before_every_candidate_is_back() -> None:
+    driver = outage(Driver(), 1, 3)
+    assert driver.asked == {}
+    driver.beat(2)
+    assert set(driver.asked) == {2, 3}
+    partition = driver.partition()
+    for send in driver.asked.values():
+        assert send.request == GetReplicaLogInfoRequest(((partition.topic_id, 0),))
+
+
+def test_the_winner_leads_alone_and_possible_loss_is_said_aloud(dark: Driver) -> None:
+    before = dark.partition()
+    dark.tell_log(2, epoch=0, leo=5)
+    dark.tell_log(3, epoch=0, leo=6)
+    after = dark.partition()
+    assert dark.state() == (3, {3}, set(), set())
+    assert after.leader_recovery_state == 1
+    assert (after.leader_epoch, after.partition_epoch) == (
+        before.leader_epoch + 1,
+        before.partition_epoch + 1,
+    )
+    (loud,) = [trace for trace in recoveries(dark) if trace.loud]
+    assert "possible data loss" in loud.fields["why"]
+    assert {key: loud.fields[key] for key in ("tp", "candidates", "winner", "logs")} == {
+        "tp": "t-0",
+        "candidates": [2, 3],
+        "winner": 3,
+        "logs": {"2": [0, 5], "3": [0, 6]},
+    }
+    assert dark.asked == {}
+
+
+def test_the_isr_grows_again_once_the_leader_has_said_that_it_is_recovered(dark: Driver) -> None:
+    dark.tell_log(2, epoch=0, leo=5)
+    dark.tell_log(3, epoch=0, leo=5)
+    assert dark.state() == (2, {2}, set(), set())
+    assert dark.alter([2, 1], leader_recovery_state=1).error is ErrorCode.invalid_request
+    assert dark.alter([2]).error is ErrorCode.none
+    assert dark.partition().leader_recovery_state == 0
+    assert dark.alter([2], leader_recovery_state=1).error is ErrorCode.invalid_request
+    dark.alter([2, (1, dark.epochs[1]), (3, dark.epochs[3])])
+    assert dark.state() == (2, {1, 2, 3}, set(), set())
+
+
+def test_who_does_not_answer_is_asked_again_later_and_later(dark: Driver) -> None:
+    dark.tell_log(3, epoch=0, leo=5)
+    waits = []
+    for _ in range(8):
+        dark.no_answer(2)
+        assert dark.state()[0] == NO_LEADER
+        waits.append(dark.timers[RECOVERY] - dark.now_ms)
+        for broker in (1, 2, 3):
+            dark.beat(broker)
+        assert dark.asked == {}, "not before the pause is over"
+        dark.fire(RECOVERY)
+        assert set(dark.asked) == {2}, "and only who has not answered"
+    assert waits == [100, 200, 400, 800, 1_600, 2_000, 2_000, 2_000]
+    dark.tell_log(2, epoch=0, leo=9)
+    assert dark.state()[0] == 2
+
+
+@pytest.mark.parametrize("wrong", [{"broker_epoch": 0}, {"broker_epoch": -1}, {"current_leader_epoch": 0}])
+def test_an_answer_of_another_life_or_of_an_older_leader_epoch_is_asked_for_again(
+    dark: Driver, wrong: dict[str, int]
+) -> None:
+    dark.tell_log(3, epoch=0, leo=5)
+    dark.tell_log(2, epoch=8, leo=99, **wrong)
+    assert dark.state()[0] == NO_LEADER
+    dark.fire(RECOVERY)
+    dark.tell_log(2, epoch=0, leo=3)
+    assert dark.state()[0] == 3
+
+
+def test_a_newer_leader_epoch_somewhere_ends_the_attempt(dark: Driver) -> None:
+    newer = dark.partition().leader_epoch + 1
+    dark.tell_log(3, epoch=0, leo=5)
+    dark.tell_log(2, epoch=0, leo=9, current_leader_epoch=newer)
+    assert dark.state()[0] == NO_LEADER
+    assert "given up: broker 2 knows leader epoch" in recoveries(dark)[-1].fields["why"]
+    assert dark.asked == {}
+    assert RECOVERY not in dark.timers
+
+
+def test_a_candidate_that_goes_in_between_must_come_back_and_answer_anew(dark: Driver) -> None:
+    dark.tell_log(3, epoch=0, leo=99)
+    dark.let_expire(3)
+    dark.tell_log(2, epoch=0, leo=5)
+    assert dark.state()[0] == NO_LEADER
+    dark.register(3)
+    dark.beat(3)
+    assert set(dark.asked) == {2, 3}, "the answers of the first attempt are forgotten"
+    dark.tell_log(3, epoch=0, leo=1)
+    dark.tell_log(2, epoch=0, leo=5)
+    assert dark.state()[0] == 2, "what 3 had before it lost power does not count"
+
+
+def test_a_candidate_that_is_about_to_be_fenced_is_not_elected() -> None:
+    """Its fencing is decided but not committed when the last answer comes (R36)."""
+    driver = outage(Driver(), 1, 2, 3)
+    driver.tell_log(3, epoch=0, leo=9)
+    driver.auto_flush = False
+    driver.beat(2)
+    driver.post_beat(3, fence=True)
+    driver.tell_log(2, epoch=0, leo=5)
+    while driver.flushes:
+        driver.flush()
+    assert driver.state()[0] == NO_LEADER
+    driver.auto_flush = True
+    driver.beat(3)
+    driver.tell_log(3, epoch=0, leo=9)
+    driver.tell_log(2, epoch=0, leo=5)
+    assert driver.state()[0] == 3
+
+
+def test_a_topic_deleted_meanwhile_is_forgotten(dark: Driver) -> None:
+    dark.tell_log(3, epoch=0, leo=9)
+    dark.delete("t")
+    dark.tell_log(2, epoch=0, leo=9)
+    assert dark.controller.committed.partition(T) is None
+    assert dark.exits == []
+    assert dark.asked == {}
+
+
+def test_a_controller_that_restarts_begins_anew(dark: Driver) -> None:
+    dark.tell_log(3, epoch=0, leo=9)
+    late = dark.asked[2]
+    dark.restart()
+    assert set(dark.asked) == {2, 3}
+    assert dark.asked[2].request == late.request
+    dark.tell_log(2, epoch=0, leo=5)
+    assert dark.state()[0] == NO_LEADER
+    dark.tell_log(3, epoch=0, leo=5)
+    assert dark.state()[0] == 2
+
+
+def test_many_partitions_share_one_question() -> None:
+    driver = Driver()
+    driver.start(1, 2, 3)
+    tps = []
+    for number in range(5):
+        driver.create(f"t{number}")
+        tps.append(T._replace(topic=f"t{number}"))
+    driver.let_expire(1, 2, 3)
+    for broker in (1, 2, 3):
+        driver.start(broker)
+    assert set(driver.asked) == {2, 3}
+    driver.tell_log(3, epoch=0, leo=5)
+    driver.tell_log(2, epoch=0, leo=5)
+    assert [driver.state(tp) for tp in tps] == [(2, {2}, set(), set())] * 5
+
+
+def test_manual_waits_for_an_operator() -> None:
+    driver = outage(Driver(unclean_recovery_strategy=RecoveryStrategy.MANUAL), 1, 2, 3)
+    assert driver.asked == {}
+    assert driver.state()[0] == NO_LEADER
+    assert "manual" in recoveries(driver)[-1].fields["why"]
+    driver.config = replace(driver.config, unclean_recovery_strategy=RecoveryStrategy.BALANCED)
+    driver.restart()
+    assert set(driver.asked) == {2, 3}
+
+
+class KeepQuorum(ElectionRules):
+    """What 2.9 does not do: the rest of the quorum is remembered until the ISR is large enough."""
+
+    def after_recovery(self, partition: PartitionImage, winner: int) -> Eligible:
+        return Eligible((), tuple(b for b in partition.last_known_elr if b != winner))
+
+
+@pytest.mark.parametrize(("rules", "leader"), [(Rules(), 2), (replace(Rules(), election=KeepQuorum()), 3)])
+def test_known_limit_until_the_isr_has_grown_the_winner_is_the_whole_quorum(
+    rules: Rules, leader: int
+) -> None:
+    """2.9 clears the LastKnownELR with the election, so R32 does not hold again before the ISR has MinISR
+    members: one lossy shutdown of the winner in that time is elected, although 3 has everything."""
+    driver = outage(Driver(rules=rules), 1, 2, 3)
+    driver.tell_log(2, epoch=0, leo=9)
+    driver.tell_log(3, epoch=0, leo=9)
+    assert driver.state()[:2] == (2, {2})
+    driver.let_expire(2)
+    driver.start(2)
+    for broker in sorted(driver.asked):
+        driver.tell_log(broker, epoch=0, leo=9 if broker == 3 else 4)
+    assert driver.state()[0] == leader
