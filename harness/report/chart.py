@@ -269,8 +269,9 @@ def _draw_latency(
     low, high = min(known, default=1.0), max(known, default=10.0)
     decades = [10.0**power for power in range(-3, 7)]
     floor = max((d for d in decades if d <= low), default=decades[0])
-    y = Scale(floor, max(high * 1.3, floor * 10), top + height, top, log=True)
-    marks = [(value, milliseconds(value)) for value in decades if floor <= value <= high]
+    ceiling = min((d for d in decades if d >= high and d > floor), default=decades[-1])
+    y = Scale(floor, ceiling, top + height, top, log=True)
+    marks = [(value, milliseconds(value)) for value in decades if floor <= value <= ceiling]
     _draw_frame(svg, y, marks, f"{f} latency (log scale)", top)
     for bucket in own:
         if bucket.worst is not None:

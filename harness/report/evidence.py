@@ -7,7 +7,7 @@ overlap are read together.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Final
 
@@ -40,6 +40,8 @@ class Evidence:
     """Indexes the finding cites that the history does not hold."""
     grid: Grid | None = None
     timelines: tuple[Timeline, ...] = ()
+    drawn_at: int | None = None
+    """Offset of an earlier finding of the group with the same operations, whose timeline serves both."""
     faults: tuple[Fault, ...] = ()
     """Those under way around the operations."""
 
@@ -107,12 +109,31 @@ def evidence(
             for window in windows[id(finding)]
         )
         made[id(finding)] = replace(item, timelines=drawn)
+    for finding, earlier in _repeated(groups[:GROUPS]):
+        if made[id(earlier)].timelines:
+            made[id(finding)] = replace(made[id(finding)], drawn_at=earlier.offset)
     return [EvidenceGroup(g, tuple(made[id(f)] for f in g.sample)) for g in groups[:GROUPS]]
 
 
 def _detailed(groups: Sequence[FindingGroup]) -> list[Finding]:
-    chosen = [finding for group in groups for finding in group.sample[:PER_GROUP_DETAILED]]
+    """The findings that get a timeline: the first few of a group that rest on different operations."""
+    chosen: list[Finding] = []
+    for group in groups:
+        distinct = {finding.operations: finding for finding in reversed(group.sample)}
+        chosen += [finding for finding in group.sample if distinct[finding.operations] is finding][
+            :PER_GROUP_DETAILED
+        ]
     return chosen[:DETAILED]
+
+
+def _repeated(groups: Sequence[FindingGroup]) -> Iterator[tuple[Finding, Finding]]:
+    """(finding, the first one of its group that rests on the same operations)."""
+    for group in groups:
+        first: dict[tuple[int, ...], Finding] = {}
+        for finding in group.sample:
+            earlier = first.setdefault(finding.operations, finding)
+            if earlier is not finding:
+                yield finding, earlier
 
 
 def _offsets(findings: Sequence[Finding]) -> dict[tuple[str, int], set[int]]:

@@ -97,6 +97,20 @@ def test_a_timeline_reaches_from_the_operation_to_the_fault(report: Report) -> N
     )
 
 
+def test_findings_of_one_operation_share_one_timeline(own_run: Path) -> None:
+    """Three records of one send lost: the picture is the same."""
+    cited = [100]
+    findings = [
+        {"test_id": "x", "anomaly": "lost-write", "topic": "log", "partition": 0, "offset": 40 + n, "value": 16 * n,
+         "operations": cited, "where": "tail", "explanation": "gone"}
+        for n in range(3)
+    ]  # fmt: skip
+    synthetic_run.write_findings(own_run, findings)
+    items = group_of(build(own_run), "lost-write").items
+    assert [len(item.timelines) for item in items] == [1, 0, 0]
+    assert [item.drawn_at for item in items] == [None, 40, 40]
+
+
 def test_a_log_that_ends_too_early_is_shown_as_missing() -> None:
     acked = Sighting("log", 0, 41, "send", None, value_of(3, 117), -1)
     held = Sighting("log", 0, 40, "replica", "n1", value_of(3, 116), 2)
