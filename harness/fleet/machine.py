@@ -255,7 +255,8 @@ class Machine:
 
     def remount(self) -> None:
         """Take the data disk away and mount it again, inside the running host. Raises FleetError."""
-        inside = ["nsenter", f"--target={self._init_pid}", "--mount"]
+        # With its PIDs, for umount looks into /proc/self; with its root, for in a chroot that is not the namespace's.
+        inside = ["nsenter", f"--target={self._init_pid}", "--mount", "--pid", "--root"]
         run_tool([*inside, "umount", str(self.host.data_dir)])
         wait_released(self.folder.path, self.image)
         loop = attach_loop(self.image)
