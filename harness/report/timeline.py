@@ -183,7 +183,7 @@ def _draw_proof(svg: Svg, own: Sequence[Operation], numbers: dict[int, int], x: 
             other is op or not left <= _extent(other, x)[0] < right + 30 + text_width(label) for other in own
         )
         if alone and badge > left and badge + 12 + text_width(label) < RIGHT:
-            svg.rect(badge + 10, top + 1, text_width(label, 10) + 4, 14, "label-back", rx=2)
+            svg.rect(badge + 10, top + 1, text_width(label, 11.5) + 4, 14, "label-back", rx=2)
             svg.text(badge + 12, top + 12, label, "proof-name")
 
 

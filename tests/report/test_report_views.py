@@ -42,7 +42,11 @@ def test_anomalies_are_ordered_and_split_by_whether_anything_was_found(report: R
         "lost-write": synthetic_run.LOST,
         "replica-divergence": 1,
         "vanished-read": 3,
+        "unproven-write": 10,
     }
+    assert [a.name for a in report.found] == [
+        "lost-write", "vanished-read", "inconsistent-offset", "replica-divergence", "unproven-write",
+    ]  # fmt: skip
     assert len(report.clean) == len(synthetic_run.CHECKERS) - 4
     assert report.gaps == ()
 
