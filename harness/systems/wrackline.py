@@ -37,6 +37,7 @@ CONTROLLER_KEYS = frozenset(
         "default_replication_factor",
         "min_insync_replicas",
         "unclean_leader_election",
+        "unclean_recovery_strategy",
         "noop_interval_ms",
         "producer_id_block",
         "topic_defaults",

@@ -9,6 +9,7 @@ import threading
 import time
 from pathlib import Path
 
+import pytest
 from confluent_kafka import Producer
 from logs import consume, end_offset, produce
 from loopback import Cluster, wait_for
@@ -127,6 +128,36 @@ def test_the_whole_cluster_goes_and_comes_back(tmp_path: Path) -> None:
         cluster.wait_isr("log")
         check_everything_acked_is_there(cluster, "log", acked)
         assert produce(cluster.bootstrap, "log", [b"after"]) == {b"after": 500}
+
+
+@pytest.mark.parametrize("controller_too", [False, True])
+def test_kill_minus_9_of_all_brokers_at_once_loses_nothing_acknowledged(
+    tmp_path: Path, controller_too: bool
+) -> None:
+    """Neither ISR nor ELR is left: the controller compares the logs of all candidates (protocol.md 2.9)."""
+    with Cluster(tmp_path) as cluster:
+        cluster.create_topic("log")
+        cluster.create_topic("lone", replicas=1)
+        lone = produce(cluster.bootstrap, "lone", [b"a", b"b"])
+        writer = Writer(cluster.bootstrap, "log")
+        writer.start()
+        writer.wait_for_more()
+        victims = [*cluster.brokers.values(), *([cluster.controller] if controller_too else [])]
+        for node in victims:
+            node.signal(signal.SIGKILL)
+        for node in victims:
+            node.wait()
+        for node in victims:
+            node.start()
+        cluster.wait_registered()
+        cluster.wait_isr("log")
+        cluster.wait_isr("lone", size=1)
+        writer.wait_for_more()
+        check_everything_acked_is_there(cluster, "log", writer.finish())
+        check_everything_acked_is_there(cluster, "lone", lone)
+        said = cluster.controller.log.read_text()
+        assert said.count("possible data loss") == 2, said[-2_000:]
+        assert "recovery: tp=log-0, winner=" in said
 
 
 def _all_heard(cluster: Cluster) -> bool:

@@ -17,6 +17,9 @@ from logs import consume, end_offset, produce
 from loopback import Cluster, Node, free_ports, wait_for
 
 from broker.__main__ import main
+from broker.core.config import ControllerConfig
+from broker.core.types import RecoveryStrategy
+from broker.server.config import ConfigError, load, parse
 from broker.wire.schema import request_schema
 
 EXIT_USAGE = 2
@@ -162,6 +165,23 @@ def test_a_mistake_is_one_clear_line(
     lines = [line for line in said.splitlines() if line.startswith("wrackline-broker: ")]
     assert len(lines) == 1
     assert "Traceback" not in said
+
+
+def test_recovery_strategies_have_two_names_and_one_is_not_built(tmp_path: Path) -> None:
+    def strategy(value: str) -> RecoveryStrategy:
+        keys = {"controllers": ["101@127.0.0.1:9093"], "unclean_recovery_strategy": value}
+        settings = load(Node(101, "controller", 9093, tmp_path / "c1", keys).config)
+        assert isinstance(settings.node, ControllerConfig)
+        assert parse(tomllib.loads(settings.to_toml())) == settings
+        return settings.node.unclean_recovery_strategy
+
+    assert strategy("balanced") is RecoveryStrategy.BALANCED
+    assert strategy("manual") is strategy("none") is RecoveryStrategy.MANUAL
+    for name in ("proactive", "aggressive"):
+        with pytest.raises(ConfigError, match=f"'{name}' is not built yet; use balanced or manual"):
+            strategy(name)
+    with pytest.raises(ConfigError, match="it must be one of: balanced, manual"):
+        strategy("hopeful")
 
 
 def test_unreadable_files_and_missing_keys(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
