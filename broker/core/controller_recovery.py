@@ -42,19 +42,17 @@ class _Attempt:
     partition: PartitionImage
     """As it was committed when the attempt began."""
     ends: dict[NodeId, LogEnd] = field(default_factory=dict)
-    decided: bool = False
-    """The election is in the log, not committed yet."""
 
     @property
     def candidates(self) -> tuple[NodeId, ...]:
         return self.partition.last_known_elr
 
     def lacks(self, broker: NodeId) -> bool:
-        return not self.decided and broker in self.candidates and broker not in self.ends
+        return broker in self.candidates and broker not in self.ends
 
     @property
     def complete(self) -> bool:
-        return not self.decided and all(broker in self.ends for broker in self.candidates)
+        return all(broker in self.ends for broker in self.candidates)
 
 
 @dataclass(slots=True)
@@ -202,14 +200,13 @@ class Recoveries:
 
     def decide(self, draft: Draft) -> None:
         """Elect where every candidate has answered and nothing has changed, not even in what is not committed
-        yet: what has will end the attempt when it is committed."""
+        yet (the election itself, for one): what has will end the attempt when it is committed."""
         for key, attempt in self._attempts.items():
             if not attempt.complete or draft.image.partition_by_id(*key) != attempt.partition:
                 continue
             ends = tuple(attempt.ends[broker] for broker in attempt.candidates)
             if not _still_there(draft, ends):
                 continue
-            attempt.decided = True
             self.logs_of[draft.next_offset] = ends
             winner = self._rules.recovery.winner(ends)
             draft.add(self._rules.election.recovered(attempt.partition, winner))

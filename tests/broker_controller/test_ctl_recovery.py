@@ -6,7 +6,7 @@ from dataclasses import replace
 from uuid import UUID
 
 import pytest
-from ctl_driver import Driver, T
+from ctl_driver import CLUSTER, Driver, T
 from hypothesis import given
 from hypothesis import strategies as st
 from kio.schema.errors import ErrorCode
@@ -14,7 +14,14 @@ from kio.schema.errors import ErrorCode
 from broker.core.controller_recovery import RECOVERY
 from broker.core.effects import Trace
 from broker.core.image import PartitionImage
-from broker.core.messages import GetReplicaLogInfoRequest, ReplicaLogInfo
+from broker.core.messages import (
+    BrokerRegistrationRequest,
+    CreateTopicsRequest,
+    DeleteTopicsRequest,
+    GetReplicaLogInfoRequest,
+    NewTopic,
+    ReplicaLogInfo,
+)
 from broker.core.types import NO_LEADER, RecoveryStrategy
 from broker.rules.election import ElectionRules, Eligible, Recovery
 from broker.rules.profile import Rules
@@ -228,6 +235,50 @@ def test_a_topic_deleted_meanwhile_is_forgotten(dark: Driver) -> None:
     assert dark.controller.committed.partition(T) is None
     assert dark.exits == []
     assert dark.asked == {}
+
+
+def test_a_topic_whose_deletion_is_not_committed_yet_is_left_alone(dark: Driver) -> None:
+    dark.tell_log(3, epoch=0, leo=9)
+    dark.auto_flush = False
+    dark.post(DeleteTopicsRequest(("t",), 1_000))
+    dark.tell_log(2, epoch=0, leo=9)
+    while dark.flushes:
+        dark.flush()
+    assert dark.controller.committed.partition(T) is None
+    assert not any(trace.loud for trace in recoveries(dark))
+
+
+def test_a_former_life_is_forgotten_even_when_its_end_and_the_next_are_committed_together(
+    dark: Driver,
+) -> None:
+    dark.tell_log(3, epoch=0, leo=99)
+    dark.auto_flush = False
+    # Something that is being flushed, so that what follows is committed in one go.
+    dark.post(CreateTopicsRequest((NewTopic("u", assignments={0: (1,)}),), 1_000))
+    dark.post_beat(3, fence=True)
+    dark.post(BrokerRegistrationRequest(3, CLUSTER, dark.incarnation(), "n3", 9092))
+    dark.epochs[3] = dark.controller.speculative.brokers[3].epoch
+    dark.post_beat(3, fence=False)
+    while dark.flushes:
+        dark.flush()
+    dark.auto_flush = True
+    assert set(dark.asked) == {2, 3}
+    dark.tell_log(2, epoch=0, leo=5)
+    dark.tell_log(3, epoch=0, leo=1)
+    assert dark.state()[0] == 2
+
+
+def test_a_broker_that_answered_is_not_waited_for_longer_the_next_time(dark: Driver) -> None:
+    for _ in range(4):
+        dark.no_answer(2)
+        dark.fire(RECOVERY)
+    dark.tell_log(2, epoch=0, leo=9)
+    dark.tell_log(3, epoch=0, leo=5)
+    dark.let_expire(2)
+    dark.start(2)
+    assert set(dark.asked) == {2}
+    dark.no_answer(2)
+    assert dark.timers[RECOVERY] - dark.now_ms == 100
 
 
 def test_a_controller_that_restarts_begins_anew(dark: Driver) -> None:

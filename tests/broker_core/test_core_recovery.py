@@ -8,10 +8,17 @@ from uuid import UUID
 
 import pytest
 from core_driver import CONTROLLER, Cluster, T
+from core_solo import EPOCHS, TOPIC_ID, Solo, change
 from kio.schema.errors import ErrorCode
 
 from broker.core.image import PartitionImage
-from broker.core.messages import GetReplicaLogInfoRequest, GetReplicaLogInfoResponse, ReplicaLogInfo
+from broker.core.messages import (
+    AlterPartitionResponse,
+    AlterPartitionResult,
+    GetReplicaLogInfoRequest,
+    GetReplicaLogInfoResponse,
+    ReplicaLogInfo,
+)
 from broker.core.types import NO_LEADER, TopicPartition
 from broker.rules.profile import Rules
 from broker.rules.recovery import LogEnd, RecoveryRules
@@ -148,6 +155,25 @@ def test_what_a_broker_tells_of_its_logs() -> None:
     assert (first.last_written_leader_epoch, first.leo) == (1, 2)
     many = c.answer(2, GetReplicaLogInfoRequest(tuple((topic_id, number) for number in range(1_001))))
     assert (len(many.entries), many.has_more) == (1_000, True)
+
+
+def test_a_leader_says_again_that_it_is_recovered_when_it_was_refused() -> None:
+    solo = Solo(isr=(1, 2))
+    solo.metadata(change(leader=1, isr=(1,), leader_recovery_state=1))
+    sent = solo.sent("controller-alter")
+    (item,) = sent.request.partitions  # type: ignore[union-attr]
+    assert (item.isr, item.leader_recovery_state) == (((1, EPOCHS[1]),), 0)
+    refused = AlterPartitionResult(T, TOPIC_ID, ErrorCode.ineligible_replica)
+    solo.answer(sent, AlterPartitionResponse(partitions=(refused,)))
+    assert not solo.has_sent("controller-alter")
+    solo.wait(solo.config.replica_lag_time_max_ms / 2)
+    again = solo.sent("controller-alter")
+    accepted = AlterPartitionResult(
+        T, TOPIC_ID, leader_id=1, leader_epoch=1, isr=(1,), partition_epoch=item.partition_epoch + 1
+    )
+    solo.answer(again, AlterPartitionResponse(partitions=(accepted,)))
+    solo.wait(solo.config.replica_lag_time_max_ms)
+    assert not solo.has_sent("controller-alter"), "once is enough"
 
 
 def test_a_broker_that_is_not_registered_has_no_epoch_to_answer_with() -> None:
