@@ -20,13 +20,15 @@ from checkers.contracts import UnknownContract
 from checkers.runs import AnalysisError
 from checkers.session import SparkUnavailable
 from harness import results as stored
-from harness.cli_fleet import doctor, fleet, need_root
+from harness.cli_fleet import EXIT_HOSTS, doctor, fleet, need_root
+from harness.fleet.base import FleetError
 from harness.history import HistoryError
 from harness.report import ReportError, write_report
 from harness.run import Interrupted, Judged, Options, Outcome, run
 from harness.run.judge import broken_down, exit_code, judge
 from harness.run.setup import harness_version
 from harness.spec import SpecError, load
+from harness.systems.base import DeployError
 
 STOPPED = 130
 WRONG_INPUT = (
@@ -127,7 +129,7 @@ def run_command(
     outcome = run(wanted, Options(results, keep_fleet=keep_fleet))
     if no_analysis:
         click.echo(f"recorded in {outcome.run_dir}; `wrackline analyze {outcome.run_dir.name}` judges it")
-        return 4 if outcome.troubles else 0
+        return EXIT_HOSTS if outcome.troubles else 0
     return show([judge_outcome(outcome, master=master)])
 
 
@@ -166,7 +168,9 @@ def runs_command(results: Path) -> int:
     for row in rows:
         shown.add_row(row.run_id, row.verdict, row.acked, row.faults, row.headline)
     console = Console(highlight=False, width=None if sys.stdout.isatty() else 240)
-    console.print(shown)
+    with console.capture() as text:
+        console.print(shown)
+    click.echo("\n".join(line.rstrip() for line in text.get().splitlines()))
     return 0
 
 
@@ -260,6 +264,10 @@ def _guarded(command: Callable[[], Any]) -> int:
         return _fail(f"wrackline: {wrong.format_message()}", wrong.exit_code)
     except WRONG_INPUT as wrong:
         return _fail(f"wrackline: {wrong}", 2)
+    except (FleetError, DeployError) as wrong:
+        return _fail(f"wrackline: {wrong}", EXIT_HOSTS)
+    except OSError as wrong:  # a full or read-only disk below the results
+        return _fail(f"wrackline: {wrong.filename or 'results'}: {wrong.strerror or wrong}", 2)
     except (Interrupted, click.Abort, KeyboardInterrupt) as stopped:
         return _fail(f"wrackline: {stopped or 'stopped'}", STOPPED)
     return code if isinstance(code, int) else 0

@@ -15,11 +15,12 @@ What is left out has the default written here; `wrackline run` saves the complet
 from __future__ import annotations
 
 from collections.abc import Sequence
+from ipaddress import IPv4Network
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
 import yaml
-from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
+from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_validator, model_validator
 
 from harness.spec_errors import first_line
 from nemesis.schedule import plan
@@ -40,11 +41,22 @@ class _Strict(BaseModel):
 
 class FleetSpec(_Strict):
     kind: Literal["netns"] = "netns"
-    brokers: Annotated[int, Field(ge=1, le=15)] = 3
+    brokers: Annotated[int, Field(ge=1, le=9)] = 3
     controllers: Annotated[int, Field(ge=1, le=1)] = 1
     disk_mb: Annotated[int, Field(ge=64, le=65_536)] = 256
     filesystem: Literal["ext4", "xfs"] = "ext4"
     subnet: str = "198.18.0.0/24"
+
+    @field_validator("subnet")
+    @classmethod
+    def _a_network_with_room(cls, subnet: str) -> str:
+        try:
+            network = IPv4Network(subnet)
+        except ValueError as wrong:
+            raise ValueError(f"{wrong}; give it as 198.18.0.0/24") from wrong
+        if network.prefixlen > 26:
+            raise ValueError(f"{subnet} has no room for the hosts: /26 is the smallest")
+        return subnet
 
     @property
     def broker_hosts(self) -> tuple[str, ...]:

@@ -71,13 +71,15 @@ class Outcome:
 
 
 def run(spec: Spec, options: Options) -> Outcome:
-    """Make one run. Raises Interrupted; everything else that goes wrong is in the outcome."""
+    """Make one run. Raises Interrupted, FleetError or DeployError for hosts that cannot be named, and OSError when
+    its directory cannot be written; everything that goes wrong later is in the outcome."""
     test_id = new_test_id(spec.name)
+    parts = build_parts(spec, test_id)
     run_dir = options.results / test_id
     run_dir.mkdir(parents=True)
     with _logged_to(run_dir / "harness.log"), options.progress as progress:
         progress.say(f"run {test_id}  seed {spec.seed}")
-        return _Run(spec, test_id, run_dir, options, progress).execute()
+        return _Run(spec, parts, test_id, run_dir, options, progress).execute()
 
 
 @contextmanager
@@ -98,7 +100,15 @@ def _logged_to(path: Path) -> Iterator[None]:
 
 
 class _Run:
-    def __init__(self, spec: Spec, test_id: str, run_dir: Path, options: Options, progress: Progress) -> None:
+    def __init__(
+        self,
+        spec: Spec,
+        parts: Parts,
+        test_id: str,
+        run_dir: Path,
+        options: Options,
+        progress: Progress,
+    ) -> None:
         self.spec = spec
         self.run_dir = run_dir
         self.options = options
@@ -108,7 +118,7 @@ class _Run:
         (run_dir / "spec.yaml").write_text(spec.to_yaml())
         saved = {"seed": spec.seed, "plan": self.plan.to_dict()}
         (run_dir / "plan.json").write_bytes(orjson.dumps(saved, option=orjson.OPT_INDENT_2) + b"\n")
-        self.parts: Parts = build_parts(spec, test_id)
+        self.parts = parts
         self.recorder = Recorder(run_dir, run_info(spec, test_id, self.parts.system))
         self.watch = Watch(self.recorder, progress)
         self.observer = Observer(self.parts.system, self.recorder, spec.topic.name)

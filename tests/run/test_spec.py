@@ -30,6 +30,10 @@ MISTAKES = [
     ("name: x\nseed: -1", "x.yaml: seed: input should be greater than or equal to 0, not -1"),
     ("name: X Y", "x.yaml: name: string should match pattern '^[a-z0-9][a-z0-9-]{0,39}$', not 'X Y'"),
     ("name: x\nfleet: {kind: qemu}", "x.yaml: fleet.kind: input should be 'netns', not 'qemu'"),
+    (
+        "name: x\nfleet: {subnet: 10.0.0.0/30}",
+        "x.yaml: fleet.subnet: 10.0.0.0/30 has no room for the hosts: /26 is the smallest",
+    ),
     ("name: x\nworkload: {acks: 2}", "x.yaml: workload.acks: input should be 0, 1 or 'all', not 2"),
     (
         "name: x\nworkload: {client: {poll_mss: 2}}",

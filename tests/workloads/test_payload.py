@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from harness.history.model import CORRUPT, FOREIGN, value_of
@@ -12,8 +12,11 @@ from workloads.payload import MAX_BYTES, OVERHEAD, decode, encode, key_of, run_t
 TAG = run_tag("run-1")
 values = st.builds(value_of, st.integers(0, (1 << 21) - 1), st.integers(0, (1 << 28) - 1), st.integers(0, 15))
 sizes = st.integers(0, 4_000)
+unhurried = settings(deadline=None)
+"""The machine may be busy."""
 
 
+@unhurried
 @given(values, st.text(min_size=1, max_size=20), st.integers(0, 10_000), st.integers(0, 1 << 45), sizes)
 def test_what_was_sent_comes_back(value: int, topic: str, partition: int, sent_ms: int, size: int) -> None:
     payload = encode(TAG, value, topic, partition, sent_ms, size)
@@ -28,6 +31,7 @@ def test_what_was_sent_comes_back(value: int, topic: str, partition: int, sent_m
     assert found.topic_crc == topic_crc(topic)
 
 
+@unhurried
 @given(values, sizes, st.data())
 def test_any_changed_byte_shows(value: int, size: int, data: st.DataObject) -> None:
     payload = bytearray(encode(TAG, value, "log", 0, 1, size))
@@ -36,6 +40,7 @@ def test_any_changed_byte_shows(value: int, size: int, data: st.DataObject) -> N
     assert decode(TAG, bytes(payload)).value == CORRUPT
 
 
+@unhurried
 @given(values, sizes, st.data())
 def test_a_shortened_or_lengthened_payload_shows(value: int, size: int, data: st.DataObject) -> None:
     payload = encode(TAG, value, "log", 0, 1, size)
@@ -44,6 +49,7 @@ def test_a_shortened_or_lengthened_payload_shows(value: int, size: int, data: st
     assert decode(TAG, payload + b"\0").value == CORRUPT
 
 
+@unhurried
 @given(st.binary(max_size=200))
 def test_any_bytes_at_all_are_judged_and_never_raise(content: bytes) -> None:
     found = decode(TAG, content)
@@ -51,6 +57,7 @@ def test_any_bytes_at_all_are_judged_and_never_raise(content: bytes) -> None:
     assert found.detail
 
 
+@unhurried
 @given(values, values)
 def test_a_key_of_another_record_shows(value: int, other: int) -> None:
     found = decode(TAG, encode(TAG, value, "log", 0, 1), key=key_of(other))
