@@ -124,13 +124,12 @@ class ElectionRules:
             leader_recovery_state=RECOVERING,
         )
 
-    def after_recovery(self, partition: PartitionImage, winner: NodeId) -> Eligible:  # noqa: ARG002
-        """Who is remembered beside a leader that recovery chose: nobody (2.9).
-
-        Until the ISR has MinISR members again the recovery quorum is the winner alone, so a lossy shutdown
-        of it in that time costs what it lost.
+    def after_recovery(self, partition: PartitionImage, winner: NodeId) -> Eligible:
+        """Who is remembered beside a leader that recovery chose: the rest of the quorum, until the ISR reaches
+        MinISR (S1 5.3.1). Section 2.9 clears it with the election, as Kafka does after an unclean one; then
+        the winner alone would be the quorum for that time, and R32 would not hold.
         """
-        return Eligible((), ())
+        return Eligible((), tuple(b for b in partition.last_known_elr if b != winner))
 
     def change(self, given: ChangeInput) -> PartitionChangeRecord | None:
         """The record that makes it so, None when nothing changes (2.8.5, 2.8.6)."""

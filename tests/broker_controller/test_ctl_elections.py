@@ -104,7 +104,7 @@ def test_golden_r35_a_power_outage_leaves_a_recovery_quorum_and_its_best_log_lea
     three.tell_log(3, epoch=0, leo=7)
     assert three.state()[0] == NO_LEADER
     three.tell_log(2, epoch=0, leo=9)
-    assert three.state() == (2, {2}, set(), set())
+    assert three.state() == (2, {2}, set(), {3})
     assert three.partition().leader_recovery_state == 1
 
 
