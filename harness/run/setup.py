@@ -95,6 +95,7 @@ def run_info(spec: Spec, test_id: str, system: System) -> RunInfo:
         defects=spec.system.defects,
         flush_mode=str(config.get("flush_mode", "on-roll")),
         unclean_election=_is_true(unclean.get("unclean_leader_election", False)),
+        recovery_strategy=str(config.get("unclean_recovery_strategy", "balanced")),
         rate=spec.workload.rate,
         concurrency=spec.workload.concurrency,
         nodes={str(node.node_id): node.host.name for node in system.nodes},
