@@ -45,6 +45,9 @@ def _lost(cut: Cut) -> dict[str, int]:
 
 
 def _text(host: str, cut: Cut) -> str:
-    files = _lost(cut)
     took = (cut.lost_ns - cut.decided_ns) / 1e6
-    return f"{host}: power gone {took:.1f} ms after the decision, {sum(files.values())} bytes in {len(files)} files lost"
+    gone = f"{host}: power gone {took:.1f} ms after the decision"
+    if not cut.files:
+        return f"{gone}; what it lost is counted at power-on"
+    files = _lost(cut)
+    return f"{gone}, {sum(files.values())} bytes in {len(files)} files lost"
