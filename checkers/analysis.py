@@ -28,12 +28,14 @@ from checkers.findings import FINDINGS
 from checkers.loss import unproven
 from checkers.metrics import Figures, figures, metrics
 from checkers.order import steps
-from checkers.places import places
+from checkers.places import is_stray, places, with_strays
 from checkers.registry import Evidence, checks, names, suspect
 from checkers.runs import AnalysisError, Place, Run, load_run
 from checkers.session import session
 from checkers.tables import Tables, keep
 from checkers.verdict import Found, verdict
+from checkers.visibility import gap_above, too_late
+from checkers.witnesses import witnesses
 
 FINDINGS_FILE = "findings.parquet"
 VERDICT_FILE = "verdict.json"
@@ -138,8 +140,10 @@ def tune(spark: SparkSession, rows: int) -> None:
 def evidence_of(tables: Tables) -> Evidence:
     """The places and steps that some check wants to see; everything else of the histories is read once, here."""
     unsteady = keep(steps(tables))
-    every = places(tables, unsteady.filter("told > offset"))
-    return Evidence(tables, keep(every.filter(suspect() | unproven())), unsteady)
+    jumps = unsteady.filter("told > offset").drop("run")
+    wanted = keep(places(tables, jumps).filter(suspect() | is_stray()))
+    suspects = keep(with_strays(wanted, tables))
+    return Evidence(tables, suspects, unsteady, witnesses(suspects, too_late() | gap_above(), tables))
 
 
 def all_findings(evidence: Evidence) -> DataFrame:

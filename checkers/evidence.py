@@ -38,12 +38,13 @@ def findings(
     offset: Column | None = None,
     leader_at: Column | None = None,
 ) -> DataFrame:
-    """Rows (with run, topic, partition, offset, value) as findings still to be ``finished``."""
+    """Rows (with run, log, topic, partition, offset, value) as findings still to be ``finished``."""
     told = [F.col(one) if isinstance(one, str) else one for one in operations]
     indexes = F.array(*(one.cast("bigint") for one in told))
     value = F.when(F.col("value") >= 0, F.col("value")) if "value" in rows.columns else F.lit(None)
     return rows.select(
         "run",
+        "log",
         F.lit(anomaly).alias("anomaly"),
         "topic",
         F.col("partition").cast("int").alias("partition"),
@@ -67,7 +68,7 @@ def finished(found: DataFrame, tables: Tables) -> DataFrame:
     )
     told = (
         found.join(F.broadcast(tables.faults), "run", "left")
-        .join(F.broadcast(tables.cluster), ["run", "topic", "partition"], "left")
+        .join(F.broadcast(tables.cluster), "log", "left")
         .join(F.broadcast(named), "run")
         .withColumn("told_leader", _leader())
         .withColumn("told_faults", _faults())
@@ -102,6 +103,11 @@ def _faults() -> Column:
     some = F.concat(label, first, rest, F.lit("."))
     none = F.when(until.isNull(), " No fault since.").otherwise(" No fault around it.")
     return F.when(F.coalesce(F.size(texts), F.lit(0)) > 0, some).otherwise(none)
+
+
+def named(rows: DataFrame, tables: Tables) -> DataFrame:
+    """Adds topic and partition to rows that know their log alone."""
+    return rows.join(F.broadcast(tables.logs.select("log", "topic", "partition")), "log", "left")
 
 
 def seconds(ns: Column | str) -> Column:

@@ -6,11 +6,13 @@ from pyspark.sql import Column, DataFrame
 from pyspark.sql import Window as SqlWindow
 from pyspark.sql import functions as F
 
-from checkers.evidence import Window, findings, place, say, seconds
+from checkers.evidence import Window, findings, named, place, say, seconds
 from checkers.places import IN_FINAL, IN_REPLICAS, TOLD
 from checkers.registry import Evidence, Family, check
-from checkers.tables import REFUSED
+from checkers.tables import REFUSED, run_of
 from harness.history.model import CORRUPT
+
+_DETAIL = "array<struct<partition:int,offset:bigint,detail:string>>"
 
 
 def _told() -> Column:
@@ -28,7 +30,7 @@ def _read() -> Column:
 
 
 def _seen_ns() -> Column:
-    return F.least("poll_ns", "final_ns", F.when(F.col("acked"), F.col("complete_ns")))
+    return F.least("poll_ns", F.when(F.col("acked"), F.col("complete_ns")))
 
 
 def _seen_by() -> Column:
@@ -42,7 +44,7 @@ def _seen_by() -> Column:
 
 
 def inconsistent() -> Column:
-    return _told() & (F.col("value") >= 0) & (F.col("next_told.offset") == F.col("offset"))
+    return _told() & (F.col("value") >= 0) & (F.col("told_offset") == F.col("offset"))
 
 
 @check(
@@ -56,17 +58,17 @@ def inconsistent_offset(evidence: Evidence) -> DataFrame:
     return findings(
         evidence.suspects.filter(inconsistent()),
         "inconsistent-offset",
-        operations=["index", "next_told.index"],
+        operations=["index", "told_index"],
         sentence=say(
             "offset %d of %s was told to hold value %d (by %s) and value %d as well",
-            *("offset", place(), "value", _seen_by(), "next_told.value"),
+            *("offset", place(), "value", _seen_by(), "told_value"),
         ),
         around=Window(F.lit(0), _seen_ns()),
     )
 
 
 def _diverging() -> Column:
-    twice = F.col("next_committed.offset") == F.col("offset")
+    twice = F.col("hw_offset") == F.col("offset")
     return _held() & F.col("hw_index").isNotNull() & (twice | (F.col("epoch_low") != F.col("epoch_high")))
 
 
@@ -78,11 +80,11 @@ def _diverging() -> Column:
     _diverging,
 )
 def replica_divergence(evidence: Evidence) -> DataFrame:
-    twice = F.col("next_committed.offset") == F.col("offset")
+    twice = F.col("hw_offset") == F.col("offset")
     values = say(
         "below their high watermarks one replica holds value %d (leader epoch %d) at offset %d of %s and another "
         "value %d (leader epoch %d)",
-        *("value", "epoch_high", "offset", place(), "next_committed.value", "next_committed.epoch_high"),
+        *("value", "epoch_high", "offset", place(), "hw_value", "hw_epoch"),
     )
     epochs = say(
         "below their high watermarks replicas hold value %d at offset %d of %s, one under leader epoch %d, another "
@@ -92,7 +94,7 @@ def replica_divergence(evidence: Evidence) -> DataFrame:
     return findings(
         evidence.suspects.filter(_diverging()),
         "replica-divergence",
-        operations=["hw_index", "next_committed.hw_index"],
+        operations=["hw_index", "hw_at"],
         where=F.when(twice, "value").otherwise("leader epoch"),
         sentence=F.when(twice, values).otherwise(epochs),
         around=Window(F.lit(0)),
@@ -100,20 +102,24 @@ def replica_divergence(evidence: Evidence) -> DataFrame:
 
 
 def _second_copy() -> Column:
-    home = (F.col("partition") == F.col("sent_partition")) & (F.col("topic") == F.col("sent_topic"))
-    return _told() & F.col("stands") & home & (F.col("original.offset") < F.col("offset"))
+    return _told() & ~F.col("acked") & F.col("stands") & F.col("home") & (_original() != F.col("offset"))
 
 
-@check("duplicate", Family.INTEGRITY, "duplicate", "one value is at two offsets", _second_copy)
+def _original() -> Column:
+    """The offset that counts as the value's own: what its ack told, else the lowest."""
+    return F.coalesce("sent_offset", "original.offset")
+
+
+@check("duplicate", Family.INTEGRITY, "duplicate", "one value is at two offsets")
 def duplicate(evidence: Evidence) -> DataFrame:
-    """One finding for each copy beyond the first. A copy in another partition is misrouted, not counted here."""
+    """One finding for each copy besides the original. A copy in another partition is misrouted, not counted here."""
     return findings(
         evidence.suspects.filter(_second_copy()),
         "duplicate",
-        operations=["invoke_index", "index", "original.index"],
+        operations=["invoke_index", "complete_index", "index", "original.index"],
         sentence=say(
             "value %d, sent once at %s, is at offset %d of %s and again at offset %d (seen by %s)",
-            *("value", seconds("invoke_ns"), "original.offset", place(), "offset", _seen_by()),
+            *("value", seconds("invoke_ns"), _original(), place(), "offset", _seen_by()),
         ),
         around=Window(F.col("invoke_ns"), _seen_ns()),
     )
@@ -123,7 +129,7 @@ def _aborted() -> Column:
     return _read() & (F.col("outcome") == REFUSED)
 
 
-@check("aborted-read", Family.INTEGRITY, "G1a", "a value was read whose send had certainly failed", _aborted)
+@check("aborted-read", Family.INTEGRITY, "G1a", "a value was read whose send had certainly failed")
 def aborted_read(evidence: Evidence) -> DataFrame:
     return findings(
         evidence.suspects.filter(_aborted()),
@@ -142,7 +148,7 @@ def _nobodys() -> Column:
     return _held() & F.col("outcome").isNull() & (F.col("value") != CORRUPT)
 
 
-@check("phantom", Family.INTEGRITY, "(throws)", "a value was read that nobody sent in this run", _nobodys)
+@check("phantom", Family.INTEGRITY, "(throws)", "a value was read that nobody sent in this run")
 def phantom(evidence: Evidence) -> DataFrame:
     ours = say(
         "value %d, which nobody sent, is at offset %d of %s (seen by %s)",
@@ -162,9 +168,7 @@ def phantom(evidence: Evidence) -> DataFrame:
 
 
 def _elsewhere() -> Column:
-    return _held() & (
-        (F.col("partition") != F.col("sent_partition")) | (F.col("topic") != F.col("sent_topic"))
-    )
+    return _held() & (F.col("sent_log") != F.col("log"))
 
 
 @check(
@@ -172,11 +176,15 @@ def _elsewhere() -> Column:
     Family.INTEGRITY,
     "–",
     "a value was read from another partition than it was sent to",
-    _elsewhere,
 )
 def misrouted(evidence: Evidence) -> DataFrame:
+    home = evidence.tables.logs.select(
+        F.col("log").alias("sent_log"),
+        F.col("topic").alias("sent_topic"),
+        F.col("partition").alias("sent_partition"),
+    )
     return findings(
-        evidence.suspects.filter(_elsewhere()),
+        evidence.suspects.filter(_elsewhere()).join(F.broadcast(home), "sent_log"),
         "misrouted",
         operations=["invoke_index", "poll_index", "final_index", "replica_index"],
         sentence=say(
@@ -198,16 +206,14 @@ def _spoiled() -> Column:
     return _held() & (F.col("value") == CORRUPT)
 
 
-@check(
-    "corrupt", Family.INTEGRITY, "–", "payload, key, headers or timestamp differ from what was sent", _spoiled
-)
+@check("corrupt", Family.INTEGRITY, "–", "payload, key, headers or timestamp differ from what was sent")
 def corrupt(evidence: Evidence) -> DataFrame:
     """What is wrong with each is in ``extra.corrupt`` of the event that read it."""
     rows = evidence.suspects.filter(_spoiled()).withColumn(
         "witness", F.coalesce("final_index", "poll_index", "replica_index")
     )
     details = _details(evidence.tables.history).withColumnRenamed("index", "witness")
-    told = rows.join(details, ["run", "topic", "partition", "offset", "witness"], "left")
+    told = rows.join(details, ["log", "offset", "witness"], "left")
     return findings(
         told,
         "corrupt",
@@ -221,18 +227,13 @@ def corrupt(evidence: Evidence) -> DataFrame:
 
 
 def _details(history: DataFrame) -> DataFrame:
-    """run, topic, partition, offset, index, detail: what readers said of records that were not as sent."""
-    said = "array<struct<partition:int,offset:bigint,detail:string>>"
+    """log, offset, index, detail: what readers said of records that were not as sent."""
+    said = F.from_json(F.get_json_object("extra", "$.corrupt"), _DETAIL)
     return (
         history.filter("type != 'invoke' and extra like '%\"corrupt\"%'")
-        .select(
-            "run",
-            "topic",
-            "index",
-            F.explode(F.from_json(F.get_json_object("extra", "$.corrupt"), said)).alias("one"),
-        )
-        .select("run", "topic", "index", "one.partition", "one.offset", "one.detail")
-        .dropDuplicates(["run", "topic", "index", "partition", "offset"])
+        .select("base", "index", F.explode(said).alias("one"))
+        .select((F.col("base") + F.col("one.partition")).alias("log"), "index", "one.offset", "one.detail")
+        .dropDuplicates(["log", "index", "offset"])
     )
 
 
@@ -241,28 +242,23 @@ def epoch_order(evidence: Evidence) -> DataFrame:
     """In the final read, and in each replica's own log. A log has few epochs, so where each begins and ends is
     enough: an epoch that begins before a smaller one ends is out of order."""
     read = evidence.tables.seen.filter("f in ('drain', 'replica') and leader_epoch >= 0")
-    spans = read.groupBy(
-        "run",
-        "topic",
-        "partition",
-        F.when(F.col("f") == "replica", F.col("node")).alias("node"),
-        "leader_epoch",
-    ).agg(
+    node = F.when(F.col("f") == "replica", F.col("node")).alias("node")
+    spans = read.groupBy("log", node, "leader_epoch").agg(
         F.min("offset").alias("offset"),
         F.max("offset").alias("last"),
         F.min("index").alias("index"),
         F.max("index").alias("last_index"),
     )
     smaller = (
-        SqlWindow.partitionBy("run", "topic", "partition", "node")
+        SqlWindow.partitionBy("log", "node")
         .orderBy("leader_epoch")
         .rowsBetween(SqlWindow.unboundedPreceding, -1)
     )
     before = F.max(F.struct("last", "last_index", "leader_epoch")).over(smaller)
-    rows = spans.withColumn("before", before).filter("before.last > offset")
+    rows = spans.withColumn("before", before).filter("before.last > offset").withColumn("run", run_of("log"))
     whose = F.coalesce(F.concat(F.lit("the log of "), "node"), F.lit("the final read"))
     return findings(
-        rows,
+        named(rows, evidence.tables),
         "epoch-order",
         operations=["index", "before.last_index"],
         where=whose,

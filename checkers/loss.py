@@ -26,8 +26,8 @@ def _is_a_place() -> Column:
 
 def _final_there() -> Column:
     """What the final read has at an offset that it should hold something else at."""
-    there = F.col("next_final.offset") == F.col("offset")
-    value = F.col("next_final.value")
+    there = F.col("final_offset") == F.col("offset")
+    value = F.col("final_value")
     return (
         F.when(
             F.col("offset") >= F.col("log_end"),
@@ -46,12 +46,18 @@ def _final_there() -> Column:
 def _lost() -> Column:
     told_where = _is_a_place() & F.col("acked")
     told_nothing = F.col("sent_offset").isNull() & F.col("first")
+    somewhere = _is_a_place() | (F.col("step") == NOWHERE)
     return (
         (F.col("outcome") == ACKED)
         & F.col("complete")
         & ~F.col("in_final")
-        & (told_where | (told_nothing & (_is_a_place() | (F.col("step") == NOWHERE))))
+        & (told_where | (told_nothing & somewhere))
     )
+
+
+def _maybe_lost() -> Column:
+    """An ack named this place, and the final read does not have it here."""
+    return (F.col("step") == TOLD) & F.col("acked") & F.col("complete")
 
 
 @check(
@@ -59,7 +65,7 @@ def _lost() -> Column:
     Family.LOSS,
     "lost-write / unseen",
     "an acknowledged value is absent from the final read",
-    _lost,
+    _maybe_lost,
 )
 def lost_write(evidence: Evidence) -> DataFrame:
     """``where``: ``tail`` (its offset is at or past the final end), ``middle`` (another value or nothing is at its
@@ -80,7 +86,7 @@ def lost_write(evidence: Evidence) -> DataFrame:
         _by_ack(),
         say("; the final read of %s, which ends at offset %d, does not have it", place(), "log_end"),
     )
-    there = F.when(F.col("next_final.offset") == F.col("offset"), F.col("next_final.final_index"))
+    there = F.when(F.col("final_offset") == F.col("offset"), F.col("final_at"))
     return findings(
         evidence.suspects.filter(_lost()),
         "lost-write",
@@ -114,7 +120,7 @@ def vanished_read(evidence: Evidence) -> DataFrame:
         F.lit(LEADER),
         _final_there(),
     )
-    there = F.when(F.col("next_final.offset") == F.col("offset"), F.col("next_final.final_index"))
+    there = F.when(F.col("final_offset") == F.col("offset"), F.col("final_at"))
     return findings(
         evidence.suspects.filter(_vanished()),
         "vanished-read",
@@ -126,17 +132,12 @@ def vanished_read(evidence: Evidence) -> DataFrame:
     )
 
 
-def _every_bit() -> Column:
-    return F.expr("shiftleft(1L, size(replicas)) - 1")
-
-
 def _lost_on_replica() -> Column:
     held = F.coalesce(F.col("held"), F.lit(0))
     return (
         (F.col("step") == IN_FINAL)
         & (F.col("outcome") == ACKED)
-        & (F.coalesce(F.size("replicas"), F.lit(0)) > 0)
-        & (held.bitwiseAND(_every_bit()) != _every_bit())
+        & (held.bitwiseAND(F.col("every")) != F.col("every"))
     )
 
 

@@ -15,13 +15,15 @@ from pyspark.sql import Window as SqlWindow
 from pyspark.sql import functions as F
 
 from checkers.runs import Fault, Phase, Place, Run
-from checkers.tables import ACKED, Tables
+from checkers.tables import ACKED, Tables, keep
 
 RECOVERY_NS = 10_000_000_000
 """A gap in acks that begins so long after a fault has ended is not that fault's."""
 HEALTHY_NS = 5_000_000_000
 """A stretch without faults, between or after faults, counts as a healthy phase from this length on."""
-_ACCURACY = 2_000
+_BUCKETS = 50.0
+"""Latencies are counted in buckets of this many to a factor of e: quantiles are right to 1 %."""
+_COLUMNS = ("at", "name", "n1", "n2", "n3", "x1", "x2", "x3")
 
 
 @dataclass
@@ -100,6 +102,7 @@ def boundaries(run: Run) -> list[int]:
     the segment they were invoked in."""
     times = {time for stretch in healthy(run) for time in (stretch.begin_ns, stretch.end_ns)}
     times |= {time for phase in run.phases for time in (phase.begin_ns, phase.end_ns)}
+    times |= {time for time in _trouble(run) if time is not None}
     return sorted(times)
 
 
@@ -124,74 +127,103 @@ def counted(run: Run, figures: Figures, begin_ns: int, end_ns: int) -> dict[str,
 def figures(tables: Tables) -> list[Figures]:
     """Count everything, for all runs at once."""
     result = [Figures() for _ in tables.runs]
-    for row in reduce(DataFrame.union, _counts(tables)).collect():
+    tallies = keep(_tallies(tables))
+    counts = [
+        _by_second(tallies),
+        _by_segment(tallies),
+        _by_period(tallies, tables),
+        _by_outcome(tables),
+        _read(tables),
+    ]
+    for row in reduce(DataFrame.union, counts).collect():
         _take_count(result[row["run"]], row.asDict())
-    for row in reduce(DataFrame.union, _gaps(tables)).collect():
-        _take_gap(result[row["run"]], row.asDict())
+    for row in _gaps(tables).collect():
+        _take_gap(result[row["run"]], row.asDict(), tables)
     for one in result:
         one.seconds.sort(key=lambda second: (second["t"], second["f"]))
     return result
 
 
-def _number(condition: Column | str) -> Column:
-    return F.count_if(F.expr(condition) if isinstance(condition, str) else condition)
-
-
-_COUNT = ("run", "what", "at", "name", "n1", "n2", "n3", "x1", "x2", "x3")
-
-
-def _counts(tables: Tables) -> list[DataFrame]:
-    """Counts of several kinds in one shape: run, what, at, name, n1..n3, x1..x3."""
-    latency = F.when((F.col("type") == "ok"), (F.col("complete_ns") - F.col("invoke_ns")) / 1e6)
-    outcomes = (_number("type = 'ok'"), _number("type = 'fail'"), _number("type = 'info'"))
-    quantiles = (
-        F.percentile_approx(latency, 0.5, _ACCURACY),
-        F.percentile_approx(latency, 0.99, _ACCURACY),
-        F.max(latency),
-    )
-    clients = tables.operations.filter("f != 'drain'")
-    second = F.floor(F.coalesce("complete_ns", "invoke_ns") / 1_000_000_000)
-    by_second = clients.groupBy("run", second.alias("at"), F.col("f").alias("name")).agg(
-        *_named(outcomes, quantiles)
-    )
-
+def _tallies(tables: Tables) -> DataFrame:
+    """Operations counted finely enough for all that is said of them: run, f, type, second (of the completion),
+    segment (of the invocation), spans (it completed in another), bucket (of the latency), n, slowest (ms)."""
     edges = tables.small(
         [(n, boundaries(run)) for n, run in enumerate(tables.runs)], "run int, edges array<bigint>"
     )
-    segment = F.size(F.filter("edges", lambda edge: edge <= F.col("invoke_ns")))
-    by_segment = (
-        clients.join(F.broadcast(edges), "run")
-        .groupBy("run", segment.cast("bigint").alias("at"), F.col("f").alias("name"))
-        .agg(*_named(outcomes))
+
+    def segment(ns: Column) -> Column:
+        return F.size(F.filter("edges", lambda edge: edge <= ns))
+
+    done = F.coalesce("complete_ns", "invoke_ns")
+    latency = F.when(F.col("type") == "ok", (F.col("complete_ns") - F.col("invoke_ns")) / 1e6)
+    bucket = F.round(F.log(F.greatest(latency, F.lit(1e-3))) * _BUCKETS).cast("int")
+    return (
+        tables.operations.filter("f != 'drain'")
+        .join(F.broadcast(edges), "run")
+        .groupBy(
+            *("run", "f", "type"),
+            F.floor(done / 1_000_000_000).alias("second"),
+            segment(F.col("invoke_ns")).alias("segment"),
+            (segment(F.col("invoke_ns")) != segment(done)).alias("spans"),
+            bucket.alias("bucket"),
+        )
+        .agg(F.count("*").alias("n"), F.max(latency).alias("slowest"))
     )
 
-    spans = tables.small(
-        [(n, *_trouble(run)) for n, run in enumerate(tables.runs)], "run int, first_ns bigint, last_ns bigint"
-    )
+
+def _counted(rows: DataFrame, what: str, *keys: Column) -> DataFrame:
+    """Tallies summed, in one shape for all: run, what, at, name, n1..n3 (ok, fail, info), x1..x3 (median, 99th
+    percentile and maximum of the latencies, ms)."""
+    outcomes = [
+        F.sum(F.when(F.col("type") == kind, F.col("n")).otherwise(0)) for kind in ("ok", "fail", "info")
+    ]
+    latency = F.exp(F.col("bucket") / _BUCKETS)
+    frequency = F.when(F.col("bucket").isNull(), 0).otherwise(F.col("n"))
+    measures = [F.percentile(latency, q, frequency) for q in (0.5, 0.99)] + [F.max("slowest")]
+    return _shaped(rows.groupBy("run", *keys).agg(*_named(outcomes, measures)), what)
+
+
+def _shaped(rows: DataFrame, what: str) -> DataFrame:
+    return rows.select("run", F.lit(what).alias("what"), *_COLUMNS)
+
+
+def _by_second(tallies: DataFrame) -> DataFrame:
+    return _counted(tallies, "second", F.col("second").alias("at"), F.col("f").alias("name"))
+
+
+def _by_segment(tallies: DataFrame) -> DataFrame:
+    return _counted(tallies, "segment", F.col("segment").cast("bigint").alias("at"), F.col("f").alias("name"))
+
+
+def _by_period(tallies: DataFrame, tables: Tables) -> DataFrame:
+    """Sends before, during and after the faults: ``during`` from the first one's begin to the last one's end."""
+    rows = []
+    for number, run in enumerate(tables.runs):
+        first, last = _trouble(run)
+        edges = boundaries(run)
+        if first is not None and last is not None:
+            rows.append((number, edges.index(first), edges.index(last)))
+    spans = tables.small(rows, "run int, first int, last int")
     period = (
-        F.when(F.col("first_ns").isNull() | (F.col("complete_ns") < F.col("first_ns")), "before")
-        .when(F.col("invoke_ns") > F.col("last_ns"), "after")
+        F.when(F.col("first").isNull() | ((F.col("segment") <= F.col("first")) & ~F.col("spans")), "before")
+        .when(F.col("segment") > F.col("last"), "after")
         .otherwise("during")
     )
-    by_period = (
-        clients.filter("f = 'send' and type = 'ok'")
-        .join(F.broadcast(spans), "run")
-        .groupBy("run", F.lit(0).cast("bigint").alias("at"), period.alias("name"))
-        .agg(*_named(outcomes, quantiles))
-    )
+    sent = tallies.filter("f = 'send' and type = 'ok'").join(F.broadcast(spans), "run", "left")
+    return _counted(sent, "period", F.lit(0).cast("bigint").alias("at"), period.alias("name"))
 
-    zero, name = F.lit(0).cast("bigint").alias("at"), F.coalesce("error", "outcome").alias("name")
-    by_error = tables.sends.groupBy(
-        "run", zero, F.when(F.col("outcome") == ACKED, ACKED).otherwise(name).alias("name")
-    )
-    errors = by_error.agg(*_named((F.count("*"), F.lit(0), F.lit(0))))
-    read = (
-        tables.history.filter("f = 'poll' and type = 'ok'")
-        .groupBy("run", zero, F.lit("").alias("name"))
-        .agg(*_named((F.sum(F.coalesce(F.size("records"), F.lit(0))), F.lit(0), F.lit(0))))
-    )
-    kinds = {"second": by_second, "segment": by_segment, "period": by_period, "error": errors, "read": read}
-    return [rows.withColumn("what", F.lit(what)).select(*_COUNT) for what, rows in kinds.items()]
+
+def _by_outcome(tables: Tables) -> DataFrame:
+    """Records sent: acked ones under that name, the others by error."""
+    name = F.when(F.col("outcome") == ACKED, ACKED).otherwise(F.coalesce("error", "outcome")).alias("name")
+    counts = tables.sends.groupBy("run", F.lit(0).cast("bigint").alias("at"), name)
+    return _shaped(counts.agg(*_named([F.count("*"), F.lit(0), F.lit(0)])), "error")
+
+
+def _read(tables: Tables) -> DataFrame:
+    nothing = (F.lit(0).cast("bigint").alias("at"), F.lit("").alias("name"))
+    counts = tables.operations.filter("f = 'poll' and type = 'ok'").groupBy("run", *nothing)
+    return _shaped(counts.agg(*_named([F.sum("given"), F.lit(0), F.lit(0)])), "read")
 
 
 def _named(counts: Sequence[Column], measures: Sequence[Column] = ()) -> list[Column]:
@@ -230,68 +262,55 @@ def _measures(row: Mapping[str, Any], *, maximum: bool = False) -> dict[str, Any
     return {name: None if row[key] is None else round(row[key], 3) for key, name in names.items()}
 
 
-def _gaps(tables: Tables) -> list[DataFrame]:
-    """Per fault and partition the longest stretch without an ack that it touches, and per run the longest of all:
-    run, fault, topic, partition, last_ns, first_ns, gap_ns, real (both ends are acks)."""
+def _gaps(tables: Tables) -> DataFrame:
+    """Per fault and partition the longest stretch without an ack that it touches (fault null: of all):
+    run, fault, log, gap struct<last_ns, first_ns, gap_ns>; an end that is no ack is null."""
     edges = [
-        (number, topic, partition, time)
+        (number, tables.log(number, place), time)
         for number, run in enumerate(tables.runs)
-        for topic, partition in run.places
+        for place in run.places
         for time in (driven(run)[0].begin_ns, driven(run)[-1].end_ns)
     ]
-    bounds = tables.small(edges, "run int, topic string, partition int, at_ns bigint").withColumn(
-        "ack", F.lit(False)
-    )
+    bounds = tables.small(edges, "run int, log bigint, at_ns bigint").withColumn("ack", F.lit(False))
     acks = tables.sends.filter(F.col("outcome") == ACKED).select(
-        "run", "topic", "partition", F.col("complete_ns").alias("at_ns"), F.lit(True).alias("ack")
+        "run", "log", F.col("complete_ns").alias("at_ns"), F.lit(True).alias("ack")
     )
-    by_time = SqlWindow.partitionBy("run", "topic", "partition").orderBy("at_ns", "ack")
+    by_time = SqlWindow.partitionBy("log").orderBy("at_ns", "ack")
     gaps = (
         acks.union(bounds)
         .withColumn("before_ns", F.lag("at_ns").over(by_time))
         .withColumn("before_ack", F.lag("ack").over(by_time))
-        .filter("before_ns is not null and at_ns > before_ns")
+        .filter("at_ns > before_ns")
         .withColumn("gap_ns", F.col("at_ns") - F.col("before_ns"))
     )
-    faults = tables.small(
-        [
-            (number, fault.id, fault.struck_ns, (fault.ended_ns or run.end_ns) + RECOVERY_NS)
-            for number, run in enumerate(tables.runs)
-            for fault in run.faults
-        ],
-        "run int, fault string, struck_ns bigint, until_ns bigint",
-    )
+    faults = [
+        (number, fault.id, fault.struck_ns, (fault.ended_ns or run.end_ns) + RECOVERY_NS)
+        for number, run in enumerate(tables.runs)
+        for fault in run.faults
+    ]
+    whole = [(number, None, None, None) for number in range(len(tables.runs))]
+    spans = tables.small([*faults, *whole], "run int, fault string, struck_ns bigint, until_ns bigint")
+    touched = (F.col("at_ns") > F.col("struck_ns")) & (F.col("before_ns") < F.col("until_ns"))
+    any_gap = F.col("struck_ns").isNull() & F.col("ack") & F.col("before_ack")
     last = F.when(F.col("before_ack"), F.col("before_ns")).alias("last_ns")
     first = F.when(F.col("ack"), F.col("at_ns")).alias("first_ns")
-    longest = F.max_by(F.struct(last, first, "gap_ns"), "gap_ns").alias("gap")
-    touched = (
-        gaps.join(F.broadcast(faults), "run")
-        .filter("at_ns > struck_ns and before_ns < until_ns")
-        .groupBy("run", "fault", "topic", "partition")
+    longest = F.max(F.struct("gap_ns", last, first)).alias("gap")
+    return (
+        gaps.join(F.broadcast(spans), "run")
+        .filter(touched | any_gap)
+        .groupBy("run", "fault", "log")
         .agg(longest)
     )
-    of_all = (
-        gaps.filter("ack and before_ack")
-        .groupBy("run")
-        .agg(longest)
-        .select(
-            "run",
-            F.lit(None).cast("string").alias("fault"),
-            F.lit(None).cast("string").alias("topic"),
-            F.lit(None).cast("int").alias("partition"),
-            "gap",
-        )
-    )
-    return [touched, of_all]
 
 
-def _take_gap(figures: Figures, row: Mapping[str, Any]) -> None:
+def _take_gap(figures: Figures, row: Mapping[str, Any], tables: Tables) -> None:
     gap = row["gap"]
     if row["fault"] is None:
-        figures.longest_gap_ns = gap["gap_ns"]
-    else:
-        key = (row["fault"], (row["topic"], row["partition"]))
-        figures.gaps[key] = (gap["last_ns"], gap["first_ns"], gap["gap_ns"])
+        figures.longest_gap_ns = max(figures.longest_gap_ns or 0, gap["gap_ns"])
+        return
+    place = next((p for p in tables.runs[row["run"]].places if tables.log(row["run"], p) == row["log"]), None)
+    if place is not None:
+        figures.gaps[row["fault"], place] = (gap["last_ns"], gap["first_ns"], gap["gap_ns"])
 
 
 def metrics(run: Run, figures: Figures) -> dict[str, Any]:

@@ -10,14 +10,15 @@ from pyspark.sql import Column, DataFrame
 from pyspark.sql import Window as SqlWindow
 from pyspark.sql import functions as F
 
-from checkers.evidence import Window, findings, place, say, seconds
+from checkers.evidence import Window, findings, named, place, say, seconds
 from checkers.places import IN_FINAL, JUMP
 from checkers.registry import Evidence, Family, check
 from checkers.tables import Tables
+from checkers.witnesses import against
 
 
 def out_of_order() -> Column:
-    return (F.col("step") == IN_FINAL) & (F.col("by_settled_ack.ns") < F.col("invoke_ns"))
+    return (F.col("step") == IN_FINAL) & (F.col("by_settled_ack") < F.col("invoke_index"))
 
 
 @check(
@@ -28,22 +29,23 @@ def out_of_order() -> Column:
     out_of_order,
 )
 def append_order(evidence: Evidence) -> DataFrame:
+    rows = evidence.suspects.filter(out_of_order())
     return findings(
-        evidence.suspects.filter(out_of_order()),
+        against(rows, F.col("by_settled_ack"), evidence.witnesses),
         "append-order",
-        operations=["invoke_index", "complete_index", "final_index", "by_settled_ack.index"],
+        operations=["invoke_index", "complete_index", "final_index", "shown"],
         sentence=say(
             "value %d had been acked at offset %d of %s at %s; value %d was sent after that, at %s, and is before "
             "it, at offset %d",
-            *("by_settled_ack.value", "by_settled_ack.offset", place(), seconds("by_settled_ack.ns")),
+            *("shown_value", "shown_offset", place(), seconds("shown_ns")),
             *("value", seconds("invoke_ns"), "offset"),
         ),
-        around=Window(F.col("by_settled_ack.ns"), F.col("complete_ns")),
+        around=Window(F.col("shown_ns"), F.coalesce("complete_ns", "invoke_ns")),
     )
 
 
 def _process_out_of_order() -> Column:
-    return out_of_order() & (F.col("earlier.offset") > F.col("offset"))
+    return out_of_order() & F.col("acked") & (F.col("earlier_offset") > F.col("offset"))
 
 
 @check(
@@ -51,17 +53,16 @@ def _process_out_of_order() -> Column:
     Family.ORDER,
     "nonmonotonic-send",
     "a later send of one process has the smaller offset",
-    _process_out_of_order,
 )
 def session_order(evidence: Evidence) -> DataFrame:
     """A process that goes on has its earlier sends acked, so this is a part of append-order."""
     return findings(
         evidence.suspects.filter(_process_out_of_order()),
         "session-order",
-        operations=["earlier.complete_index", "invoke_index", "complete_index", "final_index"],
+        operations=["earlier_index", "invoke_index", "complete_index", "final_index"],
         sentence=say(
             "process %d had value %d acked at offset %d of %s, and sent value %d after that, at %s: it is at offset %d",
-            *("process", "earlier.value", "earlier.offset", place(), "value", seconds("invoke_ns"), "offset"),
+            *("process", "earlier_value", "earlier_offset", place(), "value", seconds("invoke_ns"), "offset"),
         ),
         around=Window(F.col("invoke_ns"), F.col("complete_ns")),
     )
@@ -70,26 +71,27 @@ def session_order(evidence: Evidence) -> DataFrame:
 def steps(tables: Tables) -> DataFrame:
     """Reads that do not follow on the one before in their process and partition.
 
-    run, process, topic, partition, offset (where the consumer stood), told (what it was given), before_index,
-    complete_index, complete_ns. An ``assign`` sets the position; without one the first read has nothing before it."""
+    run, log, process, offset (where the consumer stood), told (what it was given), invoke_index (of the event
+    before), complete_index, complete_ns. An ``assign`` sets the position; without one the first read has nothing
+    before it."""
     given = tables.reads.select(
-        *("run", "process", "topic", "partition", "index", "position", "time_ns"),
+        *("run", "log", "process", "index", "position", "time_ns"),
         F.col("offset").alias("given"),
         (F.col("offset") + 1).alias("next"),
     )
     moved = tables.assignments.select(
-        *("run", "process", "topic", "partition", "index", "time_ns"),
-        F.lit(-1).alias("position"),
+        *("run", "log", "process", "index", F.lit(-1).alias("position"), "time_ns"),
+        F.lit(None).cast("bigint").alias("given"),
         F.when(F.col("start") >= 0, F.col("start")).alias("next"),
     )
-    by_consumer = SqlWindow.partitionBy("run", "process", "topic", "partition").orderBy("index", "position")
-    rows = given.unionByName(moved, allowMissingColumns=True)
+    by_consumer = SqlWindow.partitionBy("process", "log").orderBy("index", "position")
     return (
-        rows.withColumn("stood", F.lag("next").over(by_consumer))
+        given.union(moved)
+        .withColumn("stood", F.lag("next").over(by_consumer))
         .withColumn("before_index", F.lag("index").over(by_consumer))
         .filter("given != stood")
         .select(
-            *("run", "process", "topic", "partition"),
+            *("run", "log", "process"),
             F.col("stood").alias("offset"),
             F.col("given").alias("told"),
             F.col("before_index").alias("invoke_index"),
@@ -101,7 +103,7 @@ def steps(tables: Tables) -> DataFrame:
 
 def _jumped() -> Column:
     """There was something at an offset that was gone past."""
-    return (F.col("step") == JUMP) & (F.col("next_known") < F.col("told"))
+    return (F.col("step") == JUMP) & (F.col("known_offset") < F.col("told"))
 
 
 @check(
@@ -118,7 +120,7 @@ def poll_skip(evidence: Evidence) -> DataFrame:
         operations=["invoke_index", "complete_index"],
         sentence=say(
             "process %d stood at offset %d of %s and was next given offset %d, at %s: it never was given offset %d",
-            *("process", "offset", place(), "told", seconds("complete_ns"), "next_known"),
+            *("process", "offset", place(), "told", seconds("complete_ns"), "known_offset"),
         ),
         around=Window(F.col("complete_ns"), F.col("complete_ns")),
     )
@@ -132,7 +134,7 @@ def poll_skip(evidence: Evidence) -> DataFrame:
 )
 def poll_rewind(evidence: Evidence) -> DataFrame:
     return findings(
-        evidence.steps.filter("told < offset"),
+        named(evidence.steps.filter("told < offset"), evidence.tables),
         "poll-rewind",
         operations=["invoke_index", "complete_index"],
         offset=F.col("told"),

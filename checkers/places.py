@@ -1,10 +1,11 @@
 """Places: one row per (offset, value) that anybody was told of, with who said so when, beside the send it came
 from, and what is known above it in the log. Nearly every anomaly is a filter over this one table.
 
-The table is built in three shuffles: what was seen, grouped by place; joined with the sends, by value; and one
-window per partition from the highest offset down, which carries the *earliest* proof that the log had grown past
-a row (linearizability.md 3.2, rule 3). Whatever was invoked after such a proof came too late for its offset:
-a send there is out of order, an end offset there is stale.
+It is built in two steps. ``places`` goes over everything once: what was read, grouped by place; beside it the sends
+that were told this place; and one window per partition from the highest offset down, which carries the *earliest*
+proof that the log had grown past a row (linearizability.md 3.2, rule 3). Whatever was invoked after such a proof came
+too late for its offset: a send there is out of order, an end offset there is stale. ``with_strays`` then takes up,
+by value, what is usually little: places that no ack named, and sends that were told no place.
 
 Rows of the window, at one offset in this order (``step``):
 
@@ -23,96 +24,59 @@ from __future__ import annotations
 from pyspark.sql import Column, DataFrame, Window
 from pyspark.sql import functions as F
 
-from checkers.tables import Tables
+from checkers.tables import Tables, partition_of, placed, run_of
 
 END_TOLD, IN_FINAL, TOLD, IN_REPLICAS, END_ASKED, JUMP, FLOOR, NOWHERE = 0, 10, 11, 12, 20, 30, 40, 50
+BROADCAST_ROWS = 100_000
+_SEND = (
+    *("process", "outcome", "error", "node"),
+    *("invoke_index", "invoke_ns", "complete_index", "complete_ns"),
+    *("earlier_offset", "earlier_value", "earlier_index"),
+)
 
 
 def places(tables: Tables, jumps: DataFrame) -> DataFrame:
-    """The table described above. ``jumps``: run, topic, partition, offset, told, complete_index, complete_ns, process
-    of reads that went past offsets, which may or may not have held anything."""
+    """Every place, beside the send whose ack named it, and the other rows of the window. ``jumps``: log, offset,
+    told, process, invoke_index, complete_index, complete_ns of reads that went past offsets, which may or may not
+    have held anything."""
     rows = (
-        with_sends(cells(tables), tables)
+        _with_acks(cells(tables), tables)
         .unionByName(_ends(tables.ends), allowMissingColumns=True)
         .unionByName(jumps.withColumn("step", F.lit(JUMP)), allowMissingColumns=True)
         .unionByName(_floors(tables.logs), allowMissingColumns=True)
     )
-    return looking_up(rows)
+    return _looking_up(rows).join(F.broadcast(tables.logs), "log", "left")
 
 
 def cells(tables: Tables) -> DataFrame:
-    """What was seen, by (run, topic, partition, offset, value)."""
-    of = F.col("f")
+    """What was read, by (log, offset, value)."""
+    of, index = F.col("f"), F.col("index")
     below_hw = (of == "replica") & (F.col("offset") < F.col("hw"))
-    index, time_ns, epoch = F.col("index"), F.col("time_ns"), F.col("leader_epoch")
-    return tables.seen.groupBy("run", "topic", "partition", "offset", "value").agg(
-        F.max(of == "send").alias("acked"),
-        F.min(F.when(of == "poll", time_ns)).alias("poll_ns"),
-        F.min(F.when(of == "poll", index)).alias("poll_index"),
-        F.min(F.when(of == "drain", time_ns)).alias("final_ns"),
-        F.min(F.when(of == "drain", index)).alias("final_index"),
-        F.min(F.when(of == "replica", index)).alias("replica_index"),
-        F.bit_or(F.when(of == "replica", F.expr("shiftleft(1L, bit)"))).alias("held"),
-        F.min(F.when(below_hw, index)).alias("hw_index"),
-        F.min(F.when(below_hw, epoch)).alias("epoch_low"),
-        F.max(F.when(below_hw, epoch)).alias("epoch_high"),
-        F.max(F.when(epoch >= 0, epoch)).alias("epoch"),
-    )
-
-
-def with_sends(seen: DataFrame, tables: Tables) -> DataFrame:
-    """Places beside the sends of their values; sends nobody saw and values nobody sent are there too."""
-    sent = tables.sends.select(
-        "run",
-        F.col("value").alias("key"),
-        F.col("topic").alias("sent_topic"),
-        F.col("partition").alias("sent_partition"),
-        F.col("offset").alias("sent_offset"),
-        *("process", "node", "outcome", "error", "earlier"),
-        *("invoke_index", "invoke_ns", "complete_index", "complete_ns"),
-    )
-    # Values of payloads that are no records of a run are all the same: as keys they get one value each.
-    key = F.when(F.col("value") >= 0, F.col("value")).otherwise(-3 - F.col("offset"))
-    joined = (
-        seen.withColumn("key", key)
-        .join(sent, ["run", "key"], "full")
-        .withColumn("topic", F.coalesce("topic", "sent_topic"))
-        .withColumn("partition", F.coalesce("partition", "sent_partition"))
-        .withColumn("value", F.coalesce("value", "key"))
-        .withColumn("acked", F.coalesce("acked", F.lit(False)))
-        .join(F.broadcast(tables.logs), ["run", "topic", "partition"], "left")
-        .withColumn("complete", F.coalesce("complete", F.lit(False)))
-    )
-    return _with_other_places(joined)
-
-
-def _with_other_places(joined: DataFrame) -> DataFrame:
-    """Adds, per value: ``in_final``, ``was_polled``, ``first`` (this row speaks for the value) and ``original``
-    (its lowest place in the partition it was sent to)."""
-    by_value = Window.partitionBy("run", "key")
-    in_final = F.col("final_index").isNotNull()
-    polled = F.col("poll_index").isNotNull()
-    # A record that was polled and is gone is a vanished read; its value elsewhere is then no second copy.
-    stands = F.col("acked") | in_final | (polled & ~F.col("complete"))
-    home = (F.col("partition") == F.col("sent_partition")) & (F.col("topic") == F.col("sent_topic"))
-    here = F.struct("topic", "partition", "offset")
-    client = F.col("acked") | in_final | polled
+    epoch = F.col("leader_epoch")
+    # All that follows is about single logs: one shuffle serves the grouping, the join and the window.
     return (
-        joined.withColumn("stands", stands)
-        .withColumn(
-            "index", F.least(F.when(F.col("acked"), F.col("complete_index")), "poll_index", "final_index")
+        tables.seen.repartition("log")
+        .groupBy("log", "offset", "value")
+        .agg(
+            F.min(F.when(of == "poll", F.col("time_ns"))).alias("poll_ns"),
+            F.min(F.when(of == "poll", index)).alias("poll_index"),
+            F.min(F.when(of == "drain", index)).alias("final_index"),
+            F.min(F.when(of == "replica", index)).alias("replica_index"),
+            F.bit_or("bit").alias("held"),
+            F.min(F.when(below_hw, index)).alias("hw_index"),
+            F.min(F.when(below_hw, epoch)).alias("epoch_low"),
+            F.max(F.when(below_hw, epoch)).alias("epoch_high"),
         )
-        .withColumn("in_final", F.max(in_final).over(by_value))
-        .withColumn("was_polled", F.max(polled).over(by_value))
-        .withColumn("original", F.min(F.when(stands & home, F.struct("offset", "index"))).over(by_value))
-        .withColumn("first", F.col("offset").isNull() | (F.min(here).over(by_value) == here))
-        .withColumn(
-            "step",
-            F.when(F.col("offset").isNull(), NOWHERE)
-            .when(in_final, IN_FINAL)
-            .when(client, TOLD)
-            .otherwise(IN_REPLICAS),
-        )
+    )
+
+
+def _with_acks(seen: DataFrame, tables: Tables) -> DataFrame:
+    acks = placed(tables.sends).select("log", "offset", "value", *_SEND).repartition("log")
+    acked = F.col("outcome").isNotNull()
+    told = acked | F.col("poll_index").isNotNull()
+    step = F.when(F.col("final_index").isNotNull(), IN_FINAL).when(told, TOLD).otherwise(IN_REPLICAS)
+    return seen.join(acks, ["log", "offset", "value"], "full").select(
+        "*", acked.alias("acked"), step.alias("step"), F.col("offset").alias("sent_offset")
     )
 
 
@@ -126,60 +90,117 @@ def _ends(ends: DataFrame) -> DataFrame:
 
 
 def _floors(logs: DataFrame) -> DataFrame:
-    return logs.select(
-        *("run", "topic", "partition", "log_start", "log_end", "complete", "idempotent"),
-        (F.col("log_start") - 1).alias("offset"),
-        F.lit(FLOOR).alias("step"),
-    )
+    return logs.select("log", (F.col("log_start") - 1).alias("offset"), F.lit(FLOOR).alias("step"))
 
 
-def looking_up(rows: DataFrame) -> DataFrame:
-    """Adds what is known at and above each row: ``by_ack``, ``by_settled_ack`` (of a record that is in the final
-    read), ``by_poll``, ``by_final``, ``by_end``: the earliest proof, struct<ns, index, offset, value>, that the log
-    had this offset; and the nearest rows above: ``next_told``, ``next_final``, ``next_committed``,
-    ``next_known`` (offset) and ``next_point`` (offset), ``proved_ns`` (earliest proof strictly above)."""
-    by_log = Window.partitionBy("run", "topic", "partition").orderBy(
-        F.col("offset").desc_nulls_last(), "step", "value"
-    )
-    here_and_above = by_log.rowsBetween(Window.unboundedPreceding, Window.currentRow)
+def _looking_up(rows: DataFrame) -> DataFrame:
+    """Adds what is known at and above each row. The index of the earliest proof that the log had this offset:
+    ``by_ack``, ``by_settled_ack`` (of a record that is in the final read), ``by_poll``, ``by_final``, ``by_end``. The
+    nearest rows above, or beside at the same offset: ``told_offset``, ``told_value``, ``told_index`` (of what clients
+    were told), ``final_offset``, ``final_value``, ``final_at`` (of the final read), ``hw_offset``, ``hw_value``,
+    ``hw_at``, ``hw_epoch`` (of what replicas hold below their high watermark), ``known_offset`` (of any place clients
+    were told of) and ``point_offset`` (also of ends). ``above``: the earliest proof strictly above."""
+    by_log = Window.partitionBy("log").orderBy(F.col("offset").desc_nulls_last(), "step", "value")
+    down_to_here = by_log.rowsBetween(Window.unboundedPreceding, Window.currentRow)
     above = by_log.rowsBetween(Window.unboundedPreceding, -1)
-    step = F.col("step")
-    place = step.between(IN_FINAL, TOLD)
-    acked = place & F.col("acked")
-    final = step == IN_FINAL
+    step, place = F.col("step"), F.col("step").between(IN_FINAL, TOLD)
+    final, acked = step == IN_FINAL, place & F.col("acked")
+    committed, ours = F.col("hw_index").isNotNull(), place & (F.col("value") >= 0)
+    ack = F.when(acked, F.col("complete_index"))
+    end = F.when(step == END_TOLD, F.col("complete_index"))
+    index = F.least(ack, "poll_index", "final_index")
 
-    def proof(when: Column, ns: str, index: str) -> Column:
-        known = F.struct(F.col(ns).alias("ns"), F.col(index).alias("index"), "offset", "value")
-        return F.when(when, known)
+    def nearest(when: Column, what: Column | str) -> Column:
+        column = F.col(what) if isinstance(what, str) else what
+        return F.last(F.when(when, column), ignorenulls=True).over(above)
 
-    def nearest(when: Column, *columns: str) -> Column:
-        return F.min(F.when(when, F.struct("offset", *columns))).over(above)
-
-    earliest = F.least(
-        F.when(acked | (step == END_TOLD), F.col("complete_ns")),
-        F.when(place, F.col("poll_ns")),
-        F.when(final, F.col("final_ns")),
+    return rows.select(
+        "*",
+        index.alias("index"),
+        F.min(ack).over(down_to_here).alias("by_ack"),
+        F.min(F.when(final, ack)).over(down_to_here).alias("by_settled_ack"),
+        F.min("poll_index").over(down_to_here).alias("by_poll"),
+        F.min("final_index").over(down_to_here).alias("by_final"),
+        F.min(end).over(down_to_here).alias("by_end"),
+        F.min(F.least(index, end)).over(above).alias("above"),
+        nearest(ours, "offset").alias("told_offset"),
+        nearest(ours, "value").alias("told_value"),
+        nearest(ours, index).alias("told_index"),
+        nearest(final, "offset").alias("final_offset"),
+        nearest(final, "value").alias("final_value"),
+        nearest(final, "final_index").alias("final_at"),
+        nearest(committed, "offset").alias("hw_offset"),
+        nearest(committed, "value").alias("hw_value"),
+        nearest(committed, "hw_index").alias("hw_at"),
+        nearest(committed, "epoch_high").alias("hw_epoch"),
+        nearest(place, "offset").alias("known_offset"),
+        nearest(place | (step == END_TOLD), "offset").alias("point_offset"),
     )
+
+
+def is_stray() -> Column:
+    """A place that no ack named: whose send it came from must be found by value."""
+    return F.col("step").between(IN_FINAL, IN_REPLICAS) & ~F.col("acked")
+
+
+def with_strays(suspects: DataFrame, tables: Tables) -> DataFrame:
+    """The places some check wants to see, with each stray beside the send of its value (none: nobody sent it), and
+    with the sends that were told no place and are in none. Adds ``run``, ``sent_log``, and per value: ``in_final``,
+    ``was_polled``, ``first`` (this row speaks for the value), ``stands`` and ``original`` (its lowest place in the
+    partition it was sent to)."""
+    own = suspects.filter(~is_stray()).withColumn("sent_log", F.col("log"))
+    strays = suspects.filter(is_stray()).withColumn("run", run_of("log"))
+    sent = tables.sends.select(
+        "run",
+        "value",
+        F.col("log").alias("sent_log"),
+        F.col("offset").alias("sent_offset"),
+        *(F.lit(None).cast("bigint").alias(name) if name.startswith("earlier") else name for name in _SEND),
+    )
+    few = strays.filter("value >= 0").select("run", "value").distinct()
+    if strays.isEmpty():
+        found = strays.withColumn("sent_log", F.lit(None).cast("bigint"))
+        homeless = sent.filter("sent_offset is null")
+    else:
+        many = few.limit(BROADCAST_ROWS + 1).count() > BROADCAST_ROWS
+        theirs = sent.join(few if many else F.broadcast(few), ["run", "value"])
+        found = strays.drop(*_SEND, "sent_offset").join(theirs, ["run", "value"], "left")
+        homeless = sent.filter("sent_offset is null").join(
+            few if many else F.broadcast(few), ["run", "value"], "anti"
+        )
+    nowhere = (
+        homeless.withColumn("log", F.col("sent_log"))
+        .withColumn("step", F.lit(NOWHERE))
+        .withColumn("acked", F.lit(False))
+        .join(F.broadcast(tables.logs), "log", "left")
+    )
+    rows = (
+        own.withColumn("run", run_of("log"))
+        .unionByName(found)
+        .unionByName(nowhere, allowMissingColumns=True)
+        .withColumn("complete", F.coalesce("complete", F.lit(False)))
+        .withColumn("partition", F.coalesce("partition", partition_of("log")))
+    )
+    return _by_value(rows)
+
+
+def _by_value(rows: DataFrame) -> DataFrame:
+    # Rows without a value, and payloads that are no records of a run, get keys of their own.
+    nobodys = F.col("value").isNull() | (F.col("value") < 0)
+    key = F.when(nobodys, -1 - F.monotonically_increasing_id()).otherwise(F.col("value"))
+    by_value = Window.partitionBy("run", "key")
+    in_final, polled = F.col("final_index").isNotNull(), F.col("poll_index").isNotNull()
+    # A record that was polled and is gone is a vanished read; its value elsewhere is then no second copy.
+    stands = F.col("acked") | in_final | (polled & ~F.col("complete"))
+    home = F.col("log") == F.col("sent_log")
+    at = F.struct("acked", "log", "offset")
     return (
-        rows.withColumn("by_ack", F.min(proof(acked, "complete_ns", "complete_index")).over(here_and_above))
-        .withColumn(
-            "by_settled_ack",
-            F.min(proof(acked & final, "complete_ns", "complete_index")).over(here_and_above),
-        )
-        .withColumn(
-            "by_poll",
-            F.min(proof(place & F.col("poll_ns").isNotNull(), "poll_ns", "poll_index")).over(here_and_above),
-        )
-        .withColumn("by_final", F.min(proof(final, "final_ns", "final_index")).over(here_and_above))
-        .withColumn(
-            "by_end", F.min(proof(step == END_TOLD, "complete_ns", "complete_index")).over(here_and_above)
-        )
-        .withColumn("next_told", nearest(place & (F.col("value") >= 0), "index", "value"))
-        .withColumn("next_final", nearest(final, "final_index", "value"))
-        .withColumn(
-            "next_committed", nearest(F.col("hw_index").isNotNull(), "hw_index", "value", "epoch_high")
-        )
-        .withColumn("next_known", F.min(F.when(place, F.col("offset"))).over(above))
-        .withColumn("next_point", F.min(F.when(place | (step == END_TOLD), F.col("offset"))).over(above))
-        .withColumn("proved_ns", F.min(earliest).over(above))
+        rows.withColumn("key", key)
+        .withColumn("stands", stands)
+        .withColumn("home", home)
+        .withColumn("in_final", F.coalesce(F.max(in_final).over(by_value), F.lit(False)))
+        .withColumn("was_polled", F.coalesce(F.max(polled).over(by_value), F.lit(False)))
+        .withColumn("original", F.min(F.when(stands & home, F.struct("offset", "index"))).over(by_value))
+        .withColumn("first", F.col("offset").isNull() | (F.min(at).over(by_value) == at))
+        .drop("key")
     )

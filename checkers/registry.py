@@ -30,6 +30,8 @@ class Evidence:
     """Rows of the table of places (checkers.places) that answer to at least one check's ``when``."""
     steps: DataFrame
     """Reads that did not follow on the one before (checkers.order)."""
+    witnesses: DataFrame
+    """What the operations told that suspects are held against (checkers.witnesses)."""
 
 
 @dataclass(frozen=True, slots=True)

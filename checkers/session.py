@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import atexit
 import contextlib
+import logging
 import os
 import re
 import shutil
@@ -102,6 +103,8 @@ def _start(master: str, memory: str, scratch: Path, jvm_log: IO[str]) -> SparkSe
     from pyspark.java_gateway import launch_gateway
     from pyspark.sql import SparkSession
 
+    # What goes wrong is raised; PySpark would also print it, as one long line of JSON.
+    logging.getLogger("DataFrameQueryContextLogger").setLevel(logging.CRITICAL)
     conf = SparkConf(loadDefaults=False).setAll(list(settings(master, memory, scratch).items()))
     try:
         # The JVM's own words (incubator modules, native libraries) are no concern of whoever reads a verdict.
@@ -124,14 +127,14 @@ def _start(master: str, memory: str, scratch: Path, jvm_log: IO[str]) -> SparkSe
 
 def settings(master: str, memory: str, scratch: Path) -> dict[str, str]:
     """Spark's configuration for a small machine; on a cluster (``--master``) addresses are left to Spark."""
-    logging = files("checkers").joinpath("log4j2.properties")
+    log_config = files("checkers").joinpath("log4j2.properties")
     local = master.startswith("local")
     cores = os.cpu_count() or 2
     chosen = {
         "spark.master": master,
         "spark.app.name": "wrackline",
         "spark.driver.memory": memory,
-        "spark.driver.extraJavaOptions": f"-Dlog4j2.configurationFile=file:{logging} -XX:+UseParallelGC "
+        "spark.driver.extraJavaOptions": f"-Dlog4j2.configurationFile=file:{log_config} -XX:+UseParallelGC "
         f"-Dderby.system.home={scratch}",
         "spark.ui.enabled": "false",
         "spark.ui.showConsoleProgress": "false",
@@ -139,13 +142,14 @@ def settings(master: str, memory: str, scratch: Path) -> dict[str, str]:
         "spark.sql.catalogImplementation": "in-memory",
         "spark.sql.execution.arrow.pyspark.enabled": "true",
         "spark.sql.session.timeZone": "UTC",
-        "spark.sql.shuffle.partitions": str(max(4, 2 * cores)) if local else "200",
+        "spark.sql.shuffle.partitions": str(4 * cores) if local else "200",
         # Few rows, many stages: what Spark saves by coalescing or by asking for statistics it spends on planning.
         "spark.sql.adaptive.coalescePartitions.parallelismFirst": "false",
         "spark.sql.adaptive.advisoryPartitionSizeInBytes": "16m",
         "spark.sql.sources.parallelPartitionDiscovery.threshold": "512",
         "spark.sql.parquet.aggregatePushdown": "false",
-        "spark.shuffle.compress": "true",
+        # Tables shuffled by log are not shuffled again to be joined by log and offset.
+        "spark.sql.requireAllClusterKeysForCoPartition": "false",
     }
     if local:
         chosen |= {

@@ -1,7 +1,10 @@
-"""Histories as tables (DESIGN.md section 8). Every table carries ``run``, the number of the run in this analysis;
-``Tables.runs`` maps it to test ids. One history or thousands: the plan is the same.
+"""Histories as tables (DESIGN.md section 8), for one run or thousands: every table carries ``run``, the number of
+the run in this analysis, and what concerns a partition carries ``log``, a number for (run, topic, partition) that
+``Tables.logs`` explains. Numbers, because the big tables are sorted and joined by them.
 
-Times are nanoseconds from the start of a run, indexes are those of the history's events. Nothing here collects.
+The clock is ``index``: the recorder gives it under one lock, an invocation's before the request leaves and a
+completion's after the reply came, so that "completed before invoked" is one comparison without ties. ``ns`` columns
+are nanoseconds from the start of the run, for people. Nothing here collects.
 """
 
 from __future__ import annotations
@@ -14,7 +17,7 @@ from pyspark.sql import Column, DataFrame, SparkSession, Window
 from pyspark.sql import functions as F
 from pyspark.sql import types as T
 
-from checkers.runs import ReplicaRead, Run
+from checkers.runs import Place, ReplicaRead, Run
 from harness.history.model import ACKED_WITHOUT_OFFSET, FAILED
 
 RECORD = "struct<partition:int,offset:bigint,value:bigint,leader_epoch:int,timestamp:bigint>"
@@ -25,6 +28,8 @@ HISTORY = (
 )
 ACKED, REFUSED, UNSURE = "acked", "failed", "unknown"
 """What ``outcome`` of a record sent can be."""
+_PARTITION_BITS = 20
+_TOPIC_BITS = 12
 
 
 @dataclass
@@ -35,14 +40,34 @@ class Tables:
     runs: Sequence[Run]
 
     @cached_property
+    def topics(self) -> dict[tuple[int, str], int]:
+        """(run, topic) -> number of its partition 0's log."""
+        numbers = {}
+        for number, run in enumerate(self.runs):
+            names = dict.fromkeys(topic for topic, _ in (*run.places, *run.final, *run.replicas))
+            for at, name in enumerate(names):
+                numbers[number, name] = (number << _TOPIC_BITS | at) << _PARTITION_BITS
+        return numbers
+
+    def log(self, run: int, place: Place) -> int:
+        return self.topics[run, place[0]] + place[1]
+
+    @cached_property
     def history(self) -> DataFrame:
-        """The events, with ``run`` for ``test_id``."""
+        """The events, with ``run`` for ``test_id`` and ``base``, the log of partition 0 of their topic."""
         paths = [str(file) for run in self.runs for file in run.files]
         numbers = self.small(
-            [(number, run.info.test_id) for number, run in enumerate(self.runs)], "run int, test_id string"
+            [(n, run.info.test_id) for n, run in enumerate(self.runs)], "run int, test_id string"
+        )
+        topics = self.small(
+            [(*key, base) for key, base in self.topics.items()], "run int, topic string, base bigint"
         )
         events = self.spark.read.schema(HISTORY).parquet(*paths)
-        return events.join(F.broadcast(numbers), "test_id").drop("test_id", "key", "value")
+        return (
+            events.join(F.broadcast(numbers), "test_id")
+            .join(F.broadcast(topics), ["run", "topic"], "left")
+            .drop("test_id", "key", "value", "topic")
+        )
 
     @cached_property
     def operations(self) -> DataFrame:
@@ -74,37 +99,46 @@ class Tables:
 
     @cached_property
     def logs(self) -> DataFrame:
-        """One row per partition: how far its final read came, and which replicas in the ISR were read whole.
+        """One row per partition: what ``log`` stands for, how far its final read came, and which replicas in the
+        ISR were read whole.
 
-        run, topic, partition, log_start, log_end, complete, replicas array<string>, idempotent."""
+        log, topic, partition, log_start, log_end, complete, replicas array<string>, every (a bit for each of
+        them), idempotent."""
         rows = []
         for number, run in enumerate(self.runs):
-            for topic, partition in sorted({*run.places, *run.final, *run.replicas}):
-                final = run.final.get((topic, partition))
-                replicas = run.replicas.get((topic, partition), {})
-                whole = _whole_replicas(replicas)
+            for place in sorted({*run.places, *run.final, *run.replicas}):
+                final = run.final.get(place)
+                whole = _whole_replicas(run.replicas.get(place, {}))
                 start, end = (final.log_start, final.end) if final else (0, None)
                 complete = final is not None and final.complete
-                rows.append((number, topic, partition, start, end, complete, whole, run.info.idempotence))
+                bits = (1 << len(whole)) - 1
+                log = self.log(number, place)
+                rows.append((log, *place, start, end, complete, whole, bits, run.info.idempotence))
         return self.small(
             rows,
-            "run int, topic string, partition int, log_start bigint, log_end bigint, complete boolean, "
-            "replicas array<string>, idempotent boolean",
+            "log bigint, topic string, partition int, log_start bigint, log_end bigint, complete boolean, "
+            "replicas array<string>, every bigint, idempotent boolean",
         )
 
     @cached_property
     def replicas(self) -> DataFrame:
-        """One row per replica whose own log was read: run, topic, partition, node, hw (what lies below it is
+        """One row per replica whose own log was read: base, partition, node, hw (what lies below it is
         committed), bit (its place in ``logs.replicas``, null unless in the ISR and read to its end)."""
         rows = []
         for number, run in enumerate(self.runs):
             for (topic, partition), replicas in run.replicas.items():
                 whole = _whole_replicas(replicas)
                 rows += [
-                    (number, topic, partition, node, r.hw, whole.index(node) if node in whole else None)
+                    (
+                        self.topics[number, topic],
+                        partition,
+                        node,
+                        r.hw,
+                        1 << whole.index(node) if node in whole else None,
+                    )
                     for node, r in replicas.items()
                 ]
-        return self.small(rows, "run int, topic string, partition int, node string, hw bigint, bit int")
+        return self.small(rows, "base bigint, partition int, node string, hw bigint, bit bigint")
 
     @cached_property
     def faults(self) -> DataFrame:
@@ -127,28 +161,38 @@ class Tables:
 
     @cached_property
     def cluster(self) -> DataFrame:
-        """run, topic, partition, leaders array<struct<time_ns, node, epoch>>: when metadata named another leader."""
+        """log, leaders array<struct<time_ns, node, epoch>>: when metadata named another leader."""
         rows = []
         for number, run in enumerate(self.runs):
-            for (topic, partition), samples in run.cluster.items():
+            for place, samples in run.cluster.items():
+                if (number, place[0]) not in self.topics:
+                    continue
                 changes: list[tuple[int, str, int]] = []
                 for sample in samples:
                     known = (run.host(sample.leader), sample.leader_epoch)
                     if sample.leader >= 0 and (not changes or changes[-1][1:] != known):
                         changes.append((sample.time_ns, *known))
-                rows.append((number, topic, partition, changes))
-        return self.small(
-            rows,
-            "run int, topic string, partition int, leaders array<struct<time_ns:bigint,node:string,epoch:int>>",
-        )
+                rows.append((self.log(number, place), changes))
+        return self.small(rows, "log bigint, leaders array<struct<time_ns:bigint,node:string,epoch:int>>")
 
     def small(self, rows: Sequence[tuple[object, ...]], schema: str) -> DataFrame:
         """A table of rows the driver has."""
         return self.spark.createDataFrame(list(rows), schema)
 
     def release(self) -> None:
-        """Give back what was kept in memory."""
-        self.spark.catalog.clearCache()
+        """Give back what was kept."""
+        for name in ("operations",):
+            self.__dict__.pop(name, None)
+
+
+def run_of(log: Column | str) -> Column:
+    """The run that a log is of."""
+    return F.shiftright(log, _PARTITION_BITS + _TOPIC_BITS).cast("int")
+
+
+def partition_of(log: Column | str) -> Column:
+    column = F.col(log) if isinstance(log, str) else log
+    return column.bitwiseAND((1 << _PARTITION_BITS) - 1).cast("int")
 
 
 def _whole_replicas(replicas: Mapping[str, ReplicaRead]) -> list[str]:
@@ -165,68 +209,70 @@ def keep(table: DataFrame) -> DataFrame:
 def operations(history: DataFrame) -> DataFrame:
     """One row per operation of a client: an invocation with the completion that follows it in its process.
 
-    run, process, f, topic, partition, invoke_index, invoke_ns, complete_index, complete_ns (null when it never
-    completed; ``type`` is then ``info``), type, error, node, leader_epoch, high_watermark, records (of sends)."""
+    run, process, f, base, partition, invoke_index, invoke_ns, complete_index, complete_ns (null when it never
+    completed; ``type`` is then ``info``), type, error, node, told (the end offset, of ``end``), given (how many
+    records, of polls), records (of sends: as completed, or as invoked where the completion does not tell)."""
     by_process = Window.partitionBy("run", "process").orderBy("index")
-    kept = ("run", "process", "f", "topic", "partition", "error", "node", "leader_epoch", "high_watermark")
+    size = F.coalesce(F.size("records"), F.lit(0))
     events = history.filter("process >= 0").select(
-        *kept, "index", "time_ns", "type", F.when(F.col("f") == "send", F.col("records")).alias("records")
+        *("run", "process", "f", "base", "partition", "error", "node", "index", "time_ns", "type"),
+        F.when(F.col("f") == "end", F.col("high_watermark")).alias("told"),
+        F.when(F.col("f") == "poll", size).alias("given"),
+        F.when(F.col("f") == "send", F.col("records")).alias("records"),
+        ((F.col("f") == "send") & (F.col("type") != "invoke") & (size == 0)).alias("silent"),
     )
-    before = {name: F.lag(name).over(by_process) for name in ("type", "index", "time_ns", "records", "f")}
-    paired = events.select(
-        "*",
-        *(column.alias(f"before_{name}") for name, column in before.items()),
-        F.lead("type").over(by_process).alias("next_type"),
-    )
+    around = {
+        f"{way}_{name}": shift(name).over(by_process)
+        for way, shift in (("before", F.lag), ("next", F.lead))
+        for name in ("f", "type", "index", "time_ns")
+    }
+    of_next = {f"next_{name}": F.lead(name).over(by_process) for name in ("silent", "error", "node")}
+    paired = events.select("*", *(column.alias(name) for name, column in (around | of_next).items()))
     invoked = F.col("type") == "invoke"
+    answered = (
+        F.col("next_type").isNotNull() & (F.col("next_type") != "invoke") & (F.col("next_f") == F.col("f"))
+    )
     completes = ~invoked & (F.col("before_type") == "invoke") & (F.col("before_f") == F.col("f"))
-    pending = invoked & (F.col("next_type").isNull() | (F.col("next_type") == "invoke"))
-    said_what = F.coalesce(F.size("records"), F.lit(0)) > 0
-    return paired.filter(completes | pending).select(
-        *kept,
-        F.when(pending, F.col("index")).otherwise(F.col("before_index")).alias("invoke_index"),
-        F.when(pending, F.col("time_ns")).otherwise(F.col("before_time_ns")).alias("invoke_ns"),
-        F.when(~pending, F.col("index")).alias("complete_index"),
-        F.when(~pending, F.col("time_ns")).alias("complete_ns"),
-        F.when(pending, F.lit("info")).otherwise(F.col("type")).alias("type"),
-        F.when(pending | said_what, F.col("records")).otherwise(F.col("before_records")).alias("records"),
+    row = (completes & ~F.col("silent")) | (invoked & (~answered | F.coalesce("next_silent", F.lit(False))))
+
+    def completion(here: str) -> Column:
+        return F.when(~invoked, F.col(here)).when(answered, F.col(f"next_{here}"))
+
+    return paired.filter(row).select(
+        *("run", "process", "f", "base", "partition", "told", "given", "records"),
+        F.when(invoked, F.col("index")).otherwise(F.col("before_index")).alias("invoke_index"),
+        F.when(invoked, F.col("time_ns")).otherwise(F.col("before_time_ns")).alias("invoke_ns"),
+        completion("index").alias("complete_index"),
+        completion("time_ns").alias("complete_ns"),
+        F.coalesce(completion("type"), F.lit("info")).alias("type"),
+        completion("error").alias("error"),
+        completion("node").alias("node"),
     )
 
 
 def sends(of: DataFrame) -> DataFrame:
-    """One row per record sent: run, process, topic, partition, value, invoke_index, invoke_ns, complete_index,
-    complete_ns, outcome (acked, failed or unknown), offset (null unless told), error, node, leader_epoch,
-    earlier struct<offset, complete_index, value>: the largest offset acked to an earlier operation of the same
-    process in the same partition."""
-    sent = of.filter("f = 'send'").select("*", F.explode("records").alias("record"))
-    told = F.col("record.offset")
-    rows = sent.select(
-        "run",
-        "process",
-        "topic",
-        F.col("record.partition").alias("partition"),
-        F.col("record.value").alias("value"),
-        "invoke_index",
-        "invoke_ns",
-        "complete_index",
-        "complete_ns",
-        outcome_of(told, F.col("type"), F.col("complete_index").isNotNull()).alias("outcome"),
-        F.when((told >= 0) & F.col("complete_index").isNotNull(), told).alias("offset"),
-        "error",
-        "node",
-        "leader_epoch",
+    """One row per record sent: run, log, process, value, invoke_index, invoke_ns, complete_index, complete_ns,
+    outcome (acked, failed or unknown), offset (null unless told), error, node."""
+    told, completed = F.col("record.offset"), F.col("complete_index").isNotNull()
+    times = ("invoke_index", "invoke_ns", "complete_index", "complete_ns")
+    return (
+        of.filter("f = 'send'")
+        .select(
+            "run", "process", "base", *times, "type", "error", "node", F.explode("records").alias("record")
+        )
+        .select(
+            *("run", "process"),
+            (F.col("base") + F.col("record.partition")).alias("log"),
+            "record.value",
+            *times,
+            _outcome(told, F.col("type"), completed).alias("outcome"),
+            F.when((told >= 0) & completed, told).alias("offset"),
+            *("error", "node"),
+        )
     )
-    # The table of operations is already partitioned by process: this window sorts, it does not shuffle.
-    earlier = (
-        Window.partitionBy("run", "process", "topic", "partition")
-        .orderBy("invoke_index")
-        .rangeBetween(Window.unboundedPreceding, -1)
-    )
-    acked = F.when(F.col("offset").isNotNull(), F.struct("offset", "complete_index", "value"))
-    return rows.withColumn("earlier", F.max(acked).over(earlier))
 
 
-def outcome_of(told: Column, kind: Column, completed: Column) -> Column:
+def _outcome(told: Column, kind: Column, completed: Column) -> Column:
     """What became of one record, from the offset its completion tells and the operation's type."""
     return (
         F.when(completed & ((told >= 0) | (told == ACKED_WITHOUT_OFFSET)), ACKED)
@@ -235,68 +281,78 @@ def outcome_of(told: Column, kind: Column, completed: Column) -> Column:
     )
 
 
+def placed(sent: DataFrame) -> DataFrame:
+    """The sends that were told an offset, with the one before them in their process and log: earlier_offset,
+    earlier_value, earlier_index (of its completion); null where that is of the same operation."""
+    # The table of operations is partitioned by process already: this window sorts, it does not shuffle.
+    by_process = Window.partitionBy("run", "process", "log").orderBy("invoke_index", "offset")
+    before = {
+        name: F.lag(name).over(by_process) for name in ("offset", "value", "complete_index", "invoke_index")
+    }
+    other = before["invoke_index"] < F.col("invoke_index")
+    return sent.filter("offset is not null").select(
+        "*",
+        F.when(other, before["offset"]).alias("earlier_offset"),
+        F.when(other, before["value"]).alias("earlier_value"),
+        F.when(other, before["complete_index"]).alias("earlier_index"),
+    )
+
+
 def ends(of: DataFrame) -> DataFrame:
-    """One row per end offset told: run, topic, partition, told, process, node and the operation's times."""
-    return of.filter("f = 'end' and type = 'ok' and high_watermark is not null").select(
-        "run",
-        "topic",
-        "partition",
-        F.col("high_watermark").alias("told"),
-        "process",
-        "node",
-        "invoke_index",
-        "invoke_ns",
-        "complete_index",
-        "complete_ns",
+    """One row per end offset told: log, told, process, and the operation's indexes and times."""
+    return of.filter("f = 'end' and type = 'ok' and told is not null").select(
+        (F.col("base") + F.col("partition")).alias("log"),
+        *("told", "process", "invoke_index", "invoke_ns", "complete_index", "complete_ns"),
     )
 
 
 def seen(history: DataFrame, replicas: DataFrame) -> DataFrame:
-    """One row per record somebody was told of: by an ack, a poll, the final read or a replica's own log.
+    """One row per record that a poll or the final read gave, or that is in a replica's own log.
 
-    run, f (send, poll, drain, replica), topic, partition, offset, value, leader_epoch, index, time_ns (of the
-    completion); of replicas also node, hw, bit. Payloads that are no records of a run have negative values."""
-    told = history.filter("type != 'invoke' and f in ('send', 'poll', 'drain', 'replica')").join(
-        F.broadcast(replicas), ["run", "topic", "partition", "node"], "left"
+    log, f (poll, drain, replica), offset, value, leader_epoch, index, time_ns (of the completion); of replicas
+    also node, hw, bit. Payloads that are no records of a run have negative values."""
+    told = history.filter("type = 'ok' and f in ('poll', 'drain', 'replica')").join(
+        F.broadcast(replicas), ["base", "partition", "node"], "left"
     )
-    kept = ("run", "f", "topic", "index", "time_ns", "node", "hw", "bit")
+    kept = ("f", "index", "time_ns", "node", "hw", "bit")
     return (
-        told.select(*kept, F.explode("records").alias("record"))
-        .select(*kept, "record.partition", "record.offset", "record.value", "record.leader_epoch")
+        told.select(*kept, "base", F.explode("records").alias("record"))
+        .select(
+            (F.col("base") + F.col("record.partition")).alias("log"),
+            *("record.offset", "record.value", "record.leader_epoch"),
+            *kept,
+        )
         .filter("offset >= 0")
     )
 
 
 def reads(history: DataFrame) -> DataFrame:
-    """One row per record a consumer was given: run, process, topic, partition, offset, value, index, time_ns,
-    position (within the poll)."""
-    kept = ("run", "process", "topic", "index", "time_ns", "position")
+    """One row per record a consumer was given: run, process, log, offset, value, index, time_ns, position
+    (within the poll)."""
     polls = history.filter("f = 'poll' and type = 'ok'").select(
-        "run", "process", "topic", "index", "time_ns", F.posexplode("records").alias("position", "record")
+        "run", "process", "base", "index", "time_ns", F.posexplode("records").alias("position", "record")
     )
-    return polls.select(*kept, "record.partition", "record.offset", "record.value")
+    return polls.select(
+        *("run", "process", "index", "time_ns", "position"),
+        (F.col("base") + F.col("record.partition")).alias("log"),
+        *("record.offset", "record.value"),
+    )
 
 
 def replica_logs(of: DataFrame) -> DataFrame:
-    """One row per record in a replica's own log: run, topic, partition, node, offset, value, leader_epoch, index,
-    hw, bit."""
+    """One row per record in a replica's own log: log, node, offset, value, leader_epoch, index, hw, bit."""
     return of.filter("f = 'replica'").drop("f", "time_ns")
 
 
 def assignments(history: DataFrame) -> DataFrame:
-    """One row per partition a consumer takes or moves in: run, process, topic, partition, start, index, time_ns."""
+    """One row per partition a consumer takes or moves in: run, process, log, start, index, time_ns."""
     positions = F.from_json(
         F.get_json_object("extra", "$.positions"), T.MapType(T.StringType(), T.LongType())
     )
     taken = history.filter("f = 'assign' and type = 'ok'").select(
-        "run", "process", "topic", "index", "time_ns", F.explode(positions).alias("taken", "start")
+        "run", "process", "base", "index", "time_ns", F.explode(positions).alias("taken", "start")
     )
     return taken.select(
-        "run",
-        "process",
-        "topic",
-        F.expr("try_cast(taken as int)").alias("partition"),
-        "start",
-        "index",
-        "time_ns",
+        *("run", "process", "start", "index", "time_ns"),
+        (F.col("base") + F.expr("try_cast(taken as int)")).alias("log"),
     )
