@@ -48,8 +48,9 @@ class Healer:
     def _process(self, node: Node) -> list[str]:
         pid = self._system.pid(node)
         if pid is None:
+            why = self._system.last_words(node)
             self._system.start(node)
-            return [f"{node.host.name}: node {node.node_id} started"]
+            return [f"{node.host.name}: node {node.node_id} was down{f' ({why})' if why else ''}, started"]
         # Harmless to a process that was not stopped.
         state = (
             self._fleet.remote(node.host).run(f"cut -d ' ' -f 3 /proc/{pid}/stat; kill -CONT {pid}").stdout

@@ -267,6 +267,7 @@ class _Run:
             return
         self._phase("drain")
         self.observer.stop()
+        self._note_dead_nodes()
         for drained in self.workload.drain(
             deadline_s=DRAIN_S / 3 if self.interrupts.asked.is_set() else DRAIN_S
         ):
@@ -277,6 +278,13 @@ class _Run:
         topic = self.spec.topic
         for problem in read_replicas(self.parts.system, self.recorder, topic.name, topic.partitions):
             self._note(problem)
+
+    def _note_dead_nodes(self) -> None:
+        """A node that nobody stopped is why the rest of the run looks as it does: say so, with its own reason."""
+        system = self.parts.system
+        for node in system.nodes:
+            if not system.is_running(node):
+                self._note(f"{node.host.name}: node {node.node_id} is down: {system.last_words(node)}")
 
     def _collect(self) -> None:
         with suppress(RecordingFailed):

@@ -118,6 +118,9 @@ class System(Protocol):
 
     def pid(self, node: Node) -> int | None: ...
 
+    def last_words(self, node: Node) -> str:
+        """The last line of the node's log: of a node that is down, why. Empty when it has none."""
+
     def wait_ready(self, *, timeout_s: float = 60.0) -> None:
         """Until every node runs, is unfenced, and the cluster answers. Says what it last saw when it gives up."""
 

@@ -264,6 +264,9 @@ class WracklineSystem:
             log = self._command(node, f"tail -n 15 {LOGS}/broker.log", check=False)
             raise self._error(node, "wait until ready", *_why_it_died(log))
 
+    def last_words(self, node: Node) -> str:
+        return self._command(node, f"tail -n 1 {LOGS}/broker.log", check=False).stdout.strip()
+
     # --- asking the cluster -------------------------------------------------------------------------------
 
     def bootstrap(self) -> str:

@@ -170,6 +170,9 @@ class FakeSystem:
     def is_running(self, node: Node) -> bool:
         return self.pid(node) is not None
 
+    def last_words(self, node: Node) -> str:
+        return f"the log of {node.host.name} ends here"
+
     def pid(self, node: Node) -> int | None:
         return self.pids.get(node.node_id) if self._fleet.power.is_on(node.host) else None
 

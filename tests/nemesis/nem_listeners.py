@@ -79,6 +79,9 @@ class Listeners:
     def is_running(self, node: Node) -> bool:
         return self.pid(node) is not None
 
+    def last_words(self, node: Node) -> str:
+        return f"the log of {node.host.name} ends here"
+
     def pid(self, node: Node) -> int | None:
         said = self._sh(node, f"{RUNNING} && echo $pid || true").strip()
         return int(said) if said else None

@@ -265,7 +265,7 @@ def test_healing_repairs_whatever_it_finds_and_says_so(
     assert repairs == [
         "n2: power on",
         "n1: chain WRACK-f4 removed",
-        "n3: node 3 started",
+        "n3: node 3 was down (the log of n3 ends here), started",
         "c1: process 201 woken up",
     ]
 

@@ -99,6 +99,9 @@ class PaperSystem:
         del node
         return True
 
+    def last_words(self, node: Node) -> str:
+        return f"the log of {node.host.name} ends here"
+
     def pid(self, node: Node) -> int | None:
         return node.node_id
 
