@@ -25,6 +25,7 @@ from pyspark.sql import functions as F
 from checkers.contracts import contract_for, named
 from checkers.evidence import finished
 from checkers.findings import FINDINGS
+from checkers.integrity import epochs
 from checkers.loss import unproven
 from checkers.metrics import Figures, figures, metrics
 from checkers.order import steps
@@ -41,7 +42,9 @@ FINDINGS_FILE = "findings.parquet"
 VERDICT_FILE = "verdict.json"
 METRICS_FILE = "metrics.json"
 SMALL_ROWS = 300_000
-"""Below so many events compiling queries costs more than it saves."""
+"""Below so many rows compiling queries costs more than it saves."""
+BRIEF_ROWS = 3_000_000
+"""Below so many events the JVM's optimising compiler costs more than it saves."""
 
 
 def _silent(_: str) -> None:
@@ -68,7 +71,7 @@ def analyze(
         judged: dict[Path, tuple[Found, Figures, dict[str, Any]]] = {}
         if with_history:
             progress(f"starting Spark ({master}) for {len(with_history)} runs")
-            with session(master) as spark:
+            with session(master, brief=sum(run.rows for run in with_history) < BRIEF_ROWS) as spark:
                 judged = _judge(spark, with_history, progress)
         for run in runs:
             found, counted, engine = judged.get(
@@ -108,16 +111,14 @@ def _judge(
     progress(f"looking for {len(checks())} anomalies in {sum(run.rows for run in runs):,} events")
     scratch = Path(tempfile.mkdtemp(prefix=".analysis-", dir=runs[0].directory.parent))
     try:
-        found = search(tables, scratch)
-        progress("counting")
         counted = figures(tables)
+        found = search(tables, scratch)
     except PySparkException as wrong:
         first = (str(wrong).strip().splitlines() or [type(wrong).__name__])[0]
         raise AnalysisError(
             f"Spark failed on {', '.join(run.directory.name for run in runs)}: {first}"
         ) from wrong
     finally:
-        tables.release()
         shutil.rmtree(scratch, ignore_errors=True)
     engine = {"spark": spark.version, "seconds": round(time.monotonic() - began, 3)}
     return {
@@ -143,7 +144,8 @@ def evidence_of(tables: Tables) -> Evidence:
     jumps = unsteady.filter("told > offset").drop("run")
     wanted = keep(places(tables, jumps).filter(suspect() | is_stray()))
     suspects = keep(with_strays(wanted, tables))
-    return Evidence(tables, suspects, unsteady, witnesses(suspects, too_late() | gap_above(), tables))
+    known = witnesses(suspects, too_late() | gap_above(), tables)
+    return Evidence(tables, suspects, unsteady, known, keep(epochs(tables)))
 
 
 def all_findings(evidence: Evidence) -> DataFrame:
@@ -154,6 +156,7 @@ def all_findings(evidence: Evidence) -> DataFrame:
 def search(tables: Tables, scratch: Path) -> list[Found]:
     """Run every check; each run's findings go to its directory. Only counts come back."""
     evidence = evidence_of(tables)
+    tune(tables.spark, evidence.suspects.count())
     order = {name: number for number, name in enumerate(names())}
     ranked = all_findings(evidence).withColumn("rank", _rank(order))
     (

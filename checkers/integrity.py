@@ -9,7 +9,7 @@ from pyspark.sql import functions as F
 from checkers.evidence import Window, findings, named, place, say, seconds
 from checkers.places import IN_FINAL, IN_REPLICAS, TOLD
 from checkers.registry import Evidence, Family, check
-from checkers.tables import REFUSED, run_of
+from checkers.tables import REFUSED, Tables, run_of
 from harness.history.model import CORRUPT
 
 _DETAIL = "array<struct<partition:int,offset:bigint,detail:string>>"
@@ -209,11 +209,13 @@ def _spoiled() -> Column:
 @check("corrupt", Family.INTEGRITY, "–", "payload, key, headers or timestamp differ from what was sent")
 def corrupt(evidence: Evidence) -> DataFrame:
     """What is wrong with each is in ``extra.corrupt`` of the event that read it."""
-    rows = evidence.suspects.filter(_spoiled()).withColumn(
-        "witness", F.coalesce("final_index", "poll_index", "replica_index")
-    )
-    details = _details(evidence.tables.history).withColumnRenamed("index", "witness")
-    told = rows.join(details, ["log", "offset", "witness"], "left")
+    rows = evidence.suspects.filter(_spoiled())
+    witness = F.coalesce("final_index", "poll_index", "replica_index")
+    if rows.isEmpty():
+        told = rows.withColumn("detail", F.lit(None))
+    else:
+        details = _details(evidence.tables.history).withColumnRenamed("index", "witness")
+        told = rows.withColumn("witness", witness).join(details, ["log", "offset", "witness"], "left")
     return findings(
         told,
         "corrupt",
@@ -237,25 +239,34 @@ def _details(history: DataFrame) -> DataFrame:
     )
 
 
-@check("epoch-order", Family.INTEGRITY, "–", "the leader epochs of records decrease along offsets")
-def epoch_order(evidence: Evidence) -> DataFrame:
-    """In the final read, and in each replica's own log. A log has few epochs, so where each begins and ends is
-    enough: an epoch that begins before a smaller one ends is out of order."""
-    read = evidence.tables.seen.filter("f in ('drain', 'replica') and leader_epoch >= 0")
+def epochs(tables: Tables) -> DataFrame:
+    """Where each leader epoch begins and ends, in the final read (node null) and in each replica's log: log, node,
+    leader_epoch, offset, last, index, last_index."""
+    read = tables.seen.filter("f in ('drain', 'replica') and leader_epoch >= 0")
     node = F.when(F.col("f") == "replica", F.col("node")).alias("node")
-    spans = read.groupBy("log", node, "leader_epoch").agg(
+    return read.groupBy("log", node, "leader_epoch").agg(
         F.min("offset").alias("offset"),
         F.max("offset").alias("last"),
         F.min("index").alias("index"),
         F.max("index").alias("last_index"),
     )
+
+
+@check("epoch-order", Family.INTEGRITY, "–", "the leader epochs of records decrease along offsets")
+def epoch_order(evidence: Evidence) -> DataFrame:
+    """In the final read, and in each replica's own log. A log has few epochs, so where each begins and ends is
+    enough: an epoch that begins before a smaller one ends is out of order."""
     smaller = (
         SqlWindow.partitionBy("log", "node")
         .orderBy("leader_epoch")
         .rowsBetween(SqlWindow.unboundedPreceding, -1)
     )
     before = F.max(F.struct("last", "last_index", "leader_epoch")).over(smaller)
-    rows = spans.withColumn("before", before).filter("before.last > offset").withColumn("run", run_of("log"))
+    rows = (
+        evidence.epochs.withColumn("before", before)
+        .filter("before.last > offset")
+        .withColumn("run", run_of("log"))
+    )
     whose = F.coalesce(F.concat(F.lit("the log of "), "node"), F.lit("the final read"))
     return findings(
         named(rows, evidence.tables),

@@ -32,6 +32,8 @@ class Evidence:
     """Reads that did not follow on the one before (checkers.order)."""
     witnesses: DataFrame
     """What the operations told that suspects are held against (checkers.witnesses)."""
+    epochs: DataFrame
+    """Where each leader epoch begins and ends in each log (checkers.integrity)."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -11,7 +11,7 @@ import shutil
 import subprocess
 import tempfile
 import warnings
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from importlib.resources import files
 from pathlib import Path
 from typing import IO, TYPE_CHECKING
@@ -67,9 +67,12 @@ def _java() -> str:
 
 
 @contextlib.contextmanager
-def session(master: str = "local[*]", *, memory: str | None = None) -> Iterator[SparkSession]:
+def session(
+    master: str = "local[*]", *, memory: str | None = None, brief: bool = False
+) -> Iterator[SparkSession]:
     """A Spark session, stopped at the end unless it was there before. ``memory`` is the driver's heap
-    (``2g``), by default from the environment variable WRACKLINE_SPARK_MEMORY.
+    (``2g``), by default from the environment variable WRACKLINE_SPARK_MEMORY. ``brief``: expect a minute's work at
+    most, for which the JVM's optimising compiler costs more than it saves.
 
     Raises JavaMissing or SparkUnavailable."""
     from pyspark.sql import SparkSession
@@ -78,14 +81,14 @@ def session(master: str = "local[*]", *, memory: str | None = None) -> Iterator[
     if running is not None:
         yield running
         return
-    spark = start(master, memory=memory)
+    spark = start(master, memory=memory, brief=brief)
     try:
         yield spark
     finally:
         spark.stop()
 
 
-def start(master: str = "local[*]", *, memory: str | None = None) -> SparkSession:
+def start(master: str = "local[*]", *, memory: str | None = None, brief: bool = False) -> SparkSession:
     """Start Spark (4 to 9 seconds). Raises JavaMissing or SparkUnavailable."""
     java_version()
     scratch = Path(tempfile.mkdtemp(prefix="wrackline-spark-"))
@@ -93,10 +96,10 @@ def start(master: str = "local[*]", *, memory: str | None = None) -> SparkSessio
     memory = memory or os.environ.get(MEMORY_VARIABLE, DEFAULT_MEMORY)
     with (scratch / "jvm.log").open("w+") as jvm_log, warnings.catch_warnings():
         warnings.simplefilter("ignore", FutureWarning)
-        return _start(master, memory, scratch, jvm_log)
+        return _start(settings(master, memory, scratch, brief=brief), jvm_log)
 
 
-def _start(master: str, memory: str, scratch: Path, jvm_log: IO[str]) -> SparkSession:
+def _start(chosen: Mapping[str, str], jvm_log: IO[str]) -> SparkSession:
     from py4j.protocol import Py4JError  # type: ignore[import-untyped]
     from pyspark import SparkConf, SparkContext
     from pyspark.errors import PySparkException
@@ -105,7 +108,7 @@ def _start(master: str, memory: str, scratch: Path, jvm_log: IO[str]) -> SparkSe
 
     # What goes wrong is raised; PySpark would also print it, as one long line of JSON.
     logging.getLogger("DataFrameQueryContextLogger").setLevel(logging.CRITICAL)
-    conf = SparkConf(loadDefaults=False).setAll(list(settings(master, memory, scratch).items()))
+    conf = SparkConf(loadDefaults=False).setAll(list(chosen.items()))
     try:
         # The JVM's own words (incubator modules, native libraries) are no concern of whoever reads a verdict.
         gateway = None
@@ -120,12 +123,13 @@ def _start(master: str, memory: str, scratch: Path, jvm_log: IO[str]) -> SparkSe
         ]
         why = said[0] if said else str(wrong).splitlines()[0]
         raise SparkUnavailable(
-            f"Spark did not start with master {master} and {memory} of memory: {why}; "
+            f"Spark did not start with master {chosen['spark.master']} and {chosen['spark.driver.memory']} of memory: "
+            f"{why}; "
             f"check the master, or set {MEMORY_VARIABLE}"
         ) from wrong
 
 
-def settings(master: str, memory: str, scratch: Path) -> dict[str, str]:
+def settings(master: str, memory: str, scratch: Path, *, brief: bool = False) -> dict[str, str]:
     """Spark's configuration for a small machine; on a cluster (``--master``) addresses are left to Spark."""
     log_config = files("checkers").joinpath("log4j2.properties")
     local = master.startswith("local")
@@ -135,6 +139,7 @@ def settings(master: str, memory: str, scratch: Path) -> dict[str, str]:
         "spark.app.name": "wrackline",
         "spark.driver.memory": memory,
         "spark.driver.extraJavaOptions": f"-Dlog4j2.configurationFile=file:{log_config} -XX:+UseParallelGC "
+        f"{'-XX:TieredStopAtLevel=1 ' if brief else ''}"
         f"-Dderby.system.home={scratch}",
         "spark.ui.enabled": "false",
         "spark.ui.showConsoleProgress": "false",

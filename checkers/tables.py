@@ -40,6 +40,11 @@ class Tables:
     runs: Sequence[Run]
 
     @cached_property
+    def rows(self) -> int:
+        """Events of all runs."""
+        return sum(run.rows for run in self.runs)
+
+    @cached_property
     def topics(self) -> dict[tuple[int, str], int]:
         """(run, topic) -> number of its partition 0's log."""
         numbers = {}
@@ -179,11 +184,6 @@ class Tables:
         """A table of rows the driver has."""
         return self.spark.createDataFrame(list(rows), schema)
 
-    def release(self) -> None:
-        """Give back what was kept."""
-        for name in ("operations",):
-            self.__dict__.pop(name, None)
-
 
 def run_of(log: Column | str) -> Column:
     """The run that a log is of."""
@@ -224,15 +224,13 @@ def operations(history: DataFrame) -> DataFrame:
     around = {
         f"{way}_{name}": shift(name).over(by_process)
         for way, shift in (("before", F.lag), ("next", F.lead))
-        for name in ("f", "type", "index", "time_ns")
+        for name in ("type", "index", "time_ns")
     }
     of_next = {f"next_{name}": F.lead(name).over(by_process) for name in ("silent", "error", "node")}
     paired = events.select("*", *(column.alias(name) for name, column in (around | of_next).items()))
     invoked = F.col("type") == "invoke"
-    answered = (
-        F.col("next_type").isNotNull() & (F.col("next_type") != "invoke") & (F.col("next_f") == F.col("f"))
-    )
-    completes = ~invoked & (F.col("before_type") == "invoke") & (F.col("before_f") == F.col("f"))
+    answered = F.coalesce(F.col("next_type") != "invoke", F.lit(False))
+    completes = ~invoked & (F.col("before_type") == "invoke")
     row = (completes & ~F.col("silent")) | (invoked & (~answered | F.coalesce("next_silent", F.lit(False))))
 
     def completion(here: str) -> Column:
