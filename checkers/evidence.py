@@ -83,7 +83,8 @@ def finished(found: DataFrame, tables: Tables) -> DataFrame:
 def _leader() -> Column:
     then = F.filter("leaders", lambda change: change["time_ns"] <= F.col("leader_ns"))
     last = F.try_element_at(then, F.lit(-1))
-    return F.format_string(" while %s led (leader epoch %d)", last["node"], last["epoch"])
+    told = F.format_string(" while %s led (leader epoch %d)", last["node"], last["epoch"])
+    return F.when(last.isNotNull(), told)
 
 
 def _faults() -> Column:

@@ -156,7 +156,9 @@ def _tallies(tables: Tables) -> DataFrame:
 
     done = F.coalesce("complete_ns", "invoke_ns")
     latency = F.when(F.col("type") == "ok", (F.col("complete_ns") - F.col("invoke_ns")) / 1e6)
-    bucket = F.round(F.log(F.greatest(latency, F.lit(1e-3))) * _BUCKETS).cast("int")
+    bucket = F.when(
+        latency.isNotNull(), F.round(F.log(F.greatest(latency, F.lit(1e-3))) * _BUCKETS).cast("int")
+    )
     return (
         tables.operations.filter("f != 'drain'")
         .join(F.broadcast(edges), "run")

@@ -1,0 +1,256 @@
+"""analyze(): files in run directories, several runs at once, bad input in one clear line."""
+
+from __future__ import annotations
+
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import orjson
+import pyarrow.parquet as pq
+import pytest
+from cases import A, B, C
+from histories import TOPIC, History
+
+from checkers.contracts import UnknownContract
+from checkers.findings import FINDINGS
+from checkers.runs import AnalysisError, load_run
+from harness.history.model import UNKNOWN, TopicInfo, Type
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+ONE = (TopicInfo(TOPIC, 1, 3, 2),)
+
+
+def lossy_run(test_id: str, **changes: Any) -> History:
+    """acks=1: B is acked by n1, which then loses its power; C takes its offset."""
+    h = History(test_id, topics=ONE, **changes)
+    h.assignment().cluster([1, 2, 3]).phase("main")
+    h.assign(2, 0).end(3, 0).send(1, (A, 0)).poll(2, (0, A)).wait(6)
+    h.send(1, (B, 1)).fault("f1", "power-cut", "begin").fault("f1", "power-cut", "active").wait(1)
+    h.cluster([2, 3], leader=2, epoch=1)
+    h.send(4, (9, UNKNOWN), kind=Type.INFO).send(5, (C, 1)).wait(1)
+    lost = {
+        "lossy": ["n1"],
+        "lost": {"n1": {"log-0/00000000000000000000.log": 190}},
+        "proved": True,
+        "proof": "190 bytes",
+    }
+    h.fault("f1", "power-cut", "undo").fault("f1", "power-cut", "ended", **lost).wait(1)
+    h.cluster([1, 2, 3], leader=2, epoch=1).wait(6).send(5, (D := 240, 2)).poll(2, (1, C), (2, D)).end(3, 3)
+    h.phase("heal").phase("drain")
+    log = ((0, A, 0), (1, C, 1), (2, D, 1))
+    return h.drain(*log).replicas(*log)
+
+
+def good_run(test_id: str) -> History:
+    h = History(test_id, topics=ONE)
+    h.assignment().cluster([1, 2, 3]).phase("main")
+    h.assign(2, 0).send(1, (A, 0)).poll(2, (0, A)).end(3, 1).wait(6).phase("drain")
+    return h.drain((0, A, 0)).replicas((0, A, 0))
+
+
+@pytest.fixture(scope="module")
+def judged(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
+    """Four good directories, one broken, judged together; then one of them under another contract."""
+    from checkers.analysis import analyze
+
+    folder = tmp_path_factory.mktemp("runs")
+    runs = {
+        "acks-1": lossy_run("acks-1", acks="1", idempotence=False).write(folder / "acks-1"),
+        "expected": lossy_run("expected", expected=("lost-write",), idempotence=False).write(
+            folder / "expected"
+        ),
+        "good": good_run("good").write(folder / "good"),
+    }
+    broken = good_run("broken").write(folder / "broken")
+    history = broken / "history.parquet"
+    history.write_bytes(history.read_bytes()[:-100])
+    infrastructure = folder / "no-hosts"
+    infrastructure.mkdir()
+    (infrastructure / "infrastructure.json").write_bytes(orjson.dumps({"error": "n2: no route to host"}))
+    told: list[str] = []
+    assert spark.version
+    with pytest.raises(AnalysisError, match="corrupt or truncated") as raised:
+        analyze([*runs.values(), broken, infrastructure], progress=told.append)
+    assert "\n" not in str(raised.value)
+    assert any("corrupt or truncated" in line for line in told)
+    analyze([runs["acks-1"]], contract="acks-all")
+    return runs | {"broken": broken, "no-hosts": infrastructure}
+
+
+def read(path: Path) -> dict[str, Any]:
+    result: dict[str, Any] = orjson.loads(path.read_bytes())
+    return result
+
+
+@pytest.mark.spark
+def test_acks_1_may_lose_what_only_the_leader_had(judged: dict[str, Path]) -> None:
+    verdict = read(judged["acks-1"] / "verdict.json")
+    assert (verdict["verdict"], verdict["exit_code"]) == ("pass", 0), verdict["reasons"]
+    counts = {(one["anomaly"], one["meaning"]): one["count"] for one in verdict["anomalies"] if one["count"]}
+    assert counts == {
+        ("lost-write", "allowed"): 1,
+        ("inconsistent-offset", "allowed"): 1,
+        ("not-linearizable", "allowed"): 1,
+        ("unproven-write", "allowed"): 1,
+    }
+    assert verdict["contract"]["name"] == "acks-1"
+    assert verdict["faults"][0]["lost"] == {"n1": {"log-0/00000000000000000000.log": 190}}
+    assert verdict["counts"]["acked_records"] == 4
+    assert verdict["counts"]["sends_by_error"] == {"_TIMED_OUT": 1}
+    assert verdict["counts"]["unproven_unseen"] == 1
+
+
+@pytest.mark.spark
+def test_the_evidence_of_a_lost_write(judged: dict[str, Path]) -> None:
+    table = pq.read_table(judged["acks-1"] / "findings.parquet")
+    assert table.schema.equals(FINDINGS)
+    [finding] = [row for row in table.to_pylist() if row["anomaly"] == "lost-write"]
+    assert (finding["topic"], finding["partition"], finding["offset"], finding["value"]) == (TOPIC, 0, 1, B)
+    assert finding["where"] == "middle"
+    assert finding["explanation"] == (
+        f"value {B} was acked at offset 1 of log-0 at 6.013 s while n1 led (leader epoch 0); the final read has "
+        f"value {C} there. Faults since: power cut of n1 at 6.0 s."
+    )
+    events = lossy_run("acks-1").events
+    assert [events[index].f for index in finding["operations"]] == ["send", "send", "drain"]
+
+
+@pytest.mark.spark
+def test_a_forced_contract_has_a_verdict_of_its_own(judged: dict[str, Path]) -> None:
+    verdict = read(judged["acks-1"] / "verdict.acks-all.json")
+    assert (verdict["verdict"], verdict["exit_code"]) == ("violation", 1)
+    assert verdict["contract"]["because"][0] == "asked for with --contract"
+    assert read(judged["acks-1"] / "verdict.json")["verdict"] == "pass"
+
+
+@pytest.mark.spark
+def test_an_expected_anomaly_is_reproduced(judged: dict[str, Path]) -> None:
+    verdict = read(judged["expected"] / "verdict.json")
+    assert (verdict["verdict"], verdict["exit_code"]) == ("reproduced", 0)
+
+
+@pytest.mark.spark
+def test_a_good_run_passes_beside_the_others(judged: dict[str, Path]) -> None:
+    verdict = read(judged["good"] / "verdict.json")
+    assert verdict["verdict"] == "pass", verdict["reasons"]
+    assert sum(one["count"] for one in verdict["anomalies"]) == 0
+    assert pq.read_table(judged["good"] / "findings.parquet").num_rows == 0
+
+
+@pytest.mark.spark
+def test_broken_runs_leave_no_verdict_and_infrastructure_has_one(judged: dict[str, Path]) -> None:
+    assert not (judged["broken"] / "verdict.json").exists()
+    verdict = read(judged["no-hosts"] / "verdict.json")
+    assert (verdict["verdict"], verdict["exit_code"]) == ("infrastructure", 4)
+    assert "no route to host" in verdict["headline"]
+
+
+@pytest.mark.spark
+def test_nothing_else_is_left_behind(judged: dict[str, Path]) -> None:
+    folder = judged["good"].parent
+    assert sorted(one.name for one in folder.iterdir()) == [
+        "acks-1",
+        "broken",
+        "expected",
+        "good",
+        "no-hosts",
+    ]
+    assert sorted(one.name for one in judged["good"].iterdir()) == [
+        "findings.parquet",
+        "history.parquet",
+        "metrics.json",
+        "verdict.json",
+    ]
+    assert not Path("spark-warehouse").exists()
+
+
+@pytest.mark.spark
+def test_metrics(judged: dict[str, Path]) -> None:
+    metrics = read(judged["acks-1"] / "metrics.json")
+    [row] = metrics["availability"]
+    events = lossy_run("acks-1").events
+    acks = [e.time_ns for e in events if e.f == "send" and e.type is Type.OK]
+    full = [e.time_ns for e in events if e.f == "cluster"][-1]
+    assert row == {
+        "fault_id": "f1",
+        "topic": TOPIC,
+        "partition": 0,
+        "last_ack_ns": acks[2],
+        "first_ack_ns": acks[3],
+        "gap_ms": round((acks[3] - acks[2]) / 1e6, 3),
+        "full_isr_ns": full,
+    }
+    assert metrics["longest_gap_ms"] == row["gap_ms"]
+    seconds = {(one["t"], one["f"]): one for one in metrics["seconds"]}
+    assert seconds[0, "send"]["ok"] == 1
+    assert seconds[0, "send"]["p50_ms"] == pytest.approx(1.0, rel=0.02)
+    assert seconds[7, "send"] == {
+        "t": 7, "f": "send", "ok": 1, "fail": 0, "info": 1, "p50_ms": pytest.approx(1, rel=0.02),
+        "p99_ms": pytest.approx(1, rel=0.02), "max_ms": 1.0,
+    }  # fmt: skip
+    assert metrics["latency"]["before"]["p99_ms"] == pytest.approx(1, rel=0.02)
+    assert metrics["rate_before_first_fault"] == pytest.approx(6 / 6.0, rel=0.05)
+    assert [phase["phase"] for phase in metrics["phases"]] == ["main", "heal", "drain"]
+    assert metrics["no_progress"] == []
+
+
+def test_an_unknown_contract_is_refused_before_anything_else(tmp_path: Path) -> None:
+    from checkers.analysis import analyze
+
+    with pytest.raises(UnknownContract):
+        analyze([tmp_path], contract="nonsense")
+
+
+def test_directories_that_are_no_runs(tmp_path: Path) -> None:
+    from checkers.analysis import analyze
+
+    with pytest.raises(AnalysisError, match="no history here"):
+        analyze([tmp_path])
+
+
+def test_two_directories_of_one_run(tmp_path: Path) -> None:
+    from checkers.analysis import analyze
+
+    first = good_run("same").write(tmp_path / "a")
+    shutil.copytree(first, tmp_path / "b")
+    (first / "history.parquet").write_bytes(b"")
+    with pytest.raises(AnalysisError, match="corrupt or truncated"):
+        load_run(first)
+    shutil.rmtree(first)
+    with pytest.raises(AnalysisError, match="no history here"):
+        analyze([first])
+
+
+def test_a_nemesis_row_without_an_id(tmp_path: Path) -> None:
+    h = good_run("odd")
+    h.event(-1, Type.INFO, "kill", extra={"phase": "begin"})
+    with pytest.raises(AnalysisError, match="rows of nemesis or runner make no sense"):
+        load_run(h.write(tmp_path / "odd"))
+
+
+@pytest.mark.parametrize(
+    ("java", "says"),
+    [(None, "there is no"), ("echo 'openjdk version \"11.0.2\"' >&2", "is Java 11; the analysis needs 17")],
+)
+def test_missing_or_old_java_is_one_clear_line(tmp_path: Path, java: str | None, says: str) -> None:
+    if java:
+        (tmp_path / "bin").mkdir()
+        script = tmp_path / "bin" / "java"
+        script.write_text(f"#!/bin/sh\n{java}\n")
+        script.chmod(0o755)
+    code = "from checkers.session import JavaMissing, java_version\ntry: java_version()\nexcept JavaMissing as e: print(e)"
+    said = subprocess.run(
+        [sys.executable, "-c", code],
+        env={"JAVA_HOME": str(tmp_path)},
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    assert says in said.stdout
+    assert "openjdk-17-jre-headless" in said.stdout
+    assert len(said.stdout.splitlines()) == 1

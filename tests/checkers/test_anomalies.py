@@ -1,0 +1,284 @@
+"""Every anomaly on a tiny history of its own, correct random histories without findings, and spoiled ones with.
+
+All histories go through Spark in one batch, told apart by their test ids.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import pytest
+from cases import Case, all_cases
+from histories import History
+from model import Model, completions, copy_of
+
+from checkers.linearizable import NEVER, NOWHERE, Append, End, Read, Rule, Violation, check_log
+from checkers.registry import checks, names
+from harness.history.model import CONTROL, FAILED, REPLICA, Record, Type
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+pytestmark = pytest.mark.spark
+
+CASES = all_cases()
+MODELS = 200
+
+
+def random_histories() -> list[History]:
+    """Correct ones: with a final read, without, with retries that append twice (where that is allowed)."""
+    return [
+        Model(
+            f"random {seed}", seed, partitions=1 + seed % 3, final=seed % 3 != 0, retries=seed % 5 == 0
+        ).run()
+        for seed in range(MODELS)
+    ]
+
+
+def lose_an_ack(h: History) -> None:
+    """An acked record is in neither the final read nor any replica; what followed it moved down."""
+    _, send = last(h, "send")
+    lost = send.records[-1]
+    for n, event in enumerate(h.events):
+        if event.f in ("drain", "replica", "poll") and event.type is Type.OK:
+            h.events[n] = replace(event, records=tuple(r for r in event.records if r.value != lost.value))
+
+
+def swap_in_a_replica(h: History) -> None:
+    at, chunk = longest(h, "replica")
+    first, second, *rest = chunk.records
+    swapped = (first._replace(value=second.value), second._replace(value=first.value), *rest)
+    h.events[at] = replace(chunk, records=swapped)
+
+
+def repeat_in_the_final_read(h: History) -> None:
+    at, chunk = longest(h, "drain")
+    again = chunk.records[-1]._replace(offset=chunk.records[-1].offset + 1)
+    assert chunk.high_watermark is not None
+    h.events[at] = replace(chunk, records=(*chunk.records, again), high_watermark=chunk.high_watermark + 1)
+
+
+def fail_what_was_acked(h: History) -> None:
+    at, send = last(h, "send")
+    records = tuple(record._replace(offset=FAILED) for record in send.records)
+    h.events[at] = replace(send, type=Type.FAIL, records=records)
+
+
+def read_an_unsent_value(h: History) -> None:
+    at, chunk = longest(h, "drain")
+    h.events[at] = replace(chunk, records=(*chunk.records[:-1], chunk.records[-1]._replace(value=7 << 40)))
+
+
+def show_a_short_end(h: History) -> None:
+    """The last end offset forgets everything."""
+    at, end = last(h, "end")
+    h.events[at] = replace(end, high_watermark=0)
+
+
+def read_before_it_was_sent(h: History) -> None:
+    _, chunk = longest(h, "drain")
+    early = replace(
+        chunk, process=5_000, f="poll", records=chunk.records[-1:], offset=None, high_watermark=None
+    )
+    h.events[0:0] = [replace(early, type=Type.INVOKE, records=()), early]
+
+
+def lower_an_epoch(h: History) -> None:
+    at, chunk = longest(h, "drain")
+    h.events[at] = replace(
+        chunk, records=tuple(r._replace(leader_epoch=9 if n == 0 else 8) for n, r in enumerate(chunk.records))
+    )
+
+
+MUTATORS: dict[str, tuple[Callable[[History], None], str]] = {
+    mutate.__name__: (mutate, anomaly)
+    for mutate, anomaly in (
+        (lose_an_ack, "lost-write"),
+        (swap_in_a_replica, "replica-divergence"),
+        (repeat_in_the_final_read, "duplicate"),
+        (fail_what_was_acked, "aborted-read"),
+        (read_an_unsent_value, "phantom"),
+        (show_a_short_end, "watermark-regression"),
+        (read_before_it_was_sent, "future-read"),
+        (lower_an_epoch, "epoch-order"),
+    )
+}
+
+
+def last(h: History, f: str) -> tuple[int, Any]:
+    found = [(at, e) for at, e in completions(h, f) if f != "end" or (e.high_watermark or 0) > 0]
+    if f == "end":  # one that others were told something before
+        found = found[1:]
+    return found[-1]
+
+
+def longest(h: History, f: str) -> tuple[int, Any]:
+    return max(completions(h, f), key=lambda one: len(one[1].records))
+
+
+def spoiled_histories() -> list[tuple[str, History]]:
+    found = []
+    for name, (mutate, _) in MUTATORS.items():
+        for seed in (1, 4):
+            base = Model(f"base {seed}", seed, partitions=1, operations=60).run()
+            spoiled = copy_of(base, f"spoiled {name} {seed}")
+            mutate(spoiled)
+            renumber(spoiled)
+            found.append((name, spoiled))
+    return found
+
+
+def renumber(h: History) -> None:
+    h.events = [replace(event, index=n) for n, event in enumerate(h.events)]
+
+
+RANDOM = random_histories()
+SPOILED = spoiled_histories()
+
+
+@pytest.fixture(scope="module")
+def findings(
+    spark: SparkSession, tmp_path_factory: pytest.TempPathFactory
+) -> dict[str, list[dict[str, Any]]]:
+    """All findings of all histories of this file, by test id."""
+    from checkers.analysis import all_findings, evidence_of, tune
+    from checkers.runs import load_run
+    from checkers.tables import Tables
+
+    folder: Path = tmp_path_factory.mktemp("histories")
+    histories = [case.history for case in CASES] + RANDOM + [spoiled for _, spoiled in SPOILED]
+    runs = [load_run(h.write(folder / str(n))) for n, h in enumerate(histories)]
+    tune(spark, sum(run.rows for run in runs))
+    rows = all_findings(evidence_of(Tables(spark, runs))).collect()
+    found: dict[str, list[dict[str, Any]]] = {run.info.test_id: [] for run in runs}
+    for row in rows:
+        found[row["test_id"]].append(row.asDict())
+    return found
+
+
+@pytest.mark.parametrize("case", CASES, ids=lambda case: case.name)
+def test_case(case: Case, findings: dict[str, list[dict[str, Any]]]) -> None:
+    found = findings[case.history.info.test_id]
+    assert Counter(row["anomaly"] for row in found) == case.expected, [row["explanation"] for row in found]
+    for row in found:
+        assert row["operations"] == sorted(set(row["operations"])), row
+        assert all(0 <= index < len(case.history.events) for index in row["operations"]), row
+        assert row["operations"] or row["anomaly"] == "not-linearizable", row
+        assert row["explanation"].endswith("."), row
+        assert "null" not in row["explanation"], row["explanation"]
+
+
+def test_every_check_has_a_bad_history() -> None:
+    assert {anomaly for case in CASES for anomaly in case.expected} == set(names())
+
+
+def test_every_check_says_what_it_means() -> None:
+    for one in checks():
+        assert one.meaning
+        assert one.jepsen
+
+
+def test_correct_random_histories_have_no_findings(findings: dict[str, list[dict[str, Any]]]) -> None:
+    wrong = {}
+    for history in RANDOM:
+        found = [row for row in findings[history.info.test_id] if not allowed(history, row)]
+        if found:
+            wrong[history.info.test_id] = [(row["anomaly"], row["explanation"]) for row in found]
+    assert not wrong
+
+
+def allowed(history: History, row: dict[str, Any]) -> bool:
+    """A retry without idempotence appends twice: duplicates are what it does."""
+    return row["anomaly"] == "duplicate" and not history.info.idempotence
+
+
+def test_the_random_histories_are_not_trivial() -> None:
+    outcomes = Counter(event.type for h in RANDOM for event in h.events if event.f == "send")
+    assert outcomes[Type.OK] > 1000
+    assert outcomes[Type.INFO] > 50
+    assert outcomes[Type.FAIL] > 20
+    assert sum(len(e.records) for h in RANDOM for e in h.events if e.f == "poll") > 2000
+
+
+@pytest.mark.parametrize(("name", "history"), SPOILED, ids=lambda one: one if isinstance(one, str) else "")
+def test_spoiled_history(name: str, history: History, findings: dict[str, list[dict[str, Any]]]) -> None:
+    found = {row["anomaly"] for row in findings[history.info.test_id]}
+    assert MUTATORS[name][1] in found
+
+
+def test_spark_and_numpy_agree_on_linearizability(findings: dict[str, list[dict[str, Any]]]) -> None:
+    """Per partition of every history of this file, correct, bad and spoiled."""
+    mine = {Rule.TWO_VALUES, Rule.LATE, Rule.HOLE, Rule.UNFILLED}
+    verdicts = Counter()
+    for history in [case.history for case in CASES] + RANDOM + [spoiled for _, spoiled in SPOILED]:
+        rows = findings[history.info.test_id]
+        by_spark = {row["partition"] for row in rows if row["anomaly"] == "not-linearizable"}
+        for partition in range(history.info.topics[0].partitions):
+            by_numpy = {one.rule for one in numpy_verdict(history, partition)} & mine
+            assert bool(by_numpy) == (partition in by_spark), (
+                history.info.test_id,
+                partition,
+                by_numpy,
+                rows,
+            )
+            verdicts[bool(by_numpy)] += 1
+    assert verdicts[True] > 20
+    assert verdicts[False] > 100
+
+
+def numpy_verdict(history: History, partition: int) -> list[Violation]:
+    appends, reads, ends = [], [], []
+    final: tuple[int, int] | None = None
+    drained: list[Read] = []
+    open_ops: dict[int, Any] = {}
+    for event in history.events:
+        if event.process in (CONTROL, REPLICA):
+            continue
+        if event.type is Type.INVOKE:
+            if event.process in open_ops:
+                appends += appends_of(open_ops.pop(event.process), None, partition)
+            open_ops[event.process] = event
+            continue
+        invoked = open_ops.pop(event.process)
+        match event.f:
+            case "send":
+                appends += appends_of(invoked, event, partition)
+            case "end" if event.partition == partition:
+                ends.append(End(invoked.index, event.index, event.high_watermark or 0))
+            case "poll":
+                reads += [
+                    Read(event.index, r.offset, r.value) for r in event.records if r.partition == partition
+                ]
+            case "drain" if event.partition == partition:
+                drained += [Read(event.index, r.offset, r.value) for r in event.records]
+                if (event.extra or {}).get("complete"):
+                    final = (event.offset or 0, event.high_watermark or 0)
+    for pending in open_ops.values():
+        appends += appends_of(pending, None, partition)
+    known = [one for one in [*reads, *drained] if one.value >= 0]
+    found = check_log(appends, known, ends, holes=False)
+    if final is not None:
+        found += [one for one in check_log([], drained, [], covered=final) if one.rule is Rule.HOLE]
+    elif history.info.idempotence:
+        every = [*reads, *drained]
+        found += [one for one in check_log(appends, every, ends) if one.rule is Rule.UNFILLED]
+    return found
+
+
+def appends_of(invoked: Any, completed: Any, partition: int) -> list[Append]:
+    if invoked.f != "send":
+        return []
+    told: dict[int, Record] = {r.value: r for r in completed.records} if completed else {}
+    found = []
+    for record in invoked.records:
+        if record.partition != partition:
+            continue
+        offset = told[record.value].offset if record.value in told else NOWHERE
+        failed = offset == FAILED or (completed is not None and completed.type is Type.FAIL and offset < 0)
+        ret = completed.index if completed is not None and offset >= 0 else NEVER
+        found.append(Append(record.value, invoked.index, ret, max(offset, NOWHERE), failed))
+    return found

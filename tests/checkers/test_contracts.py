@@ -1,0 +1,193 @@
+"""The table of contracts: which one a configuration makes, and what each anomaly means under it."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+from histories import NODES, TOPIC, info
+
+from checkers.contracts import Contract, UnknownContract, contract_for, lossy_shutdowns, named, worst_losses
+from checkers.findings import Meaning
+from checkers.registry import names
+from checkers.runs import Fault, Run, Sample
+
+PLACE = (TOPIC, 0)
+V, A, NA = Meaning.VIOLATION, Meaning.ALLOWED, Meaning.NOT_APPLICABLE
+
+
+def run(**changes: Any) -> Run:
+    made = Run(Path("r"), info(**({"idempotence": False} | changes)), [])
+    made.nodes = dict(NODES)
+    made.assignment = {PLACE: (1, 2, 3)}
+    return made
+
+
+def cut(host: str, at_s: float, name: str = "f1", lost: dict[str, int] | None = None) -> Fault:
+    files = {"log-0/00.log": 100} if lost is None else lost
+    ns = int(at_s * 1e9)
+    return Fault(name, "power-cut", (host,), "", ns, ns, ns, ns, True, "", "", (host,), {host: files})
+
+
+def sample(at_s: float, *isr: int, leader: int = 1, epoch: int = 0) -> Sample:
+    return Sample(int(at_s * 1e9), leader, epoch, isr, (1, 2, 3))
+
+
+def meaning(contract: Contract, anomaly: str) -> Meaning:
+    return contract.ruling(anomaly, PLACE).meaning
+
+
+@pytest.mark.parametrize(
+    ("changes", "name"),
+    [
+        ({"acks": "all"}, "acks-all"),
+        ({"acks": "all", "idempotence": True}, "acks-all+idempotence"),
+        ({"acks": "all", "flush_mode": "every-write"}, "acks-all-flushed"),
+        ({"acks": "all", "unclean_election": True}, "acks-all-unclean"),
+        ({"acks": "all", "recovery_strategy": "proactive"}, "acks-all-unclean"),
+        ({"acks": "1"}, "acks-1"),
+        ({"acks": "1", "flush_mode": "every-write"}, "acks-1"),
+        ({"acks": "0"}, "acks-0"),
+    ],
+)
+def test_a_configuration_makes_its_contract(changes: dict[str, Any], name: str) -> None:
+    assert contract_for(run(**changes)).name == name
+
+
+ALWAYS = dict.fromkeys(
+    (
+        "replica-divergence",
+        "lost-on-replica",
+        "phantom",
+        "misrouted",
+        "corrupt",
+        "aborted-read",
+        "future-read",
+        "append-order",
+        "epoch-order",
+    ),
+    V,
+)
+READS = dict.fromkeys(("stale-read", "watermark-regression", "not-linearizable"), A)
+PLAIN = dict.fromkeys(("duplicate", "session-order"), A)
+CONSUMER = dict.fromkeys(("poll-skip", "poll-rewind"), V)
+LOSS = ("lost-write", "vanished-read")
+
+TABLE: dict[str, tuple[Run, dict[str, Meaning]]] = {
+    "acks-all": (run(), dict.fromkeys((*LOSS, "inconsistent-offset"), V) | PLAIN | CONSUMER),
+    "acks-all with idempotence": (
+        run(idempotence=True),
+        dict.fromkeys((*LOSS, "inconsistent-offset", "duplicate", "session-order"), V) | CONSUMER,
+    ),
+    "acks-all-unclean": (
+        run(unclean_election=True),
+        dict.fromkeys((*LOSS, "inconsistent-offset", "poll-skip", "poll-rewind"), A) | PLAIN,
+    ),
+    "acks-0": (
+        run(acks="0"),
+        dict.fromkeys(LOSS, NA) | {"inconsistent-offset": A} | PLAIN | CONSUMER,
+    ),
+    "acks-1, nothing happened": (
+        run(acks="1"),
+        dict.fromkeys((*LOSS, "inconsistent-offset"), V) | PLAIN | CONSUMER,
+    ),
+}
+
+
+@pytest.mark.parametrize("name", TABLE)
+def test_meaning_of_every_anomaly(name: str) -> None:
+    of, expected = TABLE[name]
+    every = ALWAYS | READS | expected
+    assert set(every) == set(names())
+    contract = contract_for(of)
+    assert {anomaly: meaning(contract, anomaly) for anomaly in every} == every
+    assert all(contract.ruling(anomaly, PLACE).why for anomaly in every)
+
+
+def test_acks_1_may_lose_when_leadership_changed() -> None:
+    of = run(acks="1")
+    of.cluster = {PLACE: [sample(1, 1, 2, 3), sample(2, 2, 3, leader=2, epoch=1)]}
+    assert meaning(contract_for(of), "lost-write") is A
+    assert meaning(contract_for(of), "poll-skip") is V
+    of.cluster = {PLACE: [sample(1, 1, 2, 3), sample(2, 2, 3)]}
+    assert meaning(contract_for(of), "lost-write") is V
+
+
+def test_one_lossy_shutdown_is_tolerated_and_two_are_not() -> None:
+    of = run()
+    of.faults = [cut("n1", 10)]
+    assert meaning(contract_for(of), "lost-write") is V
+    of.faults.append(cut("n2", 12, "f2"))
+    contract = contract_for(of)
+    assert meaning(contract, "lost-write") is A
+    assert meaning(contract, "poll-rewind") is A
+    assert meaning(contract, "replica-divergence") is V
+    assert "n1 at 10.0 s (f1), n2 at 12.0 s (f2)" in " ".join(contract.because)
+
+
+def test_flushed_before_it_counts_no_power_cut_excuses_loss() -> None:
+    of = run(flush_mode="every-write")
+    of.faults = [cut("n1", 10), cut("n2", 10), cut("n3", 10)]
+    assert meaning(contract_for(of), "lost-write") is V
+
+
+def test_a_full_isr_in_between_starts_the_count_again() -> None:
+    of = run()
+    of.faults = [cut("n1", 10), cut("n2", 30, "f2")]
+    of.cluster = {PLACE: [sample(5, 1, 2, 3), sample(12, 2, 3), sample(20, 1, 2, 3), sample(31, 1, 3)]}
+    assert len(worst_losses(of, PLACE)) == 1
+    assert meaning(contract_for(of), "lost-write") is V
+
+
+def test_metadata_that_has_not_noticed_yet_is_no_full_isr() -> None:
+    of = run()
+    of.faults = [cut("n1", 10), cut("n2", 10.5, "f2")]
+    of.cluster = {PLACE: [sample(5, 1, 2, 3), sample(10.2, 1, 2, 3), sample(11, 3), sample(20, 1, 2, 3)]}
+    assert len(worst_losses(of, PLACE)) == 2
+    assert meaning(contract_for(of), "lost-write") is A
+
+
+def test_only_hosts_with_a_replica_count_and_only_bytes_that_concern_it() -> None:
+    of = run()
+    of.assignment = {PLACE: (1, 2)}
+    of.faults = [
+        cut("n3", 1),
+        cut("n1", 2, "f2", {"log-1/00.log": 50}),
+        cut("n2", 3, "f3", {"log-0/00.log": 0}),
+    ]
+    assert [one.host for one in lossy_shutdowns(of, PLACE)] == [
+        "n2"
+    ]  # its list names no file with bytes at all
+    of.faults = [cut("n1", 2, "f2", {"log-1/00.log": 50, "replication-offset-checkpoint": 9})]
+    assert [one.host for one in lossy_shutdowns(of, PLACE)] == ["n1"]
+    of.faults = [cut("n1", 2, "f2", {"log-1/00.log": 50})]
+    assert not lossy_shutdowns(of, PLACE)
+
+
+def test_a_power_cut_whose_end_nobody_saw_may_have_been_lossy() -> None:
+    of = run()
+    of.faults = [Fault("f1", "power-cut", ("n1", "n2"), begin_ns=5)]
+    assert [one.known for one in lossy_shutdowns(of, PLACE)] == [False, False]
+    assert meaning(contract_for(of), "lost-write") is A
+    of.faults = [Fault("f1", "kill", ("n1", "n2"), begin_ns=5)]
+    assert meaning(contract_for(of), "lost-write") is V
+
+
+def test_a_contract_can_be_forced() -> None:
+    of = run(acks="1")
+    of.faults = [cut("n1", 10)]
+    assert meaning(contract_for(of), "lost-write") is A
+    forced = contract_for(of, "acks-all")
+    assert meaning(forced, "lost-write") is V
+    assert forced.because[0] == "asked for with --contract"
+    strict = contract_for(of, "acks-all+linearizable-reads+idempotence")
+    assert {meaning(strict, one) for one in ("stale-read", "not-linearizable", "duplicate")} == {V}
+
+
+@pytest.mark.parametrize("name", ["", "acks-2", "acks-all+hope"])
+def test_an_unknown_contract_is_one_clear_line(name: str) -> None:
+    with pytest.raises(
+        UnknownContract, match=r"no contract is called .*; there are acks-all, acks-all-flushed"
+    ):
+        named(name)

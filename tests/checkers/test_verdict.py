@@ -1,0 +1,178 @@
+"""Verdicts: their precedence, the conditions without which nothing is proved, and runs that expect an anomaly."""
+
+from __future__ import annotations
+
+import dataclasses
+from pathlib import Path
+from typing import Any
+
+import pytest
+from histories import NODES, TOPIC, info
+
+from checkers import metrics
+from checkers.contracts import contract_for
+from checkers.findings import Verdict
+from checkers.metrics import Figures, Outcomes
+from checkers.registry import names
+from checkers.runs import Fault, FinalRead, Phase, ReplicaRead, Run
+from checkers.verdict import Found, conditions, verdict
+
+PLACE = (TOPIC, 0)
+SECOND = 1_000_000_000
+
+
+def good_run(**changes: Any) -> Run:
+    """A minute of main phase, one proved fault from 20 to 25 s, everything read to its end."""
+    run = Run(Path("r"), info(**changes), [])
+    run.nodes, run.assignment, run.end_ns = dict(NODES), {PLACE: (1, 2, 3)}, 70 * SECOND
+    run.phases = [Phase("main", 0, 60 * SECOND), Phase("drain", 60 * SECOND, 70 * SECOND)]
+    run.faults = [
+        Fault("f1", "kill", ("n1",), "leader", 20 * SECOND, 20 * SECOND, 24 * SECOND, 25 * SECOND, True)
+    ]
+    run.final = {PLACE: FinalRead(0, 100, True)}
+    run.replicas = {PLACE: {host: ReplicaRead(0, 100, 100, True, True) for host in NODES.values()}}
+    return run
+
+
+def good_figures(run: Run, ok: int = 1_000) -> Figures:
+    figures = Figures(acked_records=1_000)
+    for number in range(1, len(metrics.boundaries(run)) + 1):
+        for f in ("send", "poll", "end"):
+            figures.segments[number, f] = Outcomes(ok, 1, 1)
+    return figures
+
+
+def found(**counts: int) -> Found:
+    given = {name.replace("_", "-"): count for name, count in counts.items()}
+    return Found({name: {PLACE: given[name]} if name in given else {} for name in names()})
+
+
+def decided(run: Run, figures: Figures | None = None, **counts: int) -> dict[str, Any]:
+    return verdict(contract_for(run), found(**counts), figures or good_figures(run), {})
+
+
+def missing(run: Run, figures: Figures | None = None) -> list[str]:
+    return [one.name for one in conditions(run, figures or good_figures(run)) if not one.ok]
+
+
+def test_pass() -> None:
+    result = decided(good_run())
+    assert (result["verdict"], result["exit_code"]) == (Verdict.PASS, 0)
+    assert result["headline"] == "acks-all+idempotence was kept: 1,000 acknowledged records under 1 fault"
+    assert {one["anomaly"] for one in result["anomalies"]} == {*names(), "unproven-write"}
+
+
+def test_allowed_findings_do_not_forbid_a_pass() -> None:
+    result = decided(good_run(), stale_read=3)
+    assert result["verdict"] == Verdict.PASS
+    assert "3 stale-read" in result["headline"]
+
+
+def test_violation() -> None:
+    result = decided(good_run(), lost_write=2)
+    assert (result["verdict"], result["exit_code"]) == (Verdict.VIOLATION, 1)
+    assert "2 lost-write" in result["headline"]
+
+
+def test_precedence_violation_infrastructure_inconclusive_pass() -> None:
+    run = good_run()
+    run.final = {}
+    assert decided(run)["verdict"] == Verdict.INCONCLUSIVE
+    run.infrastructure = "n2: no route to host"
+    assert decided(run)["verdict"] == Verdict.INFRASTRUCTURE
+    assert decided(run)["exit_code"] == 4
+    assert decided(run, phantom=1)["verdict"] == Verdict.VIOLATION
+
+
+def test_a_fault_that_was_not_proved_or_whose_end_is_missing() -> None:
+    run = good_run()
+    run.faults[0].proved = False
+    run.faults[0].proof = "no packet matched"
+    assert missing(run) == ["every fault proved"]
+    assert "no packet matched" in decided(run)["reasons"][0]
+    assert decided(run)["exit_code"] == 3
+
+
+def test_a_final_read_that_fell_short() -> None:
+    run = good_run()
+    run.final[PLACE].complete = False
+    assert missing(run) == ["final read complete"]
+    del run.final[PLACE]
+    assert missing(run) == ["final read complete"]
+
+
+def test_a_replica_that_was_not_read() -> None:
+    run = good_run()
+    run.replicas[PLACE]["n3"].complete = False
+    assert missing(run) == ["every replica's log read"]
+    del run.replicas[PLACE]["n3"]
+    assert missing(run) == ["every replica's log read"]
+
+
+def test_a_kind_of_operation_that_never_succeeded_in_a_healthy_phase() -> None:
+    run = good_run()
+    figures = good_figures(run)
+    figures.segments[1, "poll"] = Outcomes(0, 5, 0)
+    (condition,) = [one for one in conditions(run, figures) if not one.ok]
+    assert condition.detail == "no poll succeeded in main from 0.0 to 20.0 s (5 tried)"
+
+
+def test_failures_during_a_fault_are_no_matter() -> None:
+    run = good_run()
+    figures = good_figures(run)
+    figures.segments[2, "poll"] = Outcomes(0, 5, 0)
+    assert missing(run, figures) == []
+
+
+def test_a_green_night_in_which_nothing_was_done() -> None:
+    assert "every operation kind succeeded in every healthy phase" in missing(good_run(), Figures())
+
+
+def test_the_asked_rate() -> None:
+    run = good_run(rate=150.0)
+    assert missing(run, good_figures(run, ok=1_000)) == []  # 3,000 in 20 s
+    assert missing(run, good_figures(run, ok=900)) == ["asked rate reached before the first fault"]
+    run.faults[0] = dataclasses.replace(run.faults[0], begin_ns=0)
+    assert "asked rate reached before the first fault" in missing(run)
+
+
+def test_expected_anomalies_turn_the_verdict_round() -> None:
+    run = good_run(expected=("lost-write",))
+    result = decided(run, lost_write=1)
+    assert (result["verdict"], result["exit_code"]) == (Verdict.REPRODUCED, 0)
+    assert [one["meaning"] for one in result["anomalies"] if one["anomaly"] == "lost-write"] == ["expected"]
+    result = decided(run)
+    assert (result["verdict"], result["exit_code"]) == (Verdict.NOT_REPRODUCED, 1)
+    run.faults[0].proved = False
+    assert decided(run)["verdict"] == Verdict.INCONCLUSIVE
+    assert decided(run, lost_write=1)["verdict"] == Verdict.REPRODUCED
+
+
+def test_partitions_may_differ_in_what_is_allowed() -> None:
+    run = good_run(topics=info().topics)
+    run.faults += [
+        Fault(
+            "f2", "power-cut", ("n1",), "", 1, 1, 1, 1, True, lossy=("n1",), lost={"n1": {"log-0/0.log": 5}}
+        ),
+        Fault(
+            "f3", "power-cut", ("n2",), "", 1, 1, 1, 1, True, lossy=("n2",), lost={"n2": {"log-0/0.log": 5}}
+        ),
+    ]
+    run.assignment = {(TOPIC, 0): (1, 2, 3), (TOPIC, 1): (1, 2, 3)}
+    counts = found()
+    counts.counts["lost-write"] = {(TOPIC, 0): 4, (TOPIC, 1): 1}
+    result = verdict(contract_for(run), counts, good_figures(run), {})
+    rows = [(one["meaning"], one["count"]) for one in result["anomalies"] if one["anomaly"] == "lost-write"]
+    assert rows == [("violation", 1), ("allowed", 4)]
+    assert result["verdict"] == Verdict.VIOLATION
+
+
+@pytest.mark.parametrize("begin_s", [0, 20])
+def test_healthy_stretches(begin_s: int) -> None:
+    run = good_run()
+    run.faults[0] = dataclasses.replace(run.faults[0], begin_ns=begin_s * SECOND)
+    run.faults.append(Fault("f2", "pause", ("n2",), "", 28 * SECOND, ended_ns=50 * SECOND))
+    stretches = [(one.begin_ns // SECOND, one.end_ns // SECOND) for one in metrics.healthy(run)]
+    assert stretches == ([(0, 20)] if begin_s else []) + [
+        (50, 60)
+    ]  # 25 to 28 s is too short to mean anything
