@@ -60,12 +60,12 @@ def analyze(
 ) -> list[dict[str, Any]]:
     """Judge runs; returns their verdicts, in order, as written to their directories.
 
-    A run that cannot be read is told to ``progress`` and the others are still judged; AnalysisError is raised
-    at the end. Raises also UnknownContract, JavaMissing and SparkUnavailable, before anything is judged."""
+    A run that cannot be read is told to ``progress`` and the others are still judged; AnalysisError is raised at the
+    end, with their verdicts in ``judged``. Raises also UnknownContract, JavaMissing and SparkUnavailable, before anything is judged."""
     if contract is not None:
         named(contract)
     runs, problems = _load(run_dirs, progress)
-    verdicts: list[dict[str, Any]] = []
+    verdicts: dict[Path, dict[str, Any]] = {}
     if runs:
         with_history = [run for run in runs if run.files]
         judged: dict[Path, tuple[Found, Figures, dict[str, Any]]] = {}
@@ -77,10 +77,12 @@ def analyze(
             found, counted, engine = judged.get(
                 run.directory, (Found(), Figures(), {"spark": "", "seconds": 0.0})
             )
-            verdicts.append(_write(run, contract, found, counted, engine))
+            verdicts[run.directory] = _write(run, contract, found, counted, engine)
     if problems:
-        raise AnalysisError("; ".join(problems))
-    return verdicts
+        error = AnalysisError("; ".join(problems))
+        error.judged = list(verdicts.values())
+        raise error
+    return [verdicts[Path(one).resolve()] for one in run_dirs]
 
 
 def _load(run_dirs: Sequence[Path], progress: Callable[[str], None]) -> tuple[list[Run], list[str]]:

@@ -201,16 +201,10 @@ class Contract:
     def _within_losses(self, place: Place | None) -> Ruling:
         if self.terms.tolerates_power_loss:
             return Ruling(Meaning.VIOLATION, "every record was synced before it counted: no loss is allowed")
-        worst, tolerated = worst_losses(self.run, place), self._tolerated(place)
-        if len(worst) > tolerated:
-            return Ruling(
-                Meaning.ALLOWED,
-                f"{len(worst)} replicas lost unsynced bytes before the ISR was full again, {tolerated} are tolerated",
-            )
-        return Ruling(
-            Meaning.VIOLATION,
-            f"{len(worst)} replicas lost unsynced bytes before the ISR was full again, and {tolerated} are tolerated",
-        )
+        lost, tolerated = len(worst_losses(self.run, place)), self._tolerated(place)
+        replicas = f"{lost or 'no'} replica{'s' if lost != 1 else ''}"
+        why = f"{replicas} lost unsynced bytes before the ISR was full again; up to {tolerated} may"
+        return Ruling(Meaning.ALLOWED if lost > tolerated else Meaning.VIOLATION, why)
 
     def _tolerated(self, place: Place | None) -> int:
         """MinISR - 1 of the partition's topic."""

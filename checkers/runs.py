@@ -6,7 +6,7 @@ the number of operations is Spark's.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -34,12 +34,16 @@ _COLUMNS = (
     "offset",
     "high_watermark",
     "node",
+    "error",
     "extra",
 )
 
 
 class AnalysisError(Exception):
     """A run cannot be judged. One line: which file, what is wrong, the way out."""
+
+    judged: Sequence[dict[str, Any]] = ()
+    """The verdicts of the other runs, which were judged nevertheless."""
 
 
 @dataclass(slots=True)
@@ -303,4 +307,4 @@ def _take_replica(run: Run, row: Mapping[str, Any]) -> None:
     replica.hw = int(extra.get("hw", replica.hw))
     replica.in_isr = extra.get("in_isr") is True
     replica.complete = replica.complete or extra.get("complete") is True
-    replica.problem = str(extra.get("problem") or replica.problem)
+    replica.problem = str(row["error"] or replica.problem)

@@ -126,6 +126,7 @@ class History:
         in_isr: bool = True,
         complete: bool = True,
         start: int = 0,
+        problem: str | None = None,
     ) -> History:
         """``got``: (offset, value, leader epoch)."""
         records = tuple(Record(partition, *one) for one in got)
@@ -142,6 +143,7 @@ class History:
             high_watermark=leo,
             records=records,
             extra=extra,
+            error=problem,
         )
 
     def replicas(self, *got: tuple[int, int, int], partition: int = 0) -> History:

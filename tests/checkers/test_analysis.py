@@ -80,9 +80,11 @@ def judged(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> dic
     ) as raised:
         analyze([*runs.values(), broken, infrastructure, twin], progress=told.append)
     assert "\n" not in str(raised.value)
+    assert [one["test_id"] for one in raised.value.judged] == ["acks-1", "expected", "good", "no-hosts"]
     assert any("corrupt or truncated" in line for line in told)
     shutil.rmtree(twin)
-    analyze([runs["acks-1"]], contract="acks-all")
+    twice = analyze([runs["acks-1"], runs["acks-1"]], contract="acks-all")
+    assert [one["verdict"] for one in twice] == ["violation", "violation"]
     return runs | {"broken": broken, "no-hosts": infrastructure}
 
 
@@ -245,3 +247,31 @@ def test_missing_or_old_java_is_one_clear_line(tmp_path: Path, java: str | None,
     assert says in said.stdout
     assert "openjdk-17-jre-headless" in said.stdout
     assert len(said.stdout.splitlines()) == 1
+
+
+def test_what_a_run_tells_of_itself(tmp_path: Path) -> None:
+    h = lossy_run("told").replica("n2", (0, A, 0), complete=False, problem="bad CRC at offset 1")
+    run = load_run(h.write(tmp_path / "told"))
+    assert [(fault.id, fault.title, fault.proved, fault.lossy) for fault in run.faults] == [
+        ("f1", "power cut of n1", True, ("n1",))
+    ]
+    assert [phase.name for phase in run.phases] == ["main", "heal", "drain"]
+    assert run.assignment == {(TOPIC, 0): (1, 2, 3)}
+    assert run.final[TOPIC, 0].complete
+    assert run.replicas[TOPIC, 0]["n2"].problem == "bad CRC at offset 1"
+    assert [sample.full_isr for sample in run.cluster[TOPIC, 0]] == [True, False, True]
+    assert run.rows == len(h.events)
+    assert run.end_ns == h.clock_ns
+
+
+def test_a_killed_run_is_judged_from_its_write_ahead_file(tmp_path: Path) -> None:
+    from harness.history import Recorder
+
+    recorder = Recorder(tmp_path / "killed", History("killed", topics=ONE).info)
+    for event in good_run("killed").events[:8]:
+        recorder.record(event)
+    shutil.copytree(tmp_path / "killed", tmp_path / "left", ignore=shutil.ignore_patterns("*.part"))
+    recorder.close()
+    run = load_run(tmp_path / "left")
+    assert run.rows == 8
+    assert run.final == {}
