@@ -194,13 +194,14 @@ def test_ctrl_c_twice_stops_at_once_and_still_tears_down(
 
 
 def test_ctrl_c_during_set_up_removes_everything(stage: Stage, monkeypatch: pytest.MonkeyPatch) -> None:
+    before = signal.getsignal(signal.SIGINT)
     monkeypatch.setattr(stage.system, "wait_ready", lambda **_: threading.Event().wait(30))
     pressed = interrupt_when(stage, "start n3")
     with pytest.raises(Interrupted, match="during set-up"):
         stage.run()
     pressed.join()
     assert stage.trail[-1] == "down"
-    assert signal.getsignal(signal.SIGINT) is signal.default_int_handler
+    assert signal.getsignal(signal.SIGINT) is before
 
 
 def test_a_disk_that_fills_up_stops_the_run_and_keeps_what_is_there(
