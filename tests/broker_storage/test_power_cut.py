@@ -65,8 +65,18 @@ while True:
 """
 
 
+def unmount_orphans() -> None:
+    """A killed test run leaves its disk mounted; once pytest has thrown its folder away the image is a deleted file."""
+    for line in Path("/proc/self/mounts").read_text().splitlines():
+        device, where = map(Path, line.split(" ")[:2])
+        backing = Path("/sys/block", device.name, "loop/backing_file")
+        if backing.exists() and "disk.img (deleted)" in backing.read_text():
+            subprocess.run(["umount", where], check=False, timeout=30, stderr=subprocess.DEVNULL)
+
+
 @pytest.fixture
 def disk(tmp_path: Path) -> Iterator[Path]:
+    unmount_orphans()
     image, where = tmp_path / "disk.img", tmp_path / "disk"
     with image.open("wb") as file:
         file.truncate(64 << 20)
