@@ -15,6 +15,7 @@ import orjson
 import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.dataset as ds
+import pyarrow.parquet as pq
 
 from harness.history import HistoryError, history_files, read_info
 from harness.history.model import CONTROL, NEMESIS, REPLICA, RunInfo
@@ -195,7 +196,7 @@ def _info_without_history(directory: Path) -> RunInfo:
 
 def _read_small_rows(run: Run, file: Path) -> None:
     wanted = (pc.field("process") < 0) | (pc.field("f") == "drain")
-    scanner = ds.dataset(str(file)).scanner(columns=list(_COLUMNS), filter=wanted, use_threads=False)
+    scanner = ds.dataset(str(file)).scanner(columns=list(_COLUMNS), filter=wanted)
     phases: list[tuple[str, int]] = []
     for batch in scanner.to_batches():
         for row in _rows(batch):
@@ -216,13 +217,11 @@ def _rows(batch: pa.RecordBatch) -> Iterator[dict[str, Any]]:
 
 
 def _extent(file: Path) -> tuple[int, int]:
-    """(rows, time of the last event)."""
-    rows, last = 0, 0
-    for batch in ds.dataset(str(file)).scanner(columns=["time_ns"], use_threads=False).to_batches():
-        rows += batch.num_rows
-        if batch.num_rows:
-            last = max(last, pc.max(batch.column("time_ns")).as_py())
-    return rows, last
+    """(rows, time of the last event), from the last row group: events are in order of time."""
+    with pq.ParquetFile(file) as parquet:
+        groups = parquet.num_row_groups
+        times = parquet.read_row_group(groups - 1, columns=["time_ns"])["time_ns"] if groups else []
+        return parquet.metadata.num_rows, pc.max(times).as_py() if len(times) else 0
 
 
 def _take(run: Run, row: Mapping[str, Any], phases: list[tuple[str, int]]) -> None:

@@ -28,6 +28,7 @@ HISTORY = (
 )
 ACKED, REFUSED, UNSURE = "acked", "failed", "unknown"
 """What ``outcome`` of a record sent can be."""
+_TYPES = ("invoke", "ok", "fail", "info")
 _PARTITION_BITS = 20
 _TOPIC_BITS = 12
 
@@ -214,37 +215,40 @@ def operations(history: DataFrame) -> DataFrame:
     records, of polls), records (of sends: as completed, or as invoked where the completion does not tell)."""
     by_process = Window.partitionBy("run", "process").orderBy("index")
     size = F.coalesce(F.size("records"), F.lit(0))
+    is_send, invoked = F.col("f") == "send", F.col("kind") == 0
+    kind = F.lit(0)
+    for number, name in enumerate(_TYPES):
+        kind = F.when(F.col("type") == name, number).otherwise(kind)
     events = history.filter("process >= 0").select(
-        *("run", "process", "f", "base", "partition", "error", "node", "index", "time_ns", "type"),
+        *("run", "process", "f", "base", "partition", "error", "node", "index", "time_ns"),
+        kind.alias("kind"),
         F.when(F.col("f") == "end", F.col("high_watermark")).alias("told"),
         F.when(F.col("f") == "poll", size).alias("given"),
-        F.when(F.col("f") == "send", F.col("records")).alias("records"),
-        ((F.col("f") == "send") & (F.col("type") != "invoke") & (size == 0)).alias("silent"),
+        F.when(is_send, F.col("records")).alias("records"),
+        (is_send & (F.col("type") != "invoke") & (size == 0)).alias("silent"),
     )
-    around = {
-        f"{way}_{name}": shift(name).over(by_process)
-        for way, shift in (("before", F.lag), ("next", F.lead))
-        for name in ("type", "index", "time_ns")
-    }
-    of_next = {f"next_{name}": F.lead(name).over(by_process) for name in ("silent", "error", "node")}
-    paired = events.select("*", *(column.alias(name) for name, column in (around | of_next).items()))
-    invoked = F.col("type") == "invoke"
-    answered = F.coalesce(F.col("next_type") != "invoke", F.lit(False))
-    completes = ~invoked & (F.col("before_type") == "invoke")
+    names = ("kind", "index", "time_ns")
+    before = [F.lag(name).over(by_process).alias(f"before_{name}") for name in names]
+    following = [F.lead(name).over(by_process).alias(f"next_{name}") for name in (*names, "silent")]
+    answered = F.coalesce(F.col("next_kind") > 0, F.lit(False))
+    completes = ~invoked & (F.col("before_kind") == 0)
     row = (completes & ~F.col("silent")) | (invoked & (~answered | F.coalesce("next_silent", F.lit(False))))
 
     def completion(here: str) -> Column:
         return F.when(~invoked, F.col(here)).when(answered, F.col(f"next_{here}"))
 
-    return paired.filter(row).select(
-        *("run", "process", "f", "base", "partition", "told", "given", "records"),
-        F.when(invoked, F.col("index")).otherwise(F.col("before_index")).alias("invoke_index"),
-        F.when(invoked, F.col("time_ns")).otherwise(F.col("before_time_ns")).alias("invoke_ns"),
-        completion("index").alias("complete_index"),
-        completion("time_ns").alias("complete_ns"),
-        F.coalesce(completion("type"), F.lit("info")).alias("type"),
-        completion("error").alias("error"),
-        completion("node").alias("node"),
+    outcome = F.element_at(F.array(*map(F.lit, _TYPES)), completion("kind") + 1)
+    return (
+        events.select("*", *before, *following)
+        .filter(row)
+        .select(
+            *("run", "process", "f", "base", "partition", "told", "given", "records", "error", "node"),
+            F.when(invoked, F.col("index")).otherwise(F.col("before_index")).alias("invoke_index"),
+            F.when(invoked, F.col("time_ns")).otherwise(F.col("before_time_ns")).alias("invoke_ns"),
+            completion("index").alias("complete_index"),
+            completion("time_ns").alias("complete_ns"),
+            F.coalesce(outcome, F.lit("info")).alias("type"),
+        )
     )
 
 

@@ -17,7 +17,7 @@ sys.path.insert(0, str(Path(__file__).parent))
 
 from synthetic import write_history
 
-from checkers.analysis import analyze
+from checkers.analysis import BRIEF_ROWS, analyze
 from checkers.session import session
 
 
@@ -48,7 +48,7 @@ def main() -> None:
             write_history(directory, arguments.operations, partitions=arguments.partitions)
         size = (directory / "history.parquet").stat().st_size / 2**20
         began = time.monotonic()
-        with session(arguments.master):
+        with session(arguments.master, brief=2 * arguments.operations < BRIEF_ROWS):
             started = time.monotonic()
             [found] = analyze(
                 [directory], progress=lambda text: print(f"  {time.monotonic() - started:6.1f} s  {text}")
