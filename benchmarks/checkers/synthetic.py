@@ -60,8 +60,10 @@ def _tables(
     clients = clients.take(pa.array(order)).drop_columns(["place"])
     yield _finish(_control(partitions), info, 0)
     yield _finish(clients, info, 3)
+    # Row groups hold many rows, as the recorder's do: one table for the final read and one for each replica.
     index = 3 + len(clients)
-    for table in log.final():
+    for node in (None, "n1", "n2", "n3"):
+        table = pa.concat_tables(log.final(node))
         yield _finish(table, info, index)
         index += len(table)
 
@@ -150,15 +152,13 @@ class _Log:
             ]
         )
 
-    def final(self) -> Iterator[pa.Table]:
-        """The final read and three replicas, chunk by chunk."""
-        for node in (None, "n1", "n2", "n3"):
-            for p in range(self.partitions):
-                total = len(self.order[p])
-                for start in range(0, max(total, 1), CHUNK):
-                    rows = self.order[p][start : start + CHUNK]
-                    last = start + CHUNK >= total
-                    yield self._chunk(node, p, start, rows, total, last)
+    def final(self, node: str | None) -> Iterator[pa.Table]:
+        """The final read (node None) or one replica, chunk by chunk."""
+        for p in range(self.partitions):
+            total = len(self.order[p])
+            for start in range(0, max(total, 1), CHUNK):
+                rows = self.order[p][start : start + CHUNK]
+                yield self._chunk(node, p, start, rows, total, start + CHUNK >= total)
 
     def _chunk(self, node: str | None, p: int, start: int, rows: Ints, total: int, last: bool) -> pa.Table:
         offsets = np.arange(start, start + len(rows))
