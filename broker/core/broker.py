@@ -125,6 +125,8 @@ class Broker:
                 self._boot(event)
             case StopRequested():
                 self._lifecycle.stop()
+                if not ctx.rules.metadata.applied_while_stopping():
+                    self._observer.stop()
             case LogsClosed():
                 ctx.out.append(Exit(0, "controlled shutdown"))
             case DiskFailed():
@@ -252,6 +254,8 @@ class Broker:
     def _disk_failed(self, event: DiskFailed) -> None:
         """There is one log directory: without it the broker is of no use, and a half-written log must not be
         served. It leaves without a clean-shutdown file, so the controller treats it as unclean."""
+        if not self._ctx.rules.storage.stops_on_failure():
+            return
         replica = self._partitions.get(event.tp)
         if replica is not None:
             self._partitions.failed(replica)

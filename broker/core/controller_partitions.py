@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 
 from kio.schema.errors import ErrorCode
 
@@ -20,12 +20,18 @@ from broker.rules.election import ChangeInput
 _NOBODY: frozenset[NodeId] = frozenset()
 
 
-def remove_broker(draft: Draft, broker: NodeId, *, unclean: bool = False) -> None:
+def remove_broker(
+    draft: Draft,
+    broker: NodeId,
+    *,
+    unclean: bool = False,
+    partitions: Iterable[PartitionImage] | None = None,
+) -> None:
     """Take a broker out of leadership and ISR everywhere (K36, K41), after an unclean shutdown out of the ELR
-    too (R15, KAFKA-18106)."""
+    too (R15, KAFKA-18106). ``partitions``: as they are, unless told otherwise."""
     acceptable = draft.active_brokers() - {broker}
     lost = frozenset({broker}) if unclean else _NOBODY
-    for partition in list(draft.image.partitions()):
+    for partition in list(draft.image.partitions() if partitions is None else partitions):
         if broker not in partition.isr and not (unclean and broker in partition.elr):
             continue
         isr = tuple(member for member in partition.isr if member != broker)
@@ -44,7 +50,7 @@ def reconsider(draft: Draft) -> None:
     """MinISR may have changed: rebuild what depends on it (KAFKA-16540, B32)."""
     acceptable = draft.active_brokers()
     for partition in list(draft.image.partitions()):
-        if partition.elr or partition.last_known_elr or partition.leader == NO_LEADER:
+        if draft.rules.election.reconsiders(partition):
             _change(draft, partition, partition.isr, acceptable)
 
 

@@ -14,6 +14,7 @@ from zlib import crc32
 from kio.schema.errors import ErrorCode
 
 from broker.core.context import Context
+from broker.core.epoch_probe import EpochProbe
 from broker.core.follower import Following, Outcome
 from broker.core.messages import FetchPartition, FetchRequest, FetchResponse, Response
 from broker.core.probe import RangeProbe
@@ -97,11 +98,14 @@ class Fetcher:
         self._generation = 0
         self._pause_until = 0.0
         self._probe = RangeProbe(ctx, destination)
+        self._epoch_probe = EpochProbe(ctx, destination)
         self.due = False
 
     def add(self, following: Following) -> None:
         self._partitions[following.replica.tp] = following
         self._overtake = self.due = True
+        if self._ctx.rules.truncation.asks_first():
+            self._epoch_probe.ask(following, self._woken)
 
     def remove(self, tp: TopicPartition) -> None:
         del self._partitions[tp]
@@ -157,7 +161,9 @@ class Fetcher:
                     fetch_offset=log.leo,
                     max_bytes=config.replica_fetch_max_bytes,
                     current_leader_epoch=replica.leader_epoch,
-                    last_fetched_epoch=self._ctx.rules.truncation.fetched_epoch(log.epochs.latest),
+                    last_fetched_epoch=self._ctx.rules.truncation.fetched_epoch(
+                        log.epochs.latest, replica.after_empty
+                    ),
                     log_start=log.log_start,
                     topic_id=replica.topic_id,
                 )

@@ -57,20 +57,23 @@ class Following:
             self.pause(result.error)
             return Outcome.PAUSED
         if result.diverging is not None:
-            self._diverged(result.diverging)
+            self._diverged(result.diverging, result.high_watermark)
             return Outcome.TRUNCATED
         return self._received(result)
 
-    def _diverged(self, diverging: EpochEndOffset) -> None:
+    def _diverged(self, diverging: EpochEndOffset, from_leader: int) -> None:
         """Updates nothing but the log and what hangs on its end (KAFKA-14704)."""
-        log = self.replica.log
+        replica, log, rules = self.replica, self.replica.log, self._ctx.rules
+        offset = rules.high_watermark.on_divergence(replica.high_watermark, from_leader, log.leo)
+        replica.set_high_watermark(max(offset, log.log_start))
         own = log.epochs.end_offset(diverging.epoch, log.leo)
-        cut = self._ctx.rules.truncation.on_divergence(own, diverging, log.leo)
-        self.replica.truncate(max(cut, log.log_start), f"diverging at epoch {diverging.epoch}")
+        cut = rules.truncation.on_divergence(own, diverging, log.leo)
+        replica.truncate(max(cut, log.log_start), f"diverging at epoch {diverging.epoch}")
 
     def _received(self, result: FetchResult) -> Outcome:
         replica, rules = self.replica, self._ctx.rules
         outcome = Outcome.NOTHING
+        replica.after_empty = not result.records
         if result.records:
             outcome = self._append(bytes(result.records))  # type: ignore[arg-type]
         offset = rules.high_watermark.at_follower(

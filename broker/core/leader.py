@@ -82,7 +82,8 @@ class Leader:
         self.proposal = None
         self._assigned()
         self._trace_isr()
-        self.advance()
+        if self._ctx.rules.high_watermark.moves_on_isr_change():
+            self.advance()
         self._replica.touch()
 
     def recovery_state(self, state: int) -> None:
@@ -104,10 +105,18 @@ class Leader:
         if not rules.may_advance(len(self.isr), len(self.maximal), replica.min_isr):
             return
         every_write = self._ctx.config.flush_mode is FlushMode.EVERY_WRITE
-        members = [state.leo for other, state in self.followers.items() if other in self.maximal]
         log = replica.log
+        members = [
+            state.leo
+            for other, state in self.followers.items()
+            if rules.counts(other in self.maximal, self._is_caught_up(state), self._ctx.is_active(other))
+        ]
         candidate = rules.candidate(log.leo, members, log.flushed if every_write else None)
         replica.set_high_watermark(rules.at_leader(replica.high_watermark, candidate))
+
+    def _is_caught_up(self, state: Follower) -> bool:
+        """At the end of the log within the last lag window."""
+        return self._ctx.now_ms - state.last_caught_up_ms <= self._ctx.config.replica_lag_time_max_ms
 
     # --- followers -----------------------------------------------------------------------------------------
 

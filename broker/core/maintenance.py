@@ -11,7 +11,7 @@ from broker.core.context import Context
 from broker.core.effects import Checkpoint, WriteCheckpoint
 from broker.core.log import PartitionLog
 from broker.core.partitions import Partitions
-from broker.core.types import METADATA, FlushMode, TopicPartition
+from broker.core.types import METADATA, NO_LEADER, FlushMode, TopicPartition
 
 
 class Maintenance:
@@ -53,10 +53,14 @@ class Maintenance:
                 replica.log.flush(self._ctx.out)
 
     def high_watermarks(self) -> dict[TopicPartition, int]:
-        metadata = self._metadata_log()
+        metadata, rules = self._metadata_log(), self._ctx.rules.high_watermark
         return {
             METADATA: metadata.leo,
-            **{replica.tp: replica.high_watermark for replica in self._partitions},
+            **{
+                replica.tp: replica.high_watermark
+                for replica in self._partitions
+                if rules.is_checkpointed(replica.leader_id != NO_LEADER)
+            },
         }
 
     def _checkpoint_high_watermarks(self) -> None:

@@ -40,6 +40,8 @@ class Replica:
         """Set while this replica leads."""
         self.failed = False
         """The disk refused: neither read nor written any more (KAFKA-10778)."""
+        self.after_empty = False
+        """The last answer to a fetch had no records."""
         self.produces: list[Waiter] = []
         """Heap of acks=all requests waiting for the high watermark (``purgatory``)."""
         self.fetches: dict[int, ParkedFetch] = {}
@@ -65,6 +67,8 @@ class Replica:
         self._adopt(image)
         if fresh and self.ctx.rules.metadata.assigns_epoch_on_election():
             self.log.assign_epoch(self.leader_epoch, self.ctx.out)
+        if fresh and self.ctx.rules.produce.forgets_producers():
+            self.log.producers.clear()
         if was is None:
             self.leader = Leader(self, image.isr)
         elif fresh:
@@ -74,7 +78,8 @@ class Replica:
         self._trace_role("leader", fresh or was is None)
         if self.ctx.config.flush_mode is FlushMode.EVERY_WRITE:
             self.log.flush(self.ctx.out)
-        self.leading.advance()
+        if fresh or was is None:
+            self.leading.advance()
         self.leading.recovery_state(image.leader_recovery_state)
         self.touch()
 
@@ -84,6 +89,7 @@ class Replica:
         self.leader = None
         self._adopt(image)
         if fresh:
+            self.after_empty = self.after_empty and self.ctx.rules.truncation.remembers_empty()
             cut = self.ctx.rules.truncation.on_become_follower(self.log.leo, self.high_watermark)
             if cut < self.log.leo:
                 self.truncate(cut, "became follower")
@@ -149,7 +155,8 @@ class Replica:
     def truncate(self, to_offset: int, why: str) -> None:
         """Cut the log, and the high watermark if need be."""
         was = self.log.leo
-        self.log.truncate(to_offset, self.ctx.out)
+        if to_offset < was or self.ctx.rules.truncation.cuts_epochs_of_short_log():
+            self.log.truncate(to_offset, self.ctx.out)
         if self.log.leo != was:
             self.ctx.trace("truncate", tp=str(self.tp), to=to_offset, was=was, why=why)
         self.set_high_watermark(min(self.high_watermark, self.log.leo))

@@ -17,7 +17,7 @@ class TruncateToHighWatermark(TruncationRules):
 class NoDivergenceCheck(TruncationRules):
     """``no_divergence_check``: B55, half of B02. Followers fetch on at their own end, whatever lies below it."""
 
-    def fetched_epoch(self, latest_epoch: int) -> int:  # noqa: ARG002
+    def fetched_epoch(self, latest_epoch: int, after_empty: bool = False) -> int:  # noqa: ARG002
         return NO_EPOCH
 
 

@@ -53,3 +53,7 @@ class MetadataRules:
     def assigns_epoch_on_election(self) -> bool:
         """A leader enters its epoch into the cache before it has written in it (KAFKA-7415, B25)."""
         return True
+
+    def applied_while_stopping(self) -> bool:
+        """A broker in controlled shutdown learns that it leads no more, and says so (KAFKA-14296, B51)."""
+        return True

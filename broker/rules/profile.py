@@ -14,6 +14,7 @@ from broker.rules.produce import ProduceRules
 from broker.rules.reads import ReadRules
 from broker.rules.recovery import RecoveryRules
 from broker.rules.registration import RegistrationRules
+from broker.rules.storage import StorageRules
 from broker.rules.topics import TopicRules
 from broker.rules.truncation import TruncationRules
 from broker.rules.watermark import HighWatermarkRules
@@ -30,6 +31,7 @@ class Rules:
     reads: ReadRules = field(default_factory=ReadRules)
     fetch: FetchRules = field(default_factory=FetchRules)
     metadata: MetadataRules = field(default_factory=MetadataRules)
+    storage: StorageRules = field(default_factory=StorageRules)
     # the controller's
     election: ElectionRules = field(default_factory=ElectionRules)
     recovery: RecoveryRules = field(default_factory=RecoveryRules)
