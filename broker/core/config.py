@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
-from broker.core.types import Endpoint, FlushMode, NodeId, RecoveryStrategy
+from broker.core.types import Endpoint, FlushMode, NodeId, Placement, ReassignRule, RecoveryStrategy
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,4 +56,10 @@ class ControllerConfig(NodeConfig):
     unclean_recovery_strategy: RecoveryStrategy = RecoveryStrategy.BALANCED
     noop_interval_ms: int = 500
     producer_id_block: int = 1_000
+    placement: Placement = Placement.FORMULA
+    reassign_rule: ReassignRule = ReassignRule.D4
+    auto_leader_rebalance: bool = True
+    leader_imbalance_check_interval_ms: int = 300_000
+    leader_imbalance_per_broker_percent: int = 10
+    """Of the partitions that prefer a broker, how many others may lead before it takes them back."""
     topic_defaults: dict[str, str] = field(default_factory=dict)

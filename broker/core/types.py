@@ -56,6 +56,24 @@ class RecoveryStrategy(Enum):
         return cls.MANUAL if value == "none" else None
 
 
+class ReassignRule(Enum):
+    """When a reassignment is complete (protocol.md C11)."""
+
+    D4 = "d4"
+    """Everyone added is in the ISR, and what remains of it is at least MinISR."""
+    ALL_TARGETS = "all_targets"
+    """Every replica of the target is in the ISR (Kafka since 3.8, KAFKA-15665)."""
+    ADDING_ONLY = "adding_only"
+    """Everyone added is in the ISR (Kafka before)."""
+
+
+class Placement(Enum):
+    """How replicas of new partitions are spread (protocol.md 2.16)."""
+
+    FORMULA = "formula"
+    STRIPED = "striped"
+
+
 class Acks(IntEnum):
     NONE = 0
     LEADER = 1

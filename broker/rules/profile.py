@@ -12,8 +12,11 @@ from broker.rules.isr_change import IsrChangeRules
 from broker.rules.placement import PlacementRules
 from broker.rules.produce import ProduceRules
 from broker.rules.reads import ReadRules
+from broker.rules.reassign import ReassignRules
+from broker.rules.rebalance import RebalanceRules
 from broker.rules.recovery import RecoveryRules
 from broker.rules.registration import RegistrationRules
+from broker.rules.settings import SettingsRules
 from broker.rules.storage import StorageRules
 from broker.rules.topics import TopicRules
 from broker.rules.truncation import TruncationRules
@@ -39,6 +42,9 @@ class Rules:
     isr_change: IsrChangeRules = field(default_factory=IsrChangeRules)
     placement: PlacementRules = field(default_factory=PlacementRules)
     topics: TopicRules = field(default_factory=TopicRules)
+    reassign: ReassignRules = field(default_factory=ReassignRules)
+    rebalance: RebalanceRules = field(default_factory=RebalanceRules)
+    settings: SettingsRules = field(default_factory=SettingsRules)
 
 
 _PROFILES: dict[str, Callable[[], Rules]] = {"kip966": Rules}
