@@ -43,6 +43,10 @@ class BrokerConfig(NodeConfig):
     """Conflict C5: ``fail_fast`` or ``timeout``."""
     max_message_bytes: int = 1_048_588
     auto_create_topics: bool = False
+    max_incremental_fetch_session_cache_slots: int = 1_000
+    """Fetch sessions kept for consumers and followers; 0: none."""
+    min_incremental_fetch_session_eviction_ms: int = 120_000
+    """A session in use keeps its slot at least this long."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,9 +1,9 @@
 """Followers fetch from their leaders (protocol.md 2.11, K09, K13, K16, K51-K54).
 
-One ``Fetcher`` per destination broker and slot; each has one current request, a full one for all its
-partitions. When partitions are added or come out of a pause while that request is parked at the leader, a new
-one overtakes it on another channel; the answer to the old one is still looked at, since every partition
-judges by itself whether an answer is to its present state.
+One ``Fetcher`` per destination broker and slot; each has one current request for all its partitions, and a
+fetch session that shortens it (``fetcher_session``). When partitions are added or come out of a pause while
+that request is parked at the leader, a new one overtakes it on another channel; the answer to the old one is
+still looked at, since every partition judges by itself whether an answer is to its present state.
 """
 
 from __future__ import annotations
@@ -15,6 +15,7 @@ from kio.schema.errors import ErrorCode
 
 from broker.core.context import Context
 from broker.core.epoch_probe import EpochProbe
+from broker.core.fetcher_session import FetcherSession
 from broker.core.follower import Following, Outcome
 from broker.core.messages import FetchPartition, FetchRequest, FetchResponse, Response
 from broker.core.probe import RangeProbe
@@ -23,6 +24,7 @@ from broker.core.types import NO_LEADER, FlushMode, NodeId, TopicPartition
 
 _CHANNELS = 4
 """Overtaking requests take turns on these, so that connections are few and waiting behind a poll is rare."""
+_SESSION_ERRORS = (ErrorCode.fetch_session_id_not_found, ErrorCode.invalid_fetch_session_epoch)
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,6 +32,11 @@ class Asked:
     offset: int
     leader_epoch: int
     reset: int
+
+
+def slot_of(tp: TopicPartition, fetchers: int) -> int:
+    """Which of a destination's fetchers has the partition: the same in every process (no hash seed in it)."""
+    return crc32(str(tp).encode()) % fetchers
 
 
 class Fetchers:
@@ -45,7 +52,7 @@ class Fetchers:
         """Fetch from the replica's leader from its log end on; nothing without a leader."""
         if replica.leader_id == NO_LEADER:
             return
-        slot = crc32(str(replica.tp).encode()) % self._ctx.config.num_replica_fetchers
+        slot = slot_of(replica.tp, self._ctx.config.num_replica_fetchers)
         key = replica.leader_id, slot
         fetcher = self._fetchers.get(key)
         if fetcher is None:
@@ -99,6 +106,7 @@ class Fetcher:
         self._pause_until = 0.0
         self._probe = RangeProbe(ctx, destination)
         self._epoch_probe = EpochProbe(ctx, destination)
+        self._session = FetcherSession(ctx.rules.sessions)
         self.due = False
 
     def add(self, following: Following) -> None:
@@ -147,6 +155,8 @@ class Fetcher:
         config = self._ctx.config
         if self._current is not None:
             self._generation += 1
+            # On another connection: it may come in before the request it overtakes.
+            self._session.reset()
         turn = self._generation % _CHANNELS
         channel = self._name if turn == 0 else f"{self._name}.{turn}"
         asked: dict[TopicPartition, Asked] = {}
@@ -168,13 +178,18 @@ class Fetcher:
                     topic_id=replica.topic_id,
                 )
             )
+        wishes = self._session.ask(tuple(partitions))
         request = FetchRequest(
             max_wait_ms=config.replica_fetch_wait_max_ms,
             min_bytes=1,
             max_bytes=config.replica_fetch_response_max_bytes,
-            partitions=tuple(partitions),
+            partitions=wishes.partitions,
             replica_id=config.node_id,
             broker_epoch=self._ctx.broker_epoch,
+            session_id=wishes.session_id,
+            session_epoch=wishes.session_epoch,
+            forgotten=wishes.forgotten,
+            session_topics=wishes.topics,
         )
         sent: list[int] = []
         timeout = min(
@@ -202,8 +217,10 @@ class Fetcher:
             self.due = True
         if not isinstance(response, FetchResponse) or response.error is not ErrorCode.none:
             if current:
-                self._pause_until = self._ctx.now_ms + self._ctx.config.replica_fetch_backoff_ms
+                self._failed(response)
             return
+        if current:
+            self._session.answered(response)
         for result in response.partitions:
             following, question = self._partitions.get(result.tp), asked.get(result.tp)
             if following is None or question is None:
@@ -214,3 +231,10 @@ class Fetcher:
                 self._partitions[result.tp] = self._partitions.pop(result.tp)
             elif outcome is Outcome.OUT_OF_RANGE:
                 self._probe.ask(following, self._woken)
+
+    def _failed(self, response: Response | None) -> None:
+        """A lost session only needs a full request, at once; anything else needs time."""
+        self._session.failed()
+        lost = isinstance(response, FetchResponse) and response.error in _SESSION_ERRORS
+        if not lost:
+            self._pause_until = self._ctx.now_ms + self._ctx.config.replica_fetch_backoff_ms

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from typing import NamedTuple
 from uuid import UUID
 
 from kio.schema.errors import ErrorCode
@@ -68,6 +69,13 @@ class FetchPartition:
     topic_id: UUID | None = None
 
 
+class ForgottenPartition(NamedTuple):
+    """No longer wanted in a fetch session."""
+
+    tp: TopicPartition
+    topic_id: UUID | None = None
+
+
 @dataclass(frozen=True, slots=True)
 class FetchRequest:
     max_wait_ms: int
@@ -79,8 +87,10 @@ class FetchRequest:
     broker_epoch: int = -1
     session_id: int = 0
     session_epoch: int = -1
-    forgotten: tuple[TopicPartition, ...] = ()
+    forgotten: tuple[ForgottenPartition, ...] = ()
     isolation_level: int = 0
+    session_topics: tuple[tuple[UUID, str], ...] = ()
+    """Not sent: the names of the topics in the session, for an answer that names more than the request does."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -16,6 +16,7 @@ from broker.rules.reassign import ReassignRules
 from broker.rules.rebalance import RebalanceRules
 from broker.rules.recovery import RecoveryRules
 from broker.rules.registration import RegistrationRules
+from broker.rules.sessions import SessionRules
 from broker.rules.settings import SettingsRules
 from broker.rules.storage import StorageRules
 from broker.rules.topics import TopicRules
@@ -35,6 +36,7 @@ class Rules:
     fetch: FetchRules = field(default_factory=FetchRules)
     metadata: MetadataRules = field(default_factory=MetadataRules)
     storage: StorageRules = field(default_factory=StorageRules)
+    sessions: SessionRules = field(default_factory=SessionRules)
     # the controller's
     election: ElectionRules = field(default_factory=ElectionRules)
     recovery: RecoveryRules = field(default_factory=RecoveryRules)

@@ -176,6 +176,7 @@ _BETWEEN: Mapping[str, tuple[int, int]] = {
     "socket_request_max_bytes": (1_024, 2**31 - 1),
     "min_insync_replicas": (1, 32_767),
     "default_replication_factor": (1, 32_767),
+    "num_replica_fetchers": (1, 1_000),
 }
 
 

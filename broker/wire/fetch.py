@@ -12,6 +12,7 @@ from broker.core.messages import (
     FetchRequest,
     FetchResponse,
     FetchResult,
+    ForgottenPartition,
     LeaderIdAndEpoch,
 )
 from broker.core.types import METADATA, METADATA_TOPIC_ID, TopicPartition
@@ -46,8 +47,9 @@ def decode_request(entity: Any, names: TopicNames) -> FetchRequest:
             for part in topic.partitions
         ]
     forgotten = [
-        TopicPartition(topic_of(topic, names)[0], partition)
+        ForgottenPartition(TopicPartition(name, partition), topic_id)
         for topic in getattr(entity, "forgotten_topics_data", ())
+        for name, topic_id in (topic_of(topic, names),)
         for partition in topic.partitions
     ]
     replica = getattr(entity, "replica_state", None)
@@ -96,7 +98,14 @@ def encode_request(schema: Schema, request: FetchRequest) -> Any:
             )
             for _, parts in by_topic(request.partitions)
         ),
-        forgotten_topics_data=(),
+        forgotten_topics_data=tuple(
+            make(
+                "ForgottenTopic",
+                topic_id=uuid_or_none(parts[0].topic_id),
+                partitions=tuple(part.tp.partition for part in parts),
+            )
+            for _, parts in by_topic(request.forgotten)
+        ),
         rack_id="",
     )
 
@@ -157,7 +166,8 @@ def _encode_result(schema: Schema, result: FetchResult) -> Any:
 
 
 def decode_response(entity: Any, request: FetchRequest) -> FetchResponse:
-    names = {_id_of(part): part.tp.topic for part in request.partitions}
+    names = dict(request.session_topics)
+    names |= {_id_of(part): part.tp.topic for part in request.partitions}  # type: ignore[misc]
     results = []
     for topic in entity.responses:
         name = names.get(topic.topic_id, "")
