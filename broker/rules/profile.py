@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from broker.rules.election import ElectionRules
 from broker.rules.fetching import FetchRules, MetadataRules
+from broker.rules.former import AskFirst, ElectionWithoutElr, UngatedHighWatermark
 from broker.rules.isr import IsrRules
 from broker.rules.isr_change import IsrChangeRules
 from broker.rules.placement import PlacementRules
@@ -49,7 +50,17 @@ class Rules:
     settings: SettingsRules = field(default_factory=SettingsRules)
 
 
-_PROFILES: dict[str, Callable[[], Rules]] = {"kip966": Rules}
+def kraft35() -> Rules:
+    """Kafka 3.5 with KRaft: no ELR, the last ISR member stands, MinISR does not gate the high watermark."""
+    return Rules(high_watermark=UngatedHighWatermark(), election=ElectionWithoutElr())
+
+
+def kip101() -> Rules:
+    """Kafka 0.11 to 2.6: as kraft35, and followers ask where their epoch ends before they fetch."""
+    return replace(kraft35(), truncation=AskFirst())
+
+
+_PROFILES: dict[str, Callable[[], Rules]] = {"kip966": Rules, "kraft35": kraft35, "kip101": kip101}
 
 
 def profile(name: str) -> Rules:
