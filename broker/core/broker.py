@@ -252,14 +252,15 @@ class Broker:
     # --- the end -------------------------------------------------------------------------------------------
 
     def _disk_failed(self, event: DiskFailed) -> None:
-        """There is one log directory: without it the broker is of no use, and a half-written log must not be
-        served. It leaves without a clean-shutdown file, so the controller treats it as unclean."""
+        """There is one log directory: all of it goes offline (KAFKA-10778, B57), and without it the broker is of
+        no use. It leaves without a clean-shutdown file, so the controller treats it as unclean, and fences it."""
         if not self._ctx.rules.storage.stops_on_failure():
             return
-        replica = self._partitions.get(event.tp)
-        if replica is not None:
+        for replica in list(self._partitions):
             self._partitions.failed(replica)
-        reason = f"the disk of {event.tp} failed: {event.reason}"
+        # Whoever waits is told before the process ends: the outcome of what was appended is unknown.
+        self._settle()
+        reason = f"the disk of {event.tp} failed: {event.reason}; its log directory is offline"
         self._ctx.trace("stop", how="disk", reason=reason)
         self._ctx.out.append(Exit(DISK_FAILURE, reason))
 

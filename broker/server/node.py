@@ -43,7 +43,11 @@ def run(settings: Settings, rules: Rules) -> int:
     shell = settings.shell
     logs = LogDir(
         Path(shell.data_dir),
-        LogSettings(shell.segment_bytes, shell.index_interval_bytes),
+        LogSettings(
+            shell.segment_bytes,
+            shell.index_interval_bytes,
+            continue_after_error=not rules.storage.stops_on_failure(),
+        ),
         node_id=settings.node.node_id,
         cluster_id=settings.node.cluster_id,
     )

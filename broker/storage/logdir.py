@@ -20,7 +20,7 @@ from broker.core.effects import Checkpoint
 from broker.core.types import METADATA, EpochEntry, LogSlice, RecoveredLog, TopicPartition
 from broker.storage import checkpoint, recovery
 from broker.storage.files import fsync_dir
-from broker.storage.log import LogSettings, PartitionLog, create
+from broker.storage.log import LogFailed, LogSettings, PartitionLog, create
 from broker.storage.uuids import encode_uuid
 
 _LOG = logging.getLogger("broker.storage")
@@ -51,6 +51,8 @@ class LogDir:
         self._logs: dict[TopicPartition, PartitionLog] = {}
         self._names: dict[UUID, str] = {}
         self._checkpoints: dict[Checkpoint, dict[TopicPartition, int]] = {}
+        self.offline: str | None = None
+        """Why, once the disk has refused something."""
         try:
             path.mkdir(parents=True, exist_ok=True)
             self._lock = os.open(path / ".lock", os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o644)
@@ -161,6 +163,7 @@ class LogDir:
 
         Raises OSError, and then there is no clean-shutdown file.
         """
+        self._online()
         for log in self._logs.values():
             log.flush()
         points = {tp: log.leo for tp, log in self._logs.items()}
@@ -197,6 +200,7 @@ class LogDir:
 
     def create(self, tp: TopicPartition, topic_id: UUID, start_offset: int) -> None:
         """A log, durable on return. One that is there already with the same topic id stays. Raises OSError."""
+        self._online()
         known = self._logs.get(tp)
         if known is not None and known.topic_id == topic_id:
             return
@@ -210,6 +214,7 @@ class LogDir:
 
     def delete(self, tp: TopicPartition) -> None:
         """Raises OSError. The log is gone for good once its directory has its other name."""
+        self._online()
         log = self._logs.pop(tp, None)
         if log is None:
             return
@@ -222,6 +227,20 @@ class LogDir:
         log.directory.rename(doomed)
         fsync_dir(self.path)
         shutil.rmtree(doomed)
+
+    def take_offline(self, reason: str) -> bool:
+        """No log of this directory takes a write any more (KAFKA-10778). False when writing goes on after
+        errors (the defect of B57)."""
+        if self._settings.continue_after_error:
+            return False
+        self.offline = self.offline or reason
+        for log in self._logs.values():
+            log.fail(reason)
+        return True
+
+    def _online(self) -> None:
+        if self.offline is not None:
+            raise LogFailed(f"log directory {self.path} is offline since: {self.offline}")
 
     def truncate(self, tp: TopicPartition, to_offset: int) -> int:
         """Raises OSError. A recovery point past the cut goes first: recovery must look at what is written anew."""
@@ -238,10 +257,13 @@ class LogDir:
             self.write_checkpoint("recovery-point", {**points, tp: to_offset})
 
     def write_epochs(self, tp: TopicPartition, entries: Sequence[EpochEntry]) -> None:
+        """Raises OSError."""
+        self._online()
         checkpoint.write_epochs(self._logs[tp].directory / checkpoint.EPOCHS_FILE, entries)
 
     def write_checkpoint(self, kind: Checkpoint, offsets: Mapping[TopicPartition, int]) -> None:
         """Raises OSError. A recovery point never goes past what was flushed, whatever is asked."""
+        self._online()
         kept = dict(offsets)
         if kind == "recovery-point":
             kept = {tp: min(at, self._logs[tp].flushed_upto) for tp, at in kept.items() if tp in self._logs}
