@@ -9,75 +9,41 @@ date from appends and truncations, so that most invariants are one comparison pe
 
 from __future__ import annotations
 
-from bisect import bisect_right, insort
-from collections.abc import Callable, Mapping, Sequence
+from bisect import insort
+from collections.abc import Sequence
 from dataclasses import dataclass, field
-from typing import NamedTuple, Protocol
+from typing import NamedTuple
 from uuid import UUID
 
 from broker.core.broker import Broker
 from broker.core.controller import Controller
-from broker.core.effects import Append, CreateLog, DeleteLog, Effect, Reply, ResetLog, Trace, Truncate
-from broker.core.events import Boot, Event, RequestReceived
+from broker.core.effects import (
+    Append,
+    CreateLog,
+    DeleteLog,
+    Effect,
+    NoReply,
+    Reply,
+    ResetLog,
+    Trace,
+    Truncate,
+)
+from broker.core.events import Boot, RequestReceived
 from broker.core.image import BrokerImage, ClusterImage, PartitionImage
-from broker.core.messages import ProduceRequest, ProduceResponse, Request
+from broker.core.messages import ProduceRequest, ProduceResponse, Request, Response
 from broker.core.replica import Replica
 from broker.core.types import METADATA, NO_EPOCH, NO_LEADER, FlushMode, NodeId, TopicPartition
 from broker.rules.election import RECOVERING
-from simulator.disk import Disk, SimLog, Stored
-
-
-class Host(Protocol):
-    """One machine, as far as the ghost looks at it."""
-
-    @property
-    def disk(self) -> Disk: ...
-
-
-class World(Protocol):
-    """What is observed. Cores of nodes that are down are not in the mappings."""
-
-    @property
-    def brokers(self) -> Mapping[NodeId, Broker]: ...
-    @property
-    def controllers(self) -> Mapping[NodeId, Controller]: ...
-    @property
-    def disks(self) -> Mapping[NodeId, Disk]: ...
-
-
-class Happening(Protocol):
-    """One step: at most one event at one node, and the effects of it that were carried out."""
-
-    @property
-    def number(self) -> int: ...
-    @property
-    def at_ms(self) -> float: ...
-    @property
-    def node(self) -> NodeId: ...
-    @property
-    def event(self) -> Event | None: ...
-    @property
-    def effects(self) -> Sequence[Effect]: ...
-
-
-class Mark(NamedTuple):
-    """One committed or acknowledged batch: [base, end) of ``epoch``, told from any other by its CRC."""
-
-    base: int
-    end: int
-    epoch: int
-    crc: int
-
-    @classmethod
-    def of(cls, stored: Stored) -> Mark:
-        header = stored.header
-        return cls(header.base_offset, header.last_offset + 1, header.leader_epoch, header.crc)
+from simulator.disk import SimLog
+from simulator.ghost_partition import Mark, PartitionGhost
+from simulator.world import StepRecord, World
 
 
 class Before(NamedTuple):
     """A replica as it was after the last step that touched it."""
 
     life: UUID
+    topic_id: UUID
     leads: bool
     leader_epoch: int
     partition_epoch: int
@@ -97,85 +63,10 @@ class Change(NamedTuple):
 
 
 @dataclass(slots=True)
-class PartitionGhost:
-    tp: TopicPartition
-    topic_id: UUID
-    true_hwm: int = 0
-    committed: list[Mark] = field(default_factory=list)
-    """What had been below the high watermark when a leader's first passed it, in order, gapless."""
-    ends: list[int] = field(default_factory=list)
-    acked: list[Mark] = field(default_factory=list)
-    """Acknowledged with acks=all, by offset."""
-    match: dict[NodeId, int] = field(default_factory=dict)
-    records: dict[tuple[int, int], tuple[int, int]] = field(default_factory=dict)
-    """(epoch, base) -> (crc, end) of every batch ever appended anywhere."""
-    leaders: dict[int, NodeId] = field(default_factory=dict)
-    """Leader epoch -> who took the role in it."""
-    impaired: set[NodeId] = field(default_factory=set)
-    """Lost records in a crash and have not joined the ISR since."""
-    suspects: set[NodeId] = field(default_factory=set)
-    """Still hold what an unclean election has given up, and have not been cut yet."""
-    unproved: set[NodeId] = field(default_factory=set)
-    """Came back uncleanly and have not shown a leader that they are complete (I08)."""
-    below_min: bool = False
-    """Created, or elected uncleanly, with fewer members than MinISR, and never as large since (I09)."""
-    lost_epoch: int = NO_EPOCH
-    """Leader epoch of the last election that was allowed to lose records; earlier leaders count no more."""
-
-    @property
-    def committed_end(self) -> int:
-        return self.ends[-1] if self.ends else 0
-
-    @property
-    def acked_end(self) -> int:
-        return self.acked[-1].end if self.acked else 0
-
-    def extend(self, node: NodeId, log: SimLog) -> int:
-        """Compare on from where the comparison stands; the new ``match``."""
-        at = min(self.match.get(node, 0), log.leo)
-        if at < log.start:
-            at = min(log.start, self.committed_end)
-        here, there = bisect_right(log.ends, at), bisect_right(self.ends, at)
-        while here < len(log.batches) and there < len(self.committed):
-            if Mark.of(log.batches[here]) != self.committed[there]:
-                break
-            at = log.ends[here]
-            here, there = here + 1, there + 1
-        self.match[node] = at
-        return at
-
-    def commit(self, log: SimLog, high_watermark: int) -> bool:
-        """A leader's high watermark stands here. True when more is committed than before."""
-        if high_watermark <= self.true_hwm:
-            return False
-        self.true_hwm = high_watermark
-        for at in range(bisect_right(log.ends, self.committed_end), len(log.batches)):
-            if log.ends[at] > high_watermark:
-                break
-            self.committed.append(Mark.of(log.batches[at]))
-            self.ends.append(log.ends[at])
-        return True
-
-    def give_up(self, to_offset: int, leader_epoch: int, ends: Mapping[NodeId, int]) -> None:
-        """What was committed past ``to_offset`` is lost, and may be. ``ends``: every replica's log end."""
-        kept = bisect_right(self.ends, to_offset)
-        del self.committed[kept:], self.ends[kept:]
-        self.true_hwm = self.committed_end
-        self.acked = [mark for mark in self.acked if mark.end <= self.true_hwm]
-        self.match = {node: min(at, self.true_hwm) for node, at in self.match.items()}
-        self.suspects |= {node for node, end in ends.items() if end > self.true_hwm}
-        self.lost_epoch = leader_epoch
-
-    def holds(self, log: SimLog, mark: Mark) -> bool:
-        at = log.index_of(mark.base)
-        return at < len(log.batches) and Mark.of(log.batches[at]) == mark
-
-
-@dataclass(slots=True)
 class Seen:
     """What one step came to."""
 
-    step: Happening
+    step: StepRecord
     replicas: list[tuple[Replica, Before | None]] = field(default_factory=list)
     """Touched ones on the node of the step, each with its state before."""
     changes: list[Change] = field(default_factory=list)
@@ -185,8 +76,8 @@ class Seen:
     """More of these is committed than before."""
     acks: list[tuple[TopicPartition, int, Mark | None, int]] = field(default_factory=list)
     """(partition, acks, what the leader's log has there, base offset) of each success sent."""
-    request: Request | None = None
-    """What a Reply of this step answers, when it answers one thing."""
+    answers: list[tuple[Request, Response, int]] = field(default_factory=list)
+    """(request, response, committed end of metadata when the request was received) of each reply."""
     disks: bool = False
     """A disk was changed from outside."""
 
@@ -196,9 +87,7 @@ class Seen:
 
     @property
     def idle(self) -> bool:
-        return not (
-            self.replicas or self.changes or self.brokers_changed or self.grown or self.acks or self.disks
-        )
+        return not (self.replicas or self.changes or self.brokers_changed or self.answers or self.disks)
 
 
 class Ghost:
@@ -208,14 +97,16 @@ class Ghost:
         self.world = world
         self.profile = profile
         self.image = ClusterImage()
+        """The controller's own object, which moves on: never compare it with itself."""
+        self.metadata_offset = -1
+        """Up to here ``image`` was looked at."""
         self.metadata = PartitionGhost(METADATA, UUID(int=1))
         self.partitions: dict[TopicPartition, PartitionGhost] = {}
         self.before: dict[tuple[NodeId, TopicPartition], Before] = {}
         self.boots: dict[NodeId, Boot] = {}
         self._known: dict[TopicPartition, PartitionImage] = {}
         self._known_brokers: dict[NodeId, BrokerImage] = {}
-        self._settings: object = None
-        self._requests: dict[tuple[NodeId, int], Request] = {}
+        self._requests: dict[tuple[NodeId, int], tuple[Request, int]] = {}
         self._names: dict[str, TopicPartition] = {}
 
     # --- looking things up -----------------------------------------------------------------------------------
@@ -228,12 +119,21 @@ class Ghost:
         return known
 
     def log(self, node: NodeId, tp: TopicPartition) -> SimLog | None:
-        disk = self.world.disks.get(node)
-        return None if disk is None else disk.logs.get(tp)
+        server = self.world.brokers.get(node) or self.world.controllers.get(node)
+        return None if server is None else server.disk.logs.get(tp)
+
+    def broker(self, node: NodeId) -> Broker | None:
+        """None: it is down, or no broker."""
+        server = self.world.brokers.get(node)
+        return None if server is None else server.core
+
+    def controller(self, node: NodeId) -> Controller | None:
+        server = self.world.controllers.get(node)
+        return None if server is None else server.core
 
     def running(self, node: NodeId, tp: TopicPartition) -> Replica | None:
         """Process up, registered, role assigned: the replica, else None."""
-        broker, known = self.world.brokers.get(node), self.image.brokers.get(node)
+        broker, known = self.broker(node), self.image.brokers.get(node)
         if broker is None or known is None or broker.broker_epoch != known.epoch:
             return None
         replica = broker.replica(tp)
@@ -252,41 +152,44 @@ class Ghost:
 
     def excused(self, image: PartitionImage) -> bool:
         known = self.partitions.get(image.tp)
-        return known is not None and len(
-            known.impaired.intersection(image.replicas)
-        ) >= self.lossy_limit(image.tp)
+        return known is not None and len(known.impaired.intersection(image.replicas)) >= self.lossy_limit(
+            image.tp
+        )
 
     # --- one step --------------------------------------------------------------------------------------------
 
-    def observe(self, step: Happening) -> Seen:
+    def observe(self, step: StepRecord) -> Seen:
         seen = Seen(step)
         node, event = step.node, step.event
         if isinstance(event, Boot):
             self._booted(node, event)
         elif isinstance(event, RequestReceived):
-            self._requests[node, event.request_id] = event.request
+            self._requests[node, event.request_id] = (event.request, self.metadata_offset)
         touched = self._effects(seen, step.effects)
         if isinstance(event, Boot):
             touched.update(dict.fromkeys(tp for tp in event.logs if tp != METADATA))
+        if step.cut or step.kind in ("down", "fault"):
+            self._disk_changed(node)
+            seen.disks = True
         self._metadata(seen)
-        broker = self.world.brokers.get(node)
+        broker = self.broker(node)
         if broker is not None:
             for tp in touched:
                 replica = broker.replica(tp)
                 if replica is not None:
-                    self._touched(seen, broker, replica)
+                    self._touched(seen, replica)
         return seen
 
-    def disk_changed(self, step: Happening) -> Seen:
-        """A power cut, wipe or restore at ``step.node``, whose process is gone."""
-        node, disk = step.node, self.world.disks[step.node]
+    def _disk_changed(self, node: NodeId) -> None:
+        """A power cut, wipe or restore of a node whose process is gone."""
+        if node not in self.world.brokers and node not in self.world.controllers:
+            return
         for tp, known in self.partitions.items():
-            self._recheck(node, tp, known, disk.logs.get(tp))
-        metadata = disk.logs.get(METADATA)
+            self._recheck(node, tp, known, self.log(node, tp))
+        log = self.log(node, METADATA)
         self.metadata.match[node] = 0
-        if metadata is not None:
-            self.metadata.extend(node, metadata)
-        return Seen(step, disks=True)
+        if log is not None:
+            self.metadata.extend(node, log)
 
     def _recheck(self, node: NodeId, tp: TopicPartition, known: PartitionGhost, log: SimLog | None) -> None:
         was, old = self.before.get((node, tp)), known.match.get(node, 0)
@@ -300,9 +203,9 @@ class Ghost:
         self.boots[node] = boot
         for key in [key for key in self._requests if key[0] == node]:
             del self._requests[key]
-        for key in [key for key in self.before if key[0] == node]:
-            leo = boot.logs[key[1]].leo if key[1] in boot.logs else 0
-            self.before[key] = self.before[key]._replace(leo=leo, flushed=leo)
+        for who, tp in [key for key in self.before if key[0] == node]:
+            leo = boot.logs[tp].leo if tp in boot.logs else 0
+            self.before[who, tp] = self.before[who, tp]._replace(leo=leo, flushed=leo)
 
     # --- effects ---------------------------------------------------------------------------------------------
 
@@ -322,6 +225,8 @@ class Ghost:
                         touched[tp if tp is not None else self._named(name)] = None
                 case Reply():
                     self._replied(seen, effect)
+                case NoReply():
+                    self._requests.pop((node, effect.request_id), None)
                 case _:
                     pass
         return touched
@@ -348,8 +253,9 @@ class Ghost:
                 known.match[node] = 0
 
     def _replied(self, seen: Seen, reply: Reply) -> None:
-        request = self._requests.pop((seen.node, reply.request_id), None)
-        seen.request = request
+        request, received = self._requests.pop((seen.node, reply.request_id), (None, -1))
+        if request is not None:
+            seen.answers.append((request, reply.response, received))
         if not isinstance(request, ProduceRequest) or not isinstance(reply.response, ProduceResponse):
             return
         for result in reply.response.partitions:
@@ -363,7 +269,7 @@ class Ghost:
                 mark = None
             seen.acks.append((result.tp, request.acks, mark, result.base_offset))
             known = self.partitions.get(result.tp)
-            if mark is None or known is None or request.acks != -1 or mark.epoch < known.lost_epoch > mark.epoch:
+            if mark is None or known is None or request.acks != -1 or mark.epoch < known.lost_epoch:
                 continue
             if mark not in known.acked[-8:]:
                 insort(known.acked, mark)
@@ -371,11 +277,12 @@ class Ghost:
     # --- metadata --------------------------------------------------------------------------------------------
 
     def _metadata(self, seen: Seen) -> None:
-        controller = self.world.controllers.get(seen.node)
-        if controller is None or controller.committed.metadata_offset <= self.image.metadata_offset:
+        controller = self.controller(seen.node)
+        if controller is None or controller.committed.metadata_offset <= self.metadata_offset:
             return
-        before = self.image.metadata_offset
+        before = self.metadata_offset
         self.image = image = controller.committed
+        self.metadata_offset = image.metadata_offset
         log = self.log(seen.node, METADATA)
         if log is not None and self.metadata.commit(log, image.metadata_offset + 1):
             self.metadata.extend(seen.node, log)
@@ -450,15 +357,15 @@ class Ghost:
 
     # --- replicas --------------------------------------------------------------------------------------------
 
-    def _touched(self, seen: Seen, broker: Broker, replica: Replica) -> None:
+    def _touched(self, seen: Seen, replica: Replica) -> None:
         node, tp, leader = seen.node, replica.tp, replica.leader
         key = (node, tp)
         was = self.before.get(key)
-        life = self.boots[node].incarnation_id if node in self.boots else UUID(int=0)
         known, log = self.partitions.get(tp), self.log(node, tp)
         every_write = replica.ctx.config.flush_mode is FlushMode.EVERY_WRITE
         self.before[key] = Before(
-            life,
+            replica.ctx.incarnation,
+            replica.topic_id,
             leader is not None,
             replica.leader_epoch,
             replica.partition_epoch,
@@ -511,6 +418,3 @@ def _partition_records(effects: Sequence[Effect], after: int) -> dict[tuple[str,
                 key = (record["topic_id"], record["partition_id"])
                 counts[key] = counts.get(key, 0) + 1
     return counts
-
-
-Observer = Callable[[Happening], None]

@@ -53,7 +53,7 @@ from broker.core.partitions import Partitions
 from broker.core.produce import ProduceHandler
 from broker.core.purgatory import ProducePurgatory
 from broker.core.replica import Replica
-from broker.core.types import METADATA, NO_EPOCH, TopicPartition
+from broker.core.types import METADATA, NO_EPOCH, NodeId, TopicPartition
 from broker.core.uplink import Uplink
 from broker.rules.profile import Rules
 
@@ -99,6 +99,10 @@ class Broker:
 
     def replica(self, tp: TopicPartition) -> Replica | None:
         return self._partitions.get(tp)
+
+    def fetching(self, tp: TopicPartition) -> tuple[NodeId, ...]:
+        """Whom the partition is fetched from; more than one would be a fault (I16)."""
+        return self._fetchers.of(tp)
 
     # --- events --------------------------------------------------------------------------------------------
 

@@ -80,6 +80,10 @@ class Fetchers:
         if fetcher is not None:
             fetcher.due = True
 
+    def of(self, tp: TopicPartition) -> tuple[NodeId, ...]:
+        """The destinations of all fetchers that have the partition."""
+        return tuple(key[0] for key, fetcher in self._fetchers.items() if fetcher.has(tp))
+
     def stop(self) -> None:
         for tp in list(self._home):
             self.remove(tp)
@@ -117,6 +121,9 @@ class Fetcher:
 
     def remove(self, tp: TopicPartition) -> None:
         del self._partitions[tp]
+
+    def has(self, tp: TopicPartition) -> bool:
+        return tp in self._partitions
 
     # --- asking --------------------------------------------------------------------------------------------
 

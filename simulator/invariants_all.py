@@ -1,0 +1,52 @@
+"""The catalogue of invariants, in the order of protocol.md 3.1."""
+
+from __future__ import annotations
+
+from simulator.invariants import Invariant
+from simulator.invariants_isr import (
+    IsrSanity,
+    MinIsrRule,
+    OneFetcher,
+    ReassignmentRules,
+    RecoveryQuorum,
+    ReplicationQuorumSuperset,
+    UncleanExclusion,
+)
+from simulator.invariants_log import (
+    AckRule,
+    AppendOnly,
+    CandidateCompleteness,
+    ConsistentRead,
+    EpochCacheMatchesLog,
+    FlushedWhenCommitted,
+    LeaderCompleteness,
+    LogMatching,
+    NothingLostGlobally,
+    OneLeaderPerEpoch,
+    WatermarkBounds,
+)
+from simulator.invariants_metadata import BrokerEpochs, Epochs, MetadataLogMatching
+
+INVARIANTS: tuple[type[Invariant], ...] = (
+    LeaderCompleteness,
+    CandidateCompleteness,
+    LogMatching,
+    ConsistentRead,
+    ReplicationQuorumSuperset,
+    MetadataLogMatching,
+    NothingLostGlobally,
+    UncleanExclusion,
+    RecoveryQuorum,
+    WatermarkBounds,
+    BrokerEpochs,
+    Epochs,
+    OneLeaderPerEpoch,
+    IsrSanity,
+    EpochCacheMatchesLog,
+    OneFetcher,
+    AckRule,
+    MinIsrRule,
+    AppendOnly,
+    ReassignmentRules,
+    FlushedWhenCommitted,
+)
