@@ -26,10 +26,19 @@ from broker.core.effects import (
     Truncate,
     WriteCheckpoint,
     WriteEpochs,
+    WriteQuorumState,
 )
 from broker.core.log import PartitionLog
 from broker.core.messages import LookupByTime
-from broker.core.types import METADATA, EpochEntry, LogSlice, ProducerSnapshot, RecoveredLog, TopicPartition
+from broker.core.types import (
+    METADATA,
+    EpochEntry,
+    LogSlice,
+    ProducerSnapshot,
+    QuorumState,
+    RecoveredLog,
+    TopicPartition,
+)
 
 
 class SimulationError(AssertionError):
@@ -164,6 +173,8 @@ class Disk:
         self.logs: dict[TopicPartition, SimLog] = {}
         self.checkpoints: dict[str, dict[TopicPartition, int]] = {}
         self.clean_epoch = -1
+        self.quorum_state: QuorumState | None = None
+        """A controller's epoch and vote."""
         self.notes: dict[str, bytes] = {}
         """Other small files of the node, each replaced as a whole and synced, by name."""
         self._segment_bytes = segment_bytes
@@ -216,6 +227,10 @@ class Disk:
 
     def write_checkpoint(self, effect: WriteCheckpoint) -> None:
         self._checkpoint(effect.kind, effect.offsets)
+
+    def write_quorum_state(self, effect: WriteQuorumState) -> None:
+        """Durable at once, as the effect promises."""
+        self.quorum_state = effect.state
 
     def close_cleanly(self, effect: CloseLogs) -> dict[TopicPartition, int]:
         """The recovery points. Everything is durable on return, the clean-shutdown file last."""
@@ -329,6 +344,7 @@ class Disk:
         other.logs = {tp: log.copy() for tp, log in self.logs.items()}
         other.checkpoints = {kind: dict(offsets) for kind, offsets in self.checkpoints.items()}
         other.clean_epoch = self.clean_epoch
+        other.quorum_state = self.quorum_state
         other.notes = dict(self.notes)
         return other
 

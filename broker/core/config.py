@@ -66,4 +66,12 @@ class ControllerConfig(NodeConfig):
     leader_imbalance_check_interval_ms: int = 300_000
     leader_imbalance_per_broker_percent: int = 10
     """Of the partitions that prefer a broker, how many others may lead before it takes them back."""
+    quorum_election_timeout_ms: int = 1_000
+    """How long without a leader before an election; chance adds up to as much again."""
+    quorum_fetch_timeout_ms: int = 2_000
+    """How long a follower believes in a leader that does not answer."""
+    quorum_election_backoff_max_ms: int = 1_000
+    quorum_request_timeout_ms: int = 2_000
+    quorum_retry_backoff_ms: int = 20
+    quorum_fetch_wait_max_ms: int = 500
     topic_defaults: dict[str, str] = field(default_factory=dict)

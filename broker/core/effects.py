@@ -13,7 +13,7 @@ from typing import Any, Literal
 from uuid import UUID
 
 from broker.core.messages import Request, Response
-from broker.core.types import EpochEntry, NodeId, TopicPartition
+from broker.core.types import EpochEntry, NodeId, QuorumState, TopicPartition
 
 Checkpoint = Literal["high-watermark", "recovery-point", "log-start"]
 
@@ -106,6 +106,14 @@ class WriteCheckpoint:
 
 
 @dataclass(frozen=True, slots=True)
+class WriteQuorumState:
+    """The controller's epoch and vote: on the disk before the effects that follow are carried out. When it
+    fails none of them may be, and the event DiskFailed(METADATA) follows."""
+
+    state: QuorumState
+
+
+@dataclass(frozen=True, slots=True)
 class CloseLogs:
     """Flush every log, write all checkpoints, then the clean-shutdown file with ``broker_epoch`` (R09).
     Answered by LogsClosed."""
@@ -157,6 +165,7 @@ Effect = (
     | ResetLog
     | WriteEpochs
     | WriteCheckpoint
+    | WriteQuorumState
     | CloseLogs
     | SetTimer
     | CancelTimer

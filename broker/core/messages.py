@@ -67,6 +67,8 @@ class FetchPartition:
     last_fetched_epoch: int = -1
     log_start: int = -1
     topic_id: UUID | None = None
+    directory_id: UUID | None = None
+    """Of the asking replica's log. Voters of the controller quorum name it (KIP-853), observers do not."""
 
 
 class ForgottenPartition(NamedTuple):
@@ -441,6 +443,57 @@ class GetReplicaLogInfoResponse:
     """Not everything that was asked for is here."""
 
 
+# --- the controller quorum ---------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class VoteRequest:
+    cluster_id: str
+    voter_id: NodeId
+    epoch: int
+    candidate_id: NodeId
+    candidate_directory: UUID
+    last_epoch: int
+    """Of the last record in the candidate's log."""
+    last_offset: int
+    """The end of it, exclusive."""
+    pre_vote: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class VoteResponse:
+    error: ErrorCode
+    epoch: int = -1
+    """The answering voter's; with ``leader_id``, -1 when unknown, what it knows of the quorum."""
+    leader_id: NodeId = -1
+    granted: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class BeginQuorumEpochRequest:
+    cluster_id: str
+    leader_id: NodeId
+    epoch: int
+
+
+@dataclass(frozen=True, slots=True)
+class EndQuorumEpochRequest:
+    cluster_id: str
+    leader_id: NodeId
+    epoch: int
+    successors: tuple[NodeId, ...] = ()
+    """The one with the longest log first."""
+
+
+@dataclass(frozen=True, slots=True)
+class QuorumEpochResponse:
+    """Answers both."""
+
+    error: ErrorCode
+    epoch: int = -1
+    leader_id: NodeId = -1
+
+
 @dataclass(frozen=True, slots=True)
 class Refused:
     """An error for a whole request whose response has a top-level error, or one per item."""
@@ -465,6 +518,9 @@ Request = (
     | BrokerHeartbeatRequest
     | AllocateProducerIdsRequest
     | GetReplicaLogInfoRequest
+    | VoteRequest
+    | BeginQuorumEpochRequest
+    | EndQuorumEpochRequest
 )
 Response = (
     ProduceResponse
@@ -480,5 +536,7 @@ Response = (
     | BrokerHeartbeatResponse
     | AllocateProducerIdsResponse
     | GetReplicaLogInfoResponse
+    | VoteResponse
+    | QuorumEpochResponse
     | Refused
 )

@@ -135,3 +135,15 @@ class Endpoint:
     host: str
     port: int
     rack: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class QuorumState:
+    """What a controller must not forget between two answers (protocol.md 2.12, file ``quorum-state``)."""
+
+    epoch: int
+    leader_id: NodeId = NO_LEADER
+    voted_for: NodeId = NO_LEADER
+    voted_directory: UUID = UUID(int=0)
+    directory_id: UUID = UUID(int=0)
+    """Of the data directory this was written to."""

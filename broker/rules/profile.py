@@ -12,6 +12,7 @@ from broker.rules.isr import IsrRules
 from broker.rules.isr_change import IsrChangeRules
 from broker.rules.placement import PlacementRules
 from broker.rules.produce import ProduceRules
+from broker.rules.raft import RaftRules
 from broker.rules.reads import ReadRules
 from broker.rules.reassign import ReassignRules
 from broker.rules.rebalance import RebalanceRules
@@ -48,6 +49,7 @@ class Rules:
     reassign: ReassignRules = field(default_factory=ReassignRules)
     rebalance: RebalanceRules = field(default_factory=RebalanceRules)
     settings: SettingsRules = field(default_factory=SettingsRules)
+    raft: RaftRules = field(default_factory=RaftRules)
 
 
 def kraft35() -> Rules:

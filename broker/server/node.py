@@ -126,7 +126,9 @@ async def _serve(
         settings.node.profile,
         incarnation,
     )
-    shell.post(Boot(incarnation, found.logs, found.metadata, previous))
+    shell.post(
+        Boot(incarnation, found.logs, found.metadata, previous, found.quorum_state, found.directory_id)
+    )
     try:
         either: set[asyncio.Future[Any]] = {shell.ready, shell.stopped}
         await asyncio.wait(either, return_when=asyncio.FIRST_COMPLETED)

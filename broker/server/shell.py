@@ -81,6 +81,7 @@ class Shell:
             fx.ResetLog: self._reset_log,
             fx.WriteEpochs: self._write_epochs,
             fx.WriteCheckpoint: self._write_checkpoint,
+            fx.WriteQuorumState: self._write_quorum_state,
             fx.CloseLogs: self._close_logs,
             fx.SetTimer: self._set_timer,
             fx.CancelTimer: self._cancel_timer,
@@ -286,6 +287,14 @@ class Shell:
         except OSError as failure:
             # Nothing depends on this one file, but the disk it lies on is the logs' (as Kafka has it).
             self._disk_failed(METADATA, OSError(f"checkpoint {effect.kind}: {failure}"))
+
+    def _write_quorum_state(self, effect: fx.WriteQuorumState) -> None:
+        try:
+            self._log_dir.write_quorum_state(effect.state)
+        except OSError as failure:
+            # What follows in this event rests on it (a vote that is not on disk must not be answered), and is
+            # not carried out.
+            self._disk_failed(METADATA, failure)
 
     def _close_logs(self, effect: fx.CloseLogs) -> None:
         try:

@@ -17,11 +17,18 @@ from pathlib import Path
 from uuid import UUID, uuid4
 
 from broker.core.effects import Checkpoint
-from broker.core.types import METADATA, EpochEntry, LogSlice, RecoveredLog, TopicPartition
+from broker.core.types import (
+    METADATA,
+    EpochEntry,
+    LogSlice,
+    QuorumState,
+    RecoveredLog,
+    TopicPartition,
+)
 from broker.storage import checkpoint, recovery
 from broker.storage.files import fsync_dir
 from broker.storage.log import LogFailed, LogSettings, PartitionLog, create
-from broker.storage.uuids import encode_uuid
+from broker.storage.uuids import decode_uuid, encode_uuid
 
 _LOG = logging.getLogger("broker.storage")
 _LOG_DIRECTORY = re.compile(r"^(?P<topic>[a-zA-Z0-9._-]{1,249})-(?P<partition>\d{1,9})$")
@@ -39,6 +46,8 @@ class Found:
     logs: Mapping[TopicPartition, RecoveredLog]
     metadata: tuple[bytes, ...]
     previous_broker_epoch: int
+    quorum_state: QuorumState | None = None
+    directory_id: UUID = UUID(int=0)
 
 
 class LogDir:
@@ -92,7 +101,7 @@ class LogDir:
         """Recover every log. The clean-shutdown file is taken away first. Raises DataDirError."""
         try:
             return self._open()
-        except recovery.RecoveryError as wrong:
+        except (recovery.RecoveryError, checkpoint.CheckpointError) as wrong:
             raise DataDirError(str(wrong)) from wrong
         except OSError as failure:
             raise DataDirError(
@@ -125,7 +134,20 @@ class LogDir:
             high_watermark = self._checkpoints["high-watermark"].get(tp, 0)
             logs[tp] = recovery.as_recovered(found, high_watermark)
         metadata = tuple(self._logs[METADATA].batches()) if METADATA in self._logs else ()
-        return Found(logs, metadata, epoch if epoch is not None and trusted else -1)
+        return Found(
+            logs,
+            metadata,
+            epoch if epoch is not None and trusted else -1,
+            checkpoint.read_quorum_state(self.path),
+            self._directory_id(),
+        )
+
+    def _directory_id(self) -> UUID:
+        known = checkpoint.read_properties(self.path / checkpoint.META_FILE)
+        try:
+            return decode_uuid(known["directory.id"])
+        except (KeyError, ValueError):
+            return UUID(int=0)
 
     def _read_checkpoint(self, kind: Checkpoint) -> dict[TopicPartition, int]:
         try:
@@ -260,6 +282,10 @@ class LogDir:
         """Raises OSError."""
         self._online()
         checkpoint.write_epochs(self._logs[tp].directory / checkpoint.EPOCHS_FILE, entries)
+
+    def write_quorum_state(self, state: QuorumState) -> None:
+        """Durable on return. Raises OSError."""
+        checkpoint.write_quorum_state(self.path, state)
 
     def write_checkpoint(self, kind: Checkpoint, offsets: Mapping[TopicPartition, int]) -> None:
         """Raises OSError. A recovery point never goes past what was flushed, whatever is asked."""

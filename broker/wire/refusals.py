@@ -7,6 +7,7 @@ from broker.core.messages import (
     AllocateProducerIdsResponse,
     AlterPartitionRequest,
     AlterPartitionResponse,
+    BeginQuorumEpochRequest,
     BrokerHeartbeatRequest,
     BrokerHeartbeatResponse,
     BrokerRegistrationRequest,
@@ -19,6 +20,7 @@ from broker.core.messages import (
     DeleteTopicsResponse,
     DescribeClusterRequest,
     DescribeTopicPartitionsRequest,
+    EndQuorumEpochRequest,
     FetchRequest,
     FetchResponse,
     FetchResult,
@@ -37,11 +39,14 @@ from broker.core.messages import (
     ProduceRequest,
     ProduceResponse,
     ProduceResult,
+    QuorumEpochResponse,
     Refused,
     ReplicaLogInfo,
     Request,
     Response,
     TopicMetadata,
+    VoteRequest,
+    VoteResponse,
 )
 from broker.wire.schema import NO_UUID
 
@@ -94,3 +99,7 @@ def expand(request: Request, refused: Refused) -> Response:
         case GetReplicaLogInfoRequest():
             infos = tuple(ReplicaLogInfo(*which, error=error) for which in request.partitions)
             return GetReplicaLogInfoResponse(-1, infos)
+        case VoteRequest():
+            return VoteResponse(error)
+        case BeginQuorumEpochRequest() | EndQuorumEpochRequest():
+            return QuorumEpochResponse(error)

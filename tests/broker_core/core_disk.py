@@ -16,10 +16,18 @@ from broker.core.effects import (
     Truncate,
     WriteCheckpoint,
     WriteEpochs,
+    WriteQuorumState,
 )
 from broker.core.log import PartitionLog
 from broker.core.messages import LookupByTime
-from broker.core.types import EpochEntry, LogSlice, ProducerSnapshot, RecoveredLog, TopicPartition
+from broker.core.types import (
+    EpochEntry,
+    LogSlice,
+    ProducerSnapshot,
+    QuorumState,
+    RecoveredLog,
+    TopicPartition,
+)
 
 
 @dataclass
@@ -59,6 +67,7 @@ class Disk:
     logs: dict[TopicPartition, SimLog] = field(default_factory=dict)
     checkpoints: dict[str, dict[TopicPartition, int]] = field(default_factory=dict)
     clean_epoch: int = -1
+    quorum_state: QuorumState | None = None
 
     def carry_out(self, effect: Effect) -> None:
         match effect:
@@ -81,6 +90,8 @@ class Disk:
                 self.logs[effect.tp].epochs = effect.entries
             case WriteCheckpoint():
                 self.checkpoints[effect.kind] = dict(effect.offsets)
+            case WriteQuorumState():
+                self.quorum_state = effect.state
             case CloseLogs():
                 for log in self.logs.values():
                     log.flushed = log.leo
