@@ -47,7 +47,7 @@ class PartitionLog:
         self.leo = recovered.leo
         self.flushed = recovered.flushed
         self.epochs = EpochCache(recovered.epochs).truncate_from_end(recovered.leo + 1)
-        self.producers = ProducerTable(recovered.producers)
+        self.producers = ProducerTable(recovered.producers, recovered.high_watermark)
         self.unflushed_batches = 0
         self._flush_asked: int | None = None
         self._ceiling: int | None = None

@@ -171,7 +171,7 @@ class Replica:
         if offset == self.high_watermark:
             return False
         self.ctx.trace("hwm", tp=str(self.tp), old=self.high_watermark, new=offset)
-        self.high_watermark = offset
+        self.high_watermark = self.log.producers.committed = offset
         self.touch()
         return True
 

@@ -115,6 +115,7 @@ class LogDir:
         logs: dict[TopicPartition, RecoveredLog] = {}
         trusted = epoch is not None
         for tp, directory in self._directories():
+            high_watermark = self._checkpoints["high-watermark"].get(tp, 0)
             found = recovery.recover(
                 directory,
                 tp,
@@ -122,6 +123,7 @@ class LogDir:
                 recovery_point=self._checkpoints["recovery-point"].get(tp, 0),
                 log_start=self._checkpoints["log-start"].get(tp, 0),
                 clean=epoch is not None,
+                high_watermark=high_watermark,
             )
             if found.cut is not None:
                 _LOG.warning("log %s cut to end offset %d: %s", tp, found.log.leo, found.cut)
@@ -131,7 +133,6 @@ class LogDir:
                         "log %s lost records that were flushed: registering as after an unclean stop", tp
                     )
             self._add(found.log)
-            high_watermark = self._checkpoints["high-watermark"].get(tp, 0)
             logs[tp] = recovery.as_recovered(found, high_watermark)
         metadata = tuple(self._logs[METADATA].batches()) if METADATA in self._logs else ()
         return Found(

@@ -20,11 +20,11 @@ from pathlib import Path
 
 from broker.core.batch import HEADER_BYTES, BatchHeader, CorruptBatch, crc_is_right, parse_header
 from broker.core.epochs import EpochCache
+from broker.core.producers import ProducerTable
 from broker.core.types import EpochEntry, ProducerSnapshot, RecoveredLog, TopicPartition
 from broker.storage import checkpoint
 from broker.storage.files import fsync_dir
 from broker.storage.log import LogSettings, PartitionLog
-from broker.storage.producers import ProducerScan
 from broker.storage.segment import Segment, bounds_of, file_name
 
 _SEGMENT_FILE = re.compile(r"^(\d{20})\.log$")
@@ -54,12 +54,12 @@ class _Scan:
 
     next_offset: int
     epochs: EpochCache = field(default_factory=EpochCache)
-    producers: ProducerScan = field(default_factory=ProducerScan)
+    producers: ProducerTable = field(default_factory=ProducerTable)
 
     def add(self, header: BatchHeader) -> None:
         if header.leader_epoch >= 0 and header.leader_epoch != self.epochs.latest:
             self.epochs = self.epochs.assign(header.leader_epoch, header.base_offset)
-        self.producers.add(header)
+        self.producers.appended(header)
         self.next_offset = header.last_offset + 1
 
 
@@ -71,8 +71,10 @@ def recover(
     recovery_point: int,
     log_start: int,
     clean: bool,
+    high_watermark: int = 0,
 ) -> Recovered:
     """Open the log in ``directory``. ``clean``: the last stop flushed everything, CRCs need no check.
+    ``high_watermark``, from the checkpoint, bounds what a later truncation can need of the producers.
 
     Raises RecoveryError when the directory holds records but not the id of its topic, and OSError.
     """
@@ -85,7 +87,7 @@ def recover(
             "belong to no known topic; move the directory away to go on without them"
         )
     bases = [int(name[:20]) for name in names] or [log_start]
-    scan = _Scan(next_offset=bases[0])
+    scan = _Scan(bases[0], producers=ProducerTable(committed=high_watermark))
     segments: list[Segment] = []
     cut: str | None = None
     for at, base in enumerate(bases):

@@ -18,8 +18,8 @@ from broker.core.effects import (
     WriteEpochs,
     WriteQuorumState,
 )
-from broker.core.log import PartitionLog
 from broker.core.messages import LookupByTime
+from broker.core.producers import ProducerTable
 from broker.core.types import (
     EpochEntry,
     LogSlice,
@@ -53,13 +53,12 @@ class SimLog:
             header.leader_epoch for header, _ in self.batches for _ in range(header.last_offset_delta + 1)
         ]
 
-    def producers(self, tp: TopicPartition) -> dict[int, ProducerSnapshot]:
+    def producers(self) -> dict[int, ProducerSnapshot]:
         """As recovery finds them: by going through the batches."""
-        table = PartitionLog(tp, RecoveredLog(self.topic_id, 0, 0, 0, 0)).producers
+        table = ProducerTable()
         for header, _ in self.batches:
             table.appended(header)
-        ids = {header.producer_id for header, _ in self.batches if header.producer_id >= 0}
-        return {pid: found for pid in sorted(ids) if (found := table.get(pid)) is not None}
+        return table.snapshots()
 
 
 @dataclass
@@ -146,6 +145,6 @@ class Disk:
                 RecoveredLog(log.topic_id, log.start, log.leo, log.leo, 0),
                 high_watermark=max(log.start, min(checkpoint, log.leo)),
                 epochs=log.epochs,
-                producers=log.producers(tp),
+                producers=log.producers(),
             )
         return found
