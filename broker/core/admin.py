@@ -1,4 +1,4 @@
-"""What a broker passes on to the controller for clients: topics made and deleted, producer ids (protocol.md 5.4)."""
+"""What a broker passes on to the controller for clients: administration, producer ids (protocol.md 5.4)."""
 
 from __future__ import annotations
 
@@ -7,7 +7,19 @@ from dataclasses import dataclass
 
 from kio.schema.errors import ErrorCode
 
+from broker.core.admin_messages import (
+    TOPIC,
+    AlterOp,
+    ConfigChange,
+    CreatePartitionsRequest,
+    CreatePartitionsResponse,
+    ForwardedRequest,
+    ForwardedResponse,
+    IncrementalAlterConfigsRequest,
+    IncrementalAlterConfigsResponse,
+)
 from broker.core.context import Context
+from broker.core.image import CLUSTER_DYNAMIC, ClusterImage
 from broker.core.messages import (
     AllocateProducerIdsRequest,
     AllocateProducerIdsResponse,
@@ -25,19 +37,20 @@ from broker.core.purgatory import Deadlines
 from broker.core.uplink import Uplink
 
 _CHANNEL = "controller-forward"
-TopicsRequest = CreateTopicsRequest | DeleteTopicsRequest
-TopicsResponse = CreateTopicsResponse | DeleteTopicsResponse
+ForControllerRequest = CreateTopicsRequest | DeleteTopicsRequest | ForwardedRequest
+ForControllerResponse = CreateTopicsResponse | DeleteTopicsResponse | ForwardedResponse
 
 
 @dataclass(slots=True)
 class _Forwarded:
     request_id: int
-    response: TopicsResponse | None = None
+    request: ForControllerRequest
+    response: ForControllerResponse | None = None
     """The controller's, held back until the local image shows it."""
 
 
-class TopicsForwarder:
-    """A client that was told of its new topic finds it in the metadata of the broker that told it."""
+class Forwarder:
+    """A client that was told of its new topic, partition or setting finds it at the broker that told it."""
 
     def __init__(self, ctx: Context, uplink: Uplink) -> None:
         self._ctx = ctx
@@ -46,9 +59,11 @@ class TopicsForwarder:
         self._deadlines = Deadlines(ctx, "forward-deadlines", self._expire)
         self.arm = self._deadlines.arm
 
-    def handle(self, request_id: int, request: TopicsRequest) -> None:
-        timeout = max(1.0, min(request.timeout_ms, self._ctx.config.request_timeout_ms))
-        self._pending[request_id] = _Forwarded(request_id)
+    def handle(self, request_id: int, request: ForControllerRequest) -> None:
+        """Requests that say no time of their own get the broker's."""
+        limit = self._ctx.config.request_timeout_ms
+        timeout = max(1.0, min(getattr(request, "timeout_ms", limit), limit))
+        self._pending[request_id] = _Forwarded(request_id, request)
         self._deadlines.add(request_id, self._ctx.now_ms + timeout)
         self._uplink.send(_CHANNEL, request, lambda response: self._answered(request_id, response), timeout)
 
@@ -62,7 +77,7 @@ class TopicsForwarder:
         forwarded = self._pending.get(request_id)
         if forwarded is None:
             return
-        if isinstance(response, CreateTopicsResponse | DeleteTopicsResponse):
+        if isinstance(response, ForControllerResponse):
             forwarded.response = response
             self.look()
             return
@@ -73,19 +88,8 @@ class TopicsForwarder:
     def look(self) -> None:
         """After a change of the image."""
         for forwarded in list(self._pending.values()):
-            if forwarded.response is not None and self._shown(forwarded.response):
+            if forwarded.response is not None and _shown(self._ctx.image, forwarded):
                 self._reply(forwarded, forwarded.response)
-
-    def _shown(self, response: TopicsResponse) -> bool:
-        image, none = self._ctx.image, ErrorCode.none
-        if isinstance(response, CreateTopicsResponse):
-            made = [topic for topic in response.topics if topic.error is none and topic.topic_id.int]
-            return all(topic.topic_id in image.topics_by_id for topic in made)
-        gone = [topic for topic in response.topics if topic.error is none]
-        return not any(
-            topic.topic_id in image.topics_by_id if topic.topic_id.int else topic.name in image.topics_by_name
-            for topic in gone
-        )
 
     def _expire(self, request_id: int) -> None:
         forwarded = self._pending[request_id]
@@ -99,6 +103,52 @@ class TopicsForwarder:
     def cancel(self, request_id: int) -> None:
         self._pending.pop(request_id, None)
         self._deadlines.drop(request_id)
+
+
+def _shown(image: ClusterImage, forwarded: _Forwarded) -> bool:
+    """Does the local image have what the controller did?"""
+    request, response, none = forwarded.request, forwarded.response, ErrorCode.none
+    match response:
+        case CreateTopicsResponse():
+            made = [topic for topic in response.topics if topic.error is none and topic.topic_id.int]
+            return all(topic.topic_id in image.topics_by_id for topic in made)
+        case DeleteTopicsResponse():
+            return not any(
+                topic.topic_id in image.topics_by_id
+                if topic.topic_id.int
+                else topic.name in image.topics_by_name
+                for topic in response.topics
+                if topic.error is none
+            )
+        case CreatePartitionsResponse() if isinstance(request, CreatePartitionsRequest):
+            done = {topic.topic for topic in response.topics if topic.error is none}
+            return request.validate_only or all(
+                len(image.topics_by_name[wanted.topic].partitions) >= wanted.count
+                for wanted in request.topics
+                if wanted.topic in done and wanted.topic in image.topics_by_name
+            )
+        case IncrementalAlterConfigsResponse() if isinstance(request, IncrementalAlterConfigsRequest):
+            return request.validate_only or _has_settings(image, request, response)
+        case _:
+            return True
+
+
+def _has_settings(
+    image: ClusterImage, request: IncrementalAlterConfigsRequest, response: IncrementalAlterConfigsResponse
+) -> bool:
+    done = {item.resource for item in response.resources if item.error is ErrorCode.none}
+    for item in request.resources:
+        if item.resource not in done:
+            continue
+        key = ("topic", item.resource.name) if item.resource.kind == TOPIC else CLUSTER_DYNAMIC
+        known = image.configs.get(key, {})
+        if any(known.get(change.name) != _value(change) for change in item.changes):
+            return False
+    return True
+
+
+def _value(change: ConfigChange) -> str | None:
+    return None if change.op == AlterOp.DELETE else change.value
 
 
 class ProducerIds:

@@ -7,11 +7,13 @@ from __future__ import annotations
 
 from kio.schema.errors import ErrorCode
 
-from broker.core.admin import ProducerIds, TopicsForwarder
+from broker.core.admin import Forwarder, ProducerIds
+from broker.core.admin_messages import DescribeConfigsRequest, ForwardedRequest
 from broker.core.alter_partition import AlterPartitions
 from broker.core.config import BrokerConfig
 from broker.core.context import Context
 from broker.core.describe import DescribeRequest, describe
+from broker.core.describe_configs import describe_configs
 from broker.core.effects import CloseLogs, Effect, Exit
 from broker.core.events import (
     Boot,
@@ -75,7 +77,7 @@ class Broker:
         self._offsets = OffsetsHandler(ctx, partitions)
         self._log_info = LogInfoHandler(ctx, partitions)
         self._alter = AlterPartitions(ctx, uplink)
-        self._topics = TopicsForwarder(ctx, uplink)
+        self._forwarder = Forwarder(ctx, uplink)
         self._producer_ids = ProducerIds(ctx, uplink)
         self._lifecycle = Lifecycle(ctx, uplink, self._take_roles_if_ready, self._close)
         self._observer = Observer(ctx, uplink, self._metadata_changed)
@@ -154,7 +156,7 @@ class Broker:
             return
         self._alter.pump()
         self._fetchers.pump()
-        for waiting in (self._produces, self._fetch.purgatory, self._topics, self._producer_ids):
+        for waiting in (self._produces, self._fetch.purgatory, self._forwarder, self._producer_ids):
             waiting.arm()
 
     def _boot(self, boot: Boot) -> None:
@@ -191,7 +193,11 @@ class Broker:
             case MetadataRequest() | DescribeClusterRequest() | DescribeTopicPartitionsRequest():
                 self._describe(request_id, request)
             case CreateTopicsRequest() | DeleteTopicsRequest():
-                self._topics.handle(request_id, request)
+                self._forwarder.handle(request_id, request)
+            case _ if isinstance(request, ForwardedRequest):
+                self._forwarder.handle(request_id, request)
+            case DescribeConfigsRequest():
+                self._ctx.reply(request_id, describe_configs(self._ctx.image, self._ctx.config, request))
             case InitProducerIdRequest():
                 self._producer_ids.handle(request_id, request)
             case _:
@@ -214,12 +220,12 @@ class Broker:
         unknown = ErrorCode.unknown_topic_or_partition
         missing = [topic.name for topic in response.topics if topic.error is unknown and topic.name]
         if self._ctx.config.auto_create_topics and missing:
-            self._topics.create_automatically(missing)
+            self._forwarder.create_automatically(missing)
 
     def _cancelled(self, request_id: int) -> None:
         self._produces.cancel(request_id)
         self._fetch.purgatory.cancel(request_id)
-        self._topics.cancel(request_id)
+        self._forwarder.cancel(request_id)
         self._producer_ids.cancel(request_id)
 
     def _flushed(self, event: Flushed) -> None:
@@ -239,7 +245,7 @@ class Broker:
         if self._has_roles:
             self._partitions.apply(delta)
         self._take_roles_if_ready()
-        self._topics.look()
+        self._forwarder.look()
 
     def _take_roles_if_ready(self) -> None:
         ctx = self._ctx

@@ -15,11 +15,15 @@ from uuid import UUID
 
 from kio.schema.errors import ErrorCode
 
+from broker.core.admin_messages import ForwardedRequest
 from broker.core.config import ControllerConfig
+from broker.core.controller_admin import administer
 from broker.core.controller_brokers import Brokers, allocate_producer_ids
+from broker.core.controller_configs import effective_min_isrs, settle
 from broker.core.controller_draft import Draft
+from broker.core.controller_elections import rebalance
 from broker.core.controller_log import Entry
-from broker.core.controller_partitions import alter_partition, reconsider
+from broker.core.controller_partitions import alter_partition
 from broker.core.controller_recovery import RECOVERY, Recoveries
 from broker.core.controller_topics import create_topics, delete_topics
 from broker.core.controller_trace import trace_committed
@@ -64,6 +68,7 @@ from broker.rules.profile import Rules
 
 SESSIONS = "sessions"
 NOOP = "noop"
+IMBALANCE = "imbalance"
 LEAVING = "leaving"
 _LEAVING_MS = 500
 """How long a leader that stops waits for the others to hear of it."""
@@ -173,7 +178,8 @@ class Controller:
         self._write_defaults(defaults)
         effects += self._append(defaults, now_ms)
         self._brokers.start_sessions(self._draft(), now_ms)
-        return effects + self._arm_sessions(now_ms) + self._arm_noop(now_ms) + self._recover(now_ms)
+        effects += self._arm_sessions(now_ms) + self._arm_noop(now_ms) + self._arm_imbalance(now_ms)
+        return effects + self._recover(now_ms)
 
     def _resign(self) -> list[Effect]:
         """Whether what is not committed will be is for the next leader to say: nobody is told anything of it."""
@@ -183,7 +189,7 @@ class Controller:
         gone = Refused(ErrorCode.not_controller, "this controller leads no longer")
         refusals: list[Effect] = [Reply(request_id, gone) for _, request_id, _ in self._waiting]
         self._waiting.clear()
-        return refusals + [CancelTimer(key) for key in (SESSIONS, RECOVERY, NOOP)]
+        return refusals + [CancelTimer(key) for key in (SESSIONS, RECOVERY, NOOP, IMBALANCE)]
 
     def _leaving(self, event: Event, now_ms: float) -> list[Effect]:
         match event:
@@ -209,11 +215,12 @@ class Controller:
             "unclean.leader.election.enable": "true" if self.config.unclean_leader_election else "false",
         }
         known = dict(draft.image.configs.get(CLUSTER_DEFAULTS, {}))
+        before = effective_min_isrs(draft)
         for key in sorted(known.keys() | wanted.keys()):
             if known.get(key) != wanted.get(key):
                 draft.add(ConfigRecord(*CLUSTER_DEFAULTS, key, wanted.get(key)))
         if draft.records:
-            reconsider(draft)
+            settle(draft, before)
 
     def _stop(self, code: int, reason: str) -> list[Effect]:
         self._state = "stopped"
@@ -301,6 +308,8 @@ class Controller:
                 return delete_topics(draft, request)
             case AllocateProducerIdsRequest():
                 return allocate_producer_ids(draft, request)
+            case _ if isinstance(request, ForwardedRequest):
+                return administer(draft, request)
             case _:
                 return Refused(
                     ErrorCode.unsupported_version, f"a controller does not serve {type(request).__name__}"
@@ -333,6 +342,10 @@ class Controller:
             return self._recover(now_ms)
         if key == NOOP:
             return self._noop(now_ms) + self._arm_noop(now_ms)
+        if key == IMBALANCE:
+            draft = self._draft()
+            rebalance(draft)
+            return self._append(draft, now_ms) + self._arm_imbalance(now_ms)
         return []
 
     def _arm_sessions(self, now_ms: float) -> list[Effect]:
@@ -354,6 +367,11 @@ class Controller:
             effects = self._append(draft, now_ms)
         self._leo_at_noop = self.log.leo
         return effects
+
+    def _arm_imbalance(self, now_ms: float) -> list[Effect]:
+        if not self.config.auto_leader_rebalance:
+            return []
+        return [SetTimer(IMBALANCE, now_ms + self.config.leader_imbalance_check_interval_ms)]
 
     def _arm_noop(self, now_ms: float) -> list[Effect]:
         interval_ms = self.config.noop_interval_ms

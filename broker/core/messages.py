@@ -12,6 +12,7 @@ from uuid import UUID
 
 from kio.schema.errors import ErrorCode
 
+from broker.core.admin_messages import AdminRequest, AdminResponse
 from broker.core.types import Endpoint, LogSlice, NodeId, TopicPartition
 
 
@@ -521,6 +522,7 @@ Request = (
     | VoteRequest
     | BeginQuorumEpochRequest
     | EndQuorumEpochRequest
+    | AdminRequest
 )
 Response = (
     ProduceResponse
@@ -538,5 +540,6 @@ Response = (
     | GetReplicaLogInfoResponse
     | VoteResponse
     | QuorumEpochResponse
+    | AdminResponse
     | Refused
 )

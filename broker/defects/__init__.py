@@ -10,7 +10,7 @@ from collections.abc import Iterable
 from dataclasses import fields, replace
 from typing import Any
 
-from broker.defects import elections, isr, lifecycle, raft, requests, truncation, watermark
+from broker.defects import elections, isr, lifecycle, raft, reassignment, requests, truncation, watermark
 from broker.rules.profile import Rules
 
 REGISTRY: dict[str, type] = {
@@ -57,6 +57,8 @@ REGISTRY: dict[str, type] = {
     "no_client_epoch": requests.NoEpochCheck,
     "forget_producer_state": requests.ForgetProducers,
     "ack_by_hwm_only": requests.AckByHighWatermark,
+    "reassign_no_minisr": reassignment.ReassignNoMinIsr,
+    "added_needs_epoch": reassignment.AddedNeedsEpoch,
     "raft_keep_role": raft.LeadAgain,
     "raft_no_fsync": raft.AcknowledgeUnflushed,
     "raft_forget_vote": raft.ForgetVote,

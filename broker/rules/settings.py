@@ -23,10 +23,12 @@ class SettingsRules:
         known = {*partition.elr, *partition.last_known_elr}
         return Eligible((), tuple(b for b in partition.replicas if b in known))
 
-    def change(self, partition: PartitionImage, min_isr: int) -> PartitionChangeRecord:
+    def change(self, partition: PartitionImage, min_isr: int, *, rebuilds: bool) -> PartitionChangeRecord:
         """Always a record: with it the partition epoch goes up, so an ISR proposal of a leader that has yet to
         hear of the new MinISR is refused, and leader and controller count by the same one."""
-        standing = self.after_min_isr_change(partition, min_isr)
+        standing = Eligible(partition.elr, partition.last_known_elr)
+        if rebuilds:
+            standing = self.after_min_isr_change(partition, min_isr)
         return PartitionChangeRecord(
             partition_id=partition.tp.partition,
             topic_id=partition.topic_id,

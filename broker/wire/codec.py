@@ -14,7 +14,8 @@ from typing import Any
 from kio.schema.errors import ErrorCode
 
 from broker.core.messages import Refused, Request, Response
-from broker.wire.apis import API_VERSIONS, API_VERSIONS_RANGE, BY_KEY, BY_REQUEST, Api, advertised, served
+from broker.wire.api import Api
+from broker.wire.apis import API_VERSIONS, API_VERSIONS_RANGE, BY_KEY, BY_REQUEST, advertised, served
 from broker.wire.common import NO_THROTTLE, TopicNames
 from broker.wire.refusals import expand
 from broker.wire.schema import WireError, request_schema, response_schema

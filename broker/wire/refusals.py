@@ -48,6 +48,7 @@ from broker.core.messages import (
     VoteRequest,
     VoteResponse,
 )
+from broker.wire.admin_refusals import expand_admin
 from broker.wire.schema import NO_UUID
 
 
@@ -103,3 +104,5 @@ def expand(request: Request, refused: Refused) -> Response:
             return VoteResponse(error)
         case BeginQuorumEpochRequest() | EndQuorumEpochRequest():
             return QuorumEpochResponse(error)
+        case _:
+            return expand_admin(request, refused)

@@ -7,6 +7,7 @@ from datetime import timedelta
 from typing import Any
 from uuid import UUID
 
+import admin_samples
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -159,6 +160,8 @@ def asked(key: int, s: Schema) -> Any:
         case 93:
             topics = (make("TopicPartitions", topic_id=TOPIC_ID, partitions=(3, 4)),)
             return make("GetReplicaLogInfoRequest", topic_partitions=topics)
+        case _ if key in admin_samples.EXPECTED:
+            return admin_samples.asked(key, s)
         case _:
             topics = (make("TopicRequest", name="t"),)
             return make("DescribeTopicPartitionsRequest", topics=topics)
@@ -247,6 +250,7 @@ EXPECTED: dict[int, tuple[m.Request, m.Response]] = {
             has_more=True,
         ),
     ),
+    **admin_samples.EXPECTED,
 }
 
 
@@ -273,6 +277,8 @@ def lacking(request: Any, key: int, version: int) -> Any:
         return replace(request, allow_auto_topic_creation=version < 4)
     if key == 22 and version < 3:
         return m.InitProducerIdRequest(None)
+    if key == 43 and version < 1:
+        return replace(request, election=0)
     if key == 23 and version < 3:
         return replace(request, replica_id=-1)
     return request
@@ -319,6 +325,7 @@ def test_a_response_of_every_version_says_what_the_core_said(key: int, version: 
         67: ["producer_id_start=1000"],
         75: ["eligible_leader_replicas=(3,)", "last_known_elr=(2,)"],
         93: ["broker_epoch=9", "has_more=True", "log_end_offset=40", "not_leader_or_follower"],
+        **admin_samples.TOLD,
     }[key]
     for word in told:
         assert word in text
