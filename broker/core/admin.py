@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import deque
 from dataclasses import dataclass
+from functools import partial
 
 from kio.schema.errors import ErrorCode
 
@@ -34,23 +35,23 @@ from broker.core.messages import (
     Response,
 )
 from broker.core.purgatory import Deadlines
-from broker.core.uplink import Uplink
+from broker.core.uplink import Uplink, not_in_charge
 
 _CHANNEL = "controller-forward"
-ForControllerRequest = CreateTopicsRequest | DeleteTopicsRequest | ForwardedRequest
-ForControllerResponse = CreateTopicsResponse | DeleteTopicsResponse | ForwardedResponse
+TopicsRequest = CreateTopicsRequest | DeleteTopicsRequest
+TopicsResponse = CreateTopicsResponse | DeleteTopicsResponse
 
 
 @dataclass(slots=True)
 class _Forwarded:
     request_id: int
-    request: ForControllerRequest
-    response: ForControllerResponse | None = None
+    request: TopicsRequest
+    response: TopicsResponse | None = None
     """The controller's, held back until the local image shows it."""
 
 
-class Forwarder:
-    """A client that was told of its new topic, partition or setting finds it at the broker that told it."""
+class TopicsForwarder:
+    """A client that was told of its new topic finds it in the metadata of the broker that told it."""
 
     def __init__(self, ctx: Context, uplink: Uplink) -> None:
         self._ctx = ctx
@@ -59,13 +60,17 @@ class Forwarder:
         self._deadlines = Deadlines(ctx, "forward-deadlines", self._expire)
         self.arm = self._deadlines.arm
 
-    def handle(self, request_id: int, request: ForControllerRequest) -> None:
-        """Requests that say no time of their own get the broker's."""
-        limit = self._ctx.config.request_timeout_ms
-        timeout = max(1.0, min(getattr(request, "timeout_ms", limit), limit))
+    def handle(self, request_id: int, request: TopicsRequest) -> None:
+        timeout = max(1.0, min(request.timeout_ms, self._ctx.config.request_timeout_ms))
         self._pending[request_id] = _Forwarded(request_id, request)
         self._deadlines.add(request_id, self._ctx.now_ms + timeout)
-        self._uplink.send(_CHANNEL, request, lambda response: self._answered(request_id, response), timeout)
+        self._forward(request_id, timeout)
+
+    def _forward(self, request_id: int, timeout: float) -> None:
+        forwarded = self._pending.get(request_id)
+        if forwarded is not None:
+            answered = partial(self._answered, request_id)
+            self._uplink.send(_CHANNEL, forwarded.request, answered, timeout)
 
     def create_automatically(self, names: list[str]) -> None:
         """For a metadata request that allows it: nobody waits for the outcome, the client asks again."""
@@ -76,6 +81,12 @@ class Forwarder:
     def _answered(self, request_id: int, response: Response | None) -> None:
         forwarded = self._pending.get(request_id)
         if forwarded is None:
+            return
+        if response is not None and not_in_charge(response):
+            # Nothing was done: the next controller is asked, until the client's time is over.
+            retry_ms, key = self._uplink.retry_ms, f"forward:{request_id}"
+            again = partial(self._forward, request_id, self._uplink.timeout_ms)
+            self._ctx.set_timer(key, self._ctx.now_ms + retry_ms, again)
             return
         if isinstance(response, ForControllerResponse):
             forwarded.response = response
@@ -102,6 +113,7 @@ class Forwarder:
 
     def cancel(self, request_id: int) -> None:
         self._pending.pop(request_id, None)
+        self._ctx.cancel_timer(f"forward:{request_id}")
         self._deadlines.drop(request_id)
 
 

@@ -43,6 +43,7 @@ def decode_request(entity: Any, names: TopicNames) -> FetchRequest:
                 last_fetched_epoch=getattr(part, "last_fetched_epoch", -1),
                 log_start=getattr(part, "log_start_offset", -1),
                 topic_id=topic_id,
+                directory_id=getattr(part, "replica_directory_id", None),
             )
             for part in topic.partitions
         ]
@@ -91,6 +92,7 @@ def encode_request(schema: Schema, request: FetchRequest) -> Any:
                         fetch_offset=part.fetch_offset,
                         last_fetched_epoch=part.last_fetched_epoch,
                         log_start_offset=part.log_start,
+                        replica_directory_id=uuid_or_none(part.directory_id),
                         partition_max_bytes=part.max_bytes,
                     )
                     for part in parts

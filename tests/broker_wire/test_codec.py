@@ -155,6 +155,24 @@ def asked(key: int, s: Schema) -> Any:
                 want_fence=False,
                 want_shut_down=True,
             )
+        case 52 | 53 | 54:
+            part = make(
+                "PartitionData",
+                partition_index=0,
+                replica_epoch=4,
+                replica_id=102,
+                replica_directory_id=TOPIC_ID,
+                voter_directory_id=None,
+                last_offset_epoch=3,
+                last_offset=17,
+                pre_vote=True,
+                leader_id=102,
+                leader_epoch=4,
+                preferred_successors=(103, 101),
+            )
+            metadata = make("TopicData", topic_name="__cluster_metadata", partitions=(part,))
+            kind = {52: "VoteRequest", 53: "BeginQuorumEpochRequest", 54: "EndQuorumEpochRequest"}[key]
+            return make(kind, cluster_id="c", voter_id=101, topics=(metadata,))
         case 67:
             return make("AllocateProducerIdsRequest", broker_id=1, broker_epoch=9)
         case 93:
@@ -233,6 +251,18 @@ EXPECTED: dict[int, tuple[m.Request, m.Response]] = {
     63: (
         m.BrokerHeartbeatRequest(1, 9, 12, False, True),
         m.BrokerHeartbeatResponse(ErrorCode.none, True, False, True),
+    ),
+    52: (
+        m.VoteRequest("c", 101, 4, 102, TOPIC_ID, 3, 17, pre_vote=True),
+        m.VoteResponse(ErrorCode.none, 4, 103, granted=True),
+    ),
+    53: (
+        m.BeginQuorumEpochRequest("c", 102, 4),
+        m.QuorumEpochResponse(ErrorCode.fenced_leader_epoch, 5, 101),
+    ),
+    54: (
+        m.EndQuorumEpochRequest("c", 102, 4, (103, 101)),
+        m.QuorumEpochResponse(ErrorCode.none, 4, -1),
     ),
     67: (
         m.AllocateProducerIdsRequest(1, 9),
@@ -318,6 +348,9 @@ def test_a_response_of_every_version_says_what_the_core_said(key: int, version: 
         20: ["name='t'", "ErrorCode.unknown_topic_or_partition"],
         22: ["producer_id=4000"],
         23: ["end_offset=40"],
+        52: ["leader_id=103", "leader_epoch=4", "vote_granted=True"],
+        53: ["fenced_leader_epoch", "leader_epoch=5", "leader_id=101"],
+        54: ["leader_epoch=4", "leader_id=-1"],
         56: ["isr=(1, 2)", "partition_epoch=7"],
         60: ["'h1'", "controller_id=1", "cluster_id='c'"],
         62: ["broker_epoch=99"],
