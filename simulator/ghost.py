@@ -78,6 +78,8 @@ class Seen:
     """(partition, acks, what the leader's log has there, base offset) of each success sent."""
     answers: list[tuple[Request, Response, int]] = field(default_factory=list)
     """(request, response, committed end of metadata when the request was received) of each reply."""
+    logs: bool = False
+    """Some log of this node was written to, cut, created or deleted."""
     disks: bool = False
     """A disk was changed from outside."""
 
@@ -87,7 +89,9 @@ class Seen:
 
     @property
     def idle(self) -> bool:
-        return not (self.replicas or self.changes or self.brokers_changed or self.answers or self.disks)
+        return not (
+            self.replicas or self.changes or self.brokers_changed or self.answers or self.logs or self.disks
+        )
 
 
 class Ghost:
@@ -215,6 +219,7 @@ class Ghost:
         for effect in effects:
             match effect:
                 case Append() | CreateLog() | DeleteLog() | Truncate() | ResetLog():
+                    seen.logs = True
                     self._log_changed(node, effect)
                     if effect.tp != METADATA:
                         touched[effect.tp] = None
@@ -378,13 +383,15 @@ class Ghost:
         if known is None or log is None or known.topic_id != replica.topic_id:
             return
         if leader is not None and replica.leader_epoch >= known.lost_epoch:
-            self._led(seen, known, replica, log)
+            self._led(seen, known, replica, was, log)
         if known.match.get(node, 0) < known.committed_end:
             known.extend(node, log)
         if known.match.get(node, 0) >= log.leo:
             known.suspects.discard(node)
 
-    def _led(self, seen: Seen, known: PartitionGhost, replica: Replica, log: SimLog) -> None:
+    def _led(
+        self, seen: Seen, known: PartitionGhost, replica: Replica, was: Before | None, log: SimLog
+    ) -> None:
         leader = replica.leader
         assert leader is not None
         if known.commit(log, replica.high_watermark):
@@ -393,13 +400,16 @@ class Ghost:
                 theirs = self.log(other, known.tp)
                 if theirs is not None:
                     known.extend(other, theirs)
+        high_watermark = replica.high_watermark
+        if was is not None and was.leads and was.leader_epoch == replica.leader_epoch:
+            high_watermark = was.high_watermark  # as it was when the fetch came
         for follower in list(known.unproved):
             state = leader.followers.get(follower)
             if (
                 state is not None
                 and state.fetched_in_epoch == replica.leader_epoch
                 and state.broker_epoch == self._known_epoch(follower)
-                and state.leo >= max(replica.high_watermark, leader.leso)
+                and state.leo >= max(high_watermark, leader.leso)
             ):
                 known.unproved.discard(follower)
 
