@@ -38,20 +38,20 @@ from broker.core.purgatory import Deadlines
 from broker.core.uplink import Uplink, not_in_charge
 
 _CHANNEL = "controller-forward"
-TopicsRequest = CreateTopicsRequest | DeleteTopicsRequest
-TopicsResponse = CreateTopicsResponse | DeleteTopicsResponse
+ForControllerRequest = CreateTopicsRequest | DeleteTopicsRequest | ForwardedRequest
+ForControllerResponse = CreateTopicsResponse | DeleteTopicsResponse | ForwardedResponse
 
 
 @dataclass(slots=True)
 class _Forwarded:
     request_id: int
-    request: TopicsRequest
-    response: TopicsResponse | None = None
+    request: ForControllerRequest
+    response: ForControllerResponse | None = None
     """The controller's, held back until the local image shows it."""
 
 
-class TopicsForwarder:
-    """A client that was told of its new topic finds it in the metadata of the broker that told it."""
+class Forwarder:
+    """A client that was told of its new topic, partition or setting finds it at the broker that told it."""
 
     def __init__(self, ctx: Context, uplink: Uplink) -> None:
         self._ctx = ctx
@@ -60,8 +60,10 @@ class TopicsForwarder:
         self._deadlines = Deadlines(ctx, "forward-deadlines", self._expire)
         self.arm = self._deadlines.arm
 
-    def handle(self, request_id: int, request: TopicsRequest) -> None:
-        timeout = max(1.0, min(request.timeout_ms, self._ctx.config.request_timeout_ms))
+    def handle(self, request_id: int, request: ForControllerRequest) -> None:
+        """Requests that say no time of their own get the broker's."""
+        limit = self._ctx.config.request_timeout_ms
+        timeout = max(1.0, min(getattr(request, "timeout_ms", limit), limit))
         self._pending[request_id] = _Forwarded(request_id, request)
         self._deadlines.add(request_id, self._ctx.now_ms + timeout)
         self._forward(request_id, timeout)

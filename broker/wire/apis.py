@@ -7,9 +7,7 @@ one version in which a node itself sends the request.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass
-from typing import Any
+from collections.abc import Mapping
 
 from broker.core import messages as m
 from broker.wire import (
@@ -23,32 +21,11 @@ from broker.wire import (
     replica_log_info,
     topics,
 )
-from broker.wire.common import TopicNames
-from broker.wire.schema import Schema
-
-Range = tuple[int, int]
+from broker.wire.administration import ADMINISTRATION
+from broker.wire.api import Api, Range
 
 API_VERSIONS = 18
 API_VERSIONS_RANGE: Range = (0, 4)
-
-
-@dataclass(frozen=True, slots=True)
-class Api:
-    key: int
-    name: str
-    request: type
-    decode_request: Callable[[Any, TopicNames], Any]
-    encode_response: Callable[[Schema, Any, Any], Any]
-    clients: Range | None = None
-    peers: Range | None = None
-    on_controller: bool = False
-    on_broker: bool = True
-    sent: int | None = None
-    encode_request: Callable[[Schema, Any], Any] | None = None
-    decode_response: Callable[[Any, Any], Any] | None = None
-
-    def accepts(self, version: int) -> bool:
-        return any(low <= version <= high for low, high in (self.clients or (0, -1), self.peers or (0, -1)))
 
 
 _APIS = (
