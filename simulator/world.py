@@ -383,6 +383,8 @@ class World:
         server.down, server.paused, server.accepts = "never", False, False
         server.inbox.clear()
         found = server.disk.recover()
+        if not self.rules.storage.takes_clean_file():
+            server.disk.clean_epoch = found.previous_broker_epoch
         server.core = self._make_core(node)
         incarnation = UUID(int=self._node_random.getrandbits(128))
         boot = ev.Boot(

@@ -40,11 +40,11 @@ class LastKnownLeader(ElectionRules):
     """
 
     def eligible(self, given: ChangeInput, isr: tuple[NodeId, ...]) -> Eligible:
-        standing = super().eligible(given, isr)
-        if isr or standing.elr:
+        """The LastKnownELR is one broker: who led when the ISR became empty."""
+        standing, old = super().eligible(given, isr), given.partition
+        if isr:
             return standing
-        last = (given.partition.leader,) if given.partition.leader != NO_LEADER else _first(given)
-        return Eligible((), last)
+        return Eligible(standing.elr, old.last_known_elr[:1] if old.leader == NO_LEADER else (old.leader,))
 
     def elect_uncleanly(self, given: ChangeInput) -> Elected:
         elected = super().elect_uncleanly(given)
@@ -63,11 +63,7 @@ class LastKnownLeader(ElectionRules):
         return None
 
 
-def _first(given: ChangeInput) -> tuple[NodeId, ...]:
-    return given.partition.last_known_elr[:1]
-
-
-class LastKnownLeaderDead(LastKnownLeader):
+class LastKnownLeaderDead(LastKnownLeader, ElectionRules):
     """``lke_no_liveness``: B33, KAFKA-19522. The last known leader is elected also while it is fenced.
 
     The test of its life wrote a log line and went on. Fixed in 4.1 (July 2025).
