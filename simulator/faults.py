@@ -233,16 +233,28 @@ class FaultDriver:
 
     def may_lose(self, node: NodeId) -> bool:
         """Is one more lossy shutdown, of this node, within the promise?"""
-        world = self.world
-        if all(
-            set(partition.isr) == set(partition.replicas) for partition in world.image.partitions()
-        ) and all(broker.up for broker in world.brokers.values()):
+        if self._all_in_sync():
             self._lossy.clear()
         if len(self._lossy | {node}) > self.options.max_lossy:
             return False
         self._lossy.add(node)
         self.lossy_total += 1
         return True
+
+    def _all_in_sync(self) -> bool:
+        """Every ISR is full, and by the present lives of the brokers: the image of a moment ago may still speak
+        of lives that have lost what made them members."""
+        image = self.world.image
+        for node, broker in self.world.brokers.items():
+            known = image.brokers.get(node)
+            if (
+                broker.core is None
+                or known is None
+                or known.fenced
+                or known.epoch != broker.core.broker_epoch
+            ):
+                return False
+        return all(set(partition.isr) == set(partition.replicas) for partition in image.partitions())
 
     def restarter(self, server: SimServer) -> Undo:
         life = server.incarnation
@@ -296,7 +308,7 @@ def _midway(how: Literal["kill", "power"]) -> Begin:
 
     def begin(driver: FaultDriver, fault: Fault, draw: Random) -> Begun:
         server = driver.world.brokers[driver._target(fault, draw)]
-        if not server.up or (how == "power" and not driver.may_lose(server.id)):
+        if not server.up:
             return None
         skip = draw.randint(0, 20)
         left = [skip]
@@ -306,7 +318,9 @@ def _midway(how: Literal["kill", "power"]) -> Begin:
             if count < 2:
                 return None
             left[0] -= 1
-            return draw.randint(0, count - 1) if left[0] < 0 else None
+            if left[0] >= 0 or (how == "power" and not driver.may_lose(server.id)):
+                return None
+            return draw.randint(0, count - 1)
 
         driver.world.cut_process(server.id, rule, how)
         restart = driver.restarter(server)

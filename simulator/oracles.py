@@ -5,8 +5,8 @@ The full checkers judge the same history on Spark; these find the same classes o
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 
 from harness.history.model import FAILED, Event, Record, Type
 
@@ -21,110 +21,106 @@ class Violation:
     step: int = 0
 
 
-@dataclass(slots=True)
-class _Seen:
-    acked: dict[int, tuple[int, int, int]] = field(default_factory=dict)
-    """value -> (partition, offset, process)"""
-    failed: set[int] = field(default_factory=set)
-    places: dict[int, set[tuple[int, int]]] = field(default_factory=dict)
-    """value -> the places it was seen at"""
-    values: dict[tuple[int, int], int] = field(default_factory=dict)
-    """place -> the first value seen there"""
-    clashes: list[str] = field(default_factory=list)
-    read: set[int] = field(default_factory=set)
+class ClientOracle:
+    """Looks at the history row by row; ``look`` gives what the new rows prove. ``loss_allowed``: the contract is
+    off (acks=1, unclean election, more lossy shutdowns than promised), so only certain failures that are read count."""
 
+    def __init__(self, *, acks: int, idempotent: bool, loss_allowed: bool) -> None:
+        self._acks = acks
+        self._idempotent = idempotent
+        self.loss_allowed = loss_allowed
+        self._at = 0
+        self._found: list[Violation] = []
+        self._now_ms = 0.0
+        self._acked: dict[int, tuple[int, int, int]] = {}
+        """value -> (partition, offset, process)"""
+        self._failed: set[int] = set()
+        self._read: set[int] = set()
+        self._values: dict[tuple[int, int], int] = {}
+        """place -> the first value seen there"""
+        self._places: dict[int, tuple[int, int]] = {}
+        """value -> the first place it was seen at"""
+        self._due: dict[tuple[int, int], int] = {}
+        """(process, partition) -> the offset its next poll must begin with"""
 
-def judge(
-    events: Sequence[Event],
-    final: Mapping[int, Sequence[Record]] | None,
-    *,
-    acks: int,
-    idempotent: bool,
-    loss_allowed: bool,
-) -> list[Violation]:
-    """Violations in a run's history. ``final``: what the final read found, per partition, or None when it did
-    not come to an end (then nothing is said of loss)."""
-    seen = _Seen()
-    out: list[Violation] = []
-    for event in events:
-        _take(seen, event)
-    if final is not None:
-        for partition, records in final.items():
-            _places(seen, (record._replace(partition=partition) for record in records), "the final read")
-            seen.read |= {record.value for record in records}
-    if not loss_allowed:
-        out += [Violation("inconsistent-offsets", text) for text in seen.clashes]
-    out += _failed_but_read(seen)
-    if idempotent and not loss_allowed:
-        out += [
-            Violation("duplicate", f"value {value} is at {sorted(places)}")
-            for value, places in sorted(seen.places.items())
-            if len(places) > 1
-        ]
-    out += _polls(events) if not loss_allowed else []
-    if final is not None and acks == -1 and not loss_allowed:
-        out += _lost(seen, final)
-    return out
+    def look(self, events: Sequence[Event]) -> list[Violation]:
+        """``events``: the whole history so far; only what is new is looked at."""
+        for at in range(self._at, len(events)):
+            self._take(events[at])
+        self._at = len(events)
+        found, self._found = self._found, []
+        return found
 
+    def final(self, records: Mapping[int, Sequence[Record]]) -> list[Violation]:
+        """After the final read has come to its end: what was acknowledged must be in it."""
+        if self._acks != -1 or self.loss_allowed:
+            return []
+        there = {record.value for read in records.values() for record in read}
+        missing = sorted(value for value in self._acked if value not in there)
+        if not missing:
+            return []
+        partition, offset, process = self._acked[missing[0]]
+        text = (
+            f"{len(missing)} acknowledged values are not in the final read; the first is {missing[0]} of process "
+            f"{process}, acknowledged at {partition}@{offset}"
+        )
+        return [Violation("lost-write", text, self._now_ms)]
 
-def _take(seen: _Seen, event: Event) -> None:
-    if event.f == "send" and event.type is Type.OK:
+    def _say(self, oracle: str, text: str) -> None:
+        self._found.append(Violation(oracle, text, self._now_ms))
+
+    def _take(self, event: Event) -> None:
+        self._now_ms = event.time_ns / 1e6
+        if event.type is Type.OK:
+            match event.f:
+                case "send":
+                    for record in event.records:
+                        self._acked[record.value] = record.partition, record.offset, event.process
+                    self._seen_at(event, "an ack to")
+                case "poll":
+                    self._seen_at(event, "a poll of")
+                    self._reads(event)
+                    self._in_turn(event)
+                case "drain":
+                    self._seen_at(event, "the final read,")
+                    self._reads(event)
+                case "assign":
+                    for partition, offset in (event.extra or {}).get("positions", {}).items():
+                        self._due[event.process, int(partition)] = offset
+        elif event.type is Type.FAIL and event.f == "send":
+            self._failed |= {record.value for record in event.records if record.offset == FAILED}
+
+    def _seen_at(self, event: Event, who: str) -> None:
+        """One value at a place, for ever; one place for a value, with idempotence."""
+        if self.loss_allowed:
+            return
         for record in event.records:
-            seen.acked[record.value] = record.partition, record.offset, event.process
-        _places(seen, event.records, f"an ack to process {event.process}")
-    elif event.f == "send" and event.type is Type.FAIL:
-        seen.failed |= {record.value for record in event.records if record.offset == FAILED}
-    elif event.f == "poll" and event.type is Type.OK:
-        _places(seen, event.records, f"a poll of process {event.process}")
-        seen.read |= {record.value for record in event.records}
+            place = record.partition, record.offset
+            first = self._values.setdefault(place, record.value)
+            if first != record.value:
+                self._say(
+                    "inconsistent-offsets",
+                    f"{place[0]}@{place[1]} held {first}, and {who} process {event.process} says {record.value}",
+                )
+            where = self._places.setdefault(record.value, place)
+            if where != place and self._idempotent:
+                self._say("duplicate", f"value {record.value} is at {where} and at {place}")
 
+    def _reads(self, event: Event) -> None:
+        for record in event.records:
+            if record.value in self._failed:
+                self._say(
+                    "read-of-failed-write", f"value {record.value} was certainly not appended, and was read"
+                )
+            self._read.add(record.value)
 
-def _places(seen: _Seen, records: Iterable[Record], who: str) -> None:
-    for record in records:
-        place = record.partition, record.offset
-        first = seen.values.setdefault(place, record.value)
-        if first != record.value:
-            seen.clashes.append(f"{place[0]}@{place[1]} held {first}, and {who} says {record.value}")
-        seen.places.setdefault(record.value, set()).add(place)
-
-
-def _failed_but_read(seen: _Seen) -> list[Violation]:
-    return [
-        Violation("read-of-failed-write", f"value {value} was certainly not appended, and was read")
-        for value in sorted(seen.failed & seen.read)
-    ]
-
-
-def _polls(events: Sequence[Event]) -> list[Violation]:
-    """A consumer must be given every offset in turn between two assigns."""
-    out: list[Violation] = []
-    next_at: dict[tuple[int, int], int] = {}
-    for event in events:
-        if event.f == "assign" and event.type is Type.OK:
-            for partition, offset in (event.extra or {}).get("positions", {}).items():
-                next_at[event.process, int(partition)] = offset
-        elif event.f == "poll" and event.type is Type.OK:
-            for record in event.records:
-                key = event.process, record.partition
-                due = next_at.get(key, record.offset)
-                if record.offset != due:
-                    what = "poll-skip" if record.offset > due else "nonmonotonic-poll"
-                    text = (
-                        f"process {event.process} was given {record.partition}@{record.offset}, {due} was due"
-                    )
-                    out.append(Violation(what, text, event.time_ns / 1e6))
-                next_at[key] = record.offset + 1
-    return out
-
-
-def _lost(seen: _Seen, final: Mapping[int, Sequence[Record]]) -> list[Violation]:
-    there = {record.value for records in final.values() for record in records}
-    missing = sorted(value for value in seen.acked if value not in there)
-    if not missing:
-        return []
-    partition, offset, process = seen.acked[missing[0]]
-    text = (
-        f"{len(missing)} acknowledged values are not in the final read; the first is {missing[0]} of process "
-        f"{process}, acknowledged at {partition}@{offset}"
-    )
-    return [Violation("lost-write", text)]
+    def _in_turn(self, event: Event) -> None:
+        """A consumer is given every offset in turn between two assigns."""
+        for record in event.records:
+            key = event.process, record.partition
+            due = self._due.get(key, record.offset)
+            if record.offset != due and not self.loss_allowed:
+                what = "poll-skip" if record.offset > due else "nonmonotonic-poll"
+                where = f"{record.partition}@{record.offset}"
+                self._say(what, f"process {event.process} was given {where}, {due} was due")
+            self._due[key] = record.offset + 1

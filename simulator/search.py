@@ -18,9 +18,9 @@ from simulator.disk import SimulationError
 from simulator.faults import DEFAULT_KINDS, Fault, FaultDriver, FaultOptions, Kind, plan
 from simulator.history import History
 from simulator.network import NetworkOptions
-from simulator.oracles import Violation, judge
+from simulator.oracles import ClientOracle, Violation
 from simulator.timeline import Digest, Timeline
-from simulator.world import StepRecord, World, WorldOptions
+from simulator.world import World, WorldOptions
 
 TOPIC = "t"
 HEAL_MS = 60_000.0
@@ -150,6 +150,12 @@ class Run:
         self.final: dict[int, list[Record]] | None = None
         self.found: list[Violation] = []
         self._checks: list[Callable[[], list[Violation]]] = []
+        self.oracle = ClientOracle(
+            acks=setup.acks,
+            idempotent=setup.idempotent,
+            loss_allowed=setup.acks != -1 or setup.unclean,
+        )
+        self._rows = 0
 
     # --- the parts -----------------------------------------------------------------------------------------
 
@@ -224,15 +230,9 @@ class Run:
         self._replicas()
 
     def judge(self) -> None:
-        setup = self.setup
-        if not self.found:
-            self.found += judge(
-                self.history.events,
-                self.final,
-                acks=setup.acks,
-                idempotent=setup.idempotent,
-                loss_allowed=setup.acks != -1 or setup.unclean,
-            )
+        self._look()
+        if not self.found and self.final is not None:
+            self.found += self.oracle.final(self.final)
 
     # --- helpers -------------------------------------------------------------------------------------------
 
@@ -241,10 +241,16 @@ class Run:
         while not self.found and not enough():
             if world.step() is None:
                 return
+            if len(self.history.events) != self._rows:
+                self._look()
             for check in self._checks:
-                found = check()
-                if found:
-                    self.found += found
+                self.found += check()
+
+    def _look(self) -> None:
+        """At the new rows of the history."""
+        self._rows = len(self.history.events)
+        for violation in self.oracle.look(self.history.events):
+            self._found(violation)
 
     def _found(self, violation: Violation) -> None:
         self.found.append(replace(violation, at_ms=self.world.now_ms, step=self.world.steps))
@@ -325,7 +331,6 @@ def run(setup: Setup, *, timeline: int | None = None, full: bool = False, digest
     lines = Timeline(timeline or None, full=full) if timeline is not None else None
     hashed = Digest() if digest else None
     world.observers += [observer for observer in (lines, hashed) if observer is not None]
-    last: list[StepRecord] = []
     try:
         for part in (session.boot, session.main, session.heal, session.drain):
             if not session.found:
@@ -335,7 +340,6 @@ def run(setup: Setup, *, timeline: int | None = None, full: bool = False, digest
         session._found(Violation("simulation", str(wrong)))
     except Exception as bug:  # noqa: BLE001 - the one supervisor: whatever a core raises is a finding, as a crash is
         session._found(Violation("crash", f"{type(bug).__name__}: {bug} ({_place(bug)})"))
-    del last
     found = session.found
     return Result(
         setup,

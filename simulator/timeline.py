@@ -22,7 +22,7 @@ from broker.core.types import NodeId
 from simulator.network import Message
 from simulator.world import FIRST_CLIENT, FIRST_CONTROLLER, PROBE, StepRecord, World
 
-WIDTH = 150
+WIDTH = 160
 _QUIET_EFFECTS = (fx.SetTimer, fx.CancelTimer, fx.Trace)
 _QUIET_KINDS = frozenset({"receive", "closed"})
 HEAD = f"{'time s':>10} {'step':>7} {'node':<5} {'kind':<8} event -> effects"
@@ -148,17 +148,41 @@ def _event(event: Event) -> str:
 
 
 def _outcome(record: StepRecord) -> str:
-    told = [said for effect in record.effects if (said := _effect(effect))]
+    """A trace line that says the same as an effect replaces it."""
+    traced = {effect.kind for effect in record.effects if isinstance(effect, fx.Trace)}
+    told = [
+        said
+        for effect in record.effects
+        if not (isinstance(effect, fx.Append) and "append" in traced)
+        and not (isinstance(effect, fx.Truncate) and "truncate" in traced)
+        and (said := _effect(effect))
+    ]
     if record.cut:
         told.append(f"CUT {record.note}")
     return ("-> " + "; ".join(told)) if told else ""
 
 
+def _traced(effect: fx.Trace) -> str:
+    said = dict(effect.fields)
+    tp = said.pop("tp", None)
+    head = effect.kind if tp is None else f"{effect.kind} {tp}"
+    match effect.kind:
+        case "append":
+            role = "" if said["leader"] else " (follower)"
+            return f"{head} {said['base']}..{said['last']} e{said['epoch']}{role}"
+        case "hwm":
+            return f"{head} {said['old']}>{said['new']}"
+        case "truncate":
+            return f"{head} {said['was']}>{said['to']} ({said['why']})"
+        case _:
+            fields = " ".join(f"{name}={_short(value)}" for name, value in said.items())
+            return f"{head} {fields}"
+
+
 def _effect(effect: Effect) -> str:
     match effect:
         case fx.Trace():
-            fields = " ".join(f"{name}={_short(value)}" for name, value in effect.fields.items())
-            return f"{effect.kind} {fields}"
+            return _traced(effect)
         case fx.Send():
             return f"send {node_name(effect.destination)} {type(effect.request).__name__}{_request(effect.request)}"
         case fx.Reply():

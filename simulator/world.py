@@ -123,6 +123,8 @@ class SimNode:
     handling: bool = False
     """A step for the inbox is queued."""
     cut_rule: tuple[CutRule, Literal["kill", "power"]] | None = None
+    ended_life: int = 0
+    """The incarnation whose end has been dealt with."""
 
     @property
     def up(self) -> bool:
@@ -379,6 +381,8 @@ class World:
         server = self.server(node)
         if server.core is not None:
             raise SimulationError(f"node {node} runs already")
+        if server.ended_life != server.incarnation:
+            self._end(server, server.down)
         server.incarnation += 1
         server.down, server.paused, server.accepts = "never", False, False
         server.inbox.clear()
@@ -476,6 +480,7 @@ class World:
     def _end(self, node: SimNode, how: Down, keep: Mapping[TopicPartition, int] | None = None) -> str:
         """The process is gone. What is said of it."""
         node.core, node.down, node.paused, node.cut_rule = None, how, False, None
+        node.ended_life = node.incarnation
         node.timers.clear()
         node.inbox.clear()
         node.requests.clear()
@@ -492,6 +497,11 @@ class World:
                 )
         self._hang_up(node, silent=how == "power")
         return note
+
+    def _end_of_cut(self, node: SimNode, how: Down) -> StepRecord | None:
+        if node.core is not None or node.ended_life == node.incarnation:
+            return None
+        return self._record("down", node.id, note=self._end(node, how))
 
     # --- events and effects --------------------------------------------------------------------------------
 
@@ -528,7 +538,9 @@ class World:
             record.cut = True
             self._carry_out_all(node, record.effects)
             if node.core is not None:
-                record.note = self._end(node, ending)
+                # Observers see the disk as the effects left it first, and what a power cut takes a step later.
+                node.core, node.down, node.cut_rule = None, ending, None
+                heappush(self._queue, (self.now_ms, -self._numbers, self._end_of_cut, node, ending))
             return record
         done = self._carry_out_all(node, effects)
         if done < len(effects):
