@@ -9,6 +9,7 @@ import time
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 
+from broker.admin.cli import main as admin
 from broker.defects import apply
 from broker.rules.profile import Rules, profile
 from broker.server import config
@@ -34,6 +35,8 @@ The smallest configuration of a broker, in TOML:
 and of the controller: role = "controller", node_id = 101, port = 9192, the rest alike. Start the controller
 first or last, as you like. --print-effective-config shows every other key and its value.
 
+`wrackline-broker admin --help`: topics, reassignments, elections and settings of a running cluster.
+
 SIGTERM shuts down in the controlled way (leaderships move, logs are flushed); a second one stops at once.
 Exit codes: 0 stopped as asked, 2 cannot start (one line says why), 3 the disk failed while running,
 70 a bug, 130 second signal.
@@ -41,7 +44,10 @@ Exit codes: 0 stopped as asked, 2 cannot start (one line says why), 3 the disk f
 
 
 def main(arguments: list[str] | None = None) -> int:
-    options = _parser().parse_args(arguments)
+    given = sys.argv[1:] if arguments is None else arguments
+    if given[:1] == ["admin"]:
+        return admin(given[1:])
+    options = _parser().parse_args(given)
     try:
         settings = config.load(options.config)
         rules = _rules(settings, allow_defects=options.allow_defects)

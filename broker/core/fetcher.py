@@ -176,7 +176,7 @@ class Fetcher:
                 FetchPartition(
                     tp=replica.tp,
                     fetch_offset=log.leo,
-                    max_bytes=config.replica_fetch_max_bytes,
+                    max_bytes=self._ctx.throttle.max_bytes(replica.tp),
                     current_leader_epoch=replica.leader_epoch,
                     last_fetched_epoch=self._ctx.rules.truncation.fetched_epoch(
                         log.epochs.latest, replica.after_empty

@@ -97,6 +97,8 @@ class Following:
                 # Our end lies inside a batch of the leader's: take the batch whole (H18).
                 replica.truncate(taken[0][0].base_offset, "inside a batch")
             replica.append(taken)
+            size = sum(len(batch) for _, batch in taken)
+            self.paused_until = max(self.paused_until, self._ctx.throttle.received(replica.tp, size))
         if fault is not None:
             self._ctx.trace("fetch_fault", tp=str(replica.tp), leo=replica.log.leo, fault=fault)
             self.pause(ErrorCode.corrupt_message)

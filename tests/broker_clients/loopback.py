@@ -143,10 +143,25 @@ class Cluster:
                 **(controller_keys or {}),
             },
         )
+        self._folder = folder
+        self._broker_keys = {**short, **(broker_keys or {})}
         self.brokers = {
-            i: Node(i, "broker", ports[i], folder / f"n{i}", {**short, **(broker_keys or {})})
-            for i in range(1, brokers + 1)
+            i: Node(i, "broker", ports[i], folder / f"n{i}", self._broker_keys) for i in range(1, brokers + 1)
         }
+
+    def add_broker(self, node_id: int, **keys: object) -> Node:
+        """One more, started and unfenced."""
+        node = Node(
+            node_id,
+            "broker",
+            free_ports(1)[0],
+            self._folder / f"n{node_id}",
+            {**self._broker_keys, **keys},
+        )
+        self.brokers[node_id] = node
+        node.start()
+        self.wait_registered()
+        return node
 
     @property
     def nodes(self) -> list[Node]:
