@@ -12,6 +12,7 @@ from broker.core.admin_messages import DescribeConfigsRequest, ForwardedRequest
 from broker.core.alter_partition import AlterPartitions
 from broker.core.config import BrokerConfig
 from broker.core.context import Context
+from broker.core.delete_records import DeleteRecordsHandler
 from broker.core.describe import DescribeRequest, describe
 from broker.core.describe_configs import describe_configs
 from broker.core.effects import CloseLogs, Effect, Exit
@@ -21,6 +22,7 @@ from broker.core.events import (
     Event,
     Flushed,
     LogsClosed,
+    LogStartMoved,
     RequestCancelled,
     RequestReceived,
     ResponseReceived,
@@ -36,6 +38,7 @@ from broker.core.log_info import LogInfoHandler
 from broker.core.maintenance import Maintenance
 from broker.core.messages import (
     CreateTopicsRequest,
+    DeleteRecordsRequest,
     DeleteTopicsRequest,
     DescribeClusterRequest,
     DescribeTopicPartitionsRequest,
@@ -75,6 +78,7 @@ class Broker:
         self._produce = ProduceHandler(ctx, partitions, self._produces)
         self._fetch = FetchHandler(ctx, partitions)
         self._offsets = OffsetsHandler(ctx, partitions)
+        self._deletes = DeleteRecordsHandler(ctx, partitions)
         self._log_info = LogInfoHandler(ctx, partitions)
         self._alter = AlterPartitions(ctx, uplink)
         self._forwarder = Forwarder(ctx, uplink)
@@ -135,6 +139,8 @@ class Broker:
                     self._observer.stop()
             case LogsClosed():
                 ctx.out.append(Exit(0, "controlled shutdown"))
+            case LogStartMoved():
+                self._log_start_moved(event)
             case DiskFailed():
                 self._disk_failed(event)
         self._settle()
@@ -143,7 +149,7 @@ class Broker:
 
     def _settle(self) -> None:
         """What follows from the event: waiters of changed replicas, then what is to be sent."""
-        ctx = self._ctx
+        ctx, changed = self._ctx, False
         while ctx.touched:
             touched = list(ctx.touched.values())
             ctx.touched.clear()
@@ -152,11 +158,20 @@ class Broker:
                     self._produces.look_at(replica)
                 if replica.fetches:
                     self._fetch.purgatory.look_at(replica)
+                changed = True
+        if changed:
+            self._deletes.look()
         if self._lifecycle.state is State.CLOSED:
             return
         self._alter.pump()
         self._fetchers.pump()
-        for waiting in (self._produces, self._fetch.purgatory, self._forwarder, self._producer_ids):
+        for waiting in (
+            self._produces,
+            self._fetch.purgatory,
+            self._deletes,
+            self._forwarder,
+            self._producer_ids,
+        ):
             waiting.arm()
 
     def _boot(self, boot: Boot) -> None:
@@ -188,6 +203,8 @@ class Broker:
                 self._offsets.list_offsets(request_id, request)
             case OffsetForLeaderEpochRequest():
                 self._offsets.for_leader_epoch(request_id, request)
+            case DeleteRecordsRequest():
+                self._deletes.handle(request_id, request)
             case GetReplicaLogInfoRequest():
                 self._log_info.handle(request_id, request)
             case MetadataRequest() | DescribeClusterRequest() | DescribeTopicPartitionsRequest():
@@ -225,6 +242,7 @@ class Broker:
     def _cancelled(self, request_id: int) -> None:
         self._produces.cancel(request_id)
         self._fetch.purgatory.cancel(request_id)
+        self._deletes.cancel(request_id)
         self._forwarder.cancel(request_id)
         self._producer_ids.cancel(request_id)
 
@@ -237,6 +255,11 @@ class Broker:
             replica.flushed(event.upto)
             self._fetchers.flushed(event.tp)
 
+    def _log_start_moved(self, event: LogStartMoved) -> None:
+        replica = self._partitions.get(event.tp)
+        if replica is not None:
+            replica.log_start_moved(event.log_start)
+
     # --- metadata ------------------------------------------------------------------------------------------
 
     def _metadata_changed(self, delta: ImageDelta) -> None:
@@ -246,6 +269,7 @@ class Broker:
             self._partitions.apply(delta)
         self._take_roles_if_ready()
         self._forwarder.look()
+        self._deletes.look()
 
     def _take_roles_if_ready(self) -> None:
         ctx = self._ctx

@@ -42,6 +42,7 @@ class BrokerConfig(NodeConfig):
     pending_on_shrink: str = "fail_fast"
     """Conflict C5: ``fail_fast`` or ``timeout``."""
     max_message_bytes: int = 1_048_588
+    log_retention_check_interval_ms: int = 300_000
     auto_create_topics: bool = False
     max_incremental_fetch_session_cache_slots: int = 1_000
     """Fetch sessions kept for consumers and followers; 0: none."""

@@ -76,6 +76,14 @@ class Flushed:
 
 
 @dataclass(frozen=True, slots=True)
+class LogStartMoved:
+    """Retention has removed what lay below ``log_start``."""
+
+    tp: TopicPartition
+    log_start: int
+
+
+@dataclass(frozen=True, slots=True)
 class DiskFailed:
     """An append, flush or truncation failed; the log must not be written to again."""
 
@@ -103,6 +111,7 @@ Event = (
     | SendFailed
     | TimerFired
     | Flushed
+    | LogStartMoved
     | DiskFailed
     | StopRequested
     | LogsClosed

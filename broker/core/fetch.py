@@ -56,6 +56,7 @@ class FetchHandler:
         if request.replica_id >= 0:
             replica = self._leading(part.tp)
             replica.leading.fetched(request.replica_id, part.fetch_offset, request.broker_epoch)
+            replica.leading.log_start_of(request.replica_id, part.log_start)
         return False
 
     def _trace_fault(self, request: FetchRequest, part: FetchPartition, fault: FetchResult) -> None:

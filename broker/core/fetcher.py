@@ -20,7 +20,7 @@ from broker.core.follower import Following, Outcome
 from broker.core.messages import FetchPartition, FetchRequest, FetchResponse, Response
 from broker.core.probe import RangeProbe
 from broker.core.replica import Replica
-from broker.core.types import NO_LEADER, FlushMode, NodeId, TopicPartition
+from broker.core.types import NO_LEADER, NodeId, TopicPartition
 
 _CHANNELS = 4
 """Overtaking requests take turns on these, so that connections are few and waiting behind a poll is rare."""
@@ -147,10 +147,8 @@ class Fetcher:
     def _waits_for_flush(self) -> bool:
         """What is fetched on is acknowledged: in mode every-write that must be on disk first. One flush under
         way holds the whole fetcher, which makes a round of fetch, append, flush."""
-        if self._ctx.config.flush_mode is not FlushMode.EVERY_WRITE:
-            return False
-        logs = (following.replica.log for following in self._partitions.values())
-        return any(log.flushed < log.leo for log in logs)
+        replicas = (following.replica for following in self._partitions.values())
+        return any(replica.log.flushed < replica.log.leo and replica.every_write for replica in replicas)
 
     def _wake_at(self, at_ms: float) -> None:
         self._ctx.set_timer(self._timer, at_ms, self._woken)

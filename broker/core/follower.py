@@ -80,6 +80,8 @@ class Following:
             replica.high_watermark, result.high_watermark, replica.log.leo
         )
         replica.set_high_watermark(max(offset, replica.log.log_start))
+        if result.log_start > replica.log.log_start:
+            replica.move_log_start(result.log_start)
         return outcome
 
     def _append(self, records: bytes) -> Outcome:

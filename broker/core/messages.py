@@ -123,6 +123,31 @@ class FetchResponse:
     session_id: int = 0
 
 
+# --- delete records --------------------------------------------------------------------------------------
+
+UP_TO_HIGH_WATERMARK = -1
+
+
+@dataclass(frozen=True, slots=True)
+class DeleteRecordsRequest:
+    partitions: tuple[tuple[TopicPartition, int], ...]
+    """Delete what lies before the offset, or UP_TO_HIGH_WATERMARK."""
+    timeout_ms: int
+
+
+@dataclass(frozen=True, slots=True)
+class DeleteRecordsResult:
+    tp: TopicPartition
+    low_watermark: int = -1
+    """The lowest log start of the replicas that are alive."""
+    error: ErrorCode = ErrorCode.none
+
+
+@dataclass(frozen=True, slots=True)
+class DeleteRecordsResponse:
+    partitions: tuple[DeleteRecordsResult, ...]
+
+
 # --- offsets ---------------------------------------------------------------------------------------------
 
 LATEST = -1
@@ -508,6 +533,7 @@ Request = (
     | FetchRequest
     | ListOffsetsRequest
     | OffsetForLeaderEpochRequest
+    | DeleteRecordsRequest
     | MetadataRequest
     | DescribeClusterRequest
     | DescribeTopicPartitionsRequest
@@ -529,6 +555,7 @@ Response = (
     | FetchResponse
     | ListOffsetsResponse
     | OffsetForLeaderEpochResponse
+    | DeleteRecordsResponse
     | MetadataResponse
     | CreateTopicsResponse
     | DeleteTopicsResponse

@@ -115,6 +115,16 @@ class RecoveredLog:
 
 
 @dataclass(frozen=True, slots=True)
+class LogOverrides:
+    """A topic's own way of laying its logs out on disk; None: as the node does it."""
+
+    segment_bytes: int | None = None
+    segment_ms: int | None = None
+    """A segment that spans more time than this, by its records, is full."""
+    index_interval_bytes: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
 class LogSlice:
     """Record batches the shell reads from the log when it carries the effect out.
 

@@ -10,6 +10,7 @@ from __future__ import annotations
 import asyncio
 import itertools
 import logging
+import time
 from collections import deque
 from collections.abc import Callable, Mapping
 from typing import Any
@@ -79,6 +80,9 @@ class Shell:
             fx.Flush: self._flush,
             fx.Truncate: self._truncate,
             fx.ResetLog: self._reset_log,
+            fx.MoveLogStart: self._move_log_start,
+            fx.Retain: self._retain,
+            fx.ConfigureLog: self._configure_log,
             fx.WriteEpochs: self._write_epochs,
             fx.WriteCheckpoint: self._write_checkpoint,
             fx.WriteQuorumState: self._write_quorum_state,
@@ -274,6 +278,27 @@ class Shell:
             self._log_dir.reset(effect.tp, effect.start_offset)
         except OSError as failure:
             self._disk_failed(effect.tp, failure)
+
+    def _move_log_start(self, effect: fx.MoveLogStart) -> None:
+        try:
+            self._log_dir.move_log_start(effect.tp, effect.to_offset)
+        except OSError as failure:
+            self._disk_failed(effect.tp, failure)
+
+    def _retain(self, effect: fx.Retain) -> None:
+        limits = effect.retention_bytes, effect.retention_ms
+        try:
+            start = self._log_dir.retain(effect.tp, limits, effect.upto, time.time() * 1000)
+        except OSError as failure:
+            self._disk_failed(effect.tp, failure)
+            return
+        if start is not None:
+            self._events.append(ev.LogStartMoved(effect.tp, start))
+
+    def _configure_log(self, effect: fx.ConfigureLog) -> None:
+        log = self._log_dir.get(effect.tp)
+        if log is not None:
+            log.configure(effect.overrides)
 
     def _write_epochs(self, effect: fx.WriteEpochs) -> None:
         try:

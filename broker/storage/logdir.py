@@ -270,6 +270,21 @@ class LogDir:
         self._lower_recovery_point(tp, to_offset)
         return self._logs[tp].truncate(to_offset)
 
+    def move_log_start(self, tp: TopicPartition, to_offset: int) -> None:
+        """Raises OSError. The checkpoint goes first: what was deleted does not come back after a crash."""
+        log = self._logs[tp]
+        if to_offset > log.log_start:
+            self.write_checkpoint("log-start", {**self._checkpoints.get("log-start", {}), tp: to_offset})
+            log.move_start(to_offset)
+
+    def retain(self, tp: TopicPartition, limits: tuple[int, int], upto: int, now_ms: float) -> int | None:
+        """The new log start when whole old segments were removed. Raises OSError."""
+        start = self._logs[tp].old_before(*limits, upto, now_ms)
+        if start <= self._logs[tp].log_start:
+            return None
+        self.move_log_start(tp, start)
+        return start
+
     def reset(self, tp: TopicPartition, start_offset: int) -> None:
         self._lower_recovery_point(tp, 0)
         self._logs[tp].reset(start_offset)

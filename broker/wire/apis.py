@@ -11,6 +11,7 @@ from collections.abc import Mapping
 
 from broker.core import messages as m
 from broker.wire import (
+    delete_records,
     fetch,
     lifecycle,
     metadata,
@@ -93,6 +94,14 @@ _APIS = (
         sent=6,
         encode_request=topics.encode_delete_request,
         decode_response=topics.decode_delete_response,
+    ),
+    Api(
+        21,
+        "DeleteRecords",
+        m.DeleteRecordsRequest,
+        delete_records.decode_request,
+        delete_records.encode_response,
+        clients=(0, 2),
     ),
     Api(
         22,

@@ -16,6 +16,9 @@ from broker.core.messages import (
     CreateTopicsRequest,
     CreateTopicsResponse,
     DeletedTopic,
+    DeleteRecordsRequest,
+    DeleteRecordsResponse,
+    DeleteRecordsResult,
     DeleteTopicsRequest,
     DeleteTopicsResponse,
     DescribeClusterRequest,
@@ -70,6 +73,10 @@ def expand(request: Request, refused: Refused) -> Response:
         case OffsetForLeaderEpochRequest():
             return OffsetForLeaderEpochResponse(
                 tuple(OffsetForLeaderEpochResult(part.tp, error) for part in request.partitions)
+            )
+        case DeleteRecordsRequest():
+            return DeleteRecordsResponse(
+                tuple(DeleteRecordsResult(tp, error=error) for tp, _ in request.partitions)
             )
         case MetadataRequest() | DescribeTopicPartitionsRequest():
             topics = tuple(TopicMetadata(name, NO_UUID, error=error) for name in request.topics or ())

@@ -12,6 +12,7 @@ from broker.core.effects import (
     CreateLog,
     DeleteLog,
     Effect,
+    MoveLogStart,
     ResetLog,
     Truncate,
     WriteCheckpoint,
@@ -44,6 +45,12 @@ class SimLog:
         end = kept[-1][0].last_offset + 1 if kept else self.start
         assert end == to_offset, f"cut to {to_offset} in the middle of a batch"
         self.batches, self.leo, self.flushed = kept, end, min(self.flushed, end)
+
+    def start_at(self, offset: int) -> None:
+        """Whole batches below go; one that reaches past it stays."""
+        assert self.start < offset <= self.leo
+        self.start = offset
+        self.batches = [pair for pair in self.batches if pair[0].last_offset >= offset]
 
     def values(self) -> list[bytes]:
         return [value for header, data in self.batches for _, value in batch.values_of(header, data)]
@@ -85,6 +92,8 @@ class Disk:
                 old = self.logs[effect.tp]
                 start = effect.start_offset
                 self.logs[effect.tp] = SimLog(old.topic_id, start, start, start)
+            case MoveLogStart():
+                self.logs[effect.tp].start_at(effect.to_offset)
             case WriteEpochs():
                 self.logs[effect.tp].epochs = effect.entries
             case WriteCheckpoint():

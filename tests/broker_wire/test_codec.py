@@ -175,6 +175,10 @@ def asked(key: int, s: Schema) -> Any:
             return make(kind, cluster_id="c", voter_id=101, topics=(metadata,))
         case 67:
             return make("AllocateProducerIdsRequest", broker_id=1, broker_epoch=9)
+        case 21:
+            part = make("DeleteRecordsPartition", partition_index=3, offset=5)
+            topics = (make("DeleteRecordsTopic", name="t", partitions=(part,)),)
+            return make("DeleteRecordsRequest", topics=topics, timeout=seconds)
         case 93:
             topics = (make("TopicPartitions", topic_id=TOPIC_ID, partitions=(3, 4)),)
             return make("GetReplicaLogInfoRequest", topic_partitions=topics)
@@ -231,6 +235,10 @@ EXPECTED: dict[int, tuple[m.Request, m.Response]] = {
     20: (
         m.DeleteTopicsRequest(("t",), 2_000),
         m.DeleteTopicsResponse((m.DeletedTopic("t", ErrorCode.unknown_topic_or_partition, TOPIC_ID, "no"),)),
+    ),
+    21: (
+        m.DeleteRecordsRequest(((TP, 5),), 2_000),
+        m.DeleteRecordsResponse((m.DeleteRecordsResult(TP, 5, ErrorCode.none),)),
     ),
     22: (m.InitProducerIdRequest(None, 5, 1), m.InitProducerIdResponse(ErrorCode.none, 4_000, 0)),
     23: (
@@ -346,6 +354,7 @@ def test_a_response_of_every_version_says_what_the_core_said(key: int, version: 
         3: ["'h1'", "9093", "leader_id=1", "(1, 2, 3)", "isr_nodes=(1, 2)"],
         19: ["name='t'"],
         20: ["name='t'", "ErrorCode.unknown_topic_or_partition"],
+        21: ["low_watermark=5", "name='t'"],
         22: ["producer_id=4000"],
         23: ["end_offset=40"],
         52: ["leader_id=103", "leader_epoch=4", "vote_granted=True"],
