@@ -182,7 +182,8 @@ def _tell(known: _Known, result: FetchResult) -> bool:
         or result.log_start != known.log_start
     )
     known.high_watermark, known.log_start = result.high_watermark, result.log_start
-    if result.error is not ErrorCode.none:
-        # When the error goes away, that is news.
+    if result.error is not ErrorCode.none or result.diverging is not None:
+        # When the error goes away, that is news. With a divergence a follower takes no high watermark
+        # (KAFKA-14704): were it held for told, an idle partition's would stay behind for ever.
         known.high_watermark = -1
     return news

@@ -106,6 +106,16 @@ def test_an_error_is_told_every_time_and_its_end_too() -> None:
     assert told(answer(solo, (session, 4))) == []
 
 
+def test_after_a_divergence_the_high_watermark_is_told_again() -> None:
+    """A follower takes nothing but the divergence from such an answer; the partition may then stay idle."""
+    solo = two_partitions()
+    behind = FetchPartition(T, 5, 1 << 20, last_fetched_epoch=0)
+    first = answer(solo, (0, FULL), behind)
+    assert first.partitions[0].diverging is not None
+    again = answer(solo, (first.session_id, 1), FetchPartition(T, 2, 1 << 20, last_fetched_epoch=0))
+    assert [(r.diverging, r.high_watermark) for r in again.partitions] == [(None, 2)]
+
+
 def test_who_was_served_comes_last_next_time() -> None:
     solo = two_partitions()
     session = answer(solo, (0, FULL), part(T, 0), part(T1, 0)).session_id
