@@ -80,6 +80,8 @@ class Seen:
     """(request, response, committed end of metadata when the request was received) of each reply."""
     logs: bool = False
     """Some log of this node was written to, cut, created or deleted."""
+    quorum: bool = False
+    """A controller handled an event with some effect."""
     disks: bool = False
     """A disk was changed from outside."""
 
@@ -90,7 +92,13 @@ class Seen:
     @property
     def idle(self) -> bool:
         return not (
-            self.replicas or self.changes or self.brokers_changed or self.answers or self.logs or self.disks
+            self.replicas
+            or self.changes
+            or self.brokers_changed
+            or self.answers
+            or self.logs
+            or self.disks
+            or self.quorum
         )
 
 
@@ -108,6 +116,8 @@ class Ghost:
         self.partitions: dict[TopicPartition, PartitionGhost] = {}
         self.before: dict[tuple[NodeId, TopicPartition], Before] = {}
         self.boots: dict[NodeId, Boot] = {}
+        self.replaced: set[NodeId] = set()
+        """Nodes whose disk was wiped or set back: no quorum can promise anything about such a voter."""
         self._known: dict[TopicPartition, PartitionImage] = {}
         self._known_brokers: dict[NodeId, BrokerImage] = {}
         self._requests: dict[tuple[NodeId, int], tuple[Request, int]] = {}
@@ -169,12 +179,15 @@ class Ghost:
             self._booted(node, event)
         elif isinstance(event, RequestReceived):
             self._requests[node, event.request_id] = (event.request, self.metadata_offset)
+        seen.quorum = bool(step.effects) and node in self.world.controllers
         touched = self._effects(seen, step.effects)
         if isinstance(event, Boot):
             touched.update(dict.fromkeys(tp for tp in event.logs if tp != METADATA))
         if step.cut or step.kind in ("down", "fault"):
             self._disk_changed(node)
             seen.disks = True
+            if step.kind == "fault" and step.note in ("wipe", "stale restore"):
+                self.replaced.add(node)
         self._metadata(seen)
         broker = self.broker(node)
         if broker is not None:

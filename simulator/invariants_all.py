@@ -26,6 +26,16 @@ from simulator.invariants_log import (
     WatermarkBounds,
 )
 from simulator.invariants_metadata import BrokerEpochs, Epochs, MetadataLogMatching
+from simulator.invariants_raft import (
+    CommittedOnMajority,
+    ElectionSafety,
+    MonotonicEpoch,
+    MonotonicHighWatermark,
+    OneVotePerEpoch,
+    QuorumLeaderCompleteness,
+    QuorumLogMatching,
+    ValidRoles,
+)
 
 INVARIANTS: tuple[type[Invariant], ...] = (
     LeaderCompleteness,
@@ -49,4 +59,12 @@ INVARIANTS: tuple[type[Invariant], ...] = (
     AppendOnly,
     ReassignmentRules,
     FlushedWhenCommitted,
+    ElectionSafety,
+    QuorumLogMatching,
+    QuorumLeaderCompleteness,
+    CommittedOnMajority,
+    MonotonicEpoch,
+    MonotonicHighWatermark,
+    OneVotePerEpoch,
+    ValidRoles,
 )

@@ -6,6 +6,8 @@ from random import Random
 from typing import Any
 
 from broker.core import batch
+from broker.core.broker import Broker
+from broker.core.lifecycle import State
 from broker.core.messages import ProducePartition, ProduceRequest
 from broker.core.types import TopicPartition
 from simulator.invariants import Checker, Violation
@@ -52,19 +54,25 @@ class Run:
             self.produce(draw.choice(TPS), draw.choice((-1, -1, -1, 1)))
         if not self.faults or draw.random() < 0.5:
             return
+        for down in world.controllers.values():
+            if down.core is None and draw.random() < 0.4:
+                world.start(down.id)
         node = draw.choice(list(world.brokers))
         server = world.brokers[node]
         if server.core is None or server.paused:
             what = "start" if server.core is None else "pause"
         else:
+            quorum = ("controller",) * (5 if len(world.controllers) > 1 else 1)
             what = draw.choice(
-                ("kill", "power", "stop", "cut", "heal", "heal", "pause", "cut controller", "controller")
+                ("kill", "power", "stop", "cut", "heal", "heal", "pause", "cut controller", *quorum)
             )
         self.done.append(f"{world.now_ms:.0f} {what} {node}")
         if what == "controller":
-            node = 101
+            node = draw.choice(list(world.controllers))
             controller = world.controllers[node]
-            if controller.core is None:
+            if draw.random() < 0.3:
+                world.cut(node, draw.choice([*world.controllers, *world.brokers]))
+            elif controller.core is None:
                 world.start(node)
             elif draw.random() < 0.5:
                 world.kill(node)
@@ -81,7 +89,7 @@ class Run:
         elif what == "cut":
             world.cut(node, draw.choice([other for other in world.brokers if other != node]))
         elif what == "cut controller":
-            world.cut(node, 101)
+            world.cut(node, draw.choice(list(world.controllers)))
         elif what == "heal":
             world.heal()
         elif what == "pause":
@@ -100,5 +108,7 @@ class Run:
         for server in self.world.servers():
             if server.paused:
                 self.world.resume(server.id)
+            if isinstance(server.core, Broker) and server.core.state in (State.STOPPING, State.CLOSED):
+                self.world.kill(server.id)
             if server.core is None:
                 self.world.start(server.id)

@@ -357,16 +357,16 @@ def test_a_reassignment_completed_below_min_isr() -> None:
 @pytest.mark.parametrize("profile", ["kip966", "kraft35", "kip101"])
 def test_clean_runs_with_faults_violate_nothing(profile: str) -> None:
     acked = 0
-    for seed in range(12):
+    for seed in range(6):
         run = Run(seed, profile=profile)
         assert run.go(30_000) == [], (seed, run.done)
         acked += sum(len(known.acked) for known in run.checker.ghost.partitions.values())
-    assert acked > 100, "the runs say something"
+    assert acked > 60, "the runs say something"
 
 
 @pytest.mark.parametrize("mode", list(FlushMode))
 def test_clean_runs_in_every_flush_mode(mode: FlushMode) -> None:
-    for seed in range(5):
+    for seed in range(3):
         run = Run(seed, broker={"flush_mode": mode})
         assert run.go(30_000) == [], (seed, run.done)
 
