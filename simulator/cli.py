@@ -18,6 +18,7 @@ from broker.core.types import FlushMode, RecoveryStrategy
 from broker.defects import UnknownDefect
 from broker.rules.profile import profile as rules_of
 from simulator.faults import DEFAULT_KINDS, KINDS, Kind
+from simulator.kill_table import command as kill_table
 from simulator.search import Result, Search, Setup, run, search
 from simulator.shrink import shrink
 from simulator.world import World, WorldOptions
@@ -273,6 +274,9 @@ def _write_history(result: Result, path: Path | None) -> None:
         return
     rows = [{item.name: getattr(event, item.name) for item in fields(event)} for event in result.events]
     path.write_text("".join(json.dumps(row, sort_keys=True) + "\n" for row in rows))
+
+
+simulate.add_command(kill_table)
 
 
 def main() -> None:

@@ -8,11 +8,20 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from simulator.guided import config, elections, isr, lifecycle, requests, truncation, watermark
+from simulator.guided import (
+    administration,
+    config,
+    elections,
+    isr,
+    lifecycle,
+    requests,
+    truncation,
+    watermark,
+)
 from simulator.guided.schedule import Guided
 
 SCHEDULES: Mapping[str, Guided] = {
     guided.name: guided
-    for family in (truncation, watermark, isr, elections, lifecycle, requests, config)
+    for family in (truncation, watermark, isr, elections, lifecycle, requests, administration, config)
     for guided in family.SCHEDULES
 }

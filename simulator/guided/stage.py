@@ -358,10 +358,7 @@ class Stage:
                 self.world.start(server.id)
             elif server.paused:
                 self.world.resume(server.id)
-        everyone = frozenset(self.setting.replicas)
-        healed = self.must(
-            lambda: self.leader is not None and self.isr == everyone, f"ISR {sorted(everyone)}", LONG_MS
-        )
+        healed = self.must(self._is_whole, "everyone in the ISR again", LONG_MS)
         leader = self.leader
         if leader is None:
             return
@@ -371,8 +368,19 @@ class Stage:
         self._nothing_lost(values)
         self._nothing_twice(values)
 
+    def _is_whole(self) -> bool:
+        """A leader that knows it, nobody missing, nothing being moved."""
+        image = self.world.image.partition(T)
+        moves = image is None or image.adding or image.removing
+        return self.leader is not None and not moves and self.isr == self.replicas
+
+    @property
+    def replicas(self) -> frozenset[NodeId]:
+        image = self.world.image.partition(T)
+        return frozenset() if image is None else frozenset(image.replicas)
+
     def _ends_agree(self, leader: NodeId) -> None:
-        replicas = self.setting.replicas
+        replicas = sorted(self.replicas)
         if not self.must(lambda: len({self.leo(n) for n in replicas}) == 1, "logs of one length", 5_000):
             return
         for node in replicas:
