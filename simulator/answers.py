@@ -21,13 +21,17 @@ def resolve(disk: Disk, request: Request, response: Response) -> Response:
 
 def _with_records(disk: Disk, max_bytes: int, response: FetchResponse) -> FetchResponse:
     """``max_bytes`` bounds the whole answer, but one batch always goes (KIP-74)."""
+    if not any(isinstance(result.records, LogSlice) for result in response.partitions):
+        return response
     left, empty, filled = max_bytes, True, []
     for result in response.partitions:
         part = result.records
         if isinstance(part, LogSlice):
-            wanted = replace(
-                part, max_bytes=min(part.max_bytes, left), at_least_one=part.at_least_one and empty
-            )
+            wanted = part
+            if part.max_bytes > left or not empty:
+                wanted = replace(
+                    part, max_bytes=min(part.max_bytes, left), at_least_one=part.at_least_one and empty
+                )
             records = disk.read(wanted) if empty or left > 0 else b""
             left -= len(records)
             empty = empty and not records
@@ -37,6 +41,8 @@ def _with_records(disk: Disk, max_bytes: int, response: FetchResponse) -> FetchR
 
 
 def _looked_up(disk: Disk, response: ListOffsetsResponse) -> ListOffsetsResponse:
+    if all(part.lookup is None for part in response.partitions):
+        return response
     parts = []
     for part in response.partitions:
         if part.lookup is not None:

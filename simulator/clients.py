@@ -11,7 +11,9 @@ from __future__ import annotations
 import struct
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 from random import Random
+from typing import Any
 
 from crc32c import crc32c
 from kio.schema.errors import ErrorCode
@@ -78,14 +80,27 @@ def encode(values: Sequence[int], timestamp_ms: int, producer: tuple[int, int, i
     return _BATCH_HEAD.pack(0, 9 + len(tail), -1, 2, crc32c(tail)) + tail
 
 
-def decode(records: bytes, from_offset: int = 0) -> list[Record]:
-    """(offset, value, leader epoch) of records at or past an offset; the partition is the caller's to fill in."""
-    return [
-        Record(-1, offset, int.from_bytes(value, "big"), header.leader_epoch, header.base_timestamp)
-        for header, data in batch.split(records)
+def decode(records: bytes, partition: int, from_offset: int = 0) -> list[Record]:
+    """The records at or past an offset."""
+    found: list[Record] = []
+    at = 0
+    while at < len(records):
+        size = batch.LENGTH_OFFSET + int.from_bytes(records[at + 8 : at + 12], "big")
+        found += _decoded(records[at : at + size], partition)
+        at += size
+    if found and found[0].offset < from_offset:
+        return [record for record in found if record.offset >= from_offset]
+    return found
+
+
+@lru_cache(maxsize=4_096)
+def _decoded(data: bytes, partition: int) -> tuple[Record, ...]:
+    """One batch; every replica and every reader meets the same bytes. Raises CorruptBatch."""
+    header = batch.parse_header(data)
+    return tuple(
+        Record(partition, offset, int.from_bytes(value, "big"), header.leader_epoch, header.base_timestamp)
         for offset, value in batch.values_of(header, data)
-        if offset >= from_offset
-    ]
+    )
 
 
 class Client:
@@ -164,8 +179,11 @@ class Client:
         self._timers[key] = fire
         self._out.append(fx.SetTimer(key, self.now_ms + ms))
 
-    def _record(self, type_: Type, f: str, **fields: object) -> None:
-        self.history.record(self.now_ms, Event(self.process, type_, f, self.topic, **fields))  # type: ignore[arg-type]
+    def _record(self, type_: Type, f: str, **fields: Any) -> None:
+        history, now_ms = self.history, self.now_ms
+        index, time_ns = len(history.events), int(now_ms * 1_000_000)
+        event = Event(self.process, type_, f, self.topic, index=index, time_ns=time_ns, **fields)
+        history.record(now_ms, event)
 
     def _new_process(self) -> None:
         """After an operation that ended in ``info``."""
@@ -399,10 +417,10 @@ class Consumer(Client):
             response.partitions[0] if isinstance(response, FetchResponse) and response.partitions else None
         )
         if result is not None and result.error is ErrorCode.none and isinstance(result.records, bytes):
-            found = decode(result.records, self.position)
+            found = decode(result.records, self.partition, self.position)
             if found:
                 self.position = found[-1].offset + 1
-            records = tuple(record._replace(partition=self.partition) for record in found)
+            records = tuple(found)
             extra = {"positions": {str(self.partition): self.position}}
             self._record(Type.OK, "poll", records=records, extra=extra)
             if found:
@@ -554,7 +572,7 @@ class Drainer(Client):
             self._after("again", _RETRY_MS, self._partition)
             return
         end = self.ends[self._at][1]
-        found = [record._replace(partition=self._at) for record in decode(result.records, self._position)]
+        found = decode(result.records, self._at, self._position)
         found = [record for record in found if record.offset < end]
         if found:
             self._position = found[-1].offset + 1

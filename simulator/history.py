@@ -12,9 +12,8 @@ class History:
 
     def __init__(self) -> None:
         self.events: list[Event] = []
-        self.keep = True
 
     def record(self, now_ms: float, event: Event) -> None:
-        if self.keep:
-            index = len(self.events)
-            self.events.append(replace(event, index=index, time_ns=int(now_ms * 1_000_000)))
+        if event.index < 0:
+            event = replace(event, index=len(self.events), time_ns=int(now_ms * 1_000_000))
+        self.events.append(event)

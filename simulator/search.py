@@ -297,11 +297,7 @@ class Run:
                 log = self.world.brokers[node].disk.logs.get(tp)
                 if log is None:
                     continue
-                rows = tuple(
-                    record._replace(partition=number)
-                    for stored in log.batches
-                    for record in decode(stored.data)
-                )
+                rows = tuple(record for stored in log.batches for record in decode(stored.data, number))
                 core = self.world.brokers[node].core
                 replica = None if core is None else core.replica(tp)
                 extra = {

@@ -531,7 +531,8 @@ class World:
         limit = None
         if node.cut_rule is not None:
             limit = node.cut_rule[0](event, effects)
-        record = self._record(kind, node.id, event=event, effects=effects, message=message)
+        self.steps += 1
+        record = StepRecord(self.steps, self.now_ms, kind, node.id, event, effects, message)
         if limit is not None and node.cut_rule is not None:
             ending = node.cut_rule[1]
             record.effects = effects[:limit]
@@ -551,8 +552,12 @@ class World:
 
     def _carry_out_all(self, node: SimNode, effects: Sequence[Effect]) -> int:
         """How many were: those after an Exit are not."""
+        carriers = _CARRIERS
         for at, effect in enumerate(effects):
-            _CARRIERS[type(effect)](self, node, effect)
+            kind = type(effect)
+            if kind is fx.Trace:
+                continue
+            carriers[kind](self, node, effect)
             if node.core is None:
                 return at + 1
         return len(effects)
@@ -579,9 +584,6 @@ class World:
             node.inbox.append((ev.TimerFired(key), None))
             return None
         return self._handle(node, ev.TimerFired(key), "timer")
-
-    def _trace(self, node: SimNode, effect: fx.Trace) -> None:
-        """Observers find it in the record."""
 
     def _exit(self, node: SimNode, effect: fx.Exit) -> None:
         node.exits.append(effect)
@@ -779,7 +781,8 @@ class World:
         node.requests[slot.request_id] = (connection, slot)
         client = f"node-{message.source}"
         self._put(node, ev.RequestReceived(slot.request_id, message.request, client, client), message)
-        return self._record("receive", node.id, message=message)
+        self.steps += 1
+        return StepRecord(self.steps, self.now_ms, "receive", node.id, None, (), message)
 
     def _response_arrives(self, message: Message) -> StepRecord | None:
         connection = message.connection
@@ -791,7 +794,8 @@ class World:
         assert message.response is not None
         event = ev.ResponseReceived(message.correlation, message.source, message.response)
         self._put(node, event, message)
-        return self._record("receive", node.id, message=message)
+        self.steps += 1
+        return StepRecord(self.steps, self.now_ms, "receive", node.id, None, (), message)
 
     def _close_arrives(self, message: Message) -> StepRecord | None:
         """The asker has hung up: what is parked for it is forgotten."""
@@ -994,6 +998,5 @@ _CARRIERS: dict[type, Callable[[World, Any, Any], None]] = {
     fx.CloseLogs: World._close_logs,
     fx.SetTimer: World._set_timer,
     fx.CancelTimer: World._cancel_timer,
-    fx.Trace: World._trace,
     fx.Exit: World._exit,
 }
