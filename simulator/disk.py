@@ -22,14 +22,15 @@ from broker.core.effects import (
     CloseLogs,
     CreateLog,
     DeleteLog,
+    MoveLogStart,
     ResetLog,
     Truncate,
     WriteCheckpoint,
     WriteEpochs,
     WriteQuorumState,
 )
-from broker.core.log import PartitionLog
 from broker.core.messages import LookupByTime
+from broker.core.producers import ProducerTable
 from broker.core.types import (
     METADATA,
     EpochEntry,
@@ -135,15 +136,18 @@ class SimLog:
             flush_again=False,
         )
 
-    def producers(self, tp: TopicPartition) -> dict[int, ProducerSnapshot]:
+    def producers(self) -> dict[int, ProducerSnapshot]:
         """As recovery finds them: by going through the headers."""
-        table = PartitionLog(tp, RecoveredLog(self.topic_id, 0, 0, 0, 0)).producers
-        ids = set()
+        table = ProducerTable()
         for header, _ in self.batches:
-            if header.producer_id >= 0:
-                table.appended(header)
-                ids.add(header.producer_id)
-        return {pid: found for pid in sorted(ids) if (found := table.get(pid)) is not None}
+            table.appended(header)
+        return table.snapshots()
+
+    def start_at(self, offset: int) -> None:
+        """Batches that lie wholly below go."""
+        gone = bisect_right(self.ends, offset)
+        del self.batches[:gone], self.ends[:gone]
+        self.start = offset
 
 
 class Lost(NamedTuple):
@@ -221,6 +225,10 @@ class Disk:
         self._lower_recovery_point(effect.tp, 0)
         start = effect.start_offset
         self.logs[effect.tp] = SimLog(log.topic_id, start, start, start)
+
+    def move_log_start(self, effect: MoveLogStart) -> None:
+        """Durable on return, as the effect promises."""
+        self._log(effect.tp).start_at(effect.to_offset)
 
     def write_epochs(self, effect: WriteEpochs) -> None:
         self._log(effect.tp).epochs = effect.entries
@@ -376,7 +384,7 @@ class Disk:
             log.leo,
             max(log.start, min(checkpoint, log.leo)),
             log.epochs,
-            log.producers(tp),
+            log.producers(),
         )
 
 

@@ -992,6 +992,10 @@ _CARRIERS: dict[type, Callable[[World, Any, Any], None]] = {
     fx.Flush: World._flush,
     fx.Truncate: lambda _, node, effect: node.disk.truncate(effect),
     fx.ResetLog: lambda _, node, effect: node.disk.reset(effect),
+    fx.MoveLogStart: lambda _, node, effect: node.disk.move_log_start(effect),
+    # The simulated log is one segment, which is never old, and lies on the disk in one way.
+    fx.Retain: lambda _, node, effect: None,  # noqa: ARG005
+    fx.ConfigureLog: lambda _, node, effect: None,  # noqa: ARG005
     fx.WriteEpochs: lambda _, node, effect: node.disk.write_epochs(effect),
     fx.WriteCheckpoint: lambda _, node, effect: node.disk.write_checkpoint(effect),
     fx.WriteQuorumState: lambda _, node, effect: node.disk.write_quorum_state(effect),
