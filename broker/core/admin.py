@@ -84,8 +84,9 @@ class Forwarder:
         forwarded = self._pending.get(request_id)
         if forwarded is None:
             return
-        if response is not None and not_in_charge(response):
-            # Nothing was done: the next controller is asked, until the client's time is over.
+        if response is None or not_in_charge(response):
+            # The next controller is asked, until the client's time is over (as Kafka does; where the first did
+            # it after all, the client hears that the topic exists).
             retry_ms, key = self._uplink.retry_ms, f"forward:{request_id}"
             again = partial(self._forward, request_id, self._uplink.timeout_ms)
             self._ctx.set_timer(key, self._ctx.now_ms + retry_ms, again)
@@ -94,8 +95,6 @@ class Forwarder:
             forwarded.response = response
             self.look()
             return
-        if response is None:
-            response = Refused(ErrorCode.request_timed_out, "no answer from the controller")
         self._reply(forwarded, response)
 
     def look(self) -> None:
