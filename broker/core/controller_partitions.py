@@ -119,7 +119,7 @@ def change(
         partition=partition,
         target_isr=isr,
         min_isr=image.min_isr_of(tp, to.factor),
-        acceptable=acceptable,
+        acceptable=rules.reassign.acceptable(partition, isr, acceptable),
         unclean=unclean,
         unclean_election=unclean_election or takes_losses(draft, tp),
         recovery_state=recovery_state,

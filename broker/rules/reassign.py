@@ -73,6 +73,15 @@ class ReassignRules:
         kept = [b for b in partition.isr if b not in leaving]
         return unclean_election or len(kept) >= min_isr or counted.isdisjoint(leaving)
 
+    def acceptable(
+        self, partition: PartitionImage, isr: Collection[NodeId], acceptable: frozenset[NodeId]
+    ) -> frozenset[NodeId]:
+        """Who may lead while replicas are being added: one that was never in sync may have next to nothing, and
+        only an unclean election could choose it. It is chosen when nobody else is left."""
+        known = {*isr, *partition.isr, *partition.elr, *partition.last_known_elr}
+        sound = acceptable - (set(partition.adding) - known)
+        return sound if sound.intersection(partition.replicas) else acceptable
+
     def completes(
         self, rule: ReassignRule, assignment: Assignment, isr: Collection[NodeId], min_isr: int
     ) -> bool:

@@ -91,6 +91,7 @@ def described(cluster: Cluster, capsys: pytest.CaptureFixture[str], topic: str) 
     return found
 
 
+@pytest.mark.slow
 def test_two_more_brokers_take_their_share_under_load(
     growing: Cluster, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -115,6 +116,7 @@ def test_two_more_brokers_take_their_share_under_load(
     load.check(growing)
 
 
+@pytest.mark.slow
 def test_the_leader_dies_while_the_partition_moves(
     growing: Cluster, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -209,6 +209,18 @@ def test_a_fenced_broker_that_was_to_go_can_complete_it(cluster: Driver) -> None
     assert assignment(cluster) == ((4, 2, 3), (), ())
 
 
+def test_an_unclean_election_takes_an_empty_newcomer_last() -> None:
+    driver = Driver()
+    driver.start(1, 2, 3, 4)
+    driver.create(unclean_leader_election_enable="true")
+    reassign(driver, [4, 3])
+    driver.alter([1, 2])
+    driver.let_expire(1)
+    driver.let_expire(2)
+    assert driver.state()[:2] == (3, {3}), "not 4, though it comes first in the target"
+    assert driver.partition().adding == (4,)
+
+
 @pytest.mark.parametrize("target", [[], [1, 1, 2], [1, 2, 9]])
 def test_targets_that_cannot_be(cluster: Driver, target: list[int]) -> None:
     assert reassign(cluster, target) is ErrorCode.invalid_replica_assignment

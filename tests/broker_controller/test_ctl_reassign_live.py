@@ -164,6 +164,30 @@ def test_a_rate_holds_back_who_is_added_and_nobody_else() -> None:
     check(world, client)
 
 
+def test_brokers_count_by_a_changed_min_isr_at_once() -> None:
+    """For the whole cluster, so that no record names the topic (KAFKA-16540)."""
+    world = five()
+    client = Client(world).start()
+    world.run(300)
+    world.kill(2)
+    world.kill(3)
+    world.run_until("alone", lambda: isr_size(world) == 1)
+    world.run(1_000)
+    before = len(client.acked)
+    world.run(500)
+    assert len(client.acked) == before, "one of two: nothing is acknowledged"
+    change = a.ConfigChange("min.insync.replicas", a.AlterOp.SET, "1")
+    cluster = a.AlteredResource(a.Resource(a.BROKER, ""), (change,))
+    ask(world, a.IncrementalAlterConfigsRequest((cluster,)), broker=4)
+    assert (partition(world).elr, partition(world).last_known_elr) == ((), ())
+    world.run(1_000)
+    assert len(client.acked) > before
+    world.start(2)
+    world.start(3)
+    world.run_until("all back", complete(world, 1, 2, 3))
+    check(world, client)
+
+
 @pytest.mark.parametrize("seed", range(12))
 def test_moves_and_faults_at_random(seed: int) -> None:
     """Any targets, cancelled now and then, under kills, power cuts and isolation of one node at a time."""
