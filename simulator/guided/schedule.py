@@ -50,7 +50,8 @@ def play(guided: Guided, *, broken: bool, seed: int | str = 0) -> Played:
     stage = Stage(setting, defects, seed)
     try:
         guided.play(stage)
-        stage.finish()
+        if not stage.stuck:
+            stage.finish()
     except SimulationError as impossible:
         if not broken:
             raise

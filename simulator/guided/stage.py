@@ -173,6 +173,11 @@ class Stage:
     def find(self, oracle: str, text: str) -> None:
         self._found.append(Finding(oracle, text, self.world.now_ms))
 
+    @property
+    def stuck(self) -> bool:
+        """What did not come will not come: there is no end to be judged."""
+        return any(finding.oracle == "liveness" for finding in self._found)
+
     def findings(self) -> tuple[Finding, ...]:
         invariants = [Finding(v.id, str(v), v.at_ms) for v in self.checker.violations]
         return tuple(sorted([*invariants, *self._found], key=lambda finding: finding.at_ms))

@@ -86,7 +86,7 @@ def epoch_kept(s: Stage) -> None:
     s.write(3, b"z")
     s.mend(2, 3)
     s.unfence(2)
-    s.must(lambda: 2 in s.isr, "2 back in the ISR")
+    s.must(lambda: 2 in s.isr, "2 back in the ISR", 1_500)
 
 
 def epoch_dropped(s: Stage) -> None:
