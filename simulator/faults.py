@@ -15,6 +15,12 @@ from dataclasses import dataclass, field
 from random import Random
 from typing import Literal, get_args
 
+from broker.core.admin_messages import (
+    AlterPartitionReassignmentsRequest,
+    ElectionType,
+    ElectLeadersRequest,
+    Reassignment,
+)
 from broker.core.types import NodeId, TopicPartition
 from simulator.disk import Disk
 from simulator.network import Hold, Matches, Message
@@ -44,6 +50,9 @@ Kind = Literal[
     "controller-kill",
     "controller-power",
     "controller-pause",
+    "controller-isolate",
+    "elect",
+    "reassign",
 ]
 KINDS: tuple[Kind, ...] = get_args(Kind)
 LOSSY = frozenset({"power", "power-midway", "wipe", "restore"})
@@ -104,6 +113,11 @@ _COMBINATIONS: tuple[tuple[Kind, ...], ...] = (
     ("lag", "hold-metadata", "kill"),
     ("hold-alter-request", "kill", "hold-metadata", "kill"),
     ("pause", "kill"),
+    ("reassign", "kill"),
+    ("reassign", "hold-metadata", "clean"),
+    ("reassign", "hold-alter-request", "power"),
+    ("controller-isolate", "kill"),
+    ("controller-isolate", "hold-alter-request", "clean"),
 )
 
 
@@ -134,6 +148,7 @@ def plan(seed: int | str, until_ms: float, partitions: int, options: FaultOption
 
 
 Undo = Callable[[], None]
+"""Takes a fault back."""
 
 
 @dataclass(slots=True)
@@ -444,6 +459,43 @@ def _new_disk(kind: Literal["wipe", "restore"]) -> Begin:
     return begin
 
 
+def _isolate_controller(driver: FaultDriver, _: Fault, draw: Random) -> Begun:
+    """From the other controllers, or from everybody."""
+    world = driver.world
+    active = world.active_controller()
+    node = active.id if active is not None else draw.choice(sorted(world.controllers))
+    others = [other for other in sorted(world.controllers) if other != node]
+    if not others or draw.random() < 0.5:
+        others += sorted(world.brokers)
+    return f"c{node}", _cuts(driver, [(node, other) for other in others])
+
+
+def _elect(driver: FaultDriver, fault: Fault, draw: Random) -> Begun:
+    """Somebody asks for the preferred leader. There is nothing to take back."""
+    tp = TopicPartition(driver.topic, fault.partition)
+    node = draw.choice(sorted(driver.world.brokers))
+    driver.world.ask(node, ElectLeadersRequest(ElectionType.PREFERRED, (tp,), 5_000), 5_000)
+    return f"preferred leader of {tp}", _nothing
+
+
+def _reassign(driver: FaultDriver, fault: Fault, draw: Random) -> Begun:
+    """As many replicas as there are now, elsewhere or in another order. There is nothing to take back."""
+    tp = TopicPartition(driver.topic, fault.partition)
+    partition = driver.world.image.partition(tp)
+    if partition is None:
+        return None
+    brokers = sorted(driver.world.brokers)
+    count = len(partition.replicas) - len(partition.adding)
+    target = tuple(draw.sample(brokers, min(count, len(brokers))))
+    request = AlterPartitionReassignmentsRequest((Reassignment(tp, target),), 5_000)
+    driver.world.ask(draw.choice(brokers), request, 5_000)
+    return f"{tp} to {list(target)}", _nothing
+
+
+def _nothing() -> None:
+    pass
+
+
 def _controller(how: Literal["kill", "power", "pause"]) -> Begin:
     def begin(driver: FaultDriver, _: Fault, draw: Random) -> Begun:
         world = driver.world
@@ -486,4 +538,7 @@ _BEGIN: dict[Kind, Begin] = {
     "controller-kill": _controller("kill"),
     "controller-power": _controller("power"),
     "controller-pause": _controller("pause"),
+    "controller-isolate": _isolate_controller,
+    "elect": _elect,
+    "reassign": _reassign,
 }
