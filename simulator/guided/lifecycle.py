@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from kio.schema.errors import ErrorCode
 
+from broker.core.effects import Append
 from broker.core.events import DiskFailed
 from broker.core.messages import BrokerHeartbeatRequest, BrokerHeartbeatResponse
 from simulator.guided.schedule import Guided
@@ -93,7 +94,7 @@ def write_fails(s: Stage) -> None:
     append = server.disk.append
     failed = False
 
-    def fails_once(effect):  # type: ignore[no-untyped-def]
+    def fails_once(effect: Append) -> bool:
         nonlocal failed
         if effect.tp != T or failed:
             return append(effect)

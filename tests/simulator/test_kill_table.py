@@ -14,7 +14,7 @@ from simulator.kill_table import Budget, Row, command, guided_row, html, hunt, k
 
 WITHOUT_SCHEDULE = {
     "keep_stale_peers": "masked: a follower is proposed by its own fetch only, which says where it is",
-    "zombie_ctl_fenced": "needs a deposed controller",
+    "zombie_ctl_fenced": "masked: a deposed controller's answers wait for a commit that never comes",
     "no_client_epoch": "needs a consumer that asks about truncation",
     "raft_keep_role": "shown by tests/broker_raft",
     "raft_no_fsync": "shown by tests/broker_raft",
