@@ -20,7 +20,12 @@ from simulator.search import Setup, run, search
 from simulator.shrink import shrink
 
 SHORT = Setup(seed=5, seconds=6.0, idempotent=True)
-DEFECT = Setup(seed=3, defects=("shrink_before_commit",), invariants=False)
+DEFECT = Setup(
+    seed=1,
+    defects=("trunc_hw",),
+    kinds=("kill", "power", "clean", "lag", "hold-alter-request"),
+    invariants=False,
+)
 
 
 # --- determinism -------------------------------------------------------------------------------------------
