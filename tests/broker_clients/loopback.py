@@ -164,6 +164,16 @@ class Cluster:
             for i in range(1, brokers + 1):
                 self.brokers[i] = Node(i, "broker", ports[i - 1], folder / f"n{i}", short)
         self.controller = self.controllers[CONTROLLER]
+        self._folder, self._broker_keys = folder, short
+
+    def add_broker(self, node_id: int, **keys: object) -> Node:
+        """One more, apart from any controller; it is started and unfenced on return."""
+        folder = self._folder / f"n{node_id}"
+        node = Node(node_id, "broker", free_ports(1)[0], folder, {**self._broker_keys, **keys})
+        self.brokers[node_id] = node
+        node.start()
+        self.wait_registered()
+        return node
 
     @property
     def nodes(self) -> list[Node]:

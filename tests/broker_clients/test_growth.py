@@ -14,6 +14,7 @@ from logs import consume
 from loopback import Cluster, wait_for
 
 from broker.admin.cli import main
+from broker.rules.topics import REPLICATION_RATE
 
 
 @pytest.fixture
@@ -150,6 +151,32 @@ def test_the_leader_dies_while_the_partition_moves(
     growing.brokers[leader].start()
     folder = growing.brokers[leader].data_dir / "t-0"
     wait_for("the log of the removed replica to go", lambda: not folder.exists())
+
+
+@pytest.mark.slow
+def test_the_active_controller_dies_while_partitions_move(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    with Cluster(tmp_path, controllers=3) as cluster:
+        assert admin(cluster, "create", "t", "--partitions", "4", "--replication-factor", "1") == 0
+        assert admin(cluster, "config", "--topic", "t", "--set", "min.insync.replicas=1") == 0
+        with Load(cluster, "t", 4) as load:
+            wait_for("some load", lambda: load.count > 1_000)
+            # All three replicas for all, a few kilobytes a second: it takes a while.
+            assert admin(cluster, "config", "--cluster", "--set", f"{REPLICATION_RATE}=20000") == 0
+            assert admin(cluster, "reassign", "--no-wait", *(f"t:{p}=1,2,3" for p in range(4))) == 0
+            cluster.active_controller().kill()
+            assert admin(cluster, "config", "--cluster", "--delete", REPLICATION_RATE) == 0
+            assert admin(cluster, "partitions", "t", "5") == 0
+            wait_for(
+                "the end of it",
+                lambda: all(
+                    p["partition"] == 4 or (len(p["isr"]) == 3 and not p["adding"])  # type: ignore[arg-type]
+                    for p in described(cluster, capsys, "t")
+                ),
+                30,
+            )
+        load.check(cluster)
 
 
 def test_the_command_line_in_small(growing: Cluster, capsys: pytest.CaptureFixture[str]) -> None:

@@ -14,10 +14,13 @@ from hypothesis import strategies as st
 from kio.schema.errors import ErrorCode
 
 from broker.core import messages as m
+from broker.core.admin_messages import ForwardedRequest
 from broker.core.types import METADATA, METADATA_TOPIC_ID, Endpoint, TopicPartition
+from broker.core.uplink import not_in_charge
 from broker.wire.apis import BY_KEY, BY_REQUEST, advertised
 from broker.wire.codec import AnswerNow, Codec, Incoming
 from broker.wire.framing import FrameReader
+from broker.wire.refusals import expand
 from broker.wire.schema import Schema, WireError, request_schema, response_schema
 
 TOPIC_ID = UUID("00112233-4455-6677-8899-aabbccddeeff")
@@ -406,6 +409,13 @@ def test_every_request_can_be_refused_in_its_own_words(key: int, version: int) -
     schema = response_schema(key, version)
     entity = schema.read(frame, 9 if schema.flexible else 8)
     assert "not_controller" in repr(entity)
+
+
+@pytest.mark.parametrize("kind", ForwardedRequest.__args__)
+def test_a_controller_that_is_not_in_charge_is_known_by_any_answer_of_its(kind: type) -> None:
+    """Otherwise a broker would never ask the next one."""
+    refused = expand(EXPECTED[BY_REQUEST[kind].key][0], m.Refused(ErrorCode.not_controller, "ask another"))
+    assert not_in_charge(refused)
 
 
 @pytest.mark.parametrize("version", range(5))
