@@ -19,12 +19,10 @@ that one more draw in one place changes nothing in the others.
 
 from __future__ import annotations
 
-from collections import deque
-from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from collections.abc import Callable, Mapping, Sequence
 from heapq import heappop, heappush
 from random import Random
-from typing import Any, Literal, Protocol
+from typing import Any, Literal
 from uuid import UUID
 
 from broker.core import effects as fx
@@ -41,192 +39,60 @@ from broker.core.messages import (
     CreateTopicsResponse,
     NewTopic,
     Request,
-    Response,
 )
 from broker.core.types import Endpoint, NodeId, TopicPartition
 from broker.defects import apply
 from broker.rules.profile import Rules, profile
-from simulator.answers import resolve
-from simulator.disk import Disk, Lost, SimulationError
-from simulator.network import Connection, Hold, Matches, Message, NetworkOptions, Slot
+from simulator.disk import Disk, SimulationError
+from simulator.network import Connection, Hold, Message
+from simulator.nodes import (
+    BROKER_DEFAULTS,
+    CONTROLLER_DEFAULTS,
+    FIRST_CLIENT,
+    FIRST_CONTROLLER,
+    PROBE,
+    Call,
+    Core,
+    CutRule,
+    Down,
+    Prober,
+    SimBroker,
+    SimClient,
+    SimController,
+    SimNode,
+    SimServer,
+    StepKind,
+    StepRecord,
+    WorldOptions,
+)
+from simulator.transport import Transport
 
-FIRST_CONTROLLER = 101
-FIRST_CLIENT = 1_001
-_HAIR_MS = 1e-6
-_LIVELOCK_STEPS = 5_000
-PROBE = 1_000
-"""The node of ``world.ask``."""
-
-StepKind = Literal["boot", "receive", "handle", "timer", "flushed", "down", "fault", "refused", "closed"]
-Down = Literal["kill", "power", "clean", "exit", "never"]
-
-
-class Core(Protocol):
-    def handle(self, event: Event, now_ms: float) -> list[Effect]: ...
-
-
-@dataclass(slots=True)
-class StepRecord:
-    """What one step was.
-
-    =========  ==========================================================================================
-    boot       the process starts: ``event`` is the Boot
-    receive    a message has arrived in the node's inbox: nothing has looked at it yet (``message``)
-    handle     the node handles an event of its inbox
-    timer      the node handles TimerFired
-    flushed    a flush has ended; the node handles Flushed
-    down       the process is gone (``note`` says how)
-    refused    a connection was refused or reset, at the asker (its SendFailed events follow as ``handle``)
-    closed     a connection was closed, at the asked
-    fault      something was done to the world from outside (``note``)
-    =========  ==========================================================================================
-
-    ``effects`` are those carried out; ``cut`` says that the process ended before the rest of them was.
-    """
-
-    number: int
-    at_ms: float
-    kind: StepKind
-    node: NodeId
-    event: Event | None = None
-    effects: Sequence[Effect] = ()
-    message: Message | None = None
-    note: str = ""
-    cut: bool = False
-
+__all__ = [
+    "FIRST_CLIENT",
+    "FIRST_CONTROLLER",
+    "PROBE",
+    "Call",
+    "Core",
+    "CutRule",
+    "Observer",
+    "SimBroker",
+    "SimClient",
+    "SimController",
+    "SimNode",
+    "SimServer",
+    "StepKind",
+    "StepRecord",
+    "World",
+    "WorldOptions",
+    "is_active",
+]
 
 Observer = Callable[["World", StepRecord], None]
-CutRule = Callable[[Event, Sequence[Effect]], int | None]
-"""How many of these effects are carried out before the process ends; None: all, and it lives on."""
+_HAIR_MS = 1e-6
+_LIVELOCK_STEPS = 5_000
 
 
-@dataclass(slots=True)
-class SimNode:
-    """``core`` is None while the process is down. ``incarnation`` counts its lives, from 1."""
-
-    id: NodeId
-    core: Any = None
-    incarnation: int = 0
-    down: Down = "never"
-    paused: bool = False
-    clock_rate: float = 1.0
-    """Local milliseconds per world millisecond."""
-    clock_base: tuple[float, float] = (0.0, 0.0)
-    """(world, local) when the rate was last changed."""
-    inbox: deque[tuple[Event, Message | None]] = field(default_factory=deque)
-    timers: dict[str, int] = field(default_factory=dict)
-    """Key -> number of its latest setting."""
-    exits: list[fx.Exit] = field(default_factory=list)
-    """Of all lives."""
-    requests: dict[int, tuple[Connection, Slot]] = field(default_factory=dict)
-    """Request id -> where its answer goes."""
-    handling: bool = False
-    """A step for the inbox is queued."""
-    cut_rule: tuple[CutRule, Literal["kill", "power"]] | None = None
-    ended_life: int = 0
-    """The incarnation whose end has been dealt with."""
-
-    @property
-    def up(self) -> bool:
-        return self.core is not None
-
-    def local_ms(self, world_ms: float) -> float:
-        world, local = self.clock_base
-        return local + (world_ms - world) * self.clock_rate
-
-    def world_ms(self, local_ms: float) -> float:
-        world, local = self.clock_base
-        return world + (local_ms - local) / self.clock_rate
-
-
-@dataclass(slots=True)
-class SimServer(SimNode):
-    disk: Disk = field(default_factory=lambda: Disk(UUID(int=0)))
-    losses: list[tuple[float, Lost]] = field(default_factory=list)
-    """(when, what): taken by power cuts."""
-    accepts: bool = False
-    """Lets clients and peers in: a broker not before it knows its roles."""
-
-
-@dataclass(slots=True)
-class SimBroker(SimServer):
-    core: Broker | None = None
-
-
-@dataclass(slots=True)
-class SimController(SimServer):
-    core: Controller | None = None
-
-
-@dataclass(slots=True)
-class SimClient(SimNode):
-    core: Core | None = None
-
-
-@dataclass(frozen=True, slots=True)
-class WorldOptions:
-    brokers: int = 3
-    controllers: int = 1
-    profile: str = "kip966"
-    defects: tuple[str, ...] = ()
-    broker: Mapping[str, Any] = field(default_factory=dict)
-    """Fields of BrokerConfig."""
-    controller: Mapping[str, Any] = field(default_factory=dict)
-    """Fields of ControllerConfig."""
-    network: NetworkOptions = field(default_factory=NetworkOptions)
-    flush_min_ms: float = 0.5
-    flush_max_ms: float = 8.0
-    handle_ms: float = 0.05
-    """At most this long between receiving and handling."""
-    segment_bytes: int = 64_000
-    max_skew: float = 0.0
-    """Clocks run at rates within 1 +- this."""
-    boot: bool = True
-
-
-_BROKER_DEFAULTS: dict[str, Any] = {
-    "heartbeat_interval_ms": 500,
-    "replica_lag_time_max_ms": 2_000,
-    "replica_fetch_wait_max_ms": 500,
-    "replica_fetch_backoff_ms": 200,
-    "request_timeout_ms": 3_000,
-    "high_watermark_checkpoint_interval_ms": 1_000,
-    "recovery_point_checkpoint_interval_ms": 5_000,
-}
-_CONTROLLER_DEFAULTS: dict[str, Any] = {"session_timeout_ms": 3_000, "min_insync_replicas": 2}
-
-
-@dataclass(slots=True, eq=False)
-class Call:
-    """A request asked through ``world.ask`` and what came of it."""
-
-    request: Request
-    response: Any = None
-    failed: str = ""
-
-    @property
-    def done(self) -> bool:
-        return self.response is not None or bool(self.failed)
-
-
-class _Prober:
-    """The core of the node behind ``world.ask``."""
-
-    def __init__(self) -> None:
-        self.queue: list[tuple[int, NodeId, Request, int]] = []
-        self.calls: dict[int, Call] = {}
-        self.correlation = 0
-
-    def handle(self, event: Event, now_ms: float) -> list[Effect]:  # noqa: ARG002
-        if isinstance(event, ev.ResponseReceived):
-            self.calls.pop(event.correlation).response = event.response
-        elif isinstance(event, ev.SendFailed):
-            self.calls.pop(event.correlation).failed = event.reason
-        queue, self.queue = self.queue, []
-        return [fx.Send(number, node, f"probe-{number}", body, ms) for number, node, body, ms in queue]
-
-
-class World:
+class World(Transport):
     def __init__(
         self, seed: int | str = 0, options: WorldOptions | None = None, *, rules: Rules | None = None
     ) -> None:
@@ -256,7 +122,7 @@ class World:
         self.brokers = {node: SimBroker(node) for node in range(1, options.brokers + 1)}
         self.controllers = {node: SimController(node) for node in ids}
         self.clients: dict[NodeId, SimClient] = {}
-        self._prober = _Prober()
+        self._prober = Prober()
         self._probe = SimClient(PROBE, core=self._prober, incarnation=1)
         self._nodes: dict[NodeId, SimNode] = {**self.controllers, **self.brokers, PROBE: self._probe}
         for server in self.servers():
@@ -405,11 +271,11 @@ class World:
         options = self.options
         if node in self.controllers:
             host = f"c{node - FIRST_CONTROLLER + 1}"
-            settings = {**_CONTROLLER_DEFAULTS, **options.controller}
+            settings = {**CONTROLLER_DEFAULTS, **options.controller}
             return Controller(
                 ControllerConfig(node, "simulated", host, 9093, self.endpoints, **settings), self.rules
             )
-        settings = {**_BROKER_DEFAULTS, **options.broker}
+        settings = {**BROKER_DEFAULTS, **options.broker}
         return Broker(
             BrokerConfig(node, "simulated", f"n{node}", 9092, self.endpoints, **settings), self.rules
         )
@@ -677,293 +543,6 @@ class World:
     def all_unfenced(self) -> bool:
         image = self.image
         return all((seen := image.brokers.get(node)) is not None and not seen.fenced for node in self.brokers)
-
-    def _send(self, node: SimNode, effect: fx.Send) -> None:
-        if effect.destination not in self._nodes:
-            failed = ev.SendFailed(effect.correlation, effect.destination, "no such node")
-            self._put(node, failed, None)
-            return
-        key = (node.id, effect.destination, effect.channel)
-        connection = self._connections.get(key)
-        if connection is None or not connection.open:
-            connection = Connection(node.id, effect.destination, effect.channel, node.incarnation)
-            self._connections[key] = connection
-        connection.asked[effect.correlation] = effect
-        self._at(
-            self.now_ms + effect.timeout_ms / node.clock_rate, self._timed_out, connection, effect.correlation
-        )
-        message = self._message("request", connection, effect.request, None, effect.correlation)
-        self._post(message)
-        if self.network.duplicate and self._network_random.random() < self.network.duplicate:
-            self._post(replace(message, number=self._numbers, ghost=True))
-
-    def _message(
-        self,
-        kind: Literal["request", "response", "close"],
-        connection: Connection,
-        request: Request | None,
-        response: Response | None,
-        correlation: int,
-    ) -> Message:
-        self._numbers += 1
-        source, destination = connection.source, connection.destination
-        if kind == "response":
-            source, destination = destination, source
-        return Message(
-            kind,
-            source,
-            destination,
-            connection.channel,
-            request,
-            response,
-            connection,
-            correlation,
-            self._numbers,
-        )
-
-    def _post(self, message: Message) -> None:
-        network, draw = self.network, self._network_random
-        connection, destination = message.connection, message.destination
-        for hold in self.holds:
-            full = hold.limit is not None and len(hold.held) >= hold.limit
-            if not full and message.kind != "close" and hold.matches(message):
-                hold.held.append(message)
-                connection.stalled.setdefault(destination, deque()).append(message)
-                return
-        if connection.stalled and connection.stalled.get(destination):
-            connection.stalled[destination].append(message)
-            return
-        latency = network.latency_min_ms + draw.random() * (network.latency_max_ms - network.latency_min_ms)
-        if network.spike and draw.random() < network.spike:
-            latency += draw.random() * network.spike_ms
-        if self.lag:
-            latency += self.lag.get((message.source, destination), 0.0)
-        if network.drop and draw.random() < network.drop:
-            return
-        when = self.now_ms + latency
-        if not (network.reorder and draw.random() < network.reorder):
-            when = max(when, connection.last_at.get(destination, 0.0))
-            connection.last_at[destination] = when
-        self._at(when, self._arrive, message)
-
-    def _arrive(self, message: Message, _: None) -> StepRecord | None:
-        connection, destination = message.connection, message.destination
-        blocked = (message.source, destination) in self.cuts or (
-            connection.destination_life < 0 and (destination, message.source) in self.cuts
-        )
-        if blocked or (connection.stalled and connection.stalled.get(destination)):
-            connection.stalled.setdefault(destination, deque()).append(message)
-            return None
-        if message.kind == "request":
-            return self._request_arrives(message)
-        if message.kind == "response":
-            return self._response_arrives(message)
-        return self._close_arrives(message)
-
-    def _request_arrives(self, message: Message) -> StepRecord | None:
-        connection = message.connection
-        node = self._nodes[message.destination]
-        if node.down == "power" and node.core is None:
-            return None
-        life_is_over = connection.destination_life not in (-1, node.incarnation)
-        if node.core is None or life_is_over or not getattr(node, "accepts", False):
-            if connection.open:
-                delay = self._network_random.uniform(self.network.latency_min_ms, self.network.latency_max_ms)
-                why = "connection reset" if life_is_over else "connection refused"
-                self._at(self.now_ms + delay, self._reset, connection, why)
-            return None
-        connection.destination_life = node.incarnation
-        self._numbers += 1
-        assert message.request is not None
-        slot = Slot(self._numbers, message.correlation, message.request, message.ghost)
-        if not message.ghost:
-            connection.slots.append(slot)
-        node.requests[slot.request_id] = (connection, slot)
-        client = f"node-{message.source}"
-        self._put(node, ev.RequestReceived(slot.request_id, message.request, client, client), message)
-        self.steps += 1
-        return StepRecord(self.steps, self.now_ms, "receive", node.id, None, (), message)
-
-    def _response_arrives(self, message: Message) -> StepRecord | None:
-        connection = message.connection
-        node = self._nodes[message.destination]
-        if not connection.open or node.core is None or connection.source_life != node.incarnation:
-            return None
-        if connection.asked.pop(message.correlation, None) is None:
-            return None
-        assert message.response is not None
-        event = ev.ResponseReceived(message.correlation, message.source, message.response)
-        self._put(node, event, message)
-        self.steps += 1
-        return StepRecord(self.steps, self.now_ms, "receive", node.id, None, (), message)
-
-    def _close_arrives(self, message: Message) -> StepRecord | None:
-        """The asker has hung up: what is parked for it is forgotten."""
-        connection, node = message.connection, self._nodes[message.destination]
-        slots = [slot for slot in connection.slots if not slot.done]
-        connection.slots.clear()
-        if node.core is None or connection.destination_life != node.incarnation or not slots:
-            return None
-        for slot in slots:
-            if node.requests.pop(slot.request_id, None) is not None:
-                self._put(node, ev.RequestCancelled(slot.request_id), None)
-        return self._record("closed", node.id, message=message, note=f"{connection.source} hung up")
-
-    def _reply(self, node: SimServer, effect: fx.Reply) -> None:
-        found = node.requests.pop(effect.request_id, None)
-        if found is None:
-            return
-        connection, slot = found
-        slot.response = resolve(node.disk, slot.request, effect.response)
-        slot.done = True
-        self._answer(connection)
-
-    def _no_reply(self, node: SimNode, effect: fx.NoReply) -> None:
-        found = node.requests.pop(effect.request_id, None)
-        if found is None:
-            return
-        connection, slot = found
-        slot.done = True
-        connection.asked.pop(slot.correlation, None)
-        self._answer(connection)
-        if effect.close:
-            self._at(
-                self.now_ms + self.network.latency_max_ms, self._reset, connection, "closed by the broker"
-            )
-
-    def _answer(self, connection: Connection) -> None:
-        slots = connection.slots
-        while slots and slots[0].done:
-            slot = slots.popleft()
-            if slot.response is not None:
-                self._post(
-                    self._message("response", connection, slot.request, slot.response, slot.correlation)
-                )
-
-    def _timed_out(self, connection: Connection, correlation: int) -> StepRecord | None:
-        send = connection.asked.get(correlation)
-        if send is None or not connection.open:
-            return None
-        return self._reset(connection, f"no answer in {send.timeout_ms} ms")
-
-    def _reset(self, connection: Connection, why: str) -> StepRecord | None:
-        """The asker gives the connection up: all that was asked on it fails."""
-        if not connection.open:
-            return None
-        node = self._nodes[connection.source]
-        back = (connection.destination, connection.source)
-        if why.startswith("connection") and back in self.cuts:
-            return None
-        self._close(connection)
-        if node.core is None or connection.source_life != node.incarnation:
-            return None
-        asked, connection.asked = connection.asked, {}
-        for correlation in asked:
-            self._put(node, ev.SendFailed(correlation, connection.destination, why), None)
-        return self._record(
-            "refused", node.id, note=f"{connection.channel} to {connection.destination}: {why}"
-        )
-
-    def _close(self, connection: Connection) -> None:
-        connection.open = False
-        self._connections.pop((connection.source, connection.destination, connection.channel), None)
-        for waiting in connection.stalled.values():
-            for hold in self.holds:
-                hold.held = [message for message in hold.held if message not in waiting]
-        connection.stalled.clear()
-        if connection.destination_life >= 0:
-            self._post(self._message("close", connection, None, None, -1))
-
-    def _hang_up(self, node: SimNode, *, silent: bool) -> None:
-        """The node's process is gone: its kernel tells the others, unless the power went."""
-        for connection in list(self._connections.values()):
-            if connection.source == node.id:
-                if silent:
-                    connection.open = False
-                    del self._connections[connection.source, connection.destination, connection.channel]
-                    connection.stalled.clear()
-                else:
-                    self._close(connection)
-            elif connection.destination == node.id and connection.destination_life >= 0:
-                connection.slots.clear()
-                if not silent:
-                    delay = self._network_random.uniform(
-                        self.network.latency_min_ms, self.network.latency_max_ms
-                    )
-                    self._at(self.now_ms + delay, self._reset, connection, "connection reset")
-
-    # --- network faults ------------------------------------------------------------------------------------
-
-    def cut(self, a: NodeId, b: NodeId, *, one_way: bool = False) -> StepRecord:
-        """Nothing gets from a to b (nor, unless ``one_way``, back). Cuts of one pair add up."""
-        for pair in ((a, b),) if one_way else ((a, b), (b, a)):
-            self.cuts[pair] = self.cuts.get(pair, 0) + 1
-        return self._tell(self._record("fault", a, note=f"cut {a}{'->' if one_way else '<->'}{b}"))
-
-    def mend(self, a: NodeId, b: NodeId, *, one_way: bool = False) -> StepRecord:
-        """Take one ``cut`` back."""
-        for pair in ((a, b),) if one_way else ((a, b), (b, a)):
-            count = self.cuts.pop(pair, 0) - 1
-            if count > 0:
-                self.cuts[pair] = count
-        self._resend()
-        return self._tell(self._record("fault", a, note=f"mend {a}{'->' if one_way else '<->'}{b}"))
-
-    def isolate(self, node: NodeId, others: Iterable[NodeId] | None = None) -> None:
-        """From all other nodes, or from these."""
-        for other in sorted(self._nodes) if others is None else others:
-            if other != node:
-                self.cut(node, other)
-
-    def heal(self) -> StepRecord:
-        """Every cut, lag and hold ends."""
-        self.cuts.clear()
-        self.lag.clear()
-        for hold in list(self.holds):
-            self.release(hold)
-        self._resend()
-        return self._tell(self._record("fault", 0, note="heal"))
-
-    def hold(self, matches: Matches, label: str = "", limit: int | None = None) -> Hold:
-        """Keep back the messages (sent from now on) for which this is true, until ``release``."""
-        hold = Hold(matches, label, limit)
-        self.holds.append(hold)
-        return hold
-
-    def release(self, hold: Hold, *, drop: bool = False) -> None:
-        """Let go what is held (and stop holding), or with ``drop`` lose it: the asker runs into its time-out."""
-        if hold in self.holds:
-            self.holds.remove(hold)
-        hold.active = False
-        held, hold.held = hold.held, []
-        if drop:
-            for message in held:
-                waiting = message.connection.stalled.get(message.destination)
-                if waiting is not None and message in waiting:
-                    waiting.remove(message)
-        self._resend()
-
-    def _resend(self) -> None:
-        """What is stalled without a reason goes on its way, in order."""
-        for connection in list(self._connections.values()):
-            for destination, waiting in connection.stalled.items():
-                source = waiting[0].source if waiting else destination
-                if not waiting or (source, destination) in self.cuts:
-                    continue
-                if connection.destination_life < 0 and (destination, source) in self.cuts:
-                    continue
-                self._release_until_held(connection, destination, waiting)
-
-    def _release_until_held(
-        self, connection: Connection, destination: NodeId, waiting: deque[Message]
-    ) -> None:
-        held = {id(message) for hold in self.holds for message in hold.held}
-        late = self.now_ms + self._network_random.random() * self.network.retransmit_ms
-        while waiting and id(waiting[0]) not in held:
-            message = waiting.popleft()
-            when = max(late, connection.last_at.get(destination, 0.0))
-            connection.last_at[destination] = when
-            self._at(when, self._arrive, message)
 
 
 def _call(action: Callable[[], object], _: None) -> None:
