@@ -235,7 +235,7 @@ class EpochCacheMatchesLog(Invariant):
             log = ghost.log(seen.node, replica.tp)
             if log is None or log.topic_id != replica.topic_id:
                 continue
-            entries = [tuple(entry) for entry in replica.log.epochs.entries]
+            entries = [(entry.epoch, entry.start_offset) for entry in replica.log.epochs.entries]
             wrong = any(a[0] >= b[0] or a[1] >= b[1] for a, b in pairwise(entries))
             if wrong:
                 return self.violated(seen, replica.tp, f"epochs do not increase: {entries}")
