@@ -14,6 +14,7 @@ from simulator.guided import (
     elections,
     isr,
     lifecycle,
+    quorum,
     requests,
     truncation,
     watermark,
@@ -22,6 +23,6 @@ from simulator.guided.schedule import Guided
 
 SCHEDULES: Mapping[str, Guided] = {
     guided.name: guided
-    for family in (truncation, watermark, isr, elections, lifecycle, requests, administration, config)
+    for family in (truncation, watermark, isr, elections, lifecycle, requests, administration, quorum, config)
     for guided in family.SCHEDULES
 }

@@ -46,6 +46,7 @@ LONG_MS = 60_000
 class Setting:
     profile: str = "kip966"
     brokers: int = 3
+    controllers: int = 1
     replicas: tuple[NodeId, ...] = (1, 2, 3)
     """The first leads."""
     min_isr: int = 2
@@ -83,6 +84,7 @@ class Stage:
             seed,
             WorldOptions(
                 brokers=setting.brokers,
+                controllers=setting.controllers,
                 profile=setting.profile,
                 defects=defects,
                 broker={
