@@ -9,15 +9,14 @@ Methods return the effects, in order. What must be on disk before an answer leav
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 from uuid import UUID
 
 from kio.schema.errors import ErrorCode
 
-from broker.core.config import ControllerConfig
-from broker.core.controller_log import Entry, MetadataLog
-from broker.core.effects import Effect, Exit, Reply, Trace, WriteQuorumState
+from broker.core.controller_log import Entry
+from broker.core.effects import Effect, Exit, Reply, Trace
 from broker.core.events import Boot
 from broker.core.messages import (
     BeginQuorumEpochRequest,
@@ -26,24 +25,19 @@ from broker.core.messages import (
     FetchRequest,
     FetchResponse,
     FetchResult,
-    LeaderIdAndEpoch,
     QuorumEpochResponse,
     Response,
     VoteRequest,
     VoteResponse,
 )
-from broker.core.raft_context import RAFT, RaftContext
+from broker.core.raft_context import RAFT
 from broker.core.raft_leader import FETCH_TIMERS, Leadership, not_leader
+from broker.core.raft_roles import CLOCK, PULSE, RETRY, RaftRoles
 from broker.core.raft_voting import Tally, answer_vote, refuse
 from broker.core.records import LeaderChangeRecord, MetadataRecord
 from broker.core.types import METADATA, METADATA_TOPIC_ID, NO_LEADER, NodeId, QuorumState
-from broker.rules.profile import Rules
-from broker.rules.raft import NOTHING_KNOWN, LogEnd, RaftRole, Voter
+from broker.rules.raft import LogEnd, RaftRole, Voter
 
-_CLOCK = RAFT
-"""The timer of every role but the leader's: without news until then, an election."""
-_RETRY = f"{RAFT}-retry"
-_PULSE = f"{RAFT}-leader"
 _FETCH_BYTES = 1 << 20
 RAFT_TIMERS = (RAFT, FETCH_TIMERS)
 """What the keys of the quorum's timers begin with."""
@@ -51,52 +45,8 @@ RAFT_TIMERS = (RAFT, FETCH_TIMERS)
 RaftRequest = VoteRequest | BeginQuorumEpochRequest | EndQuorumEpochRequest | FetchRequest
 
 
-class Raft:
-    def __init__(self, config: ControllerConfig, rules: Rules) -> None:
-        self.log = MetadataLog()
-        self.role = RaftRole.UNATTACHED
-        self.state = NOTHING_KNOWN
-        self.committed: list[Entry] = []
-        """Newly so, in order, for the controller to take."""
-        self.leadership: Leadership | None = None
-        self._ctx = RaftContext(config)
-        self._rules = rules.raft
-        self._truncation = rules.truncation
-        self._written: QuorumState | None = None
-        self._turn = 0
-        """Goes up with each change of role: answers to questions of a former role are let pass."""
-        self._has_fetched = False
-        self._fetching = False
-        self._ending = 0
-        """EndQuorumEpoch requests not answered yet."""
-
-    # --- what others see -----------------------------------------------------------------------------------
-
-    @property
-    def epoch(self) -> int:
-        return self.state.epoch
-
-    @property
-    def leads(self) -> bool:
-        return self.role is RaftRole.LEADER
-
-    @property
-    def leader_id(self) -> NodeId:
-        """Who leads this epoch, as far as known; -1 when nobody does any more."""
-        return NO_LEADER if self.role is RaftRole.RESIGNED else self.state.leader_id
-
-    @property
-    def hint(self) -> LeaderIdAndEpoch:
-        return LeaderIdAndEpoch(self.leader_id, self.epoch)
-
-    @property
-    def is_quorum_of_one(self) -> bool:
-        return not self._ctx.others
-
-    @property
-    def has_left(self) -> bool:
-        """Every voter that could be told of the resignation has been."""
-        return self._ending == 0
+class Raft(RaftRoles):
+    """What a voter does in each role, and what it answers."""
 
     # --- events --------------------------------------------------------------------------------------------
 
@@ -171,7 +121,7 @@ class Raft:
 
     def timer(self, key: str, now_ms: float) -> list[Effect]:
         out = self._ctx.begin(now_ms)
-        if key in (_CLOCK, _RETRY, _PULSE):
+        if key in (CLOCK, RETRY, PULSE):
             self._ctx.fired(key)
         elif self.leadership is not None:
             self.leadership.timer(key)
@@ -200,68 +150,8 @@ class Raft:
         if self.leads:
             self._resign("asked to stop")
         self._turn += 1
-        self._ctx.cancel_timer(_CLOCK)
+        self._ctx.cancel_timer(CLOCK)
         return out
-
-    # --- changes of role -----------------------------------------------------------------------------------
-
-    def _become(self, role: RaftRole) -> None:
-        if self.leadership is not None and role is not RaftRole.LEADER:
-            self.role = role
-            self.leadership.dismiss(self.hint)
-            self.leadership = None
-            self._ctx.cancel_timer(_PULSE)
-        self.role = role
-        self._turn += 1
-        self._has_fetched = self._fetching = False
-        self._ctx.cancel_timer(_RETRY)
-        fields = {"role": role.value, "epoch": self.epoch, "leo": self.log.leo, "leader": self.leader_id}
-        self._ctx.out.append(Trace("raft_role", fields))
-
-    def _remember(self, state: QuorumState) -> None:
-        self.state = state
-        written = self._rules.remembered(state)
-        if written != self._written:
-            self._written = written
-            self._ctx.out.append(WriteQuorumState(written))
-
-    def _wait(self, ms: float, then: Callable[[], None]) -> None:
-        self._ctx.set_timer(_CLOCK, ms, then)
-
-    def _detach(self, epoch: int) -> None:
-        """A newer epoch, and nobody known to lead it."""
-        self._remember(QuorumState(epoch, directory_id=self.state.directory_id))
-        self._become(RaftRole.UNATTACHED)
-        self._wait(self._ctx.election_timeout_ms(), self._ask_around)
-
-    def _follow(self, leader: NodeId, epoch: int) -> None:
-        own = self.state
-        if epoch > own.epoch:
-            own = QuorumState(epoch, directory_id=own.directory_id)
-        self._remember(replace(own, leader_id=leader))
-        self._become(RaftRole.FOLLOWER)
-        self._wait(self._ctx.config.quorum_fetch_timeout_ms, self._ask_around)
-        self._fetch()
-
-    def _learn(self, leader: NodeId, epoch: int) -> bool:
-        """What another voter says of the quorum. True when it was news, and the role has changed."""
-        if epoch < self.epoch:
-            return False
-        if leader in (NO_LEADER, self._ctx.me):
-            if epoch > self.epoch:
-                self._detach(epoch)
-                return True
-            return False
-        if epoch == self.epoch and self.role is RaftRole.FOLLOWER and self.state.leader_id == leader:
-            return False
-        if epoch == self.epoch and self.state.leader_id not in (NO_LEADER, leader):
-            fields = {"epoch": epoch, "leaders": [self.state.leader_id, leader]}
-            self._ctx.out.append(Trace("raft_conflict", fields, loud=True))
-            return False
-        if leader not in self._ctx.voters:
-            return False
-        self._follow(leader, epoch)
-        return True
 
     # --- elections (2.12.1, 2.12.2) --------------------------------------------------------------------------
 
@@ -350,7 +240,7 @@ class Raft:
 
     def _lead(self) -> None:
         ctx = self._ctx
-        ctx.cancel_timer(_CLOCK)
+        ctx.cancel_timer(CLOCK)
         self._remember(replace(self.state, leader_id=ctx.me))
         self.leadership = Leadership(ctx, self._rules, self.log, self.epoch)
         self._become(RaftRole.LEADER)
@@ -398,7 +288,7 @@ class Raft:
                     ctx.config.quorum_request_timeout_ms,
                     lambda said, voter=voter: heard(voter, said),  # type: ignore[misc]
                 )
-        ctx.set_timer(_PULSE, ctx.config.quorum_fetch_timeout_ms / 4, self._pulse)
+        ctx.set_timer(PULSE, ctx.config.quorum_fetch_timeout_ms / 4, self._pulse)
 
     def _resign(self, why: str) -> None:
         ctx, leadership = self._ctx, self.leadership
@@ -490,7 +380,7 @@ class Raft:
         self._take(result)
 
     def _fetch_later(self) -> None:
-        self._ctx.set_timer(_RETRY, self._ctx.config.quorum_retry_backoff_ms, self._fetch)
+        self._ctx.set_timer(RETRY, self._ctx.config.quorum_retry_backoff_ms, self._fetch)
 
     def _take(self, result: FetchResult) -> None:
         out = self._ctx.out
