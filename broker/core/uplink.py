@@ -4,10 +4,12 @@ from __future__ import annotations
 
 from kio.schema.errors import ErrorCode
 
-from broker.core.admin_messages import CreatePartitionsResponse, IncrementalAlterConfigsResponse
 from broker.core.context import Context, OnAnswer
-from broker.core.messages import CreateTopicsResponse, DeleteTopicsResponse, Request, Response
+from broker.core.messages import Request, Response
 from broker.core.types import NodeId
+
+_ITEMS = ("topics", "resources")
+"""Fields whose members have errors of their own, of responses without one."""
 
 
 class Uplink:
@@ -53,8 +55,7 @@ class Uplink:
 
 def not_in_charge(response: Response) -> bool:
     """The wire says a refusal per item where the API has no error for the whole."""
-    if isinstance(response, IncrementalAlterConfigsResponse):
-        return any(item.error is ErrorCode.not_controller for item in response.resources)
-    if isinstance(response, CreateTopicsResponse | DeleteTopicsResponse | CreatePartitionsResponse):
-        return any(topic.error is ErrorCode.not_controller for topic in response.topics)
-    return getattr(response, "error", ErrorCode.none) is ErrorCode.not_controller
+    if hasattr(response, "error"):
+        return bool(response.error is ErrorCode.not_controller)
+    items = [item for name in _ITEMS for item in getattr(response, name, ())]
+    return any(item.error is ErrorCode.not_controller for item in items)
