@@ -5,7 +5,6 @@ Exit codes: 0 clean, 1 a violation, 2 a wrong call.
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping
 from dataclasses import fields
 from pathlib import Path
@@ -17,8 +16,8 @@ from broker.core.config import BrokerConfig, ControllerConfig
 from broker.core.types import FlushMode, RecoveryStrategy
 from broker.defects import UnknownDefect
 from broker.rules.profile import profile as rules_of
+from simulator.export import write_run
 from simulator.faults import DEFAULT_KINDS, KINDS, Kind
-from simulator.kill_table import command as kill_table
 from simulator.search import Result, Search, Setup, run, search
 from simulator.shrink import shrink
 from simulator.world import World, WorldOptions
@@ -166,8 +165,8 @@ def _settings(config: type, said: tuple[str, ...]) -> tuple[tuple[str, Any], ...
 @click.option("--digest", is_flag=True, help="Print a hash of everything that happened.")
 @click.option(
     "--history",
-    type=click.Path(dir_okay=False, path_type=Path),
-    help="Write the run's history here (JSON lines).",
+    type=click.Path(file_okay=False, path_type=Path),
+    help="Make this folder a run's: `wrackline analyze` judges it.",
 )
 @click.pass_context
 def simulate(ctx: click.Context, /, **said: Any) -> None:
@@ -269,14 +268,13 @@ def _summary(total: Search) -> str:
     )
 
 
-def _write_history(result: Result, path: Path | None) -> None:
-    if path is None:
+def _write_history(result: Result, run_dir: Path | None) -> None:
+    if run_dir is None:
         return
-    rows = [{item.name: getattr(event, item.name) for item in fields(event)} for event in result.events]
-    path.write_text("".join(json.dumps(row, sort_keys=True) + "\n" for row in rows))
-
-
-simulate.add_command(kill_table)
+    try:
+        write_run(result, run_dir)
+    except OSError as wrong:
+        raise WrongCall(f"{run_dir}: {wrong.strerror or wrong}; --history names another folder") from wrong
 
 
 def main() -> None:

@@ -8,12 +8,16 @@ import sys
 from collections.abc import Sequence
 from dataclasses import replace
 from itertools import pairwise
+from pathlib import Path
 
+import pyarrow.parquet as pq
 import pytest
 from click.testing import CliRunner, Result
 
+from harness.history import history_files, read_info
 from harness.history.model import FAILED, Event, Record, Type
 from simulator.cli import simulate
+from simulator.export import write_run
 from simulator.faults import KINDS, FaultOptions, plan
 from simulator.oracles import ClientOracle, Violation
 from simulator.search import Setup, run, search
@@ -210,3 +214,14 @@ def test_an_acknowledged_value_must_be_in_the_final_read() -> None:
     found: list[Violation] = oracle.final({0: [Record(0, 1, 11)]})
     assert [violation.oracle for violation in found] == ["lost-write"]
     assert "0@0" in found[0].text
+
+
+def test_a_run_becomes_a_run_directory_that_the_harness_reads(tmp_path: Path) -> None:
+    result = run(Setup(seed=3, seconds=4.0, invariants=False))
+    write_run(result, tmp_path / "r")
+    assert read_info(tmp_path / "r").seed == 3
+    (file,) = history_files(tmp_path / "r")
+    rows = pq.read_table(file).to_pylist()
+    assert [(row["index"], row["time_ns"], row["f"]) for row in rows] == [
+        (event.index, event.time_ns, event.f) for event in result.events
+    ]
