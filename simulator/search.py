@@ -51,7 +51,7 @@ class Setup:
     kinds: tuple[Kind, ...] = DEFAULT_KINDS
     fault_every_ms: float = 1_500.0
     max_lossy: int | None = None
-    """Lossy faults at a time; None: MinISR - 1, what the profile promises to survive."""
+    """Lossy faults at a time; None: what the profile promises to survive, MinISR - 1 in kip966, none before it."""
     unclean: bool = False
     """unclean.leader.election.enable."""
     invariants: bool = True
@@ -72,7 +72,8 @@ class Setup:
         return [fault for fault in faults if self.keep_faults is None or fault.id in self.keep_faults]
 
     def fault_options(self) -> FaultOptions:
-        lossy = self.min_isr - 1 if self.max_lossy is None else self.max_lossy
+        promised = self.min_isr - 1 if self.profile == "kip966" else 0
+        lossy = promised if self.max_lossy is None else self.max_lossy
         return FaultOptions(self.kinds, self.fault_every_ms, max_lossy=lossy)
 
     def command(self) -> str:
