@@ -25,6 +25,8 @@ from random import Random
 from typing import Any, Literal
 from uuid import UUID
 
+from kio.schema.errors import ErrorCode
+
 from broker.core import effects as fx
 from broker.core import events as ev
 from broker.core.broker import Broker
@@ -90,6 +92,7 @@ __all__ = [
 Observer = Callable[["World", StepRecord], None]
 _HAIR_MS = 1e-6
 _LIVELOCK_STEPS = 5_000
+_CREATE_TRIES = 5
 
 
 class World(Transport):
@@ -522,10 +525,19 @@ class World(Transport):
             given,
             configs or {},
         )
-        answer = self.asked(next(iter(self.brokers)), CreateTopicsRequest((topic,), 10_000))
-        created = answer.topics[0] if isinstance(answer, CreateTopicsResponse) else answer
-        if created.error:
-            raise SimulationError(f"topic {name} was not created: {created.error.name}")
+        error = "no answer"
+        for _ in range(_CREATE_TRIES):
+            call = self.ask(next(iter(self.brokers)), CreateTopicsRequest((topic,), 10_000))
+            self.until(lambda call=call: call.done, 31_000, f"an answer about topic {name}")  # type: ignore[misc]
+            answer = call.response
+            created = answer.topics[0] if isinstance(answer, CreateTopicsResponse) else answer
+            error = call.failed if created is None else created.error.name
+            if error in ("none", "topic_already_exists"):
+                break
+            if created is not None and created.error is not ErrorCode.request_timed_out:
+                raise SimulationError(f"topic {name} was not created: {error}")
+        else:
+            raise SimulationError(f"topic {name} was not created: {error}")
         self.until(lambda: self._everywhere(name, partitions), what=f"topic {name} on its replicas")
 
     def _everywhere(self, name: str, partitions: int) -> bool:
