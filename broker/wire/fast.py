@@ -34,6 +34,8 @@ _DIVERGING = struct.Struct(">BBiqB")
 _LEADER = struct.Struct(">BBiiB")
 _PRODUCED = struct.Struct(">ihqqqB")
 _NO_TAGS = b"\x00"
+_DIRECTORY = b"\x00\x10"
+"""Tagged field number 0, of 16 bytes: a voter names its directory (KIP-853)."""
 _NO_ID = bytes(16)
 _NO_DIVERGENCE = EpochEndOffset(-1, -1)
 _NO_LEADER = LeaderIdAndEpoch(-1, -1)
@@ -80,18 +82,21 @@ def fetch_request(request: FetchRequest) -> bytes:
         first = wanted[0]
         known = METADATA_TOPIC_ID if first.topic_id is None and first.tp == METADATA else first.topic_id
         parts += (_id(known), _length(len(wanted)))
-        parts += [
-            _FETCH_PARTITION.pack(
-                part.tp.partition,
-                part.current_leader_epoch,
-                part.fetch_offset,
-                part.last_fetched_epoch,
-                part.log_start,
-                part.max_bytes,
-                0,
+        for part in wanted:
+            named = part.directory_id is not None and part.directory_id.int != 0
+            parts.append(
+                _FETCH_PARTITION.pack(
+                    part.tp.partition,
+                    part.current_leader_epoch,
+                    part.fetch_offset,
+                    part.last_fetched_epoch,
+                    part.log_start,
+                    part.max_bytes,
+                    named,
+                )
             )
-            for part in wanted
-        ]
+            if named:
+                parts += (_DIRECTORY, _id(part.directory_id))
         parts.append(_NO_TAGS)
     forgotten = by_topic(request.forgotten)
     parts.append(_length(len(forgotten)))

@@ -29,7 +29,8 @@ def _with_id(part: Any) -> Any:
 
 
 PARTS = st.builds(m.FetchPartition, TPS, I64, I32, I32, I32, I64).map(_with_id)
-OFTEN_METADATA = PARTS | st.just(m.FetchPartition(METADATA, 5, 10))
+VOTERS = st.just(m.FetchPartition(METADATA, 5, 10, 3, 2, 0, directory_id=UUID(int=77)))
+OFTEN_METADATA = PARTS | st.just(m.FetchPartition(METADATA, 5, 10)) | VOTERS
 FORGOTTEN = TPS.map(lambda tp: m.ForgottenPartition(tp, IDS[tp.topic]))
 FETCHES = st.builds(
     m.FetchRequest,
