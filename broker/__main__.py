@@ -9,6 +9,7 @@ import time
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 
+from broker.admin.cli import main as admin
 from broker.defects import apply
 from broker.rules.profile import Rules, profile
 from broker.server import config
@@ -19,7 +20,7 @@ EXIT_OK = 0
 EXIT_USAGE = 2
 
 _HELP = """\
-Run one node (a broker or the controller) of a Wrackline cluster.
+Run one node (a broker, a controller, or both) of a Wrackline cluster.
 
 The smallest configuration of a broker, in TOML:
 
@@ -32,7 +33,12 @@ The smallest configuration of a broker, in TOML:
     controllers = ["101@127.0.0.1:9192"]      # node id @ host : port
 
 and of the controller: role = "controller", node_id = 101, port = 9192, the rest alike. Start the controller
-first or last, as you like. --print-effective-config shows every other key and its value.
+first or last, as you like. Three or five controllers are a quorum: name them all in controllers, in every file.
+A combined node runs a broker and one of the controllers: role = "combined", controller_id = 101, the keys of
+both; the controller listens where controllers says and keeps its log in data_dir/controller.
+--print-effective-config shows every other key and its value.
+
+`wrackline-broker admin --help`: topics, reassignments, elections and settings of a running cluster.
 
 SIGTERM shuts down in the controlled way (leaderships move, logs are flushed); a second one stops at once.
 Exit codes: 0 stopped as asked, 2 cannot start (one line says why), 3 the disk failed while running,
@@ -41,7 +47,10 @@ Exit codes: 0 stopped as asked, 2 cannot start (one line says why), 3 the disk f
 
 
 def main(arguments: list[str] | None = None) -> int:
-    options = _parser().parse_args(arguments)
+    given = sys.argv[1:] if arguments is None else arguments
+    if given[:1] == ["admin"]:
+        return admin(given[1:])
+    options = _parser().parse_args(given)
     try:
         settings = config.load(options.config)
         rules = _rules(settings, allow_defects=options.allow_defects)

@@ -29,6 +29,7 @@ from harness.run.judge import broken_down, exit_code, judge
 from harness.run.setup import harness_version
 from harness.spec import SpecError, load
 from harness.systems.base import DeployError
+from simulator.cli import simulate
 
 STOPPED = 130
 WRONG_INPUT = (
@@ -225,6 +226,7 @@ def demo_command(results: Path, master: str) -> int:
 
 wrackline.add_command(fleet)
 wrackline.add_command(doctor)
+wrackline.add_command(simulate)
 
 
 def _say(line: str) -> None:

@@ -17,7 +17,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from ipaddress import IPv4Network
 from pathlib import Path
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any, Literal, Self
 
 import yaml
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_validator, model_validator
@@ -42,7 +42,9 @@ class _Strict(BaseModel):
 class FleetSpec(_Strict):
     kind: Literal["netns"] = "netns"
     brokers: Annotated[int, Field(ge=1, le=9)] = 3
-    controllers: Annotated[int, Field(ge=1, le=1)] = 1
+    controllers: Literal[1, 3, 5] = 1
+    combined: bool = False
+    """The controllers run beside brokers, on the first of their hosts, in one process with each."""
     disk_mb: Annotated[int, Field(ge=64, le=65_536)] = 256
     filesystem: Literal["ext4", "xfs"] = "ext4"
     subnet: str = "198.18.0.0/24"
@@ -64,7 +66,20 @@ class FleetSpec(_Strict):
 
     @property
     def controller_hosts(self) -> tuple[str, ...]:
-        return tuple(f"c{number}" for number in range(1, self.controllers + 1))
+        kind = "n" if self.combined else "c"
+        return tuple(f"{kind}{number}" for number in range(1, self.controllers + 1))
+
+    @property
+    def hosts(self) -> tuple[str, ...]:
+        return tuple(dict.fromkeys((*self.broker_hosts, *self.controller_hosts)))
+
+    @model_validator(mode="after")
+    def _brokers_enough(self) -> Self:
+        if self.combined and self.controllers > self.brokers:
+            raise ValueError(
+                f"combined: {self.controllers} controllers need as many brokers, there are {self.brokers}"
+            )
+        return self
 
 
 class SystemSpec(_Strict):

@@ -1,13 +1,26 @@
-"""What a broker passes on to the controller for clients: topics made and deleted, producer ids (protocol.md 5.4)."""
+"""What a broker passes on to the controller for clients: administration, producer ids (protocol.md 5.4)."""
 
 from __future__ import annotations
 
 from collections import deque
 from dataclasses import dataclass
+from functools import partial
 
 from kio.schema.errors import ErrorCode
 
+from broker.core.admin_messages import (
+    TOPIC,
+    AlterOp,
+    ConfigChange,
+    CreatePartitionsRequest,
+    CreatePartitionsResponse,
+    ForwardedRequest,
+    ForwardedResponse,
+    IncrementalAlterConfigsRequest,
+    IncrementalAlterConfigsResponse,
+)
 from broker.core.context import Context
+from broker.core.image import CLUSTER_DYNAMIC, ClusterImage
 from broker.core.messages import (
     AllocateProducerIdsRequest,
     AllocateProducerIdsResponse,
@@ -22,22 +35,23 @@ from broker.core.messages import (
     Response,
 )
 from broker.core.purgatory import Deadlines
-from broker.core.uplink import Uplink
+from broker.core.uplink import Uplink, not_in_charge
 
 _CHANNEL = "controller-forward"
-TopicsRequest = CreateTopicsRequest | DeleteTopicsRequest
-TopicsResponse = CreateTopicsResponse | DeleteTopicsResponse
+ForControllerRequest = CreateTopicsRequest | DeleteTopicsRequest | ForwardedRequest
+ForControllerResponse = CreateTopicsResponse | DeleteTopicsResponse | ForwardedResponse
 
 
 @dataclass(slots=True)
 class _Forwarded:
     request_id: int
-    response: TopicsResponse | None = None
+    request: ForControllerRequest
+    response: ForControllerResponse | None = None
     """The controller's, held back until the local image shows it."""
 
 
-class TopicsForwarder:
-    """A client that was told of its new topic finds it in the metadata of the broker that told it."""
+class Forwarder:
+    """A client that was told of its new topic, partition or setting finds it at the broker that told it."""
 
     def __init__(self, ctx: Context, uplink: Uplink) -> None:
         self._ctx = ctx
@@ -46,11 +60,19 @@ class TopicsForwarder:
         self._deadlines = Deadlines(ctx, "forward-deadlines", self._expire)
         self.arm = self._deadlines.arm
 
-    def handle(self, request_id: int, request: TopicsRequest) -> None:
-        timeout = max(1.0, min(request.timeout_ms, self._ctx.config.request_timeout_ms))
-        self._pending[request_id] = _Forwarded(request_id)
+    def handle(self, request_id: int, request: ForControllerRequest) -> None:
+        """Requests that say no time of their own get the broker's."""
+        limit = self._ctx.config.request_timeout_ms
+        timeout = max(1.0, min(getattr(request, "timeout_ms", limit), limit))
+        self._pending[request_id] = _Forwarded(request_id, request)
         self._deadlines.add(request_id, self._ctx.now_ms + timeout)
-        self._uplink.send(_CHANNEL, request, lambda response: self._answered(request_id, response), timeout)
+        self._forward(request_id, timeout)
+
+    def _forward(self, request_id: int, timeout: float) -> None:
+        forwarded = self._pending.get(request_id)
+        if forwarded is not None:
+            answered = partial(self._answered, request_id)
+            self._uplink.send(_CHANNEL, forwarded.request, answered, timeout)
 
     def create_automatically(self, names: list[str]) -> None:
         """For a metadata request that allows it: nobody waits for the outcome, the client asks again."""
@@ -62,30 +84,24 @@ class TopicsForwarder:
         forwarded = self._pending.get(request_id)
         if forwarded is None:
             return
-        if isinstance(response, CreateTopicsResponse | DeleteTopicsResponse):
+        if response is None or not_in_charge(response):
+            # The next controller is asked, until the client's time is over (as Kafka does; where the first did
+            # it after all, the client hears that the topic exists).
+            retry_ms, key = self._uplink.retry_ms, f"forward:{request_id}"
+            again = partial(self._forward, request_id, self._uplink.timeout_ms)
+            self._ctx.set_timer(key, self._ctx.now_ms + retry_ms, again)
+            return
+        if isinstance(response, ForControllerResponse):
             forwarded.response = response
             self.look()
             return
-        if response is None:
-            response = Refused(ErrorCode.request_timed_out, "no answer from the controller")
         self._reply(forwarded, response)
 
     def look(self) -> None:
         """After a change of the image."""
         for forwarded in list(self._pending.values()):
-            if forwarded.response is not None and self._shown(forwarded.response):
+            if forwarded.response is not None and _shown(self._ctx.image, forwarded):
                 self._reply(forwarded, forwarded.response)
-
-    def _shown(self, response: TopicsResponse) -> bool:
-        image, none = self._ctx.image, ErrorCode.none
-        if isinstance(response, CreateTopicsResponse):
-            made = [topic for topic in response.topics if topic.error is none and topic.topic_id.int]
-            return all(topic.topic_id in image.topics_by_id for topic in made)
-        gone = [topic for topic in response.topics if topic.error is none]
-        return not any(
-            topic.topic_id in image.topics_by_id if topic.topic_id.int else topic.name in image.topics_by_name
-            for topic in gone
-        )
 
     def _expire(self, request_id: int) -> None:
         forwarded = self._pending[request_id]
@@ -98,7 +114,54 @@ class TopicsForwarder:
 
     def cancel(self, request_id: int) -> None:
         self._pending.pop(request_id, None)
+        self._ctx.cancel_timer(f"forward:{request_id}")
         self._deadlines.drop(request_id)
+
+
+def _shown(image: ClusterImage, forwarded: _Forwarded) -> bool:
+    """Does the local image have what the controller did?"""
+    request, response, none = forwarded.request, forwarded.response, ErrorCode.none
+    match response:
+        case CreateTopicsResponse():
+            made = [topic for topic in response.topics if topic.error is none and topic.topic_id.int]
+            return all(topic.topic_id in image.topics_by_id for topic in made)
+        case DeleteTopicsResponse():
+            return not any(
+                topic.topic_id in image.topics_by_id
+                if topic.topic_id.int
+                else topic.name in image.topics_by_name
+                for topic in response.topics
+                if topic.error is none
+            )
+        case CreatePartitionsResponse() if isinstance(request, CreatePartitionsRequest):
+            done = {topic.topic for topic in response.topics if topic.error is none}
+            return request.validate_only or all(
+                len(image.topics_by_name[wanted.topic].partitions) >= wanted.count
+                for wanted in request.topics
+                if wanted.topic in done and wanted.topic in image.topics_by_name
+            )
+        case IncrementalAlterConfigsResponse() if isinstance(request, IncrementalAlterConfigsRequest):
+            return request.validate_only or _has_settings(image, request, response)
+        case _:
+            return True
+
+
+def _has_settings(
+    image: ClusterImage, request: IncrementalAlterConfigsRequest, response: IncrementalAlterConfigsResponse
+) -> bool:
+    done = {item.resource for item in response.resources if item.error is ErrorCode.none}
+    for item in request.resources:
+        if item.resource not in done:
+            continue
+        key = ("topic", item.resource.name) if item.resource.kind == TOPIC else CLUSTER_DYNAMIC
+        known = image.configs.get(key, {})
+        if any(known.get(change.name) != _value(change) for change in item.changes):
+            return False
+    return True
+
+
+def _value(change: ConfigChange) -> str | None:
+    return None if change.op == AlterOp.DELETE else change.value
 
 
 class ProducerIds:

@@ -53,7 +53,9 @@ class AlterPartitions:
         self._uplink.send("controller-alter", request, self._answered)
 
     def _answered(self, response: Response | None) -> None:
-        sent, self._in_flight = self._in_flight or [], None
+        sent = self._in_flight or []
+        if self._ctx.rules.isr.frees_slot(any(_is_overtaken(replica, item) for replica, item in sent)):
+            self._in_flight = None
         if not isinstance(response, AlterPartitionResponse) or response.error is not ErrorCode.none:
             self._again(sent)
             return
@@ -82,3 +84,8 @@ class AlterPartitions:
 
     def _resume(self) -> None:
         self._waiting = False
+
+
+def _is_overtaken(replica: Replica, item: AlterPartitionItem) -> bool:
+    """Settled, by metadata, before its answer came."""
+    return replica.leader is None or replica.leader.proposal is not item

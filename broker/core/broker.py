@@ -7,11 +7,14 @@ from __future__ import annotations
 
 from kio.schema.errors import ErrorCode
 
-from broker.core.admin import ProducerIds, TopicsForwarder
+from broker.core.admin import Forwarder, ProducerIds
+from broker.core.admin_messages import DescribeConfigsRequest, ForwardedRequest
 from broker.core.alter_partition import AlterPartitions
 from broker.core.config import BrokerConfig
 from broker.core.context import Context
+from broker.core.delete_records import DeleteRecordsHandler
 from broker.core.describe import DescribeRequest, describe
+from broker.core.describe_configs import describe_configs
 from broker.core.effects import CloseLogs, Effect, Exit
 from broker.core.events import (
     Boot,
@@ -19,6 +22,7 @@ from broker.core.events import (
     Event,
     Flushed,
     LogsClosed,
+    LogStartMoved,
     RequestCancelled,
     RequestReceived,
     ResponseReceived,
@@ -34,6 +38,7 @@ from broker.core.log_info import LogInfoHandler
 from broker.core.maintenance import Maintenance
 from broker.core.messages import (
     CreateTopicsRequest,
+    DeleteRecordsRequest,
     DeleteTopicsRequest,
     DescribeClusterRequest,
     DescribeTopicPartitionsRequest,
@@ -53,7 +58,7 @@ from broker.core.partitions import Partitions
 from broker.core.produce import ProduceHandler
 from broker.core.purgatory import ProducePurgatory
 from broker.core.replica import Replica
-from broker.core.types import METADATA, NO_EPOCH, TopicPartition
+from broker.core.types import METADATA, NO_EPOCH, NodeId, TopicPartition
 from broker.core.uplink import Uplink
 from broker.rules.profile import Rules
 
@@ -73,9 +78,10 @@ class Broker:
         self._produce = ProduceHandler(ctx, partitions, self._produces)
         self._fetch = FetchHandler(ctx, partitions)
         self._offsets = OffsetsHandler(ctx, partitions)
+        self._deletes = DeleteRecordsHandler(ctx, partitions)
         self._log_info = LogInfoHandler(ctx, partitions)
         self._alter = AlterPartitions(ctx, uplink)
-        self._topics = TopicsForwarder(ctx, uplink)
+        self._forwarder = Forwarder(ctx, uplink)
         self._producer_ids = ProducerIds(ctx, uplink)
         self._lifecycle = Lifecycle(ctx, uplink, self._take_roles_if_ready, self._close)
         self._observer = Observer(ctx, uplink, self._metadata_changed)
@@ -99,6 +105,10 @@ class Broker:
 
     def replica(self, tp: TopicPartition) -> Replica | None:
         return self._partitions.get(tp)
+
+    def fetching(self, tp: TopicPartition) -> tuple[NodeId, ...]:
+        """Whom the partition is fetched from; more than one would be a fault (I16)."""
+        return self._fetchers.of(tp)
 
     # --- events --------------------------------------------------------------------------------------------
 
@@ -125,8 +135,12 @@ class Broker:
                 self._boot(event)
             case StopRequested():
                 self._lifecycle.stop()
+                if not ctx.rules.metadata.applied_while_stopping():
+                    self._observer.stop()
             case LogsClosed():
                 ctx.out.append(Exit(0, "controlled shutdown"))
+            case LogStartMoved():
+                self._log_start_moved(event)
             case DiskFailed():
                 self._disk_failed(event)
         self._settle()
@@ -135,7 +149,7 @@ class Broker:
 
     def _settle(self) -> None:
         """What follows from the event: waiters of changed replicas, then what is to be sent."""
-        ctx = self._ctx
+        ctx, changed = self._ctx, False
         while ctx.touched:
             touched = list(ctx.touched.values())
             ctx.touched.clear()
@@ -144,11 +158,20 @@ class Broker:
                     self._produces.look_at(replica)
                 if replica.fetches:
                     self._fetch.purgatory.look_at(replica)
+                changed = True
+        if changed:
+            self._deletes.look()
         if self._lifecycle.state is State.CLOSED:
             return
         self._alter.pump()
         self._fetchers.pump()
-        for waiting in (self._produces, self._fetch.purgatory, self._topics, self._producer_ids):
+        for waiting in (
+            self._produces,
+            self._fetch.purgatory,
+            self._deletes,
+            self._forwarder,
+            self._producer_ids,
+        ):
             waiting.arm()
 
     def _boot(self, boot: Boot) -> None:
@@ -180,12 +203,18 @@ class Broker:
                 self._offsets.list_offsets(request_id, request)
             case OffsetForLeaderEpochRequest():
                 self._offsets.for_leader_epoch(request_id, request)
+            case DeleteRecordsRequest():
+                self._deletes.handle(request_id, request)
             case GetReplicaLogInfoRequest():
                 self._log_info.handle(request_id, request)
             case MetadataRequest() | DescribeClusterRequest() | DescribeTopicPartitionsRequest():
                 self._describe(request_id, request)
             case CreateTopicsRequest() | DeleteTopicsRequest():
-                self._topics.handle(request_id, request)
+                self._forwarder.handle(request_id, request)
+            case _ if isinstance(request, ForwardedRequest):
+                self._forwarder.handle(request_id, request)
+            case DescribeConfigsRequest():
+                self._ctx.reply(request_id, describe_configs(self._ctx.image, self._ctx.config, request))
             case InitProducerIdRequest():
                 self._producer_ids.handle(request_id, request)
             case _:
@@ -208,12 +237,13 @@ class Broker:
         unknown = ErrorCode.unknown_topic_or_partition
         missing = [topic.name for topic in response.topics if topic.error is unknown and topic.name]
         if self._ctx.config.auto_create_topics and missing:
-            self._topics.create_automatically(missing)
+            self._forwarder.create_automatically(missing)
 
     def _cancelled(self, request_id: int) -> None:
         self._produces.cancel(request_id)
         self._fetch.purgatory.cancel(request_id)
-        self._topics.cancel(request_id)
+        self._deletes.cancel(request_id)
+        self._forwarder.cancel(request_id)
         self._producer_ids.cancel(request_id)
 
     def _flushed(self, event: Flushed) -> None:
@@ -225,6 +255,11 @@ class Broker:
             replica.flushed(event.upto)
             self._fetchers.flushed(event.tp)
 
+    def _log_start_moved(self, event: LogStartMoved) -> None:
+        replica = self._partitions.get(event.tp)
+        if replica is not None:
+            replica.log_start_moved(event.log_start)
+
     # --- metadata ------------------------------------------------------------------------------------------
 
     def _metadata_changed(self, delta: ImageDelta) -> None:
@@ -233,7 +268,8 @@ class Broker:
         if self._has_roles:
             self._partitions.apply(delta)
         self._take_roles_if_ready()
-        self._topics.look()
+        self._forwarder.look()
+        self._deletes.look()
 
     def _take_roles_if_ready(self) -> None:
         ctx = self._ctx
@@ -250,12 +286,15 @@ class Broker:
     # --- the end -------------------------------------------------------------------------------------------
 
     def _disk_failed(self, event: DiskFailed) -> None:
-        """There is one log directory: without it the broker is of no use, and a half-written log must not be
-        served. It leaves without a clean-shutdown file, so the controller treats it as unclean."""
-        replica = self._partitions.get(event.tp)
-        if replica is not None:
+        """There is one log directory: all of it goes offline (KAFKA-10778, B57), and without it the broker is of
+        no use. It leaves without a clean-shutdown file, so the controller treats it as unclean, and fences it."""
+        if not self._ctx.rules.storage.stops_on_failure():
+            return
+        for replica in list(self._partitions):
             self._partitions.failed(replica)
-        reason = f"the disk of {event.tp} failed: {event.reason}"
+        # Whoever waits is told before the process ends: the outcome of what was appended is unknown.
+        self._settle()
+        reason = f"the disk of {event.tp} failed: {event.reason}; its log directory is offline"
         self._ctx.trace("stop", how="disk", reason=reason)
         self._ctx.out.append(Exit(DISK_FAILURE, reason))
 

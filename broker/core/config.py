@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
-from broker.core.types import Endpoint, FlushMode, NodeId, RecoveryStrategy
+from broker.core.types import Endpoint, FlushMode, NodeId, Placement, ReassignRule, RecoveryStrategy
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,7 +42,12 @@ class BrokerConfig(NodeConfig):
     pending_on_shrink: str = "fail_fast"
     """Conflict C5: ``fail_fast`` or ``timeout``."""
     max_message_bytes: int = 1_048_588
+    log_retention_check_interval_ms: int = 300_000
     auto_create_topics: bool = False
+    max_incremental_fetch_session_cache_slots: int = 1_000
+    """Fetch sessions kept for consumers and followers; 0: none."""
+    min_incremental_fetch_session_eviction_ms: int = 120_000
+    """A session in use keeps its slot at least this long."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,4 +61,18 @@ class ControllerConfig(NodeConfig):
     unclean_recovery_strategy: RecoveryStrategy = RecoveryStrategy.BALANCED
     noop_interval_ms: int = 500
     producer_id_block: int = 1_000
+    placement: Placement = Placement.FORMULA
+    reassign_rule: ReassignRule = ReassignRule.D4
+    auto_leader_rebalance: bool = True
+    leader_imbalance_check_interval_ms: int = 300_000
+    leader_imbalance_per_broker_percent: int = 10
+    """Of the partitions that prefer a broker, how many others may lead before it takes them back."""
+    quorum_election_timeout_ms: int = 1_000
+    """How long without a leader before an election; chance adds up to as much again."""
+    quorum_fetch_timeout_ms: int = 2_000
+    """How long a follower believes in a leader that does not answer."""
+    quorum_election_backoff_max_ms: int = 1_000
+    quorum_request_timeout_ms: int = 2_000
+    quorum_retry_backoff_ms: int = 20
+    quorum_fetch_wait_max_ms: int = 500
     topic_defaults: dict[str, str] = field(default_factory=dict)

@@ -14,6 +14,7 @@ from broker.core.config import BrokerConfig
 from broker.core.effects import CancelTimer, Effect, Reply, Send, SetTimer, Trace
 from broker.core.image import ClusterImage
 from broker.core.messages import LeaderIdAndEpoch, Request, Response
+from broker.core.throttle import Throttle
 from broker.core.types import NO_EPOCH, NodeId, TopicPartition
 from broker.rules.profile import Rules
 
@@ -30,6 +31,7 @@ class Context:
         self.config = config
         self.rules = rules
         self.image = ClusterImage()
+        self.throttle = Throttle(self)
         self.out: list[Effect] = []
         self.now_ms = 0.0
         self.broker_epoch = NO_EPOCH

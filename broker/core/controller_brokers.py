@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
 from kio.schema.errors import ErrorCode
 
 from broker.core.controller_draft import Draft
 from broker.core.controller_partitions import elect_leaderless, led_by, remove_broker
-from broker.core.image import BrokerImage
+from broker.core.image import BrokerImage, PartitionImage
 from broker.core.messages import (
     AllocateProducerIdsRequest,
     AllocateProducerIdsResponse,
@@ -55,8 +55,10 @@ class Brokers:
         timeout_ms = draft.config.session_timeout_ms
         rules = draft.rules.registration
         stale = [seen for seen in self._watched(draft) if rules.expired(seen[0], now_ms, timeout_ms)]
+        found = list(draft.image.partitions())
         for broker in rules.to_fence(stale):
-            self._fence(draft, draft.image.brokers[broker])
+            partitions = rules.basis(found, draft.image.partitions())
+            self._fence(draft, draft.image.brokers[broker], partitions)
 
     def _watched(self, draft: Draft) -> Iterator[tuple[float, NodeId]]:
         for broker, session in self._sessions.items():
@@ -79,7 +81,8 @@ class Brokers:
             if not rules.may_replace(existing, self._session_valid(draft, existing, now_ms)):
                 return BrokerRegistrationResponse(ErrorCode.duplicate_broker_registration)
             clean = rules.is_clean(request.previous_broker_epoch, existing.epoch)
-            remove_broker(draft, existing.id, unclean=not clean)
+            if rules.loses_isr():
+                remove_broker(draft, existing.id, unclean=not clean)
         epoch = draft.next_offset
         draft.add(_register_record(request, epoch))
         self._sessions[request.broker_id] = Session(epoch, now_ms)
@@ -151,9 +154,11 @@ class Brokers:
             case BrokerState.FENCED | BrokerState.SHUTDOWN_NOW:
                 self._fence(draft, broker)
 
-    def _fence(self, draft: Draft, broker: BrokerImage) -> None:
+    def _fence(
+        self, draft: Draft, broker: BrokerImage, partitions: Iterable[PartitionImage] | None = None
+    ) -> None:
         """First out of leadership and ISR, then fenced: so no fenced broker is ever in an ISR (I14)."""
-        remove_broker(draft, broker.id)
+        remove_broker(draft, broker.id, partitions=partitions)
         if not broker.fenced:
             draft.add(BrokerRegistrationChangeRecord(broker.id, broker.epoch, fenced=True))
 

@@ -1,9 +1,7 @@
-"""The metadata log as its leader sees it: what is appended, what is committed, what observers may read.
+"""The metadata log of one controller: what is appended, what is safe on the disk, what is committed.
 
-A quorum of one: a record is committed once it is on this disk (protocol.md K02, 2.12; flush before commit is
-KAFKA-10533). The state machine knows only this interface: records go in by ``append`` and come out of
-``flushed`` when they are committed. A Raft quorum replaces how the high watermark moves, not what is built
-on it.
+The quorum (raft.py) says when the high watermark moves; whoever applies the log takes what that commits, in
+order (protocol.md K02, 2.12). Records are decoded once, when they come in.
 """
 
 from __future__ import annotations
@@ -15,9 +13,10 @@ from dataclasses import replace
 from kio.schema.errors import ErrorCode
 
 from broker.core import batch
-from broker.core.effects import Append, CreateLog, Effect, Flush, WriteEpochs
+from broker.core.effects import CreateLog, Effect, WriteEpochs
 from broker.core.epochs import EpochCache
-from broker.core.messages import FetchPartition, FetchResult, LeaderIdAndEpoch
+from broker.core.log import PartitionLog
+from broker.core.messages import EpochEndOffset, FetchPartition, FetchResult, LeaderIdAndEpoch
 from broker.core.records import MetadataRecord, decode, encode_all
 from broker.core.types import (
     METADATA,
@@ -25,7 +24,6 @@ from broker.core.types import (
     NO_EPOCH,
     EpochEntry,
     LogSlice,
-    NodeId,
     RecoveredLog,
 )
 
@@ -34,78 +32,124 @@ Entry = tuple[int, MetadataRecord]
 
 
 class MetadataLog:
-    def __init__(self, node_id: NodeId) -> None:
-        self._node_id = node_id
-        self._epochs = EpochCache()
+    """Methods that write append their effects to ``out``."""
+
+    def __init__(self) -> None:
+        self._log = PartitionLog(METADATA, RecoveredLog(METADATA_TOPIC_ID, 0, 0, 0, 0))
         self._uncommitted: deque[Entry] = deque()
-        self._flushing_to = 0
-        """The end of the flush in flight; only one is, so that appends in the meantime share the next."""
-        self._epoch_start = 0
-        self.epoch = NO_EPOCH
-        self.leo = 0
         self.high_watermark = 0
-        """Everything below is committed. Stands at 0 after a start until a record of the own epoch is
-        committed (2.12.5)."""
+        """Everything below is committed. 0 after a start, until a leader has said or found out."""
 
-    def restore(self, recovered: RecoveredLog | None, batches: Sequence[bytes]) -> list[Entry]:
-        """All records found on disk. Raises ValueError where they are not one gapless log from offset 0."""
-        entries: list[Entry] = []
-        for data in batches:
-            for header, whole in batch.split(data):
-                if header.base_offset != self.leo:
-                    raise ValueError(f"batch at offset {header.base_offset}, expected {self.leo}")
-                if header.leader_epoch < max(self._epochs.latest, 0):
-                    raise ValueError(f"epoch {header.leader_epoch} after epoch {self._epochs.latest}")
-                self._epochs = self._epochs.assign(header.leader_epoch, header.base_offset)
-                for offset, value in batch.values_of(header, whole):
-                    entries.append((offset, decode(value)))
-                self.leo = header.last_offset + 1
-        if recovered is not None and recovered.leo != self.leo:
-            raise ValueError(f"batches end at offset {self.leo}, the log at {recovered.leo}")
-        self._uncommitted.extend(entries)
-        return entries
+    @property
+    def leo(self) -> int:
+        return self._log.leo
 
-    def lead(self, exists: bool) -> list[Effect]:
-        """Begin a new epoch. ``exists``: there is a log on disk."""
-        self.epoch = self._epochs.latest + 1
-        self._epoch_start = self.leo
-        self._epochs = self._epochs.assign(self.epoch, self.leo)
-        created: list[Effect] = [] if exists else [CreateLog(METADATA, METADATA_TOPIC_ID)]
-        return [*created, WriteEpochs(METADATA, self.epochs)]
+    @property
+    def flushed_to(self) -> int:
+        """Everything below outlives a power cut."""
+        return self._log.flushed
+
+    @property
+    def last_epoch(self) -> int:
+        """Of the last record; -1 when there is none."""
+        return self._log.epochs.epoch_at(self.leo - 1)
+
+    @property
+    def latest_epoch(self) -> int:
+        return self._log.epochs.latest
 
     @property
     def epochs(self) -> tuple[EpochEntry, ...]:
-        return self._epochs.entries
+        return self._log.epochs.entries
 
-    def append(self, records: Sequence[MetadataRecord], now_ms: float) -> list[Effect]:
-        """One batch: the records take effect together or not at all."""
-        base, end = self.leo, self.leo + len(records)
-        data = batch.build(encode_all(records), base, self.epoch, int(now_ms))
-        self._uncommitted.extend(zip(range(base, end), records, strict=True))
-        self.leo = end
-        return [Append(METADATA, (data,), base, end), *self._flush()]
+    def restore(self, recovered: RecoveredLog | None, batches: Sequence[bytes], out: list[Effect]) -> None:
+        """What was found on disk. Raises ValueError where it is not one gapless log from offset 0."""
+        leo, epochs = 0, EpochCache()
+        try:
+            for data in batches:
+                for header, whole in batch.split(data):
+                    if header.base_offset != leo:
+                        raise ValueError(f"batch at offset {header.base_offset}, expected {leo}")
+                    if header.leader_epoch < max(epochs.latest, 0):
+                        raise ValueError(f"epoch {header.leader_epoch} after epoch {epochs.latest}")
+                    epochs = epochs.assign(header.leader_epoch, header.base_offset)
+                    self._uncommitted.extend(_entries(header, whole))
+                    leo = header.last_offset + 1
+            if recovered is not None and recovered.leo != leo:
+                raise ValueError(f"batches end at offset {leo}, the log at {recovered.leo}")
+        except ValueError as wrong:
+            raise ValueError(f"the metadata log cannot be read after offset {leo}: {wrong}") from wrong
+        if recovered is None:
+            out.append(CreateLog(METADATA, METADATA_TOPIC_ID))
+            return
+        found = RecoveredLog(METADATA_TOPIC_ID, 0, leo, recovered.flushed, 0, epochs.entries)
+        self._log = PartitionLog(METADATA, found)
+        if recovered.epochs != epochs.entries:
+            out.append(WriteEpochs(METADATA, epochs.entries))
+        self._log.flush(out)
 
-    def _flush(self) -> list[Effect]:
-        if self._flushing_to > self.high_watermark or self.leo <= self.high_watermark:
+    # --- writing -------------------------------------------------------------------------------------------
+
+    def append(self, records: Sequence[MetadataRecord], epoch: int, now_ms: float, out: list[Effect]) -> None:
+        """As the leader. One batch: the records take effect together or not at all."""
+        base = self.leo
+        data = batch.build(encode_all(records), base, epoch, int(now_ms))
+        self._uncommitted.extend(enumerate(records, base))
+        self._log.append([(batch.parse_header(data), data)], out)
+        self._log.flush(out)
+
+    def take(self, data: bytes, out: list[Effect]) -> int:
+        """As a follower: whole batches that continue the log; how many. Raises ValueError (also
+        CorruptBatch) where they do not."""
+        taken: list[tuple[batch.BatchHeader, bytes]] = []
+        entries: list[Entry] = []
+        leo = self.leo
+        for header, whole in batch.split(data):
+            if not batch.crc_is_right(header, whole):
+                raise batch.CorruptBatch(f"the checksum of the batch at {header.base_offset} is wrong")
+            if header.base_offset != leo:
+                raise ValueError(f"batch at offset {header.base_offset}, expected {leo}")
+            taken.append((header, bytes(whole)))
+            entries += _entries(header, whole)
+            leo = header.last_offset + 1
+        if taken:
+            self._uncommitted.extend(entries)
+            self._log.append(taken, out)
+            self._log.flush(out)
+        return len(taken)
+
+    def truncate(self, to_offset: int, out: list[Effect]) -> None:
+        """The caller sees to it that nothing committed is cut."""
+        self._log.truncate(to_offset, out)
+        while self._uncommitted and self._uncommitted[-1][0] >= to_offset:
+            self._uncommitted.pop()
+
+    def flushed(self, upto: int, out: list[Effect]) -> bool:
+        """True when ``flushed_to`` moved."""
+        moved = self._log.on_flushed(upto)
+        self._log.flush(out)
+        return moved
+
+    def advance(self, high_watermark: int) -> list[Entry]:
+        """The records this commits, in order."""
+        if high_watermark <= self.high_watermark:
             return []
-        self._flushing_to = self.leo
-        return [Flush(METADATA, self.leo)]
-
-    def flushed(self, upto: int) -> tuple[list[Entry], list[Effect]]:
-        """The records this commits, in order, and the next flush if more came in meanwhile."""
-        if min(upto, self.leo) <= max(self.high_watermark, self._epoch_start):
-            return [], []
-        self.high_watermark = min(upto, self.leo)
-        self._flushing_to = self.high_watermark if upto >= self._flushing_to else self._flushing_to
+        self.high_watermark = high_watermark
         committed = []
-        while self._uncommitted and self._uncommitted[0][0] < self.high_watermark:
+        while self._uncommitted and self._uncommitted[0][0] < high_watermark:
             committed.append(self._uncommitted.popleft())
-        return committed, self._flush()
+        return committed
 
-    def read(self, asked: FetchPartition, max_bytes: int) -> FetchResult:
-        """What an observer gets (2.2, 2.12.4): committed records, or where its log parts from this one."""
-        leader = LeaderIdAndEpoch(self._node_id, self.epoch)
-        error = self._check_epoch(asked)
+    # --- reading -------------------------------------------------------------------------------------------
+
+    def end_of(self, epoch: int) -> EpochEndOffset | None:
+        return self._log.epochs.end_offset(epoch, self.leo)
+
+    def read(
+        self, asked: FetchPartition, leader: LeaderIdAndEpoch, limit: int, max_bytes: int
+    ) -> FetchResult:
+        """As the leader (2.2, 2.12.4): records below ``limit``, or where the asker's log parts from this."""
+        error = _check_epoch(asked.current_leader_epoch, leader.leader_epoch)
         if error is not ErrorCode.none:
             return FetchResult(asked.tp, error, current_leader=leader, topic_id=asked.topic_id)
         high_watermark = self.high_watermark or -1
@@ -117,18 +161,15 @@ class MetadataLog:
             current_leader=leader,
             topic_id=asked.topic_id,
         )
-        return self._diverging(asked, result) or self._records(asked, max_bytes, result)
-
-    def _check_epoch(self, asked: FetchPartition) -> ErrorCode:
-        if asked.current_leader_epoch in (NO_EPOCH, self.epoch):
-            return ErrorCode.none
-        if asked.current_leader_epoch < self.epoch:
-            return ErrorCode.fenced_leader_epoch
-        return ErrorCode.unknown_leader_epoch
+        diverging = self._diverging(asked, result)
+        if diverging is not None or asked.fetch_offset >= limit:
+            return diverging or result
+        size = min(asked.max_bytes, max_bytes)
+        return replace(result, records=LogSlice(METADATA, asked.fetch_offset, limit, size))
 
     def _diverging(self, asked: FetchPartition, result: FetchResult) -> FetchResult | None:
         if asked.last_fetched_epoch != NO_EPOCH:
-            end = self._epochs.end_offset(asked.last_fetched_epoch, self.leo)
+            end = self.end_of(asked.last_fetched_epoch)
             if end is None:
                 return replace(result, error=ErrorCode.offset_out_of_range)
             if end.epoch < asked.last_fetched_epoch or end.end_offset < asked.fetch_offset:
@@ -137,8 +178,12 @@ class MetadataLog:
             return replace(result, error=ErrorCode.offset_out_of_range)
         return None
 
-    def _records(self, asked: FetchPartition, max_bytes: int, result: FetchResult) -> FetchResult:
-        if asked.fetch_offset >= self.high_watermark:
-            return result
-        size = min(asked.max_bytes, max_bytes)
-        return replace(result, records=LogSlice(METADATA, asked.fetch_offset, self.high_watermark, size))
+
+def _check_epoch(asked: int, own: int) -> ErrorCode:
+    if asked in (NO_EPOCH, own):
+        return ErrorCode.none
+    return ErrorCode.fenced_leader_epoch if asked < own else ErrorCode.unknown_leader_epoch
+
+
+def _entries(header: batch.BatchHeader, whole: bytes | memoryview) -> list[Entry]:
+    return [(offset, decode(value)) for offset, value in batch.values_of(header, whole)]

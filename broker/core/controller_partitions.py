@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 
 from kio.schema.errors import ErrorCode
 
@@ -14,22 +14,29 @@ from broker.core.messages import (
     AlterPartitionResponse,
     AlterPartitionResult,
 )
-from broker.core.types import NO_LEADER, NodeId
+from broker.core.types import NO_LEADER, NodeId, TopicPartition
 from broker.rules.election import ChangeInput
+from broker.rules.reassign import Assignment
 
 _NOBODY: frozenset[NodeId] = frozenset()
 
 
-def remove_broker(draft: Draft, broker: NodeId, *, unclean: bool = False) -> None:
+def remove_broker(
+    draft: Draft,
+    broker: NodeId,
+    *,
+    unclean: bool = False,
+    partitions: Iterable[PartitionImage] | None = None,
+) -> None:
     """Take a broker out of leadership and ISR everywhere (K36, K41), after an unclean shutdown out of the ELR
-    too (R15, KAFKA-18106)."""
+    too (R15, KAFKA-18106). ``partitions``: as they are, unless told otherwise."""
     acceptable = draft.active_brokers() - {broker}
     lost = frozenset({broker}) if unclean else _NOBODY
-    for partition in list(draft.image.partitions()):
+    for partition in list(draft.image.partitions() if partitions is None else partitions):
         if broker not in partition.isr and not (unclean and broker in partition.elr):
             continue
         isr = tuple(member for member in partition.isr if member != broker)
-        _change(draft, partition, isr, acceptable, unclean=lost)
+        change(draft, partition, isr, acceptable, unclean=lost)
 
 
 def elect_leaderless(draft: Draft, broker: NodeId) -> None:
@@ -37,15 +44,19 @@ def elect_leaderless(draft: Draft, broker: NodeId) -> None:
     acceptable = draft.active_brokers()
     for partition in list(draft.image.partitions()):
         if partition.leader == NO_LEADER and broker in partition.replicas:
-            _change(draft, partition, partition.isr, acceptable)
+            change(draft, partition, partition.isr, acceptable)
 
 
 def reconsider(draft: Draft) -> None:
     """MinISR may have changed: rebuild what depends on it (KAFKA-16540, B32)."""
     acceptable = draft.active_brokers()
     for partition in list(draft.image.partitions()):
-        if partition.elr or partition.last_known_elr or partition.leader == NO_LEADER:
-            _change(draft, partition, partition.isr, acceptable)
+        if draft.rules.election.reconsiders(partition):
+            change(draft, partition, partition.isr, acceptable)
+
+
+def takes_losses(draft: Draft, tp: TopicPartition) -> bool:
+    return draft.image.setting(tp.topic, "unclean.leader.election.enable") == "true"
 
 
 def led_by(draft: Draft, broker: NodeId) -> Iterator[PartitionImage]:
@@ -70,7 +81,7 @@ def _alter_one(draft: Draft, sender: NodeId, item: AlterPartitionItem) -> AlterP
     if error is not ErrorCode.none:
         return AlterPartitionResult(partition.tp, item.topic_id, error)
     isr = tuple(member for member, _ in item.isr)
-    after = _change(draft, partition, isr, draft.active_brokers(), recovery_state=item.leader_recovery_state)
+    after = change(draft, partition, isr, draft.active_brokers(), recovery_state=item.leader_recovery_state)
     if after.leader != sender:
         return AlterPartitionResult(partition.tp, item.topic_id, ErrorCode.new_leader_elected)
     return AlterPartitionResult(
@@ -84,7 +95,7 @@ def _alter_one(draft: Draft, sender: NodeId, item: AlterPartitionItem) -> AlterP
     )
 
 
-def _change(
+def change(
     draft: Draft,
     partition: PartitionImage,
     isr: tuple[NodeId, ...],
@@ -92,20 +103,29 @@ def _change(
     *,
     unclean: frozenset[NodeId] = _NOBODY,
     recovery_state: int | None = None,
+    assignment: Assignment | None = None,
+    unclean_election: bool = False,
 ) -> PartitionImage:
-    """Add the record that takes the partition to this ISR, if one is needed; the partition as it is then."""
-    image, tp = draft.image, partition.tp
-    record = draft.rules.election.change(
-        ChangeInput(
-            partition=partition,
-            target_isr=isr,
-            min_isr=image.min_isr(tp),
-            acceptable=acceptable,
-            unclean=unclean,
-            unclean_election=image.setting(tp.topic, "unclean.leader.election.enable") == "true",
-            recovery_state=recovery_state,
-        )
+    """Add the record that takes the partition to this ISR (and assignment), if one is needed; the partition as
+    it is then. A reassignment that the ISR makes complete is completed in the same record (2.8.1)."""
+    image, tp, rules = draft.image, partition.tp, draft.rules
+    now = Assignment.of(partition)
+    to = assignment or now
+    remaining = tuple(member for member in isr if member in to.replicas)
+    final_min_isr = image.min_isr_of(tp, len(to.target))
+    if rules.reassign.completes(draft.config.reassign_rule, to, remaining, final_min_isr):
+        to = rules.reassign.finish(to)
+    given = ChangeInput(
+        partition=partition,
+        target_isr=isr,
+        min_isr=image.min_isr_of(tp, to.factor),
+        acceptable=rules.reassign.acceptable(partition, isr, acceptable),
+        unclean=unclean,
+        unclean_election=unclean_election or takes_losses(draft, tp),
+        recovery_state=recovery_state,
     )
+    stays = to == now
+    record = rules.election.change(given) if stays else rules.reassign.change(rules.election, given, to)
     if record is not None:
         draft.add(record)
     after = image.partition(tp)

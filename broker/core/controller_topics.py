@@ -7,7 +7,14 @@ from uuid import UUID
 
 from kio.schema.errors import ErrorCode
 
+from broker.core.admin_messages import (
+    CreatePartitionsRequest,
+    CreatePartitionsResponse,
+    NewPartitions,
+    TopicOutcome,
+)
 from broker.core.controller_draft import Draft
+from broker.core.image import TopicImage
 from broker.core.messages import (
     CreatedTopic,
     CreateTopicsRequest,
@@ -18,7 +25,8 @@ from broker.core.messages import (
     NewTopic,
 )
 from broker.core.records import ConfigRecord, PartitionRecord, RemoveTopicRecord, TopicRecord
-from broker.core.types import NodeId
+from broker.core.types import NodeId, Placement
+from broker.rules.reassign import Assignment as Replicas
 
 MAX_PARTITIONS = 10_000
 """Of one topic: all its records are one batch of the metadata log (Kafka's limit for one operation)."""
@@ -81,13 +89,22 @@ def _placed(draft: Draft, topic: NewTopic) -> Assignment:
         raise TopicRefused(
             ErrorCode.invalid_partitions, f"{partitions} partitions: 1 to {MAX_PARTITIONS} are allowed"
         )
+    return _place(draft, partitions, factor)
+
+
+def _place(draft: Draft, partitions: int, factor: int, first: int = 0) -> Assignment:
+    """By the configured rule, on the brokers that are live now. Raises TopicRefused."""
     live = sorted(draft.active_brokers())
     if not 1 <= factor <= len(live):
         raise TopicRefused(
             ErrorCode.invalid_replication_factor,
             f"replication factor {factor} with {len(live)} brokers unfenced {live}",
         )
-    return draft.rules.placement.place(live, partitions, factor)
+    rules = draft.rules.placement
+    if draft.config.placement is Placement.STRIPED:
+        racks = {broker: draft.image.brokers[broker].rack for broker in live}
+        return rules.place_striped(racks, partitions, factor, first)
+    return rules.place(live, partitions, factor, first)
 
 
 def _manual(draft: Draft, topic: NewTopic) -> Assignment:
@@ -97,10 +114,18 @@ def _manual(draft: Draft, topic: NewTopic) -> Assignment:
         )
     numbers = sorted(topic.assignments)
     assignment = tuple(tuple(topic.assignments[number]) for number in numbers)
-    problem = None
     if numbers != list(range(len(numbers))):
-        problem = f"partitions {numbers}: they must be numbered from 0 without gaps"
-    elif len({len(replicas) for replicas in assignment}) != 1 or not assignment[0]:
+        raise TopicRefused(
+            ErrorCode.invalid_replica_assignment,
+            f"partitions {numbers}: they must be numbered from 0 without gaps",
+        )
+    return _checked(draft, assignment)
+
+
+def _checked(draft: Draft, assignment: Assignment) -> Assignment:
+    """Raises TopicRefused when the cluster cannot have such replicas."""
+    problem = None
+    if len({len(replicas) for replicas in assignment}) != 1 or not assignment[0]:
         problem = "every partition needs the same number of replicas, at least one"
     elif any(len(set(replicas)) != len(replicas) for replicas in assignment):
         problem = "a broker is named twice for one partition"
@@ -116,11 +141,16 @@ def _manual(draft: Draft, topic: NewTopic) -> Assignment:
 def _create(draft: Draft, topic: NewTopic, assignment: Assignment) -> UUID:
     """Replicas on fenced brokers start outside the ISR."""
     topic_id = draft.new_id(topic.name)
-    active = draft.active_brokers()
     draft.add(TopicRecord(topic.name, topic_id))
     for key, value in topic.configs.items():
         draft.add(ConfigRecord("topic", topic.name, key, value))
-    for number, replicas in enumerate(assignment):
+    _add_partitions(draft, topic_id, assignment)
+    return topic_id
+
+
+def _add_partitions(draft: Draft, topic_id: UUID, assignment: Assignment, first: int = 0) -> None:
+    active = draft.active_brokers()
+    for number, replicas in enumerate(assignment, first):
         isr = tuple(replica for replica in replicas if replica in active)
         draft.add(
             PartitionRecord(
@@ -133,7 +163,47 @@ def _create(draft: Draft, topic: NewTopic, assignment: Assignment) -> UUID:
                 partition_epoch=0,
             )
         )
-    return topic_id
+
+
+def create_partitions(draft: Draft, request: CreatePartitionsRequest) -> CreatePartitionsResponse:
+    """More partitions for topics that exist; the ones there are stay as they are."""
+    times = Counter(wanted.topic for wanted in request.topics)
+    results = []
+    for wanted in {wanted.topic: wanted for wanted in request.topics}.values():
+        try:
+            if times[wanted.topic] > 1:
+                raise TopicRefused(ErrorCode.invalid_request, f"topic {wanted.topic!r} asked for twice")
+            topic, assignment = _check_more(draft, wanted)
+        except TopicRefused as refused:
+            results.append(TopicOutcome(wanted.topic, refused.error, str(refused)))
+            continue
+        if not request.validate_only:
+            _add_partitions(draft, topic.topic_id, assignment, len(topic.partitions))
+        results.append(TopicOutcome(wanted.topic))
+    return CreatePartitionsResponse(tuple(results))
+
+
+def _check_more(draft: Draft, wanted: NewPartitions) -> tuple[TopicImage, Assignment]:
+    """The topic, and the replicas of its new partitions. Raises TopicRefused."""
+    topic = draft.image.topics_by_name.get(wanted.topic)
+    if topic is None:
+        raise TopicRefused(ErrorCode.unknown_topic_or_partition, f"there is no topic {wanted.topic!r}")
+    known = len(topic.partitions)
+    if not known < wanted.count <= MAX_PARTITIONS:
+        raise TopicRefused(
+            ErrorCode.invalid_partitions,
+            f"{wanted.count} partitions: topic {wanted.topic!r} has {known}, at most {MAX_PARTITIONS} are allowed",
+        )
+    more = wanted.count - known
+    factor = Replicas.of(topic.partitions[0]).factor
+    if wanted.assignments is None:
+        return topic, _place(draft, more, factor, first=known)
+    if len(wanted.assignments) != more or {len(replicas) for replicas in wanted.assignments} != {factor}:
+        raise TopicRefused(
+            ErrorCode.invalid_replica_assignment,
+            f"{len(wanted.assignments)} assignments; {more} of {factor} replicas each are needed",
+        )
+    return topic, _checked(draft, wanted.assignments)
 
 
 def delete_topics(draft: Draft, request: DeleteTopicsRequest) -> DeleteTopicsResponse:

@@ -13,7 +13,7 @@ from typing import Any, Literal
 from uuid import UUID
 
 from broker.core.messages import Request, Response
-from broker.core.types import EpochEntry, NodeId, TopicPartition
+from broker.core.types import EpochEntry, LogOverrides, NodeId, QuorumState, TopicPartition
 
 Checkpoint = Literal["high-watermark", "recovery-point", "log-start"]
 
@@ -90,6 +90,33 @@ class ResetLog:
 
 
 @dataclass(frozen=True, slots=True)
+class MoveLogStart:
+    """Records below ``to_offset`` are gone: the log-start checkpoint says so before whole segments are removed."""
+
+    tp: TopicPartition
+    to_offset: int
+
+
+@dataclass(frozen=True, slots=True)
+class Retain:
+    """Remove whole old segments, none that reaches past ``upto``, until the rest is within the limits (-1: no
+    limit; times are those in the records, against the wall clock). Answered by LogStartMoved if any were."""
+
+    tp: TopicPartition
+    retention_bytes: int
+    retention_ms: int
+    upto: int
+
+
+@dataclass(frozen=True, slots=True)
+class ConfigureLog:
+    """How the log is laid out on disk from now on."""
+
+    tp: TopicPartition
+    overrides: LogOverrides
+
+
+@dataclass(frozen=True, slots=True)
 class WriteEpochs:
     """The leader-epoch checkpoint, whole; fsynced (KAFKA-16541)."""
 
@@ -103,6 +130,14 @@ class WriteCheckpoint:
 
     kind: Checkpoint
     offsets: Mapping[TopicPartition, int]
+
+
+@dataclass(frozen=True, slots=True)
+class WriteQuorumState:
+    """The controller's epoch and vote: on the disk before the effects that follow are carried out. When it
+    fails none of them may be, and the event DiskFailed(METADATA) follows."""
+
+    state: QuorumState
 
 
 @dataclass(frozen=True, slots=True)
@@ -155,8 +190,12 @@ Effect = (
     | Flush
     | Truncate
     | ResetLog
+    | MoveLogStart
+    | Retain
+    | ConfigureLog
     | WriteEpochs
     | WriteCheckpoint
+    | WriteQuorumState
     | CloseLogs
     | SetTimer
     | CancelTimer

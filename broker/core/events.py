@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from uuid import UUID
 
 from broker.core.messages import Request, Response
-from broker.core.types import NodeId, RecoveredLog, TopicPartition
+from broker.core.types import NodeId, QuorumState, RecoveredLog, TopicPartition
 
 
 @dataclass(frozen=True, slots=True)
@@ -21,6 +21,10 @@ class Boot:
     """The batches of the local copy of the metadata log, whole, in order."""
     previous_broker_epoch: int = -1
     """From the clean-shutdown file; -1 when there was none (the file is deleted before this event)."""
+    quorum_state: QuorumState | None = None
+    """A controller's; None when none was ever written."""
+    directory_id: UUID = UUID(int=0)
+    """Of the data directory; another one after the disk was wiped or exchanged."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,6 +76,14 @@ class Flushed:
 
 
 @dataclass(frozen=True, slots=True)
+class LogStartMoved:
+    """Retention has removed what lay below ``log_start``."""
+
+    tp: TopicPartition
+    log_start: int
+
+
+@dataclass(frozen=True, slots=True)
 class DiskFailed:
     """An append, flush or truncation failed; the log must not be written to again."""
 
@@ -99,6 +111,7 @@ Event = (
     | SendFailed
     | TimerFired
     | Flushed
+    | LogStartMoved
     | DiskFailed
     | StopRequested
     | LogsClosed

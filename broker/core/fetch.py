@@ -5,6 +5,7 @@ from __future__ import annotations
 from kio.schema.errors import ErrorCode
 
 from broker.core.context import Context
+from broker.core.fetch_sessions import FetchSessions
 from broker.core.messages import EpochEndOffset, FetchPartition, FetchRequest, FetchResponse, FetchResult
 from broker.core.partitions import Partitions
 from broker.core.purgatory import FetchPurgatory
@@ -16,14 +17,15 @@ class FetchHandler:
     def __init__(self, ctx: Context, partitions: Partitions) -> None:
         self._ctx = ctx
         self._partitions = partitions
+        self.sessions = FetchSessions(ctx)
         self.purgatory = FetchPurgatory(ctx, self._answer, self._readable_of)
 
     def handle(self, request_id: int, request: FetchRequest) -> None:
-        if request.session_id != 0:
-            # No session is ever given out: answers carry session id 0 (2.13).
-            unknown = ErrorCode.fetch_session_id_not_found
-            self._ctx.reply(request_id, FetchResponse((), unknown))
+        opened = self.sessions.open(request)
+        if isinstance(opened, ErrorCode):
+            self._ctx.reply(request_id, FetchResponse((), opened))
             return
+        request = opened
         faults = [self._arrived(request, part) for part in request.partitions]
         if request.max_wait_ms <= 0 or any(faults) or not request.partitions:
             self._answer(request_id, request)
@@ -54,6 +56,7 @@ class FetchHandler:
         if request.replica_id >= 0:
             replica = self._leading(part.tp)
             replica.leading.fetched(request.replica_id, part.fetch_offset, request.broker_epoch)
+            replica.leading.log_start_of(request.replica_id, part.log_start)
         return False
 
     def _trace_fault(self, request: FetchRequest, part: FetchPartition, fault: FetchResult) -> None:
@@ -168,7 +171,7 @@ class FetchHandler:
                 left -= used
                 first = first and used == 0
             results.append(result)
-        self._ctx.reply(request_id, FetchResponse(tuple(results)))
+        self._ctx.reply(request_id, self.sessions.close(request, tuple(results)))
 
     def _slice(
         self, request: FetchRequest, part: FetchPartition, left: int, first: bool

@@ -1,9 +1,9 @@
 """Followers fetch from their leaders (protocol.md 2.11, K09, K13, K16, K51-K54).
 
-One ``Fetcher`` per destination broker and slot; each has one current request, a full one for all its
-partitions. When partitions are added or come out of a pause while that request is parked at the leader, a new
-one overtakes it on another channel; the answer to the old one is still looked at, since every partition
-judges by itself whether an answer is to its present state.
+One ``Fetcher`` per destination broker and slot; each has one current request for all its partitions, and a
+fetch session that shortens it (``fetcher_session``). When partitions are added or come out of a pause while
+that request is parked at the leader, a new one overtakes it on another channel; the answer to the old one is
+still looked at, since every partition judges by itself whether an answer is to its present state.
 """
 
 from __future__ import annotations
@@ -14,14 +14,17 @@ from zlib import crc32
 from kio.schema.errors import ErrorCode
 
 from broker.core.context import Context
+from broker.core.epoch_probe import EpochProbe
+from broker.core.fetcher_session import FetcherSession
 from broker.core.follower import Following, Outcome
 from broker.core.messages import FetchPartition, FetchRequest, FetchResponse, Response
 from broker.core.probe import RangeProbe
 from broker.core.replica import Replica
-from broker.core.types import NO_LEADER, FlushMode, NodeId, TopicPartition
+from broker.core.types import NO_LEADER, NodeId, TopicPartition
 
 _CHANNELS = 4
 """Overtaking requests take turns on these, so that connections are few and waiting behind a poll is rare."""
+_SESSION_ERRORS = (ErrorCode.fetch_session_id_not_found, ErrorCode.invalid_fetch_session_epoch)
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,6 +32,11 @@ class Asked:
     offset: int
     leader_epoch: int
     reset: int
+
+
+def slot_of(tp: TopicPartition, fetchers: int) -> int:
+    """Which of a destination's fetchers has the partition: the same in every process (no hash seed in it)."""
+    return crc32(str(tp).encode()) % fetchers
 
 
 class Fetchers:
@@ -44,7 +52,7 @@ class Fetchers:
         """Fetch from the replica's leader from its log end on; nothing without a leader."""
         if replica.leader_id == NO_LEADER:
             return
-        slot = crc32(str(replica.tp).encode()) % self._ctx.config.num_replica_fetchers
+        slot = slot_of(replica.tp, self._ctx.config.num_replica_fetchers)
         key = replica.leader_id, slot
         fetcher = self._fetchers.get(key)
         if fetcher is None:
@@ -72,6 +80,10 @@ class Fetchers:
         if fetcher is not None:
             fetcher.due = True
 
+    def of(self, tp: TopicPartition) -> tuple[NodeId, ...]:
+        """The destinations of all fetchers that have the partition."""
+        return tuple(key[0] for key, fetcher in self._fetchers.items() if fetcher.has(tp))
+
     def stop(self) -> None:
         for tp in list(self._home):
             self.remove(tp)
@@ -97,14 +109,21 @@ class Fetcher:
         self._generation = 0
         self._pause_until = 0.0
         self._probe = RangeProbe(ctx, destination)
+        self._epoch_probe = EpochProbe(ctx, destination)
+        self._session = FetcherSession(ctx.rules.sessions)
         self.due = False
 
     def add(self, following: Following) -> None:
         self._partitions[following.replica.tp] = following
         self._overtake = self.due = True
+        if self._ctx.rules.truncation.asks_first():
+            self._epoch_probe.ask(following, self._woken)
 
     def remove(self, tp: TopicPartition) -> None:
         del self._partitions[tp]
+
+    def has(self, tp: TopicPartition) -> bool:
+        return tp in self._partitions
 
     # --- asking --------------------------------------------------------------------------------------------
 
@@ -128,10 +147,8 @@ class Fetcher:
     def _waits_for_flush(self) -> bool:
         """What is fetched on is acknowledged: in mode every-write that must be on disk first. One flush under
         way holds the whole fetcher, which makes a round of fetch, append, flush."""
-        if self._ctx.config.flush_mode is not FlushMode.EVERY_WRITE:
-            return False
-        logs = (following.replica.log for following in self._partitions.values())
-        return any(log.flushed < log.leo for log in logs)
+        replicas = (following.replica for following in self._partitions.values())
+        return any(replica.log.flushed < replica.log.leo and replica.every_write for replica in replicas)
 
     def _wake_at(self, at_ms: float) -> None:
         self._ctx.set_timer(self._timer, at_ms, self._woken)
@@ -143,6 +160,8 @@ class Fetcher:
         config = self._ctx.config
         if self._current is not None:
             self._generation += 1
+            # On another connection: it may come in before the request it overtakes.
+            self._session.reset()
         turn = self._generation % _CHANNELS
         channel = self._name if turn == 0 else f"{self._name}.{turn}"
         asked: dict[TopicPartition, Asked] = {}
@@ -155,20 +174,27 @@ class Fetcher:
                 FetchPartition(
                     tp=replica.tp,
                     fetch_offset=log.leo,
-                    max_bytes=config.replica_fetch_max_bytes,
+                    max_bytes=self._ctx.throttle.max_bytes(replica.tp),
                     current_leader_epoch=replica.leader_epoch,
-                    last_fetched_epoch=self._ctx.rules.truncation.fetched_epoch(log.epochs.latest),
+                    last_fetched_epoch=self._ctx.rules.truncation.fetched_epoch(
+                        log.epochs.latest, replica.after_empty
+                    ),
                     log_start=log.log_start,
                     topic_id=replica.topic_id,
                 )
             )
+        wishes = self._session.ask(tuple(partitions))
         request = FetchRequest(
             max_wait_ms=config.replica_fetch_wait_max_ms,
             min_bytes=1,
             max_bytes=config.replica_fetch_response_max_bytes,
-            partitions=tuple(partitions),
+            partitions=wishes.partitions,
             replica_id=config.node_id,
             broker_epoch=self._ctx.broker_epoch,
+            session_id=wishes.session_id,
+            session_epoch=wishes.session_epoch,
+            forgotten=wishes.forgotten,
+            session_topics=wishes.topics,
         )
         sent: list[int] = []
         timeout = min(
@@ -196,8 +222,10 @@ class Fetcher:
             self.due = True
         if not isinstance(response, FetchResponse) or response.error is not ErrorCode.none:
             if current:
-                self._pause_until = self._ctx.now_ms + self._ctx.config.replica_fetch_backoff_ms
+                self._failed(response)
             return
+        if current:
+            self._session.answered(response)
         for result in response.partitions:
             following, question = self._partitions.get(result.tp), asked.get(result.tp)
             if following is None or question is None:
@@ -208,3 +236,10 @@ class Fetcher:
                 self._partitions[result.tp] = self._partitions.pop(result.tp)
             elif outcome is Outcome.OUT_OF_RANGE:
                 self._probe.ask(following, self._woken)
+
+    def _failed(self, response: Response | None) -> None:
+        """A lost session only needs a full request, at once; anything else needs time."""
+        self._session.failed()
+        lost = isinstance(response, FetchResponse) and response.error in _SESSION_ERRORS
+        if not lost:
+            self._pause_until = self._ctx.now_ms + self._ctx.config.replica_fetch_backoff_ms

@@ -57,26 +57,31 @@ class Following:
             self.pause(result.error)
             return Outcome.PAUSED
         if result.diverging is not None:
-            self._diverged(result.diverging)
+            self._diverged(result.diverging, result.high_watermark)
             return Outcome.TRUNCATED
         return self._received(result)
 
-    def _diverged(self, diverging: EpochEndOffset) -> None:
+    def _diverged(self, diverging: EpochEndOffset, from_leader: int) -> None:
         """Updates nothing but the log and what hangs on its end (KAFKA-14704)."""
-        log = self.replica.log
+        replica, log, rules = self.replica, self.replica.log, self._ctx.rules
+        offset = rules.high_watermark.on_divergence(replica.high_watermark, from_leader, log.leo)
+        replica.set_high_watermark(max(offset, log.log_start))
         own = log.epochs.end_offset(diverging.epoch, log.leo)
-        cut = self._ctx.rules.truncation.on_divergence(own, diverging, log.leo)
-        self.replica.truncate(max(cut, log.log_start), f"diverging at epoch {diverging.epoch}")
+        cut = rules.truncation.on_divergence(own, diverging, log.leo)
+        replica.truncate(max(cut, log.log_start), f"diverging at epoch {diverging.epoch}")
 
     def _received(self, result: FetchResult) -> Outcome:
         replica, rules = self.replica, self._ctx.rules
         outcome = Outcome.NOTHING
+        replica.after_empty = not result.records
         if result.records:
             outcome = self._append(bytes(result.records))  # type: ignore[arg-type]
         offset = rules.high_watermark.at_follower(
             replica.high_watermark, result.high_watermark, replica.log.leo
         )
         replica.set_high_watermark(max(offset, replica.log.log_start))
+        if result.log_start > replica.log.log_start:
+            replica.move_log_start(result.log_start)
         return outcome
 
     def _append(self, records: bytes) -> Outcome:
@@ -94,6 +99,8 @@ class Following:
                 # Our end lies inside a batch of the leader's: take the batch whole (H18).
                 replica.truncate(taken[0][0].base_offset, "inside a batch")
             replica.append(taken)
+            size = sum(len(batch) for _, batch in taken)
+            self.paused_until = max(self.paused_until, self._ctx.throttle.received(replica.tp, size))
         if fault is not None:
             self._ctx.trace("fetch_fault", tp=str(replica.tp), leo=replica.log.leo, fault=fault)
             self.pause(ErrorCode.corrupt_message)

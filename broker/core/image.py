@@ -30,7 +30,9 @@ from broker.core.records import (
 from broker.core.types import NodeId, TopicPartition
 
 CLUSTER_DEFAULTS = ("broker", "")
-"""The resource whose settings hold for every topic that has none of its own."""
+"""The resource whose settings hold for every topic that has none of its own, as the controller's file has them."""
+CLUSTER_DYNAMIC = ("cluster", "")
+"""Settings of the whole cluster made by clients; they win over those of the file."""
 
 
 class ImageError(ValueError):
@@ -151,13 +153,23 @@ class ClusterImage:
         """The topic's own setting, else the cluster's default. The controller writes the defaults into the log,
         so that everyone sees the same value from the same offset on (KAFKA-16540)."""
         own = self.topic_config(topic, key)
-        return own if own is not None else self.configs.get(CLUSTER_DEFAULTS, {}).get(key)
+        return own if own is not None else self.cluster_setting(key)
+
+    def cluster_setting(self, key: str) -> str | None:
+        made = self.configs.get(CLUSTER_DYNAMIC, {}).get(key)
+        return made if made is not None else self.configs.get(CLUSTER_DEFAULTS, {}).get(key)
 
     def min_isr(self, tp: TopicPartition) -> int:
-        """Effective: min(min.insync.replicas, replication factor)."""
+        """Effective: min(min.insync.replicas, replication factor). A replica that is still being added does
+        not count, so a reassignment that begins changes nothing."""
         partition = self.partition(tp)
-        wanted = int(self.setting(tp.topic, "min.insync.replicas") or 1)
-        return wanted if partition is None else min(wanted, len(partition.replicas))
+        if partition is None:
+            return self.min_isr_of(tp, 2**31)
+        return self.min_isr_of(tp, len(partition.replicas) - len(partition.adding))
+
+    def min_isr_of(self, tp: TopicPartition, factor: int) -> int:
+        """The same for another replication factor than the partition has now."""
+        return min(int(self.setting(tp.topic, "min.insync.replicas") or 1), factor)
 
     def apply(self, record: MetadataRecord, offset: int) -> None:
         """Raises ImageError when the record cannot follow what was applied before."""
@@ -215,6 +227,8 @@ class ClusterImage:
                         before.setdefault(partition.tp, partition)
                 case ConfigRecord() if record.resource_type == "topic":
                     topics.add(record.resource_name)
+                case ConfigRecord():
+                    topics.update(self.topics_by_name)
                 case RegisterBrokerRecord() | BrokerRegistrationChangeRecord() | UnregisterBrokerRecord():
                     brokers.add(record.broker_id)
                 case _:

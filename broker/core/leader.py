@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 from kio.schema.errors import ErrorCode
 
 from broker.core.messages import AlterPartitionItem, AlterPartitionResult
-from broker.core.types import NO_EPOCH, FlushMode, NodeId
+from broker.core.types import NO_EPOCH, NodeId
 from broker.rules.election import RECOVERING
 from broker.rules.isr import AfterAlter, JoinFacts, LagFacts
 from broker.rules.watermark import UNKNOWN_OFFSET
@@ -32,6 +32,7 @@ class Follower:
     last_caught_up_ms: float = -math.inf
     broker_epoch: int = NO_EPOCH
     fetched_in_epoch: int = NO_EPOCH
+    log_start: int = UNKNOWN_OFFSET
 
 
 class Leader:
@@ -82,7 +83,8 @@ class Leader:
         self.proposal = None
         self._assigned()
         self._trace_isr()
-        self.advance()
+        if self._ctx.rules.high_watermark.moves_on_isr_change():
+            self.advance()
         self._replica.touch()
 
     def recovery_state(self, state: int) -> None:
@@ -103,13 +105,27 @@ class Leader:
         replica, rules = self._replica, self._ctx.rules.high_watermark
         if not rules.may_advance(len(self.isr), len(self.maximal), replica.min_isr):
             return
-        every_write = self._ctx.config.flush_mode is FlushMode.EVERY_WRITE
-        members = [state.leo for other, state in self.followers.items() if other in self.maximal]
         log = replica.log
-        candidate = rules.candidate(log.leo, members, log.flushed if every_write else None)
+        members = [
+            state.leo
+            for other, state in self.followers.items()
+            if rules.counts(other in self.maximal, self._is_caught_up(state), self._ctx.is_active(other))
+        ]
+        candidate = rules.candidate(log.leo, members, log.flushed if replica.every_write else None)
         replica.set_high_watermark(rules.at_leader(replica.high_watermark, candidate))
 
+    def _is_caught_up(self, state: Follower) -> bool:
+        """At the end of the log within the last lag window."""
+        return self._ctx.now_ms - state.last_caught_up_ms <= self._ctx.config.replica_lag_time_max_ms
+
     # --- followers -----------------------------------------------------------------------------------------
+
+    def log_start_of(self, follower: NodeId, log_start: int) -> None:
+        """A follower's own log start, from its fetch: DeleteRecords waits for it."""
+        state = self.followers[follower]
+        if log_start > state.log_start:
+            state.log_start = log_start
+            self._replica.touch()
 
     def fetched(self, follower: NodeId, offset: int, broker_epoch: int) -> None:
         """A valid, non-diverging fetch of a follower: remember it, then let it join and commit what it may

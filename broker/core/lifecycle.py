@@ -152,7 +152,7 @@ class Lifecycle:
                 if response.should_shut_down and self.state is State.STOPPING:
                     self._close("the controller agreed")
                     return
-        elif response is None:
+        if getattr(response, "error", None) is not ErrorCode.none:
             interval = self._uplink.retry_ms
         if self._wishes != (request.want_fence, request.want_shut_down):
             self._beat()

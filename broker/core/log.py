@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from uuid import UUID
 
 from broker.core.batch import BatchHeader
-from broker.core.effects import Append, Effect, Flush, ResetLog, Truncate, WriteEpochs
+from broker.core.effects import Append, Effect, Flush, MoveLogStart, ResetLog, Truncate, WriteEpochs
 from broker.core.epochs import EpochCache
 from broker.core.producers import ProducerTable
 from broker.core.types import FlushMode, RecoveredLog, TopicPartition
@@ -91,6 +91,17 @@ class PartitionLog:
             self._cut_tail(to_offset)
             self._lower_flushed(to_offset)
         self._epochs_become(self.epochs.truncate_from_end(to_offset), out)
+
+    def move_start(self, to_offset: int, out: list[Effect]) -> None:
+        """Records below ``to_offset``, at most ``leo``, are asked for by nobody any more."""
+        if to_offset > self.log_start:
+            out.append(MoveLogStart(self.tp, to_offset))
+            self.start_moved(to_offset, out)
+
+    def start_moved(self, to_offset: int, out: list[Effect]) -> None:
+        """They are gone already."""
+        self.log_start = max(self.log_start, to_offset)
+        self._epochs_become(self.epochs.truncate_from_start(self.log_start), out)
 
     def reset(self, start_offset: int, out: list[Effect]) -> None:
         """Drop everything and begin again at ``start_offset``, at or past the end."""

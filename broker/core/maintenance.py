@@ -8,10 +8,10 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 
 from broker.core.context import Context
-from broker.core.effects import Checkpoint, WriteCheckpoint
+from broker.core.effects import Checkpoint, Retain, WriteCheckpoint
 from broker.core.log import PartitionLog
 from broker.core.partitions import Partitions
-from broker.core.types import METADATA, FlushMode, TopicPartition
+from broker.core.types import METADATA, NO_LEADER, FlushMode, TopicPartition
 
 
 class Maintenance:
@@ -32,6 +32,7 @@ class Maintenance:
         self._every(
             config.recovery_point_checkpoint_interval_ms, "checkpoint-recovery", self._checkpoint_recovery
         )
+        self._every(config.log_retention_check_interval_ms, "retention", self._retain)
         if config.flush_mode is FlushMode.EVERY_INTERVAL:
             self._every(config.flush_ms, "flush", self._flush)
 
@@ -52,11 +53,23 @@ class Maintenance:
             if not replica.failed:
                 replica.log.flush(self._ctx.out)
 
+    def _retain(self) -> None:
+        """On every replica by itself: retention.bytes and retention.ms. Only what is committed may go."""
+        for replica in self._partitions:
+            settings = replica.settings
+            if not settings.retains_all and not replica.failed:
+                limits = settings.retention_bytes, settings.retention_ms
+                self._ctx.out.append(Retain(replica.tp, *limits, upto=replica.high_watermark))
+
     def high_watermarks(self) -> dict[TopicPartition, int]:
-        metadata = self._metadata_log()
+        metadata, rules = self._metadata_log(), self._ctx.rules.high_watermark
         return {
             METADATA: metadata.leo,
-            **{replica.tp: replica.high_watermark for replica in self._partitions},
+            **{
+                replica.tp: replica.high_watermark
+                for replica in self._partitions
+                if rules.is_checkpointed(replica.leader_id != NO_LEADER)
+            },
         }
 
     def _checkpoint_high_watermarks(self) -> None:

@@ -7,10 +7,12 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from typing import NamedTuple
 from uuid import UUID
 
 from kio.schema.errors import ErrorCode
 
+from broker.core.admin_messages import AdminRequest, AdminResponse
 from broker.core.types import Endpoint, LogSlice, NodeId, TopicPartition
 
 
@@ -66,6 +68,15 @@ class FetchPartition:
     last_fetched_epoch: int = -1
     log_start: int = -1
     topic_id: UUID | None = None
+    directory_id: UUID | None = None
+    """Of the asking replica's log. Voters of the controller quorum name it (KIP-853), observers do not."""
+
+
+class ForgottenPartition(NamedTuple):
+    """No longer wanted in a fetch session."""
+
+    tp: TopicPartition
+    topic_id: UUID | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,8 +90,10 @@ class FetchRequest:
     broker_epoch: int = -1
     session_id: int = 0
     session_epoch: int = -1
-    forgotten: tuple[TopicPartition, ...] = ()
+    forgotten: tuple[ForgottenPartition, ...] = ()
     isolation_level: int = 0
+    session_topics: tuple[tuple[UUID, str], ...] = ()
+    """Not sent: the names of the topics in the session, for an answer that names more than the request does."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -108,6 +121,31 @@ class FetchResponse:
     partitions: tuple[FetchResult, ...]
     error: ErrorCode = ErrorCode.none
     session_id: int = 0
+
+
+# --- delete records --------------------------------------------------------------------------------------
+
+UP_TO_HIGH_WATERMARK = -1
+
+
+@dataclass(frozen=True, slots=True)
+class DeleteRecordsRequest:
+    partitions: tuple[tuple[TopicPartition, int], ...]
+    """Delete what lies before the offset, or UP_TO_HIGH_WATERMARK."""
+    timeout_ms: int
+
+
+@dataclass(frozen=True, slots=True)
+class DeleteRecordsResult:
+    tp: TopicPartition
+    low_watermark: int = -1
+    """The lowest log start of the replicas that are alive."""
+    error: ErrorCode = ErrorCode.none
+
+
+@dataclass(frozen=True, slots=True)
+class DeleteRecordsResponse:
+    partitions: tuple[DeleteRecordsResult, ...]
 
 
 # --- offsets ---------------------------------------------------------------------------------------------
@@ -431,6 +469,57 @@ class GetReplicaLogInfoResponse:
     """Not everything that was asked for is here."""
 
 
+# --- the controller quorum ---------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class VoteRequest:
+    cluster_id: str
+    voter_id: NodeId
+    epoch: int
+    candidate_id: NodeId
+    candidate_directory: UUID
+    last_epoch: int
+    """Of the last record in the candidate's log."""
+    last_offset: int
+    """The end of it, exclusive."""
+    pre_vote: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class VoteResponse:
+    error: ErrorCode
+    epoch: int = -1
+    """The answering voter's; with ``leader_id``, -1 when unknown, what it knows of the quorum."""
+    leader_id: NodeId = -1
+    granted: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class BeginQuorumEpochRequest:
+    cluster_id: str
+    leader_id: NodeId
+    epoch: int
+
+
+@dataclass(frozen=True, slots=True)
+class EndQuorumEpochRequest:
+    cluster_id: str
+    leader_id: NodeId
+    epoch: int
+    successors: tuple[NodeId, ...] = ()
+    """The one with the longest log first."""
+
+
+@dataclass(frozen=True, slots=True)
+class QuorumEpochResponse:
+    """Answers both."""
+
+    error: ErrorCode
+    epoch: int = -1
+    leader_id: NodeId = -1
+
+
 @dataclass(frozen=True, slots=True)
 class Refused:
     """An error for a whole request whose response has a top-level error, or one per item."""
@@ -444,6 +533,7 @@ Request = (
     | FetchRequest
     | ListOffsetsRequest
     | OffsetForLeaderEpochRequest
+    | DeleteRecordsRequest
     | MetadataRequest
     | DescribeClusterRequest
     | DescribeTopicPartitionsRequest
@@ -455,12 +545,17 @@ Request = (
     | BrokerHeartbeatRequest
     | AllocateProducerIdsRequest
     | GetReplicaLogInfoRequest
+    | VoteRequest
+    | BeginQuorumEpochRequest
+    | EndQuorumEpochRequest
+    | AdminRequest
 )
 Response = (
     ProduceResponse
     | FetchResponse
     | ListOffsetsResponse
     | OffsetForLeaderEpochResponse
+    | DeleteRecordsResponse
     | MetadataResponse
     | CreateTopicsResponse
     | DeleteTopicsResponse
@@ -470,5 +565,8 @@ Response = (
     | BrokerHeartbeatResponse
     | AllocateProducerIdsResponse
     | GetReplicaLogInfoResponse
+    | VoteResponse
+    | QuorumEpochResponse
+    | AdminResponse
     | Refused
 )

@@ -7,6 +7,7 @@ watermark (I06), and a restart goes on where it ended.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from functools import partial
 
 from kio.schema.errors import ErrorCode
 
@@ -18,7 +19,7 @@ from broker.core.image import ImageDelta, ImageError
 from broker.core.log import PartitionLog
 from broker.core.messages import FetchPartition, FetchRequest, FetchResponse, FetchResult, Response
 from broker.core.records import MetadataRecord, decode
-from broker.core.types import METADATA, METADATA_TOPIC_ID, RecoveredLog
+from broker.core.types import METADATA, METADATA_TOPIC_ID, NO_LEADER, NodeId, RecoveredLog
 from broker.core.uplink import Uplink
 
 _TIMER = "metadata-fetch"
@@ -85,16 +86,22 @@ class Observer:
             broker_epoch=self._ctx.broker_epoch,
         )
         timeout = config.replica_fetch_wait_max_ms + self._uplink.timeout_ms
-        self._uplink.send("controller-fetch", request, self._answered, timeout)
+        asked = self._uplink.controller_id
+        self._uplink.send("controller-fetch", request, partial(self._answered, asked), timeout)
 
     def _again(self) -> None:
         self._ctx.set_timer(_TIMER, self._ctx.now_ms + self._uplink.retry_ms, self._fetch)
 
-    def _answered(self, response: Response | None) -> None:
+    def _answered(self, asked: NodeId, response: Response | None) -> None:
         if self._stopped:
             return
         result = _only(response)
         if result is None:
+            self._again()
+        elif result.error is ErrorCode.not_leader_or_follower or self._is_deposed(result):
+            # Our place in the log is the same at every controller: the next one goes on from here.
+            led_by = result.current_leader
+            self._uplink.led_by(NO_LEADER if led_by is None else led_by.leader_id, asked)
             self._again()
         elif result.diverging is not None:
             self._diverged(f"it ends epoch {result.diverging.epoch} at {result.diverging.end_offset}")
@@ -108,6 +115,11 @@ class Observer:
             self._again()
         else:
             self._fetch()
+
+    def _is_deposed(self, result: FetchResult) -> bool:
+        """It leads an epoch older than our newest record: nothing it says of our log means anything."""
+        leader = result.current_leader
+        return leader is not None and leader.leader_epoch < self.log.epochs.latest
 
     def _diverged(self, what: str) -> None:
         """The controller has lost records that were committed: to cut them here would hide it (2.12.4)."""

@@ -9,7 +9,7 @@ from broker.core.effects import CreateLog, DeleteLog
 from broker.core.fetcher import Fetchers
 from broker.core.image import ImageDelta, PartitionImage
 from broker.core.replica import Replica
-from broker.core.types import METADATA, RecoveredLog, TopicPartition
+from broker.core.types import METADATA, NO_EPOCH, RecoveredLog, TopicPartition
 
 
 class Partitions:
@@ -47,15 +47,15 @@ class Partitions:
 
     def apply(self, delta: ImageDelta) -> None:
         """Act on what a run of metadata records came to, partition by partition."""
-        for tp in delta.before:
-            self._sync(tp)
+        for tp, before in delta.before.items():
+            self._sync(tp, before)
         if not delta.topics:
             return
         for replica in self._replicas.values():
             if replica.tp.topic in delta.topics:
                 replica.settings_changed()
 
-    def _sync(self, tp: TopicPartition) -> None:
+    def _sync(self, tp: TopicPartition, before: PartitionImage | None = None) -> None:
         ctx, image = self._ctx, self._ctx.image.partition(tp)
         mine = image is not None and ctx.config.node_id in image.replicas
         replica = self._replicas.get(tp)
@@ -68,6 +68,8 @@ class Partitions:
             replica = self._create(image)
         if replica.failed or not ctx.rules.metadata.applies(replica.partition_epoch, image.partition_epoch):
             return
+        if replica.leader_epoch == NO_EPOCH and not self._begins(image, before):
+            return
         self._trace_image(image)
         if image.leader == ctx.config.node_id:
             self._fetchers.remove(tp)
@@ -75,6 +77,11 @@ class Partitions:
         elif replica.become_follower(image):
             self._fetchers.remove(tp)
             self._fetchers.add(replica)
+
+    def _begins(self, image: PartitionImage, before: PartitionImage | None) -> bool:
+        """A replica without a role yet: the image may be one in which it was only just added."""
+        known = NO_EPOCH if before is None or before.topic_id != image.topic_id else before.leader_epoch
+        return self._ctx.rules.metadata.follows_when_added(known, image.leader_epoch)
 
     def _create(self, image: PartitionImage) -> Replica:
         """K54: also for a replica added without a new leader epoch."""

@@ -112,6 +112,10 @@ class ProducePurgatory:
     def look_at(self, replica: Replica) -> None:
         """Decide what the replica's new state decides (2.1.8)."""
         waiters, rules, leader = replica.produces, self._ctx.rules.produce, replica.leader
+        if leader is None and rules.outlives_leadership() and not replica.failed:
+            while waiters and waiters[0].required <= replica.high_watermark:
+                self._decide(heappop(waiters), ErrorCode.none)
+            return
         if leader is None:
             error = ErrorCode.kafka_storage_error if replica.failed else ErrorCode.not_leader_or_follower
             self._fail_all(replica, error)

@@ -12,9 +12,11 @@ from uuid import UUID
 
 from broker.core.batch import BatchHeader
 from broker.core.context import Context
+from broker.core.effects import ConfigureLog
 from broker.core.image import PartitionImage
 from broker.core.leader import Leader
 from broker.core.log import PartitionLog
+from broker.core.topic_settings import TopicSettings, settings_of
 from broker.core.types import NO_EPOCH, NO_LEADER, FlushMode, NodeId, RecoveredLog, TopicPartition
 
 if TYPE_CHECKING:
@@ -36,10 +38,14 @@ class Replica:
         self.replicas: tuple[NodeId, ...] = ()
         self.min_isr = 1
         self.max_message_bytes = ctx.config.max_message_bytes
+        self.settings = TopicSettings()
+        self._flush_timer = False
         self.leader: Leader | None = None
         """Set while this replica leads."""
         self.failed = False
         """The disk refused: neither read nor written any more (KAFKA-10778)."""
+        self.after_empty = False
+        """The last answer to a fetch had no records."""
         self.produces: list[Waiter] = []
         """Heap of acks=all requests waiting for the high watermark (``purgatory``)."""
         self.fetches: dict[int, ParkedFetch] = {}
@@ -52,8 +58,9 @@ class Replica:
 
     def settings_changed(self) -> None:
         """MinISR and the like come with the metadata; a lower MinISR may let the high watermark move."""
-        self.min_isr = self.ctx.image.min_isr(self.tp)
-        self.max_message_bytes = self.ctx.max_message_bytes(self.tp.topic)
+        self._take_settings()
+        if self.every_write:
+            self.log.flush(self.ctx.out)
         if self.leader is not None:
             self.leader.advance()
             self.touch()
@@ -65,6 +72,8 @@ class Replica:
         self._adopt(image)
         if fresh and self.ctx.rules.metadata.assigns_epoch_on_election():
             self.log.assign_epoch(self.leader_epoch, self.ctx.out)
+        if fresh and self.ctx.rules.produce.forgets_producers():
+            self.log.producers.clear()
         if was is None:
             self.leader = Leader(self, image.isr)
         elif fresh:
@@ -72,9 +81,10 @@ class Replica:
         else:
             was.isr_committed(image.isr)
         self._trace_role("leader", fresh or was is None)
-        if self.ctx.config.flush_mode is FlushMode.EVERY_WRITE:
+        if self.every_write:
             self.log.flush(self.ctx.out)
-        self.leading.advance()
+        if fresh or was is None:
+            self.leading.advance()
         self.leading.recovery_state(image.leader_recovery_state)
         self.touch()
 
@@ -84,10 +94,11 @@ class Replica:
         self.leader = None
         self._adopt(image)
         if fresh:
+            self.after_empty = self.after_empty and self.ctx.rules.truncation.remembers_empty()
             cut = self.ctx.rules.truncation.on_become_follower(self.log.leo, self.high_watermark)
             if cut < self.log.leo:
                 self.truncate(cut, "became follower")
-            if self.ctx.config.flush_mode is FlushMode.EVERY_WRITE:
+            if self.every_write:
                 self.log.flush(self.ctx.out)
         self._trace_role("follower", fresh)
         self.touch()
@@ -111,8 +122,20 @@ class Replica:
         self.leader_epoch = image.leader_epoch
         self.partition_epoch = image.partition_epoch
         self.replicas = image.replicas
-        self.min_isr = self.ctx.image.min_isr(self.tp)
-        self.max_message_bytes = self.ctx.max_message_bytes(self.tp.topic)
+        self._take_settings()
+
+    def _take_settings(self) -> None:
+        ctx, before = self.ctx, self.settings
+        self.min_isr = ctx.image.min_isr(self.tp)
+        self.max_message_bytes = ctx.max_message_bytes(self.tp.topic)
+        self.settings = settings_of(ctx.image, self.tp.topic)
+        if self.settings.on_disk != before.on_disk:
+            ctx.out.append(ConfigureLog(self.tp, self.settings.on_disk))
+
+    @property
+    def every_write(self) -> bool:
+        """Is a record flushed before it counts (R01)? By the broker's flush mode, or by the topic's."""
+        return self.ctx.config.flush_mode is FlushMode.EVERY_WRITE or self.settings.flush_messages == 1
 
     def _trace_role(self, role: str, changed: bool) -> None:
         if changed:
@@ -144,12 +167,29 @@ class Replica:
             leader=self.leader is not None,
         )
         log.flush_if_due(ctx.config.flush_mode, ctx.config.flush_messages, ctx.out)
+        self._flush_if_due()
         self.touch()
+
+    def _flush_if_due(self) -> None:
+        """What the topic's own flush.messages and flush.ms ask for."""
+        settings, log = self.settings, self.log
+        if settings.flush_messages is not None and log.leo - log.flushed >= settings.flush_messages:
+            log.flush(self.ctx.out)
+        if settings.flush_ms is not None and log.flushed < log.leo and not self._flush_timer:
+            self._flush_timer = True
+            at = self.ctx.now_ms + settings.flush_ms
+            self.ctx.set_timer(f"flush:{self.tp}", at, self._flush_timed)
+
+    def _flush_timed(self) -> None:
+        self._flush_timer = False
+        if not self.failed:
+            self.log.flush(self.ctx.out)
 
     def truncate(self, to_offset: int, why: str) -> None:
         """Cut the log, and the high watermark if need be."""
         was = self.log.leo
-        self.log.truncate(to_offset, self.ctx.out)
+        if to_offset < was or self.ctx.rules.truncation.cuts_epochs_of_short_log():
+            self.log.truncate(to_offset, self.ctx.out)
         if self.log.leo != was:
             self.ctx.trace("truncate", tp=str(self.tp), to=to_offset, was=was, why=why)
         self.set_high_watermark(min(self.high_watermark, self.log.leo))
@@ -159,6 +199,23 @@ class Replica:
         self.ctx.trace("truncate", tp=str(self.tp), to=start_offset, was=self.log.leo, why="leader start")
         self.log.reset(start_offset, self.ctx.out)
         self.set_high_watermark(start_offset)
+
+    def move_log_start(self, to_offset: int) -> None:
+        """Delete what lies before: asked by a client, or done by the leader. At most the high watermark."""
+        was = self.log.log_start
+        self.log.move_start(min(to_offset, self.high_watermark), self.ctx.out)
+        self._log_start_is_now(was)
+
+    def log_start_moved(self, to_offset: int) -> None:
+        """By retention."""
+        was = self.log.log_start
+        self.log.start_moved(to_offset, self.ctx.out)
+        self._log_start_is_now(was)
+
+    def _log_start_is_now(self, was: int) -> None:
+        if self.log.log_start != was:
+            self.ctx.trace("log_start", tp=str(self.tp), old=was, new=self.log.log_start)
+            self.touch()
 
     def set_high_watermark(self, offset: int) -> bool:
         if offset == self.high_watermark:
@@ -174,5 +231,7 @@ class Replica:
             self.ctx.trace("flush", tp=str(self.tp), upto=self.log.flushed)
             if self.leader is not None:
                 self.leader.advance()
-        if self.ctx.config.flush_mode is FlushMode.EVERY_WRITE:
+        if self.every_write:
             self.log.flush(self.ctx.out)
+        else:
+            self._flush_if_due()

@@ -56,6 +56,24 @@ class RecoveryStrategy(Enum):
         return cls.MANUAL if value == "none" else None
 
 
+class ReassignRule(Enum):
+    """When a reassignment is complete (protocol.md C11)."""
+
+    D4 = "d4"
+    """Everyone added is in the ISR, and what remains of it is at least MinISR."""
+    ALL_TARGETS = "all_targets"
+    """Every replica of the target is in the ISR (Kafka since 3.8, KAFKA-15665)."""
+    ADDING_ONLY = "adding_only"
+    """Everyone added is in the ISR (Kafka before)."""
+
+
+class Placement(Enum):
+    """How replicas of new partitions are spread (protocol.md 2.16)."""
+
+    FORMULA = "formula"
+    STRIPED = "striped"
+
+
 class Acks(IntEnum):
     NONE = 0
     LEADER = 1
@@ -97,6 +115,16 @@ class RecoveredLog:
 
 
 @dataclass(frozen=True, slots=True)
+class LogOverrides:
+    """A topic's own way of laying its logs out on disk; None: as the node does it."""
+
+    segment_bytes: int | None = None
+    segment_ms: int | None = None
+    """A segment that spans more time than this, by its records, is full."""
+    index_interval_bytes: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
 class LogSlice:
     """Record batches the shell reads from the log when it carries the effect out.
 
@@ -117,3 +145,15 @@ class Endpoint:
     host: str
     port: int
     rack: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class QuorumState:
+    """What a controller must not forget between two answers (protocol.md 2.12, file ``quorum-state``)."""
+
+    epoch: int
+    leader_id: NodeId = NO_LEADER
+    voted_for: NodeId = NO_LEADER
+    voted_directory: UUID = UUID(int=0)
+    directory_id: UUID = UUID(int=0)
+    """Of the data directory this was written to."""

@@ -10,22 +10,62 @@ from collections.abc import Iterable
 from dataclasses import fields, replace
 from typing import Any
 
-from broker.defects.replication import (
-    IsrNoLeso,
-    NoDivergenceCheck,
-    NoMaximalIsr,
-    ShrinkBeforeCommit,
-    TruncateToHighWatermark,
-)
+from broker.defects import elections, isr, lifecycle, raft, reassignment, requests, truncation, watermark
 from broker.rules.profile import Rules
 
 REGISTRY: dict[str, type] = {
-    "trunc_hw": TruncateToHighWatermark,
-    "no_divergence_check": NoDivergenceCheck,
-    "no_maximal_isr": NoMaximalIsr,
-    "shrink_before_commit": ShrinkBeforeCommit,
-    "isr_no_leso": IsrNoLeso,
+    "trunc_hw": truncation.TruncateToHighWatermark,
+    "no_divergence_check": truncation.NoDivergenceCheck,
+    "kip101_v0": truncation.AnswerWithoutEpoch,
+    "drop_lfe_on_empty": truncation.DropEpochAfterEmpty,
+    "lfe_sticky": truncation.StickyEmpty,
+    "oor_to_start": truncation.RestartWhenOutOfRange,
+    "keep_epoch_on_noop_trunc": truncation.KeepEpochsOfShortLog,
+    "no_epoch_assign": truncation.NoEpochOnElection,
+    "hw_no_minisr": watermark.AdvanceBelowMinIsr,
+    "hw_gate_maximal": watermark.GateOnMaximalIsr,
+    "no_offset_not_available": watermark.ShowStaleEnd,
+    "hw_before_trunc": watermark.MoveBeforeTruncation,
+    "hw_ignores_unknown": watermark.IgnoreUnknownEnds,
+    "no_adv_on_isr": watermark.StayOnIsrChange,
+    "hw_waits_ineligible": watermark.WaitForIneligible,
+    "hw_ckpt_skip": watermark.LeaveOutOfCheckpoint,
+    "no_maximal_isr": isr.NoMaximalIsr,
+    "shrink_before_commit": isr.ShrinkBeforeCommit,
+    "isr_no_leso": isr.IsrNoLeso,
+    "isr_no_hw": isr.IsrNoHighWatermark,
+    "keep_stale_peers": isr.KeepStalePeers,
+    "inflight_leak": isr.LeakSlot,
+    "no_isr_broker_epoch": isr.NoIsrBrokerEpoch,
+    "allow_fenced_isr": isr.AllowFencedIsr,
+    "no_partition_epoch": isr.NoPartitionEpoch,
+    "zombie_ctl_fenced": isr.FenceFutureLeader,
+    "elr_not_cleared": elections.ElrNotCleared,
+    "elr_kept_on_config": elections.ElrKeptOnConfig,
+    "last_known_leader": elections.LastKnownLeader,
+    "lke_no_liveness": elections.LastKnownLeaderDead,
+    "ignore_unclean": lifecycle.IgnoreUnclean,
+    "clean_by_presence": lifecycle.CleanByPresence,
+    "keep_clean_file": lifecycle.KeepCleanFile,
+    "register_no_isr_change": lifecycle.RegisterWithoutIsrChange,
+    "batch_fence": lifecycle.BatchFence,
+    "no_broker_epoch": lifecycle.NoBrokerEpoch,
+    "stop_md_on_shutdown": lifecycle.StopMetadataOnShutdown,
+    "continue_after_io_error": lifecycle.ContinueAfterIoError,
+    "apply_stale_off": requests.ApplyStaleOffset,
+    "apply_stale_resp": requests.ApplyStaleAnswer,
+    "no_client_epoch": requests.NoEpochCheck,
+    "forget_producer_state": requests.ForgetProducers,
+    "ack_by_hwm_only": requests.AckByHighWatermark,
+    "reassign_no_minisr": reassignment.ReassignNoMinIsr,
+    "added_needs_epoch": reassignment.AddedNeedsEpoch,
+    "raft_keep_role": raft.LeadAgain,
+    "raft_no_fsync": raft.AcknowledgeUnflushed,
+    "raft_forget_vote": raft.ForgetVote,
+    "raft_commit_old_epoch": raft.CommitFormerEpochs,
+    "no_check_quorum": raft.LeadAlone,
 }
+"""By the name of the switch in protocol.md section 4; docs/defects.md tells which schedule shows each."""
 
 
 class UnknownDefect(ValueError):

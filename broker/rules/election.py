@@ -131,6 +131,10 @@ class ElectionRules:
         """
         return Eligible((), tuple(b for b in partition.last_known_elr if b != winner))
 
+    def reconsiders(self, partition: PartitionImage) -> bool:
+        """After a change of MinISR: who is eligible hung on it (KAFKA-16540, B32)."""
+        return bool(partition.elr or partition.last_known_elr) or partition.leader == NO_LEADER
+
     def change(self, given: ChangeInput) -> PartitionChangeRecord | None:
         """The record that makes it so, None when nothing changes (2.8.5, 2.8.6)."""
         old = given.partition

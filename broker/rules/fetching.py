@@ -53,3 +53,12 @@ class MetadataRules:
     def assigns_epoch_on_election(self) -> bool:
         """A leader enters its epoch into the cache before it has written in it (KAFKA-7415, B25)."""
         return True
+
+    def follows_when_added(self, epoch_before: int, epoch: int) -> bool:  # noqa: ARG002
+        """A replica that a reassignment adds has a leader to follow at once: growing the set brings no new
+        leader epoch (K54, B44)."""
+        return True
+
+    def applied_while_stopping(self) -> bool:
+        """A broker in controlled shutdown learns that it leads no more, and says so (KAFKA-14296, B51)."""
+        return True

@@ -82,6 +82,11 @@ class IsrRules:
         """Re-elected in a new epoch: whose follower state is still true (B21, K50)."""
         return frozenset(followers) & isr
 
+    def frees_slot(self, overtaken: bool) -> bool:  # noqa: ARG002
+        """An answer frees the request slot, also when metadata has settled the proposal meanwhile
+        (KAFKA-12686, KAFKA-12751, B41)."""
+        return True
+
     def after_refusal(self, error: ErrorCode) -> AfterAlter:
         """Only two errors prove that nothing was written; after any other the change may stand (2.6b)."""
         match error:

@@ -3,17 +3,24 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from broker.rules.election import ElectionRules
 from broker.rules.fetching import FetchRules, MetadataRules
+from broker.rules.former import AskFirst, ElectionWithoutElr, UngatedHighWatermark
 from broker.rules.isr import IsrRules
 from broker.rules.isr_change import IsrChangeRules
 from broker.rules.placement import PlacementRules
 from broker.rules.produce import ProduceRules
+from broker.rules.raft import RaftRules
 from broker.rules.reads import ReadRules
+from broker.rules.reassign import ReassignRules
+from broker.rules.rebalance import RebalanceRules
 from broker.rules.recovery import RecoveryRules
 from broker.rules.registration import RegistrationRules
+from broker.rules.sessions import SessionRules
+from broker.rules.settings import SettingsRules
+from broker.rules.storage import StorageRules
 from broker.rules.topics import TopicRules
 from broker.rules.truncation import TruncationRules
 from broker.rules.watermark import HighWatermarkRules
@@ -30,6 +37,8 @@ class Rules:
     reads: ReadRules = field(default_factory=ReadRules)
     fetch: FetchRules = field(default_factory=FetchRules)
     metadata: MetadataRules = field(default_factory=MetadataRules)
+    storage: StorageRules = field(default_factory=StorageRules)
+    sessions: SessionRules = field(default_factory=SessionRules)
     # the controller's
     election: ElectionRules = field(default_factory=ElectionRules)
     recovery: RecoveryRules = field(default_factory=RecoveryRules)
@@ -37,9 +46,23 @@ class Rules:
     isr_change: IsrChangeRules = field(default_factory=IsrChangeRules)
     placement: PlacementRules = field(default_factory=PlacementRules)
     topics: TopicRules = field(default_factory=TopicRules)
+    reassign: ReassignRules = field(default_factory=ReassignRules)
+    rebalance: RebalanceRules = field(default_factory=RebalanceRules)
+    settings: SettingsRules = field(default_factory=SettingsRules)
+    raft: RaftRules = field(default_factory=RaftRules)
 
 
-_PROFILES: dict[str, Callable[[], Rules]] = {"kip966": Rules}
+def kraft35() -> Rules:
+    """Kafka 3.5 with KRaft: no ELR, the last ISR member stands, MinISR does not gate the high watermark."""
+    return Rules(high_watermark=UngatedHighWatermark(), election=ElectionWithoutElr())
+
+
+def kip101() -> Rules:
+    """Kafka 0.11 to 2.6: as kraft35, and followers ask where their epoch ends before they fetch."""
+    return replace(kraft35(), truncation=AskFirst())
+
+
+_PROFILES: dict[str, Callable[[], Rules]] = {"kip966": Rules, "kraft35": kraft35, "kip101": kip101}
 
 
 def profile(name: str) -> Rules:

@@ -40,6 +40,14 @@ SETTINGS: Mapping[str, Callable[[str], bool]] = {
 }
 """Every topic setting we know, with the test of its value. Compaction, broker-side recompression and
 LogAppendTime are refused rather than accepted and ignored."""
+REPLICATION_RATE = "follower.replication.throttled.rate"
+CLUSTER_SETTINGS: Mapping[str, Callable[[str], bool]] = {
+    "min.insync.replicas": SETTINGS["min.insync.replicas"],
+    "unclean.leader.election.enable": _BOOL,
+    REPLICATION_RATE: _whole(1),
+}
+"""What can be set for the whole cluster while it runs. The rate, in bytes per second and broker, is for
+replicas that a reassignment adds; those that are in a set already are never held back."""
 
 
 class TopicRules:
@@ -57,10 +65,19 @@ class TopicRules:
         return None
 
     def config_error(self, configs: Mapping[str, str | None]) -> str | None:
-        for key, value in configs.items():
-            fits = SETTINGS.get(key)
-            if fits is None:
-                return f"unknown topic setting {key!r}"
-            if value is None or not fits(value):
-                return f"bad value {value!r} for topic setting {key!r}"
-        return None
+        return _settings_error(configs, SETTINGS, "topic")
+
+    def cluster_config_error(self, configs: Mapping[str, str | None]) -> str | None:
+        return _settings_error(configs, CLUSTER_SETTINGS, "cluster")
+
+
+def _settings_error(
+    configs: Mapping[str, str | None], known: Mapping[str, Callable[[str], bool]], kind: str
+) -> str | None:
+    for key, value in configs.items():
+        fits = known.get(key)
+        if fits is None:
+            return f"unknown {kind} setting {key!r}"
+        if value is None or not fits(value):
+            return f"bad value {value!r} for {kind} setting {key!r}"
+    return None

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from enum import Enum
+from typing import NamedTuple
 
 from broker.core.messages import EpochEndOffset
 from broker.core.types import NO_EPOCH
@@ -25,6 +26,12 @@ class LeaderRange:
     end: int
 
 
+class Cut(NamedTuple):
+    to_offset: int
+    ask_again: bool = False
+    """The leader knew nothing of the epoch asked for: ask about the end that is left (KIP-279)."""
+
+
 class TruncationRules:
     """Profile kip966 (and kraft35): diverging epoch on fetch."""
 
@@ -35,9 +42,31 @@ class TruncationRules:
         """
         return leo
 
-    def fetched_epoch(self, latest_epoch: int) -> int:
-        """What the fetch request says of the end of the follower's own log; -1 asks for no check (B55)."""
+    def asks_first(self) -> bool:
+        """Is the leader asked where the follower's last epoch ends before anything is fetched (KIP-101)? Here
+        every fetch asks."""
+        return False
+
+    def on_answer(self, own: EpochEndOffset | None, theirs: EpochEndOffset, leo: int) -> Cut:
+        """Where to cut when the leader was asked first; ``own`` as in ``on_divergence`` (KIP-279)."""
+        cut = self.on_divergence(own, theirs, leo)
+        return Cut(cut, ask_again=own is not None and own.epoch != theirs.epoch)
+
+    def fetched_epoch(self, latest_epoch: int, after_empty: bool = False) -> int:  # noqa: ARG002
+        """What the fetch request says of the end of the follower's own log; -1 asks for no check (B55).
+
+        ``after_empty``: the last answer had no records. It makes no difference (KAFKA-15510, B26).
+        """
         return latest_epoch
+
+    def remembers_empty(self) -> bool:
+        """Does ``after_empty`` outlive a new leader epoch? It speaks of one leader's answers."""
+        return False
+
+    def cuts_epochs_of_short_log(self) -> bool:
+        """The epoch cache is cut even where the log ends already: it may hold an epoch in which nothing was
+        written (KAFKA-10706, B25)."""
+        return True
 
     def diverges(
         self, fetched_epoch: int, fetch_offset: int, leader_end: EpochEndOffset

@@ -1,6 +1,9 @@
 """The configuration file: flat TOML, Kafka's names with underscores (protocol.md 6.3).
 
 Every field of BrokerConfig or ControllerConfig is a key, whatever the role needs besides is in ShellSettings.
+A combined node has the keys of both, and ``controller_id``: its controller is a node of its own within the
+process, with its own address (that of ``controllers``), its own folder (``data_dir/controller``) and its own
+copy of the metadata log, so that each of the two is the same code as in a process of its own.
 An unknown key is an error, never ignored: a fault test whose setting silently did nothing proves nothing.
 """
 
@@ -9,7 +12,7 @@ from __future__ import annotations
 import difflib
 import tomllib
 from collections.abc import Mapping
-from dataclasses import MISSING, Field, dataclass, fields
+from dataclasses import MISSING, Field, dataclass, fields, replace
 from enum import Enum
 from pathlib import Path
 from typing import Any, get_args, get_origin, get_type_hints
@@ -18,6 +21,7 @@ from broker.core.config import BrokerConfig, ControllerConfig
 from broker.core.types import Endpoint
 
 ROLES = {"broker": BrokerConfig, "controller": ControllerConfig}
+COMBINED = "combined"
 _LOG_LEVELS = ("DEBUG", "INFO", "WARNING", "ERROR")
 _MAX_SEGMENT_BYTES = 2**31 - 1
 
@@ -46,18 +50,34 @@ class ShellSettings:
 class Settings:
     role: str
     node: BrokerConfig | ControllerConfig
+    """A combined node's broker."""
     shell: ShellSettings
+    controller: Settings | None = None
+    """A combined node's controller."""
 
     @property
     def is_controller(self) -> bool:
         return self.role == "controller"
 
+    @property
+    def parts(self) -> tuple[Settings, ...]:
+        """What runs in this process, the broker first."""
+        return (self,) if self.controller is None else (self, self.controller)
+
     def to_toml(self) -> str:
         """The whole effective configuration; feeding it back gives the same settings."""
         lines = [f"role = {_toml(self.role)}"]
         tables = []
-        for part in (self.node, self.shell):
+        said: set[str] = set()
+        parts: list[BrokerConfig | ControllerConfig | ShellSettings] = [self.node, self.shell]
+        if self.controller is not None:
+            lines.append(f"controller_id = {self.controller.node.node_id}")
+            parts.append(self.controller.node)
+        for part in parts:
             for spec in fields(part):
+                if spec.name in said:
+                    continue
+                said.add(spec.name)
                 value = getattr(part, spec.name)
                 if isinstance(value, Mapping):
                     rows = [f"{_toml(name)} = {_toml(item)}" for name, item in value.items()]
@@ -85,8 +105,10 @@ def parse(values: Mapping[str, Any]) -> Settings:
     """Raises ConfigError."""
     given = dict(values)
     role = given.pop("role", None)
+    if role == COMBINED:
+        return _parse_combined(given)
     if role not in ROLES:
-        raise ConfigError(f"role = {role!r}; it must be one of: {', '.join(sorted(ROLES))}")
+        raise ConfigError(f"role = {role!r}; it must be one of: {', '.join(sorted((*ROLES, COMBINED)))}")
     node_type = ROLES[role]
     node_keys = {spec.name for spec in fields(node_type)}
     shell_keys = {spec.name for spec in fields(ShellSettings)}
@@ -100,6 +122,37 @@ def parse(values: Mapping[str, Any]) -> Settings:
     settings = Settings(role, node, shell)
     _check(settings)
     return settings
+
+
+def _parse_combined(given: dict[str, Any]) -> Settings:
+    """The settings of the broker, with those of the controller in them."""
+    shell_keys, broker_keys, controller_keys = (
+        {spec.name for spec in fields(kind)} for kind in (ShellSettings, BrokerConfig, ControllerConfig)
+    )
+    known = shell_keys | broker_keys | controller_keys | {"controller_id"}
+    for key in given:
+        if key not in known:
+            raise ConfigError(f"unknown key {key!r}{_similar(key, known)} (role {COMBINED})")
+    if "controller_id" not in given:
+        raise ConfigError("missing key 'controller_id': the combined node's own id among controllers")
+    controller_id = _convert("controller_id", given.pop("controller_id"), int)
+    broker = parse({"role": "broker", **{k: v for k, v in given.items() if k in shell_keys | broker_keys}})
+    if controller_id == broker.node.node_id:
+        raise ConfigError(f"controller_id {controller_id} is node_id too; each of the two needs its own")
+    own = next((one for one in broker.node.controllers if one.node_id == controller_id), None)
+    if own is None:
+        raise ConfigError(f"controller_id {controller_id} is not among controllers")
+    controller = parse(
+        {
+            **{key: value for key, value in given.items() if key in shell_keys | controller_keys},
+            "role": "controller",
+            "node_id": controller_id,
+            "host": own.host,
+            "port": own.port,
+            "data_dir": f"{broker.shell.data_dir}/controller",
+        }
+    )
+    return replace(broker, role=COMBINED, controller=controller)
 
 
 def _similar(key: str, known: set[str]) -> str:
@@ -176,7 +229,11 @@ _BETWEEN: Mapping[str, tuple[int, int]] = {
     "socket_request_max_bytes": (1_024, 2**31 - 1),
     "min_insync_replicas": (1, 32_767),
     "default_replication_factor": (1, 32_767),
+    "num_replica_fetchers": (1, 1_000),
 }
+
+
+_VOTERS = (1, 3, 5)
 
 
 def _check(settings: Settings) -> None:
@@ -188,6 +245,12 @@ def _check(settings: Settings) -> None:
                 raise ConfigError(f"{spec.name} = {value}; it must be from {low} to {high}")
     if not settings.node.controllers:
         raise ConfigError("controllers = []; name at least one, like '101@198.18.0.21:9093'")
+    ids = [controller.node_id for controller in settings.node.controllers]
+    if len(set(ids)) < len(ids) or len(ids) not in _VOTERS:
+        raise ConfigError(
+            f"controllers = {ids}; a quorum has 1, 3 or 5 controllers, each with an id of its own: an even number "
+            "tolerates no more failures than one less"
+        )
     if settings.is_controller and settings.node.node_id not in {
         controller.node_id for controller in settings.node.controllers
     }:

@@ -10,6 +10,9 @@ import asyncio
 import logging
 import signal
 import socket
+from collections.abc import Sequence
+from contextlib import ExitStack
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 from uuid import UUID, uuid4
@@ -38,28 +41,45 @@ class StartError(Exception):
     """The node cannot start; one line: what, where, how to mend."""
 
 
+@dataclass(slots=True)
+class _Part:
+    """A core and everything of its own: the process has one, a combined one two."""
+
+    settings: Settings
+    logs: LogDir
+    listener: socket.socket
+    found: Found
+    incarnation: UUID
+    trace: TraceWriter | None
+
+
 def run(settings: Settings, rules: Rules) -> int:
     """Serve until told to stop; the exit code. Raises StartError and DataDirError before anything is served."""
+    with ExitStack() as opened:
+        parts = [_open(part, rules, opened) for part in settings.parts]
+        _write_effective(settings)
+        with asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
+            return runner.run(_serve(parts, rules))
+
+
+def _open(settings: Settings, rules: Rules, opened: ExitStack) -> _Part:
     shell = settings.shell
     logs = LogDir(
         Path(shell.data_dir),
-        LogSettings(shell.segment_bytes, shell.index_interval_bytes),
+        LogSettings(
+            shell.segment_bytes,
+            shell.index_interval_bytes,
+            continue_after_error=not rules.storage.stops_on_failure(),
+        ),
         node_id=settings.node.node_id,
         cluster_id=settings.node.cluster_id,
     )
-    try:
-        listener = _bind(settings)
-        try:
-            found = logs.open()
-            incarnation = uuid4()
-            trace = _open_trace(settings, incarnation)
-            _write_effective(settings)
-            with asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
-                return runner.run(_serve(settings, rules, logs, found, incarnation, trace, listener))
-        finally:
-            listener.close()
-    finally:
-        logs.close()
+    opened.callback(logs.close)
+    listener = _bind(settings)
+    opened.callback(listener.close)
+    found = logs.open()
+    incarnation = uuid4()
+    return _Part(settings, logs, listener, found, incarnation, _open_trace(settings, incarnation))
 
 
 def _bind(settings: Settings) -> socket.socket:
@@ -97,69 +117,110 @@ def _write_effective(settings: Settings) -> None:
         ) from failure
 
 
-async def _serve(
-    settings: Settings,
-    rules: Rules,
-    logs: LogDir,
-    found: Found,
-    incarnation: UUID,
-    trace: TraceWriter | None,
-    listener: socket.socket,
-) -> int:
+async def _serve(parts: Sequence[_Part], rules: Rules) -> int:
+    """Of a combined node both parts live and die together: when one ends unasked, so does the process."""
     loop = asyncio.get_running_loop()
-    shell = Shell(make_role(settings, rules), settings, logs, incarnation, trace)
-    loop.set_exception_handler(lambda _, context: _crashed(shell, context))
-    stops = _Stops(shell)
+    shells = [
+        Shell(make_role(part.settings, rules), part.settings, part.logs, part.incarnation, part.trace)
+        for part in parts
+    ]
+    loop.set_exception_handler(lambda _, context: _crashed(shells, context))
+    stops = _Stops(shells)
     for number in (signal.SIGTERM, signal.SIGINT):
         loop.add_signal_handler(number, stops.asked)
-    previous = found.previous_broker_epoch
+    serving = [loop.create_task(_serve_part(part, shell)) for part, shell in zip(parts, shells, strict=True)]
+    for task in serving:
+        task.add_done_callback(_pass_on)
+    try:
+        code = await stops.ended()
+    finally:
+        for task in serving:
+            task.cancel()
+        for shell in shells:
+            await shell.close()
+    return code
+
+
+def _pass_on(task: asyncio.Task[None]) -> None:
+    """What a task raised goes to the supervisor of the loop."""
+    if not task.cancelled() and (failure := task.exception()) is not None:
+        raise failure
+
+
+async def _serve_part(part: _Part, shell: Shell) -> None:
+    settings, found = part.settings, part.found
     _LOG.info(
         "%s %d starts: %d logs, previous broker epoch %d, profile %s, incarnation %s",
-        settings.role,
+        "controller" if settings.is_controller else "broker",
         settings.node.node_id,
         len(found.logs),
-        previous,
+        found.previous_broker_epoch,
         settings.node.profile,
-        incarnation,
+        part.incarnation,
     )
-    shell.post(Boot(incarnation, found.logs, found.metadata, previous))
-    try:
-        either: set[asyncio.Future[Any]] = {shell.ready, shell.stopped}
-        await asyncio.wait(either, return_when=asyncio.FIRST_COMPLETED)
-        if shell.ready.done():
-            await loop.create_server(
-                lambda: Connection(shell, settings.shell.socket_request_max_bytes),
-                sock=listener,
-                backlog=_BACKLOG,
-            )
-            _LOG.info("listening on %s:%d", *listener.getsockname()[:2])
-        return await shell.stopped
-    finally:
-        await shell.close()
+    shell.post(
+        Boot(
+            part.incarnation,
+            found.logs,
+            found.metadata,
+            found.previous_broker_epoch,
+            found.quorum_state,
+            found.directory_id,
+        )
+    )
+    either: set[asyncio.Future[Any]] = {shell.ready, shell.stopped}
+    await asyncio.wait(either, return_when=asyncio.FIRST_COMPLETED)
+    if shell.ready.done():
+        await asyncio.get_running_loop().create_server(
+            lambda: Connection(shell, settings.shell.socket_request_max_bytes),
+            sock=part.listener,
+            backlog=_BACKLOG,
+        )
+        _LOG.info("listening on %s:%d", *part.listener.getsockname()[:2])
 
 
 class _Stops:
     """The first signal asks for a controlled shutdown, the second ends the process as it stands."""
 
-    def __init__(self, shell: Shell) -> None:
-        self._shell = shell
+    def __init__(self, shells: Sequence[Shell]) -> None:
+        self._shells = shells
         self._asked = False
 
     def asked(self) -> None:
         if self._asked:
             _LOG.warning("second signal: stopping at once, without a clean-shutdown file")
-            self._shell.stop(EXIT_KILLED)
+            _stop_all(self._shells, EXIT_KILLED)
             return
         self._asked = True
         _LOG.info("shutting down in the controlled way")
-        self._shell.post(StopRequested())
+        self._shells[0].post(StopRequested())
+
+    async def ended(self) -> int:
+        """The exit code, when everything has stopped. A broker's controlled shutdown needs the controllers, the
+        one beside it perhaps among them: that one is asked to stop when the broker has."""
+        first, *rest = self._shells
+        code: int | None = None
+        if rest:
+            await asyncio.wait([shell.stopped for shell in self._shells], return_when=asyncio.FIRST_COMPLETED)
+            code = next(shell.stopped.result() for shell in self._shells if shell.stopped.done())
+            if not (first.stopped.done() and code == 0):
+                return code
+        for shell in rest:
+            shell.post(StopRequested())
+            code = code or await shell.stopped
+        return await first.stopped if code is None else code
 
 
-def _crashed(shell: Shell, context: dict[str, object]) -> None:
+def _stop_all(shells: Sequence[Shell], code: int) -> None:
+    for shell in shells:
+        shell.stop(code)
+
+
+def _crashed(shells: Sequence[Shell], context: dict[str, object]) -> None:
     """The one supervisor: a bug anywhere on the loop ends the process, as a crash would (no clean shutdown).
     Going on with a core that stopped in the middle of an event would test something that does not exist."""
     failure = context.get("exception")
     _LOG.critical(
         "bug: %s", context.get("message"), exc_info=failure if isinstance(failure, BaseException) else None
     )
-    shell.stop(EXIT_CRASHED)
+    _stop_all(shells, EXIT_CRASHED)

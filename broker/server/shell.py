@@ -10,6 +10,7 @@ from __future__ import annotations
 import asyncio
 import itertools
 import logging
+import time
 from collections import deque
 from collections.abc import Callable, Mapping
 from typing import Any
@@ -19,8 +20,8 @@ from kio.schema.errors import ErrorCode
 
 from broker.core import effects as fx
 from broker.core import events as ev
-from broker.core.messages import ProduceResponse, Refused, Response
-from broker.core.types import NodeId, TopicPartition
+from broker.core.messages import FetchResponse, ListOffsetsResponse, Refused, Response
+from broker.core.types import METADATA, LogSlice, NodeId, TopicPartition
 from broker.server.answers import resolve
 from broker.server.config import Settings
 from broker.server.connection import Connection, Slot
@@ -66,7 +67,9 @@ class Shell:
         self._connections: set[Connection] = set()
         self._links: dict[tuple[NodeId, str], Link] = {}
         self._timers: dict[str, asyncio.TimerHandle] = {}
-        self._append_failed = False
+        self._disk_refused: OSError | None = None
+        """While the effects of one event are carried out: what the disk said. The core wrote those that follow
+        in the belief that all went well, so they are not carried out."""
         self._carriers: Mapping[type, Callable[[Any], None]] = {
             fx.Send: self._send,
             fx.Reply: self._reply,
@@ -77,8 +80,12 @@ class Shell:
             fx.Flush: self._flush,
             fx.Truncate: self._truncate,
             fx.ResetLog: self._reset_log,
+            fx.MoveLogStart: self._move_log_start,
+            fx.Retain: self._retain,
+            fx.ConfigureLog: self._configure_log,
             fx.WriteEpochs: self._write_epochs,
             fx.WriteCheckpoint: self._write_checkpoint,
+            fx.WriteQuorumState: self._write_quorum_state,
             fx.CloseLogs: self._close_logs,
             fx.SetTimer: self._set_timer,
             fx.CancelTimer: self._cancel_timer,
@@ -96,14 +103,20 @@ class Shell:
         self._draining = True
         try:
             while self._events and not self.stopped.done():
-                self._append_failed = False
+                self._disk_refused = None
                 event = self._events.popleft()
                 for effect in self._role.core.handle(event, self._loop.time() * 1000):
-                    self._carriers[type(effect)](effect)
+                    self._carry_out(effect)
                 if not self.ready.done() and self._role.ready():
                     self.ready.set_result(None)
         finally:
             self._draining = False
+
+    def _carry_out(self, effect: fx.Effect) -> None:
+        if self._disk_refused is None:
+            self._carriers[type(effect)](effect)
+        else:
+            self._refuse(effect, self._disk_refused)
 
     def stop(self, code: int) -> None:
         if not self.stopped.done():
@@ -147,16 +160,24 @@ class Shell:
         if slot is None or slot.incoming is None:
             return
         response: Response = effect.response
-        if self._append_failed and isinstance(response, ProduceResponse):
-            # The core took the append for done when it wrote this reply. Silence is the honest answer.
-            slot.connection.hang_up("its records could not be written to the disk")
-            return
         try:
             response = resolve(self._log_dir, slot.incoming.request, response)
         except OSError as failure:
-            _LOG.error("cannot read a log for %s: %s", slot.connection.peer, failure)
             response = Refused(ErrorCode.kafka_storage_error, str(failure))
+            self._disk_failed(_read_from(effect.response), failure)
         slot.connection.answer(slot, self.codec.encode_response(slot.incoming, response))
+
+    def _refuse(self, effect: fx.Effect, failure: OSError) -> None:
+        """An effect behind one that the disk refused. A follower's next fetch would acknowledge what it does not
+        have, a reply would: askers are told of the disk, everything else is left undone."""
+        match effect:
+            case fx.Reply():
+                refused = Refused(ErrorCode.kafka_storage_error, str(failure))
+                self._reply(fx.Reply(effect.request_id, refused))
+            case fx.NoReply():
+                self._no_reply(fx.NoReply(effect.request_id, close=True))
+            case fx.Exit():
+                self._exit(effect)
 
     def _no_reply(self, effect: fx.NoReply) -> None:
         slot = self._slots.pop(effect.request_id, None)
@@ -197,11 +218,11 @@ class Shell:
     # --- the disk --------------------------------------------------------------------------------------
 
     def _disk_failed(self, tp: TopicPartition, failure: OSError) -> None:
-        log = self._log_dir.get(tp)
-        if log is not None:
-            log.fail(str(failure))
-        _LOG.error("log %s: %s; it takes no more writes", tp, failure)
+        """Nothing more is written to any log from here on (B57): the core hears of it next, and ends."""
+        _LOG.error("disk: %s: %s", tp, failure)
         self._events.append(ev.DiskFailed(tp, str(failure)))
+        if self._log_dir.take_offline(f"{tp}: {failure}"):
+            self._disk_refused = failure
 
     def _create_log(self, effect: fx.CreateLog) -> None:
         try:
@@ -218,13 +239,11 @@ class Shell:
     def _append(self, effect: fx.Append) -> None:
         log = self._log_dir.get(effect.tp)
         if log is None:
-            self._append_failed = True
             self._disk_failed(effect.tp, OSError("its log could not be created"))
             return
         try:
             rolled = log.append(effect.batches)
         except OSError as failure:
-            self._append_failed = True
             self._disk_failed(effect.tp, failure)
             return
         if rolled:
@@ -241,7 +260,8 @@ class Shell:
 
     def _flush_failed(self, log: PartitionLog, failure: OSError) -> None:
         if self._log_dir.get(log.tp) is log:
-            _LOG.error("log %s: flush: %s; it takes no more writes", log.tp, failure)
+            _LOG.error("disk: %s: flush: %s", log.tp, failure)
+            self._log_dir.take_offline(f"{log.tp}: flush: {failure}")
             self.post(ev.DiskFailed(log.tp, f"flush: {failure}"))
 
     def _truncate(self, effect: fx.Truncate) -> None:
@@ -259,6 +279,27 @@ class Shell:
         except OSError as failure:
             self._disk_failed(effect.tp, failure)
 
+    def _move_log_start(self, effect: fx.MoveLogStart) -> None:
+        try:
+            self._log_dir.move_log_start(effect.tp, effect.to_offset)
+        except OSError as failure:
+            self._disk_failed(effect.tp, failure)
+
+    def _retain(self, effect: fx.Retain) -> None:
+        limits = effect.retention_bytes, effect.retention_ms
+        try:
+            start = self._log_dir.retain(effect.tp, limits, effect.upto, time.time() * 1000)
+        except OSError as failure:
+            self._disk_failed(effect.tp, failure)
+            return
+        if start is not None:
+            self._events.append(ev.LogStartMoved(effect.tp, start))
+
+    def _configure_log(self, effect: fx.ConfigureLog) -> None:
+        log = self._log_dir.get(effect.tp)
+        if log is not None:
+            log.configure(effect.overrides)
+
     def _write_epochs(self, effect: fx.WriteEpochs) -> None:
         try:
             self._log_dir.write_epochs(effect.tp, effect.entries)
@@ -269,8 +310,16 @@ class Shell:
         try:
             self._log_dir.write_checkpoint(effect.kind, effect.offsets)
         except OSError as failure:
-            # An old checkpoint only makes recovery look at more, so nothing depends on this one.
-            _LOG.error("checkpoint %s not written: %s", effect.kind, failure)
+            # Nothing depends on this one file, but the disk it lies on is the logs' (as Kafka has it).
+            self._disk_failed(METADATA, OSError(f"checkpoint {effect.kind}: {failure}"))
+
+    def _write_quorum_state(self, effect: fx.WriteQuorumState) -> None:
+        try:
+            self._log_dir.write_quorum_state(effect.state)
+        except OSError as failure:
+            # What follows in this event rests on it (a vote that is not on disk must not be answered), and is
+            # not carried out.
+            self._disk_failed(METADATA, failure)
 
     def _close_logs(self, effect: fx.CloseLogs) -> None:
         try:
@@ -307,3 +356,15 @@ class Shell:
         level = logging.INFO if effect.code == 0 else logging.ERROR
         _LOG.log(level, "stopping with code %d: %s", effect.code, effect.reason)
         self.stop(effect.code)
+
+
+def _read_from(response: Response) -> TopicPartition:
+    """The first log that must be read for a response."""
+    match response:
+        case FetchResponse():
+            found = [part.tp for part in response.partitions if isinstance(part.records, LogSlice)]
+        case ListOffsetsResponse():
+            found = [part.tp for part in response.partitions if part.lookup is not None]
+        case _:
+            found = []
+    return found[0] if found else METADATA

@@ -62,7 +62,11 @@ class TraceWriter:
 
     def close(self) -> None:
         self.flush()
-        self._file.close()
+        try:
+            self._file.close()
+        except OSError as failure:
+            # What flush could not write is tried once more; the exit code must still say what ended the broker.
+            _LOG.error("trace: its last lines are lost: %s", failure)
 
 
 def _text_of_tp(value: object) -> object:

@@ -14,7 +14,7 @@ from pathlib import Path
 from uuid import UUID
 
 from broker.core.effects import Checkpoint
-from broker.core.types import EpochEntry, TopicPartition
+from broker.core.types import EpochEntry, QuorumState, TopicPartition
 from broker.storage.files import fsync_dir, replace_file
 from broker.storage.uuids import decode_uuid, encode_uuid
 
@@ -26,6 +26,7 @@ CHECKPOINT_FILES: Mapping[Checkpoint, str] = {
 CLEAN_SHUTDOWN_FILE = ".kafka_cleanshutdown"
 EPOCHS_FILE = "leader-epoch-checkpoint"
 META_FILE = "meta.properties"
+QUORUM_FILE = "quorum-state"
 PARTITION_METADATA_FILE = "partition.metadata"
 
 
@@ -105,6 +106,41 @@ def take_clean_shutdown(data_dir: Path) -> int | None:
     except (ValueError, KeyError, TypeError):
         return None
     return epoch if isinstance(epoch, int) else None
+
+
+def write_quorum_state(data_dir: Path, state: QuorumState) -> None:
+    """Kafka's names, and the directory's own id: durable on return. Raises OSError."""
+    fields = {
+        "leaderId": state.leader_id,
+        "leaderEpoch": state.epoch,
+        "votedId": state.voted_for,
+        "votedDirectoryId": encode_uuid(state.voted_directory),
+        "directoryId": encode_uuid(state.directory_id),
+        "data_version": 1,
+    }
+    replace_file(data_dir / QUORUM_FILE, json.dumps(fields, separators=(",", ":")).encode())
+
+
+def read_quorum_state(data_dir: Path) -> QuorumState | None:
+    """None when there is no file. Raises CheckpointError: to go on without a vote that was given could make two
+    leaders of one epoch."""
+    path = data_dir / QUORUM_FILE
+    try:
+        fields = json.loads(path.read_bytes())
+        return QuorumState(
+            epoch=int(fields["leaderEpoch"]),
+            leader_id=int(fields["leaderId"]),
+            voted_for=int(fields["votedId"]),
+            voted_directory=decode_uuid(fields["votedDirectoryId"]),
+            directory_id=decode_uuid(fields["directoryId"]),
+        )
+    except FileNotFoundError:
+        return None
+    except (ValueError, KeyError, TypeError) as wrong:
+        raise CheckpointError(
+            f"{path} is not a quorum state ({wrong!r}): this controller cannot know whom it voted for; "
+            "give it an empty data directory only while a majority of the others is up"
+        ) from wrong
 
 
 def read_properties(path: Path) -> dict[str, str]:

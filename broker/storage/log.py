@@ -14,9 +14,9 @@ from pathlib import Path
 from uuid import UUID
 
 from broker.core.messages import LookupByTime
-from broker.core.types import LogSlice, TopicPartition
+from broker.core.types import LogOverrides, LogSlice, TopicPartition
 from broker.storage.files import fsync_dir
-from broker.storage.segment import Segment, bounds_of
+from broker.storage.segment import BatchBounds, Segment, bounds_of
 from broker.storage.timestamps import Found, newest_in, search_batch
 
 
@@ -24,6 +24,8 @@ from broker.storage.timestamps import Found, newest_in, search_batch
 class LogSettings:
     segment_bytes: int = 1 << 30
     index_interval_bytes: int = 4_096
+    continue_after_error: bool = False
+    """The defect of B57: what a failed write left is written over, and a hole in the offsets written past."""
 
 
 class LogFailed(OSError):
@@ -72,6 +74,7 @@ class PartitionLog:
         self.flushed_upto = log_start
         self.failure: str | None = None
         self._settings = settings
+        self._overrides = LogOverrides()
         self._segments = list(segments)
         self._directory_dirty = False
         self._ceiling: int | None = None
@@ -100,10 +103,9 @@ class PartitionLog:
             expected = self.leo
             for batch in batches:
                 first = bounds_of(batch, 0)
-                if first.base_offset != expected:
+                if first.base_offset != expected and not self._settings.continue_after_error:
                     raise ValueError(f"{self.tp}: batch at {first.base_offset}, the log ends at {expected}")
-                size = self._segments[-1].size + pending_bytes
-                if size and size + len(batch) > self._settings.segment_bytes:
+                if self._is_full(pending, pending_bytes, first):
                     self._segments[-1].append(pending)
                     pending, pending_bytes = [], 0
                     self._roll(first.base_offset)
@@ -117,8 +119,32 @@ class PartitionLog:
             raise
         return rolled
 
+    def _is_full(self, pending: Sequence[bytes], pending_bytes: int, batch: BatchBounds) -> bool:
+        """segment.bytes and segment.ms; an empty segment takes any batch."""
+        segment, wanted = self._segments[-1], self._overrides
+        size = segment.size + pending_bytes
+        limit = self._settings.segment_bytes if wanted.segment_bytes is None else wanted.segment_bytes
+        if size and size + batch.size_bytes > limit:
+            return True
+        if wanted.segment_ms is None or not size:
+            return False
+        oldest = segment.first_timestamp
+        if oldest is None:
+            oldest = bounds_of(pending[0], 0).max_timestamp
+        return batch.max_timestamp - oldest > wanted.segment_ms
+
+    def configure(self, overrides: LogOverrides) -> None:
+        """The topic's own settings, from now on."""
+        self._overrides = overrides
+        self._segments[-1].index_interval_bytes = self._index_interval_bytes
+
+    @property
+    def _index_interval_bytes(self) -> int:
+        own = self._overrides.index_interval_bytes
+        return self._settings.index_interval_bytes if own is None else own
+
     def _roll(self, base_offset: int) -> None:
-        interval = self._settings.index_interval_bytes
+        interval = self._index_interval_bytes
         self._segments.append(Segment(self.directory, base_offset, index_interval_bytes=interval))
         self._directory_dirty = True
 
@@ -143,6 +169,38 @@ class PartitionLog:
         self._lower_flushed(self.leo)
         return self.leo
 
+    def old_before(self, retention_bytes: int, retention_ms: int, upto: int, now_ms: float) -> int:
+        """Where the log would start if the whole old segments went that are past the limits (-1: no limit) and
+        end at or below ``upto``. The active segment counts too when all of it is too old."""
+        size = sum(segment.size for segment in self._segments)
+        start = self.log_start
+        for segment in self._segments:
+            active = segment is self._segments[-1]
+            expired = retention_ms >= 0 and segment.size > 0 and segment.max_timestamp < now_ms - retention_ms
+            excess = retention_bytes >= 0 and not active and size - segment.size >= retention_bytes
+            if segment.next_offset > upto or not (expired or excess):
+                break
+            size -= segment.size
+            start = max(start, segment.next_offset)
+        return start
+
+    def move_start(self, to_offset: int) -> None:
+        """Whole segments below ``to_offset`` are removed; an active one that lies below is replaced by an empty
+        one. Raises OSError."""
+        self._writable()
+        if to_offset <= self.log_start:
+            return
+        self.log_start = min(to_offset, self.leo)
+        try:
+            if self.leo <= self.log_start and self._segments[-1].size:
+                self._roll(self.leo)
+            while len(self._segments) > 1 and self._segments[0].next_offset <= self.log_start:
+                self._segments.pop(0).remove()
+            fsync_dir(self.directory)
+        except OSError as failure:
+            self.fail(str(failure))
+            raise
+
     def reset(self, start_offset: int) -> None:
         """Drop everything and begin again, empty, at ``start_offset``. Raises OSError."""
         self._writable()
@@ -159,7 +217,7 @@ class PartitionLog:
         self.flushed_upto = start_offset
 
     def fail(self, reason: str) -> None:
-        if self.failure is None:
+        if self.failure is None and not self._settings.continue_after_error:
             self.failure = reason
 
     def _writable(self) -> None:

@@ -17,11 +17,18 @@ from pathlib import Path
 from uuid import UUID, uuid4
 
 from broker.core.effects import Checkpoint
-from broker.core.types import METADATA, EpochEntry, LogSlice, RecoveredLog, TopicPartition
+from broker.core.types import (
+    METADATA,
+    EpochEntry,
+    LogSlice,
+    QuorumState,
+    RecoveredLog,
+    TopicPartition,
+)
 from broker.storage import checkpoint, recovery
 from broker.storage.files import fsync_dir
-from broker.storage.log import LogSettings, PartitionLog, create
-from broker.storage.uuids import encode_uuid
+from broker.storage.log import LogFailed, LogSettings, PartitionLog, create
+from broker.storage.uuids import decode_uuid, encode_uuid
 
 _LOG = logging.getLogger("broker.storage")
 _LOG_DIRECTORY = re.compile(r"^(?P<topic>[a-zA-Z0-9._-]{1,249})-(?P<partition>\d{1,9})$")
@@ -39,6 +46,8 @@ class Found:
     logs: Mapping[TopicPartition, RecoveredLog]
     metadata: tuple[bytes, ...]
     previous_broker_epoch: int
+    quorum_state: QuorumState | None = None
+    directory_id: UUID = UUID(int=0)
 
 
 class LogDir:
@@ -51,6 +60,8 @@ class LogDir:
         self._logs: dict[TopicPartition, PartitionLog] = {}
         self._names: dict[UUID, str] = {}
         self._checkpoints: dict[Checkpoint, dict[TopicPartition, int]] = {}
+        self.offline: str | None = None
+        """Why, once the disk has refused something."""
         try:
             path.mkdir(parents=True, exist_ok=True)
             self._lock = os.open(path / ".lock", os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o644)
@@ -90,7 +101,7 @@ class LogDir:
         """Recover every log. The clean-shutdown file is taken away first. Raises DataDirError."""
         try:
             return self._open()
-        except recovery.RecoveryError as wrong:
+        except (recovery.RecoveryError, checkpoint.CheckpointError) as wrong:
             raise DataDirError(str(wrong)) from wrong
         except OSError as failure:
             raise DataDirError(
@@ -124,7 +135,20 @@ class LogDir:
             self._add(found.log)
             logs[tp] = recovery.as_recovered(found, high_watermark)
         metadata = tuple(self._logs[METADATA].batches()) if METADATA in self._logs else ()
-        return Found(logs, metadata, epoch if epoch is not None and trusted else -1)
+        return Found(
+            logs,
+            metadata,
+            epoch if epoch is not None and trusted else -1,
+            checkpoint.read_quorum_state(self.path),
+            self._directory_id(),
+        )
+
+    def _directory_id(self) -> UUID:
+        known = checkpoint.read_properties(self.path / checkpoint.META_FILE)
+        try:
+            return decode_uuid(known["directory.id"])
+        except (KeyError, ValueError):
+            return UUID(int=0)
 
     def _read_checkpoint(self, kind: Checkpoint) -> dict[TopicPartition, int]:
         try:
@@ -162,6 +186,7 @@ class LogDir:
 
         Raises OSError, and then there is no clean-shutdown file.
         """
+        self._online()
         for log in self._logs.values():
             log.flush()
         points = {tp: log.leo for tp, log in self._logs.items()}
@@ -198,6 +223,7 @@ class LogDir:
 
     def create(self, tp: TopicPartition, topic_id: UUID, start_offset: int) -> None:
         """A log, durable on return. One that is there already with the same topic id stays. Raises OSError."""
+        self._online()
         known = self._logs.get(tp)
         if known is not None and known.topic_id == topic_id:
             return
@@ -211,6 +237,7 @@ class LogDir:
 
     def delete(self, tp: TopicPartition) -> None:
         """Raises OSError. The log is gone for good once its directory has its other name."""
+        self._online()
         log = self._logs.pop(tp, None)
         if log is None:
             return
@@ -224,10 +251,39 @@ class LogDir:
         fsync_dir(self.path)
         shutil.rmtree(doomed)
 
+    def take_offline(self, reason: str) -> bool:
+        """No log of this directory takes a write any more (KAFKA-10778). False when writing goes on after
+        errors (the defect of B57)."""
+        if self._settings.continue_after_error:
+            return False
+        self.offline = self.offline or reason
+        for log in self._logs.values():
+            log.fail(reason)
+        return True
+
+    def _online(self) -> None:
+        if self.offline is not None:
+            raise LogFailed(f"log directory {self.path} is offline since: {self.offline}")
+
     def truncate(self, tp: TopicPartition, to_offset: int) -> int:
         """Raises OSError. A recovery point past the cut goes first: recovery must look at what is written anew."""
         self._lower_recovery_point(tp, to_offset)
         return self._logs[tp].truncate(to_offset)
+
+    def move_log_start(self, tp: TopicPartition, to_offset: int) -> None:
+        """Raises OSError. The checkpoint goes first: what was deleted does not come back after a crash."""
+        log = self._logs[tp]
+        if to_offset > log.log_start:
+            self.write_checkpoint("log-start", {**self._checkpoints.get("log-start", {}), tp: to_offset})
+            log.move_start(to_offset)
+
+    def retain(self, tp: TopicPartition, limits: tuple[int, int], upto: int, now_ms: float) -> int | None:
+        """The new log start when whole old segments were removed. Raises OSError."""
+        start = self._logs[tp].old_before(*limits, upto, now_ms)
+        if start <= self._logs[tp].log_start:
+            return None
+        self.move_log_start(tp, start)
+        return start
 
     def reset(self, tp: TopicPartition, start_offset: int) -> None:
         self._lower_recovery_point(tp, 0)
@@ -239,10 +295,17 @@ class LogDir:
             self.write_checkpoint("recovery-point", {**points, tp: to_offset})
 
     def write_epochs(self, tp: TopicPartition, entries: Sequence[EpochEntry]) -> None:
+        """Raises OSError."""
+        self._online()
         checkpoint.write_epochs(self._logs[tp].directory / checkpoint.EPOCHS_FILE, entries)
+
+    def write_quorum_state(self, state: QuorumState) -> None:
+        """Durable on return. Raises OSError."""
+        checkpoint.write_quorum_state(self.path, state)
 
     def write_checkpoint(self, kind: Checkpoint, offsets: Mapping[TopicPartition, int]) -> None:
         """Raises OSError. A recovery point never goes past what was flushed, whatever is asked."""
+        self._online()
         kept = dict(offsets)
         if kind == "recovery-point":
             kept = {tp: min(at, self._logs[tp].flushed_upto) for tp, at in kept.items() if tp in self._logs}

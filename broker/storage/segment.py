@@ -56,8 +56,10 @@ class Segment:
         self.size = 0
         self.next_offset = base_offset
         self.max_timestamp = -1
+        self.first_timestamp: int | None = None
+        """Of the first batch: its newest record's."""
         self.flushed_size = 0
-        self._index_interval_bytes = index_interval_bytes
+        self.index_interval_bytes = index_interval_bytes
         self._unindexed_bytes = 0
         self._recent_offsets: list[int] = []
         self._recent_positions: list[int] = []
@@ -80,7 +82,7 @@ class Segment:
     def account(self, batch: BatchBounds) -> None:
         """A batch that is in the file at the end of what is known of it becomes part of the segment."""
         self._unindexed_bytes += batch.size_bytes
-        if self._unindexed_bytes > self._index_interval_bytes:
+        if self._unindexed_bytes > self.index_interval_bytes:
             self.index.append(batch.last_offset, batch.position)
             self._unindexed_bytes = 0
         self._recent_offsets.append(batch.base_offset)
@@ -88,6 +90,8 @@ class Segment:
         if len(self._recent_offsets) > 2 * _RECENT:
             del self._recent_offsets[:_RECENT]
             del self._recent_positions[:_RECENT]
+        if self.first_timestamp is None:
+            self.first_timestamp = batch.max_timestamp
         self.size = batch.end_position
         self.next_offset = batch.last_offset + 1
         self.max_timestamp = max(self.max_timestamp, batch.max_timestamp)
@@ -114,6 +118,7 @@ class Segment:
         del self._recent_positions[keep:]
         self.size, self.next_offset, self.max_timestamp = end, next_offset, newest
         self.flushed_size = min(self.flushed_size, end)
+        self.first_timestamp = self.first_timestamp if end else None
         self._unindexed_bytes = 0
 
     # --- reading ---------------------------------------------------------------------------------------

@@ -7,38 +7,26 @@ one version in which a node itself sends the request.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass
-from typing import Any
+from collections.abc import Mapping
 
 from broker.core import messages as m
-from broker.wire import fetch, lifecycle, metadata, offsets, produce, producer_ids, replica_log_info, topics
-from broker.wire.common import TopicNames
-from broker.wire.schema import Schema
-
-Range = tuple[int, int]
+from broker.wire import (
+    delete_records,
+    fetch,
+    lifecycle,
+    metadata,
+    offsets,
+    produce,
+    producer_ids,
+    quorum,
+    replica_log_info,
+    topics,
+)
+from broker.wire.administration import ADMINISTRATION
+from broker.wire.api import Api, Range
 
 API_VERSIONS = 18
 API_VERSIONS_RANGE: Range = (0, 4)
-
-
-@dataclass(frozen=True, slots=True)
-class Api:
-    key: int
-    name: str
-    request: type
-    decode_request: Callable[[Any, TopicNames], Any]
-    encode_response: Callable[[Schema, Any, Any], Any]
-    clients: Range | None = None
-    peers: Range | None = None
-    on_controller: bool = False
-    on_broker: bool = True
-    sent: int | None = None
-    encode_request: Callable[[Schema, Any], Any] | None = None
-    decode_response: Callable[[Any, Any], Any] | None = None
-
-    def accepts(self, version: int) -> bool:
-        return any(low <= version <= high for low, high in (self.clients or (0, -1), self.peers or (0, -1)))
 
 
 _APIS = (
@@ -108,6 +96,14 @@ _APIS = (
         decode_response=topics.decode_delete_response,
     ),
     Api(
+        21,
+        "DeleteRecords",
+        m.DeleteRecordsRequest,
+        delete_records.decode_request,
+        delete_records.encode_response,
+        clients=(0, 2),
+    ),
+    Api(
         22,
         "InitProducerId",
         m.InitProducerIdRequest,
@@ -125,6 +121,45 @@ _APIS = (
         sent=4,
         encode_request=offsets.encode_epoch_request,
         decode_response=offsets.decode_epoch_response,
+    ),
+    Api(
+        52,
+        "Vote",
+        m.VoteRequest,
+        quorum.decode_vote,
+        quorum.encode_vote_response,
+        peers=(2, 2),
+        on_controller=True,
+        on_broker=False,
+        sent=2,
+        encode_request=quorum.encode_vote_request,
+        decode_response=quorum.decode_vote_response,
+    ),
+    Api(
+        53,
+        "BeginQuorumEpoch",
+        m.BeginQuorumEpochRequest,
+        quorum.decode_begin,
+        quorum.encode_begin_response,
+        peers=(0, 0),
+        on_controller=True,
+        on_broker=False,
+        sent=0,
+        encode_request=quorum.encode_begin_request,
+        decode_response=quorum.decode_answer,
+    ),
+    Api(
+        54,
+        "EndQuorumEpoch",
+        m.EndQuorumEpochRequest,
+        quorum.decode_end,
+        quorum.encode_end_response,
+        peers=(0, 0),
+        on_controller=True,
+        on_broker=False,
+        sent=0,
+        encode_request=quorum.encode_end_request,
+        decode_response=quorum.decode_answer,
     ),
     Api(
         56,
@@ -207,6 +242,7 @@ _APIS = (
         encode_request=replica_log_info.encode_request,
         decode_response=replica_log_info.decode_response,
     ),
+    *ADMINISTRATION,
 )
 
 BY_KEY: Mapping[int, Api] = {api.key: api for api in _APIS}

@@ -14,8 +14,10 @@ from typing import Any
 from kio.schema.errors import ErrorCode
 
 from broker.core.messages import Refused, Request, Response
-from broker.wire.apis import API_VERSIONS, API_VERSIONS_RANGE, BY_KEY, BY_REQUEST, Api, advertised, served
+from broker.wire.api import Api
+from broker.wire.apis import API_VERSIONS, API_VERSIONS_RANGE, BY_KEY, BY_REQUEST, advertised, served
 from broker.wire.common import NO_THROTTLE, TopicNames
+from broker.wire.fast import REQUESTS, RESPONSES
 from broker.wire.refusals import expand
 from broker.wire.schema import WireError, request_schema, response_schema
 
@@ -74,7 +76,11 @@ class Codec:
         if isinstance(response, Refused):
             response = expand(incoming.request, response)
         schema = response_schema(incoming.api.key, incoming.version)
-        body = schema.write(incoming.api.encode_response(schema, incoming.request, response))
+        write = RESPONSES.get((incoming.api.key, incoming.version))
+        if write is None:
+            body = schema.write(incoming.api.encode_response(schema, incoming.request, response))
+        else:
+            body = write(incoming.request, response)
         tags = b"\x00" if schema.flexible else b""
         head = _CORRELATION.pack(incoming.correlation) + tags
         return b"".join((_SIZE.pack(len(head) + len(body)), head, body))
@@ -109,7 +115,8 @@ class Codec:
         if schema.flexible:
             head += b"\x00"
         assert api.encode_request is not None
-        body = schema.write(api.encode_request(schema, request))
+        write = REQUESTS.get((api.key, schema.version))
+        body = schema.write(api.encode_request(schema, request)) if write is None else write(request)
         return b"".join((_SIZE.pack(len(head) + len(body)), head, body))
 
     def decode_response(self, frame: bytes, request: Request) -> Response:

@@ -12,6 +12,7 @@ from broker.core.messages import (
     FetchRequest,
     FetchResponse,
     FetchResult,
+    ForgottenPartition,
     LeaderIdAndEpoch,
 )
 from broker.core.types import METADATA, METADATA_TOPIC_ID, TopicPartition
@@ -42,12 +43,14 @@ def decode_request(entity: Any, names: TopicNames) -> FetchRequest:
                 last_fetched_epoch=getattr(part, "last_fetched_epoch", -1),
                 log_start=getattr(part, "log_start_offset", -1),
                 topic_id=topic_id,
+                directory_id=getattr(part, "replica_directory_id", None),
             )
             for part in topic.partitions
         ]
     forgotten = [
-        TopicPartition(topic_of(topic, names)[0], partition)
+        ForgottenPartition(TopicPartition(name, partition), topic_id)
         for topic in getattr(entity, "forgotten_topics_data", ())
+        for name, topic_id in (topic_of(topic, names),)
         for partition in topic.partitions
     ]
     replica = getattr(entity, "replica_state", None)
@@ -89,6 +92,7 @@ def encode_request(schema: Schema, request: FetchRequest) -> Any:
                         fetch_offset=part.fetch_offset,
                         last_fetched_epoch=part.last_fetched_epoch,
                         log_start_offset=part.log_start,
+                        replica_directory_id=uuid_or_none(part.directory_id),
                         partition_max_bytes=part.max_bytes,
                     )
                     for part in parts
@@ -96,7 +100,14 @@ def encode_request(schema: Schema, request: FetchRequest) -> Any:
             )
             for _, parts in by_topic(request.partitions)
         ),
-        forgotten_topics_data=(),
+        forgotten_topics_data=tuple(
+            make(
+                "ForgottenTopic",
+                topic_id=uuid_or_none(parts[0].topic_id),
+                partitions=tuple(part.tp.partition for part in parts),
+            )
+            for _, parts in by_topic(request.forgotten)
+        ),
         rack_id="",
     )
 
@@ -157,7 +168,8 @@ def _encode_result(schema: Schema, result: FetchResult) -> Any:
 
 
 def decode_response(entity: Any, request: FetchRequest) -> FetchResponse:
-    names = {_id_of(part): part.tp.topic for part in request.partitions}
+    names = dict(request.session_topics)
+    names |= {_id_of(part): part.tp.topic for part in request.partitions}  # type: ignore[misc]
     results = []
     for topic in entity.responses:
         name = names.get(topic.topic_id, "")

@@ -7,6 +7,7 @@ from broker.core.messages import (
     AllocateProducerIdsResponse,
     AlterPartitionRequest,
     AlterPartitionResponse,
+    BeginQuorumEpochRequest,
     BrokerHeartbeatRequest,
     BrokerHeartbeatResponse,
     BrokerRegistrationRequest,
@@ -15,10 +16,14 @@ from broker.core.messages import (
     CreateTopicsRequest,
     CreateTopicsResponse,
     DeletedTopic,
+    DeleteRecordsRequest,
+    DeleteRecordsResponse,
+    DeleteRecordsResult,
     DeleteTopicsRequest,
     DeleteTopicsResponse,
     DescribeClusterRequest,
     DescribeTopicPartitionsRequest,
+    EndQuorumEpochRequest,
     FetchRequest,
     FetchResponse,
     FetchResult,
@@ -37,12 +42,16 @@ from broker.core.messages import (
     ProduceRequest,
     ProduceResponse,
     ProduceResult,
+    QuorumEpochResponse,
     Refused,
     ReplicaLogInfo,
     Request,
     Response,
     TopicMetadata,
+    VoteRequest,
+    VoteResponse,
 )
+from broker.wire.admin_refusals import expand_admin
 from broker.wire.schema import NO_UUID
 
 
@@ -64,6 +73,10 @@ def expand(request: Request, refused: Refused) -> Response:
         case OffsetForLeaderEpochRequest():
             return OffsetForLeaderEpochResponse(
                 tuple(OffsetForLeaderEpochResult(part.tp, error) for part in request.partitions)
+            )
+        case DeleteRecordsRequest():
+            return DeleteRecordsResponse(
+                tuple(DeleteRecordsResult(tp, error=error) for tp, _ in request.partitions)
             )
         case MetadataRequest() | DescribeTopicPartitionsRequest():
             topics = tuple(TopicMetadata(name, NO_UUID, error=error) for name in request.topics or ())
@@ -94,3 +107,9 @@ def expand(request: Request, refused: Refused) -> Response:
         case GetReplicaLogInfoRequest():
             infos = tuple(ReplicaLogInfo(*which, error=error) for which in request.partitions)
             return GetReplicaLogInfoResponse(-1, infos)
+        case VoteRequest():
+            return VoteResponse(error)
+        case BeginQuorumEpochRequest() | EndQuorumEpochRequest():
+            return QuorumEpochResponse(error)
+        case _:
+            return expand_admin(request, refused)

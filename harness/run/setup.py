@@ -46,7 +46,7 @@ def build_parts(spec: Spec, test_id: str) -> Parts:
     digest = hashlib.blake2b(test_id.encode(), digest_size=16).digest()
     fleet = NetnsFleet(
         f"run-{digest.hex()[:8]}",
-        [*spec.fleet.broker_hosts, *spec.fleet.controller_hosts],
+        spec.fleet.hosts,
         subnet=spec.fleet.subnet,
         disk_mb=spec.fleet.disk_mb,
         filesystem=spec.fleet.filesystem,

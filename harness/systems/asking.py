@@ -5,7 +5,7 @@ from __future__ import annotations
 import threading
 import time
 from collections import Counter
-from collections.abc import Callable, Hashable, Sequence
+from collections.abc import Callable, Hashable, Mapping, Sequence
 from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
 from typing import TypeVar
 
@@ -26,10 +26,20 @@ T = TypeVar("T", bound=Hashable)
 class ClusterClient:
     """Keeps one connection to each broker. Safe to use from several threads."""
 
-    def __init__(self, fleet: Fleet, brokers: Sequence[Node], controllers: Sequence[Node]) -> None:
+    def __init__(
+        self,
+        fleet: Fleet,
+        brokers: Sequence[Node],
+        controllers: Sequence[Node],
+        voters: Mapping[str, int] | None = None,
+        controller_port: int = 9093,
+    ) -> None:
+        """``voters``: the id each controller's host has in the quorum, when there are several."""
         self._fleet = fleet
         self._brokers = tuple(brokers)
         self._controllers = tuple(controllers)
+        self._nodes_of = {voters[node.host.name]: node.node_id for node in controllers} if voters else {}
+        self._controller_port = controller_port
         self._askers = [_Asker(node, self._connect) for node in brokers]
 
     def close(self) -> None:
@@ -112,10 +122,29 @@ class ClusterClient:
             raise ProtocolError(f"the fleet's network cannot be entered: {wrong}") from wrong
 
     def _name_controller(self, state: ClusterState) -> ClusterState:
-        """KRaft brokers name any broker as controller in Metadata; a sole controller is known without asking."""
-        if len(self._controllers) != 1:
+        """KRaft brokers name any broker as controller in Metadata. A sole controller is known without asking, of
+        several each knows the active one; -1: none of them does."""
+        if not self._controllers:
             return state
-        return ClusterState(self._controllers[0].node_id, state.brokers, state.partitions)
+        controller = self._controllers[0].node_id if len(self._controllers) == 1 else self._ask_controllers()
+        return ClusterState(controller, state.brokers, state.partitions)
+
+    def _ask_controllers(self) -> int:
+        """The node of the one that a majority names: one that was cut off may still believe in itself."""
+        votes: Counter[int] = Counter()
+        for node in self._controllers:
+            try:
+                with self._fleet.entered():
+                    address = node.host.address
+                    connection = Connection(address, self._controller_port, timeout_s=GRACE_S)
+                with connection:
+                    votes[connection.describe_cluster().controller] += 1
+            except (FleetError, ProtocolError):
+                continue
+            named, count = votes.most_common(1)[0]
+            if count > len(self._controllers) // 2:
+                return self._nodes_of.get(named, -1)
+        return -1
 
 
 class _Asker:

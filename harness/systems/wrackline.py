@@ -40,6 +40,12 @@ CONTROLLER_KEYS = frozenset(
         "unclean_recovery_strategy",
         "noop_interval_ms",
         "producer_id_block",
+        "quorum_election_timeout_ms",
+        "quorum_fetch_timeout_ms",
+        "quorum_election_backoff_max_ms",
+        "quorum_request_timeout_ms",
+        "quorum_retry_backoff_ms",
+        "quorum_fetch_wait_max_ms",
         "topic_defaults",
     }
 )
@@ -68,7 +74,8 @@ class WracklineSystem:
         config: Mapping[str, object] | None = None,
         bundle_cache: Path,
     ) -> None:
-        """Brokers get the node ids 1, 2, ... in the order given, controllers 101, 102, ...
+        """Brokers get the node ids 1, 2, ... in the order given, controllers 101, 102, ... A host named in both
+        runs a broker and a controller in one process: a node with the broker's id and both roles.
 
         Raises DeployError for a host that the fleet does not have.
         """
@@ -83,21 +90,29 @@ class WracklineSystem:
             raise DeployError(
                 f"fleet {fleet.name} has no host {', '.join(missing)}: it has {', '.join(known)}"
             )
-        if len({*brokers, *controllers}) < len((*brokers, *controllers)):
-            raise DeployError("a host can carry one node: give every broker and controller a host of its own")
+        if len(set(brokers)) < len(brokers) or len(set(controllers)) < len(controllers):
+            raise DeployError(
+                "a host can carry one broker and one controller: name each host once in each list"
+            )
+        self._voters = {name: number for number, name in enumerate(controllers, FIRST_CONTROLLER)}
+        """Controller id by host."""
         self.nodes: tuple[Node, ...] = (
             *(
-                Node(number, known[name], frozenset({"broker"}), BROKER_PORT)
+                Node(number, known[name], frozenset({"broker", *self._also(name)}), BROKER_PORT)
                 for number, name in enumerate(brokers, 1)
             ),
             *(
                 Node(number, known[name], frozenset({"controller"}), CONTROLLER_PORT)
-                for number, name in enumerate(controllers, FIRST_CONTROLLER)
+                for name, number in self._voters.items()
+                if name not in brokers
             ),
         )
         self.brokers = tuple(node for node in self.nodes if node.is_broker)
         self.controllers = tuple(node for node in self.nodes if node.is_controller)
-        self._client = ClusterClient(fleet, self.brokers, self.controllers)
+        self._client = ClusterClient(fleet, self.brokers, self.controllers, self._voters, CONTROLLER_PORT)
+
+    def _also(self, host: str) -> tuple[str, ...]:
+        return ("controller",) if host in self._voters else ()
 
     # --- installing ---------------------------------------------------------------------------------------
 
@@ -162,20 +177,25 @@ class WracklineSystem:
         """The node's configuration file (TOML)."""
         own: dict[str, object] = {
             "node_id": node.node_id,
-            "role": "controller" if node.is_controller else "broker",
+            "role": "combined" if len(node.roles) > 1 else next(iter(node.roles)),
             "cluster_id": self._cluster_id,
             "host": node.host.address,
             "listen": node.host.address,
             "port": node.port,
             "data_dir": _data_dir(node.host),
-            "controllers": [f"{one.node_id}@{one.host.address}:{one.port}" for one in self.controllers],
+            "controllers": [
+                f"{self._voters[one.host.name]}@{one.host.address}:{CONTROLLER_PORT}"
+                for one in sorted(self.controllers, key=lambda one: self._voters[one.host.name])
+            ],
             "profile": self._profile,
             "defects": list(self._defects),
             "trace_file": f"{LOGS}/trace.jsonl",
         }
+        if len(node.roles) > 1:
+            own["controller_id"] = self._voters[node.host.name]
         for key, value in self._config.items():
-            for_controller = key in CONTROLLER_KEYS
-            if key in BOTH_KEYS or for_controller == node.is_controller:
+            wanted = node.is_controller if key in CONTROLLER_KEYS else node.is_broker
+            if key in BOTH_KEYS or wanted:
                 own[key] = value
         return "".join(f"{key} = {_toml(value)}\n" for key, value in own.items())
 
@@ -184,14 +204,16 @@ class WracklineSystem:
     def start(self, node: Node) -> None:
         """Returns when the node listens; raises DeployError with the last lines of its log when it dies."""
         allow = " --allow-defects" if self._defects else ""
-        command = f"{SCRIPT} start {shlex.quote(node.host.python)} {node.port} {START_WAIT_S}{allow}"
+        # A combined node's broker listens when there is a quorum, its controller at once.
+        port = CONTROLLER_PORT if node.is_controller else node.port
+        command = f"{SCRIPT} start {shlex.quote(node.host.python)} {port} {START_WAIT_S}{allow}"
         result = self._command(node, command, timeout_s=START_WAIT_S + 20.0, check=False)
         if result.exit_code == 4:
             raise self._error(
                 node,
                 command,
-                f"port {node.port} is taken by another process",
-                f"end it (ss -ltnp 'sport = :{node.port}' names it) or use another host",
+                f"port {port} is taken by another process",
+                f"end it (ss -ltnp 'sport = :{port}' names it) or use another host",
             )
         if not result.ok:
             raise self._error(node, command, *_why_it_died(result))
@@ -213,7 +235,8 @@ class WracklineSystem:
     def stop_all(self, *, timeout_s: float = 30.0) -> None:
         """Brokers first: a controlled shutdown needs the controller."""
         self._each(self.brokers, lambda node: self.stop(node, timeout_s=timeout_s))
-        self._each(self.controllers, lambda node: self.stop(node, timeout_s=timeout_s))
+        alone = [node for node in self.controllers if not node.is_broker]
+        self._each(alone, lambda node: self.stop(node, timeout_s=timeout_s))
 
     def kill(self, node: Node) -> None:
         self._command(node, f"{SCRIPT} kill")

@@ -5,6 +5,7 @@ Used by the client tests and by the benchmarks. Ports are free ones, timeouts sh
 
 from __future__ import annotations
 
+import json
 import os
 import signal
 import socket
@@ -21,6 +22,12 @@ from confluent_kafka.admin import AdminClient, NewTopic
 
 CONTROLLER = 101
 START_S = 30.0
+QUICK_QUORUM = {
+    "quorum_election_timeout_ms": 500,
+    "quorum_fetch_timeout_ms": 1_500,
+    "quorum_election_backoff_max_ms": 300,
+    "quorum_request_timeout_ms": 1_500,
+}
 
 
 def free_ports(count: int) -> list[int]:
@@ -111,46 +118,67 @@ class Node:
 
 
 class Cluster:
-    """``with Cluster(path) as cluster:`` gives a cluster in which every broker is unfenced."""
+    """``with Cluster(path) as cluster:`` gives a cluster in which every broker is unfenced. ``combined``: the
+    controllers run in the processes of the brokers, as many as there are of them."""
 
     def __init__(
         self,
         folder: Path,
         *,
         brokers: int = 3,
+        controllers: int = 1,
+        combined: bool = False,
         broker_keys: Mapping[str, object] | None = None,
         controller_keys: Mapping[str, object] | None = None,
     ) -> None:
         self._admin: AdminClient | None = None
-        ports = free_ports(brokers + 1)
-        controllers = [f"{CONTROLLER}@127.0.0.1:{ports[0]}"]
+        count = brokers if combined else controllers
+        ports = free_ports(brokers + count)
+        voters = {CONTROLLER + at: ports[brokers + at] for at in range(count)}
+        self.voters = [f"{node_id}@127.0.0.1:{port}" for node_id, port in voters.items()]
         short = {
             "heartbeat_interval_ms": 200,
             "replica_lag_time_max_ms": 1_500,
             "replica_fetch_backoff_ms": 100,
             "high_watermark_checkpoint_interval_ms": 500,
-            "controllers": controllers,
+            "controllers": self.voters,
+            **(broker_keys or {}),
         }
-        self.controller = Node(
-            CONTROLLER,
-            "controller",
-            ports[0],
-            folder / "c1",
-            {
-                "controllers": controllers,
-                "session_timeout_ms": 1_500,
-                "min_insync_replicas": 2,
-                **(controller_keys or {}),
-            },
-        )
-        self.brokers = {
-            i: Node(i, "broker", ports[i], folder / f"n{i}", {**short, **(broker_keys or {})})
-            for i in range(1, brokers + 1)
+        decides = {
+            "controllers": self.voters,
+            "session_timeout_ms": 1_500,
+            "min_insync_replicas": 2,
+            **(QUICK_QUORUM if count > 1 else {}),
+            **(controller_keys or {}),
         }
+        self.controllers: dict[int, Node] = {}
+        self.brokers: dict[int, Node] = {}
+        for number, (broker_id, node_id) in enumerate(zip(range(1, brokers + 1), voters, strict=False)):
+            if combined:
+                keys = {**short, **decides, "controller_id": node_id}
+                node = Node(broker_id, "combined", ports[number], folder / f"n{broker_id}", keys)
+                self.brokers[broker_id] = self.controllers[node_id] = node
+        if not combined:
+            for at, (node_id, port) in enumerate(voters.items(), 1):
+                self.controllers[node_id] = Node(node_id, "controller", port, folder / f"c{at}", decides)
+            for i in range(1, brokers + 1):
+                self.brokers[i] = Node(i, "broker", ports[i - 1], folder / f"n{i}", short)
+        self.controller = self.controllers[CONTROLLER]
+        self._folder, self._broker_keys = folder, short
+
+    def add_broker(self, node_id: int, **keys: object) -> Node:
+        """One more, apart from any controller; it is started and unfenced on return."""
+        folder = self._folder / f"n{node_id}"
+        node = Node(node_id, "broker", free_ports(1)[0], folder, {**self._broker_keys, **keys})
+        self.brokers[node_id] = node
+        node.start()
+        self.wait_registered()
+        return node
 
     @property
     def nodes(self) -> list[Node]:
-        return [self.controller, *self.brokers.values()]
+        own = [node for node in self.controllers.values() if node not in self.brokers.values()]
+        return [*own, *self.brokers.values()]
 
     @property
     def bootstrap(self) -> str:
@@ -213,6 +241,25 @@ class Cluster:
             )
 
         wait_for(f"ISR of {size} for {topic} ({self.tails()})", full)
+
+    def active_controller(self) -> Node:
+        """Whom the newest line of a trace about the quorum says to lead."""
+
+        def newest() -> Node | None:
+            found: tuple[int, Node] | None = None
+            for node_id, node in self.controllers.items():
+                for line in node.trace.read_text().splitlines() if node.trace.exists() else ():
+                    if '"kind":"raft_role"' not in line or f'"node":{node_id},' not in line:
+                        continue
+                    fields = json.loads(line)
+                    epoch = int(fields["epoch"])
+                    if fields["role"] == "leader" and (found is None or epoch > found[0]):
+                        found = epoch, node
+            return found[1] if found and found[1].running else None
+
+        active = wait_for("an active controller", newest)
+        assert isinstance(active, Node)
+        return active
 
     def leader(self, topic: str, partition: int = 0) -> int:
         return int(

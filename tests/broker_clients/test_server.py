@@ -146,7 +146,7 @@ def valid(tmp_path: Path, **changes: object) -> Path:
         ({"flush_mode": "never"}, "flush_mode = 'never'; it must be one of: every-write"),
         ({"controllers": ["127.0.0.1:9093"]}, "is not like '101@198.18.0.21:9093'"),
         ({"controllers": []}, "name at least one"),
-        ({"role": "king"}, "role = 'king'; it must be one of: broker, controller"),
+        ({"role": "king"}, "role = 'king'; it must be one of: broker, combined, controller"),
         ({"profile": "kip1"}, "no profile 'kip1'"),
         ({"defects": ["trunc_hw"]}, "they load only with --allow-defects"),
         ({"log_level": "LOUD"}, "log_level = 'LOUD'"),

@@ -24,6 +24,7 @@ from broker.core.effects import (
     SetTimer,
     Trace,
     WriteEpochs,
+    WriteQuorumState,
 )
 from broker.core.events import (
     Boot,
@@ -57,7 +58,15 @@ from broker.core.messages import (
     Response,
 )
 from broker.core.records import MetadataRecord, decode
-from broker.core.types import METADATA, METADATA_TOPIC_ID, Endpoint, EpochEntry, RecoveredLog, TopicPartition
+from broker.core.types import (
+    METADATA,
+    METADATA_TOPIC_ID,
+    Endpoint,
+    EpochEntry,
+    QuorumState,
+    RecoveredLog,
+    TopicPartition,
+)
 from broker.rules.profile import Rules, profile
 
 CLUSTER = "test-cluster"
@@ -82,6 +91,7 @@ class Disk:
     leo: int = 0
     flushed: int = 0
     epochs: tuple[EpochEntry, ...] = ()
+    quorum_state: QuorumState | None = None
     exists: bool = False
 
     def lose_power(self) -> None:
@@ -130,7 +140,8 @@ class Driver:
             logs[METADATA] = RecoveredLog(
                 METADATA_TOPIC_ID, 0, self.disk.leo, self.disk.flushed, 0, self.disk.epochs
             )
-        self.handle(Boot(self.incarnation(), logs, tuple(self.disk.batches)))
+        boot = Boot(self.incarnation(), logs, tuple(self.disk.batches), quorum_state=self.disk.quorum_state)
+        self.handle(boot)
 
     def restart(self, *, power: bool = False) -> None:
         if power:
@@ -162,6 +173,8 @@ class Driver:
                 self.disk.leo = effect.end_offset
             case Flush():
                 self.flushes.append(effect.upto)
+            case WriteQuorumState():
+                self.disk.quorum_state = effect.state
             case WriteEpochs():
                 self.disk.epochs = effect.entries
             case SetTimer():

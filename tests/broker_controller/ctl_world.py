@@ -30,7 +30,15 @@ from broker.core.events import (
     TimerFired,
 )
 from broker.core.messages import FetchResponse, FetchResult, Request, Response
-from broker.core.types import METADATA, Endpoint, EpochEntry, LogSlice, RecoveredLog, TopicPartition
+from broker.core.types import (
+    METADATA,
+    Endpoint,
+    EpochEntry,
+    LogSlice,
+    QuorumState,
+    RecoveredLog,
+    TopicPartition,
+)
 from broker.rules.profile import Rules
 
 CONTROLLER = 101
@@ -99,6 +107,7 @@ class Node:
     logs: dict[TopicPartition, Log] = field(default_factory=dict)
     high_watermarks: dict[TopicPartition, int] = field(default_factory=dict)
     clean_epoch: int = -1
+    quorum_state: QuorumState | None = None
     timers: dict[str, int] = field(default_factory=dict)
     """Key to the number of its latest setting."""
     exits: list[fx.Exit] = field(default_factory=list)
@@ -130,7 +139,8 @@ class World:
         previous, node.clean_epoch = node.clean_epoch, -1
         logs = {tp: log.recovered(node.high_watermarks.get(tp, 0)) for tp, log in node.logs.items()}
         metadata = tuple(node.logs[METADATA].batches) if METADATA in node.logs else ()
-        self._handle(node, Boot(UUID(int=self.random.getrandbits(128)), logs, metadata, previous))
+        incarnation = UUID(int=self.random.getrandbits(128))
+        self._handle(node, Boot(incarnation, logs, metadata, previous, node.quorum_state))
 
     def _core(self, node_id: int) -> Broker | Controller:
         common: dict[str, object] = {
@@ -262,6 +272,8 @@ class World:
             case fx.WriteCheckpoint():
                 if effect.kind == "high-watermark":
                     node.high_watermarks = dict(effect.offsets)
+            case fx.WriteQuorumState():
+                node.quorum_state = effect.state
             case fx.CloseLogs():
                 for log in node.logs.values():
                     log.flushed = log.leo

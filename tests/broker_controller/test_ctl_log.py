@@ -65,10 +65,16 @@ def test_the_first_record_of_every_uptime_says_who_leads_in_a_new_epoch() -> Non
 
 def test_k02_no_reply_and_no_visible_change_before_the_flush() -> None:
     driver = Driver(auto_flush=False)
+    refused = driver.ask(DescribeClusterRequest())
+    assert isinstance(refused, Refused)
+    assert refused.error is ErrorCode.not_controller
+    driver.replies.clear()
+    driver.flush()
     registration = BrokerRegistrationRequest(1, "test-cluster", driver.incarnation(), "n1", 9092)
     first = driver.post(registration)
     look = driver.post(DescribeClusterRequest())
-    waiting = driver.post(fetch(0, wait_ms=60_000))
+    waiting = driver.post(fetch(1, wait_ms=60_000))
+    defaults_end = driver.disk.leo - 1
     assert driver.replies == {}
     assert driver.controller.committed.brokers == {}
     assert 1 in driver.controller.speculative.brokers
@@ -78,7 +84,9 @@ def test_k02_no_reply_and_no_visible_change_before_the_flush() -> None:
     seen = driver.replies[look]
     assert isinstance(seen, MetadataResponse)
     assert seen.fenced == (1,)
-    assert result_of(driver, waiting).high_watermark == 1, "the first flush held one record"
+    assert result_of(driver, waiting).records == LogSlice(METADATA, 1, defaults_end, 10_000), (
+        "the second flush held what was appended before it began"
+    )
 
 
 def test_replies_wait_for_their_own_batch_and_flushes_are_shared() -> None:

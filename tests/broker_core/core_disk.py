@@ -12,14 +12,23 @@ from broker.core.effects import (
     CreateLog,
     DeleteLog,
     Effect,
+    MoveLogStart,
     ResetLog,
     Truncate,
     WriteCheckpoint,
     WriteEpochs,
+    WriteQuorumState,
 )
 from broker.core.messages import LookupByTime
 from broker.core.producers import ProducerTable
-from broker.core.types import EpochEntry, LogSlice, ProducerSnapshot, RecoveredLog, TopicPartition
+from broker.core.types import (
+    EpochEntry,
+    LogSlice,
+    ProducerSnapshot,
+    QuorumState,
+    RecoveredLog,
+    TopicPartition,
+)
 
 
 @dataclass
@@ -36,6 +45,12 @@ class SimLog:
         end = kept[-1][0].last_offset + 1 if kept else self.start
         assert end == to_offset, f"cut to {to_offset} in the middle of a batch"
         self.batches, self.leo, self.flushed = kept, end, min(self.flushed, end)
+
+    def start_at(self, offset: int) -> None:
+        """Whole batches below go; one that reaches past it stays."""
+        assert self.start < offset <= self.leo
+        self.start = offset
+        self.batches = [pair for pair in self.batches if pair[0].last_offset >= offset]
 
     def values(self) -> list[bytes]:
         return [value for header, data in self.batches for _, value in batch.values_of(header, data)]
@@ -58,6 +73,7 @@ class Disk:
     logs: dict[TopicPartition, SimLog] = field(default_factory=dict)
     checkpoints: dict[str, dict[TopicPartition, int]] = field(default_factory=dict)
     clean_epoch: int = -1
+    quorum_state: QuorumState | None = None
 
     def carry_out(self, effect: Effect) -> None:
         match effect:
@@ -76,10 +92,14 @@ class Disk:
                 old = self.logs[effect.tp]
                 start = effect.start_offset
                 self.logs[effect.tp] = SimLog(old.topic_id, start, start, start)
+            case MoveLogStart():
+                self.logs[effect.tp].start_at(effect.to_offset)
             case WriteEpochs():
                 self.logs[effect.tp].epochs = effect.entries
             case WriteCheckpoint():
                 self.checkpoints[effect.kind] = dict(effect.offsets)
+            case WriteQuorumState():
+                self.quorum_state = effect.state
             case CloseLogs():
                 for log in self.logs.values():
                     log.flushed = log.leo

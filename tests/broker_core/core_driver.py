@@ -225,7 +225,8 @@ class Cluster:
         else:
             runtime.core = Broker(self.broker_config[node], self.rules)
         incarnation = UUID(int=node * 1_000 + runtime.life)
-        self._handle(node, Boot(incarnation, logs, metadata, previous))
+        quorum_state = runtime.disk.quorum_state
+        self._handle(node, Boot(incarnation, logs, metadata, previous, quorum_state))
 
     def kill(self, node: NodeId) -> None:
         """kill -9: everything appended stays."""

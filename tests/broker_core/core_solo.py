@@ -106,7 +106,7 @@ class Solo:
         self.config = BrokerConfig(
             node, "cluster", f"b{node}", 9092, (Endpoint(CONTROLLER, "c", 9093),), **settings
         )
-        self.broker = Broker(self.config, apply(profile("kip966"), defects))
+        self.broker = Broker(self.config, apply(profile(self.config.profile), defects))
         if log is not None:
             self.disk.logs[T] = log
             self.disk.checkpoints["high-watermark"] = {T: high_watermark}

@@ -7,16 +7,20 @@ from datetime import timedelta
 from typing import Any
 from uuid import UUID
 
+import admin_samples
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from kio.schema.errors import ErrorCode
 
 from broker.core import messages as m
+from broker.core.admin_messages import ForwardedRequest
 from broker.core.types import METADATA, METADATA_TOPIC_ID, Endpoint, TopicPartition
+from broker.core.uplink import not_in_charge
 from broker.wire.apis import BY_KEY, BY_REQUEST, advertised
 from broker.wire.codec import AnswerNow, Codec, Incoming
 from broker.wire.framing import FrameReader
+from broker.wire.refusals import expand
 from broker.wire.schema import Schema, WireError, request_schema, response_schema
 
 TOPIC_ID = UUID("00112233-4455-6677-8899-aabbccddeeff")
@@ -154,11 +158,35 @@ def asked(key: int, s: Schema) -> Any:
                 want_fence=False,
                 want_shut_down=True,
             )
+        case 52 | 53 | 54:
+            part = make(
+                "PartitionData",
+                partition_index=0,
+                replica_epoch=4,
+                replica_id=102,
+                replica_directory_id=TOPIC_ID,
+                voter_directory_id=None,
+                last_offset_epoch=3,
+                last_offset=17,
+                pre_vote=True,
+                leader_id=102,
+                leader_epoch=4,
+                preferred_successors=(103, 101),
+            )
+            metadata = make("TopicData", topic_name="__cluster_metadata", partitions=(part,))
+            kind = {52: "VoteRequest", 53: "BeginQuorumEpochRequest", 54: "EndQuorumEpochRequest"}[key]
+            return make(kind, cluster_id="c", voter_id=101, topics=(metadata,))
         case 67:
             return make("AllocateProducerIdsRequest", broker_id=1, broker_epoch=9)
+        case 21:
+            part = make("DeleteRecordsPartition", partition_index=3, offset=5)
+            topics = (make("DeleteRecordsTopic", name="t", partitions=(part,)),)
+            return make("DeleteRecordsRequest", topics=topics, timeout=seconds)
         case 93:
             topics = (make("TopicPartitions", topic_id=TOPIC_ID, partitions=(3, 4)),)
             return make("GetReplicaLogInfoRequest", topic_partitions=topics)
+        case _ if key in admin_samples.EXPECTED:
+            return admin_samples.asked(key, s)
         case _:
             topics = (make("TopicRequest", name="t"),)
             return make("DescribeTopicPartitionsRequest", topics=topics)
@@ -211,6 +239,10 @@ EXPECTED: dict[int, tuple[m.Request, m.Response]] = {
         m.DeleteTopicsRequest(("t",), 2_000),
         m.DeleteTopicsResponse((m.DeletedTopic("t", ErrorCode.unknown_topic_or_partition, TOPIC_ID, "no"),)),
     ),
+    21: (
+        m.DeleteRecordsRequest(((TP, 5),), 2_000),
+        m.DeleteRecordsResponse((m.DeleteRecordsResult(TP, 5, ErrorCode.none),)),
+    ),
     22: (m.InitProducerIdRequest(None, 5, 1), m.InitProducerIdResponse(ErrorCode.none, 4_000, 0)),
     23: (
         m.OffsetForLeaderEpochRequest((m.OffsetForLeaderEpochPartition(TP, 2, 4),), 2),
@@ -231,6 +263,18 @@ EXPECTED: dict[int, tuple[m.Request, m.Response]] = {
         m.BrokerHeartbeatRequest(1, 9, 12, False, True),
         m.BrokerHeartbeatResponse(ErrorCode.none, True, False, True),
     ),
+    52: (
+        m.VoteRequest("c", 101, 4, 102, TOPIC_ID, 3, 17, pre_vote=True),
+        m.VoteResponse(ErrorCode.none, 4, 103, granted=True),
+    ),
+    53: (
+        m.BeginQuorumEpochRequest("c", 102, 4),
+        m.QuorumEpochResponse(ErrorCode.fenced_leader_epoch, 5, 101),
+    ),
+    54: (
+        m.EndQuorumEpochRequest("c", 102, 4, (103, 101)),
+        m.QuorumEpochResponse(ErrorCode.none, 4, -1),
+    ),
     67: (
         m.AllocateProducerIdsRequest(1, 9),
         m.AllocateProducerIdsResponse(ErrorCode.none, 1_000, 1_000),
@@ -247,6 +291,7 @@ EXPECTED: dict[int, tuple[m.Request, m.Response]] = {
             has_more=True,
         ),
     ),
+    **admin_samples.EXPECTED,
 }
 
 
@@ -273,6 +318,8 @@ def lacking(request: Any, key: int, version: int) -> Any:
         return replace(request, allow_auto_topic_creation=version < 4)
     if key == 22 and version < 3:
         return m.InitProducerIdRequest(None)
+    if key == 43 and version < 1:
+        return replace(request, election=0)
     if key == 23 and version < 3:
         return replace(request, replica_id=-1)
     return request
@@ -310,8 +357,12 @@ def test_a_response_of_every_version_says_what_the_core_said(key: int, version: 
         3: ["'h1'", "9093", "leader_id=1", "(1, 2, 3)", "isr_nodes=(1, 2)"],
         19: ["name='t'"],
         20: ["name='t'", "ErrorCode.unknown_topic_or_partition"],
+        21: ["low_watermark=5", "name='t'"],
         22: ["producer_id=4000"],
         23: ["end_offset=40"],
+        52: ["leader_id=103", "leader_epoch=4", "vote_granted=True"],
+        53: ["fenced_leader_epoch", "leader_epoch=5", "leader_id=101"],
+        54: ["leader_epoch=4", "leader_id=-1"],
         56: ["isr=(1, 2)", "partition_epoch=7"],
         60: ["'h1'", "controller_id=1", "cluster_id='c'"],
         62: ["broker_epoch=99"],
@@ -319,6 +370,7 @@ def test_a_response_of_every_version_says_what_the_core_said(key: int, version: 
         67: ["producer_id_start=1000"],
         75: ["eligible_leader_replicas=(3,)", "last_known_elr=(2,)"],
         93: ["broker_epoch=9", "has_more=True", "log_end_offset=40", "not_leader_or_follower"],
+        **admin_samples.TOLD,
     }[key]
     for word in told:
         assert word in text
@@ -357,6 +409,13 @@ def test_every_request_can_be_refused_in_its_own_words(key: int, version: int) -
     schema = response_schema(key, version)
     entity = schema.read(frame, 9 if schema.flexible else 8)
     assert "not_controller" in repr(entity)
+
+
+@pytest.mark.parametrize("kind", ForwardedRequest.__args__)
+def test_a_controller_that_is_not_in_charge_is_known_by_any_answer_of_its(kind: type) -> None:
+    """Otherwise a broker would never ask the next one."""
+    refused = expand(EXPECTED[BY_REQUEST[kind].key][0], m.Refused(ErrorCode.not_controller, "ask another"))
+    assert not_in_charge(refused)
 
 
 @pytest.mark.parametrize("version", range(5))

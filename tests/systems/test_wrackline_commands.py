@@ -219,8 +219,30 @@ def test_every_hosts_trouble_is_told_at_once(fleet: Listening, tmp_path: Path) -
 def test_a_host_that_the_fleet_does_not_have_is_refused(fleet: Listening, tmp_path: Path) -> None:
     with pytest.raises(DeployError, match="no host n9: it has n1, n2, c1"):
         WracklineSystem(fleet, brokers=("n9",), controllers=("c1",), cluster_id="x", bundle_cache=tmp_path)
-    with pytest.raises(DeployError, match="a host of its own"):
-        WracklineSystem(fleet, brokers=("n1",), controllers=("n1",), cluster_id="x", bundle_cache=tmp_path)
+    with pytest.raises(DeployError, match="once in each list"):
+        WracklineSystem(
+            fleet, brokers=("n1", "n1"), controllers=("c1",), cluster_id="x", bundle_cache=tmp_path
+        )
+
+
+def test_a_host_named_twice_runs_a_broker_and_a_controller_in_one_process(
+    fleet: Listening, tmp_path: Path
+) -> None:
+    system = WracklineSystem(
+        fleet,
+        brokers=("n1", "n2"),
+        controllers=("n2",),
+        cluster_id="x",
+        config={"min_insync_replicas": 2, "heartbeat_interval_ms": 200},
+        bundle_cache=tmp_path,
+    )
+    alone, both = (tomllib.loads(system.config_for(node)) for node in system.nodes)
+    assert (alone["role"], both["role"]) == ("broker", "combined")
+    assert (both["node_id"], both["controller_id"]) == (2, 101)
+    assert alone["controllers"] == both["controllers"] == [f"101@{system.nodes[1].host.address}:9093"]
+    assert "min_insync_replicas" not in alone
+    assert both["min_insync_replicas"] == 2
+    assert both["heartbeat_interval_ms"] == 200
 
 
 def test_collecting_goes_on_when_a_host_is_silent(fleet: Listening, tmp_path: Path) -> None:

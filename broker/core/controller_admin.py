@@ -1,0 +1,56 @@
+"""Administration at the controller: which function decides which request (protocol.md 5.1)."""
+
+from __future__ import annotations
+
+from kio.schema.errors import ErrorCode
+
+from broker.core.admin_messages import (
+    AlterPartitionReassignmentsRequest,
+    CreatePartitionsRequest,
+    ElectLeadersRequest,
+    ForwardedRequest,
+    ForwardedResponse,
+    IncrementalAlterConfigsRequest,
+    ListPartitionReassignmentsRequest,
+    UnregisterBrokerRequest,
+    UnregisterBrokerResponse,
+)
+from broker.core.controller_configs import alter_configs
+from broker.core.controller_draft import Draft
+from broker.core.controller_elections import elect_leaders
+from broker.core.controller_partitions import remove_broker
+from broker.core.controller_reassign import alter_reassignments, list_reassignments
+from broker.core.controller_topics import create_partitions
+from broker.core.records import UnregisterBrokerRecord
+
+
+def administer(draft: Draft, request: ForwardedRequest) -> ForwardedResponse:
+    match request:
+        case AlterPartitionReassignmentsRequest():
+            return alter_reassignments(draft, request)
+        case ListPartitionReassignmentsRequest():
+            return list_reassignments(draft, request)
+        case ElectLeadersRequest():
+            return elect_leaders(draft, request)
+        case CreatePartitionsRequest():
+            return create_partitions(draft, request)
+        case IncrementalAlterConfigsRequest():
+            return alter_configs(draft, request)
+        case UnregisterBrokerRequest():
+            return _unregister(draft, request)
+
+
+def _unregister(draft: Draft, request: UnregisterBrokerRequest) -> UnregisterBrokerResponse:
+    """For good: whoever comes back under this id has proved nothing about its logs, so it leaves the ELR too."""
+    broker = draft.image.brokers.get(request.broker_id)
+    if broker is None:
+        return UnregisterBrokerResponse(
+            ErrorCode.broker_id_not_registered, f"broker {request.broker_id} is not registered"
+        )
+    if not broker.fenced:
+        return UnregisterBrokerResponse(
+            ErrorCode.invalid_request, f"broker {broker.id} is running; stop it first"
+        )
+    remove_broker(draft, broker.id, unclean=True)
+    draft.add(UnregisterBrokerRecord(broker.id, broker.epoch))
+    return UnregisterBrokerResponse()

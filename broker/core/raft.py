@@ -1,0 +1,412 @@
+"""One voter of the controller quorum: pull-based Raft (protocol.md 2.12; KIP-595, KIP-996).
+
+It holds the metadata log and says what of it is committed; what the records mean is the controller's
+business. After each event the controller takes ``committed`` and looks whether it ``leads``. A quorum of one
+goes the same way: it elects itself at start and commits what is flushed.
+
+Methods return the effects, in order. What must be on disk before an answer leaves comes before it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+from uuid import UUID
+
+from kio.schema.errors import ErrorCode
+
+from broker.core.controller_log import Entry
+from broker.core.effects import Effect, Exit, Reply, Trace
+from broker.core.events import Boot
+from broker.core.messages import (
+    BeginQuorumEpochRequest,
+    EndQuorumEpochRequest,
+    FetchPartition,
+    FetchRequest,
+    FetchResponse,
+    FetchResult,
+    QuorumEpochResponse,
+    Response,
+    VoteRequest,
+    VoteResponse,
+)
+from broker.core.raft_context import RAFT
+from broker.core.raft_leader import FETCH_TIMERS, Leadership, not_leader
+from broker.core.raft_roles import CLOCK, PULSE, RETRY, RaftRoles
+from broker.core.raft_voting import Tally, answer_vote, refuse
+from broker.core.records import LeaderChangeRecord, MetadataRecord
+from broker.core.types import METADATA, METADATA_TOPIC_ID, NO_LEADER, NodeId, QuorumState
+from broker.rules.raft import LogEnd, RaftRole, Voter
+
+_FETCH_BYTES = 1 << 20
+RAFT_TIMERS = (RAFT, FETCH_TIMERS)
+"""What the keys of the quorum's timers begin with."""
+
+RaftRequest = VoteRequest | BeginQuorumEpochRequest | EndQuorumEpochRequest | FetchRequest
+
+
+class Raft(RaftRoles):
+    """What a voter does in each role, and what it answers."""
+
+    # --- events --------------------------------------------------------------------------------------------
+
+    def boot(self, boot: Boot, now_ms: float) -> list[Effect]:
+        """Raises ValueError when what is on disk cannot be used."""
+        ctx = self._ctx
+        out = ctx.begin(now_ms)
+        ctx.chance = type(ctx.chance)(boot.incarnation_id, ctx.me)
+        self.log.restore(boot.logs.get(METADATA), boot.metadata, out)
+        self._restore_state(boot)
+        role = self._rules.role_at_start(self.state, ctx.me)
+        if not ctx.others and role is not RaftRole.LEADER:
+            self._stand()
+        elif role is RaftRole.LEADER:
+            self._lead()
+        elif role is RaftRole.FOLLOWER:
+            self._follow(self.state.leader_id, self.epoch)
+        else:
+            self._become(role)
+            self._wait(ctx.election_timeout_ms(), self._ask_around)
+        return out
+
+    def _restore_state(self, boot: Boot) -> None:
+        found = boot.quorum_state
+        nobody = UUID(int=0)
+        named = found is not None and nobody not in (found.directory_id, boot.directory_id)
+        if found is not None and named and found.directory_id != boot.directory_id:
+            raise ValueError(
+                f"the quorum state is of directory {found.directory_id}, this one is {boot.directory_id}: "
+                "a vote of another disk is worth nothing here"
+            )
+        self._written = found
+        self.state = found or QuorumState(self.log.latest_epoch)
+        if self.state.epoch < self.log.latest_epoch:
+            self.state = QuorumState(self.log.latest_epoch)
+        self.state = replace(self.state, directory_id=boot.directory_id)
+
+    def request(self, request_id: int, request: RaftRequest, now_ms: float) -> list[Effect]:
+        out = self._ctx.begin(now_ms)
+        response: Response
+        match request:
+            case FetchRequest():
+                if self.leadership is None:
+                    out.append(Reply(request_id, not_leader(request, self.hint)))
+                else:
+                    self.leadership.note(request)
+                    self._advance()
+                    self.leadership.fetch(request_id, request)
+                return out
+            case VoteRequest():
+                response = self._vote(request)
+            case BeginQuorumEpochRequest():
+                response = self._begins(request)
+            case EndQuorumEpochRequest():
+                response = self._ends(request)
+        out.append(Reply(request_id, response))
+        return out
+
+    def cancelled(self, request_id: int, now_ms: float) -> list[Effect]:
+        out = self._ctx.begin(now_ms)
+        if self.leadership is not None:
+            self.leadership.forget(request_id)
+        return out
+
+    def is_mine(self, correlation: int) -> bool:
+        return self._ctx.is_mine(correlation)
+
+    def answered(self, correlation: int, response: Response | None, now_ms: float) -> list[Effect]:
+        out = self._ctx.begin(now_ms)
+        self._ctx.answered(correlation, response)
+        return out
+
+    def timer(self, key: str, now_ms: float) -> list[Effect]:
+        out = self._ctx.begin(now_ms)
+        if key in (CLOCK, RETRY, PULSE):
+            self._ctx.fired(key)
+        elif self.leadership is not None:
+            self.leadership.timer(key)
+        return out
+
+    def flushed(self, upto: int, now_ms: float) -> list[Effect]:
+        out = self._ctx.begin(now_ms)
+        if self.log.flushed(upto, out):
+            if self.leadership is not None:
+                self._advance()
+                self.leadership.wake()
+            elif self.role is RaftRole.FOLLOWER:
+                self._fetch()
+        return out
+
+    def append(self, records: Sequence[MetadataRecord], now_ms: float) -> list[Effect]:
+        """Only as the leader. The records are committed, or lost, later."""
+        assert self.leadership is not None, "only a leader appends"
+        out = self._ctx.begin(now_ms)
+        self._append(records)
+        return out
+
+    def leave(self, now_ms: float) -> list[Effect]:
+        """A controlled end: a leader tells the others, so that they need not wait for it."""
+        out = self._ctx.begin(now_ms)
+        if self.leads:
+            self._resign("asked to stop")
+        self._turn += 1
+        self._ctx.cancel_timer(CLOCK)
+        return out
+
+    # --- elections (2.12.1, 2.12.2) --------------------------------------------------------------------------
+
+    @property
+    def _end(self) -> LogEnd:
+        return LogEnd(self.log.last_epoch, self.log.leo)
+
+    def _ask_around(self) -> None:
+        """Would I win? Nothing is written and no epoch begins (KIP-996)."""
+        self._become(RaftRole.PROSPECTIVE)
+        self._poll(pre_vote=True)
+
+    def _stand(self) -> None:
+        me = self._ctx.me
+        directory = self.state.directory_id
+        self._remember(QuorumState(self.epoch + 1, NO_LEADER, me, directory, directory))
+        self._become(RaftRole.CANDIDATE)
+        self._poll(pre_vote=False)
+
+    def _poll(self, *, pre_vote: bool) -> None:
+        ctx, turn = self._ctx, self._turn
+        tally = Tally(ctx.voters, ctx.me, self._rules)
+        if tally.won:
+            self._won(pre_vote)
+            return
+        self._wait(ctx.election_timeout_ms(), self._ask_around)
+
+        def ask(voter: NodeId) -> None:
+            request = VoteRequest(
+                cluster_id=ctx.config.cluster_id,
+                voter_id=voter,
+                epoch=self.epoch,
+                candidate_id=ctx.me,
+                candidate_directory=self.state.directory_id,
+                last_epoch=self._end.epoch,
+                last_offset=self._end.offset,
+                pre_vote=pre_vote,
+            )
+            ctx.send(voter, request, ctx.config.quorum_request_timeout_ms, lambda said: heard(voter, said))
+
+        def heard(voter: NodeId, said: Response | None) -> None:
+            if not isinstance(said, VoteResponse):
+                return
+            # Who grants a pre-vote has given its leader up, even when it still names it.
+            if not said.granted and self._learn(said.leader_id, said.epoch):
+                return
+            if turn != self._turn:
+                return
+            tally.count(voter, granted=said.granted)
+            if tally.won:
+                self._won(pre_vote)
+            elif tally.lost and not pre_vote:
+                self._wait(ctx.chance.below(ctx.config.quorum_election_backoff_max_ms), self._ask_around)
+
+        for voter in ctx.others:
+            ask(voter)
+
+    def _won(self, pre_vote: bool) -> None:
+        if pre_vote:
+            self._stand()
+        else:
+            self._lead()
+
+    def _vote(self, request: VoteRequest) -> VoteResponse:
+        error = refuse(self._ctx, request.cluster_id, request.candidate_id, request.voter_id)
+        if error is ErrorCode.none and request.epoch < self.epoch:
+            error = ErrorCode.fenced_leader_epoch
+        if error is not ErrorCode.none:
+            return VoteResponse(error, self.epoch, self.leader_id)
+        if request.epoch > self.epoch:
+            self._detach(request.epoch)
+        voter = Voter(self.role, self.state, self._end, self._has_fetched)
+        granted = answer_vote(self._rules, request, voter)
+        fields = {"candidate": request.candidate_id, "epoch": request.epoch, "granted": granted}
+        self._ctx.out.append(Trace("raft_vote", {**fields, "pre_vote": request.pre_vote}))
+        if granted and not request.pre_vote and self.state.voted_for != request.candidate_id:
+            voted = replace(
+                self.state, voted_for=request.candidate_id, voted_directory=request.candidate_directory
+            )
+            self._remember(voted)
+            self._become(RaftRole.UNATTACHED)
+            self._wait(self._ctx.election_timeout_ms(), self._ask_around)
+        return VoteResponse(ErrorCode.none, self.epoch, self.leader_id, granted)
+
+    # --- leading (2.12.3, 2.12.5, 2.12.6) ----------------------------------------------------------------------
+
+    def _lead(self) -> None:
+        ctx = self._ctx
+        ctx.cancel_timer(CLOCK)
+        self._remember(replace(self.state, leader_id=ctx.me))
+        self.leadership = Leadership(ctx, self._rules, self.log, self.epoch)
+        self._become(RaftRole.LEADER)
+        self._append([LeaderChangeRecord(ctx.me, ctx.voters)])
+        if ctx.others:
+            self._pulse()
+
+    def _append(self, records: Sequence[MetadataRecord]) -> None:
+        self.log.append(records, self.epoch, self._ctx.now_ms, self._ctx.out)
+        self._advance()
+        if self.leadership is not None:
+            self.leadership.wake()
+
+    def _advance(self) -> None:
+        assert self.leadership is not None
+        entries = self.leadership.commit()
+        if entries:
+            self._committed(entries)
+            self.leadership.wake()
+
+    def _committed(self, entries: list[Entry]) -> None:
+        self.committed += entries
+        self._ctx.out.append(Trace("raft_hwm", {"hwm": self.log.high_watermark, "epoch": self.epoch}))
+
+    def _pulse(self) -> None:
+        """Tell those who do not know yet; look whether a majority still asks."""
+        leadership, ctx, turn = self.leadership, self._ctx, self._turn
+        assert leadership is not None
+        if leadership.lost_quorum():
+            self._resign("no majority fetches from this leader")
+            return
+        request = BeginQuorumEpochRequest(ctx.config.cluster_id, ctx.me, self.epoch)
+
+        def heard(voter: NodeId, said: Response | None) -> None:
+            if not isinstance(said, QuorumEpochResponse) or self._learn(said.leader_id, said.epoch):
+                return
+            if turn == self._turn and said.error is ErrorCode.none:
+                leadership.voters[voter].knows = True
+
+        for voter, progress in leadership.voters.items():
+            if not progress.knows:
+                ctx.send(
+                    voter,
+                    request,
+                    ctx.config.quorum_request_timeout_ms,
+                    lambda said, voter=voter: heard(voter, said),  # type: ignore[misc]
+                )
+        ctx.set_timer(PULSE, ctx.config.quorum_fetch_timeout_ms / 4, self._pulse)
+
+    def _resign(self, why: str) -> None:
+        ctx, leadership = self._ctx, self.leadership
+        assert leadership is not None
+        ctx.out.append(Trace("raft_resign", {"epoch": self.epoch, "why": why}))
+        successors = leadership.successors()
+        self._become(RaftRole.RESIGNED)
+        self._wait(ctx.election_timeout_ms(), self._ask_around)
+        request = EndQuorumEpochRequest(ctx.config.cluster_id, ctx.me, self.epoch, successors)
+
+        def heard(said: Response | None) -> None:
+            self._ending -= 1
+            if isinstance(said, QuorumEpochResponse):
+                self._learn(said.leader_id, said.epoch)
+
+        for voter in ctx.others:
+            self._ending += 1
+            ctx.send(voter, request, ctx.config.quorum_request_timeout_ms, heard)
+
+    # --- following (2.12.4) ------------------------------------------------------------------------------------
+
+    def _begins(self, request: BeginQuorumEpochRequest) -> QuorumEpochResponse:
+        error = refuse(self._ctx, request.cluster_id, request.leader_id)
+        if error is ErrorCode.none and request.epoch < self.epoch:
+            error = ErrorCode.fenced_leader_epoch
+        if error is ErrorCode.none:
+            self._learn(request.leader_id, request.epoch)
+            if self.state.leader_id != request.leader_id:
+                error = ErrorCode.invalid_request
+        return QuorumEpochResponse(error, self.epoch, self.leader_id)
+
+    def _ends(self, request: EndQuorumEpochRequest) -> QuorumEpochResponse:
+        error = refuse(self._ctx, request.cluster_id, request.leader_id)
+        if error is ErrorCode.none and request.epoch < self.epoch:
+            error = ErrorCode.fenced_leader_epoch
+        if error is not ErrorCode.none:
+            return QuorumEpochResponse(error, self.epoch, self.leader_id)
+        if request.epoch > self.epoch:
+            self._detach(request.epoch)
+        following = self.role is RaftRole.FOLLOWER and self.state.leader_id == request.leader_id
+        if following or self.role is RaftRole.UNATTACHED:
+            self._has_fetched = False
+            first = bool(request.successors) and request.successors[0] == self._ctx.me
+            backoff_ms = self._ctx.chance.below(self._ctx.config.quorum_election_backoff_max_ms)
+            self._wait(0.0 if first else backoff_ms, self._ask_around)
+        return QuorumEpochResponse(ErrorCode.none, self.epoch, self.leader_id)
+
+    def _fetch(self) -> None:
+        """The next records, once those that came are safe (KAFKA-10533)."""
+        held = self._rules.held(self.log.leo, self.log.flushed_to)
+        if self._fetching or self.role is not RaftRole.FOLLOWER or held < self.log.leo:
+            return
+        self._fetching = True
+        config, turn = self._ctx.config, self._turn
+        asked = FetchPartition(
+            tp=METADATA,
+            fetch_offset=self.log.leo,
+            max_bytes=_FETCH_BYTES,
+            current_leader_epoch=self.epoch,
+            last_fetched_epoch=self.log.last_epoch,
+            log_start=0,
+            topic_id=METADATA_TOPIC_ID,
+            directory_id=self.state.directory_id,
+        )
+        wait_ms = config.quorum_fetch_wait_max_ms
+        request = FetchRequest(wait_ms, 1, 4 * _FETCH_BYTES, (asked,), replica_id=self._ctx.me)
+
+        def heard(said: Response | None) -> None:
+            if turn == self._turn:
+                self._fetching = False
+                self._fetched(said)
+
+        timeout_ms = min(wait_ms + config.quorum_request_timeout_ms, config.quorum_fetch_timeout_ms)
+        self._ctx.send(self.state.leader_id, request, timeout_ms, heard)
+
+    def _fetched(self, said: Response | None) -> None:
+        result = said.partitions[0] if isinstance(said, FetchResponse) and said.partitions else None
+        if result is None:
+            self._fetch_later()
+            return
+        leader = result.current_leader
+        if leader is not None and self._learn(leader.leader_id, leader.leader_epoch):
+            return
+        if leader is None or leader.leader_epoch != self.epoch or result.error is not ErrorCode.none:
+            self._fetch_later()
+            return
+        self._has_fetched = True
+        self._wait(self._ctx.config.quorum_fetch_timeout_ms, self._ask_around)
+        self._take(result)
+
+    def _fetch_later(self) -> None:
+        self._ctx.set_timer(RETRY, self._ctx.config.quorum_retry_backoff_ms, self._fetch)
+
+    def _take(self, result: FetchResult) -> None:
+        out = self._ctx.out
+        if result.diverging is not None:
+            own = self.log.end_of(result.diverging.epoch)
+            to = self._truncation.on_divergence(own, result.diverging, self.log.leo)
+            out.append(Trace("raft_truncate", {"to": to, "leo": self.log.leo, "epoch": self.epoch}))
+            if to < self.log.high_watermark:
+                out.append(
+                    Exit(
+                        1,
+                        f"the leader of epoch {self.epoch} lacks records from offset {to} on that were committed "
+                        f"(high watermark {self.log.high_watermark}): committed metadata is lost (2.12.4)",
+                    )
+                )
+                return
+            self.log.truncate(to, out)
+        elif result.records:
+            try:
+                self.log.take(bytes(result.records), out)  # type: ignore[arg-type]
+            except ValueError as wrong:
+                out.append(Trace("raft_bad_fetch", {"why": str(wrong)}, loud=True))
+                self._fetch_later()
+                return
+        if result.diverging is None:
+            entries = self.log.advance(min(result.high_watermark, self.log.leo))
+            if entries:
+                self._committed(entries)
+        self._fetch()

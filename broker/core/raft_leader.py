@@ -1,0 +1,171 @@
+"""What a leader of the quorum keeps: how far each voter's log reaches and when it last asked, and the fetches
+that wait for more (protocol.md 2.12.3-6, K03)."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from uuid import UUID
+
+from kio.schema.errors import ErrorCode
+
+from broker.core.controller_log import Entry, MetadataLog
+from broker.core.effects import CancelTimer, Reply, SetTimer
+from broker.core.messages import FetchPartition, FetchRequest, FetchResponse, FetchResult, LeaderIdAndEpoch
+from broker.core.raft_context import RaftContext
+from broker.core.types import METADATA, METADATA_TOPIC_ID, LogSlice, NodeId
+from broker.rules.raft import RaftRules
+
+_UNSET = UUID(int=0)
+FETCH_TIMERS = "metadata-fetch:"
+FULL_WINDOW = 1.5
+"""Fetch timeouts without a majority after which a leader resigns (2.12.6)."""
+
+
+@dataclass(slots=True)
+class Progress:
+    """Of another voter, in this epoch."""
+
+    last_fetch_ms: float
+    end: int = 0
+    """Its log is the leader's up to here, and safe."""
+    knows: bool = False
+    """It has acknowledged the leader."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Parked:
+    request_id: int
+    request: FetchRequest
+
+    @property
+    def timer(self) -> str:
+        return f"{FETCH_TIMERS}{self.request_id}"
+
+
+class Leadership:
+    """From an election to the resignation."""
+
+    def __init__(self, ctx: RaftContext, rules: RaftRules, log: MetadataLog, epoch: int) -> None:
+        self._ctx = ctx
+        self._rules = rules
+        self._log = log
+        self.hint = LeaderIdAndEpoch(ctx.me, epoch)
+        self.epoch_start = log.leo
+        """The first record of the epoch lies here: the LeaderChangeRecord."""
+        self.voters = {voter: Progress(ctx.now_ms) for voter in ctx.others}
+        self._parked: dict[int, _Parked] = {}
+
+    # --- commitment ----------------------------------------------------------------------------------------
+
+    def commit(self) -> list[Entry]:
+        """What has become committed since."""
+        own = self._rules.held(self._log.leo, self._log.flushed_to)
+        end = self._rules.majority_end([own, *(progress.end for progress in self.voters.values())])
+        end = min(end, self._log.leo)
+        if end <= self._log.high_watermark or not self._rules.may_commit(end, self.epoch_start):
+            return []
+        return self._log.advance(end)
+
+    def lost_quorum(self) -> bool:
+        window_ms = FULL_WINDOW * self._ctx.config.quorum_fetch_timeout_ms
+        silences = [self._ctx.now_ms - progress.last_fetch_ms for progress in self.voters.values()]
+        return bool(silences) and self._rules.lost_quorum(silences, window_ms)
+
+    def successors(self) -> tuple[NodeId, ...]:
+        """The other voters, the longest log first."""
+        return tuple(sorted(self.voters, key=lambda voter: (-self.voters[voter].end, voter)))
+
+    # --- fetches -------------------------------------------------------------------------------------------
+
+    def fetch(self, request_id: int, request: FetchRequest) -> None:
+        response = self._answer(request)
+        if request.max_wait_ms <= 0 or request.min_bytes <= 0 or not _waits(response):
+            self._ctx.out.append(Reply(request_id, response))
+            return
+        parked = self._parked[request_id] = _Parked(request_id, request)
+        self._ctx.out.append(SetTimer(parked.timer, self._ctx.now_ms + request.max_wait_ms))
+
+    def note(self, request: FetchRequest) -> None:
+        """A voter that asks is there, and holds what it does not ask for, unless its log is another."""
+        progress = self.voters.get(request.replica_id)
+        for asked in request.partitions:
+            if progress is None or asked.directory_id is None or not _is_metadata(asked):
+                continue
+            if asked.current_leader_epoch != self.hint.leader_epoch:
+                continue
+            progress.last_fetch_ms = self._ctx.now_ms
+            progress.knows = True
+            result = self._read(asked, request)
+            if result.error is ErrorCode.none and result.diverging is None:
+                progress.end = asked.fetch_offset
+
+    def wake(self) -> None:
+        """Records were flushed or committed."""
+        for parked in list(self._parked.values()):
+            response = self._answer(parked.request)
+            if not _waits(response):
+                del self._parked[parked.request_id]
+                self._ctx.out += [CancelTimer(parked.timer), Reply(parked.request_id, response)]
+
+    def timer(self, key: str) -> None:
+        parked = (
+            self._parked.pop(int(key.removeprefix(FETCH_TIMERS)), None)
+            if key.startswith(FETCH_TIMERS)
+            else None
+        )
+        if parked is not None:
+            self._ctx.out.append(Reply(parked.request_id, self._answer(parked.request)))
+
+    def forget(self, request_id: int) -> None:
+        parked = self._parked.pop(request_id, None)
+        if parked is not None:
+            self._ctx.out.append(CancelTimer(parked.timer))
+
+    def dismiss(self, hint: LeaderIdAndEpoch) -> None:
+        """The leadership is over: those who wait are sent elsewhere."""
+        for parked in self._parked.values():
+            self._ctx.out += [
+                CancelTimer(parked.timer),
+                Reply(parked.request_id, not_leader(parked.request, hint)),
+            ]
+        self._parked.clear()
+
+    def _answer(self, request: FetchRequest) -> FetchResponse:
+        return FetchResponse(tuple(self._read(asked, request) for asked in request.partitions))
+
+    def _read(self, asked: FetchPartition, request: FetchRequest) -> FetchResult:
+        if not _is_metadata(asked):
+            return FetchResult(asked.tp, ErrorCode.unknown_topic_or_partition, topic_id=asked.topic_id)
+        limit = self._log.high_watermark
+        if asked.directory_id is not None and request.replica_id in self.voters:
+            limit = self._rules.held(self._log.leo, self._log.flushed_to)
+        return self._log.read(replace(asked, tp=METADATA), self.hint, limit, request.max_bytes)
+
+
+def not_leader(request: FetchRequest, hint: LeaderIdAndEpoch) -> FetchResponse:
+    """``hint``: who leads, -1 when that is not known."""
+    error = ErrorCode.not_leader_or_follower
+    return FetchResponse(
+        tuple(
+            FetchResult(asked.tp, error, current_leader=hint, topic_id=asked.topic_id)
+            if _is_metadata(asked)
+            else FetchResult(asked.tp, ErrorCode.unknown_topic_or_partition, topic_id=asked.topic_id)
+            for asked in request.partitions
+        )
+    )
+
+
+def _is_metadata(asked: FetchPartition) -> bool:
+    if asked.topic_id in (None, _UNSET):
+        return asked.tp == METADATA
+    return asked.topic_id == METADATA_TOPIC_ID and asked.tp.partition == METADATA.partition
+
+
+def _waits(response: FetchResponse) -> bool:
+    """Nothing to tell yet: no records, no error, no divergence."""
+    return all(
+        result.error is ErrorCode.none
+        and result.diverging is None
+        and not isinstance(result.records, LogSlice)
+        for result in response.partitions
+    )

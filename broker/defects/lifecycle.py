@@ -1,0 +1,99 @@
+"""Defects of the brokers' life: registration, fencing, shutdown, disks (protocol.md 4.2, 4.3)."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from broker.core.image import BrokerImage, PartitionImage
+from broker.core.types import NodeId
+from broker.rules.fetching import MetadataRules
+from broker.rules.registration import RegistrationRules
+from broker.rules.storage import StorageRules
+
+
+class IgnoreUnclean(RegistrationRules):
+    """``ignore_unclean``: B28, R15. Every registration is taken for one after a clean shutdown.
+
+    A broker that lost its log stays eligible. What KIP-966 was before it asked for the clean-shutdown epoch.
+    """
+
+    def is_clean(self, previous_epoch: int, registered_epoch: int) -> bool:  # noqa: ARG002
+        return True
+
+
+class CleanByPresence(RegistrationRules):
+    """``clean_by_presence``: B29, C14. A clean-shutdown file is believed, whichever life it is from.
+
+    Harmless as long as every start deletes the file (see ``keep_clean_file``).
+    """
+
+    def is_clean(self, previous_epoch: int, registered_epoch: int) -> bool:  # noqa: ARG002
+        return previous_epoch >= 0
+
+
+class KeepCleanFile(StorageRules):
+    """``keep_clean_file``: B29. The clean-shutdown file is left where it is at start, so a crash looks clean."""
+
+    def takes_clean_file(self) -> bool:
+        return False
+
+
+class RegisterWithoutIsrChange(RegistrationRules):
+    """``register_no_isr_change``: B34, KAFKA-18106, KAFKA-18635. A new life is let in before the old one is
+    fenced, and only its registration is written.
+
+    It stays in every ISR, with whatever is left of its logs. Fixed in 4.0 (December 2024).
+    """
+
+    def may_replace(self, existing: BrokerImage, session_valid: bool) -> bool:  # noqa: ARG002
+        return True
+
+    def loses_isr(self) -> bool:
+        return False
+
+
+class BatchFence(RegistrationRules):
+    """``batch_fence``: B24, KAFKA-13173. Sessions that end together are fenced from one view of the partitions.
+
+    The second record undoes what the first one did to the ISR. Fixed in 3.1.
+    """
+
+    def to_fence(self, stale: Iterable[tuple[float, NodeId]]) -> tuple[NodeId, ...]:
+        return tuple(broker for _, broker in sorted(stale))
+
+    def basis(
+        self,
+        at_event: Iterable[PartitionImage],
+        now: Iterable[PartitionImage],  # noqa: ARG002
+    ) -> list[PartitionImage]:
+        return list(at_event)
+
+
+class NoBrokerEpoch(RegistrationRules):
+    """``no_broker_epoch``: B50, KAFKA-1120, KIP-380, KAFKA-7235. Requests of a broker's former life count.
+
+    A bounce that nobody noticed, or a request that was long under way, is taken for the present. Fixed in 2.2.
+    """
+
+    def has_right_epoch(self, broker: BrokerImage | None, epoch: int) -> bool:  # noqa: ARG002
+        return broker is not None
+
+
+class StopMetadataOnShutdown(MetadataRules):
+    """``stop_md_on_shutdown``: B51, KAFKA-14296. A broker in controlled shutdown applies no metadata any more.
+
+    It does not learn that others lead now, and sends nobody to them. Fixed in 3.4.
+    """
+
+    def applied_while_stopping(self) -> bool:
+        return False
+
+
+class ContinueAfterIoError(StorageRules):
+    """``continue_after_io_error``: B57, KAFKA-10778. An append fails half-way and the next one goes on.
+
+    The leader's log and what it tells about it are no longer the same. Fixed in 2.8.
+    """
+
+    def stops_on_failure(self) -> bool:
+        return False

@@ -1,0 +1,30 @@
+"""Defects of reassignment (protocol.md 4.2, 4.3). The one of settings, B32, is in ``elections``."""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+
+from broker.core.types import NodeId
+from broker.rules.fetching import MetadataRules
+from broker.rules.reassign import ReassignRules
+
+
+class ReassignNoMinIsr(ReassignRules):
+    """``reassign_no_minisr``: B36, KAFKA-15665. A reassignment completes however few remain in the ISR.
+
+    What MinISR replicas had committed is then on one. Fixed in 3.8; with an ELR the removed ones are no help
+    either, since they delete their logs.
+    """
+
+    def has_min_isr(self, final_isr: Collection[NodeId], min_isr: int) -> bool:  # noqa: ARG002
+        return bool(final_isr)
+
+
+class AddedNeedsEpoch(MetadataRules):
+    """``added_needs_epoch``: B44. An added replica begins to follow only with a new leader epoch.
+
+    The growing of a reassignment brings none, so it never ends.
+    """
+
+    def follows_when_added(self, epoch_before: int, epoch: int) -> bool:
+        return epoch > epoch_before

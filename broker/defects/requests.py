@@ -1,0 +1,61 @@
+"""Defects of what a broker makes of requests and answers (protocol.md 4.2, 4.3)."""
+
+from __future__ import annotations
+
+from kio.schema.errors import ErrorCode
+
+from broker.rules.fetching import AnswerFacts, FetchRules
+from broker.rules.produce import ProduceRules
+from broker.rules.reads import ReadRules
+
+
+class ApplyStaleOffset(FetchRules):
+    """``apply_stale_off``: B23, KAFKA-18723 family. An answer counts whatever offset was asked for.
+
+    One that was overtaken by a later request cuts, or appends, what was right for an earlier state.
+    """
+
+    def accepts(self, facts: AnswerFacts) -> bool:
+        return facts.asked_epoch == facts.leader_epoch and facts.asked_reset == facts.reset
+
+
+class ApplyStaleAnswer(FetchRules):
+    """``apply_stale_resp``: B23, KAFKA-18723 (fixed in 4.0). Any answer counts: to another offset, in another
+    leader epoch, from a former stay in the fetcher. And batches of later epochs are appended."""
+
+    def accepts(self, facts: AnswerFacts) -> bool:  # noqa: ARG002
+        return True
+
+    def may_append(self, batch_epoch: int, leader_epoch: int) -> bool:  # noqa: ARG002
+        return True
+
+
+class NoEpochCheck(ReadRules):
+    """``no_client_epoch``: B04, KIP-320, KAFKA-7440. The epoch a fetch names is not looked at.
+
+    A consumer does not notice that the log was cut under it. Fixed in 2.1 (clients 2.3, librdkafka 2.1).
+    """
+
+    def epoch_check(self, asked: int, own: int) -> ErrorCode:  # noqa: ARG002
+        return ErrorCode.none
+
+
+class ForgetProducers(ProduceRules):
+    """``forget_producer_state``: B40, the broker's half. A new leader does not know who wrote what.
+
+    The retry of a batch that its predecessor had appended is appended again.
+    """
+
+    def forgets_producers(self) -> bool:
+        return True
+
+
+class AckByHighWatermark(ProduceRules):
+    """``ack_by_hwm_only``: B49, KAFKA-20634. A waiting request is acknowledged when the high watermark gets
+    there, whoever leads by then.
+
+    What lies at its offset may be another leader's record. Fixed in June 2026.
+    """
+
+    def outlives_leadership(self) -> bool:
+        return True

@@ -1,0 +1,53 @@
+"""The rules of former Kafka versions where they differ from KIP-966's (protocol.md 0.2, 1.3, 1.4, 2.11).
+
+``kraft35`` (source 002, Kafka 3.5): no ELR, the last member of the ISR stays in it whatever happens ("last
+replica standing", K26, K37), and MinISR stops acks=all producers but not the high watermark (conflict C1).
+
+``kip101`` (sources 003 and 004, Kafka 0.11 to 2.6): besides, a fetch says nothing of the epoch of the
+follower's last record; in each new leader epoch the follower asks its leader where that epoch ends (KIP-101,
+with KIP-279's answer). In those days a leader wrote the ISR to ZooKeeper and waited, holding the lock that the
+high watermark moves under; here the request is asynchronous, and the maximal ISR stands in for that lock.
+"""
+
+from __future__ import annotations
+
+from broker.core.image import PartitionImage
+from broker.core.types import NO_EPOCH, NO_LEADER, NodeId
+from broker.rules.election import ChangeInput, Elected, ElectionRules, Eligible, Recovery
+from broker.rules.truncation import TruncationRules
+from broker.rules.watermark import HighWatermarkRules
+
+
+class ElectionWithoutElr(ElectionRules):
+    """Profiles kraft35 and kip101 (2.8.4)."""
+
+    def eligible(self, given: ChangeInput, isr: tuple[NodeId, ...]) -> Eligible:  # noqa: ARG002
+        return Eligible((), ())
+
+    def elect(self, given: ChangeInput) -> Elected:
+        """From the ISR or uncleanly. An ISR that would become empty keeps its last member, without a leader
+        until that member is back (K37)."""
+        elected = super().elect(given)
+        if elected.isr:
+            return elected
+        return Elected(NO_LEADER, given.partition.isr)
+
+    def recovery(self, partition: PartitionImage, acceptable: frozenset[NodeId]) -> Recovery | None:  # noqa: ARG002
+        return None
+
+
+class UngatedHighWatermark(HighWatermarkRules):
+    """Profiles kraft35 and kip101 (C1)."""
+
+    def may_advance(self, isr_size: int, maximal_size: int, min_isr: int) -> bool:  # noqa: ARG002
+        return True
+
+
+class AskFirst(TruncationRules):
+    """Profile kip101."""
+
+    def asks_first(self) -> bool:
+        return True
+
+    def fetched_epoch(self, latest_epoch: int, after_empty: bool = False) -> int:  # noqa: ARG002
+        return NO_EPOCH

@@ -1,0 +1,90 @@
+"""Administration's part of the table of APIs (protocol.md 5.1): brokers take it and pass it on."""
+
+from __future__ import annotations
+
+from broker.core import admin_messages as a
+from broker.wire import configs, partitions, reassignments
+from broker.wire.api import Api
+
+ADMINISTRATION = (
+    Api(
+        32,
+        "DescribeConfigs",
+        a.DescribeConfigsRequest,
+        configs.decode_describe,
+        configs.encode_describe_response,
+        clients=(1, 4),
+    ),
+    Api(
+        37,
+        "CreatePartitions",
+        a.CreatePartitionsRequest,
+        partitions.decode_create,
+        partitions.encode_create_response,
+        clients=(0, 3),
+        on_controller=True,
+        sent=3,
+        encode_request=partitions.encode_create_request,
+        decode_response=partitions.decode_create_response,
+    ),
+    Api(
+        43,
+        "ElectLeaders",
+        a.ElectLeadersRequest,
+        reassignments.decode_elect,
+        reassignments.encode_elect_response,
+        clients=(0, 2),
+        on_controller=True,
+        sent=2,
+        encode_request=reassignments.encode_elect_request,
+        decode_response=reassignments.decode_elect_response,
+    ),
+    Api(
+        44,
+        "IncrementalAlterConfigs",
+        a.IncrementalAlterConfigsRequest,
+        configs.decode_alter,
+        configs.encode_alter_response,
+        clients=(0, 1),
+        on_controller=True,
+        sent=1,
+        encode_request=configs.encode_alter_request,
+        decode_response=configs.decode_alter_response,
+    ),
+    Api(
+        45,
+        "AlterPartitionReassignments",
+        a.AlterPartitionReassignmentsRequest,
+        reassignments.decode_alter,
+        reassignments.encode_alter_response,
+        clients=(0, 0),
+        on_controller=True,
+        sent=0,
+        encode_request=reassignments.encode_alter_request,
+        decode_response=reassignments.decode_alter_response,
+    ),
+    Api(
+        46,
+        "ListPartitionReassignments",
+        a.ListPartitionReassignmentsRequest,
+        reassignments.decode_list,
+        reassignments.encode_list_response,
+        clients=(0, 0),
+        on_controller=True,
+        sent=0,
+        encode_request=reassignments.encode_list_request,
+        decode_response=reassignments.decode_list_response,
+    ),
+    Api(
+        64,
+        "UnregisterBroker",
+        a.UnregisterBrokerRequest,
+        reassignments.decode_unregister,
+        reassignments.encode_unregister_response,
+        clients=(0, 0),
+        on_controller=True,
+        sent=0,
+        encode_request=reassignments.encode_unregister_request,
+        decode_response=reassignments.decode_unregister_response,
+    ),
+)

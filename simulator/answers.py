@@ -1,0 +1,52 @@
+"""What the core leaves open in a response, because only the disk knows it (as ``broker/server/answers.py``)."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from broker.core.messages import FetchRequest, FetchResponse, ListOffsetsResponse, Request, Response
+from broker.core.types import LogSlice
+from simulator.disk import Disk
+
+
+def resolve(disk: Disk, request: Request, response: Response) -> Response:
+    """Slices become bytes, look-ups by time become offsets."""
+    if isinstance(response, FetchResponse):
+        assert isinstance(request, FetchRequest)
+        return _with_records(disk, request.max_bytes, response)
+    if isinstance(response, ListOffsetsResponse):
+        return _looked_up(disk, response)
+    return response
+
+
+def _with_records(disk: Disk, max_bytes: int, response: FetchResponse) -> FetchResponse:
+    """``max_bytes`` bounds the whole answer, but one batch always goes (KIP-74)."""
+    if not any(isinstance(result.records, LogSlice) for result in response.partitions):
+        return response
+    left, empty, filled = max_bytes, True, []
+    for result in response.partitions:
+        part = result.records
+        if isinstance(part, LogSlice):
+            wanted = part
+            if part.max_bytes > left or not empty:
+                wanted = replace(
+                    part, max_bytes=min(part.max_bytes, left), at_least_one=part.at_least_one and empty
+                )
+            records = disk.read(wanted) if empty or left > 0 else b""
+            left -= len(records)
+            empty = empty and not records
+            result = replace(result, records=records)
+        filled.append(result)
+    return replace(response, partitions=tuple(filled))
+
+
+def _looked_up(disk: Disk, response: ListOffsetsResponse) -> ListOffsetsResponse:
+    if all(part.lookup is None for part in response.partitions):
+        return response
+    parts = []
+    for part in response.partitions:
+        if part.lookup is not None:
+            timestamp, offset, epoch = disk.find(part.lookup)
+            part = replace(part, timestamp=timestamp, offset=offset, leader_epoch=epoch, lookup=None)
+        parts.append(part)
+    return replace(response, partitions=tuple(parts))

@@ -1,0 +1,281 @@
+"""``wrackline simulate``: run seeds under virtual time, shrink what fails, print it as a timeline.
+
+Exit codes: 0 clean, 1 a violation, 2 a wrong call.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import fields
+from pathlib import Path
+from typing import Any
+
+import click
+
+from broker.core.config import BrokerConfig, ControllerConfig
+from broker.core.types import FlushMode, RecoveryStrategy
+from broker.defects import UnknownDefect
+from broker.rules.profile import profile as rules_of
+from simulator.export import write_run
+from simulator.faults import DEFAULT_KINDS, KINDS, Kind
+from simulator.search import Result, Search, Setup, run, search
+from simulator.shrink import shrink
+from simulator.world import World, WorldOptions
+
+VIOLATION = 1
+
+
+class WrongCall(click.ClickException):
+    """One line, exit code 2."""
+
+    exit_code = 2
+
+
+def _numbers(_: click.Context, __: click.Parameter, said: str | None) -> tuple[int, ...] | None:
+    if said is None:
+        return None
+    if said in ("none", ""):
+        return ()
+    try:
+        return tuple(int(part) for part in said.split(","))
+    except ValueError:
+        raise click.BadParameter(f"{said!r} is no list of numbers like 0,3,4, and not none") from None
+
+
+def _kinds(_: click.Context, __: click.Parameter, said: str | None) -> tuple[Kind, ...]:
+    if said is None:
+        return DEFAULT_KINDS
+    if said == "all":
+        return KINDS
+    if said == "none":
+        return ()
+    wanted = said.split(",")
+    if wrong := [name for name in wanted if name not in KINDS]:
+        raise click.BadParameter(f"no fault {', '.join(wrong)}; there are: {', '.join(KINDS)}, and all, none")
+    return tuple(kind for kind in KINDS if kind in wanted)
+
+
+def _settings(config: type, said: tuple[str, ...]) -> tuple[tuple[str, Any], ...]:
+    """``key=value`` by the types of the configuration's fields. Raises WrongCall."""
+    types: Mapping[str, Any] = {item.name: item.type for item in fields(config)}
+    found: list[tuple[str, Any]] = []
+    for text in said:
+        name, _, value = text.partition("=")
+        kind = types.get(name)
+        try:
+            match kind:
+                case "int":
+                    found.append((name, int(value)))
+                case "bool":
+                    found.append((name, {"true": True, "false": False}[value]))
+                case "str":
+                    found.append((name, value))
+                case "FlushMode":
+                    found.append((name, FlushMode(value)))
+                case "RecoveryStrategy":
+                    found.append((name, RecoveryStrategy(value)))
+                case _:
+                    raise WrongCall(f"{text}: there is no setting {name!r} of that kind")
+        except (ValueError, KeyError):
+            raise WrongCall(f"{text}: {value!r} is no {kind}") from None
+    return tuple(found)
+
+
+@click.group(
+    "simulate", invoke_without_command=True, context_settings={"help_option_names": ["-h", "--help"]}
+)
+@click.option("--seed", type=int, default=0, show_default=True, help="The run's, or the first of the search.")
+@click.option(
+    "--search",
+    "runs",
+    type=click.IntRange(1),
+    default=1,
+    show_default=True,
+    metavar="N",
+    help="Run N seeds, up to the first violation.",
+)
+@click.option(
+    "--seconds", type=float, default=20.0, show_default=True, help="Virtual length of the main phase."
+)
+@click.option("--steps", type=int, help="End the main phase after so many steps.")
+@click.option("--profile", default="kip966", show_default=True, help="Rules of the protocol.")
+@click.option(
+    "--defect", "defects", multiple=True, metavar="NAME", help="A historic bug to put back; may be repeated."
+)
+@click.option("--brokers", type=click.IntRange(1, 9), default=3, show_default=True)
+@click.option("--controllers", type=click.IntRange(1, 5), default=1, show_default=True)
+@click.option("--partitions", type=click.IntRange(1, 32), default=1, show_default=True)
+@click.option("--replication-factor", type=click.IntRange(1, 9), default=3, show_default=True)
+@click.option("--min-isr", type=click.IntRange(1, 9), default=2, show_default=True)
+@click.option("--producers", type=int, default=2, show_default=True)
+@click.option("--consumers", type=int, default=1, show_default=True)
+@click.option("--askers", type=int, default=1, show_default=True, help="Clients that ask for end offsets.")
+@click.option("--acks", type=click.Choice(["-1", "all", "0", "1"]), default="all", show_default=True)
+@click.option("--idempotent/--no-idempotent", default=False, show_default=True)
+@click.option(
+    "--faults",
+    callback=_kinds,
+    metavar="KINDS",
+    help="Comma-separated kinds, all, or none.  [default: all but wipe and restore]",
+)
+@click.option(
+    "--fault-every-ms", type=float, default=1_500.0, show_default=True, help="Mean pause between faults."
+)
+@click.option("--max-lossy", type=int, help="Lossy faults at a time.  [default: MinISR - 1]")
+@click.option("--unclean/--no-unclean", default=False, show_default=True, help="Unclean leader election.")
+@click.option(
+    "--invariants/--no-invariants", default=True, show_default=True, help="Check state after every step."
+)
+@click.option("--liveness/--no-liveness", default=True, show_default=True)
+@click.option(
+    "--tcp/--no-tcp",
+    default=True,
+    show_default=True,
+    help="Without: messages are lost, doubled and overtaken too.",
+)
+@click.option(
+    "--max-skew", type=float, default=0.001, show_default=True, help="Clocks run at rates of 1 +- this."
+)
+@click.option("--broker-setting", multiple=True, metavar="KEY=VALUE", help="A setting of every broker.")
+@click.option(
+    "--controller-setting", multiple=True, metavar="KEY=VALUE", help="A setting of every controller."
+)
+@click.option(
+    "--keep-faults", callback=_numbers, metavar="LIST", help="Only these faults of the plan (0,3,4 or none)."
+)
+@click.option("--keep-clients", callback=_numbers, metavar="LIST", help="Only these clients.")
+@click.option(
+    "--shrink/--no-shrink",
+    "shrinks",
+    default=True,
+    show_default=True,
+    help="Make a failing run smaller first.",
+)
+@click.option(
+    "--timeline/--no-timeline", "always", default=False, help="Print the timeline of a clean run too."
+)
+@click.option("--full", is_flag=True, help="Every step in the timeline, housekeeping too.")
+@click.option(
+    "--lines",
+    type=click.IntRange(0),
+    default=120,
+    show_default=True,
+    help="Of the timeline, from its end; 0: all.",
+)
+@click.option("--digest", is_flag=True, help="Print a hash of everything that happened.")
+@click.option(
+    "--history",
+    type=click.Path(file_okay=False, path_type=Path),
+    help="Make this folder a run's: `wrackline analyze` judges it.",
+)
+@click.pass_context
+def simulate(ctx: click.Context, /, **said: Any) -> None:
+    """Run the cluster in virtual time, with random faults from a seed; judge every step and the history.
+
+    A failing seed is made smaller and printed as a timeline with the command that repeats it.
+    """
+    if ctx.invoked_subcommand is not None:
+        return
+    setup = _setup(said)
+    _try_world(setup)
+    if said["runs"] > 1:
+        total = search(setup, said["runs"], progress=_progress if said["runs"] <= 50 else None)
+        click.echo(_summary(total))
+        if total.found is None:
+            return
+        _tell(total.found, said)
+    else:
+        _tell(run(setup, digest=said["digest"]), said)
+
+
+def _setup(said: Mapping[str, Any]) -> Setup:
+    kept = {item.name for item in fields(Setup)}
+    values = {name: value for name, value in said.items() if name in kept}
+    values["kinds"] = said["faults"]
+    values["acks"] = -1 if said["acks"] == "all" else int(said["acks"])
+    values["defects"] = tuple(said["defects"])
+    values["broker"] = _settings(BrokerConfig, said["broker_setting"])
+    values["controller"] = _settings(ControllerConfig, said["controller_setting"])
+    setup = Setup(**values)
+    if setup.replication_factor > setup.brokers:
+        raise WrongCall(f"--replication-factor {setup.replication_factor}: there are {setup.brokers} brokers")
+    return setup
+
+
+def _try_world(setup: Setup) -> None:
+    """Names of profiles and defects are checked where they are known."""
+    try:
+        rules_of(setup.profile)
+        World(0, WorldOptions(1, 1, setup.profile, setup.defects, boot=False))
+    except (UnknownDefect, ValueError) as wrong:
+        raise WrongCall(str(wrong)) from wrong
+
+
+def _tell(result: Result, said: Mapping[str, Any]) -> None:
+    """Print a run; exits with 1 when it failed."""
+    lines: int = said["lines"]
+    if result.violation is None:
+        if said["always"]:
+            click.echo(run(result.setup, timeline=lines, full=said["full"]).timeline)
+        click.echo(_line(result))
+        if said["digest"]:
+            click.echo(f"digest {result.digest}")
+        _write_history(result, said["history"])
+        return
+    if said["shrinks"]:
+        click.echo(f"seed {result.setup.seed} fails {result.violation.oracle}; making it smaller")
+        shrunk = shrink(result)
+        click.echo(
+            f"{shrunk.faults_before} faults -> {shrunk.faults_after} in {shrunk.runs} runs, "
+            f"{shrunk.result.setup.seconds:g} s"
+        )
+        result = shrunk.result
+    shown = run(result.setup, timeline=lines, full=said["full"], digest=said["digest"])
+    click.echo(shown.timeline)
+    assert shown.violation is not None
+    click.echo(
+        f"VIOLATION {shown.violation.oracle} at {shown.violation.at_ms / 1000:.4f} s: {shown.violation.text}"
+    )
+    for at_ms, fault, what in shown.faults:
+        click.echo(
+            f"  fault {at_ms / 1000:9.4f} s  f{fault.id} {fault.kind} {what} for {fault.for_ms:.0f} ms"
+        )
+    if said["digest"]:
+        click.echo(f"digest {shown.digest}")
+    click.echo(f"again: {shown.setup.command()} --no-shrink")
+    _write_history(shown, said["history"])
+    click.get_current_context().exit(VIOLATION)
+
+
+def _line(result: Result) -> str:
+    verdict = "clean" if result.violation is None else f"VIOLATION {result.violation.oracle}"
+    return (
+        f"seed {result.setup.seed:>6}  {verdict:<28} {result.simulated_s:8.1f} s simulated  {result.steps:>7} steps  "
+        f"{len(result.faults):>3} faults  {result.acked:>6} records acknowledged"
+    )
+
+
+def _progress(result: Result) -> None:
+    click.echo(_line(result))
+
+
+def _summary(total: Search) -> str:
+    speed = total.simulated_s / total.cpu_s if total.cpu_s else 0.0
+    found = "no violation" if total.found is None else "a violation"
+    return (
+        f"{found} in {total.runs} runs: {total.simulated_s:.0f} s simulated in {total.cpu_s:.1f} s of CPU "
+        f"({speed:.0f} to 1), {total.steps} steps, {total.acked} records acknowledged"
+    )
+
+
+def _write_history(result: Result, run_dir: Path | None) -> None:
+    if run_dir is None:
+        return
+    try:
+        write_run(result, run_dir)
+    except OSError as wrong:
+        raise WrongCall(f"{run_dir}: {wrong.strerror or wrong}; --history names another folder") from wrong
+
+
+def main() -> None:
+    simulate()

@@ -1,0 +1,398 @@
+"""A node's disk that knows what a crash would leave of it (protocol.md 2.14).
+
+Each log is a list of whole batches and a mark below which they are synced. ``kill`` keeps everything that was
+written. ``power`` keeps, of each log apart, a random prefix of the unsynced batches, the write after it perhaps
+torn: its first bytes are there, and the next start finds them and cuts them off, as the real recovery does.
+Checkpoints, epoch files and truncations are synced when they are written, as the real storage does it.
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_right
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+from random import Random
+from typing import NamedTuple
+from uuid import UUID
+
+from broker.core import batch
+from broker.core.batch import BatchHeader, CorruptBatch
+from broker.core.effects import (
+    Append,
+    CloseLogs,
+    CreateLog,
+    DeleteLog,
+    MoveLogStart,
+    ResetLog,
+    Truncate,
+    WriteCheckpoint,
+    WriteEpochs,
+    WriteQuorumState,
+)
+from broker.core.messages import LookupByTime
+from broker.core.producers import ProducerTable
+from broker.core.types import (
+    METADATA,
+    EpochEntry,
+    LogSlice,
+    ProducerSnapshot,
+    QuorumState,
+    RecoveredLog,
+    TopicPartition,
+)
+
+
+class SimulationError(AssertionError):
+    """The core asked for what no disk or network can do, or the schedule for what makes no sense."""
+
+
+class Stored(NamedTuple):
+    """One batch in a log."""
+
+    header: BatchHeader
+    data: bytes
+
+    @property
+    def end(self) -> int:
+        return self.header.last_offset + 1
+
+
+class Row(NamedTuple):
+    """One record of a log."""
+
+    offset: int
+    epoch: int
+    value: bytes
+
+
+@dataclass(slots=True)
+class SimLog:
+    """``synced``: every batch below this offset survives a power cut. Offsets are exclusive at the end."""
+
+    topic_id: UUID
+    start: int = 0
+    leo: int = 0
+    synced: int = 0
+    batches: list[Stored] = field(default_factory=list)
+    ends: list[int] = field(default_factory=list)
+    """Of each batch, exclusive; for bisecting."""
+    epochs: tuple[EpochEntry, ...] = ()
+    """The leader-epoch checkpoint."""
+    torn: bytes = b""
+    """What a power cut left of the write after the last whole batch; gone after the next start."""
+    flushing: int | None = None
+    """A flush is under way that will make everything below this durable; lowered by truncations."""
+    flush_again: bool = False
+    segment_bytes: int = 0
+    """Written to the active segment."""
+
+    def append(self, data: bytes) -> None:
+        header = batch.parse_header(data)
+        if header.base_offset != self.leo:
+            raise SimulationError(f"a batch at {header.base_offset}, the log ends at {self.leo}")
+        self.batches.append(Stored(header, data))
+        self.leo = header.last_offset + 1
+        self.ends.append(self.leo)
+        self.segment_bytes += len(data)
+
+    def cut(self, to_offset: int) -> None:
+        """Keep the batches that end at or before ``to_offset``."""
+        kept = bisect_right(self.ends, to_offset)
+        del self.batches[kept:], self.ends[kept:]
+        self.leo = self.ends[-1] if self.ends else self.start
+        self.synced = min(self.synced, self.leo)
+        if self.flushing is not None:
+            self.flushing = min(self.flushing, self.leo)
+
+    def index_of(self, offset: int) -> int:
+        """Of the batch that holds ``offset``."""
+        return bisect_right(self.ends, offset)
+
+    def rows(self, start: int = 0, end: int | None = None) -> list[Row]:
+        """The records in [start, end)."""
+        stop = self.leo if end is None else end
+        found = []
+        for at in range(self.index_of(start), len(self.batches)):
+            header, data = self.batches[at]
+            if header.base_offset >= stop:
+                break
+            found += [
+                Row(offset, header.leader_epoch, value)
+                for offset, value in batch.values_of(header, data)
+                if start <= offset < stop
+            ]
+        return found
+
+    def row(self, offset: int) -> Row | None:
+        found = self.rows(offset, offset + 1)
+        return found[0] if found else None
+
+    def copy(self) -> SimLog:
+        return replace(
+            self,
+            batches=list(self.batches),
+            ends=list(self.ends),
+            flushing=None,
+            flush_again=False,
+        )
+
+    def producers(self) -> dict[int, ProducerSnapshot]:
+        """As recovery finds them: by going through the headers."""
+        table = ProducerTable()
+        for header, _ in self.batches:
+            table.appended(header)
+        return table.snapshots()
+
+    def start_at(self, offset: int) -> None:
+        """Batches that lie wholly below go."""
+        gone = bisect_right(self.ends, offset)
+        del self.batches[:gone], self.ends[:gone]
+        self.start = offset
+
+
+class Lost(NamedTuple):
+    """What a power cut took of one log."""
+
+    tp: TopicPartition
+    from_offset: int
+    to_offset: int
+    torn: bool
+
+
+@dataclass(slots=True)
+class Found:
+    """What a start finds (the arguments of the event Boot)."""
+
+    logs: dict[TopicPartition, RecoveredLog]
+    metadata: tuple[bytes, ...]
+    previous_broker_epoch: int
+
+
+class Disk:
+    """Public: ``logs``, ``checkpoints`` (kind -> offsets), ``clean_epoch`` (-1: no clean-shutdown file),
+    ``directory_id``."""
+
+    def __init__(self, directory_id: UUID, segment_bytes: int = 1 << 20) -> None:
+        self.directory_id = directory_id
+        self.logs: dict[TopicPartition, SimLog] = {}
+        self.checkpoints: dict[str, dict[TopicPartition, int]] = {}
+        self.clean_epoch = -1
+        self.quorum_state: QuorumState | None = None
+        """A controller's epoch and vote."""
+        self.notes: dict[str, bytes] = {}
+        """Other small files of the node, each replaced as a whole and synced, by name."""
+        self._segment_bytes = segment_bytes
+
+    # --- what the core asks for ----------------------------------------------------------------------------
+
+    def append(self, effect: Append) -> bool:
+        """True when a segment was rolled: the shell then flushes (R04)."""
+        log = self._log(effect.tp)
+        if effect.base_offset != log.leo:
+            raise SimulationError(
+                f"{effect.tp}: an append at {effect.base_offset}, the log ends at {log.leo}"
+            )
+        rolled = False
+        for data in effect.batches:
+            if log.segment_bytes and log.segment_bytes + len(data) > self._segment_bytes:
+                log.segment_bytes, rolled = 0, True
+            log.append(data)
+        if log.leo != effect.end_offset:
+            raise SimulationError(f"{effect.tp}: the append ends at {log.leo}, it says {effect.end_offset}")
+        return rolled
+
+    def create(self, effect: CreateLog) -> None:
+        known = self.logs.get(effect.tp)
+        if known is None or known.topic_id != effect.topic_id:
+            start = effect.start_offset
+            self.logs[effect.tp] = SimLog(effect.topic_id, start, start, start)
+
+    def delete(self, effect: DeleteLog) -> None:
+        self.logs.pop(effect.tp, None)
+        for offsets in self.checkpoints.values():
+            offsets.pop(effect.tp, None)
+
+    def truncate(self, effect: Truncate) -> None:
+        log = self._log(effect.tp)
+        self._lower_recovery_point(effect.tp, effect.to_offset)
+        log.cut(effect.to_offset)
+        if log.leo != effect.to_offset:
+            raise SimulationError(f"{effect.tp}: cut to {effect.to_offset} inside a batch, {log.leo} is left")
+        log.synced = log.leo
+
+    def reset(self, effect: ResetLog) -> None:
+        log = self._log(effect.tp)
+        self._lower_recovery_point(effect.tp, 0)
+        start = effect.start_offset
+        self.logs[effect.tp] = SimLog(log.topic_id, start, start, start)
+
+    def move_log_start(self, effect: MoveLogStart) -> None:
+        """Durable on return, as the effect promises."""
+        self._log(effect.tp).start_at(effect.to_offset)
+
+    def write_epochs(self, effect: WriteEpochs) -> None:
+        self._log(effect.tp).epochs = effect.entries
+
+    def write_checkpoint(self, effect: WriteCheckpoint) -> None:
+        self._checkpoint(effect.kind, effect.offsets)
+
+    def write_quorum_state(self, effect: WriteQuorumState) -> None:
+        """Durable at once, as the effect promises."""
+        self.quorum_state = effect.state
+
+    def close_cleanly(self, effect: CloseLogs) -> dict[TopicPartition, int]:
+        """The recovery points. Everything is durable on return, the clean-shutdown file last."""
+        for log in self.logs.values():
+            log.synced = log.leo
+        points = {tp: log.leo for tp, log in self.logs.items()}
+        self._checkpoint(
+            "high-watermark", {**self.checkpoints.get("high-watermark", {}), **effect.high_watermarks}
+        )
+        self._checkpoint("recovery-point", points)
+        self._checkpoint("log-start", {tp: log.start for tp, log in self.logs.items()})
+        self.clean_epoch = effect.broker_epoch
+        return points
+
+    def _log(self, tp: TopicPartition) -> SimLog:
+        try:
+            return self.logs[tp]
+        except KeyError:
+            raise SimulationError(f"there is no log of {tp} here") from None
+
+    def _checkpoint(self, kind: str, offsets: Mapping[TopicPartition, int]) -> None:
+        kept = dict(offsets)
+        if kind == "recovery-point":
+            kept = {tp: min(at, self.logs[tp].synced) for tp, at in kept.items() if tp in self.logs}
+        self.checkpoints[kind] = kept
+
+    def _lower_recovery_point(self, tp: TopicPartition, to_offset: int) -> None:
+        points = self.checkpoints.get("recovery-point", {})
+        if points.get(tp, 0) > to_offset:
+            points[tp] = to_offset
+
+    # --- flushing ------------------------------------------------------------------------------------------
+
+    def begin_flush(self, tp: TopicPartition) -> bool:
+        """True when one begins now; otherwise one is under way and the next begins at its end."""
+        log = self.logs.get(tp)
+        if log is None:
+            return False
+        if log.flushing is not None:
+            log.flush_again = True
+            return False
+        log.flushing = log.leo
+        return True
+
+    def end_flush(self, log: SimLog) -> tuple[int, bool]:
+        """(everything below is durable, another one is wanted)"""
+        upto = log.leo if log.flushing is None else min(log.flushing, log.leo)
+        log.synced = max(log.synced, upto)
+        again, log.flushing, log.flush_again = log.flush_again, None, False
+        return upto, again
+
+    # --- reading -------------------------------------------------------------------------------------------
+
+    def read(self, part: LogSlice) -> bytes:
+        log = self.logs.get(part.tp)
+        if log is None:
+            return b""
+        out: list[bytes] = []
+        size = 0
+        for at in range(log.index_of(part.start_offset), len(log.batches)):
+            header, data = log.batches[at]
+            if header.base_offset >= part.end_offset or log.ends[at] > part.end_offset:
+                break
+            if size + len(data) > part.max_bytes and (out or not part.at_least_one):
+                break
+            out.append(data)
+            size += len(data)
+        return out[0] if len(out) == 1 else b"".join(out)
+
+    def find(self, wanted: LookupByTime) -> tuple[int, int, int]:
+        """(timestamp, offset, epoch) of the first batch at or after a time; (-1, -1, -1) when there is none."""
+        for header, _ in self.logs[wanted.tp].batches:
+            if header.base_offset < wanted.end_offset and header.max_timestamp >= wanted.timestamp:
+                return header.max_timestamp, header.base_offset, header.leader_epoch
+        return -1, -1, -1
+
+    # --- crashes -------------------------------------------------------------------------------------------
+
+    def stopped(self) -> None:
+        """The process is gone, however: flushes under way are forgotten (they may or may not have worked)."""
+        for log in self.logs.values():
+            log.flushing, log.flush_again = None, False
+
+    def lose_power(self, random: Random, keep: Mapping[TopicPartition, int] | None = None) -> list[Lost]:
+        """Every log keeps what is synced and of the rest a random prefix, or the one up to the offset that
+        ``keep`` says. Without ``random``'s help nothing is torn where ``keep`` rules."""
+        lost = []
+        for tp in sorted(self.logs):
+            log = self.logs[tp]
+            was, first = log.leo, log.index_of(log.synced)
+            unsynced = len(log.batches) - first
+            if unsynced <= 0:
+                continue
+            if keep is not None and tp in keep:
+                kept, torn = bisect_right(log.ends, max(keep[tp], log.synced)), b""
+            else:
+                kept = first + random.randint(0, unsynced)
+                torn = b""
+                if kept < len(log.batches) and random.random() < 0.5:
+                    data = log.batches[kept].data
+                    torn = data[: random.randint(1, len(data) - 1)]
+            if kept < len(log.batches):
+                log.cut(log.ends[kept - 1] if kept else log.start)
+                log.torn = torn
+                lost.append(Lost(tp, log.leo, was, bool(torn)))
+        return lost
+
+    def snapshot(self) -> Disk:
+        """A copy to restore later (a stale backup, a cloned disk)."""
+        other = Disk(self.directory_id, self._segment_bytes)
+        other.logs = {tp: log.copy() for tp, log in self.logs.items()}
+        other.checkpoints = {kind: dict(offsets) for kind, offsets in self.checkpoints.items()}
+        other.clean_epoch = self.clean_epoch
+        other.quorum_state = self.quorum_state
+        other.notes = dict(self.notes)
+        return other
+
+    # --- start ---------------------------------------------------------------------------------------------
+
+    def recover(self) -> Found:
+        """What the next start finds: torn tails cut off, epochs as the log has them, everything synced, the
+        clean-shutdown file taken away."""
+        previous, self.clean_epoch = self.clean_epoch, -1
+        logs = {tp: self._recovered(tp, self.logs[tp]) for tp in sorted(self.logs)}
+        metadata = tuple(stored.data for stored in self.logs[METADATA].batches) if METADATA in logs else ()
+        return Found(logs, metadata, previous)
+
+    def _recovered(self, tp: TopicPartition, log: SimLog) -> RecoveredLog:
+        if log.torn:
+            _must_be_torn(log.torn)
+            log.torn = b""
+        log.synced = log.leo
+        scanned: list[EpochEntry] = []
+        for header, _ in log.batches:
+            if not scanned or header.leader_epoch != scanned[-1].epoch:
+                scanned.append(EpochEntry(header.leader_epoch, header.base_offset))
+        log.epochs = tuple(scanned)
+        checkpoint = self.checkpoints.get("high-watermark", {}).get(tp, 0)
+        return RecoveredLog(
+            log.topic_id,
+            log.start,
+            log.leo,
+            log.leo,
+            max(log.start, min(checkpoint, log.leo)),
+            log.epochs,
+            log.producers(),
+        )
+
+
+def _must_be_torn(data: bytes) -> None:
+    """The check of the real recovery: the piece is short, or its CRC is wrong."""
+    try:
+        header = batch.parse_header(data)
+    except CorruptBatch:
+        return
+    if len(data) >= header.size_bytes and batch.crc_is_right(header, data):
+        raise SimulationError("a whole batch was called torn")

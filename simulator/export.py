@@ -1,0 +1,48 @@
+"""A simulated run as a run directory, so that ``wrackline analyze`` judges it like any other."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from harness.history import write_info
+from harness.history.files import WAL
+from harness.history.model import Event, RunInfo, TopicInfo
+from harness.history.wal import encode_tail, header_line, with_beginning
+from simulator.search import TOPIC, Result, Setup
+
+_STARTED_AT = "1970-01-01T00:00:00Z"
+"""Virtual time begins here in every run: the same run is the same bytes."""
+
+
+def info_of(setup: Setup) -> RunInfo:
+    return RunInfo(
+        test_id=f"simulated-{setup.seed}",
+        name=setup.command(),
+        seed=setup.seed,
+        started_at=_STARTED_AT,
+        system="wrackline",
+        workload="log",
+        acks="all" if setup.acks == -1 else str(setup.acks),
+        idempotence=setup.idempotent,
+        topics=(TopicInfo(TOPIC, setup.partitions, setup.replication_factor, setup.min_isr),),
+        profile=setup.profile,
+        defects=setup.defects,
+        unclean_election=setup.unclean,
+        nodes={str(node): f"n{node}" for node in range(1, setup.brokers + 1)},
+        notes=("simulated in virtual time",),
+    )
+
+
+def write_run(result: Result, run_dir: Path) -> None:
+    """Its information and its history, into a directory that is made. Raises OSError."""
+    run_dir.mkdir(parents=True, exist_ok=True)
+    info = info_of(result.setup)
+    write_info(run_dir, info)
+    with (run_dir / WAL).open("wb") as file:
+        file.write(header_line(info))
+        for event in result.events:
+            file.write(_line(event))
+
+
+def _line(event: Event) -> bytes:
+    return with_beginning(event.index, event.time_ns, encode_tail(event))

@@ -1,0 +1,161 @@
+"""B15 to B20, B22, B41: who is in the ISR, and who thinks so."""
+
+from __future__ import annotations
+
+from simulator.guided.schedule import Guided
+from simulator.guided.stage import Setting, Stage, carries_records, tells_high_watermark
+
+
+def joins_before_leso(s: Stage) -> None:
+    """B15. 2 leads with a stale high watermark; 3, which lacks m1, has reached that."""
+    s.commit(b"m0")
+    s.isolate(3)
+    late = s.hold("FetchResponse", source=1, to=2, when=tells_high_watermark(2))
+    s.acked(1, b"m1")
+    s.kill(1)
+    s.drop(late)
+    s.until(lambda: s.leader == 2, "2 leads")
+    slow = s.hold("FetchResponse", source=2, to=3, when=carries_records)
+    s.rejoin(3)
+    s.run(1_000)
+    s.drop(slow)
+
+
+def joins_behind(s: Stage) -> None:
+    """B16. 3 asks from offset 0 on, and m1 is committed; the leader has led from the start, so its LESO is 0."""
+    s.isolate(3)
+    s.commit(b"m1")
+    slow = s.hold("FetchResponse", source=1, to=3, when=carries_records)
+    s.rejoin(3)
+    s.run(1_000)
+    s.drop(slow)
+
+
+def joined_unheard(s: Stage) -> None:
+    """B17. The controller has 3 in the ISR, the leader has not been told; m1 goes to 2 only."""
+    s.commit(b"m0")
+    s.isolate(3)
+    s.unfence(3)
+    s.run(200)
+    answer = s.hold("AlterPartitionResponse", to=1)
+    deaf = s.hold("MetadataFetchResponse", to=1)
+    s.mend(3, 1)
+    s.until(lambda: s.isr == {1, 2, 3}, "3 in the ISR")
+    s.cut(3, 1)
+    s.produce(1, b"m1")
+    s.until(lambda: s.leo(2) == 2, "m1 on 2")
+    s.run(500)
+    s.kill(1, 2)
+    s.drop(answer)
+    s.drop(deaf)
+    s.until(lambda: s.leader == 3, "3 leads", 30_000)
+
+
+def dropped_unasked(s: Stage) -> None:
+    """B18. The proposal to drop 3 never arrives; m1 goes to 2 only."""
+    s.commit(b"m0")
+    unsent = s.hold("AlterPartitionRequest", source=1)
+    s.cut(1, 3)
+    s.cut(2, 3)
+    s.produce(1, b"m1")
+    s.run(5_000)
+    s.kill(1, 2)
+    s.drop(unsent)
+    s.until(lambda: s.leader == 3, "3 leads", 30_000)
+
+
+def former_life_joins(s: Stage) -> None:
+    """B19. 3 proved itself and was proposed; before the controller hears of it, 3 loses its log."""
+    s.commit(b"m1")
+    s.isolate(3)
+    request = s.hold("AlterPartitionRequest", source=1)
+    s.rejoin(3)
+    s.until(lambda: bool(request.held), "3 proposed")
+    s.power(3, keep=0)
+    s.until(lambda: s.fenced(3), "3 fenced")
+    slow = s.hold("FetchResponse", source=1, to=3, when=carries_records)
+    s.unfence(3)
+    s.release(request)
+    s.run(1_000)
+    s.drop(slow)
+
+
+def fenced_joins(s: Stage) -> None:
+    """B20. 3 proved itself and was proposed; before the controller hears of it, 3 is gone and fenced."""
+    s.commit(b"m1")
+    s.isolate(3)
+    request = s.hold("AlterPartitionRequest", source=1)
+    s.rejoin(3)
+    s.until(lambda: bool(request.held), "3 proposed")
+    s.kill(3)
+    s.until(lambda: s.fenced(3), "3 fenced")
+    s.release(request)
+    s.run(1_000)
+
+
+def last_writer_wins(s: Stage) -> None:
+    """B22. 1 proposes [1,3]; while that is under way 3 loses its log and leaves the ISR, and comes back."""
+    s.commit(b"m1")
+    request = s.hold("AlterPartitionRequest", source=1)
+    s.cut(1, 2)
+    s.cut(2, 3)
+    s.write(1, b"x")
+    s.until(lambda: bool(request.held), "[1,3] proposed")
+    s.power(3, keep=0)
+    s.until(lambda: s.isr == {1, 2}, "3 fenced")
+    slow = s.hold("FetchResponse", source=1, to=3, when=carries_records)
+    s.unfence(3)
+    s.release(request)
+    s.run(1_000)
+    s.drop(slow)
+
+
+def slot_leaks(s: Stage) -> None:
+    """B41. Metadata tells the leader that 3 was dropped before the answer does; then 3 wants to come back."""
+    s.commit(b"m1")
+    answer = s.hold("AlterPartitionResponse", to=1, limit=1)
+    s.cut(1, 3)
+    s.write(1, b"x")
+    s.until(
+        lambda: (r := s.replica(1)) is not None and r.leader is not None and r.leader.isr == {1, 2}, "shrunk"
+    )
+    s.release(answer)
+    s.run(500)
+    s.mend(1, 3)
+    s.must(lambda: s.isr == {1, 2, 3}, "3 back in the ISR")
+
+
+SCHEDULES = (
+    Guided("isr_no_leso", "B15", ("isr_no_leso",), joins_before_leso, frozenset({"I02", "lost-write"})),
+    Guided("isr_no_hw", "B16", ("isr_no_hw",), joins_behind, frozenset({"I02", "lost-write"})),
+    Guided(
+        "no_maximal_isr",
+        "B17",
+        ("no_maximal_isr",),
+        joined_unheard,
+        frozenset({"I05", "I17", "I02", "lost-write"}),
+    ),
+    Guided(
+        "shrink_before_commit",
+        "B18",
+        ("shrink_before_commit",),
+        dropped_unasked,
+        frozenset({"I05", "I17", "I02", "lost-write"}),
+        Setting(lag_ms=2_000),
+    ),
+    Guided(
+        "no_isr_broker_epoch", "B19", ("no_isr_broker_epoch",), former_life_joins, frozenset({"I02", "I08"})
+    ),
+    Guided("allow_fenced_isr", "B20", ("allow_fenced_isr",), fenced_joins, frozenset({"I14"})),
+    Guided(
+        "no_partition_epoch",
+        "B22",
+        ("no_partition_epoch",),
+        last_writer_wins,
+        frozenset({"I02", "I08", "lost-write"}),
+        Setting(lag_ms=2_000),
+    ),
+    Guided(
+        "inflight_leak", "B41", ("inflight_leak",), slot_leaks, frozenset({"liveness"}), Setting(lag_ms=2_000)
+    ),
+)

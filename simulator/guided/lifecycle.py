@@ -1,0 +1,146 @@
+"""B24, B28, B29, B34, B50, B51, B57: brokers that come, go and break."""
+
+from __future__ import annotations
+
+from kio.schema.errors import ErrorCode
+
+from broker.core.effects import Append
+from broker.core.events import DiskFailed
+from broker.core.messages import BrokerHeartbeatRequest, BrokerHeartbeatResponse
+from simulator.guided.schedule import Guided
+from simulator.guided.stage import CONTROLLER, Stage, T
+
+
+def unclean_ignored(s: Stage) -> None:
+    """B28. ISR=[1], ELR=[2]; 2 has lost its log and comes back; 1 goes."""
+    s.isolate(3)
+    s.commit(b"m1")
+    s.power(2, keep=0)
+    s.until(lambda: s.elr == {2}, "2 in the ELR")
+    s.cut(1, 2)
+    s.unfence(2)
+    s.run(500)
+    s.kill(1)
+    s.run(5_000)
+
+
+def old_clean_file(s: Stage) -> None:
+    """B29. 2 has been shut down cleanly once; now it loses its log, and the old file says it is clean."""
+    s.commit(b"m0")
+    s.stop(2)
+    s.unfence(2)
+    s.until(lambda: s.isr == {1, 2, 3}, "2 back in the ISR")
+    unclean_ignored(s)
+
+
+def registered_at_once(s: Stage) -> None:
+    """B34. 2 loses its log and is back before its session ends; it cannot fetch; the others go."""
+    s.commit(b"m1")
+    s.power(2, keep=0)
+    s.cut(1, 2)
+    s.cut(2, 3)
+    s.start(2)
+    s.run(6_000)
+    s.kill(1, 3)
+    s.run(6_000)
+
+
+def fenced_together(s: Stage) -> None:
+    """B24. The controller stops for a while; when it goes on, the sessions of 1 and 2 have both ended."""
+    s.commit(b"m1")
+    s.kill(1, 2)
+    s.world.pause(CONTROLLER)
+    s.run(3_600)
+    s.world.resume(CONTROLLER)
+    s.run(2_000)
+
+
+def former_life_heard(s: Stage) -> None:
+    """B50. A wish of 3's former life to shut down arrives when 3 has long been back."""
+    s.commit(b"m1")
+    core = s.world.brokers[3].core
+    assert core is not None
+    epoch = core.broker_epoch
+    s.kill(3)
+    s.until(lambda: s.fenced(3), "3 fenced")
+    s.unfence(3)
+    s.until(lambda: s.isr == {1, 2, 3}, "3 back in the ISR")
+    late = BrokerHeartbeatRequest(3, epoch, s.world.image.metadata_offset, False, True)
+    answer = s.world.asked(CONTROLLER, late)
+    if isinstance(answer, BrokerHeartbeatResponse) and answer.error is ErrorCode.none:
+        s.find("I11", f"a heartbeat of broker epoch {epoch} was accepted")
+
+
+def deaf_while_stopping(s: Stage) -> None:
+    """B51. 1 shuts down; 2 leads, but 3 is paused, so 1 must wait: does it send clients to 2 meanwhile?"""
+    s.commit(b"m1")
+    s.world.pause(3)
+    s.world.clean_stop(1)
+    s.until(lambda: s.leader == 2, "2 leads")
+    s.run(300)
+    call = s.produce(1, b"m2", acks=1)
+    s.run(300)
+    result = s.result(call)
+    if result is not None and result.error is ErrorCode.none:
+        s.find("unavailable", "1 takes records for a partition that 2 has led for 300 ms")
+    s.world.resume(3)
+    s.until(lambda: not s.up(1), "1 shut down")
+
+
+def write_fails(s: Stage) -> None:
+    """B57. A write fails at the leader; the next one works."""
+    s.commit(b"m1")
+    server = s.world.brokers[1]
+    append = server.disk.append
+    failed = False
+
+    def fails_once(effect: Append) -> bool:
+        nonlocal failed
+        if effect.tp != T or failed:
+            return append(effect)
+        failed = True
+        s.world._put(server, DiskFailed(T, "input/output error"), None)
+        return False
+
+    server.disk.append = fails_once  # type: ignore[method-assign]
+    s.produce(1, b"m2")
+    s.run(500)
+    if s.up(1):
+        s.produce(1, b"m3")
+    s.run(3_000)
+    if s.up(1):
+        s.kill(1)
+
+
+SCHEDULES = (
+    Guided(
+        "ignore_unclean", "B28", ("ignore_unclean",), unclean_ignored, frozenset({"I08", "I02", "lost-write"})
+    ),
+    Guided(
+        "clean_by_presence+keep_clean_file",
+        "B29",
+        ("clean_by_presence", "keep_clean_file"),
+        old_clean_file,
+        frozenset({"I08", "I02", "lost-write"}),
+        harmless=("clean_by_presence",),
+    ),
+    Guided(
+        "register_no_isr_change",
+        "B34",
+        ("register_no_isr_change",),
+        registered_at_once,
+        frozenset({"I02", "I08", "I01", "lost-write"}),
+    ),
+    Guided("batch_fence", "B24", ("batch_fence",), fenced_together, frozenset({"I14"})),
+    Guided("no_broker_epoch", "B50", ("no_broker_epoch",), former_life_heard, frozenset({"I11"})),
+    Guided(
+        "stop_md_on_shutdown",
+        "B51",
+        ("stop_md_on_shutdown",),
+        deaf_while_stopping,
+        frozenset({"unavailable"}),
+    ),
+    Guided(
+        "continue_after_io_error", "B57", ("continue_after_io_error",), write_fails, frozenset({"impossible"})
+    ),
+)

@@ -1,0 +1,58 @@
+"""Schedules of the controller quorum: B46, B47. Three controllers; what befalls the brokers does not matter."""
+
+from __future__ import annotations
+
+from broker.core.controller import Controller
+from broker.core.types import NodeId
+from simulator.guided.schedule import Guided
+from simulator.guided.stage import Setting, Stage
+
+THREE = Setting(controllers=3)
+
+
+def active(s: Stage) -> NodeId:
+    s.until(lambda: s.world.active_controller() is not None, "an active controller")
+    found = s.world.active_controller()
+    return 0 if found is None else found.id
+
+
+def core(s: Stage, node: NodeId) -> Controller | None:
+    found = s.world.controllers[node].core
+    return found if isinstance(found, Controller) else None
+
+
+def leader_restarts(s: Stage) -> None:
+    """KAFKA-10527. It is back before anyone has missed it."""
+    leader = active(s)
+    s.kill(leader)
+    s.start(leader)
+    s.run(3_000)
+
+
+def metadata_changes(s: Stage) -> None:
+    """KAFKA-10533. Every commit is looked at: is it on a majority's disks?"""
+    active(s)
+    s.kill(3)
+    s.until(lambda: s.fenced(3), "3 fenced")
+    s.start(3)
+    s.until(lambda: not s.fenced(3), "3 unfenced")
+
+
+def deaf_leader(s: Stage) -> None:
+    """KAFKA-15489. What the others send does not reach it; what it sends arrives."""
+    leader = active(s)
+    for other in s.world.controllers:
+        if other != leader:
+            s.world.cut(other, leader, one_way=True)
+    controller = core(s, leader)
+    s.must(
+        lambda: controller is not None and not controller.is_active,
+        f"the resignation of {leader}, which hears nobody",
+    )
+
+
+SCHEDULES = (
+    Guided("raft_keep_role", "B46", ("raft_keep_role",), leader_restarts, frozenset({"Q01"}), THREE),
+    Guided("raft_no_fsync", "B46", ("raft_no_fsync",), metadata_changes, frozenset({"Q04"}), THREE),
+    Guided("no_check_quorum", "B47", ("no_check_quorum",), deaf_leader, frozenset({"liveness"}), THREE),
+)

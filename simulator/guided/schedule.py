@@ -1,0 +1,61 @@
+"""What a guided schedule is, and how one is played."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from simulator.disk import SimulationError
+from simulator.guided.stage import Finding, Setting, Stage
+
+
+@dataclass(frozen=True, slots=True)
+class Guided:
+    """``defects`` (or the settings ``exposing``, where the configuration is the fault) make the play end badly."""
+
+    name: str
+    id: str
+    """In the catalogue: B01 and so on."""
+    defects: tuple[str, ...]
+    play: Callable[[Stage], None]
+    oracles: frozenset[str]
+    """At least one of them fires."""
+    setting: Setting = field(default_factory=Setting)
+    exposing: Mapping[str, Any] = field(default_factory=dict)
+    """Fields of the Setting, for the arm that must fail."""
+    harmless: tuple[str, ...] = ()
+    """Those of the defects that do no harm alone; the clean arm has them too."""
+    tolerated: frozenset[str] = frozenset()
+    """Oracles that ``harmless`` sets off by itself: they count in neither arm."""
+
+
+@dataclass(frozen=True, slots=True)
+class Played:
+    findings: tuple[Finding, ...]
+    at_ms: float
+    """Virtual time of the first finding, or of the end."""
+    log: tuple[str, ...]
+
+    @property
+    def oracles(self) -> tuple[str, ...]:
+        """In the order in which they fired."""
+        return tuple(dict.fromkeys(finding.oracle for finding in self.findings))
+
+
+def play(guided: Guided, *, broken: bool, seed: int | str = 0) -> Played:
+    """Play it once. Raises SimulationError when the clean arm cannot go through the schedule."""
+    defects = guided.defects if broken else guided.harmless
+    setting = guided.setting.but(**guided.exposing) if broken else guided.setting
+    stage = Stage(setting, defects, seed)
+    try:
+        guided.play(stage)
+        if not stage.stuck:
+            stage.finish()
+    except SimulationError as impossible:
+        if not broken:
+            raise
+        stage.find("impossible", str(impossible))
+    findings = tuple(f for f in stage.findings() if f.oracle not in guided.tolerated)
+    at_ms = findings[0].at_ms if findings else stage.world.now_ms
+    return Played(findings, at_ms, tuple(stage.said))

@@ -1,0 +1,438 @@
+"""A cluster for a guided schedule: one partition, hands on every message and every process, oracles watching.
+
+The schedule says what happens in words of the catalogue (commit, fence, hold, power, ...). Beside the invariants
+of ``simulator.invariants`` the stage has what only a whole run can show: acknowledged records that are gone
+(``lost-write``), replicas that differ below their high watermarks (``divergence``), a record twice
+(``duplicate``), an end offset that goes back (``end-offset``), a wait that does not end (``liveness``,
+``stall``).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+from kio.schema.errors import ErrorCode
+
+from broker.core import batch
+from broker.core.messages import (
+    LATEST,
+    FetchRequest,
+    FetchResponse,
+    ListOffsetsPartition,
+    ListOffsetsRequest,
+    ListOffsetsResponse,
+    ProducePartition,
+    ProduceRequest,
+    ProduceResponse,
+    ProduceResult,
+)
+from broker.core.replica import Replica
+from broker.core.types import METADATA, NO_LEADER, NodeId, TopicPartition
+from simulator.clients import encode
+from simulator.disk import SimulationError
+from simulator.invariants import Checker
+from simulator.network import Hold, Matches, Message, NetworkOptions
+from simulator.world import FIRST_CONTROLLER, Call, World, WorldOptions
+
+T = TopicPartition("t", 0)
+CONTROLLER = FIRST_CONTROLLER
+QUIET = NetworkOptions(spike=0.0, latency_max_ms=1.0, retransmit_ms=5.0)
+LONG_MS = 60_000
+
+
+@dataclass(frozen=True, slots=True)
+class Setting:
+    profile: str = "kip966"
+    brokers: int = 3
+    controllers: int = 1
+    replicas: tuple[NodeId, ...] = (1, 2, 3)
+    """The first leads."""
+    min_isr: int = 2
+    lag_ms: int = LONG_MS
+    """replica.lag.time.max.ms: long unless the schedule is about lag."""
+    request_timeout_ms: int = 30_000
+    broker: Mapping[str, Any] = field(default_factory=dict)
+    controller: Mapping[str, Any] = field(default_factory=dict)
+    topic: Mapping[str, str] = field(default_factory=dict)
+    acks: int = -1
+    """Of ``Stage.commit``, for schedules about too weak acknowledgements."""
+    idempotent: bool = True
+    losing: bool = False
+    """The settings allow loss (unclean elections): what is acknowledged may go, divergence may not."""
+
+    def but(self, **changes: Any) -> Setting:
+        return replace(self, **changes)
+
+
+@dataclass(frozen=True, slots=True)
+class Finding:
+    oracle: str
+    text: str
+    at_ms: float
+
+
+class Stage:
+    def __init__(self, setting: Setting, defects: tuple[str, ...] = (), seed: int | str = 0) -> None:
+        self.setting = setting
+        self.said: list[str] = []
+        self._found: list[Finding] = []
+        self._calls: list[tuple[Call, tuple[bytes, ...], int]] = []
+        self._cuts: list[tuple[NodeId, NodeId]] = []
+        self.world = World(
+            seed,
+            WorldOptions(
+                brokers=setting.brokers,
+                controllers=setting.controllers,
+                profile=setting.profile,
+                defects=defects,
+                broker={
+                    "replica_lag_time_max_ms": setting.lag_ms,
+                    "request_timeout_ms": setting.request_timeout_ms,
+                    **setting.broker,
+                },
+                controller={"min_insync_replicas": setting.min_isr, **setting.controller},
+                network=QUIET,
+            ),
+        )
+        self.checker = Checker(self.world)
+        self.world.observers.append(self.checker)
+        self.world.create_topic(T.topic, 1, setting.replicas, setting.topic)
+        self.until(lambda: self.leader is not None, "a leader")
+
+    # --- what there is -------------------------------------------------------------------------------------
+
+    @property
+    def elected(self) -> NodeId:
+        """As the controller has it; -1: nobody."""
+        return self.world.leader(T)
+
+    @property
+    def leader(self) -> NodeId | None:
+        """The elected one, when it knows."""
+        node = self.elected
+        if node == NO_LEADER:
+            return None
+        replica = self.replica(node)
+        partition = self.world.image.partition(T)
+        knows = replica is not None and replica.leader is not None and partition is not None
+        return node if knows and replica.leader_epoch == partition.leader_epoch else None  # type: ignore[union-attr]
+
+    @property
+    def isr(self) -> frozenset[NodeId]:
+        partition = self.world.image.partition(T)
+        return frozenset() if partition is None else frozenset(partition.isr)
+
+    @property
+    def elr(self) -> frozenset[NodeId]:
+        partition = self.world.image.partition(T)
+        return frozenset() if partition is None else frozenset(partition.elr)
+
+    def up(self, node: NodeId) -> bool:
+        return self.world.brokers[node].core is not None
+
+    def replica(self, node: NodeId) -> Replica | None:
+        core = self.world.brokers[node].core
+        return None if core is None else core.replica(T)
+
+    def leo(self, node: NodeId) -> int:
+        log = self.world.brokers[node].disk.logs.get(T)
+        return 0 if log is None else log.leo
+
+    def high_watermark(self, node: NodeId) -> int:
+        replica = self.replica(node)
+        return -1 if replica is None else replica.high_watermark
+
+    def values(self, node: NodeId) -> list[bytes]:
+        log = self.world.brokers[node].disk.logs.get(T)
+        return [] if log is None else [row.value for row in log.rows()]
+
+    def fenced(self, node: NodeId) -> bool:
+        broker = self.world.image.brokers.get(node)
+        return broker is None or broker.fenced
+
+    # --- time ----------------------------------------------------------------------------------------------
+
+    def run(self, ms: float) -> None:
+        self.world.run(ms)
+
+    def until(self, condition: Callable[[], bool], what: str, within_ms: float = 20_000) -> None:
+        """Raises SimulationError: the schedule cannot go on."""
+        self.world.until(condition, within_ms, what)
+
+    def must(
+        self, condition: Callable[[], bool], what: str, within_ms: float = 10_000, oracle: str = "liveness"
+    ) -> bool:
+        """What has to come to pass; a finding when it does not."""
+        try:
+            self.world.until(condition, within_ms, what)
+        except SimulationError as late:
+            self.find(oracle, str(late))
+            return False
+        return True
+
+    def find(self, oracle: str, text: str) -> None:
+        self._found.append(Finding(oracle, text, self.world.now_ms))
+
+    @property
+    def stuck(self) -> bool:
+        """What did not come will not come: there is no end to be judged."""
+        return any(finding.oracle == "liveness" for finding in self._found)
+
+    def findings(self) -> tuple[Finding, ...]:
+        invariants = [Finding(v.id, str(v), v.at_ms) for v in self.checker.violations]
+        return tuple(sorted([*invariants, *self._found], key=lambda finding: finding.at_ms))
+
+    def say(self, line: str) -> None:
+        self.said.append(f"{self.world.now_ms:10.1f}  {line}")
+
+    # --- clients -------------------------------------------------------------------------------------------
+
+    def produce(
+        self,
+        node: NodeId,
+        *values: bytes,
+        acks: int = -1,
+        timeout_ms: int = 60_000,
+        sequence: int | None = None,
+    ) -> Call:
+        """A request on its way; ``sequence`` makes it an idempotent producer's (id 1)."""
+        self.say(f"produce {values!r} at {node}, acks={acks}")
+        if sequence is None:
+            records = batch.build(values, 0, -1, int(self.world.now_ms))
+        else:
+            numbers = [int.from_bytes(value, "big") for value in values]
+            records = encode(numbers, 0, (1, 0, sequence))
+        request = ProduceRequest(acks, timeout_ms, (ProducePartition(T, records),))
+        call = self.world.ask(node, request, timeout_ms + 5_000)
+        self._calls.append((call, values, acks))
+        return call
+
+    def result(self, call: Call) -> ProduceResult | None:
+        return call.response.partitions[0] if isinstance(call.response, ProduceResponse) else None
+
+    def is_acked(self, call: Call) -> bool:
+        result = self.result(call)
+        return result is not None and result.error is ErrorCode.none
+
+    def write(self, node: NodeId, *values: bytes) -> None:
+        """acks=1: on this node's log, wherever else."""
+        call = self.produce(node, *values, acks=1)
+        self.until(lambda: call.done, f"{values!r} on {node}")
+        if not self.is_acked(call):
+            raise SimulationError(f"{node} did not take {values!r}: {self.result(call) or call.failed}")
+
+    def acked(self, node: NodeId, *values: bytes) -> None:
+        """acks=all, acknowledged; nothing is said of what followers know."""
+        call = self.produce(node, *values)
+        self.until(lambda: call.done, f"{values!r} acknowledged by {node}")
+        if not self.is_acked(call):
+            raise SimulationError(
+                f"{node} did not acknowledge {values!r}: {self.result(call) or call.failed}"
+            )
+
+    def commit(self, *values: bytes) -> None:
+        """Acknowledged, and known to be committed by every live ISR member."""
+        leader = self.ready()
+        self.acked(leader, *values)
+        end = self.leo(leader)
+        members = [node for node in self.isr if self.up(node)]
+        self.until(lambda: all(self.high_watermark(n) >= end for n in members), f"{values!r} known to all")
+
+    def ready(self) -> NodeId:
+        self.until(lambda: self.leader is not None, "a leader that knows it")
+        leader = self.leader
+        assert leader is not None
+        return leader
+
+    def end_offset(self, node: NodeId) -> int | None:
+        """What a consumer is told; None: an error."""
+        request = ListOffsetsRequest((ListOffsetsPartition(T, LATEST),), knows_offset_not_available=True)
+        response = self.world.asked(node, request)
+        assert isinstance(response, ListOffsetsResponse)
+        result = response.partitions[0]
+        return result.offset if result.error is ErrorCode.none else None
+
+    # --- faults --------------------------------------------------------------------------------------------
+
+    def cut(self, a: NodeId, *others: NodeId) -> None:
+        for other in others:
+            if (a, other) not in self._cuts and (other, a) not in self._cuts:
+                self._cuts.append((a, other))
+                self.world.cut(a, other)
+        self.say(f"cut {a} from {', '.join(map(str, others))}")
+
+    def mend(self, a: NodeId, *others: NodeId) -> None:
+        for other in others:
+            for pair in ((a, other), (other, a)):
+                if pair in self._cuts:
+                    self._cuts.remove(pair)
+                    self.world.mend(a, other)
+        self.say(f"mend {a} to {', '.join(map(str, others))}")
+
+    def split(self) -> None:
+        """No data goes between brokers; the controller is reached."""
+        nodes = sorted(self.world.brokers)
+        for at, node in enumerate(nodes):
+            self.cut(node, *nodes[at + 1 :])
+
+    def fence(self, node: NodeId) -> None:
+        """Cut off from the controller until its session has ended."""
+        if self.up(node):
+            self.cut(node, CONTROLLER)
+        self.until(lambda: self.fenced(node), f"{node} fenced")
+        self.say(f"{node} fenced: leader {self.elected}, ISR {sorted(self.isr)}, ELR {sorted(self.elr)}")
+
+    def unfence(self, node: NodeId) -> None:
+        if not self.up(node):
+            self.world.start(node)
+        self.mend(node, CONTROLLER)
+        self.until(lambda: not self.fenced(node), f"{node} unfenced")
+        self.say(f"{node} unfenced: leader {self.elected}, ISR {sorted(self.isr)}, ELR {sorted(self.elr)}")
+
+    def isolate(self, node: NodeId) -> None:
+        """From everybody, and fenced."""
+        self.cut(node, *(other for other in self.world.brokers if other != node))
+        self.fence(node)
+
+    def rejoin(self, node: NodeId) -> None:
+        """Unfenced, everybody has heard of it, then links mended; it is not waited for the ISR."""
+        self.unfence(node)
+        self.run(100)
+        self.mend(node, *(other for other in self.world.brokers if other != node))
+
+    def kill(self, *nodes: NodeId) -> None:
+        for node in nodes:
+            self.world.kill(node)
+        self.say(f"kill {', '.join(map(str, nodes))}")
+
+    def power(self, node: NodeId, keep: int) -> None:
+        """Power cut; of the partition's log the offsets below ``keep`` survive."""
+        disk = self.world.brokers[node].disk
+        whole = {tp: log.leo for tp, log in disk.logs.items()}
+        self.world.power(node, {**whole, T: keep})
+        self.say(f"power cut at {node}: its log ends at {self.leo(node)}")
+
+    def start(self, node: NodeId) -> None:
+        self.world.start(node)
+        self.say(f"start {node}")
+
+    def stop(self, node: NodeId) -> None:
+        self.world.clean_stop(node)
+        self.until(lambda: not self.up(node), f"{node} shut down")
+        self.say(f"{node} shut down cleanly")
+
+    def hold(
+        self,
+        name: str,
+        *,
+        source: NodeId | None = None,
+        to: NodeId | None = None,
+        limit: int | None = None,
+        when: Matches | None = None,
+    ) -> Hold:
+        """Keep back messages of this name (``FetchResponse``, ...) on this way."""
+
+        def matches(message: Message) -> bool:
+            return (
+                message.name == name
+                and (source is None or message.source == source)
+                and (to is None or message.destination == to)
+                and (when is None or when(message))
+            )
+
+        self.say(f"hold {name} from {source or 'anyone'} to {to or 'anyone'}")
+        return self.world.hold(matches, name, limit)
+
+    def release(self, hold: Hold) -> None:
+        self.say(f"release {hold.label}")
+        self.world.release(hold)
+
+    def drop(self, hold: Hold) -> None:
+        self.say(f"lose {hold.label}")
+        self.world.release(hold, drop=True)
+
+    # --- the end -------------------------------------------------------------------------------------------
+
+    def finish(self) -> None:
+        """Everything heals; then what was acknowledged must be there, once, and the same everywhere."""
+        self.say("everything heals")
+        self._cuts.clear()
+        self.world.heal()
+        for server in self.world.servers():
+            if server.core is None:
+                self.world.start(server.id)
+            elif server.paused:
+                self.world.resume(server.id)
+        healed = self.must(self._is_whole, "everyone in the ISR again", LONG_MS)
+        leader = self.leader
+        if leader is None:
+            return
+        if healed:
+            self._ends_agree(leader)
+        values = self.values(leader)
+        self._nothing_lost(values)
+        self._nothing_twice(values)
+
+    def _is_whole(self) -> bool:
+        """A leader that knows it, nobody missing, nothing being moved."""
+        image = self.world.image.partition(T)
+        moves = image is None or image.adding or image.removing
+        return self.leader is not None and not moves and self.isr == self.replicas
+
+    @property
+    def replicas(self) -> frozenset[NodeId]:
+        image = self.world.image.partition(T)
+        return frozenset() if image is None else frozenset(image.replicas)
+
+    def _ends_agree(self, leader: NodeId) -> None:
+        replicas = sorted(self.replicas)
+        if not self.must(lambda: len({self.leo(n) for n in replicas}) == 1, "logs of one length", 5_000):
+            return
+        for node in replicas:
+            if self.values(node) != self.values(leader):
+                self.find(
+                    "divergence", f"{node} has {self.values(node)}, leader {leader} {self.values(leader)}"
+                )
+
+    def _nothing_lost(self, values: list[bytes]) -> None:
+        if self.setting.losing:
+            return
+        for call, wanted, acks in self._calls:
+            promised = acks == -1 or (acks == 1 and self.setting.acks == 1)
+            if promised and self.is_acked(call):
+                gone = [value for value in wanted if value not in values]
+                if gone:
+                    self.find("lost-write", f"{gone!r} acknowledged, the log has {values!r}")
+
+    def _nothing_twice(self, values: list[bytes]) -> None:
+        if self.setting.idempotent:
+            twice = sorted({value for value in values if values.count(value) > 1})
+            if twice:
+                self.find("duplicate", f"{twice!r} more than once in {values!r}")
+
+
+def tells_high_watermark(at_least: int) -> Matches:
+    """Answers to fetches that say so much is committed."""
+    return lambda m: (
+        isinstance(m.response, FetchResponse)
+        and any(part.tp == T and part.high_watermark >= at_least for part in m.response.partitions)
+    )
+
+
+def carries_records(message: Message) -> bool:
+    return isinstance(message.response, FetchResponse) and any(
+        part.tp == T and part.records for part in message.response.partitions
+    )
+
+
+def diverges(message: Message) -> bool:
+    return isinstance(message.response, FetchResponse) and any(
+        part.tp == T and part.diverging is not None for part in message.response.partitions
+    )
+
+
+def asks_data(message: Message) -> bool:
+    request = message.request
+    return isinstance(request, FetchRequest) and all(part.tp != METADATA for part in request.partitions)

@@ -1,0 +1,227 @@
+"""B01, B02, B03, B25, B26, B37, B38, B55: where logs are cut, and what the epochs say."""
+
+from __future__ import annotations
+
+from simulator.guided.schedule import Guided
+from simulator.guided.stage import CONTROLLER, Setting, Stage, tells_high_watermark
+
+
+def high_watermark_truncation(s: Stage) -> None:
+    """B01. m2 is committed, 2 and 3 do not know; 3 follows a new leader, which dies."""
+    s.commit(b"m1")
+    late = s.hold("FetchResponse", source=1, when=tells_high_watermark(2))
+    s.acked(1, b"m2")
+    s.cut(1, 2, 3)
+    s.drop(late)
+    deaf = s.hold("FetchRequest", source=3, to=2)
+    s.fence(1)
+    s.until(lambda: s.leader == 2, "2 leads")
+    s.until(lambda: (r := s.replica(3)) is not None and r.leader_id == 2, "3 follows 2")
+    s.kill(2)
+    s.drop(deaf)
+    s.until(lambda: s.leader == 3, "3 leads")
+
+
+def both_lose_power(s: Stage) -> None:
+    """B02. 2 lost m2 and leads alone; 1 comes back with m2 and a high watermark that covers it."""
+    s.commit(b"m1")
+    s.commit(b"m2")
+    s.run(1_500)
+    s.cut(1, CONTROLLER)
+    s.run(700)
+    s.power(1, keep=2)
+    s.power(2, keep=1)
+    s.fence(1)
+    s.fence(2)
+    s.start(2)
+    s.until(lambda: s.leader == 2, "2 leads")
+    s.write(2, b"m3")
+    s.mend(1, CONTROLLER)
+
+
+def fast_leader_failover(s: Stage) -> None:
+    """B03. 1 leads, 2 leads, 1 leads, each writing one record that nobody fetches."""
+    s.commit(b"a")
+    s.split()
+    s.write(1, b"x1")
+    s.fence(1)
+    s.until(lambda: s.leader == 2, "2 leads")
+    s.write(2, b"y1")
+    s.fence(3)
+    s.unfence(1)
+    s.fence(2)
+    s.until(lambda: s.leader == 1, "1 leads again, uncleanly")
+    s.write(1, b"x2")
+    s.mend(1, 2)
+    s.unfence(2)
+    s.run(2_000)
+
+
+def epoch_not_assigned(s: Stage) -> None:
+    """B25, first half. 3 leads in e3 and writes nothing; 2 asks about e2, of which 3 knows nothing."""
+    s.commit(b"a")
+    s.cut(1, 2)
+    s.cut(2, 3)
+    s.write(1, b"b")
+    s.until(lambda: s.leo(3) == 2, "b on 3")
+    s.cut(1, 3)
+    s.fence(1)
+    s.until(lambda: s.leader == 2, "2 leads")
+    s.write(2, b"y1")
+    s.fence(2)
+    s.until(lambda: s.leader == 3, "3 leads")
+    s.mend(2, 3)
+    s.unfence(2)
+    s.must(lambda: 2 in s.isr, "2 back in the ISR")
+
+
+def epoch_kept(s: Stage) -> None:
+    """B25, second half. 2 led in e2 and wrote nothing: at the end of its log its cache has an epoch too many."""
+    s.commit(b"a")
+    s.split()
+    s.fence(1)
+    s.until(lambda: s.leader == 2, "2 leads")
+    s.fence(2)
+    s.until(lambda: s.leader == 3, "3 leads")
+    s.write(3, b"z")
+    s.mend(2, 3)
+    s.unfence(2)
+    s.must(lambda: 2 in s.isr, "2 back in the ISR", 1_500)
+
+
+def epoch_dropped(s: Stage) -> None:
+    """B26. The last answer 3 had from 1 was empty; then it follows 2, whose log is another at offset 1."""
+    s.commit(b"a")
+    s.cut(1, 2)
+    s.cut(2, 3)
+    s.write(1, b"x")
+    s.until(lambda: s.leo(3) == 2, "x on 3")
+    s.world.create_topic("u", 1, (1, 3))
+    s.run(1_500)
+    s.cut(1, 3)
+    s.fence(1)
+    s.until(lambda: s.leader == 2, "2 leads")
+    s.write(2, b"y")
+    s.mend(2, 3)
+    s.run(2_000)
+
+
+def no_check(s: Stage) -> None:
+    """B55. x on 1 and 3 only; 2 leads and writes y in its place."""
+    s.commit(b"a")
+    s.cut(1, 2)
+    s.cut(2, 3)
+    s.write(1, b"x")
+    s.until(lambda: s.leo(3) == 2, "x on 3")
+    s.cut(1, 3)
+    s.fence(1)
+    s.until(lambda: s.leader == 2, "2 leads")
+    s.write(2, b"y")
+    s.mend(2, 3)
+    s.run(2_000)
+
+
+def checkpoint_lost(s: Stage) -> None:
+    """B37. Brokers that start without a controller have no leaders to write down; then everything starts again."""
+    s.commit(b"m1")
+    s.run(1_500)
+    s.world.kill(CONTROLLER)
+    s.kill(1, 2, 3)
+    for node in (1, 2, 3):
+        s.start(node)
+    s.run(2_500)
+    s.kill(1, 2, 3)
+    s.world.start(CONTROLLER)
+    deaf = s.hold("FetchRequest", to=1)
+    also = s.hold("OffsetForLeaderEpochRequest", to=1)
+    for node in (1, 2, 3):
+        s.start(node)
+    s.until(lambda: s.leader is not None, "a leader")
+    s.run(2_000)
+    leader = s.ready()
+    s.kill(leader)
+    s.drop(deaf)
+    s.drop(also)
+    s.run(5_000)
+
+
+def out_of_range(s: Stage) -> None:
+    """B38. 3 is ahead of its new leader, and in the ISR."""
+    s.commit(b"m")
+    s.cut(1, 2)
+    s.cut(2, 3)
+    s.write(1, b"x", b"y")
+    s.until(lambda: s.leo(3) == 3, "x and y on 3")
+    s.cut(1, 3)
+    s.fence(1)
+    s.until(lambda: s.leader == 2, "2 leads")
+    s.mend(2, 3)
+    s.run(2_000)
+
+
+_UNCLEAN = {"unclean.leader.election.enable": "true"}
+
+SCHEDULES = (
+    Guided(
+        "trunc_hw", "B01", ("trunc_hw",), high_watermark_truncation, frozenset({"I01", "I02", "lost-write"})
+    ),
+    Guided(
+        "trunc_hw+no_divergence_check",
+        "B02",
+        ("trunc_hw", "no_divergence_check"),
+        both_lose_power,
+        frozenset({"I03", "divergence"}),
+        Setting(replicas=(1, 2), brokers=2, min_isr=1, losing=True),
+    ),
+    Guided(
+        "kip101_v0",
+        "B03",
+        ("kip101_v0",),
+        fast_leader_failover,
+        frozenset({"I03", "I15", "divergence"}),
+        Setting(profile="kip101", topic=_UNCLEAN, losing=True, min_isr=1),
+    ),
+    Guided(
+        "no_epoch_assign", "B25", ("no_epoch_assign",), epoch_not_assigned, frozenset({"liveness", "I15"})
+    ),
+    Guided(
+        "keep_epoch_on_noop_trunc",
+        "B25",
+        ("keep_epoch_on_noop_trunc",),
+        epoch_kept,
+        frozenset({"liveness", "I15"}),
+    ),
+    Guided(
+        "drop_lfe_on_empty+lfe_sticky",
+        "B26",
+        ("drop_lfe_on_empty", "lfe_sticky"),
+        epoch_dropped,
+        frozenset({"I03", "I17", "I15", "divergence"}),
+        harmless=("drop_lfe_on_empty",),
+    ),
+    Guided(
+        "no_divergence_check",
+        "B55",
+        ("no_divergence_check",),
+        no_check,
+        frozenset({"I03", "I15", "I17", "divergence"}),
+    ),
+    Guided(
+        "trunc_hw+hw_ckpt_skip",
+        "B37",
+        ("trunc_hw", "hw_ckpt_skip", "register_no_isr_change"),
+        checkpoint_lost,
+        frozenset({"I01", "I02", "I04", "lost-write"}),
+        Setting(profile="kip101"),
+        harmless=("trunc_hw", "register_no_isr_change"),
+        tolerated=frozenset({"I14"}),
+    ),
+    Guided(
+        "oor_to_start",
+        "B38",
+        ("no_divergence_check", "oor_to_start"),
+        out_of_range,
+        frozenset({"I02", "lost-write"}),
+        harmless=("no_divergence_check",),
+    ),
+)

@@ -1,0 +1,139 @@
+"""B12, B13, B14, B27, B43 and a CHECK of 4.5: what the high watermark says and when it moves."""
+
+from __future__ import annotations
+
+from simulator.guided.schedule import Guided
+from simulator.guided.stage import Setting, Stage, tells_high_watermark
+
+
+def below_min_isr(s: Stage) -> None:
+    """B12. ISR=[1], ELR=[2]; m2 is written at 1 alone, then 2 leads."""
+    s.commit(b"m1")
+    s.isolate(3)
+    s.isolate(2)
+    s.write(1, b"m2")
+    s.run(1_000)
+    s.kill(1)
+    s.rejoin(2)
+    s.until(lambda: s.leader == 2, "2 of the ELR leads")
+
+
+def gate_on_maximal(s: Stage) -> None:
+    """B13. ISR=[1], ELR=[2]; 3 is about to join, and has m2 already; 2 leads."""
+    s.commit(b"m1")
+    s.isolate(3)
+    s.isolate(2)
+    s.hold("AlterPartitionRequest", source=1)
+    s.mend(3, 1)
+    s.unfence(3)
+    s.run(1_000)
+    s.write(1, b"m2")
+    s.until(lambda: s.leo(3) == 2, "m2 on 3")
+    s.run(1_000)
+    s.kill(1)
+    s.cut(2, 3)
+    s.unfence(2)
+    s.until(lambda: s.leader == 2, "2 of the ELR leads")
+
+
+def stale_end(s: Stage) -> None:
+    """B14. The end is 1 at the old leader, and 0 at the new one, which has the record."""
+    held = s.hold("FetchResponse", source=1, when=tells_high_watermark(1))
+    s.acked(1, b"m1")
+    before = s.end_offset(1)
+    s.kill(1)
+    s.drop(held)
+    deaf = s.hold("FetchRequest", source=3, to=2)
+    s.until(lambda: s.leader == 2, "2 leads")
+    after = s.end_offset(2)
+    if before is not None and after is not None and after < before:
+        s.find("end-offset", f"the end was {before}, now it is {after}")
+    s.drop(deaf)
+
+
+def moved_before_cut(s: Stage) -> None:
+    """B27. 2 and 3 take turns to lead alone; what 2 wrote becomes committed, and 3 learns of that while two
+    truncations away from it."""
+    s.commit(b"a")
+    s.split()
+    s.fence(1)
+    s.until(lambda: s.leader == 2, "2 leads")
+    s.fence(2)
+    s.until(lambda: s.leader == 3, "3 leads")
+    s.write(3, b"x")
+    s.unfence(2)
+    s.fence(3)
+    s.until(lambda: s.leader == 2, "2 leads, from the ELR")
+    s.write(2, b"y")
+    s.unfence(3)
+    s.fence(2)
+    s.until(lambda: s.leader == 3, "3 leads, from the ELR")
+    s.write(3, b"x2")
+    s.unfence(2)
+    s.fence(3)
+    s.until(lambda: s.leader == 2, "2 leads once more")
+    s.write(2, b"z")
+    s.mend(1, 2)
+    s.unfence(1)
+    s.until(lambda: s.isr == {1, 2} and s.high_watermark(2) == 3, "y and z committed by 1 and 2")
+    s.mend(2, 3)
+    s.unfence(3)
+    s.run(2_000)
+
+
+def new_leader_alone(s: Stage) -> None:
+    """4.5: a new leader acknowledges before its followers have fetched from it even once."""
+    s.commit(b"m1")
+    deaf = s.hold("FetchRequest", to=2)
+    s.kill(1)
+    s.until(lambda: s.leader == 2, "2 leads")
+    call = s.produce(2, b"m2")
+    s.run(1_000)
+    s.kill(2)
+    s.drop(deaf)
+    s.until(lambda: s.leader == 3, "3 leads")
+    s.say(f"m2 acknowledged: {s.is_acked(call)}")
+
+
+def no_move_on_shrink(s: Stage) -> None:
+    """B43, first half. 3 is dropped from the ISR; what 1 and 2 have is committed by that, without another fetch."""
+    s.commit(b"m1")
+    s.cut(1, 3)
+    call = s.produce(1, b"m2")
+    s.until(lambda: s.isr == {1, 2}, "3 dropped")
+    s.must(lambda: call.done, "m2 acknowledged with the smaller ISR", 1_000, "stall")
+
+
+def wait_for_ineligible(s: Stage) -> None:
+    """B43, second half. 3 is fenced and out of the ISR, and was caught up a moment ago."""
+    s.commit(b"m1")
+    s.isolate(3)
+    s.run(1_000)
+    call = s.produce(1, b"m2")
+    s.must(lambda: call.done, "m2 acknowledged by 1 and 2", 5_000, "stall")
+
+
+SCHEDULES = (
+    Guided("hw_no_minisr", "B12", ("hw_no_minisr",), below_min_isr, frozenset({"I18", "I04", "I01"})),
+    Guided("hw_gate_maximal", "B13", ("hw_gate_maximal",), gate_on_maximal, frozenset({"I18", "I04", "I01"})),
+    Guided(
+        "no_offset_not_available", "B14", ("no_offset_not_available",), stale_end, frozenset({"end-offset"})
+    ),
+    Guided("hw_before_trunc", "B27", ("hw_before_trunc",), moved_before_cut, frozenset({"I03"})),
+    Guided(
+        "hw_ignores_unknown",
+        "4.5",
+        ("hw_ignores_unknown",),
+        new_leader_alone,
+        frozenset({"I02", "I17", "lost-write"}),
+    ),
+    Guided(
+        "no_adv_on_isr",
+        "B43",
+        ("no_adv_on_isr",),
+        no_move_on_shrink,
+        frozenset({"stall"}),
+        Setting(lag_ms=2_000),
+    ),
+    Guided("hw_waits_ineligible", "B43", ("hw_waits_ineligible",), wait_for_ineligible, frozenset({"stall"})),
+)

@@ -1,0 +1,70 @@
+"""The catalogue of invariants, in the order of protocol.md 3.1."""
+
+from __future__ import annotations
+
+from simulator.invariants import Invariant
+from simulator.invariants_isr import (
+    IsrSanity,
+    MinIsrRule,
+    OneFetcher,
+    ReassignmentRules,
+    RecoveryQuorum,
+    ReplicationQuorumSuperset,
+    UncleanExclusion,
+)
+from simulator.invariants_log import (
+    AckRule,
+    AppendOnly,
+    CandidateCompleteness,
+    ConsistentRead,
+    EpochCacheMatchesLog,
+    FlushedWhenCommitted,
+    LeaderCompleteness,
+    LogMatching,
+    NothingLostGlobally,
+    OneLeaderPerEpoch,
+    WatermarkBounds,
+)
+from simulator.invariants_metadata import BrokerEpochs, Epochs, MetadataLogMatching
+from simulator.invariants_raft import (
+    CommittedOnMajority,
+    ElectionSafety,
+    MonotonicEpoch,
+    MonotonicHighWatermark,
+    OneVotePerEpoch,
+    QuorumLeaderCompleteness,
+    QuorumLogMatching,
+    ValidRoles,
+)
+
+INVARIANTS: tuple[type[Invariant], ...] = (
+    LeaderCompleteness,
+    CandidateCompleteness,
+    LogMatching,
+    ConsistentRead,
+    ReplicationQuorumSuperset,
+    MetadataLogMatching,
+    NothingLostGlobally,
+    UncleanExclusion,
+    RecoveryQuorum,
+    WatermarkBounds,
+    BrokerEpochs,
+    Epochs,
+    OneLeaderPerEpoch,
+    IsrSanity,
+    EpochCacheMatchesLog,
+    OneFetcher,
+    AckRule,
+    MinIsrRule,
+    AppendOnly,
+    ReassignmentRules,
+    FlushedWhenCommitted,
+    ElectionSafety,
+    QuorumLogMatching,
+    QuorumLeaderCompleteness,
+    CommittedOnMajority,
+    MonotonicEpoch,
+    MonotonicHighWatermark,
+    OneVotePerEpoch,
+    ValidRoles,
+)

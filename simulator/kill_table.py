@@ -1,0 +1,233 @@
+"""The kill table: which oracle catches which defect, and how soon (protocol.md 4.4).
+
+Each defect is put back twice. By its guided schedule, which must end badly with the defect and well without; and
+in random runs from seeds, until an oracle fires or the budget is spent. The profiles without any defect do the
+same random runs beside it, and must stay clean. ``wrackline simulate kill-table`` prints it.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import asdict, dataclass, field
+from pathlib import Path
+from typing import Any
+
+import click
+from jinja2 import Environment, PackageLoader, select_autoescape
+
+from simulator.guided import SCHEDULES
+from simulator.guided.schedule import Guided, play
+from simulator.search import Search, Setup, search
+
+SAFE_PROFILES = ("kip966", "kraft35", "kip101")
+
+
+@dataclass(frozen=True, slots=True)
+class Budget:
+    """For the random runs of one row."""
+
+    runs: int = 100
+    seconds: float = 20.0
+    """Virtual length of each."""
+    cpu_s: float = 20.0
+
+
+@dataclass(frozen=True, slots=True)
+class Hunt:
+    """Random runs. ``oracle`` is None when none fired."""
+
+    runs: int
+    simulated_s: float
+    cpu_s: float
+    oracle: str | None = None
+    text: str = ""
+    again: str = ""
+    """The command that repeats the failing run."""
+
+
+@dataclass(frozen=True, slots=True)
+class Row:
+    name: str
+    id: str
+    defects: tuple[str, ...]
+    profile: str
+    oracles: tuple[str, ...]
+    """That fired in the guided schedule, in that order."""
+    simulated_s: float
+    """To the first of them."""
+    expected: tuple[str, ...]
+    noise: tuple[str, ...] = ()
+    """What fired in the arm without the defect: must be empty."""
+    hunt: Hunt | None = None
+
+    @property
+    def killed(self) -> bool:
+        return bool(set(self.oracles) & set(self.expected)) and not self.noise
+
+
+@dataclass(frozen=True, slots=True)
+class Safe:
+    profile: str
+    hunt: Hunt
+
+
+@dataclass(frozen=True, slots=True)
+class KillTable:
+    rows: tuple[Row, ...]
+    safe: tuple[Safe, ...] = ()
+    budget: Budget = field(default_factory=Budget)
+
+    @property
+    def good(self) -> bool:
+        return all(row.killed for row in self.rows) and all(line.hunt.oracle is None for line in self.safe)
+
+    def as_dict(self) -> dict[str, Any]:
+        rows = [{**asdict(row), "killed": row.killed} for row in self.rows]
+        return {
+            "good": self.good,
+            "budget": asdict(self.budget),
+            "rows": rows,
+            "safe": [asdict(line) for line in self.safe],
+        }
+
+
+def guided_row(guided: Guided, seed: int = 0) -> Row:
+    broken, clean = play(guided, broken=True, seed=seed), play(guided, broken=False, seed=seed)
+    profile = guided.exposing.get("profile", guided.setting.profile)
+    return Row(
+        guided.name,
+        guided.id,
+        guided.defects,
+        profile,
+        broken.oracles,
+        round(broken.at_ms / 1000, 3),
+        tuple(sorted(guided.oracles)),
+        clean.oracles,
+    )
+
+
+def hunt(
+    budget: Budget, profile: str, defects: tuple[str, ...] = (), seed: int = 1, *, idempotent: bool = True
+) -> Hunt:
+    """Without an ELR no lossy shutdown is survived, so the older profiles get none (K26)."""
+    setup = Setup(
+        seed=seed,
+        seconds=budget.seconds,
+        profile=profile,
+        defects=defects,
+        idempotent=idempotent,
+        max_lossy=None if profile == "kip966" else 0,
+    )
+    return _hunted(search(setup, budget.runs, cpu_limit_s=budget.cpu_s))
+
+
+def _hunted(found: Search) -> Hunt:
+    spent = found.runs, round(found.simulated_s, 1), round(found.cpu_s, 1)
+    result = found.found
+    if result is None or result.violation is None:
+        return Hunt(*spent)
+    return Hunt(*spent, result.violation.oracle, result.violation.text, result.setup.command())
+
+
+def kill_table(
+    schedules: Iterable[Guided],
+    budget: Budget,
+    *,
+    random: bool = True,
+    safe: Sequence[str] = SAFE_PROFILES,
+    seed: int = 1,
+    progress: Callable[[str], None] = lambda _: None,
+) -> KillTable:
+    """``random``: look for each defect by random runs too. Rows of mere configuration are not hunted."""
+    rows = []
+    for guided in schedules:
+        row = guided_row(guided, seed)
+        if random and guided.defects and not guided.exposing:
+            found = hunt(budget, row.profile, guided.defects, seed)
+            row = Row(**{name: getattr(row, name) for name in Row.__slots__ if name != "hunt"}, hunt=found)
+        rows.append(row)
+        progress(_line(row))
+    lines = []
+    for profile in safe if random else ():
+        lines.append(Safe(profile, hunt(budget, profile, seed=seed)))
+        progress(_safe_line(lines[-1]))
+    return KillTable(tuple(rows), tuple(lines), budget)
+
+
+# --- as text and HTML ----------------------------------------------------------------------------------------
+
+
+def _line(row: Row) -> str:
+    verdict = "caught" if row.killed else "NOT CAUGHT"
+    guided = f"{','.join(row.oracles) or '-':<34.34} {row.simulated_s:8.1f} s"
+    noise = f"  clean arm: {','.join(row.noise)}" if row.noise else ""
+    return f"{row.id:<4} {row.name:<34.34} {row.profile:<8} {verdict:<10} {guided}  {_hunt(row.hunt)}{noise}"
+
+
+def _hunt(found: Hunt | None) -> str:
+    if found is None:
+        return "not hunted"
+    effort = f"{found.runs:>4} runs {found.simulated_s:9.1f} s"
+    return f"{found.oracle or 'nothing':<18.18} {effort}"
+
+
+def _safe_line(line: Safe) -> str:
+    verdict = "clean" if line.hunt.oracle is None else "VIOLATED"
+    return f"safe {'no defect':<34} {line.profile:<8} {verdict:<10} {'':<45}  {_hunt(line.hunt)}"
+
+
+def text(table: KillTable) -> str:
+    head = (
+        f"{'':<4} {'defect':<34} {'profile':<8} {'schedule':<10} {'oracles of the schedule':<34} {'after':>10}  "
+        "random runs"
+    )
+    caught = sum(row.killed for row in table.rows)
+    tail = f"{caught} of {len(table.rows)} schedules tell the defect from the rule"
+    return "\n".join([head, *map(_line, table.rows), *map(_safe_line, table.safe), tail])
+
+
+def html(table: KillTable) -> str:
+    environment = Environment(
+        loader=PackageLoader("simulator", "templates"),
+        autoescape=select_autoescape(default=True),
+        trim_blocks=True,
+        lstrip_blocks=True,
+    )
+    return environment.get_template("kill_table.html").render(table=table)
+
+
+@click.command("kill-table")
+@click.option("--defect", "names", multiple=True, metavar="NAME", help="Only schedules with this defect.")
+@click.option("--runs", type=click.IntRange(1), default=100, show_default=True, help="Random runs per row.")
+@click.option("--seconds", type=float, default=20.0, show_default=True, help="Virtual length of a run.")
+@click.option("--cpu", type=float, default=20.0, show_default=True, help="Seconds of CPU per row.")
+@click.option("--seed", type=int, default=1, show_default=True)
+@click.option("--guided-only", is_flag=True, help="No random runs.")
+@click.option(
+    "--json", "json_file", type=click.Path(dir_okay=False, path_type=Path), help="Write it here too."
+)
+@click.option("--html", "html_file", type=click.Path(dir_okay=False, path_type=Path), help="And as a page.")
+@click.pass_context
+def command(ctx: click.Context, /, **said: Any) -> None:
+    """Put every known defect back and tell which oracle catches it, and how soon.
+
+    Exit codes: 0 when every schedule tells its defect from the rule and the safe profiles are clean, else 1.
+    """
+    chosen = [g for g in SCHEDULES.values() if not said["names"] or set(said["names"]) & {g.name, *g.defects}]
+    if not chosen:
+        raise click.BadParameter(f"no schedule for {', '.join(said['names'])}", param_hint="--defect")
+    budget = Budget(said["runs"], said["seconds"], said["cpu"])
+    table = kill_table(
+        chosen,
+        budget,
+        random=not said["guided_only"],
+        seed=said["seed"],
+        progress=lambda line: click.echo(line, err=True),
+    )
+    click.echo(text(table))
+    if said["json_file"] is not None:
+        said["json_file"].write_text(json.dumps(table.as_dict(), indent=2) + "\n")
+    if said["html_file"] is not None:
+        said["html_file"].write_text(html(table))
+    ctx.exit(0 if table.good else 1)

@@ -1,0 +1,46 @@
+"""Deleting records and retention, as real clients ask for and see them."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from confluent_kafka import Consumer, KafkaException, TopicPartition
+from confluent_kafka.admin import AdminClient
+from logs import produce
+from loopback import Cluster, wait_for
+
+
+def watermarks(cluster: Cluster, topic: str) -> tuple[int, int]:
+    consumer = Consumer({"bootstrap.servers": cluster.bootstrap, "group.id": "none"})
+    try:
+        return consumer.get_watermark_offsets(TopicPartition(topic, 0), timeout=10)
+    finally:
+        consumer.close()
+
+
+def test_records_are_deleted_and_old_segments_go(tmp_path: Path) -> None:
+    keys = {"log_retention_check_interval_ms": 200}
+    with Cluster(tmp_path, broker_keys=keys) as cluster:
+        cluster.create_topic("log")
+        produce(cluster.bootstrap, "log", [b"%d" % n for n in range(50)], linger_ms=0)
+        admin = AdminClient({"bootstrap.servers": cluster.bootstrap})
+        asked = admin.delete_records([TopicPartition("log", 0, 20)], request_timeout=10)
+        for future in asked.values():
+            assert future.result(15).low_watermark == 20
+        assert watermarks(cluster, "log") == (20, 50)
+        too_far = admin.delete_records([TopicPartition("log", 0, 51)], request_timeout=10)
+        for future in too_far.values():
+            with pytest.raises(KafkaException, match="OFFSET_OUT_OF_RANGE"):
+                future.result(15)
+        cluster.create_topic("old", segment_bytes="1024", retention_bytes="2048")
+        for number in range(10):
+            produce(cluster.bootstrap, "old", [b"%d" % number * 100] * 20, linger_ms=0)
+        wait_for("old segments to go", lambda: watermarks(cluster, "old")[0] > 100)
+        wait_for(
+            "their files to go on every replica",
+            lambda: all(
+                len(list((node.data_dir / "old-0").glob("*.log"))) <= 4 for node in cluster.brokers.values()
+            ),
+        )
+        assert watermarks(cluster, "old")[1] == 200

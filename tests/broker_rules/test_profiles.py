@@ -1,0 +1,101 @@
+"""The profiles differ in the rules of protocol.md 0.2, and in no others."""
+
+from __future__ import annotations
+
+from dataclasses import fields
+from uuid import UUID
+
+import pytest
+
+from broker.core.image import PartitionImage
+from broker.core.messages import EpochEndOffset
+from broker.core.types import NO_EPOCH, NO_LEADER, TopicPartition
+from broker.rules.election import RECOVERING, ChangeInput
+from broker.rules.profile import profile
+
+T = TopicPartition("t", 0)
+
+
+def partition(isr: tuple[int, ...] = (1, 2, 3), leader: int = 1, elr: tuple[int, ...] = ()) -> PartitionImage:
+    return PartitionImage(T, UUID(int=9), (1, 2, 3), isr, leader, 4, 7, elr=elr)
+
+
+def given(part: PartitionImage, isr: tuple[int, ...], able: set[int], **more: bool) -> ChangeInput:
+    return ChangeInput(part, isr, 2, frozenset(able), **more)
+
+
+def different(name: str) -> set[str]:
+    mine, theirs = profile(name), profile("kip966")
+    return {
+        slot.name
+        for slot in fields(mine)
+        if type(getattr(mine, slot.name)) is not type(getattr(theirs, slot.name))
+    }
+
+
+def test_a_profile_is_a_few_rules() -> None:
+    assert different("kraft35") == {"election", "high_watermark"}
+    assert different("kip101") == {"election", "high_watermark", "truncation"}
+
+
+@pytest.mark.parametrize("name", ["kraft35", "kip101"])
+def test_nobody_is_eligible_outside_the_isr(name: str) -> None:
+    rules = profile(name).election
+    record = rules.change(given(partition(), (1,), {1, 2, 3}))
+    assert record is not None
+    assert record.isr == (1,)
+    assert not record.elr
+    assert not record.last_known_elr
+
+
+@pytest.mark.parametrize("name", ["kraft35", "kip101"])
+def test_the_last_replica_stands(name: str) -> None:
+    """K37: without a leader, with itself in the ISR; and it leads as soon as it may."""
+    rules = profile(name).election
+    alone = partition((1,))
+    record = rules.change(given(alone, (), {2, 3}))
+    assert record is not None
+    assert (record.leader, record.isr) == (NO_LEADER, None), "the ISR is unchanged"
+    frozen = partition((1,), NO_LEADER)
+    assert rules.change(given(frozen, (), {2, 3})) is None, "nothing changes while it is away"
+    back = rules.change(given(frozen, (1,), {1, 2, 3}))
+    assert back is not None
+    assert back.leader == 1
+    assert rules.recovery(frozen, frozenset({1, 2, 3})) is None
+
+
+@pytest.mark.parametrize("name", ["kraft35", "kip101"])
+def test_an_unclean_election_goes_beyond_the_last_replica(name: str) -> None:
+    record = profile(name).election.change(given(partition((1,)), (), {2, 3}, unclean_election=True))
+    assert record is not None
+    assert (record.leader, record.isr, record.leader_recovery_state) == (2, (2,), RECOVERING)
+
+
+@pytest.mark.parametrize(("name", "moves"), [("kip966", False), ("kraft35", True), ("kip101", True)])
+def test_min_isr_gates_the_high_watermark_only_with_an_elr(name: str, moves: bool) -> None:
+    assert profile(name).high_watermark.may_advance(1, 1, 2) is moves
+    assert profile(name).high_watermark.may_advance(2, 2, 2)
+
+
+def test_kip101_asks_before_it_fetches() -> None:
+    rules = profile("kip101").truncation
+    assert rules.asks_first()
+    assert rules.fetched_epoch(5) == NO_EPOCH
+    for name in ("kip966", "kraft35"):
+        assert not profile(name).truncation.asks_first()
+        assert profile(name).truncation.fetched_epoch(5, after_empty=True) == 5
+
+
+@pytest.mark.parametrize(
+    ("own", "theirs", "cut", "again"),
+    [
+        (EpochEndOffset(2, 5), EpochEndOffset(2, 3), 3, False),
+        (EpochEndOffset(2, 3), EpochEndOffset(2, 5), 3, False),
+        (EpochEndOffset(1, 1), EpochEndOffset(2, 2), 1, True),
+        (None, EpochEndOffset(1, 2), 2, False),
+    ],
+)
+def test_kip279_cuts_to_what_both_have_and_asks_again(
+    own: EpochEndOffset | None, theirs: EpochEndOffset, cut: int, again: bool
+) -> None:
+    assert profile("kip101").truncation.on_answer(own, theirs, 6) == (cut, again)
