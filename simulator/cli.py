@@ -18,6 +18,7 @@ from broker.defects import UnknownDefect
 from broker.rules.profile import profile as rules_of
 from simulator.export import write_run
 from simulator.faults import DEFAULT_KINDS, KINDS, Kind
+from simulator.kill_table import command as kill_table
 from simulator.search import Result, Search, Setup, run, search
 from simulator.shrink import shrink
 from simulator.world import World, WorldOptions
@@ -186,6 +187,9 @@ def simulate(ctx: click.Context, /, **said: Any) -> None:
         _tell(total.found, said)
     else:
         _tell(run(setup, digest=said["digest"]), said)
+
+
+simulate.add_command(kill_table)
 
 
 def _setup(said: Mapping[str, Any]) -> Setup:

@@ -8,6 +8,7 @@ import pytest
 from click.testing import CliRunner
 
 from broker.defects import REGISTRY
+from simulator.cli import simulate
 from simulator.guided import SCHEDULES
 from simulator.guided.schedule import play
 from simulator.kill_table import Budget, Row, command, guided_row, html, hunt, kill_table, text
@@ -85,3 +86,9 @@ def test_the_command(tmp_path) -> None:  # type: ignore[no-untyped-def]
     assert page.read_text().startswith("<!doctype html>")
     assert json.loads(data.read_text())["good"]
     assert CliRunner().invoke(command, ["--defect", "nonsense"]).exit_code == 2
+
+
+def test_the_command_is_there() -> None:
+    shown = CliRunner().invoke(simulate, ["kill-table", "--defect", "trunc_hw", "--guided-only"])
+    assert shown.exit_code == 0, shown.output
+    assert "trunc_hw" in shown.output
