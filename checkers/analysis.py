@@ -18,6 +18,7 @@ import orjson
 import pyarrow as pa
 import pyarrow.dataset as ds
 import pyarrow.parquet as pq
+from py4j.protocol import Py4JError  # type: ignore[import-untyped]
 from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
@@ -32,7 +33,7 @@ from checkers.order import steps
 from checkers.places import is_stray, places, with_strays
 from checkers.registry import Evidence, checks, names, suspect
 from checkers.runs import AnalysisError, Place, Run, load_run
-from checkers.session import session
+from checkers.session import MEMORY_VARIABLE, session
 from checkers.tables import Tables, keep
 from checkers.verdict import Found, verdict
 from checkers.visibility import gap_above, too_late
@@ -115,17 +116,25 @@ def _judge(
     try:
         counted = figures(tables)
         found = search(tables, scratch)
-    except PySparkException as wrong:
-        first = (str(wrong).strip().splitlines() or [type(wrong).__name__])[0]
-        raise AnalysisError(
-            f"Spark failed on {', '.join(run.directory.name for run in runs)}: {first}"
-        ) from wrong
+    except (PySparkException, Py4JError) as wrong:
+        which = ", ".join(run.directory.name for run in runs[:3]) + (", ..." if len(runs) > 3 else "")
+        raise AnalysisError(f"Spark failed on {which}: {_cause(wrong)}") from wrong
     finally:
         shutil.rmtree(scratch, ignore_errors=True)
     engine = {"spark": spark.version, "seconds": round(time.monotonic() - began, 3)}
     return {
         run.directory: (one, numbers, engine) for run, one, numbers in zip(runs, found, counted, strict=True)
     }
+
+
+def _cause(wrong: Exception) -> str:
+    """Spark's reason in one line: the last cause in its trace, and what to do about memory."""
+    lines = [line.strip() for line in str(wrong).splitlines() if line.strip()]
+    causes = [line.removeprefix("Caused by: ") for line in lines if line.startswith("Caused by: ")]
+    cause = (causes or lines or [type(wrong).__name__])[-1 if causes else 0][:300]
+    if any(word in cause for word in ("OutOfMemory", "enough memory", "No space left")):
+        cause += f"; give it more memory ({MEMORY_VARIABLE}=6g) or room in the temporary directory"
+    return cause
 
 
 def tune(spark: SparkSession, rows: int) -> None:

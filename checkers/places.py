@@ -28,7 +28,6 @@ from checkers.tables import Tables, partition_of, placed, run_of
 
 END_TOLD, IN_FINAL, TOLD, IN_REPLICAS, END_ASKED, JUMP, FLOOR, NOWHERE = 0, 10, 11, 12, 20, 30, 40, 50
 BROADCAST_ROWS = 100_000
-HASHED_ROWS = 5_000_000
 _SEND = (
     *("process", "outcome", "error", "node"),
     *("invoke_index", "invoke_ns", "complete_index", "complete_ns"),
@@ -76,8 +75,6 @@ def _with_acks(seen: DataFrame, tables: Tables) -> DataFrame:
     acked = F.col("outcome").isNotNull()
     told = acked | F.col("poll_index").isNotNull()
     step = F.when(F.col("final_index").isNotNull(), IN_FINAL).when(told, TOLD).otherwise(IN_REPLICAS)
-    if tables.rows < HASHED_ROWS:
-        acks = acks.hint("shuffle_hash")  # in memory, without sorting; a join that sorts can spill
     return seen.join(acks, ["log", "offset", "value"], "full").select(
         "*", acked.alias("acked"), step.alias("step"), F.col("offset").alias("sent_offset")
     )

@@ -41,11 +41,6 @@ class Tables:
     runs: Sequence[Run]
 
     @cached_property
-    def rows(self) -> int:
-        """Events of all runs."""
-        return sum(run.rows for run in self.runs)
-
-    @cached_property
     def topics(self) -> dict[tuple[int, str], int]:
         """(run, topic) -> number of its partition 0's log."""
         numbers = {}

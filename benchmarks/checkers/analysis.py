@@ -1,6 +1,7 @@
 """How long the judgement of one history takes, and how much memory: ``python benchmarks/checkers/analysis.py``.
 
-Prints one line: operations, events, seconds to start Spark, seconds to judge, peak memory of JVM and Python.
+Prints one line: operations, seconds to start Spark, seconds to judge (and of processor time, which does not depend
+on what else the machine does), peak memory of JVM and Python.
 """
 
 from __future__ import annotations
@@ -21,18 +22,18 @@ from checkers.analysis import BRIEF_ROWS, analyze
 from checkers.session import session
 
 
-def children_peak_mib() -> float:
-    """Peak resident memory of our children that still run (the JVM), from /proc."""
-    peak = 0.0
+def jvm() -> tuple[float, float]:
+    """(peak resident MiB, processor seconds) of our child that still runs, from /proc."""
     for status in Path("/proc").glob("[0-9]*/status"):
         try:
-            text = status.read_text()
+            fields = dict(line.split(":", 1) for line in status.read_text().splitlines() if ":" in line)
+            if int(fields.get("PPid", "0")) == os.getpid() and "VmHWM" in fields:
+                used = (status.parent / "stat").read_text().rpartition(")")[2].split()
+                ticks = int(used[11]) + int(used[12])
+                return int(fields["VmHWM"].split()[0]) / 1024, ticks / os.sysconf("SC_CLK_TCK")
         except OSError:
             continue  # it has ended
-        fields = dict(line.split(":", 1) for line in text.splitlines() if ":" in line)
-        if int(fields.get("PPid", "0")) == os.getpid() and "VmHWM" in fields:
-            peak = max(peak, int(fields["VmHWM"].split()[0]) / 1024)
-    return peak
+    return 0.0, 0.0
 
 
 def main() -> None:
@@ -49,18 +50,19 @@ def main() -> None:
         size = (directory / "history.parquet").stat().st_size / 2**20
         began = time.monotonic()
         with session(arguments.master, brief=2 * arguments.operations < BRIEF_ROWS):
-            started = time.monotonic()
+            started, spent = time.monotonic(), jvm()[1] + time.process_time()
             [found] = analyze(
                 [directory], progress=lambda text: print(f"  {time.monotonic() - started:6.1f} s  {text}")
             )
             done = time.monotonic()
-            jvm = children_peak_mib()
+            peak, spent = jvm()[0], jvm()[1] + time.process_time() - spent
     python = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
     wrong = [f"{one['count']} {one['anomaly']}" for one in found["anomalies"] if one["count"]]
     print(
         f"{arguments.operations:,} operations in {arguments.partitions} partitions ({size:.0f} MiB): "
-        f"Spark started in {started - began:.1f} s, judged in {done - started:.1f} s, "
-        f"peak memory JVM {jvm:.0f} MiB, Python {python:.0f} MiB; {found['verdict']}; "
+        f"Spark started in {started - began:.1f} s, judged in {done - started:.1f} s "
+        f"({spent:.1f} s of processor time), "
+        f"peak memory JVM {peak:.0f} MiB, Python {python:.0f} MiB; {found['verdict']}; "
         f"findings: {', '.join(wrong) or 'none'}"
     )
 

@@ -275,3 +275,28 @@ def test_a_killed_run_is_judged_from_its_write_ahead_file(tmp_path: Path) -> Non
     run = load_run(tmp_path / "left")
     assert run.rows == 8
     assert run.final == {}
+
+
+def test_what_spark_says_when_it_fails_becomes_one_line() -> None:
+    from checkers.analysis import _cause
+
+    trace = "An error occurred while calling o1.x.\n: org.apache.spark.SparkException: Job aborted\n\tat a.b(C.scala)\n"
+    trace += "Caused by: org.apache.spark.memory.SparkOutOfMemoryError: There is not enough memory to build.\n\t... 1 more"
+    said = _cause(RuntimeError(trace))
+    assert said.startswith("org.apache.spark.memory.SparkOutOfMemoryError: There is not enough memory")
+    assert "WRACKLINE_SPARK_MEMORY" in said
+    assert "\n" not in said
+    assert _cause(RuntimeError("no such thing\nmore")) == "no such thing"
+
+
+@pytest.mark.spark
+def test_a_history_that_breaks_under_the_analysis(spark: SparkSession, tmp_path: Path) -> None:
+    from checkers.analysis import _judge
+
+    run = load_run(good_run("brittle").write(tmp_path / "brittle"))
+    content = run.files[0].read_bytes()
+    run.files[0].write_bytes(content[:20] + bytes(200) + content[220:])
+    with pytest.raises(AnalysisError, match=r"Spark failed on brittle: \S+") as raised:
+        _judge(spark, [run], lambda _: None)
+    assert "\n" not in str(raised.value)
+    assert [one.name for one in tmp_path.iterdir()] == ["brittle"]
