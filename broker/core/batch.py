@@ -100,7 +100,8 @@ def _varint(value: int) -> bytes:
     return bytes(out)
 
 
-def _read_varint(data: memoryview, at: int) -> tuple[int, int]:
+def read_varint(data: bytes | memoryview, at: int) -> tuple[int, int]:
+    """(value, where the next field begins) of a zigzag varint. Raises IndexError where the bytes end."""
     shift = result = 0
     while True:
         byte = data[at]
@@ -131,19 +132,19 @@ def values_of(header: BatchHeader, batch: bytes | memoryview) -> Iterator[tuple[
     at = HEADER_BYTES
     try:
         for _ in range(header.count):
-            _, at = _read_varint(view, at)
+            _, at = read_varint(view, at)
             at += 1
-            _, at = _read_varint(view, at)
-            delta, at = _read_varint(view, at)
-            key_length, at = _read_varint(view, at)
+            _, at = read_varint(view, at)
+            delta, at = read_varint(view, at)
+            key_length, at = read_varint(view, at)
             at += max(key_length, 0)
-            value_length, at = _read_varint(view, at)
+            value_length, at = read_varint(view, at)
             value = bytes(view[at : at + max(value_length, 0)])
             at += max(value_length, 0)
-            headers, at = _read_varint(view, at)
+            headers, at = read_varint(view, at)
             for _ in range(headers):
                 for _ in range(2):
-                    length, at = _read_varint(view, at)
+                    length, at = read_varint(view, at)
                     at += max(length, 0)
             yield header.base_offset + delta, value
     except IndexError as short:

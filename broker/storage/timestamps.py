@@ -11,7 +11,7 @@ import os
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
-from broker.core.batch import HEADER_BYTES, BatchHeader, parse_header
+from broker.core.batch import HEADER_BYTES, BatchHeader, parse_header, read_varint
 from broker.storage.segment import BatchBounds, Segment
 
 _COMPRESSION = 0x07
@@ -25,25 +25,14 @@ class Found:
     leader_epoch: int
 
 
-def _varint(data: bytes, at: int) -> tuple[int, int]:
-    shift = result = 0
-    while True:
-        byte = data[at]
-        at += 1
-        result |= (byte & 0x7F) << shift
-        if not byte & 0x80:
-            return (result >> 1) ^ -(result & 1), at
-        shift += 7
-
-
 def _record_times(header: BatchHeader, raw: bytes) -> Iterator[tuple[int, int]]:
     """(offset, timestamp) of each record of an uncompressed batch; stops at a malformed record."""
     at = HEADER_BYTES
     try:
         for _ in range(header.count):
-            length, body = _varint(raw, at)
-            timestamp_delta, after = _varint(raw, body + 1)
-            offset_delta, _ = _varint(raw, after)
+            length, body = read_varint(raw, at)
+            timestamp_delta, after = read_varint(raw, body + 1)
+            offset_delta, _ = read_varint(raw, after)
             yield header.base_offset + offset_delta, header.base_timestamp + timestamp_delta
             at = body + length
     except IndexError:
