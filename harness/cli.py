@@ -21,8 +21,11 @@ from checkers.runs import AnalysisError
 from checkers.session import SparkUnavailable
 from harness import results as stored
 from harness.cli_fleet import EXIT_HOSTS, doctor, fleet, need_root
+from harness.cli_jepsen import export_command, import_command
 from harness.fleet.base import FleetError
 from harness.history import HistoryError
+from harness.jepsen.imports import ImportFailed
+from harness.jepsen.text import TextError
 from harness.report import ReportError, write_report
 from harness.run import Interrupted, Judged, Options, Outcome, run
 from harness.run.judge import broken_down, exit_code, judge
@@ -40,6 +43,8 @@ WRONG_INPUT = (
     UnknownContract,
     SparkUnavailable,
     ReportError,
+    ImportFailed,
+    TextError,
 )
 
 results_option = click.option(
@@ -224,6 +229,8 @@ def demo_command(results: Path, master: str) -> int:
     return demo(results, master=master)
 
 
+wrackline.add_command(export_command)
+wrackline.add_command(import_command)
 wrackline.add_command(fleet)
 wrackline.add_command(doctor)
 wrackline.add_command(simulate)

@@ -12,8 +12,10 @@ from __future__ import annotations
 import contextlib
 import dataclasses
 import fcntl
+import itertools
 import logging
 import os
+from collections.abc import Iterable
 from pathlib import Path
 
 import orjson
@@ -21,7 +23,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from harness.history import wal
-from harness.history.model import RunInfo
+from harness.history.model import Event, RunInfo
 from harness.history.schema import METADATA_KEY, SCHEMA
 
 log = logging.getLogger(__name__)
@@ -124,6 +126,27 @@ def _write_parquet(run_dir: Path, path: Path, whole: wal.Whole, info: RunInfo) -
             put_info(writer, info)
         finish(part, run_dir / PARQUET)
     (run_dir / (PARQUET + ".part")).unlink(missing_ok=True)
+    write_info(run_dir, info)
+
+
+def write_history(run_dir: Path, info: RunInfo, events: Iterable[Event]) -> None:
+    """Write a history that was not recorded but made (imported, drawn): events are numbered in their order and keep
+    their ``time_ns``. Raises FileExistsError when the directory has a history already, OSError."""
+    run_dir.mkdir(parents=True, exist_ok=True)
+    if (run_dir / PARQUET).exists() or (run_dir / WAL).exists():
+        raise FileExistsError(f"{run_dir} holds a history already: each run needs a directory of its own")
+    part = run_dir / (PARQUET + ".part")
+    with contextlib.ExitStack() as stack:
+        stack.callback(part.unlink, missing_ok=True)
+        with open_writer(part) as writer:
+            lines = (
+                wal.with_beginning(index, event.time_ns, wal.encode_tail(event))
+                for index, event in enumerate(events)
+            )
+            while piece := b"".join(itertools.islice(lines, ROW_GROUP_ROWS)):
+                write_row_groups(writer, [wal.table_of(piece, info.test_id)], everything=True)
+            put_info(writer, info)
+        finish(part, run_dir / PARQUET)
     write_info(run_dir, info)
 
 

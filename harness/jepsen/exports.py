@@ -1,0 +1,222 @@
+"""A run's history in Jepsen's words, so that other checkers can judge it.
+
+==============  =============================================================================================
+``kafka``       what Jepsen's Kafka and Redpanda queue tests record: ``:send``, ``:poll``, ``:assign``, ``:txn``; a key is
+                a partition. The final read is polls of its own process, after an ``:assign`` with
+                ``:seek-to-beginning? true``.
+``list-append`` Elle (``elle-cli -m list-append``): a record sent is ``[:append k v]``, the final read of a partition one
+                ``[:r k [...]]``. Polls do not fit: a read of this model is a whole prefix of the list.
+==============  =============================================================================================
+
+Rows of runner and replicas have no counterpart and are left out; faults are ``:nemesis`` operations of ``kafka``.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import orjson
+import pyarrow.parquet as pq
+
+from harness.history import history_files
+from harness.history.model import ACKED_WITHOUT_OFFSET, FAILED, NEMESIS
+from harness.jepsen.text import Keyword, Operation
+
+Row = Mapping[str, Any]
+Place = tuple[str, int]
+
+_READ_BY_POLL = ("poll", "drain")
+
+
+def rows(run_dir: Path) -> Iterator[Row]:
+    """The events of a run, in their order, a bounded piece of the file at a time. Raises HistoryError."""
+    for path in history_files(run_dir):
+        with pq.ParquetFile(path) as file:
+            for batch in file.iter_batches(batch_size=8192):
+                yield from batch.to_pylist()
+
+
+@dataclass
+class Keys:
+    """The integer that stands for a partition: partitions of the first topic keep their own numbers."""
+
+    numbers: dict[Place, int] = field(default_factory=dict)
+
+    def of(self, topic: str, partition: int) -> int:
+        place = (topic, partition)
+        if place not in self.numbers:
+            first = next(iter(self.numbers), place)[0]
+            taken = set(self.numbers.values())
+            free = partition if topic == first and partition not in taken else max(taken, default=-1) + 1
+            self.numbers[place] = free
+        return self.numbers[place]
+
+
+def kafka(events: Iterable[Row], keys: Keys) -> Iterator[Operation]:
+    """Operations of ``jepsen.tests.kafka``, one per event that has a counterpart."""
+    drains: set[int] = set()
+    for index, row in enumerate(_numbered(_kafka_operations(events, keys, drains))):
+        yield {"index": index, **row}
+
+
+def _numbered(operations: Iterable[Operation]) -> Iterator[Operation]:
+    return (
+        {name: value for name, value in op.items() if value is not None or name == "value"}
+        for op in operations
+    )
+
+
+def _kafka_operations(events: Iterable[Row], keys: Keys, drains: set[int]) -> Iterator[Operation]:
+    for row in events:
+        if row["process"] == NEMESIS:
+            yield _fault(row)
+        elif row["process"] < 0:
+            continue
+        elif row["f"] == "send":
+            yield _operation(row, "send", [_send_mop(row, record, keys) for record in row["records"] or ()])
+        elif row["f"] in _READ_BY_POLL:
+            if row["f"] == "drain" and row["process"] not in drains:
+                drains.add(row["process"])
+                yield from _from_the_beginning(row, keys)
+            yield _operation(row, "poll", [_poll_mop(row, keys)])
+        elif row["f"] == "assign":
+            positions = (orjson.loads(row["extra"] or "{}").get("positions")) or {}
+            yield _operation(row, "assign", [keys.of(row["topic"], int(p)) for p in positions])
+
+
+def _operation(row: Row, f: str, value: Any) -> Operation:
+    return {
+        "time": row["time_ns"],
+        "type": Keyword(row["type"]),
+        "process": row["process"],
+        "f": Keyword(f),
+        "value": value,
+        "error": row["error"],
+    }
+
+
+def _from_the_beginning(row: Row, keys: Keys) -> Iterator[Operation]:
+    """The final reader's assignment, which our history leaves unsaid."""
+    value = [keys.of(row["topic"], row["partition"])]
+    for kind in ("invoke", "ok"):
+        said = _operation({**row, "type": kind, "error": None}, "assign", value)
+        yield {**said, "seek-to-beginning?": True}
+
+
+def _send_mop(row: Row, record: Mapping[str, int], keys: Keys) -> list[Any]:
+    key, value, offset = keys.of(row["topic"], record["partition"]), record["value"], record["offset"]
+    if row["type"] == "ok" and (offset >= 0 or offset == ACKED_WITHOUT_OFFSET):
+        return [Keyword("send"), key, [offset if offset >= 0 else None, value]]
+    return [Keyword("send"), key, value]
+
+
+def _poll_mop(row: Row, keys: Keys) -> list[Any]:
+    if row["type"] != "ok":
+        return [Keyword("poll")]
+    told: dict[int, list[list[int]]] = {}
+    for record in row["records"] or ():
+        told.setdefault(keys.of(row["topic"], record["partition"]), []).append(
+            [record["offset"], record["value"]]
+        )
+    return [Keyword("poll"), told]
+
+
+def _fault(row: Row) -> Operation:
+    extra = orjson.loads(row["extra"] or "{}")
+    said = {name: extra[name] for name in ("id", "phase", "targets", "role", "proved") if name in extra}
+    return {
+        "time": row["time_ns"],
+        "type": Keyword("info"),
+        "process": Keyword("nemesis"),
+        "f": Keyword(row["f"]),
+        "value": said,
+    }
+
+
+def list_append(events: Iterable[Row], keys: Keys) -> Iterator[Operation]:
+    """Transactions of one append or one read each, for Elle.
+
+    A send of several records is no transaction (each record has its own outcome), so each of them is a process of its
+    own, with the send's invocation and completion."""
+    processes = _Processes()
+    prefixes: dict[Place, _Prefix] = {}
+    index = 0
+    for row in events:
+        if row["process"] < 0:
+            continue
+        if row["f"] == "send":
+            operations = list(_appends(row, keys, processes))
+        elif row["f"] == "drain":
+            operations = list(_prefix_read(row, keys, processes, prefixes))
+        else:
+            continue
+        for operation in operations:
+            yield {"index": index, **operation}
+            index += 1
+
+
+class _Processes:
+    """A process for the n-th record of a process's sends: new ones after an unknown outcome."""
+
+    def __init__(self) -> None:
+        self._numbers: dict[Any, int] = {}
+
+    def of(self, *name: Any) -> int:
+        return self._numbers.setdefault(name, len(self._numbers))
+
+
+def _appends(row: Row, keys: Keys, processes: _Processes) -> Iterator[Operation]:
+    for at, record in enumerate(row["records"] or ()):
+        process = processes.of(row["process"], at)
+        mop = [Keyword("append"), keys.of(row["topic"], record["partition"]), record["value"]]
+        yield _txn(row, process, _outcome(row, record), [mop])
+
+
+def _outcome(row: Row, record: Mapping[str, int]) -> str:
+    if row["type"] != "ok":
+        return str(row["type"])
+    offset = record["offset"]
+    if offset >= 0 or offset == ACKED_WITHOUT_OFFSET:
+        return "ok"
+    return "fail" if offset == FAILED else "info"
+
+
+@dataclass
+class _Prefix:
+    invoked: bool = False
+    values: list[int] = field(default_factory=list)
+
+
+def _prefix_read(
+    row: Row, keys: Keys, processes: _Processes, prefixes: dict[Place, _Prefix]
+) -> Iterator[Operation]:
+    """One read from the first chunk's invocation to the last chunk's completion, if the read came to its end."""
+    prefix = prefixes.setdefault((row["topic"], row["partition"]), _Prefix())
+    key = keys.of(row["topic"], row["partition"])
+    process = processes.of("drain", row["topic"], row["partition"])
+    if not prefix.invoked:
+        prefix.invoked = True
+        yield _txn(row, process, "invoke", [[Keyword("r"), key, None]])
+    if row["type"] == "ok":
+        prefix.values.extend(record["value"] for record in row["records"] or ())
+        if orjson.loads(row["extra"] or "{}").get("complete") is True:
+            yield _txn(row, process, "ok", [[Keyword("r"), key, prefix.values]])
+
+
+def _txn(row: Row, process: int, kind: str, value: list[Any]) -> Operation:
+    return {
+        "time": row["time_ns"],
+        "type": Keyword(kind),
+        "process": process,
+        "f": Keyword("txn"),
+        "value": value,
+    }
+
+
+MODELS: Mapping[str, Callable[[Iterable[Row], Keys], Iterator[Operation]]] = {
+    "kafka": kafka,
+    "list-append": list_append,
+}

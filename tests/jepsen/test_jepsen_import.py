@@ -1,0 +1,206 @@
+"""Jepsen's histories become runs, and what Jepsen calls wrong is found in them."""
+
+from __future__ import annotations
+
+import itertools
+from pathlib import Path
+from typing import Any
+
+import orjson
+import pyarrow.parquet as pq
+import pytest
+
+from harness.history import read_info
+from harness.history.model import ACKED_WITHOUT_OFFSET, FAILED, UNKNOWN
+from harness.jepsen.exports import Keys, kafka, list_append, rows
+from harness.jepsen.imports import CONSUMERS, SOMEWHERE, ImportFailed, Settings, import_history
+from harness.jepsen.text import write
+
+Op = dict[str, Any]
+
+
+def op(process: int | str, kind: str, f: str, value: Any, **more: Any) -> Op:
+    return {"process": process, "type": kind, "f": f, "value": value, **more}
+
+
+def send(process: int, key: Any, value: Any, offset: int | None, kind: str = "ok") -> list[Op]:
+    told = [["send", key, [offset, value]]] if kind == "ok" else [["send", key, value]]
+    return [op(process, "invoke", "send", [["send", key, value]]), op(process, kind, "send", told)]
+
+
+def poll(process: int, told: dict[Any, list[list[Any]]], **more: Any) -> list[Op]:
+    return [
+        op(process, "invoke", "poll", [["poll"]]),
+        op(process, "ok", "poll", [["poll", told]], **more),
+    ]
+
+
+def assign(process: int, *keys: Any, begin: bool = False) -> list[Op]:
+    more = {"seek-to-beginning?": True} if begin else {}
+    return [op(process, kind, "assign", list(keys), **more) for kind in ("invoke", "ok")]
+
+
+def imported(tmp_path: Path, *parts: list[Op], **settings: Any) -> Path:
+    ops = [{**each, "index": n, "time": n * 1000} for n, each in enumerate(itertools.chain(*parts))]
+    path = tmp_path / "history.json"
+    write(ops, path, "json")
+    return import_history(path, tmp_path / "results", Settings("jepsen", **settings))
+
+
+def events(run_dir: Path, f: str) -> list[dict[str, Any]]:
+    return [
+        row | {"extra": orjson.loads(row["extra"] or "null")}
+        for row in pq.read_table(run_dir / "history.parquet").to_pylist()
+        if row["f"] == f
+    ]
+
+
+def test_sends_and_their_outcomes(tmp_path: Path) -> None:
+    run_dir = imported(
+        tmp_path,
+        send(0, 3, 7, 0),
+        send(0, 3, 8, None),
+        send(0, 3, 9, None, "fail"),
+        send(0, 3, 10, None, "info"),
+        poll(1, {3: [[0, 7], [1, 8]]}),
+    )
+    said = [(row["type"], row["records"][0]["offset"]) for row in events(run_dir, "send")]
+    assert said[1::2] == [
+        ("ok", 0),
+        ("ok", ACKED_WITHOUT_OFFSET),
+        ("fail", FAILED),
+        ("info", UNKNOWN),
+    ]
+    assert {row["records"][0]["value"] for row in events(run_dir, "send")} == {
+        3 << 32 | v for v in (7, 8, 9, 10)
+    }
+    [poll_row] = [row for row in events(run_dir, "poll") if row["type"] == "ok"]
+    assert poll_row["process"] == 1 + CONSUMERS
+    assert [(r["partition"], r["offset"]) for r in poll_row["records"]] == [(3, 0), (3, 1)]
+    info = read_info(run_dir)
+    assert (info.topics[0].partitions, info.acks, info.idempotence) == (4, "all", True)
+
+
+def test_the_final_read_is_all_polls_and_unseen_sends_are_not_judged(tmp_path: Path) -> None:
+    run_dir = imported(
+        tmp_path, send(0, 0, 1, 0), send(0, 0, 2, 5), poll(1, {0: [[0, 1], [1, 4]]}), poll(2, {0: [[2, 6]]})
+    )
+    [final] = [row for row in events(run_dir, "drain") if row["type"] == "ok"]
+    assert [r["offset"] for r in final["records"]] == [0, 1, 2]
+    assert final["high_watermark"] == 3
+    assert final["extra"]["complete"] is True
+    last = events(run_dir, "send")[-1]
+    assert last["records"][0]["offset"] == UNKNOWN
+    assert last["extra"]["unseen"] == [[0, 5, 2]]
+    assert any("not judged (key-0: 1)" in note for note in read_info(run_dir).notes)
+
+
+def test_a_transaction_is_a_send_and_a_poll_of_one_number(tmp_path: Path) -> None:
+    mops = [["send", 0, 1], ["poll"]]
+    done = [["send", 0, [0, 1]], ["poll", {"0": [[0, 1]]}]]
+    run_dir = imported(tmp_path, [op(0, "invoke", "txn", mops), op(0, "ok", "txn", done)])
+    told = {f: [row["extra"]["txn"] for row in events(run_dir, f)] for f in ("send", "poll")}
+    assert told == {"send": [0, 0], "poll": [0, 0]}
+
+
+def test_assignments_say_where_a_consumer_begins(tmp_path: Path) -> None:
+    run_dir = imported(
+        tmp_path,
+        assign(0, 0, 1),
+        assign(0, 1, 2),
+        assign(0, 1, begin=True),
+        poll(0, {}, **{"rebalance-log": [{"keys": [2]}]}),
+        send(1, 0, 1, 0),
+    )
+    told = [row["extra"]["positions"] for row in events(run_dir, "assign") if row["type"] == "ok"]
+    assert told == [{"0": SOMEWHERE, "1": SOMEWHERE}, {"2": SOMEWHERE}, {"1": 0}]
+    assert [row["extra"] for row in events(run_dir, "rebalance")] == [{"partitions": [2]}]
+
+
+def test_faults_are_rows_that_nobody_proved(tmp_path: Path) -> None:
+    nemesis = [
+        op("nemesis", "info", f, "majority") for f in ("start-partition",) * 2 + ("stop-partition",) * 2
+    ]
+    nemesis += [op("nemesis", "info", f, ["n1"]) for f in ("kill", "kill", "start", "start")]
+    run_dir = imported(tmp_path, nemesis, send(0, 0, 1, 0))
+    phases = {
+        f: [(row["extra"]["id"], row["extra"]["phase"]) for row in events(run_dir, f)]
+        for f in ("partition", "kill")
+    }
+    assert [phase for _, phase in phases["partition"]] == ["begin", "active", "undo", "ended"]
+    assert [phase for _, phase in phases["kill"]] == ["begin", "active", "undo", "ended"]
+    assert len({fault for rows in phases.values() for fault, _ in rows}) == 2
+    assert all(row["extra"]["proved"] is None for row in events(run_dir, "kill"))
+
+
+def test_keys_and_values_that_are_no_numbers_get_one(tmp_path: Path) -> None:
+    run_dir = imported(
+        tmp_path, send(0, "x", "a", 0), send(0, "y", "a", 0), poll(1, {"x": [[0, "a"]], "y": [[0, "a"]]})
+    )
+    sent = [
+        (row["records"][0]["partition"], row["records"][0]["value"]) for row in events(run_dir, "send")[1::2]
+    ]
+    assert sent[0][0] != sent[1][0]
+    assert sent[0][1] != sent[1][1]
+    [row] = [row for row in events(run_dir, "poll") if row["type"] == "ok"]
+    assert [(r["partition"], r["value"]) for r in row["records"]] == sent
+
+
+@pytest.mark.parametrize(
+    ("ops", "said"),
+    [
+        ([op(0, "invoke", "read", None), op(0, "ok", "read", 3)], "only histories of Jepsen's Kafka"),
+        ([op(0, "ok", "send", [["send", 0, [0, 1]]])], "operation 1: .*completes what it never invoked"),
+        ([op(0, "invoke", "send", 3)], "operation 1: no operation of Jepsen's"),
+        ([{"f": "send"}], "operation 1: .*KeyError: 'process'"),
+    ],
+)
+def test_what_cannot_be_used_is_one_line(tmp_path: Path, ops: list[Op], said: str) -> None:
+    with pytest.raises(ImportFailed, match=said):
+        imported(tmp_path, ops)
+    assert not list((tmp_path / "results").glob("*/history.parquet"))
+
+
+def test_out_and_in_again(tmp_path: Path) -> None:
+    """A run of ours in Jepsen's words, and back: the same operations with the same outcomes."""
+    first = imported(
+        tmp_path,
+        assign(1, 0, 1, begin=True),
+        send(0, 0, 1, 0),
+        send(0, 1, 2, 0),
+        send(2, 0, 5, None, "info"),
+        poll(1, {0: [[0, 1]], 1: [[0, 2]]}),
+    )
+    again = tmp_path / "again.edn"
+    write(kafka(rows(first), Keys()), again, "edn")
+    second = import_history(again, tmp_path / "results", Settings("again"))
+    for f in ("send", "poll"):
+        outcomes = [
+            [
+                (row["type"], [(r["partition"], r["offset"]) for r in row["records"] or ()])
+                for row in events(run, f)
+            ]
+            for run in (first, second)
+        ]
+        assert outcomes[1][: len(outcomes[0])] == outcomes[0]
+    # The final read became polls of processes of its own, which begin at the beginning.
+    beginnings = [
+        row for row in events(second, "assign") if row["extra"]["positions"] in ({"0": 0}, {"1": 0})
+    ]
+    assert len(beginnings) == 4
+
+
+def test_elle_gets_appends_of_one_record_and_prefixes(tmp_path: Path) -> None:
+    two = [["send", 0, 1], ["send", 0, 2]]
+    run_dir = imported(
+        tmp_path,
+        [op(0, "invoke", "send", two), op(0, "ok", "send", [["send", 0, [0, 1]], ["send", 0, [1, 2]]])],
+        send(0, 0, 3, None, "info"),
+        poll(1, {0: [[0, 1], [1, 2]]}),
+    )
+    ops = list(list_append(rows(run_dir), Keys()))
+    appends = [(o["process"], str(o["type"]), o["value"][0][2]) for o in ops if o["value"][0][0] == "append"]
+    assert len({process for process, _, _ in appends}) == 2
+    assert sorted(kind for _, kind, value in appends if value == 3) == ["info", "invoke"]
+    assert ops[-1]["value"] == [["r", 0, [1, 2]]]
+    assert [o["index"] for o in ops] == list(range(len(ops)))
