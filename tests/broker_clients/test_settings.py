@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 
 import pytest
@@ -44,3 +45,24 @@ def test_records_are_deleted_and_old_segments_go(tmp_path: Path) -> None:
             ),
         )
         assert watermarks(cluster, "old")[1] == 200
+
+
+def test_in_mode_on_roll_only_a_full_segment_is_flushed(tmp_path: Path) -> None:
+    """R04: Kafka's default. What is in the segment that is written to is left to the operating system."""
+    with Cluster(tmp_path) as cluster:
+        cluster.create_topic("plain")
+        cluster.create_topic("rolls", segment_bytes="1024")
+        for _ in range(8):
+            for topic in ("plain", "rolls"):
+                produce(cluster.bootstrap, topic, [b"%03d" % n * 40 for n in range(10)], linger_ms=0)
+        for node in cluster.brokers.values():
+            folder = node.data_dir / "rolls-0"
+
+            def flushed(trace: Path = node.trace) -> dict[str, int]:
+                lines = map(json.loads, trace.read_text().splitlines())
+                return {line["tp"]: line["upto"] for line in lines if line["kind"] == "flush"}
+
+            active = max(int(path.stem) for path in folder.glob("*.log"))
+            assert active > 0
+            wait_for("the flush of the last full segment", lambda: flushed().get("rolls-0", 0) >= active)  # noqa: B023
+            assert "plain-0" not in flushed()
