@@ -113,6 +113,10 @@ def b01_truncate_to_hw(aim: Aim) -> tuple[GuidedStep, ...]:
     3. F1 is killed. F2 is elected, from the ISR, or from the ELR when F1 had time to drop it.
     4. Everything is healed. The acknowledged records are on F1 and L only, which now follow F2.
 
+    Where L is one of the controllers too, it is started again between 2 and 3, cut off from the brokers alone:
+    without it F1's death would leave no majority of three controllers, and nobody could be elected. It cannot
+    fetch, so it stays out of the ISR.
+
     Without the defect F2 still holds them when it is elected. Needs load, three replicas, and a
     replica.lag.time.max of a second or more (step 2).
     """
@@ -126,15 +130,22 @@ def b01_truncate_to_hw(aim: Aim) -> tuple[GuidedStep, ...]:
         return lambda state: state.leader == node
 
     deaf = Partition(Shape.ISOLATE, controllers=False, direction=Direction.IN)
+    back: tuple[GuidedStep, ...] = ()
+    last = ("g1", "g2", "g3")
+    if aim.nodes[leader].is_controller:
+        apart = Partition(Shape.ISOLATE, controllers=False)
+        back = (Inject("g4", apart, (aim.host(leader),), f"former leader({name})"), Heal(("g2",)))
+        last = ("g1", "g3", "g4")
     return (
         Inject("g1", deaf, (aim.host(second),), f"last replica of {name}"),
         Sleep(0.3, "the records that the deaf follower's last fetch committed are acknowledged"),
         Inject("g2", Kill(), (aim.host(leader),), f"leader({name})"),
         Await(f"node {first} leads {name}", aim.topic, partitions, led_by(first)),
         Sleep(0.5, "the deaf follower learns of its new leader and truncates"),
+        *back,
         Inject("g3", Kill(), (aim.host(first),), f"leader({name})"),
         Await(f"node {second} leads {name}", aim.topic, partitions, led_by(second)),
-        Heal(("g1", "g2", "g3")),
+        Heal(last),
         Await(f"the full ISR of {name}", aim.topic, partitions, lambda state: state.full_isr),
     )
 

@@ -102,6 +102,7 @@ class Stage:
                 port=node.port,
                 data_dir=str(node.host.data_dir),
                 is_broker=node.is_broker,
+                controller_port=node.controller_port,
                 pid=pid,
             )
 

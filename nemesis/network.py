@@ -44,7 +44,7 @@ class Partition:
 
     shape: Shape = Shape.ISOLATE
     controllers: bool = True
-    """False: the targets go on talking to the controllers."""
+    """False: the targets go on talking to the controllers, and controllers among the targets to everybody."""
     direction: Direction = Direction.BOTH
 
     @property
@@ -83,8 +83,10 @@ class Partition:
         do: list[Step] = []
         undo: list[Step] = []
         probe: list[Step] = []
+        spared = [] if self.controllers else _of_controllers(pairs)
         for host in _once(end for pair in pairs for end in pair):
-            rules = [
+            rules = list(spared)
+            rules += [
                 Rule(f"-s {sender.address}/32", f"{sender.host}>{receiver.host}")
                 for sender, receiver in pairs
                 if receiver == host
@@ -154,6 +156,16 @@ class Partition:
             for target in scene.targets
             if target.host in probed
         }
+
+
+def _of_controllers(pairs: Sequence[tuple[Target, Target]]) -> list[Rule]:
+    """Lets pass what goes to or comes from the controllers of combined nodes: they share their hosts with brokers."""
+    ports = sorted({end.controller_port for pair in pairs for end in pair if end.controller_port is not None})
+    return [
+        Rule(f"-p tcp --{side} {port}", "controllers", "RETURN")
+        for port in ports
+        for side in ("dport", "sport")
+    ]
 
 
 def _knocks(trail: Trail) -> int:

@@ -29,6 +29,8 @@ class Target:
     is_broker: bool = True
     pid: int | None = None
     """None: the node does not run."""
+    controller_port: int | None = None
+    """Where a combined node's controller listens."""
 
 
 @dataclass(frozen=True, slots=True)

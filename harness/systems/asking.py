@@ -7,7 +7,7 @@ import time
 from collections import Counter
 from collections.abc import Callable, Hashable, Mapping, Sequence
 from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
-from typing import TypeVar
+from typing import Generic, TypeVar
 
 from kio.schema.errors import ErrorCode
 
@@ -19,8 +19,11 @@ ASK_TIMEOUT_S = 1.0
 """How long one broker may take to answer."""
 GRACE_S = 0.1
 """How long the slower brokers may take once one has answered."""
+CONTROLLERS_S = 0.5
+"""How long the controllers may take to agree who is active, once a broker has answered."""
 
 T = TypeVar("T", bound=Hashable)
+Answer = TypeVar("Answer")
 
 
 class ClusterClient:
@@ -40,13 +43,18 @@ class ClusterClient:
         self._controllers = tuple(controllers)
         self._nodes_of = {voters[node.host.name]: node.node_id for node in controllers} if voters else {}
         self._controller_port = controller_port
-        self._askers = [_Asker(node, self._connect) for node in brokers]
+        self._askers = [_Asker(node, self._connect, Connection.cluster_state) for node in brokers]
+        several = self._controllers if len(self._controllers) > 1 else ()
+        self._voters = [_Asker(node, self._connect_controller, _active_controller) for node in several]
 
     def close(self) -> None:
         """Hangs up; nothing can be asked after it."""
         for asker in self._askers:
             asker.close()
+        for voter in self._voters:
+            voter.close()
         self._askers.clear()
+        self._voters.clear()
 
     def create_topic(self, topic: TopicSpec, *, timeout_s: float = 30.0) -> None:
         """Create it and wait until every partition has a leader and its full ISR. Raises DeployError."""
@@ -95,6 +103,7 @@ class ClusterClient:
         """Asks all brokers at once; what they say is merged, the freshest word on each partition wins."""
         deadline = time.monotonic() + timeout_s
         waiting: dict[Future[ClusterState], Node] = {asker.ask(): asker.node for asker in self._askers}
+        votes = [voter.ask() for voter in self._voters]
         answers: list[ClusterState] = []
         problems: list[str] = []
         while waiting and (left := deadline - time.monotonic()) > 0:
@@ -112,57 +121,71 @@ class ClusterClient:
         if not answers:
             silent = [f"{node.host.name}: no answer in {timeout_s:g} s" for node in waiting.values()]
             raise DeployError("no broker answers: " + "; ".join([*problems, *silent]))
-        return self._name_controller(freshest(answers))
+        return self._name_controller(freshest(answers), votes)
 
     def _connect(self, node: Node, timeout_s: float) -> Connection:
+        return self._connect_to(node.host.address, node.port, timeout_s)
+
+    def _connect_controller(self, node: Node, timeout_s: float) -> Connection:
+        return self._connect_to(node.host.address, self._controller_port, timeout_s)
+
+    def _connect_to(self, address: str, port: int, timeout_s: float) -> Connection:
         try:
             with self._fleet.entered():
-                return Connection(node.host.address, node.port, timeout_s=timeout_s)
+                return Connection(address, port, timeout_s=timeout_s)
         except FleetError as wrong:
             raise ProtocolError(f"the fleet's network cannot be entered: {wrong}") from wrong
 
-    def _name_controller(self, state: ClusterState) -> ClusterState:
+    def _name_controller(self, state: ClusterState, votes: Sequence[Future[int]]) -> ClusterState:
         """KRaft brokers name any broker as controller in Metadata. A sole controller is known without asking, of
-        several each knows the active one; -1: none of them does."""
+        several each knows the active one; -1: no majority knows one."""
         if not self._controllers:
             return state
-        controller = self._controllers[0].node_id if len(self._controllers) == 1 else self._ask_controllers()
-        return ClusterState(controller, state.brokers, state.partitions)
-
-    def _ask_controllers(self) -> int:
-        """The node of the one that a majority names: one that was cut off may still believe in itself."""
-        votes: Counter[int] = Counter()
-        for node in self._controllers:
-            try:
-                with self._fleet.entered():
-                    address = node.host.address
-                    connection = Connection(address, self._controller_port, timeout_s=GRACE_S)
-                with connection:
-                    votes[connection.describe_cluster().controller] += 1
-            except (FleetError, ProtocolError):
-                continue
-            named, count = votes.most_common(1)[0]
-            if count > len(self._controllers) // 2:
-                return self._nodes_of.get(named, -1)
-        return -1
+        if not votes:
+            return ClusterState(self._controllers[0].node_id, state.brokers, state.partitions)
+        active = named_by_most(votes, time.monotonic() + CONTROLLERS_S)
+        return ClusterState(self._nodes_of.get(active, -1), state.brokers, state.partitions)
 
 
-class _Asker:
-    """Asks one broker, from one thread of its own: a silent broker holds up nobody but those who ask it.
+def named_by_most(votes: Sequence[Future[int]], deadline: float) -> int:
+    """Whom a majority of the controllers names, -1 for none: one that was cut off may still believe in itself."""
+    waiting = set(votes)
+    counts: Counter[int] = Counter()
+    while waiting and (left := deadline - time.monotonic()) > 0:
+        done, waiting = wait(waiting, timeout=left, return_when=FIRST_COMPLETED)
+        counts.update(future.result() for future in done if future.exception() is None)
+        for named, count in counts.most_common(1):
+            if count > len(votes) // 2:
+                return named
+    return -1
+
+
+def _active_controller(connection: Connection) -> int:
+    return connection.describe_cluster().controller
+
+
+class _Asker(Generic[Answer]):
+    """Asks one node one question, from one thread of its own: a silent node holds up nobody but those who ask it.
 
     At most one question is under way and one waits. Who asks while one waits gets that one's answer: it is
     asked after they came, so it is fresh.
     """
 
-    def __init__(self, node: Node, connect: Callable[[Node, float], Connection]) -> None:
+    def __init__(
+        self,
+        node: Node,
+        connect: Callable[[Node, float], Connection],
+        question: Callable[[Connection], Answer],
+    ) -> None:
         self.node = node
         self._connect = connect
+        self._question = question
         self._connection: Connection | None = None
         self._thread = ThreadPoolExecutor(max_workers=1, thread_name_prefix=f"ask-{node.host.name}")
         self._mutex = threading.Lock()
-        self._last: Future[ClusterState] | None = None
+        self._last: Future[Answer] | None = None
 
-    def ask(self) -> Future[ClusterState]:
+    def ask(self) -> Future[Answer]:
         """Its result raises ProtocolError."""
         with self._mutex:
             if self._last is None or self._last.running() or self._last.done():
@@ -173,20 +196,20 @@ class _Asker:
         self._thread.submit(self._hang_up)
         self._thread.shutdown(wait=False)
 
-    def _ask(self) -> ClusterState:
+    def _ask(self) -> Answer:
         if self._connection is not None:
             try:
                 return self._answer(self._connection)
             except ProtocolError as wrong:
                 if isinstance(wrong.__cause__, TimeoutError):
                     raise
-                # Most likely the broker was restarted since: a new connection tells.
+                # Most likely the node was restarted since: a new connection tells.
         self._connection = self._connect(self.node, ASK_TIMEOUT_S)
         return self._answer(self._connection)
 
-    def _answer(self, connection: Connection) -> ClusterState:
+    def _answer(self, connection: Connection) -> Answer:
         try:
-            return connection.cluster_state()
+            return self._question(connection)
         except ProtocolError:
             self._hang_up()
             raise

@@ -23,6 +23,8 @@ class Node:
     roles: frozenset[str]
     """``broker``, ``controller`` or both."""
     port: int
+    controller_port: int | None = None
+    """Where the controller of a combined node listens."""
 
     @property
     def is_broker(self) -> bool:

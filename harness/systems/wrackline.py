@@ -40,6 +40,11 @@ CONTROLLER_KEYS = frozenset(
         "unclean_recovery_strategy",
         "noop_interval_ms",
         "producer_id_block",
+        "placement",
+        "reassign_rule",
+        "auto_leader_rebalance",
+        "leader_imbalance_check_interval_ms",
+        "leader_imbalance_per_broker_percent",
         "quorum_election_timeout_ms",
         "quorum_fetch_timeout_ms",
         "quorum_election_backoff_max_ms",
@@ -97,10 +102,7 @@ class WracklineSystem:
         self._voters = {name: number for number, name in enumerate(controllers, FIRST_CONTROLLER)}
         """Controller id by host."""
         self.nodes: tuple[Node, ...] = (
-            *(
-                Node(number, known[name], frozenset({"broker", *self._also(name)}), BROKER_PORT)
-                for number, name in enumerate(brokers, 1)
-            ),
+            *(self._broker(number, known[name]) for number, name in enumerate(brokers, 1)),
             *(
                 Node(number, known[name], frozenset({"controller"}), CONTROLLER_PORT)
                 for name, number in self._voters.items()
@@ -111,8 +113,10 @@ class WracklineSystem:
         self.controllers = tuple(node for node in self.nodes if node.is_controller)
         self._client = ClusterClient(fleet, self.brokers, self.controllers, self._voters, CONTROLLER_PORT)
 
-    def _also(self, host: str) -> tuple[str, ...]:
-        return ("controller",) if host in self._voters else ()
+    def _broker(self, number: int, host: Host) -> Node:
+        if host.name in self._voters:
+            return Node(number, host, frozenset({"broker", "controller"}), BROKER_PORT, CONTROLLER_PORT)
+        return Node(number, host, frozenset({"broker"}), BROKER_PORT)
 
     # --- installing ---------------------------------------------------------------------------------------
 

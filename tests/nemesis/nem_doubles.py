@@ -34,6 +34,29 @@ def target(name: str, *, pid: int | None = None) -> Target:
     return Target(name, found.host.address, found.node_id, found.port, "/data", found.is_broker, pid)
 
 
+COMBINED: tuple[Node, ...] = tuple(
+    Node(number, Host(f"n{number}", f"198.18.0.1{number}"), frozenset({"broker", "controller"}), 9092, 9093)
+    for number in (1, 2, 3)
+)
+"""Three brokers that are the controllers too."""
+
+
+def combined_scene(host: str) -> Scene:
+    first, *others = sorted(COMBINED, key=lambda one: one.host.name != host)
+
+    def aimed(one: Node) -> Target:
+        return Target(
+            one.host.name,
+            one.host.address,
+            one.node_id,
+            one.port,
+            "/data",
+            controller_port=one.controller_port,
+        )
+
+    return Scene("f1", (aimed(first),), tuple(map(aimed, others)))
+
+
 def scene(*hosts: str, fault_id: str = "f1", pid: int | None = 41) -> Scene:
     """The four nodes of a small cluster, aimed at ``hosts``."""
     others = tuple(target(one.host.name) for one in NODES if one.host.name not in hosts)

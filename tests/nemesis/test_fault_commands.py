@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from nem_doubles import scene
+from nem_doubles import combined_scene, scene
 
 from nemesis.network import Partition, Shape
 from nemesis.processes import Kill, Pause, Restart
@@ -56,6 +56,23 @@ def test_a_process_fault_refuses_a_node_that_does_not_run(fault: Kill | Pause | 
 def test_a_partition_with_nobody_on_the_other_side_is_refused() -> None:
     with pytest.raises(FaultError, match="nobody is left"):
         Partition(Shape.ISOLATE, controllers=False).commands(scene("n1", "n2", "n3"))
+
+
+def test_a_cut_that_spares_the_controllers_lets_their_port_pass_where_they_share_a_host() -> None:
+    spared = [
+        f'-A WRACK-f1 -p tcp --{side} 9093 -m comment --comment "controllers" -j RETURN'
+        for side in ("dport", "sport")
+    ]
+    for controllers in (True, False):
+        installed = [
+            getattr(step, "command").split("\n")  # noqa: B009
+            for step in Partition(controllers=controllers).commands(combined_scene("n2")).do
+        ]
+        assert len(installed) == 3
+        for lines in installed:
+            rules = [line for line in lines if line.startswith("-A")]
+            assert (rules[:2] == spared) is not controllers
+            assert {rule.rpartition(" ")[2] for rule in rules[0 if controllers else 2 :]} == {"DROP"}
 
 
 def test_undoing_names_only_the_chain_of_the_fault() -> None:

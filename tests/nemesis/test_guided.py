@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import pytest
-from nem_doubles import NODES, cluster, partition
+from nem_doubles import COMBINED, NODES, cluster, partition
 
-from harness.systems.base import ClusterState
+from harness.systems.base import ClusterState, Node
 from nemesis.guided import SCHEDULES, Aim, Await, GuidedError, Heal, Inject
 
 BY_ID = {node.node_id: node for node in NODES}
@@ -34,6 +34,23 @@ def test_b01_makes_the_last_replica_deaf_and_kills_the_leaders_before_it() -> No
     assert hits("b01-truncate-to-hw", THREE, 1) == [("partition", "n1"), ("kill", "n3"), ("kill", "n2")]
 
 
+def test_b01_brings_a_killed_controller_back_before_the_majority_is_gone() -> None:
+    steps = SCHEDULES["b01-truncate-to-hw"](Aim(THREE, {node.node_id: node for node in COMBINED}, "log", 0))
+    down: set[str] = set()
+    apart: set[str] = set()
+    for step in steps:
+        match step:
+            case Inject(id=fault_id, fault=fault, hosts=(host,)) if fault.name == "kill":
+                down.add(fault_id)
+                assert len(down) == 1, f"{host} would leave one of three controllers"
+            case Inject(hosts=(host,), role=role) if role.startswith("former leader"):
+                apart.add(host)
+            case Heal(ids=ids):
+                assert "g2" not in ids or apart == {"n2"}, "it must not fetch what the next leader has"
+                down -= set(ids)
+    assert not down
+
+
 def test_b01_waits_for_all_partitions_that_fare_alike() -> None:
     waits = [step for step in SCHEDULES["b01-truncate-to-hw"](aim(THREE)) if isinstance(step, Await)]
     assert {wait.partitions for wait in waits} == {(0, 2)}
@@ -47,9 +64,10 @@ def test_b01_waits_for_all_partitions_that_fare_alike() -> None:
     assert not healed.holds(cluster(partition(0)))
 
 
+@pytest.mark.parametrize("nodes", [NODES, COMBINED], ids=["apart", "combined"])
 @pytest.mark.parametrize("name", sorted(SCHEDULES))
-def test_every_fault_of_a_schedule_is_healed_by_it(name: str) -> None:
-    steps = SCHEDULES[name](aim(THREE))
+def test_every_fault_of_a_schedule_is_healed_by_it(name: str, nodes: tuple[Node, ...]) -> None:
+    steps = SCHEDULES[name](Aim(THREE, {node.node_id: node for node in nodes}, "log", 0))
     injected = {step.id for step in steps if isinstance(step, Inject)}
     healed = {fault_id for step in steps if isinstance(step, Heal) for fault_id in step.ids}
     assert injected == healed

@@ -18,8 +18,9 @@ Verdict = dict[str, Any]
 FAULTS = [
     {"id": "f1", "fault": "partition", "proved": True, "lost": {}},
     {"id": "f2", "fault": "kill", "proved": True},
-    {"id": "f3", "fault": "power-cut", "proved": True, "lost": {"n2": {"log-0/0.log": 4096}}},
+    {"id": "f3", "fault": "power-cut", "proved": True, "lost": {"n2": {"broker/log-0/0.log": 4096}}},
 ]
+METADATA_ONLY = {"n2": {"broker/controller/__cluster_metadata-0/0.log": 64, "broker/log-0/0.index": 24}}
 
 
 def verdict(word: str, *, acked: int = 9_000, meaning: str = "violation", lost: int = 0) -> Verdict:
@@ -45,7 +46,8 @@ def changed(found: Verdict, change: Callable[[Verdict], object]) -> Verdict:
         (verdict("pass", acked=4_999), "at least 5,000"),
         (changed(verdict("pass"), lambda v: v["faults"][1].update(proved=False)), "not proved: f2 kill"),
         (changed(verdict("pass"), lambda v: v["faults"].pop()), "three faults must be proved"),
-        (changed(verdict("pass"), lambda v: v["faults"][2].update(lost={})), "must lose bytes"),
+        (changed(verdict("pass"), lambda v: v["faults"][2].update(lost={})), "must lose records"),
+        (changed(verdict("pass"), lambda v: v["faults"][2].update(lost=METADATA_ONLY)), "must lose records"),
     ],
 )
 def test_run_1_must_pass_with_everything_proved(found: Verdict, said: str) -> None:

@@ -8,6 +8,7 @@ import struct
 import threading
 import time
 from collections.abc import Callable, Iterator
+from concurrent.futures import Future
 from contextlib import contextmanager
 from datetime import timedelta
 
@@ -20,7 +21,7 @@ from kio.serial import entity_writer
 from kio.static.primitive import i16, i32, i32Timedelta
 
 from harness.fleet.base import Host, PowerSwitch, Remote
-from harness.systems.asking import ClusterClient
+from harness.systems.asking import ClusterClient, named_by_most
 from harness.systems.base import DeployError, Node
 from harness.systems.protocol import Connection, ProtocolError
 
@@ -229,3 +230,30 @@ def test_a_port_where_nobody_listens_is_told() -> None:
         port = server.getsockname()[1]
     with pytest.raises(ProtocolError, match=f"cannot connect to 127.0.0.1:{port}"):
         Connection("127.0.0.1", port)
+
+
+@pytest.mark.parametrize(
+    ("said", "named"),
+    [
+        ((101, 101, 101), 101),
+        ((101, 102, 102), 102),  # 101 was cut off and has not noticed
+        ((ProtocolError("gone"), 103, 103), 103),
+        ((None, 103, 103), 103),  # silent: the other two are a majority
+        ((101, 102, 103), -1),
+        ((ProtocolError("gone"), ProtocolError("gone"), 103), -1),
+        ((None, None, 103), -1),
+        ((-1, 102, -1), -1),
+    ],
+)
+def test_the_active_controller_is_whom_a_majority_of_them_names(
+    said: tuple[int | Exception | None, ...], named: int
+) -> None:
+    votes: list[Future[int]] = []
+    for one in said:
+        vote: Future[int] = Future()
+        if isinstance(one, Exception):
+            vote.set_exception(one)
+        elif one is not None:
+            vote.set_result(one)
+        votes.append(vote)
+    assert named_by_most(votes, time.monotonic() + 0.05) == named
