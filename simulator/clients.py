@@ -161,6 +161,11 @@ class Client:
         """Begin nothing new; what is under way comes to its end."""
         self.stopping = True
 
+    @property
+    def writing(self) -> bool:
+        """A write is under way: it may still be appended, and acknowledged."""
+        return False
+
     # --- tools ---------------------------------------------------------------------------------------------
 
     def _answered(self, correlation: int, response: Response | None) -> None:
@@ -260,6 +265,10 @@ class Producer(Client):
 
     def begin(self) -> None:
         self._refresh(self._pause)
+
+    @property
+    def writing(self) -> bool:
+        return self._sending is not None
 
     def _pause(self) -> None:
         if not self.stopping:

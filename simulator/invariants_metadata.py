@@ -60,17 +60,18 @@ class BrokerEpochs(Invariant):
 
     def _accepted(self, ghost: Ghost, seen: Seen) -> Violation | None:
         """A reply without an error to a request of a former uptime. A controller that was replaced and has not
-        heard of it may still say yes to a heartbeat, which commits nothing; to what needs a commit it cannot."""
-        if ghost.controller(seen.node) is None:
+        heard of the newer registration may still say yes to a heartbeat, which commits nothing; to what needs a
+        commit it cannot."""
+        controller = ghost.controller(seen.node)
+        if controller is None:
             return None
-        active = ghost.world.active_controller()
-        replaced = active is not None and active.id != seen.node
         for request, response, received in seen.answers:
-            if replaced and isinstance(request, BrokerHeartbeatRequest):
-                continue
             told = _sender(request)
             known = None if told is None else ghost.image.brokers.get(told[0])
             if told is None or known is None or told[1] >= known.epoch or received < known.epoch:
+                continue
+            unheard = controller.committed.metadata_offset < known.epoch
+            if unheard and isinstance(request, BrokerHeartbeatRequest):
                 continue
             if getattr(response, "error", None) is ErrorCode.none:
                 kind = type(request).__name__

@@ -257,8 +257,11 @@ class Run:
         self.found.append(replace(violation, at_ms=self.world.now_ms, step=self.world.steps))
 
     def _whole(self) -> bool:
-        """Everybody is up and unfenced, every ISR is full, every replica has everything, nothing is under way."""
+        """Everybody is up and unfenced, every ISR is full, every replica has everything, nothing is under way:
+        what an idempotent producer has acknowledged after the final read asked for the end is not in it."""
         world = self.world
+        if any(client.writing for client in self.clients):
+            return False
         if not all(server.up for server in world.servers()) or not world.all_unfenced():
             return False
         for partition in world.image.partitions():
@@ -284,7 +287,8 @@ class Run:
             f"{part.tp} leader {part.leader} isr {list(part.isr)} elr {list(part.elr)}"
             for part in world.image.partitions()
         ]
-        return f"down {down}, fenced {fenced}, {'; '.join(parts)}"
+        writing = [client.number for client in self.clients if client.writing]
+        return f"down {down}, fenced {fenced}, clients that write {writing}, {'; '.join(parts)}"
 
     def _say(self, f: str, extra: dict[str, Any]) -> None:
         self.history.record(self.world.now_ms, Event(CONTROL, Type.INFO, f, TOPIC, extra=extra))

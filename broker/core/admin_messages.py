@@ -5,13 +5,13 @@ Like `broker.core.messages`, whose unions these are part of: one class per API, 
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from enum import IntEnum
 from typing import NamedTuple
 
 from kio.schema.errors import ErrorCode
 
 from broker.core.types import NodeId, TopicPartition
+from broker.core.values import dataclass
 
 
 @dataclass(frozen=True, slots=True)

@@ -8,9 +8,10 @@ from __future__ import annotations
 
 import struct
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 
 from crc32c import crc32c
+
+from broker.core.values import dataclass
 
 HEADER_BYTES = 61
 LENGTH_OFFSET = 12

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import field
 
 from broker.core.types import Endpoint, FlushMode, NodeId, Placement, ReassignRule, RecoveryStrategy
+from broker.core.values import dataclass
 
 
 @dataclass(frozen=True, slots=True)

@@ -8,12 +8,13 @@ Only Flush is asynchronous: it is answered by the event Flushed, or DiskFailed.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Any, Literal
 from uuid import UUID
 
 from broker.core.messages import Request, Response
 from broker.core.types import EpochEntry, LogOverrides, NodeId, QuorumState, TopicPartition
+from broker.core.values import dataclass
 
 Checkpoint = Literal["high-watermark", "recovery-point", "log-start"]
 

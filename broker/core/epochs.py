@@ -8,10 +8,10 @@ from __future__ import annotations
 
 from bisect import bisect_right
 from collections.abc import Iterable
-from dataclasses import dataclass
 
 from broker.core.messages import EpochEndOffset
 from broker.core.types import NO_EPOCH, EpochEntry
+from broker.core.values import dataclass
 
 
 @dataclass(frozen=True, slots=True)

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from uuid import UUID
 
 from broker.core.messages import Request, Response
 from broker.core.types import NodeId, QuorumState, RecoveredLog, TopicPartition
+from broker.core.values import dataclass
 
 
 @dataclass(frozen=True, slots=True)

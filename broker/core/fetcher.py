@@ -8,7 +8,6 @@ still looked at, since every partition judges by itself whether an answer is to 
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from zlib import crc32
 
 from kio.schema.errors import ErrorCode
@@ -21,6 +20,7 @@ from broker.core.messages import FetchPartition, FetchRequest, FetchResponse, Re
 from broker.core.probe import RangeProbe
 from broker.core.replica import Replica
 from broker.core.types import NO_LEADER, NodeId, TopicPartition
+from broker.core.values import dataclass
 
 _CHANNELS = 4
 """Overtaking requests take turns on these, so that connections are few and waiting behind a poll is rare."""

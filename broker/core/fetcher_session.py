@@ -6,11 +6,11 @@ overtaken. The next request then asks for everything anew.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from uuid import UUID
 
 from broker.core.messages import FetchPartition, FetchResponse, ForgottenPartition
 from broker.core.types import TopicPartition
+from broker.core.values import dataclass
 from broker.rules.sessions import INITIAL_EPOCH, NO_SESSION, SessionRules
 
 

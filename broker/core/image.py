@@ -8,7 +8,7 @@ are deltas, so whoever acts on changes applies a whole run of records first and 
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from uuid import UUID
 
 from broker.core.records import (
@@ -28,6 +28,7 @@ from broker.core.records import (
     UnregisterBrokerRecord,
 )
 from broker.core.types import NodeId, TopicPartition
+from broker.core.values import dataclass
 
 CLUSTER_DEFAULTS = ("broker", "")
 """The resource whose settings hold for every topic that has none of its own, as the controller's file has them."""

@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 from kio.schema.errors import ErrorCode
 
 from broker.core.batch import BatchHeader, CorruptBatch, crc_is_right, split, stamp
+from broker.core.values import dataclass
 
 _TRANSACTIONAL = 0x10
 _CONTROL = 0x20

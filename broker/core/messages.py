@@ -6,7 +6,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import NamedTuple
 from uuid import UUID
 
@@ -14,6 +14,7 @@ from kio.schema.errors import ErrorCode
 
 from broker.core.admin_messages import AdminRequest, AdminResponse
 from broker.core.types import Endpoint, LogSlice, NodeId, TopicPartition
+from broker.core.values import dataclass
 
 
 @dataclass(frozen=True, slots=True)

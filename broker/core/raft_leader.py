@@ -3,7 +3,7 @@ that wait for more (protocol.md 2.12.3-6, K03)."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from uuid import UUID
 
 from kio.schema.errors import ErrorCode
@@ -13,6 +13,7 @@ from broker.core.effects import CancelTimer, Reply, SetTimer
 from broker.core.messages import FetchPartition, FetchRequest, FetchResponse, FetchResult, LeaderIdAndEpoch
 from broker.core.raft_context import RaftContext
 from broker.core.types import METADATA, METADATA_TOPIC_ID, LogSlice, NodeId
+from broker.core.values import dataclass
 from broker.rules.raft import RaftRules
 
 _UNSET = UUID(int=0)

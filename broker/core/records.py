@@ -9,10 +9,11 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable
-from dataclasses import asdict, dataclass
+from dataclasses import asdict
 from uuid import UUID
 
 from broker.core.types import NodeId
+from broker.core.values import dataclass
 
 LEADER_UNCHANGED = -2
 

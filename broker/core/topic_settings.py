@@ -6,10 +6,11 @@ unclean.leader.election.enable elsewhere, these here; the rest have one legal va
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import field
 
 from broker.core.image import ClusterImage
 from broker.core.types import LogOverrides
+from broker.core.values import dataclass
 
 UNLIMITED = -1
 

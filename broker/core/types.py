@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from enum import Enum, IntEnum
 from typing import NamedTuple
 from uuid import UUID
+
+from broker.core.values import dataclass
 
 NodeId = int
 NO_LEADER = -1

@@ -5,12 +5,12 @@ Pure: a partition and what is asked of it go in, one PartitionChangeRecord (or n
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import NamedTuple
 
 from broker.core.image import PartitionImage
 from broker.core.records import LEADER_UNCHANGED, PartitionChangeRecord
 from broker.core.types import NO_LEADER, NodeId
+from broker.core.values import dataclass
 
 RECOVERED = 0
 RECOVERING = 1

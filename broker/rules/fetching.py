@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 from kio.schema.errors import ErrorCode
+
+from broker.core.values import dataclass
 
 
 @dataclass(frozen=True, slots=True)

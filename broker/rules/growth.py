@@ -9,9 +9,9 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
 
 from broker.core.types import NodeId, TopicPartition
+from broker.core.values import dataclass
 
 Replicas = tuple[NodeId, ...]
 Racks = Mapping[NodeId, str | None]

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass
 from enum import Enum
 
 from kio.schema.errors import ErrorCode
 
 from broker.core.types import NO_EPOCH, NodeId
+from broker.core.values import dataclass
 
 
 class AfterAlter(Enum):

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from enum import Enum
 
 from kio.schema.errors import ErrorCode
 
 from broker.core.types import Acks, ProducerBatch, ProducerSnapshot
+from broker.core.values import dataclass
 
 MAX_SEQUENCE = 0x7FFFFFFF
 

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 
+from broker.core.values import dataclass
 from broker.rules.election import ElectionRules
 from broker.rules.fetching import FetchRules, MetadataRules
 from broker.rules.former import AskFirst, ElectionWithoutElr, UngatedHighWatermark

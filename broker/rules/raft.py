@@ -4,11 +4,12 @@ when a leader has to go. Majorities are of the voters, the node itself among the
 from __future__ import annotations
 
 from collections.abc import Collection, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from enum import Enum
 from uuid import UUID
 
 from broker.core.types import NO_EPOCH, NO_LEADER, NodeId, QuorumState
+from broker.core.values import dataclass
 
 
 class RaftRole(Enum):

@@ -8,11 +8,12 @@ starts a new leader epoch. A reassignment by itself never takes the ISR below Mi
 from __future__ import annotations
 
 from collections.abc import Collection
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 from broker.core.image import PartitionImage, changed
 from broker.core.records import LEADER_UNCHANGED, PartitionChangeRecord
 from broker.core.types import NodeId, ReassignRule
+from broker.core.values import dataclass
 from broker.rules.election import ChangeInput, ElectionRules, _if_new
 
 

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass
 from enum import Enum
 from uuid import UUID
 
 from broker.core.image import BrokerImage, PartitionImage
 from broker.core.types import NodeId
+from broker.core.values import dataclass
 
 
 class BrokerState(Enum):

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from enum import Enum
 from typing import NamedTuple
 
 from broker.core.messages import EpochEndOffset
 from broker.core.types import NO_EPOCH
+from broker.core.values import dataclass
 
 
 class OutOfRange(Enum):
