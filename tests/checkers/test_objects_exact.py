@@ -1,0 +1,126 @@
+"""The exact checks of registers and queues against brute force, and the witnesses they give."""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import example, given, settings
+from hypothesis import strategies as st
+from search import is_queue, is_register
+
+from checkers import queue, register
+from checkers.columns import NEVER, NOTHING, Columns, RepeatedValue, columns
+from checkers.queue import check_queue
+from checkers.register import check_register
+
+Row = tuple[bool, int, int, int, bool]
+WRITE, READ = True, False
+
+
+@st.composite
+def histories(draw: st.DrawFn, *, fifo: bool) -> Columns:
+    """A few operations on random intervals, as a correct object would have answered them; then some answers are
+    replaced, so that both verdicts are common. Stamps may be equal."""
+    count = draw(st.integers(2, 8))
+    if draw(st.booleans()):
+        points = draw(st.permutations(range(2 * count)))
+    else:
+        points = draw(st.lists(st.integers(0, count), min_size=2 * count, max_size=2 * count))
+    spans = [sorted(points[2 * n : 2 * n + 2]) for n in range(count)]
+    effect = [draw(st.integers(*span)) for span in spans]
+    held: list[int] = []
+    put: list[int] = []
+    rows: list[Row] = []
+    for n in sorted(range(count), key=lambda n: (effect[n], n)):
+        inv, ret = spans[n]
+        outcome = draw(st.sampled_from(["ok", "ok", "ok", "ok", "info", "fail"]))
+        end, failed = NEVER if outcome == "info" else ret, outcome == "fail"
+        happens = outcome == "ok" or (outcome == "info" and draw(st.booleans()))
+        if draw(st.booleans()):
+            value = 100 + n
+            put.append(value)
+            if happens:
+                held = [*held, value] if fifo else [value]
+            rows.append((True, value, inv, end, failed))
+            continue
+        value = held[0] if held else NOTHING
+        if fifo and happens:
+            held = held[1:]
+        if draw(st.sampled_from([False, False, False, True])):
+            value = draw(st.sampled_from([NOTHING, 100 + draw(st.integers(0, count)), *put]))
+        rows.append((False, value, inv, end, failed))
+    return columns(rows)
+
+
+@settings(max_examples=1000, deadline=None)
+@given(histories(fifo=False))
+def test_the_register_check_agrees_with_brute_force(history: Columns) -> None:
+    found = check_register(history)
+    assert (not found) == is_register(history), found
+    for breach in found:
+        assert len(breach.rows) <= 6
+        assert not is_register(history.rows(breach.rows)), breach
+
+
+@settings(max_examples=1500, deadline=None)
+@given(histories(fifo=True))
+# Two values for one dequeue of unknown outcome; and one that comes too late for an empty answer.
+@example(columns([(True, 1, 0, 1), (True, 2, 2, 3), (False, 0, 4, NEVER), (False, NOTHING, 5, 6)]))
+@example(columns([(True, 1, 0, 1), (False, NOTHING, 2, 3), (False, 0, 4, NEVER)]))
+def test_the_queue_check_agrees_with_brute_force(history: Columns) -> None:
+    found = check_queue(history)
+    assert (not found) == is_queue(history), found
+    for breach in found:
+        assert not is_queue(history.rows(breach.rows)), breach
+
+
+def register_rules(*rows: tuple[bool, int, int, int]) -> set[register.Rule]:
+    return {one.rule for one in check_register(columns(rows))}
+
+
+def test_register_rules_by_name() -> None:
+    one, two = (WRITE, 1, 0, 1), (WRITE, 2, 2, 3)
+    assert not register_rules(one, two, (READ, 2, 4, 5), (READ, 1, 1, 2))
+    assert register_rules((READ, 9, 0, 1)) == {register.Rule.GARBAGE}
+    assert register_rules(two, (READ, 2, 0, 1)) == {register.Rule.FUTURE}
+    assert register_rules(one, two, (READ, 1, 4, 5)) == {register.Rule.INSIDE}
+    assert register_rules(one, two, (READ, 2, 4, 5), (READ, 1, 6, 7)) == {register.Rule.TWO_AT_ONCE}
+    assert register_rules(one, (READ, NOTHING, 2, 3)) == {register.Rule.INSIDE}
+    aborted = check_register(columns([(WRITE, 1, 0, 1, True), (READ, 1, 2, 3)]))
+    assert [(b.rule, b.rows) for b in aborted] == [(register.Rule.ABORTED, (0, 1))]
+
+
+def test_one_late_read_is_one_finding_however_many_values_it_contradicts() -> None:
+    rows = [(WRITE, n, 10 * n, 10 * n + 1) for n in range(1, 50)]
+    [breach] = check_register(columns([*rows, (READ, 1, 1000, 1001)]))
+    assert (breach.rule, breach.value, breach.contradicted) == (register.Rule.INSIDE, 1, 48)
+
+
+def queue_rules(*rows: tuple[bool, int, int, int]) -> list[queue.Rule]:
+    return sorted(one.rule for one in check_queue(columns(rows)))
+
+
+def test_queue_rules_by_name() -> None:
+    one, two = (WRITE, 1, 0, 1), (WRITE, 2, 2, 3)
+    assert not queue_rules(one, two, (READ, 1, 4, 5), (READ, 2, 6, 7), (READ, NOTHING, 8, 9))
+    assert queue_rules((READ, 9, 0, 1)) == [queue.Rule.GARBAGE]
+    assert queue_rules(two, (READ, 2, 0, 1)) == [queue.Rule.FUTURE]
+    assert queue_rules(one, (READ, 1, 2, 3), (READ, 1, 4, 5)) == [queue.Rule.TWICE]
+    assert queue_rules(one, two, (READ, 2, 4, 5)) == [queue.Rule.LOST]
+    assert queue_rules(one, two, (READ, 2, 4, 5), (READ, 1, 6, 7)) == [queue.Rule.OVERTAKEN]
+    assert queue_rules(one, (READ, NOTHING, 2, 3)) == [queue.Rule.NOT_EMPTY]
+
+
+def test_an_empty_answer_is_wrong_though_no_single_value_was_inside_all_the_time() -> None:
+    rows = [(WRITE, 1, 0, 1), (WRITE, 2, 2, 3), (READ, NOTHING, 4, 9), (READ, 1, 6, 7), (READ, 2, 10, 11)]
+    [breach] = check_queue(columns(rows))
+    assert (breach.rule, breach.rows) == (queue.Rule.NOT_EMPTY, (1, 2, 4))
+    chain = [(WRITE, 1, 0, 1), (READ, NOTHING, 2, 9), (WRITE, 2, 3, 4), (READ, 1, 5, 6), (READ, 2, 10, 11)]
+    [breach] = check_queue(columns(chain))
+    assert (breach.contradicted, breach.rows) == (2, (0, 1, 2, 3, 4))
+
+
+def test_a_value_put_twice_is_refused() -> None:
+    rows = columns([(WRITE, 1, 0, 1), (WRITE, 1, 2, 3)])
+    for check in (check_register, check_queue):
+        with pytest.raises(RepeatedValue, match="value 1 was put more than once"):
+            check(rows)
