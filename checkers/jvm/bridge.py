@@ -1,0 +1,217 @@
+"""Asks Knossos and Elle, and never waits longer than it was told to.
+
+One child process holds the JVM (checkers.jvm.child). Neither Knossos' own time limit nor Elle's can be relied on, so
+the limit is the child's life: at the deadline it is killed, and the next question starts another. What was not decided
+is ``UNKNOWN``, with the reason, and is nobody's proof.
+"""
+
+from __future__ import annotations
+
+import os
+import pickle
+import select
+import signal
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from enum import StrEnum
+from typing import Any
+
+from checkers.jvm.calls import EMPTY, MEMOISED, NIL, SHAPES, Calls, Model, Transactions, events_in_order
+from checkers.jvm.classpath import JvmUnavailable, required_classpath
+
+DEFAULT_HEAP = "2g"
+DEFAULT_DEADLINE_S = 60.0
+START_S = 120.0
+"""For the JVM and the first load of the sources; not part of a question's deadline."""
+_OUT_OF_MEMORY = 3
+"""The exit code of -XX:+ExitOnOutOfMemoryError."""
+
+
+class Answer(StrEnum):
+    VALID = "valid"
+    INVALID = "invalid"
+    UNKNOWN = "unknown"
+
+
+@dataclass(frozen=True, slots=True)
+class Case:
+    """One example of an anomaly: indexes of events (in order of time), and Elle's own words, cut short."""
+
+    events: tuple[int, ...]
+    text: str
+
+
+@dataclass(frozen=True, slots=True)
+class Judgement:
+    answer: Answer
+    why: str = ""
+    """For UNKNOWN: what limit was hit."""
+    row: int | None = None
+    """Knossos, for INVALID: the first operation for which there was no place."""
+    anomalies: dict[str, tuple[int, tuple[Case, ...]]] = field(default_factory=dict)
+    """Elle: type -> (how many, the first few)."""
+    refuted: tuple[str, ...] = ()
+    """Elle: the weakest consistency models that do not hold."""
+
+
+class _Undecided(Exception):
+    pass
+
+
+class Bridge:
+    """Not for use from several threads at once. Use it as a context, or ``close`` it."""
+
+    def __init__(self, classpath: Sequence[str] | None = None, *, heap: str = DEFAULT_HEAP) -> None:
+        """Starts nothing yet. Raises JvmUnavailable."""
+        self._classpath = tuple(classpath) if classpath is not None else required_classpath()
+        self._heap = heap
+        self._child: subprocess.Popen[bytes] | None = None
+        self._ready: set[str] = set()
+
+    def __enter__(self) -> Bridge:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    def close(self) -> None:
+        """End the child, whatever it is doing. Idempotent."""
+        child, self._child = self._child, None
+        self._ready.clear()
+        if child is None:
+            return
+        if child.poll() is None:
+            os.killpg(child.pid, signal.SIGKILL)
+        child.wait()
+        for stream in (child.stdin, child.stdout):
+            if stream is not None:
+                stream.close()
+        self._words.close()
+
+    def versions(self) -> tuple[str, str]:
+        """(Java, Clojure). Raises JvmUnavailable."""
+        try:
+            java, clojure = self._ask("hello", (), START_S)
+        except _Undecided as wrong:
+            raise JvmUnavailable(f"the JVM did not start: {wrong}") from wrong
+        return java, clojure
+
+    def load(self, name: str) -> None:
+        """Load ``knossos`` or ``elle``, so that a question's deadline is its own. Raises JvmUnavailable."""
+        if name in self._ready:
+            return
+        try:
+            self._ask("load", (name,), START_S)
+        except _Undecided as wrong:
+            raise JvmUnavailable(f"{name.capitalize()} cannot be loaded: {wrong}") from wrong
+        self._ready.add(name)
+
+    def linearizable(self, calls: Calls, *, deadline_s: float = DEFAULT_DEADLINE_S) -> Judgement:
+        """Is there an order of these operations that the model allows? Raises JvmUnavailable."""
+        if calls.model is Model.UNORDERED_QUEUE and bool(((calls.f == 1) & (calls.a == NIL)).any()):
+            return Judgement(
+                Answer.UNKNOWN, "a dequeue of unknown outcome may have taken any value: not modelled"
+            )
+        self.load("knossos")
+        shapes = SHAPES[calls.model]
+        arguments = (
+            *(str(calls.model), calls.initial, calls.model in MEMOISED, list(shapes)),
+            *(_longs(list(shapes.values())), calls.f, calls.a, calls.b, calls.flat, calls.order()),
+            *(NIL, EMPTY),
+        )
+        try:
+            valid, row = self._ask("knossos", arguments, deadline_s)
+        except _Undecided as wrong:
+            return Judgement(Answer.UNKNOWN, str(wrong))
+        return Judgement(
+            _answer(valid), "" if valid >= 0 else "Knossos does not say", row if row >= 0 else None
+        )
+
+    def serializable(
+        self,
+        model: str,
+        history: Transactions,
+        *,
+        consistency: str = "strict-serializable",
+        deadline_s: float = DEFAULT_DEADLINE_S,
+    ) -> Judgement:
+        """Elle's ``list-append`` or ``rw-register``. Raises JvmUnavailable."""
+        self.load("elle")
+        order = events_in_order(history.inv, history.ret)
+        arguments = (
+            *(model, consistency, max(1, int(deadline_s * 500)), order, history.process, history.outcome),
+            *(history.starts, history.act, history.key, history.a, history.b, history.flat, NIL),
+        )
+        try:
+            valid, anomalies, refuted = self._ask("elle", arguments, deadline_s)
+        except _Undecided as wrong:
+            return Judgement(Answer.UNKNOWN, str(wrong))
+        found = {
+            kind: (count, tuple(Case(tuple(indexes), text) for indexes, text in some))
+            for kind, count, some in anomalies
+        }
+        why = "" if valid >= 0 else f"Elle does not say: {', '.join(found) or 'no reason given'}"
+        return Judgement(_answer(valid), why, anomalies=found, refuted=tuple(refuted))
+
+    def _ask(self, function: str, arguments: tuple[Any, ...], deadline_s: float) -> Any:
+        """Raises _Undecided where there is no answer, with the reason."""
+        child = self._child or self._start()
+        assert child.stdin is not None
+        assert child.stdout is not None
+        began = time.monotonic()
+        try:
+            pickle.dump((function, arguments), child.stdin)
+            child.stdin.flush()
+            ready, _, _ = select.select([child.stdout], [], [], deadline_s)
+            if not ready:
+                self.close()
+                raise _Undecided(f"no answer within {deadline_s:g} s")
+            answer = pickle.load(child.stdout)
+        except (BrokenPipeError, EOFError) as gone:
+            raise _Undecided(self._last_words(time.monotonic() - began)) from gone
+        except BaseException:
+            self.close()
+            raise
+        if isinstance(answer, tuple) and answer[:1] == ("error",):
+            raise _Undecided(answer[1])
+        return answer
+
+    def _start(self) -> subprocess.Popen[bytes]:
+        self._words = tempfile.TemporaryFile()  # noqa: SIM115 (as long-lived as the child)
+        command = [sys.executable, "-m", "checkers.jvm.child", self._heap, os.pathsep.join(self._classpath)]
+        environment = {**os.environ, "PYTHONPATH": os.pathsep.join(filter(None, sys.path))}
+        self._child = subprocess.Popen(
+            command,
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            stderr=self._words,
+            env=environment,
+            start_new_session=True,  # Ctrl-C is for us: we end the child
+        )
+        return self._child
+
+    def _last_words(self, after_s: float) -> str:
+        """Why the child is gone."""
+        assert self._child is not None
+        code = self._child.wait()
+        self._words.seek(0)
+        said = [line for line in self._words.read().decode(errors="replace").splitlines() if line.strip()]
+        self.close()
+        if code == _OUT_OF_MEMORY:
+            return f"out of memory ({self._heap}) after {after_s:.1f} s"
+        last = said[-1] if said else "it said nothing"
+        return f"the process of the JVM ended with code {code}: {last}"
+
+
+def _answer(valid: int) -> Answer:
+    return {1: Answer.VALID, 0: Answer.INVALID}.get(valid, Answer.UNKNOWN)
+
+
+def _longs(values: Sequence[int]) -> Any:
+    import numpy as np
+
+    return np.array(values, dtype=np.int64)

@@ -1,0 +1,181 @@
+"""Histories for Knossos and Elle as columns of int64, the form in which they cross into the JVM."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from enum import IntEnum, StrEnum
+
+import numpy as np
+
+from checkers.columns import NEVER, NOTHING, Columns, Ints
+
+NIL = int(np.iinfo(np.int64).min)
+"""``a`` of an operation whose value is not known."""
+EMPTY = NIL + 1
+"""``a`` of a dequeue that found the queue empty."""
+
+
+class Model(StrEnum):
+    """Sequential objects that Knossos knows. With unique values ``register`` and ``fifo-queue`` have exact checks
+    that need no search (checkers.register, checkers.queue)."""
+
+    REGISTER = "register"
+    CAS_REGISTER = "cas-register"
+    MUTEX = "mutex"
+    SET = "set"
+    UNORDERED_QUEUE = "unordered-queue"
+    FIFO_QUEUE = "fifo-queue"
+
+
+class Shape(IntEnum):
+    """What an operation's value is made of."""
+
+    NONE = 0
+    ONE = 1
+    PAIR = 2
+    """[a b]"""
+    ELEMENTS = 3
+    """The set of ``flat[a:b]``."""
+
+
+SHAPES: Mapping[Model, Mapping[str, Shape]] = {
+    Model.REGISTER: {"write": Shape.ONE, "read": Shape.ONE},
+    Model.CAS_REGISTER: {"write": Shape.ONE, "read": Shape.ONE, "cas": Shape.PAIR},
+    Model.MUTEX: {"acquire": Shape.NONE, "release": Shape.NONE},
+    Model.SET: {"add": Shape.ONE, "read": Shape.ELEMENTS},
+    Model.UNORDERED_QUEUE: {"enqueue": Shape.ONE, "dequeue": Shape.ONE},
+    Model.FIFO_QUEUE: {"enqueue": Shape.ONE, "dequeue": Shape.ONE},
+}
+MEMOISED = frozenset({Model.REGISTER, Model.CAS_REGISTER, Model.MUTEX})
+"""Models of few states, which Knossos may number before it searches. For the others that alone can take for ever."""
+
+
+def _none() -> Ints:
+    return np.empty(0, dtype=np.int64)
+
+
+@dataclass(frozen=True, slots=True)
+class Calls:
+    """One row per operation that happened or may have happened: ``f`` is its place in ``SHAPES[model]``."""
+
+    model: Model
+    f: Ints
+    a: Ints
+    b: Ints
+    inv: Ints
+    ret: Ints
+    flat: Ints = field(default_factory=_none)
+    initial: int | None = None
+
+    def __len__(self) -> int:
+        return len(self.f)
+
+    def order(self) -> Ints:
+        return events_in_order(self.inv, self.ret)
+
+
+def events_in_order(inv: Ints, ret: Ints) -> Ints:
+    """Rows in the order of their events, a completion as -1 - row. Of equal stamps invocations come first:
+    operations that touch are concurrent. What never returned has no completion."""
+    rows = np.arange(len(inv), dtype=np.int64)
+    done = np.flatnonzero(ret != NEVER)
+    stamps = np.concatenate([inv, ret[done]])
+    events = np.concatenate([rows, -1 - rows[done]])
+    completes = np.concatenate([np.zeros(len(rows)), np.ones(len(done))])
+    return np.asarray(events[np.lexsort((completes, stamps))], dtype=np.int64)
+
+
+def calls_of(table: Columns, model: Model, *, initial: int = NOTHING) -> Calls:
+    """A register's or a queue's columns for Knossos; what certainly failed is left out."""
+    table = table.rows(np.flatnonzero(~table.failed))
+    value = table.value.copy()
+    unknown = ~table.puts & (table.ret == NEVER)
+    if model is not Model.REGISTER:
+        value[~table.puts & (table.value == NOTHING)] = EMPTY
+    value[unknown] = NIL
+    return Calls(
+        model,
+        np.where(table.puts, 0, 1).astype(np.int64),
+        value,
+        np.zeros(len(value), dtype=np.int64),
+        table.inv,
+        table.ret,
+        initial=initial if model is Model.REGISTER else None,
+    )
+
+
+class Outcome(IntEnum):
+    OK = 0
+    FAIL = 1
+    INFO = 2
+
+
+class Act(IntEnum):
+    """What a micro-operation does."""
+
+    APPEND = 0
+    WRITE = 1
+    READ = 2
+    """A register: ``a``."""
+    READ_LIST = 3
+    """A list: ``flat[a:b]``."""
+
+
+@dataclass(frozen=True, slots=True)
+class Transactions:
+    """One row per transaction; row n has the micro-operations [starts[n], starts[n + 1])."""
+
+    inv: Ints
+    ret: Ints
+    process: Ints
+    outcome: Ints
+    starts: Ints
+    act: Ints
+    key: Ints
+    a: Ints
+    b: Ints
+    flat: Ints
+
+    def __len__(self) -> int:
+        return len(self.inv)
+
+
+@dataclass(slots=True)
+class TransactionsBuilder:
+    """Collects transactions one by one. A micro-operation is (act, key, value); value is None or, for a list that
+    was read, a sequence."""
+
+    _txns: list[tuple[int, int, int, int]] = field(default_factory=list)
+    _starts: list[int] = field(default_factory=lambda: [0])
+    _mops: list[tuple[int, int, int, int]] = field(default_factory=list)
+    _flat: list[int] = field(default_factory=list)
+
+    def add(
+        self,
+        process: int,
+        inv: int,
+        ret: int,
+        outcome: Outcome,
+        mops: Sequence[tuple[Act, int, int | Sequence[int] | None]],
+    ) -> None:
+        for act, key, value in mops:
+            match value:
+                case None:
+                    self._mops.append((act, key, NIL, NIL))
+                case int():
+                    self._mops.append((act, key, value, NIL))
+                case _:
+                    begin = len(self._flat)
+                    self._flat += value
+                    self._mops.append((act, key, begin, len(self._flat)))
+        self._txns.append((inv, ret, process, outcome))
+        self._starts.append(len(self._mops))
+
+    def build(self) -> Transactions:
+        txns = np.array(self._txns, dtype=np.int64).reshape(-1, 4)
+        mops = np.array(self._mops, dtype=np.int64).reshape(-1, 4)
+        starts, flat = np.array(self._starts, dtype=np.int64), np.array(self._flat, dtype=np.int64)
+        inv, ret, process, outcome = (np.ascontiguousarray(column) for column in txns.T)
+        act, key, a, b = (np.ascontiguousarray(column) for column in mops.T)
+        return Transactions(inv, ret, process, outcome, starts, act, key, a, b, flat)

@@ -1,0 +1,119 @@
+"""The process that holds the JVM: reads requests on standard input, answers on standard output. No library of ours
+needs to be in it but columns of int64; whoever started it may kill it at any time.
+
+    python -m checkers.jvm.child HEAP CLASSPATH
+"""
+
+from __future__ import annotations
+
+import logging
+import os
+import pickle
+import queue
+import sys
+import threading
+from importlib.resources import files
+from typing import Any, BinaryIO
+
+import jpype
+import jpype.config
+
+
+def main(heap: str, classpath: str) -> None:
+    # The JVM and Clojure may print: answers have a descriptor of their own.
+    answers = os.fdopen(os.dup(1), "wb")
+    os.dup2(2, 1)
+    requests: queue.SimpleQueue[Any] = queue.SimpleQueue()
+    threading.Thread(target=_listen, args=(sys.stdin.buffer, requests), daemon=True).start()
+    jvm = _Jvm(heap, classpath.split(os.pathsep))
+    while True:
+        function, arguments = requests.get()
+        try:
+            answer: Any = getattr(jvm, function)(*arguments)
+        except (jpype.JException, TypeError, ValueError, RuntimeError) as wrong:
+            first = (str(wrong).splitlines() or [""])[0]
+            answer = ("error", f"{type(wrong).__name__}: {first}")
+        pickle.dump(answer, answers)
+        answers.flush()
+
+
+def _listen(stream: BinaryIO, requests: queue.SimpleQueue[Any]) -> None:
+    """Ends the process, whatever the JVM is doing, when nobody is left to answer."""
+    try:
+        while True:
+            requests.put(pickle.load(stream))
+    except (EOFError, OSError):
+        os._exit(0)
+
+
+class _Jvm:
+    def __init__(self, heap: str, classpath: list[str]) -> None:
+        # Clojure's thread pool would hold up the end of the process for a minute.
+        jpype.config.destroy_jvm = False
+        jpype.startJVM(
+            f"-Xmx{heap}",
+            "-Xrs",  # or the JVM answers Ctrl-C by itself
+            "-XX:+ExitOnOutOfMemoryError",
+            "-XX:+UseParallelGC",
+            "-Djava.awt.headless=true",
+            classpath=classpath,
+            convertStrings=False,
+        )
+        jpype.JClass("java.util.logging.LogManager").getLogManager().reset()
+        logging.raiseExceptions = False
+        self._clojure = jpype.JClass("clojure.java.api.Clojure")
+        self._loaded: set[str] = set()
+
+    def hello(self) -> tuple[str, str]:
+        """(version of Java, version of Clojure)."""
+        version = self._clojure.var("clojure.core", "clojure-version").invoke()
+        return str(jpype.JClass("java.lang.System").getProperty("java.version")), str(version)
+
+    def load(self, name: str) -> str:
+        if name not in self._loaded:
+            source = files("checkers.jvm").joinpath(f"{name}.clj").read_text()
+            self._clojure.var("clojure.core", "load-string").invoke(source)
+            self._loaded.add(name)
+        return "loaded"
+
+    def knossos(
+        self, model: str, initial: int | None, memo: bool, fs: list[str], *columns: Any
+    ) -> tuple[int, int]:
+        """See ``check`` in knossos.clj; the last two columns are the codes of nil and empty."""
+        self.load("knossos")
+        *arrays, nothing, empty = columns
+        result = self._clojure.var("wrackline.knossos", "check").invoke(
+            model,
+            None if initial is None else jpype.JLong(initial),
+            memo,
+            jpype.java.util.ArrayList([jpype.JString(f) for f in fs]),
+            *(jpype.JArray(jpype.JLong)(array) for array in arrays),
+            jpype.JLong(nothing),
+            jpype.JLong(empty),
+        )
+        return int(result[0]), int(result[1])
+
+    def elle(self, model: str, consistency: str, timeout_ms: int, *columns: Any) -> tuple[int, Any, Any]:
+        """See ``check`` in elle.clj; the last column is the code of nil."""
+        self.load("elle")
+        *arrays, nothing = columns
+        valid, anomalies, refuted = self._clojure.var("wrackline.elle", "check").invoke(
+            model,
+            consistency,
+            jpype.JLong(timeout_ms),
+            *(jpype.JArray(jpype.JLong)(array) for array in arrays),
+            jpype.JLong(nothing),
+        )
+        found = [
+            (
+                str(kind),
+                int(count),
+                [([int(index) for index in indexes], str(text)) for indexes, text in some],
+            )
+            for kind, count, some in anomalies
+        ]
+        return int(valid), found, [str(one) for one in refuted]
+
+
+if __name__ == "__main__":
+    main(sys.argv[1], sys.argv[2])

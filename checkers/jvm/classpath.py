@@ -1,0 +1,76 @@
+"""Where Knossos and Elle are: a classpath given by the user, or what `wrackline jvm install` left behind."""
+
+from __future__ import annotations
+
+import importlib.util
+import os
+import shutil
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+
+CLASSPATH_VARIABLE = "WRACKLINE_JVM_CLASSPATH"
+CLASSPATH_FILE = "classpath.txt"
+EXTRA = "pip install 'wrackline[jvm]'"
+
+
+class JvmUnavailable(Exception):
+    """Knossos and Elle cannot be asked here. One line: what is missing, and how to get it."""
+
+
+def jvm_home(environment: Mapping[str, str] = os.environ) -> Path:
+    """Where `wrackline jvm install` keeps what it resolved."""
+    base = environment.get("XDG_CACHE_HOME") or str(Path.home() / ".cache")
+    return Path(base) / "wrackline" / "jvm"
+
+
+def find_classpath(
+    given: str | None = None, environment: Mapping[str, str] = os.environ
+) -> tuple[str, ...] | None:
+    """The entries of the classpath: as given, else of WRACKLINE_JVM_CLASSPATH, else as installed; None where there
+    is none of them. An entry ``dir/*`` stands for the jars in a directory. Raises JvmUnavailable for entries that
+    are not there."""
+    text = given or environment.get(CLASSPATH_VARIABLE)
+    source = "--classpath" if given else CLASSPATH_VARIABLE
+    if not text:
+        installed = jvm_home(environment) / CLASSPATH_FILE
+        if not installed.is_file():
+            return None
+        text, source = installed.read_text().strip(), str(installed)
+    entries = [one for part in text.split(os.pathsep) if part for one in _expanded(part)]
+    missing = [entry for entry in entries if not Path(entry).exists()]
+    if missing or not entries:
+        more = f" and {len(missing) - 1} more" if len(missing) > 1 else ""
+        what = f"{missing[0]} is not there{more}" if missing else "it names no jar"
+        raise JvmUnavailable(f"{source}: {what}; point it at the jars of Knossos and Elle")
+    return tuple(entries)
+
+
+def _expanded(part: str) -> Sequence[str]:
+    if part.endswith("/*"):
+        return sorted(str(jar) for jar in Path(part[:-2]).glob("*.jar"))
+    return [part]
+
+
+def required_classpath(given: str | None = None) -> tuple[str, ...]:
+    """Raises JvmUnavailable where JPype, Java or a classpath is missing."""
+    if importlib.util.find_spec("jpype") is None:
+        raise JvmUnavailable(f"JPype is not installed: {EXTRA}")
+    java_home = os.environ.get("JAVA_HOME")
+    if shutil.which("java") is None and not (java_home and Path(java_home, "bin", "java").is_file()):
+        raise JvmUnavailable("no Java found: install a Java 17 runtime (Debian: openjdk-17-jre-headless)")
+    found = find_classpath(given)
+    if found is None:
+        raise JvmUnavailable(
+            f"no classpath with Knossos and Elle: `wrackline jvm install` resolves one with Maven, "
+            f"or set {CLASSPATH_VARIABLE} to their jars"
+        )
+    return found
+
+
+def available() -> bool:
+    """Whether Knossos and Elle can be asked here, as far as can be told without starting a JVM."""
+    try:
+        required_classpath()
+    except JvmUnavailable:
+        return False
+    return True

@@ -1,0 +1,102 @@
+; Columns in, verdict out: Knossos' search in the calling thread, without what makes it unsafe to call.
+(ns wrackline.knossos
+  (:require [knossos.history :as history]
+            [knossos.model :as model]
+            [knossos.model.memo :as memo]
+            [knossos.op :as op]
+            [knossos.wgl :as wgl]
+            [multiset.core :as multiset])
+  (:import (clojure.lang PersistentQueue)
+           (knossos.model Model)))
+
+; Knossos' own FIFO queue cannot dequeue what nobody saw, nor say that it is empty.
+(defrecord Fifo [pending]
+  Model
+  (step [this op]
+    (let [value (:value op)]
+      (condp = (:f op)
+        :enqueue (Fifo. (conj pending value))
+        :dequeue (cond (nil? value)            (Fifo. (pop pending))
+                       (= :empty value)        (if (empty? pending) this (model/inconsistent "not empty"))
+                       (= value (peek pending)) (Fifo. (pop pending))
+                       :else                   (model/inconsistent (str "can't dequeue " value)))))))
+
+; The same for its unordered queue. A dequeue of unknown outcome takes any value: it is not modelled, and refused.
+(defrecord Bag [pending]
+  Model
+  (step [this op]
+    (let [value (:value op)]
+      (condp = (:f op)
+        :enqueue (Bag. (conj pending value))
+        :dequeue (cond (= :empty value)            (if (empty? pending) this (model/inconsistent "not empty"))
+                       (contains? pending value)   (Bag. (disj pending value))
+                       :else                       (model/inconsistent (str "can't dequeue " value)))))))
+
+; A set whose read of unknown outcome says nothing.
+(defrecord Elements [there]
+  Model
+  (step [this op]
+    (condp = (:f op)
+      :add  (Elements. (conj there (:value op)))
+      :read (if (or (nil? (:value op)) (= there (:value op)))
+              this
+              (model/inconsistent "another set was read")))))
+
+(defn start
+  "The model in its initial state."
+  [model initial]
+  (case model
+    "register"        (model/register initial)
+    "cas-register"    (model/cas-register initial)
+    "mutex"           (model/mutex)
+    "set"             (Elements. #{})
+    "unordered-queue" (Bag. (multiset/multiset))
+    "fifo-queue"      (Fifo. PersistentQueue/EMPTY)))
+
+(def memoise memo/memo)
+
+(defn leave-alone [model history] {:model model :history history})
+
+; To list every way in which the last operation fails can cost hundreds of times the decision, and cannot be stopped.
+; What is wanted of it is which operation could not be placed.
+(defn verdict-only [history configs state]
+  (let [entry (inc (wgl/highest-contiguous-linearized-entry-id configs))
+        [invoke _] (wgl/invoke-and-ok-for-entry-id history entry)]
+    {:valid? false :row (:process invoke)}))
+
+(alter-var-root #'wgl/invalid-analysis (constantly verdict-only))
+
+(defn value-of
+  "What an operation's columns say, by its shape."
+  [shape a b ^longs flat nothing empty]
+  (case (int shape)
+    0 nil
+    1 (cond (= a nothing) nil (= a empty) :empty :else a)
+    2 [a b]
+    3 (into #{} (map #(aget flat (int %))) (range a b))))
+
+(defn events
+  "A history of Knossos from columns. `order`: rows in the order of events, a completion as -1 - row. Every operation
+  is a process of its own: only real time relates them."
+  [fs ^longs shapes ^longs f ^longs a ^longs b ^longs flat ^longs order nothing empty]
+  (let [fs (mapv keyword fs)
+        n (alength order)]
+    (loop [i 0, out (transient [])]
+      (if (= i n)
+        (persistent! out)
+        (let [at (aget order i)
+              row (int (if (neg? at) (- -1 at) at))
+              kind (aget f row)
+              value (value-of (aget shapes kind) (aget a row) (aget b row) flat nothing empty)]
+          (recur (inc i)
+                 (conj! out (op/op row (if (neg? at) :ok :invoke) (nth fs kind) value))))))))
+
+(defn check
+  "[valid? row]: 1 linearizable, 0 not (and the operation for which there was no place), -1 unknown."
+  [model initial memo? & columns]
+  (alter-var-root #'memo/memo (constantly (if memo? memoise leave-alone)))
+  (let [result (wgl/check (start model initial) (apply events columns) (atom {:running? true}))]
+    (case (:valid? result)
+      true  [1 -1]
+      false [0 (or (:row result) -1)]
+      [-1 -1])))
