@@ -11,95 +11,41 @@ from __future__ import annotations
 
 from bisect import insort
 from collections.abc import Sequence
-from dataclasses import dataclass, field
-from typing import NamedTuple
 from uuid import UUID
 
 from broker.core.broker import Broker
 from broker.core.controller import Controller
 from broker.core.effects import (
     Append,
+    CancelTimer,
     CreateLog,
     DeleteLog,
     Effect,
+    Flush,
     NoReply,
     Reply,
     ResetLog,
+    Send,
+    SetTimer,
     Trace,
     Truncate,
+    WriteEpochs,
 )
 from broker.core.events import Boot, RequestReceived
 from broker.core.image import BrokerImage, ClusterImage, PartitionImage
-from broker.core.messages import ProduceRequest, ProduceResponse, Request, Response
+from broker.core.messages import ProduceRequest, ProduceResponse, Request
 from broker.core.replica import Replica
 from broker.core.types import METADATA, NO_EPOCH, NO_LEADER, FlushMode, NodeId, TopicPartition
 from broker.rules.election import RECOVERING
 from simulator.disk import SimLog
 from simulator.ghost_partition import Mark, PartitionGhost
+from simulator.ghost_seen import Before, Change, Seen
 from simulator.world import StepRecord, World
 
-
-class Before(NamedTuple):
-    """A replica as it was after the last step that touched it."""
-
-    life: UUID
-    topic_id: UUID
-    leads: bool
-    leader_epoch: int
-    partition_epoch: int
-    high_watermark: int
-    isr: frozenset[NodeId]
-    leo: int
-    flushed: int
-
-
-class Change(NamedTuple):
-    """One partition's registration, as committed, before and after a step."""
-
-    before: PartitionImage | None
-    after: PartitionImage
-    records: int
-    """Partition records committed in this step; 0 when the trace does not tell."""
-
-
-@dataclass(slots=True)
-class Seen:
-    """What one step came to."""
-
-    step: StepRecord
-    replicas: list[tuple[Replica, Before | None]] = field(default_factory=list)
-    """Touched ones on the node of the step, each with its state before."""
-    changes: list[Change] = field(default_factory=list)
-    registered: list[tuple[BrokerImage | None, BrokerImage]] = field(default_factory=list)
-    brokers_changed: bool = False
-    grown: list[PartitionGhost] = field(default_factory=list)
-    """More of these is committed than before."""
-    acks: list[tuple[TopicPartition, int, Mark | None, int]] = field(default_factory=list)
-    """(partition, acks, what the leader's log has there, base offset) of each success sent."""
-    answers: list[tuple[Request, Response, int]] = field(default_factory=list)
-    """(request, response, committed end of metadata when the request was received) of each reply."""
-    logs: bool = False
-    """Some log of this node was written to, cut, created or deleted."""
-    quorum: bool = False
-    """A controller handled an event with some effect."""
-    disks: bool = False
-    """A disk was changed from outside."""
-
-    @property
-    def node(self) -> NodeId:
-        return self.step.node
-
-    @property
-    def idle(self) -> bool:
-        return not (
-            self.replicas
-            or self.changes
-            or self.brokers_changed
-            or self.answers
-            or self.logs
-            or self.disks
-            or self.quorum
-        )
+_UNSEEN = frozenset({SetTimer, CancelTimer, Send, Flush, WriteEpochs})
+"""Effects that change nothing that is looked at here; the most frequent ones."""
+_SILENT = frozenset({"receive", "closed", "refused"})
+"""Kinds of steps in which no core does anything."""
 
 
 class Ghost:
@@ -166,33 +112,57 @@ class Ghost:
 
     def excused(self, image: PartitionImage) -> bool:
         known = self.partitions.get(image.tp)
-        return known is not None and len(known.impaired.intersection(image.replicas)) >= self.lossy_limit(
-            image.tp
-        )
+        if known is None or not known.impaired:
+            return False
+        return len(known.impaired.intersection(image.replicas)) >= self.lossy_limit(image.tp)
+
+    def concerned(self, seen: Seen) -> list[tuple[PartitionImage, PartitionGhost]]:
+        """Partitions of which a log, the registration or the committed end is another than before."""
+        if seen.concerned is None:
+            if seen.disks or seen.brokers_changed:
+                tps = dict.fromkeys(self.partitions)
+            else:
+                tps = dict.fromkeys([change.after.tp for change in seen.changes])
+                tps.update(dict.fromkeys([replica.tp for replica, _ in seen.replicas]))
+            pairs = [(self.image.partition(tp), self.partitions.get(tp)) for tp in tps]
+            seen.concerned = [
+                (image, known) for image, known in pairs if image is not None and known is not None
+            ]
+        return seen.concerned
 
     # --- one step --------------------------------------------------------------------------------------------
 
-    def observe(self, step: StepRecord) -> Seen:
+    def observe(self, step: StepRecord) -> Seen | None:
+        """What the step came to; None: it touched nothing that is looked at here."""
+        kind, event, effects = step.kind, step.event, step.effects
+        if kind in _SILENT:
+            return None
+        node = step.node
+        if type(event) is RequestReceived:
+            self._requests[node, event.request_id] = (event.request, self.metadata_offset)
+        changed = step.cut or kind in ("down", "fault")
+        controls = node in self.world.controllers
+        if not effects and not changed and kind != "boot" and not controls:
+            return None
         seen = Seen(step)
-        node, event = step.node, step.event
+        touched = self._effects(seen, effects)
         if isinstance(event, Boot):
             self._booted(node, event)
-        elif isinstance(event, RequestReceived):
-            self._requests[node, event.request_id] = (event.request, self.metadata_offset)
-        seen.quorum = bool(step.effects) and node in self.world.controllers
-        touched = self._effects(seen, step.effects)
-        if isinstance(event, Boot):
             touched.update(dict.fromkeys(tp for tp in event.logs if tp != METADATA))
-        if step.cut or step.kind in ("down", "fault"):
+        if changed:
             self._disk_changed(node)
             seen.disks = True
-            if step.kind == "fault" and step.note in ("wipe", "stale restore"):
+            if kind == "fault" and step.note in ("wipe", "stale restore"):
                 self.replaced.add(node)
-        self._metadata(seen)
-        broker = self.broker(node)
-        if broker is not None:
+        if controls:
+            seen.quorum = bool(effects)
+            if seen.quorum and not self.replaced.intersection(self.world.controllers):
+                seen.voter = self.controller(node)
+            self._metadata(seen)
+        elif touched:
+            broker = self.broker(node)
             for tp in touched:
-                replica = broker.replica(tp)
+                replica = None if broker is None else broker.replica(tp)
                 if replica is not None:
                     self._touched(seen, replica)
         return seen
@@ -230,17 +200,20 @@ class Ghost:
         node = seen.node
         touched: dict[TopicPartition, None] = {}
         for effect in effects:
+            kind = type(effect)
+            if kind in _UNSEEN:
+                continue
             match effect:
-                case Append() | CreateLog() | DeleteLog() | Truncate() | ResetLog():
-                    seen.logs = True
-                    self._log_changed(node, effect)
-                    if effect.tp != METADATA:
-                        touched[effect.tp] = None
                 case Trace():
                     name = effect.fields.get("tp")
                     if name is not None:
                         tp = self._names.get(name)
                         touched[tp if tp is not None else self._named(name)] = None
+                case Append() | CreateLog() | DeleteLog() | Truncate() | ResetLog():
+                    seen.logs = True
+                    self._log_changed(node, effect)
+                    if effect.tp != METADATA:
+                        touched[effect.tp] = None
                 case Reply():
                     self._replied(seen, effect)
                 case NoReply():
@@ -301,6 +274,7 @@ class Ghost:
         before = self.metadata_offset
         self.image = image = controller.committed
         self.metadata_offset = image.metadata_offset
+        seen.committed = True
         log = self.log(seen.node, METADATA)
         if log is not None and self.metadata.commit(log, image.metadata_offset + 1):
             self.metadata.extend(seen.node, log)

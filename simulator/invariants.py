@@ -8,14 +8,16 @@ when it does not hold.
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from typing import ClassVar
 
 from broker.core.types import NodeId, TopicPartition
-from simulator.ghost import Ghost, Seen
+from simulator.ghost import Ghost
+from simulator.ghost_seen import Seen
 from simulator.world import StepRecord, World
 
+Check = Callable[[Ghost, Seen], "Violation | None"]
 KIP966 = "kip966"
 ALL_PROFILES = frozenset({"kip966", "kraft35", "kip101"})
 
@@ -58,6 +60,8 @@ class Invariant(ABC):
     reference: ClassVar[str]
     """TLA+ or Kafka name, or rule, in protocol.md."""
     profiles: ClassVar[frozenset[str]] = ALL_PROFILES
+    looks_at: ClassVar[int]
+    """Flags of ``ghost``: ``check`` is called after the steps that touch one of these, and needs no other."""
 
     @abstractmethod
     def check(self, ghost: Ghost, seen: Seen) -> Violation | None:
@@ -92,13 +96,25 @@ class Checker:
         self.violations: list[Violation] = []
         self.strict = strict
         self._told: set[tuple[str, TopicPartition | None]] = set()
+        self._concerned: dict[int, tuple[Check, ...]] = {}
+        """By what a step touches: the checks it calls for."""
+
+    def leave_out(self, *ids: str) -> None:
+        """From now on these invariants are not checked."""
+        self.invariants = tuple(kind for kind in self.invariants if kind.id not in ids)
+        self._concerned.clear()
 
     def __call__(self, world: World, step: StepRecord) -> None:  # noqa: ARG002
         seen = self.ghost.observe(step)
-        if seen.idle:
+        touches = 0 if seen is None else seen.touches
+        if seen is None or not touches:
             return
-        for invariant in self.invariants:
-            violation = invariant.check(self.ghost, seen)
+        checks = self._concerned.get(touches)
+        if checks is None:
+            checks = tuple(kind.check for kind in self.invariants if kind.looks_at & touches)
+            self._concerned[touches] = checks
+        for check in checks:
+            violation = check(self.ghost, seen)
             if violation is None or (violation.id, violation.tp) in self._told:
                 continue
             self._told.add((violation.id, violation.tp))

@@ -8,9 +8,9 @@ from broker.core.image import PartitionImage
 from broker.core.lifecycle import State
 from broker.core.messages import ProduceRequest
 from broker.core.types import METADATA, NO_EPOCH, NO_LEADER
-from simulator.ghost import Ghost, Seen
+from simulator.ghost import Ghost
+from simulator.ghost_seen import BROKERS, CHANGES, LOGS, PARTITIONS, REPLICAS, Seen
 from simulator.invariants import KIP966, Invariant, Violation
-from simulator.invariants_log import concerned
 
 _KIP966 = frozenset({KIP966})
 
@@ -19,9 +19,10 @@ class ReplicationQuorumSuperset(Invariant):
     id = "I05"
     name = "replication quorum superset"
     reference = "ReplicationQuorumSupersetProperty"
+    looks_at = PARTITIONS
 
     def check(self, ghost: Ghost, seen: Seen) -> Violation | None:
-        for image, _ in concerned(ghost, seen):
+        for image, _ in ghost.concerned(seen):
             replica = None if image.leader == NO_LEADER else ghost.running(image.leader, image.tp)
             if replica is None or replica.leader is None or ghost.current(replica) is None:
                 continue
@@ -47,10 +48,11 @@ class UncleanExclusion(Invariant):
     id = "I08"
     name = "unclean exclusion"
     reference = "KIP-966, R15"
+    looks_at = PARTITIONS
     profiles = _KIP966
 
     def check(self, ghost: Ghost, seen: Seen) -> Violation | None:
-        for image, known in concerned(ghost, seen):
+        for image, known in ghost.concerned(seen):
             if not known.unproved:
                 continue
             for node in (*image.isr, *image.elr, image.leader):
@@ -65,6 +67,7 @@ class RecoveryQuorum(Invariant):
     id = "I09"
     name = "MinISR recovery quorum"
     reference = "MinIsrRecoveryQuorum, C7"
+    looks_at = CHANGES
     profiles = _KIP966
 
     def check(self, ghost: Ghost, seen: Seen) -> Violation | None:
@@ -84,6 +87,7 @@ class IsrSanity(Invariant):
     id = "I14"
     name = "ISR sanity"
     reference = "ValidControllerState, ValidControllerIsrAndElr"
+    looks_at = BROKERS | CHANGES
 
     def check(self, ghost: Ghost, seen: Seen) -> Violation | None:
         if seen.brokers_changed:
@@ -120,6 +124,7 @@ class OneFetcher(Invariant):
     id = "I16"
     name = "fetchers"
     reference = "ValidFetcherState"
+    looks_at = REPLICAS
 
     def check(self, ghost: Ghost, seen: Seen) -> Violation | None:
         broker = ghost.broker(seen.node)
@@ -150,6 +155,7 @@ class MinIsrRule(Invariant):
     id = "I18"
     name = "MinISR rule"
     reference = "2.1.2, 2.4.1, C1"
+    looks_at = REPLICAS
 
     def check(self, ghost: Ghost, seen: Seen) -> Violation | None:
         event = seen.step.event
@@ -181,6 +187,7 @@ class ReassignmentRules(Invariant):
     id = "I20"
     name = "reassignment"
     reference = "2.10"
+    looks_at = CHANGES | LOGS
 
     def check(self, ghost: Ghost, seen: Seen) -> Violation | None:
         for before, after, _ in seen.changes:

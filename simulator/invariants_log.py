@@ -2,41 +2,26 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from itertools import pairwise
 
 from broker.core.effects import Append, ResetLog, Truncate
 from broker.core.image import PartitionImage
 from broker.core.types import METADATA, NO_LEADER, FlushMode, NodeId
 from simulator.disk import SimLog
-from simulator.ghost import Ghost, Seen
+from simulator.ghost import Ghost
 from simulator.ghost_partition import Mark, PartitionGhost
+from simulator.ghost_seen import ACKS, GROWN, LOGS, PARTITIONS, REPLICAS, Seen
 from simulator.invariants import Invariant, Violation
-
-
-def concerned(ghost: Ghost, seen: Seen) -> Iterator[tuple[PartitionImage, PartitionGhost]]:
-    """Partitions of which a log, the registration or the committed end is another than before."""
-    if seen.disks or seen.brokers_changed:
-        for tp, known in ghost.partitions.items():
-            image = ghost.image.partition(tp)
-            if image is not None:
-                yield image, known
-        return
-    tps = dict.fromkeys(change.after.tp for change in seen.changes)
-    tps.update(dict.fromkeys(replica.tp for replica, _ in seen.replicas))
-    for tp in tps:
-        image, found = ghost.image.partition(tp), ghost.partitions.get(tp)
-        if image is not None and found is not None:
-            yield image, found
 
 
 class LeaderCompleteness(Invariant):
     id = "I01"
     name = "leader completeness"
     reference = "LeaderCompletenessProperty"
+    looks_at = PARTITIONS
 
     def check(self, ghost: Ghost, seen: Seen) -> Violation | None:
-        for image, known in concerned(ghost, seen):
+        for image, known in ghost.concerned(seen):
             leader = image.leader
             if leader == NO_LEADER or ghost.excused(image) or ghost.running(leader, image.tp) is None:
                 continue
@@ -66,9 +51,10 @@ class CandidateCompleteness(Invariant):
     id = "I02"
     name = "leader candidate completeness"
     reference = "LeaderCandidateCompletenessProperty"
+    looks_at = PARTITIONS
 
     def check(self, ghost: Ghost, seen: Seen) -> Violation | None:
-        for image, known in concerned(ghost, seen):
+        for image, known in ghost.concerned(seen):
             if ghost.excused(image):
                 continue
             for node in (*image.isr, *image.elr):
@@ -88,6 +74,7 @@ class LogMatching(Invariant):
     id = "I03"
     name = "log matching"
     reference = "LogMatchingProperty"
+    looks_at = GROWN | REPLICAS
 
     def check(self, ghost: Ghost, seen: Seen) -> Violation | None:
         """Against what was committed, which comes to the same as pair by pair."""
@@ -125,9 +112,10 @@ class ConsistentRead(Invariant):
     id = "I04"
     name = "consistent read"
     reference = "ConsistentReadProperty"
+    looks_at = PARTITIONS
 
     def check(self, ghost: Ghost, seen: Seen) -> Violation | None:
-        for image, known in concerned(ghost, seen):
+        for image, known in ghost.concerned(seen):
             if image.leader == NO_LEADER or ghost.excused(image):
                 continue
             replica = ghost.running(image.leader, image.tp)
@@ -148,9 +136,10 @@ class NothingLostGlobally(Invariant):
     id = "I07"
     name = "no committed record lost globally"
     reference = "NoCommittedRecordLostGlobally"
+    looks_at = PARTITIONS
 
     def check(self, ghost: Ghost, seen: Seen) -> Violation | None:
-        for image, known in concerned(ghost, seen):
+        for image, known in ghost.concerned(seen):
             if not known.acked or ghost.excused(image):
                 continue
             logs = [(node, ghost.log(node, image.tp)) for node in image.replicas]
@@ -168,6 +157,7 @@ class WatermarkBounds(Invariant):
     id = "I10"
     name = "high watermark bounds"
     reference = "2.4, H03, H05"
+    looks_at = REPLICAS
 
     def check(self, ghost: Ghost, seen: Seen) -> Violation | None:  # noqa: ARG002
         for replica, was in seen.replicas:
@@ -193,6 +183,7 @@ class OneLeaderPerEpoch(Invariant):
     id = "I13"
     name = "one leader per epoch"
     reference = "K22, KIP-101"
+    looks_at = REPLICAS | LOGS
 
     def check(self, ghost: Ghost, seen: Seen) -> Violation | None:
         for replica, _ in seen.replicas:
@@ -229,6 +220,7 @@ class EpochCacheMatchesLog(Invariant):
     id = "I15"
     name = "epoch cache"
     reference = "2.3, H13"
+    looks_at = REPLICAS
 
     def check(self, ghost: Ghost, seen: Seen) -> Violation | None:
         for replica, _ in seen.replicas:
@@ -273,6 +265,7 @@ class AckRule(Invariant):
     id = "I17"
     name = "ack rule"
     reference = "2.1.8, K25"
+    looks_at = ACKS
 
     def check(self, ghost: Ghost, seen: Seen) -> Violation | None:
         for tp, acks, mark, base in seen.acks:
@@ -311,6 +304,7 @@ class AppendOnly(Invariant):
     id = "I19"
     name = "append-only"
     reference = "K35, LeaderAppendOnly"
+    looks_at = LOGS
 
     def check(self, ghost: Ghost, seen: Seen) -> Violation | None:  # noqa: ARG002
         befores = {replica.tp: was for replica, was in seen.replicas if replica.leader is not None}
@@ -332,6 +326,7 @@ class FlushedWhenCommitted(Invariant):
     id = "I23"
     name = "committed means flushed"
     reference = "R01"
+    looks_at = GROWN
 
     def check(self, ghost: Ghost, seen: Seen) -> Violation | None:
         for known in seen.grown:

@@ -12,7 +12,8 @@ from broker.core.messages import (
     Request,
 )
 from broker.core.types import METADATA, NodeId
-from simulator.ghost import Ghost, Seen
+from simulator.ghost import Ghost
+from simulator.ghost_seen import ANSWERS, BROKERS, CHANGES, LOGS, REPLICAS, Seen
 from simulator.invariants import Invariant, Violation
 
 
@@ -20,6 +21,7 @@ class MetadataLogMatching(Invariant):
     id = "I06"
     name = "metadata log matching"
     reference = "K02, MetadataLogMatchingProperty"
+    looks_at = LOGS
 
     def check(self, ghost: Ghost, seen: Seen) -> Violation | None:
         if ghost.broker(seen.node) is None:
@@ -41,6 +43,7 @@ class BrokerEpochs(Invariant):
     id = "I11"
     name = "broker epochs"
     reference = "K05, KIP-631"
+    looks_at = BROKERS | ANSWERS
 
     def __init__(self) -> None:
         self._used: dict[int, NodeId] = {}
@@ -93,6 +96,7 @@ class Epochs(Invariant):
     id = "I12"
     name = "leader and partition epochs"
     reference = "2.8.5, K21"
+    looks_at = CHANGES | REPLICAS
 
     def check(self, ghost: Ghost, seen: Seen) -> Violation | None:  # noqa: ARG002
         for before, after, records in seen.changes:

@@ -13,28 +13,23 @@ from broker.core.effects import Truncate
 from broker.core.messages import VoteRequest, VoteResponse
 from broker.core.types import METADATA, NO_LEADER, NodeId
 from broker.rules.raft import RaftRole
-from simulator.ghost import Ghost, Seen
+from simulator.ghost import Ghost
+from simulator.ghost_seen import COMMITTED, DISKS, QUORUM, Seen
 from simulator.invariants import Invariant, Violation
-
-
-def voter(ghost: Ghost, seen: Seen) -> Controller | None:
-    """The controller of this step, where anything can be said of its quorum."""
-    if not seen.quorum or ghost.replaced.intersection(ghost.world.controllers):
-        return None
-    return ghost.controller(seen.node)
 
 
 class ElectionSafety(Invariant):
     id = "Q01"
     name = "election safety"
     reference = "ElectionSafety, KAFKA-10527"
+    looks_at = QUORUM
 
     def __init__(self) -> None:
         self._leaders: dict[int, tuple[NodeId, UUID]] = {}
 
     def check(self, ghost: Ghost, seen: Seen) -> Violation | None:
         """One node in one life: a leader that restarts has lost its epoch."""
-        controller = voter(ghost, seen)
+        controller = seen.voter
         if controller is None or not controller.raft.leads:
             return None
         boot = ghost.boots.get(seen.node)
@@ -52,10 +47,11 @@ class QuorumLogMatching(Invariant):
     id = "Q02"
     name = "quorum log matching"
     reference = "LogMatching, ConsistentCommittedData"
+    looks_at = QUORUM
 
     def check(self, ghost: Ghost, seen: Seen) -> Violation | None:
         """Up to each voter's own high watermark; and nothing below it is ever cut."""
-        controller, log = voter(ghost, seen), ghost.log(seen.node, METADATA)
+        controller, log = seen.voter, ghost.log(seen.node, METADATA)
         if controller is None or log is None:
             return None
         known, high_watermark = ghost.metadata, controller.raft.log.high_watermark
@@ -77,12 +73,13 @@ class QuorumLeaderCompleteness(Invariant):
     id = "Q03"
     name = "quorum leader completeness"
     reference = "LeaderCompleteness"
+    looks_at = QUORUM
 
     def __init__(self) -> None:
         self._newest = -1
 
     def check(self, ghost: Ghost, seen: Seen) -> Violation | None:
-        controller, log = voter(ghost, seen), ghost.log(seen.node, METADATA)
+        controller, log = seen.voter, ghost.log(seen.node, METADATA)
         if controller is None or log is None or not controller.raft.leads:
             return None
         if controller.raft.epoch < self._newest:
@@ -101,6 +98,7 @@ class CommittedOnMajority(Invariant):
     id = "Q04"
     name = "committed on a majority's disks"
     reference = "Durability, MajorityReachedHighWatermark, KAFKA-10533"
+    looks_at = COMMITTED | DISKS
 
     def __init__(self) -> None:
         self._checked = 0
@@ -129,12 +127,13 @@ class MonotonicEpoch(Invariant):
     id = "Q05"
     name = "monotonic epoch"
     reference = "MonotonicEpoch"
+    looks_at = QUORUM
 
     def __init__(self) -> None:
         self._epochs: dict[NodeId, int] = {}
 
-    def check(self, ghost: Ghost, seen: Seen) -> Violation | None:
-        controller = voter(ghost, seen)
+    def check(self, ghost: Ghost, seen: Seen) -> Violation | None:  # noqa: ARG002
+        controller = seen.voter
         if controller is None:
             return None
         epoch, was = controller.raft.epoch, self._epochs.get(seen.node, -1)
@@ -146,12 +145,13 @@ class MonotonicHighWatermark(Invariant):
     id = "Q06"
     name = "monotonic high watermark"
     reference = "MonotonicHighWatermark"
+    looks_at = QUORUM
 
     def __init__(self) -> None:
         self._marks: dict[NodeId, tuple[Controller, int]] = {}
 
-    def check(self, ghost: Ghost, seen: Seen) -> Violation | None:
-        controller = voter(ghost, seen)
+    def check(self, ghost: Ghost, seen: Seen) -> Violation | None:  # noqa: ARG002
+        controller = seen.voter
         if controller is None:
             return None
         now = controller.raft.log.high_watermark
@@ -168,13 +168,14 @@ class OneVotePerEpoch(Invariant):
     id = "Q07"
     name = "one vote per epoch"
     reference = "2.12.2"
+    looks_at = QUORUM
 
     def __init__(self) -> None:
         self._votes: dict[tuple[NodeId, int], NodeId] = {}
 
-    def check(self, ghost: Ghost, seen: Seen) -> Violation | None:
+    def check(self, ghost: Ghost, seen: Seen) -> Violation | None:  # noqa: ARG002
         """Across restarts: of answers that left, and of a candidate's own vote."""
-        controller = voter(ghost, seen)
+        controller = seen.voter
         if controller is None:
             return None
         given = [
@@ -196,9 +197,10 @@ class ValidRoles(Invariant):
     id = "Q08"
     name = "valid roles and states"
     reference = "ValidRolesAndStates"
+    looks_at = QUORUM
 
-    def check(self, ghost: Ghost, seen: Seen) -> Violation | None:
-        controller = voter(ghost, seen)
+    def check(self, ghost: Ghost, seen: Seen) -> Violation | None:  # noqa: ARG002
+        controller = seen.voter
         if controller is None:
             return None
         raft, me = controller.raft, seen.node
