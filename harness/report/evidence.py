@@ -11,14 +11,18 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Final
 
-from harness.history.model import Type
+from markupsafe import Markup
+
+from harness.history.model import Record, Type
 from harness.report.excerpts import Excerpt, History, Sightings
+from harness.report.explanation import Explanation, explanation
 from harness.report.faults import Fault, LeaderSpan, active_between
 from harness.report.files import Finding, FindingGroup
 from harness.report.neighbourhood import Grid, grid, reach
 from harness.report.operations import Operation, operation, pair
 from harness.report.text import partition_label
 from harness.report.timeline import Timeline, Window, process_timeline
+from harness.report.witness import version_strip, witness_drawing
 
 DETAILED: Final = 60
 PER_GROUP_DETAILED: Final = 5
@@ -44,6 +48,9 @@ class Evidence:
     """Offset of an earlier finding of the group with the same operations, whose timeline serves both."""
     faults: tuple[Fault, ...] = ()
     """Those under way around the operations."""
+    explained: Explanation | None = None
+    witness: Markup | None = None
+    strip: Markup | None = None
 
     @property
     def ends(self) -> tuple[Operation, ...]:
@@ -101,6 +108,8 @@ def evidence(
     made = {id(finding): _without_drawing(finding, rows, ends, seen, around.faults) for finding in shown}
     windows = {id(f): _windows(f.anomaly, made[id(f)].operations, around) for f in detailed}
     excerpts = _read_windows(history, [window for own in windows.values() for window in own])
+    cited = rows | {row.event.index: row for row in ends.values()}
+    near = _records_near(detailed, made, history)
     for finding in detailed:
         item = made[id(finding)]
         leaders = around.leaders.get(partition_label(finding.topic, finding.partition), ())
@@ -108,7 +117,14 @@ def evidence(
             process_timeline(excerpts[window], item.operations, window, around.faults, leaders)
             for window in windows[id(finding)]
         )
-        made[id(finding)] = replace(item, timelines=drawn)
+        why = explanation(finding, item.operations, cited, near)
+        made[id(finding)] = replace(
+            item,
+            timelines=drawn,
+            explained=why,
+            witness=witness_drawing(why) if why.edges else None,
+            strip=version_strip(item.grid) if item.grid else None,
+        )
     for finding, earlier in _repeated(groups[:GROUPS]):
         if made[id(earlier)].timelines:
             made[id(finding)] = replace(made[id(finding)], drawn_at=earlier.offset)
@@ -124,6 +140,21 @@ def _detailed(groups: Sequence[FindingGroup]) -> list[Finding]:
             :PER_GROUP_DETAILED
         ]
     return chosen[:DETAILED]
+
+
+def _records_near(
+    findings: Sequence[Finding], made: Mapping[int, Evidence], history: History
+) -> dict[int, list[Record]]:
+    """Index of an event that a finding cites -> its records that matter to it."""
+    indexes = {i for f in findings for op in made[id(f)].operations for i in op.indexes}
+    places = {
+        (f.partition, o)
+        for f in findings
+        if f.partition is not None and f.offset is not None
+        for o in reach(f.offset)
+    }
+    values = {f.value for f in findings if f.value is not None}
+    return history.records_of(indexes, places, values)
 
 
 def _repeated(groups: Sequence[FindingGroup]) -> Iterator[tuple[Finding, Finding]]:

@@ -23,6 +23,7 @@ from harness.history.schema import SCHEMA
 
 KEPT_RECORDS: Final = 8
 CONTROL_ROWS: Final = 50_000
+NEAR_RECORDS: Final = 64
 LONGEST_OPERATION_NS: Final = 120_000_000_000
 """How long after a window an operation that overlaps it may still complete and be found."""
 _OFFSET_BITS: Final = 44
@@ -116,6 +117,28 @@ class History:
         wanted &= ds.field("index").isin(pa.array(sorted(set(indexes)), pa.int64()))
         return {e.event.index: e for batch in self._scan(wanted) for e in _excerpts(batch)}
 
+    def records_of(
+        self, indexes: Collection[int], near: Collection[tuple[int, int]], values: Collection[int]
+    ) -> dict[int, list[Record]]:
+        """Index -> records of the events with these indexes: all that a send sent; of a read those at (partition, offset)
+        ``near``, those of one of the ``values`` and the last of each partition. At most ``NEAR_RECORDS`` of an event."""
+        if not indexes:
+            return {}
+        wanted = (ds.field("index") >= min(indexes)) & (ds.field("index") <= max(indexes))
+        wanted &= ds.field("index").isin(pa.array(sorted(set(indexes)), pa.int64()))
+        codes = np.array(sorted(_code(p, o) for p, o in near), dtype=np.int64)
+        sought = np.array(sorted(values), dtype=np.int64)
+        found: dict[int, list[Record]] = {}
+        for batch in self._scan(wanted, columns=["index", "f", "records"]):
+            for index, f, own in zip(*(batch.column(n) for n in ("index", "f", "records")), strict=True):
+                if own.is_valid and len(own.values):
+                    kept = np.arange(len(own.values))
+                    if f.as_py() != "send":
+                        kept = _near(own.values, codes, sought)
+                    taken = own.values.take(pa.array(kept[:NEAR_RECORDS]))
+                    found[index.as_py()] = [_record(item) for item in taken.to_pylist()]
+        return found
+
     def completions(self, invokes: Sequence[Event]) -> dict[int, Excerpt]:
         """Index of an invocation -> its completion: the next event of its process. Operations that never
         completed are left out."""
@@ -189,6 +212,20 @@ class History:
 
 def _code(partition: int, offset: int) -> int:
     return partition << _OFFSET_BITS | offset
+
+
+def _near(
+    records: pa.StructArray, codes: np.ndarray[Any, Any], values: np.ndarray[Any, Any]
+) -> np.ndarray[Any, Any]:
+    """Positions of the records at a place or of a value asked for, and of the last one of each partition."""
+    offsets = records.field("offset").to_numpy(zero_copy_only=False)
+    partitions = records.field("partition").to_numpy(zero_copy_only=False).astype(np.int64)
+    held = records.field("value").to_numpy(zero_copy_only=False)
+    chosen = np.isin(partitions << _OFFSET_BITS | offsets, codes) | np.isin(held, values)
+    for partition in np.unique(partitions):
+        own = np.flatnonzero(partitions == partition)
+        chosen[own[np.argmax(offsets[own])]] = True
+    return np.flatnonzero(chosen)
 
 
 def _note_records(batch: pa.RecordBatch, topic: str, codes: np.ndarray[Any, Any], into: Sightings) -> None:

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Final
+from typing import Any, Final
 
 import jinja2
+import orjson
 
 from harness.report import text
 from harness.report.junit import junit
@@ -33,13 +34,37 @@ _ENVIRONMENT.globals.update(plural=text.plural)
 
 
 def write_report(run_dir: Path) -> Path:
-    """Write ``report.html`` and ``junit.xml`` into a run directory from the files in it; the former's path.
+    """Write ``report.html``, ``explanations.json`` and ``junit.xml`` into a run directory from the files in it; the
+    path of the first.
 
     Raises ReportError when the folder is no run, OSError when it cannot be written to.
     """
-    html = render(build(run_dir))
+    report = build(run_dir)
+    html = render(report)
     junit([run_dir], run_dir / "junit.xml")
+    (run_dir / "explanations.json").write_bytes(
+        orjson.dumps(explanations(report), option=orjson.OPT_INDENT_2) + b"\n"
+    )
     return _replace(run_dir / "report.html", html)
+
+
+def explanations(report: Report) -> list[dict[str, Any]]:
+    """Why the findings that the report draws are contradictions, as data: operations, edges, facts."""
+    return [
+        {
+            "anomaly": item.finding.anomaly,
+            "topic": item.finding.topic,
+            "partition": item.finding.partition,
+            "offset": item.finding.offset,
+            "value": item.finding.value,
+            "sentence": item.finding.explanation,
+            **item.explained.plain(),
+        }
+        for _, groups in report.evidence
+        for group in groups
+        for item in group.items
+        if item.explained is not None
+    ]
 
 
 def render(report: Report) -> str:
