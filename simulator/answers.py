@@ -4,8 +4,11 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+from kio.schema.errors import ErrorCode
+
 from broker.core.messages import FetchRequest, FetchResponse, ListOffsetsResponse, Request, Response
-from broker.core.types import LogSlice
+from broker.core.snapshot_messages import FetchSnapshotResponse
+from broker.core.types import LogSlice, SnapshotSlice
 from simulator.disk import Disk
 
 
@@ -16,6 +19,11 @@ def resolve(disk: Disk, request: Request, response: Response) -> Response:
         return _with_records(disk, request.max_bytes, response)
     if isinstance(response, ListOffsetsResponse):
         return _looked_up(disk, response)
+    if isinstance(response, FetchSnapshotResponse) and isinstance(response.records, SnapshotSlice):
+        piece = disk.read_snapshot(response.records)
+        return replace(
+            response, error=response.error if piece else ErrorCode.snapshot_not_found, records=piece
+        )
     return response
 
 

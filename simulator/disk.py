@@ -22,12 +22,14 @@ from broker.core.effects import (
     CloseLogs,
     CreateLog,
     DeleteLog,
+    DeleteSnapshot,
     MoveLogStart,
     ResetLog,
     Truncate,
     WriteCheckpoint,
     WriteEpochs,
     WriteQuorumState,
+    WriteSnapshot,
 )
 from broker.core.messages import LookupByTime
 from broker.core.producers import ProducerTable
@@ -38,6 +40,9 @@ from broker.core.types import (
     ProducerSnapshot,
     QuorumState,
     RecoveredLog,
+    SnapshotId,
+    SnapshotSlice,
+    StoredSnapshot,
     TopicPartition,
 )
 
@@ -166,6 +171,7 @@ class Found:
     logs: dict[TopicPartition, RecoveredLog]
     metadata: tuple[bytes, ...]
     previous_broker_epoch: int
+    snapshots: tuple[StoredSnapshot, ...] = ()
 
 
 class Disk:
@@ -179,6 +185,10 @@ class Disk:
         self.clean_epoch = -1
         self.quorum_state: QuorumState | None = None
         """A controller's epoch and vote."""
+        self.snapshots: dict[SnapshotId, bytes] = {}
+        """Of the metadata log: whole and durable."""
+        self.unfinished: dict[SnapshotId, bytes] = {}
+        """Being written, under another name. Nothing survives of one but, by chance, the whole."""
         self.notes: dict[str, bytes] = {}
         """Other small files of the node, each replaced as a whole and synced, by name."""
         self._segment_bytes = segment_bytes
@@ -239,6 +249,27 @@ class Disk:
     def write_quorum_state(self, effect: WriteQuorumState) -> None:
         """Durable at once, as the effect promises."""
         self.quorum_state = effect.state
+
+    def begin_snapshot(self, effect: WriteSnapshot) -> None:
+        self.unfinished[effect.id] = effect.data
+
+    def end_snapshot(self, snapshot: SnapshotId) -> None:
+        """Renamed, the directory synced: durable."""
+        self.snapshots[snapshot] = self.unfinished.pop(snapshot)
+
+    def delete_snapshot(self, effect: DeleteSnapshot) -> None:
+        self.snapshots.pop(effect.id, None)
+
+    def read_snapshot(self, part: SnapshotSlice) -> bytes:
+        """b"" when it is gone."""
+        return self.snapshots.get(part.id, b"")[part.position : part.position + part.max_bytes]
+
+    def abandon_snapshots(self, random: Random) -> None:
+        """The process is gone in the middle of writing: the rename has been, or it has not."""
+        for snapshot in list(self.unfinished):
+            if random.random() < 0.5:
+                self.end_snapshot(snapshot)
+        self.unfinished.clear()
 
     def close_cleanly(self, effect: CloseLogs) -> dict[TopicPartition, int]:
         """The recovery points. Everything is durable on return, the clean-shutdown file last."""
@@ -353,6 +384,7 @@ class Disk:
         other.checkpoints = {kind: dict(offsets) for kind, offsets in self.checkpoints.items()}
         other.clean_epoch = self.clean_epoch
         other.quorum_state = self.quorum_state
+        other.snapshots = dict(self.snapshots)
         other.notes = dict(self.notes)
         return other
 
@@ -364,7 +396,8 @@ class Disk:
         previous, self.clean_epoch = self.clean_epoch, -1
         logs = {tp: self._recovered(tp, self.logs[tp]) for tp in sorted(self.logs)}
         metadata = tuple(stored.data for stored in self.logs[METADATA].batches) if METADATA in logs else ()
-        return Found(logs, metadata, previous)
+        snapshots = tuple(StoredSnapshot(*item) for item in sorted(self.snapshots.items()))
+        return Found(logs, metadata, previous, snapshots)
 
     def _recovered(self, tp: TopicPartition, log: SimLog) -> RecoveredLog:
         if log.torn:

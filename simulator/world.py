@@ -42,7 +42,7 @@ from broker.core.messages import (
     NewTopic,
     Request,
 )
-from broker.core.types import Endpoint, NodeId, TopicPartition
+from broker.core.types import Endpoint, NodeId, SnapshotId, TopicPartition
 from broker.defects import apply
 from broker.rules.profile import Rules, profile
 from simulator.disk import Disk, SimulationError
@@ -118,6 +118,7 @@ class World(Transport):
         self._network_random = Random(f"{seed}/network")
         self._disk_random = Random(f"{seed}/disk")
         self._node_random = Random(f"{seed}/nodes")
+        self._snapshot_random = Random(f"{seed}/snapshots")
         self._connections: dict[tuple[NodeId, NodeId, str], Connection] = {}
         self._last_image = ClusterImage()
         ids = range(FIRST_CONTROLLER, FIRST_CONTROLLER + options.controllers)
@@ -267,6 +268,7 @@ class World(Transport):
             found.previous_broker_epoch,
             quorum_state=server.disk.quorum_state,
             directory_id=server.disk.directory_id,
+            snapshots=found.snapshots,
         )
         return self._tell(self._handle(server, boot, "boot"))
 
@@ -357,6 +359,7 @@ class World(Transport):
         if isinstance(node, SimServer):
             node.accepts = False
             node.disk.stopped()
+            node.disk.abandon_snapshots(self._snapshot_random)
             if how == "power":
                 lost = node.disk.lose_power(self._disk_random, keep)
                 node.losses += [(self.now_ms, item) for item in lost]
@@ -485,6 +488,22 @@ class World(Transport):
             return None
         return self._handle(node, ev.Flushed(tp, upto), "flushed")
 
+    def _write_snapshot(self, node: SimServer, effect: fx.WriteSnapshot) -> None:
+        node.disk.begin_snapshot(effect)
+        options = self.options
+        delay = self._snapshot_random.uniform(options.flush_min_ms, 4 * options.flush_max_ms)
+        self._at(self.now_ms + delay, self._snapshot_written, node, (effect.id, node.incarnation))
+
+    def _snapshot_written(self, node: SimServer, what: tuple[SnapshotId, int]) -> StepRecord | None:
+        snapshot, life = what
+        if node.incarnation != life or node.core is None or snapshot not in node.disk.unfinished:
+            return None
+        node.disk.end_snapshot(snapshot)
+        if node.paused:
+            node.inbox.append((ev.SnapshotWritten(snapshot), None))
+            return None
+        return self._handle(node, ev.SnapshotWritten(snapshot), "flushed")
+
     def _close_logs(self, node: SimServer, effect: fx.CloseLogs) -> None:
         self._put(node, ev.LogsClosed(node.disk.close_cleanly(effect)), None)
 
@@ -590,6 +609,8 @@ _CARRIERS: dict[type, Callable[[World, Any, Any], None]] = {
     fx.WriteEpochs: lambda _, node, effect: node.disk.write_epochs(effect),
     fx.WriteCheckpoint: lambda _, node, effect: node.disk.write_checkpoint(effect),
     fx.WriteQuorumState: lambda _, node, effect: node.disk.write_quorum_state(effect),
+    fx.WriteSnapshot: World._write_snapshot,
+    fx.DeleteSnapshot: lambda _, node, effect: node.disk.delete_snapshot(effect),
     fx.CloseLogs: World._close_logs,
     fx.SetTimer: World._set_timer,
     fx.CancelTimer: World._cancel_timer,

@@ -27,6 +27,7 @@ from broker.core.events import (
     RequestReceived,
     ResponseReceived,
     SendFailed,
+    SnapshotWritten,
     StopRequested,
     TimerFired,
 )
@@ -64,7 +65,7 @@ from broker.rules.profile import Rules
 
 DISK_FAILURE = 3
 """Exit code."""
-_NOT_WHEN_CLOSED = (TimerFired, Flushed)
+_NOT_WHEN_CLOSED = (TimerFired, Flushed, SnapshotWritten)
 """Between CloseLogs and LogsClosed nothing may be written any more."""
 
 
@@ -85,7 +86,7 @@ class Broker:
         self._producer_ids = ProducerIds(ctx, uplink)
         self._lifecycle = Lifecycle(ctx, uplink, self._take_roles_if_ready, self._close)
         self._observer = Observer(ctx, uplink, self._metadata_changed)
-        self._maintenance = Maintenance(ctx, partitions, lambda: self._observer.log)
+        self._maintenance = Maintenance(ctx, partitions, lambda: self._observer.log.partition_log)
         self._has_roles = False
         self._exited = False
 
@@ -129,6 +130,8 @@ class Broker:
                 ctx.fired(event.key)
             case Flushed():
                 self._flushed(event)
+            case SnapshotWritten():
+                self._observer.snapshot_written(event.id)
             case RequestCancelled():
                 self._cancelled(event.request_id)
             case Boot():
@@ -185,7 +188,7 @@ class Broker:
             incarnation=str(boot.incarnation_id),
             logs={str(tp): boot.logs[tp].leo for tp in sorted(boot.logs)},
         )
-        self._observer.start(boot.logs.get(METADATA), boot.metadata)
+        self._observer.start(boot.logs.get(METADATA), boot.metadata, boot.snapshots)
         self._lifecycle.boot(boot.previous_broker_epoch)
         self._maintenance.start()
 

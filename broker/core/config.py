@@ -21,6 +21,15 @@ class NodeConfig:
     rack: str | None = None
     profile: str = "kip966"
     defects: tuple[str, ...] = ()
+    metadata_log_max_record_bytes_between_snapshots: int = 20_971_520
+    """Of committed metadata records; as many make the next snapshot due."""
+    metadata_log_max_records_between_snapshots: int = 100_000
+    metadata_log_max_snapshot_interval_ms: int = 3_600_000
+    """With anything new in the log, a snapshot at least this often."""
+    metadata_log_segment_bytes: int = 8_388_608
+    """What lies below the oldest snapshot leaves the disk by whole segments."""
+    quorum_fetch_snapshot_max_bytes: int = 1_048_576
+    """In one answer of FetchSnapshot."""
 
 
 @dataclass(frozen=True, slots=True)

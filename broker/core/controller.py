@@ -39,6 +39,7 @@ from broker.core.events import (
     RequestReceived,
     ResponseReceived,
     SendFailed,
+    SnapshotWritten,
     StopRequested,
     TimerFired,
 )
@@ -63,6 +64,7 @@ from broker.core.messages import (
 )
 from broker.core.raft import RAFT_TIMERS, Raft
 from broker.core.records import ConfigRecord, NoOpRecord
+from broker.core.snapshot_messages import FetchSnapshotRequest
 from broker.core.types import METADATA, NO_LEADER
 from broker.rules.profile import Rules
 
@@ -122,6 +124,8 @@ class Controller:
                 return self._leaving(event, now_ms)
             case Flushed() if event.tp == METADATA:
                 return self.raft.flushed(event.upto, now_ms)
+            case SnapshotWritten():
+                return self.raft.snapshot_written(event.id, now_ms)
             case StopRequested():
                 self._state = "stopping"
                 leave = self.raft.leave(now_ms)
@@ -145,6 +149,9 @@ class Controller:
         effects: list[Effect] = []
         if self._claimed is not None and not (self.raft.leads and self.raft.epoch == self._claimed):
             effects += self._resign()
+        if self.raft.loaded is not None:
+            self.committed, self.raft.loaded = self.raft.loaded, None
+            self.speculative = self.committed.copy()
         while self.raft.committed:
             entries, self.raft.committed = self.raft.committed, []
             effects += self._commit(entries)
@@ -153,7 +160,7 @@ class Controller:
                 effects += self._reply_committed() + self._recover(now_ms)
             elif leadership is not None and self.log.high_watermark > leadership.epoch_start:
                 effects += self._claim(now_ms)
-        return effects
+        return effects + self.raft.make_snapshot(self.committed, now_ms)
 
     # --- life --------------------------------------------------------------------------------------------
 
@@ -278,7 +285,13 @@ class Controller:
     def _request(self, event: RequestReceived, now_ms: float) -> list[Effect]:
         request = event.request
         match request:
-            case FetchRequest() | VoteRequest() | BeginQuorumEpochRequest() | EndQuorumEpochRequest():
+            case (
+                FetchRequest()
+                | VoteRequest()
+                | BeginQuorumEpochRequest()
+                | EndQuorumEpochRequest()
+                | FetchSnapshotRequest()
+            ):
                 return self.raft.request(event.request_id, request, now_ms)
             case _ if not self.is_active:
                 return self._refuse(event.request_id, request)

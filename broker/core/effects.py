@@ -2,7 +2,7 @@
 
 Appends, truncations and checkpoint writes are carried out before the effects that follow them: a Reply
 that comes after an Append may rely on the bytes being in the log (in the page cache, not on the disk).
-Only Flush is asynchronous: it is answered by the event Flushed, or DiskFailed.
+Only Flush and WriteSnapshot are asynchronous: they are answered by Flushed and SnapshotWritten, or DiskFailed.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from typing import Any, Literal
 from uuid import UUID
 
 from broker.core.messages import Request, Response
-from broker.core.types import EpochEntry, LogOverrides, NodeId, QuorumState, TopicPartition
+from broker.core.types import EpochEntry, LogOverrides, NodeId, QuorumState, SnapshotId, TopicPartition
 from broker.core.values import dataclass
 
 Checkpoint = Literal["high-watermark", "recovery-point", "log-start"]
@@ -142,6 +142,20 @@ class WriteQuorumState:
 
 
 @dataclass(frozen=True, slots=True)
+class WriteSnapshot:
+    """A snapshot of the metadata log, whole, beside it. Takes time: answered by SnapshotWritten when it would
+    survive a power cut, or by DiskFailed(METADATA). Until then a crash leaves the older ones as they were."""
+
+    id: SnapshotId
+    data: bytes
+
+
+@dataclass(frozen=True, slots=True)
+class DeleteSnapshot:
+    id: SnapshotId
+
+
+@dataclass(frozen=True, slots=True)
 class CloseLogs:
     """Flush every log, write all checkpoints, then the clean-shutdown file with ``broker_epoch`` (R09).
     Answered by LogsClosed."""
@@ -197,6 +211,8 @@ Effect = (
     | WriteEpochs
     | WriteCheckpoint
     | WriteQuorumState
+    | WriteSnapshot
+    | DeleteSnapshot
     | CloseLogs
     | SetTimer
     | CancelTimer

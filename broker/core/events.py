@@ -7,7 +7,14 @@ from dataclasses import field
 from uuid import UUID
 
 from broker.core.messages import Request, Response
-from broker.core.types import NodeId, QuorumState, RecoveredLog, TopicPartition
+from broker.core.types import (
+    NodeId,
+    QuorumState,
+    RecoveredLog,
+    SnapshotId,
+    StoredSnapshot,
+    TopicPartition,
+)
 from broker.core.values import dataclass
 
 
@@ -26,6 +33,8 @@ class Boot:
     """A controller's; None when none was ever written."""
     directory_id: UUID = UUID(int=0)
     """Of the data directory; another one after the disk was wiped or exchanged."""
+    snapshots: tuple[StoredSnapshot, ...] = ()
+    """Of the metadata log, every one found."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,6 +86,13 @@ class Flushed:
 
 
 @dataclass(frozen=True, slots=True)
+class SnapshotWritten:
+    """A snapshot of the metadata log is on the disk."""
+
+    id: SnapshotId
+
+
+@dataclass(frozen=True, slots=True)
 class LogStartMoved:
     """Retention has removed what lay below ``log_start``."""
 
@@ -112,6 +128,7 @@ Event = (
     | SendFailed
     | TimerFired
     | Flushed
+    | SnapshotWritten
     | LogStartMoved
     | DiskFailed
     | StopRequested

@@ -176,6 +176,11 @@ class ClusterImage:
         """Raises ImageError when the record cannot follow what was applied before."""
         if offset <= self.metadata_offset:
             raise ImageError(f"record at offset {offset} after offset {self.metadata_offset} was applied")
+        self.put(record, offset)
+        self.metadata_offset = offset
+
+    def put(self, record: MetadataRecord, offset: int) -> None:
+        """``apply`` without a place in the log: a record of a snapshot, whose end is ``offset + 1``."""
         match record:
             case PartitionChangeRecord():
                 self._put(changed(self._registered(record.topic_id, record.partition_id), record))
@@ -205,7 +210,6 @@ class ClusterImage:
                 self.controller_id = record.leader_id
             case NoOpRecord():
                 pass
-        self.metadata_offset = offset
 
     def apply_all(self, records: Iterable[tuple[int, MetadataRecord]]) -> ImageDelta:
         """Apply (offset, record) pairs and say what they changed together."""
@@ -286,11 +290,33 @@ class ClusterImage:
         self.topics_by_name[topic.name] = self.topics_by_id[topic.topic_id] = topic
 
     def _configure(self, record: ConfigRecord) -> None:
-        settings = self.configs.setdefault((record.resource_type, record.resource_name), {})
+        resource = record.resource_type, record.resource_name
+        settings = self.configs.setdefault(resource, {})
         if record.value is None:
             settings.pop(record.name, None)
         else:
             settings[record.name] = record.value
+        if not settings:
+            del self.configs[resource]
+
+
+def difference(old: ClusterImage, new: ClusterImage) -> ImageDelta:
+    """What a snapshot changed: ``new`` was not made from ``old`` record by record, but stands later in the log."""
+    before: dict[TopicPartition, PartitionImage | None] = {
+        partition.tp: partition for partition in old.partitions() if new.partition(partition.tp) != partition
+    }
+    before |= {partition.tp: None for partition in new.partitions() if old.partition(partition.tp) is None}
+    brokers = {
+        broker for broker in old.brokers | new.brokers if old.brokers.get(broker) != new.brokers.get(broker)
+    }
+    topics = {tp.topic for tp in before}
+    topics |= old.topics_by_name.keys() ^ new.topics_by_name.keys()
+    for resource in old.configs.keys() | new.configs.keys():
+        if old.configs.get(resource) != new.configs.get(resource):
+            kind, name = resource
+            topics |= {name} if kind == "topic" else new.topics_by_name.keys()
+    first, last = old.metadata_offset + 1, new.metadata_offset
+    return ImageDelta(before, frozenset(brokers), frozenset(topics), first, last)
 
 
 def changed(partition: PartitionImage, record: PartitionChangeRecord) -> PartitionImage:
@@ -329,7 +355,7 @@ def _registration(record: RegisterBrokerRecord, offset: int) -> BrokerImage:
         rack=record.rack,
         fenced=record.fenced,
         in_controlled_shutdown=record.in_controlled_shutdown,
-        registration_offset=offset,
+        registration_offset=offset if record.registration_offset < 0 else record.registration_offset,
     )
 
 

@@ -13,7 +13,8 @@ from uuid import UUID
 from kio.schema.errors import ErrorCode
 
 from broker.core.admin_messages import AdminRequest, AdminResponse
-from broker.core.types import Endpoint, LogSlice, NodeId, TopicPartition
+from broker.core.snapshot_messages import FetchSnapshotRequest, FetchSnapshotResponse
+from broker.core.types import Endpoint, LogSlice, NodeId, SnapshotId, TopicPartition
 from broker.core.values import dataclass
 
 
@@ -115,6 +116,8 @@ class FetchResult:
     records: LogSlice | bytes = b""
     """A slice when leaving a leader, bytes when arriving at a follower."""
     topic_id: UUID | None = None
+    snapshot: SnapshotId | None = None
+    """Of the metadata log: what was asked for is in the log no more, this holds it (KIP-630)."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -549,6 +552,7 @@ Request = (
     | VoteRequest
     | BeginQuorumEpochRequest
     | EndQuorumEpochRequest
+    | FetchSnapshotRequest
     | AdminRequest
 )
 Response = (
@@ -568,6 +572,7 @@ Response = (
     | GetReplicaLogInfoResponse
     | VoteResponse
     | QuorumEpochResponse
+    | FetchSnapshotResponse
     | AdminResponse
     | Refused
 )

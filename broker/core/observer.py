@@ -1,7 +1,8 @@
 """The metadata log, fetched from the controller like any partition and kept on disk (protocol.md K02, K03).
 
 Only committed records are taken, so the local copy is a prefix of the controllers' log up to its high
-watermark (I06), and a restart goes on where it ended.
+watermark (I06), and a restart goes on where it ended. Now and then a snapshot replaces what lies behind; a broker
+that was away for longer than the controllers keep their log fetches one of theirs (KIP-630).
 """
 
 from __future__ import annotations
@@ -11,15 +12,24 @@ from functools import partial
 
 from kio.schema.errors import ErrorCode
 
-from broker.core import incoming
-from broker.core.batch import BatchHeader, CorruptBatch, split, values_of
+from broker.core import incoming, snapshot_format
+from broker.core.batch import CorruptBatch
 from broker.core.context import Context
-from broker.core.effects import CreateLog, Exit
-from broker.core.image import ImageDelta, ImageError
-from broker.core.log import PartitionLog
+from broker.core.controller_log import MetadataLog
+from broker.core.effects import Exit, Trace
+from broker.core.image import ClusterImage, ImageDelta, ImageError, difference
 from broker.core.messages import FetchPartition, FetchRequest, FetchResponse, FetchResult, Response
-from broker.core.records import MetadataRecord, decode
-from broker.core.types import METADATA, METADATA_TOPIC_ID, NO_LEADER, NodeId, RecoveredLog
+from broker.core.snapshot_messages import FetchSnapshotResponse
+from broker.core.snapshots import Download
+from broker.core.types import (
+    METADATA,
+    METADATA_TOPIC_ID,
+    NO_LEADER,
+    NodeId,
+    RecoveredLog,
+    SnapshotId,
+    StoredSnapshot,
+)
 from broker.core.uplink import Uplink
 
 _TIMER = "metadata-fetch"
@@ -31,27 +41,26 @@ class Observer:
         self._uplink = uplink
         self._on_delta = on_delta
         self._stopped = False
-        self.log = PartitionLog(METADATA, RecoveredLog(METADATA_TOPIC_ID, 0, 0, 0, 0))
+        self._received: tuple[SnapshotId, ClusterImage] | None = None
+        """Fetched whole and being written."""
+        self.log = MetadataLog(ctx.config, ctx.rules.snapshots)
 
-    def start(self, recovered: RecoveredLog | None, batches: Sequence[bytes]) -> None:
+    def start(
+        self, recovered: RecoveredLog | None, batches: Sequence[bytes], snapshots: Sequence[StoredSnapshot]
+    ) -> None:
         """Bring the image to where the local copy ends, then fetch on from there."""
-        if recovered is None:
-            self._ctx.out.append(CreateLog(METADATA, METADATA_TOPIC_ID))
-        else:
-            self.log = PartitionLog(METADATA, recovered)
+        ctx, log = self._ctx, self.log
         try:
-            records: list[tuple[int, MetadataRecord]] = []
-            for data in batches:
-                for header, batch in split(data):
-                    records += _records(header, batch)
-            self._ctx.image.apply_all(records)
-        except (CorruptBatch, ValueError) as wrong:
+            loaded = log.restore(recovered, batches, snapshots, ctx.now_ms, ctx.out)
+            if loaded is not None:
+                ctx.image = loaded
+            ctx.image.apply_all(log.advance(log.leo))
+        except ValueError as wrong:
             self._give_up(f"the local copy of the metadata log cannot be read: {wrong}")
             return
-        if self._ctx.image.metadata_offset + 1 != self.log.leo:
+        if ctx.image.metadata_offset + 1 != log.leo:
             self._give_up(
-                f"the local metadata log ends at {self.log.leo}, "
-                f"its last record is {self._ctx.image.metadata_offset}"
+                f"the local metadata log ends at {log.leo}, its last record is {ctx.image.metadata_offset}"
             )
             return
         self._fetch()
@@ -61,9 +70,53 @@ class Observer:
         self._ctx.cancel_timer(_TIMER)
 
     def flushed(self, upto: int) -> None:
-        self.log.on_flushed(upto)
-        if not self._stopped:
-            self.log.flush(self._ctx.out)
+        if self._stopped:
+            self.log.partition_log.on_flushed(upto)
+        else:
+            self.log.flushed(upto, self._ctx.out)
+
+    # --- snapshots -------------------------------------------------------------------------------------------
+
+    def snapshot_written(self, snapshot: SnapshotId) -> None:
+        """One made here, or one that was fetched: then the log goes on after it, and so does the image."""
+        if self._stopped:
+            return
+        self.log.snapshot_written(snapshot, self._ctx.out)
+        if self._received is None or self._received[0] != snapshot:
+            return
+        (_, image), self._received = self._received, None
+        self.log.load(snapshot, self._ctx.now_ms, self._ctx.out)
+        former, self._ctx.image = self._ctx.image, image
+        self._on_delta(difference(former, image))
+        self._fetch()
+
+    def _ask_piece(self, download: Download) -> None:
+        config = self._ctx.config
+        request = download.request(config.cluster_id, config.node_id, config.quorum_fetch_snapshot_max_bytes)
+        asked = self._uplink.controller_id
+        self._uplink.send("controller-fetch", request, partial(self._piece, download, asked))
+
+    def _piece(self, download: Download, asked: NodeId, said: Response | None) -> None:
+        if self._stopped:
+            return
+        if not isinstance(said, FetchSnapshotResponse) or said.error is not ErrorCode.none:
+            if isinstance(said, FetchSnapshotResponse) and said.error is ErrorCode.not_leader_or_follower:
+                self._uplink.led_by(said.leader_id, asked)
+            self._again()
+            return
+        try:
+            if not download.take(said):
+                self._ask_piece(download)
+                return
+            image = snapshot_format.read(download.data, download.id)
+        except ValueError as wrong:
+            self._ctx.out.append(Trace("snapshot_bad", {"why": str(wrong)}, loud=True))
+            self._again()
+            return
+        self._received = download.id, image
+        self.log.snapshots.take(download.id, download.data, self._ctx.out)
+
+    # --- the log ---------------------------------------------------------------------------------------------
 
     def _fetch(self) -> None:
         if self._stopped:
@@ -73,8 +126,8 @@ class Observer:
             tp=METADATA,
             fetch_offset=self.log.leo,
             max_bytes=config.replica_fetch_max_bytes,
-            last_fetched_epoch=self.log.epochs.latest,
-            log_start=0,
+            last_fetched_epoch=self.log.last_epoch,
+            log_start=self.log.log_start,
             topic_id=METADATA_TOPIC_ID,
         )
         request = FetchRequest(
@@ -103,6 +156,11 @@ class Observer:
             led_by = result.current_leader
             self._uplink.led_by(NO_LEADER if led_by is None else led_by.leader_id, asked)
             self._again()
+        elif result.snapshot is not None:
+            if result.snapshot.end_offset > self.log.leo:
+                self._ask_piece(Download(result.snapshot))
+            else:
+                self._again()
         elif result.diverging is not None:
             self._diverged(f"it ends epoch {result.diverging.epoch} at {result.diverging.end_offset}")
         elif result.error is ErrorCode.offset_out_of_range:
@@ -119,7 +177,7 @@ class Observer:
     def _is_deposed(self, result: FetchResult) -> bool:
         """It leads an epoch older than our newest record: nothing it says of our log means anything."""
         leader = result.current_leader
-        return leader is not None and leader.leader_epoch < self.log.epochs.latest
+        return leader is not None and leader.leader_epoch < self.log.latest_epoch
 
     def _diverged(self, what: str) -> None:
         """The controller has lost records that were committed: to cut them here would hide it (2.12.4)."""
@@ -144,14 +202,13 @@ class Observer:
         if not committed:
             return False
         try:
-            records = [pair for header, batch in committed for pair in _records(header, batch)]
-            self.log.append(committed, self._ctx.out)
-            self.log.flush(self._ctx.out)
-            delta = self._ctx.image.apply_all(records)
+            self.log.take(b"".join(batch for _, batch in committed), self._ctx.out)
+            delta = self._ctx.image.apply_all(self.log.advance(self.log.leo))
         except (CorruptBatch, ValueError, ImageError) as wrong:
             self._give_up(f"a metadata record at or past offset {self.log.leo} cannot be applied: {wrong}")
             return False
         self._on_delta(delta)
+        self.log.make_snapshot(self._ctx.image, self._ctx.now_ms, self._ctx.out)
         return True
 
 
@@ -159,7 +216,3 @@ def _only(response: Response | None) -> FetchResult | None:
     if not isinstance(response, FetchResponse) or response.error is not ErrorCode.none:
         return None
     return next((result for result in response.partitions if result.tp == METADATA), None)
-
-
-def _records(header: BatchHeader, batch: bytes | memoryview) -> list[tuple[int, MetadataRecord]]:
-    return [(offset, decode(value)) for offset, value in values_of(header, batch)]

@@ -32,9 +32,11 @@ from broker.core.messages import (
 )
 from broker.core.raft_context import RAFT
 from broker.core.raft_leader import FETCH_TIMERS, Leadership, not_leader
-from broker.core.raft_roles import CLOCK, PULSE, RETRY, RaftRoles
+from broker.core.raft_roles import CLOCK, PULSE, RETRY
+from broker.core.raft_snapshots import RaftSnapshots
 from broker.core.raft_voting import Tally, answer_vote, refuse
 from broker.core.records import LeaderChangeRecord, MetadataRecord
+from broker.core.snapshot_messages import FetchSnapshotRequest
 from broker.core.types import METADATA, METADATA_TOPIC_ID, NO_LEADER, NodeId, QuorumState
 from broker.rules.raft import LogEnd, RaftRole, Voter
 
@@ -42,10 +44,12 @@ _FETCH_BYTES = 1 << 20
 RAFT_TIMERS = (RAFT, FETCH_TIMERS)
 """What the keys of the quorum's timers begin with."""
 
-RaftRequest = VoteRequest | BeginQuorumEpochRequest | EndQuorumEpochRequest | FetchRequest
+RaftRequest = (
+    VoteRequest | BeginQuorumEpochRequest | EndQuorumEpochRequest | FetchRequest | FetchSnapshotRequest
+)
 
 
-class Raft(RaftRoles):
+class Raft(RaftSnapshots):
     """What a voter does in each role, and what it answers."""
 
     # --- events --------------------------------------------------------------------------------------------
@@ -55,7 +59,7 @@ class Raft(RaftRoles):
         ctx = self._ctx
         out = ctx.begin(now_ms)
         ctx.chance = type(ctx.chance)(boot.incarnation_id, ctx.me)
-        self.log.restore(boot.logs.get(METADATA), boot.metadata, out)
+        self.loaded = self.log.restore(boot.logs.get(METADATA), boot.metadata, boot.snapshots, now_ms, out)
         self._restore_state(boot)
         role = self._rules.role_at_start(self.state, ctx.me)
         if not ctx.others and role is not RaftRole.LEADER:
@@ -102,6 +106,8 @@ class Raft(RaftRoles):
                 response = self._begins(request)
             case EndQuorumEpochRequest():
                 response = self._ends(request)
+            case FetchSnapshotRequest():
+                response = self._answer_snapshot(request)
         out.append(Reply(request_id, response))
         return out
 
@@ -349,7 +355,7 @@ class Raft(RaftRoles):
             max_bytes=_FETCH_BYTES,
             current_leader_epoch=self.epoch,
             last_fetched_epoch=self.log.last_epoch,
-            log_start=0,
+            log_start=self.log.log_start,
             topic_id=METADATA_TOPIC_ID,
             directory_id=self.state.directory_id,
         )
@@ -384,6 +390,9 @@ class Raft(RaftRoles):
 
     def _take(self, result: FetchResult) -> None:
         out = self._ctx.out
+        if result.snapshot is not None:
+            self._download(result.snapshot)
+            return
         if result.diverging is not None:
             own = self.log.end_of(result.diverging.epoch)
             to = self._truncation.on_divergence(own, result.diverging, self.log.leo)

@@ -8,11 +8,12 @@ from uuid import UUID
 
 from kio.schema.errors import ErrorCode
 
-from broker.core.controller_log import Entry, MetadataLog
+from broker.core.controller_log import Entry, MetadataLog, check_epoch
 from broker.core.effects import CancelTimer, Reply, SetTimer
 from broker.core.messages import FetchPartition, FetchRequest, FetchResponse, FetchResult, LeaderIdAndEpoch
 from broker.core.raft_context import RaftContext
-from broker.core.types import METADATA, METADATA_TOPIC_ID, LogSlice, NodeId
+from broker.core.snapshot_messages import FetchSnapshotRequest, FetchSnapshotResponse
+from broker.core.types import METADATA, METADATA_TOPIC_ID, LogSlice, NodeId, SnapshotSlice
 from broker.core.values import dataclass
 from broker.rules.raft import RaftRules
 
@@ -97,8 +98,32 @@ class Leadership:
             progress.last_fetch_ms = self._ctx.now_ms
             progress.knows = True
             result = self._read(asked, request)
-            if result.error is ErrorCode.none and result.diverging is None:
+            if result.error is ErrorCode.none and result.diverging is None and result.snapshot is None:
                 progress.end = asked.fetch_offset
+
+    def piece(self, request: FetchSnapshotRequest) -> FetchSnapshotResponse:
+        """Of a snapshot. A voter that asks is there."""
+        told = FetchSnapshotResponse(
+            ErrorCode.none,
+            request.snapshot,
+            position=request.position,
+            leader_id=self.hint.leader_id,
+            leader_epoch=self.hint.leader_epoch,
+        )
+        error = check_epoch(request.current_leader_epoch, self.hint.leader_epoch)
+        size = self._log.snapshots.size_of(request.snapshot)
+        if error is ErrorCode.none and request.directory_id is not None and request.replica_id in self.voters:
+            self.voters[request.replica_id].last_fetch_ms = self._ctx.now_ms
+            self.voters[request.replica_id].knows = True
+        if error is ErrorCode.none and size is None:
+            error = ErrorCode.snapshot_not_found
+        elif error is ErrorCode.none and not 0 <= request.position < (size or 0):
+            error = ErrorCode.position_out_of_range
+        if error is not ErrorCode.none or size is None:
+            return replace(told, error=error)
+        return replace(
+            told, size=size, records=SnapshotSlice(request.snapshot, request.position, request.max_bytes)
+        )
 
     def wake(self) -> None:
         """Records were flushed or committed."""
@@ -163,10 +188,11 @@ def _is_metadata(asked: FetchPartition) -> bool:
 
 
 def _waits(response: FetchResponse) -> bool:
-    """Nothing to tell yet: no records, no error, no divergence."""
+    """Nothing to tell yet: no records, no error, no divergence, no snapshot."""
     return all(
         result.error is ErrorCode.none
         and result.diverging is None
+        and result.snapshot is None
         and not isinstance(result.records, LogSlice)
         for result in response.partitions
     )

@@ -13,6 +13,7 @@ from dataclasses import replace
 from broker.core.config import ControllerConfig
 from broker.core.controller_log import Entry, MetadataLog
 from broker.core.effects import Trace, WriteQuorumState
+from broker.core.image import ClusterImage
 from broker.core.messages import LeaderIdAndEpoch
 from broker.core.raft_context import RAFT, RaftContext
 from broker.core.raft_leader import Leadership
@@ -28,11 +29,13 @@ PULSE = f"{RAFT}-leader"
 
 class RaftRoles(ABC):
     def __init__(self, config: ControllerConfig, rules: Rules) -> None:
-        self.log = MetadataLog()
+        self.log = MetadataLog(config, rules.snapshots)
         self.role = RaftRole.UNATTACHED
         self.state = NOTHING_KNOWN
         self.committed: list[Entry] = []
         """Newly so, in order, for the controller to take."""
+        self.loaded: ClusterImage | None = None
+        """What a snapshot says, for the controller to take before what was committed after it."""
         self.leadership: Leadership | None = None
         self._ctx = RaftContext(config)
         self._rules = rules.raft

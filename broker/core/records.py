@@ -28,6 +28,8 @@ class RegisterBrokerRecord:
     rack: str | None = None
     fenced: bool = True
     in_controlled_shutdown: bool = False
+    registration_offset: int = -1
+    """In a snapshot: where the record lay that this one stands for; -1: here."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -141,6 +141,30 @@ class LogSlice:
     at_least_one: bool = True
 
 
+class SnapshotId(NamedTuple):
+    """A snapshot of the metadata log: the state after every record below ``end_offset``, the last of ``epoch``."""
+
+    end_offset: int
+    epoch: int
+
+
+@dataclass(frozen=True, slots=True)
+class StoredSnapshot:
+    """A snapshot's file as found on disk; what is in it may be damaged."""
+
+    id: SnapshotId
+    data: bytes
+
+
+@dataclass(frozen=True, slots=True)
+class SnapshotSlice:
+    """Bytes of a snapshot's file that the shell reads when it carries the effect out."""
+
+    id: SnapshotId
+    position: int
+    max_bytes: int
+
+
 @dataclass(frozen=True, slots=True)
 class Endpoint:
     node_id: NodeId

@@ -21,6 +21,7 @@ from broker.rules.recovery import RecoveryRules
 from broker.rules.registration import RegistrationRules
 from broker.rules.sessions import SessionRules
 from broker.rules.settings import SettingsRules
+from broker.rules.snapshots import SnapshotRules
 from broker.rules.storage import StorageRules
 from broker.rules.topics import TopicRules
 from broker.rules.truncation import TruncationRules
@@ -51,6 +52,8 @@ class Rules:
     rebalance: RebalanceRules = field(default_factory=RebalanceRules)
     settings: SettingsRules = field(default_factory=SettingsRules)
     raft: RaftRules = field(default_factory=RaftRules)
+    # everyone's
+    snapshots: SnapshotRules = field(default_factory=SnapshotRules)
 
 
 def kraft35() -> Rules:

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+from kio.schema.errors import ErrorCode
+
 from broker.core.messages import (
     FetchRequest,
     FetchResponse,
@@ -13,7 +15,8 @@ from broker.core.messages import (
     Request,
     Response,
 )
-from broker.core.types import LogSlice
+from broker.core.snapshot_messages import FetchSnapshotResponse
+from broker.core.types import LogSlice, SnapshotSlice
 from broker.storage.logdir import LogDir
 
 
@@ -25,6 +28,10 @@ def resolve(logs: LogDir, request: Request, response: Response) -> Response:
             return replace(response, partitions=_with_records(logs, request.max_bytes, response.partitions))
         case ListOffsetsResponse():
             return replace(response, partitions=tuple(_looked_up(logs, item) for item in response.partitions))
+        case FetchSnapshotResponse() if isinstance(response.records, SnapshotSlice):
+            piece = logs.read_snapshot(response.records)
+            gone = ErrorCode.snapshot_not_found if not piece else response.error
+            return replace(response, error=gone, records=piece)
         case _:
             return response
 

@@ -1,4 +1,7 @@
-"""fdatasync off the event loop. One flush per log at a time; requests that come meanwhile share the next."""
+"""Whatever waits for the disk, off the event loop: fdatasync of logs, whole files that must be durable.
+
+One flush per log at a time; requests that come meanwhile share the next.
+"""
 
 from __future__ import annotations
 
@@ -52,6 +55,19 @@ class Flusher:
         self._on_flushed(log, log.flushed(job))
         if again is not None:
             self.flush(again)
+
+    def write(self, job: Callable[[], None], on_done: Callable[[OSError | None], None]) -> None:
+        """``on_done`` is called later, on the loop, with what the disk said."""
+
+        def done(future: asyncio.Future[None]) -> None:
+            if future.cancelled():
+                return
+            failure = future.exception()
+            if failure is not None and not isinstance(failure, OSError):
+                raise failure
+            on_done(failure)
+
+        asyncio.get_running_loop().run_in_executor(self._pool, job).add_done_callback(done)
 
     def close(self) -> None:
         self._wanted.clear()

@@ -166,6 +166,7 @@ async def _serve_part(part: _Part, shell: Shell) -> None:
             found.previous_broker_epoch,
             found.quorum_state,
             found.directory_id,
+            found.snapshots,
         )
     )
     either: set[asyncio.Future[Any]] = {shell.ready, shell.stopped}

@@ -86,6 +86,8 @@ class Shell:
             fx.WriteEpochs: self._write_epochs,
             fx.WriteCheckpoint: self._write_checkpoint,
             fx.WriteQuorumState: self._write_quorum_state,
+            fx.WriteSnapshot: self._write_snapshot,
+            fx.DeleteSnapshot: self._delete_snapshot,
             fx.CloseLogs: self._close_logs,
             fx.SetTimer: self._set_timer,
             fx.CancelTimer: self._cancel_timer,
@@ -319,6 +321,25 @@ class Shell:
         except OSError as failure:
             # What follows in this event rests on it (a vote that is not on disk must not be answered), and is
             # not carried out.
+            self._disk_failed(METADATA, failure)
+
+    def _write_snapshot(self, effect: fx.WriteSnapshot) -> None:
+        def done(failure: OSError | None) -> None:
+            if failure is None:
+                self.post(ev.SnapshotWritten(effect.id))
+                return
+            self._log_dir.take_offline(f"snapshot {effect.id}: {failure}")
+            self.post(ev.DiskFailed(METADATA, f"snapshot {effect.id}: {failure}"))
+
+        try:
+            self._flusher.write(self._log_dir.snapshot_writer(effect.id, effect.data), done)
+        except OSError as failure:
+            self._disk_failed(METADATA, failure)
+
+    def _delete_snapshot(self, effect: fx.DeleteSnapshot) -> None:
+        try:
+            self._log_dir.delete_snapshot(effect.id)
+        except OSError as failure:
             self._disk_failed(METADATA, failure)
 
     def _close_logs(self, effect: fx.CloseLogs) -> None:

@@ -11,8 +11,9 @@ import logging
 import os
 import re
 import shutil
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from uuid import UUID, uuid4
 
@@ -23,9 +24,12 @@ from broker.core.types import (
     LogSlice,
     QuorumState,
     RecoveredLog,
+    SnapshotId,
+    SnapshotSlice,
+    StoredSnapshot,
     TopicPartition,
 )
-from broker.storage import checkpoint, recovery
+from broker.storage import checkpoint, recovery, snapshots
 from broker.storage.files import fsync_dir
 from broker.storage.log import LogFailed, LogSettings, PartitionLog, create
 from broker.storage.uuids import decode_uuid, encode_uuid
@@ -48,6 +52,7 @@ class Found:
     previous_broker_epoch: int
     quorum_state: QuorumState | None = None
     directory_id: UUID = UUID(int=0)
+    snapshots: tuple[StoredSnapshot, ...] = ()
 
 
 class LogDir:
@@ -141,7 +146,12 @@ class LogDir:
             epoch if epoch is not None and trusted else -1,
             checkpoint.read_quorum_state(self.path),
             self._directory_id(),
+            snapshots.find(self._metadata_directory),
         )
+
+    @property
+    def _metadata_directory(self) -> Path:
+        return self.path / str(METADATA)
 
     def _directory_id(self) -> UUID:
         known = checkpoint.read_properties(self.path / checkpoint.META_FILE)
@@ -302,6 +312,20 @@ class LogDir:
     def write_quorum_state(self, state: QuorumState) -> None:
         """Durable on return. Raises OSError."""
         checkpoint.write_quorum_state(self.path, state)
+
+    def snapshot_writer(self, snapshot: SnapshotId, data: bytes) -> Callable[[], None]:
+        """To be called in any thread; durable when it returns. It raises OSError; so does this."""
+        self._online()
+        return partial(snapshots.write, self._metadata_directory, snapshot, data)
+
+    def delete_snapshot(self, snapshot: SnapshotId) -> None:
+        """Raises OSError."""
+        self._online()
+        snapshots.delete(self._metadata_directory, snapshot)
+
+    def read_snapshot(self, part: SnapshotSlice) -> bytes:
+        """b"" when there is no such snapshot any more. Raises OSError."""
+        return snapshots.read(self._metadata_directory, part.id, part.position, part.max_bytes)
 
     def write_checkpoint(self, kind: Checkpoint, offsets: Mapping[TopicPartition, int]) -> None:
         """Raises OSError. A recovery point never goes past what was flushed, whatever is asked."""

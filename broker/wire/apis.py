@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from broker.core import messages as m
+from broker.core.snapshot_messages import FetchSnapshotRequest
 from broker.wire import (
     delete_records,
     fetch,
@@ -20,6 +21,7 @@ from broker.wire import (
     producer_ids,
     quorum,
     replica_log_info,
+    snapshots,
     topics,
 )
 from broker.wire.administration import ADMINISTRATION
@@ -173,6 +175,19 @@ _APIS = (
         sent=3,
         encode_request=lifecycle.encode_alter_request,
         decode_response=lifecycle.decode_alter_response,
+    ),
+    Api(
+        59,
+        "FetchSnapshot",
+        FetchSnapshotRequest,
+        snapshots.decode_request,
+        snapshots.encode_response,
+        peers=(1, 1),
+        on_controller=True,
+        on_broker=False,
+        sent=1,
+        encode_request=snapshots.encode_request,
+        decode_response=snapshots.decode_response,
     ),
     Api(
         60,

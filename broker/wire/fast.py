@@ -32,6 +32,7 @@ _RESPONSE_HEAD = struct.Struct(">ihi")
 _RESULT = struct.Struct(">ihqqqBi")
 _DIVERGING = struct.Struct(">BBiqB")
 _LEADER = struct.Struct(">BBiiB")
+_SNAPSHOT = struct.Struct(">BBqiB")
 _PRODUCED = struct.Struct(">ihqqqB")
 _NO_TAGS = b"\x00"
 _DIRECTORY = b"\x00\x10"
@@ -152,6 +153,8 @@ def _result(result: FetchResult, parts: list[bytes]) -> None:
     leader = result.current_leader
     if leader is not None and leader != _NO_LEADER:
         tags.append(_LEADER.pack(1, 9, leader.leader_id, leader.leader_epoch, 0))
+    if result.snapshot is not None:
+        tags.append(_SNAPSHOT.pack(2, 13, *result.snapshot, 0))
     parts += (len(tags).to_bytes(1, "big"), *tags)
 
 

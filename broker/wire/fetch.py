@@ -15,7 +15,7 @@ from broker.core.messages import (
     ForgottenPartition,
     LeaderIdAndEpoch,
 )
-from broker.core.types import METADATA, METADATA_TOPIC_ID, TopicPartition
+from broker.core.types import METADATA, METADATA_TOPIC_ID, SnapshotId, TopicPartition
 from broker.wire.common import (
     NO_THROTTLE,
     TopicNames,
@@ -153,6 +153,8 @@ def _encode_result(schema: Schema, result: FetchResult) -> Any:
             leader_id=result.current_leader.leader_id,
             leader_epoch=result.current_leader.leader_epoch,
         )
+    if result.snapshot is not None and schema.has("SnapshotId"):
+        tagged["snapshot_id"] = make("SnapshotId", **result.snapshot._asdict())
     return make(
         "PartitionData",
         partition_index=result.tp.partition,
@@ -193,4 +195,7 @@ def _decode_result(part: Any, topic: str, topic_id: UUID | None) -> FetchResult:
         else LeaderIdAndEpoch(leader.leader_id, leader.leader_epoch),
         records=part.records or b"",
         topic_id=topic_id,
+        snapshot=None
+        if part.snapshot_id.end_offset < 0
+        else SnapshotId(part.snapshot_id.end_offset, part.snapshot_id.epoch),
     )

@@ -19,13 +19,19 @@ from broker.wire.common import TopicNames, uuid_or_none
 from broker.wire.schema import NO_UUID, Schema, WireError
 
 
-def _only(entity: Any) -> Any:
+def metadata_part(
+    entity: Any, topics: Any, topic_name: str = "topic_name", index: str = "partition_index"
+) -> Any:
     """What is said of the metadata log. Raises WireError when that is not exactly one thing."""
-    parts = [part for topic in entity.topics for part in topic.partitions]
-    names = {topic.topic_name for topic in entity.topics}
-    if len(parts) != 1 or names != {METADATA.topic} or parts[0].partition_index != METADATA.partition:
+    parts = [part for topic in topics for part in topic.partitions]
+    names = {getattr(topic, topic_name) for topic in topics}
+    if len(parts) != 1 or names != {METADATA.topic} or getattr(parts[0], index) != METADATA.partition:
         raise WireError(f"{type(entity).__name__} is not of {METADATA} alone")
     return parts[0]
+
+
+def _only(entity: Any) -> Any:
+    return metadata_part(entity, entity.topics)
 
 
 def _topics(schema: Schema, **part: object) -> Any:

@@ -51,6 +51,7 @@ from broker.core.messages import (
     VoteRequest,
     VoteResponse,
 )
+from broker.core.snapshot_messages import FetchSnapshotRequest, FetchSnapshotResponse
 from broker.wire.admin_refusals import expand_admin
 from broker.wire.schema import NO_UUID
 
@@ -111,5 +112,7 @@ def expand(request: Request, refused: Refused) -> Response:
             return VoteResponse(error)
         case BeginQuorumEpochRequest() | EndQuorumEpochRequest():
             return QuorumEpochResponse(error)
+        case FetchSnapshotRequest():
+            return FetchSnapshotResponse(error, request.snapshot)
         case _:
             return expand_admin(request, refused)

@@ -15,6 +15,7 @@ from broker.core.effects import (
     Append,
     CancelTimer,
     CloseLogs,
+    ConfigureLog,
     CreateLog,
     Effect,
     Exit,
@@ -186,6 +187,8 @@ class Driver:
                 self.replies[effect.request_id] = effect.response
             case Trace():
                 self.traces.append(effect)
+            case ConfigureLog():
+                pass
             case Exit():
                 self.exits.append(effect)
             case CloseLogs():
