@@ -284,6 +284,8 @@ class World:
                 self._set_timer(node, effect)
             case fx.CancelTimer():
                 node.timers.pop(effect.key, None)
+            case fx.ConfigureLog():
+                pass
             case fx.Trace():
                 self.traces.append((self.now_ms, node.id, effect))
             case fx.Exit():

@@ -15,7 +15,8 @@ from kio.schema.errors import ErrorCode
 
 from broker.core import messages as m
 from broker.core.admin_messages import ForwardedRequest
-from broker.core.types import METADATA, METADATA_TOPIC_ID, Endpoint, TopicPartition
+from broker.core.snapshot_messages import FetchSnapshotRequest, FetchSnapshotResponse
+from broker.core.types import METADATA, METADATA_TOPIC_ID, Endpoint, SnapshotId, TopicPartition
 from broker.core.uplink import not_in_charge
 from broker.wire.apis import BY_KEY, BY_REQUEST, advertised
 from broker.wire.codec import AnswerNow, Codec, Incoming
@@ -25,6 +26,7 @@ from broker.wire.schema import Schema, WireError, request_schema, response_schem
 
 TOPIC_ID = UUID("00112233-4455-6677-8899-aabbccddeeff")
 TP = TopicPartition("t", 3)
+SNAPSHOT = SnapshotId(900, 3)
 RECORDS = b"\x01opaque\x00records"
 
 
@@ -176,6 +178,19 @@ def asked(key: int, s: Schema) -> Any:
             metadata = make("TopicData", topic_name="__cluster_metadata", partitions=(part,))
             kind = {52: "VoteRequest", 53: "BeginQuorumEpochRequest", 54: "EndQuorumEpochRequest"}[key]
             return make(kind, cluster_id="c", voter_id=101, topics=(metadata,))
+        case 59:
+            part = make(
+                "PartitionSnapshot",
+                partition=0,
+                current_leader_epoch=4,
+                snapshot_id=make("SnapshotId", end_offset=900, epoch=3),
+                position=512,
+                replica_directory_id=TOPIC_ID,
+            )
+            metadata = make("TopicSnapshot", name="__cluster_metadata", partitions=(part,))
+            return make(
+                "FetchSnapshotRequest", cluster_id="c", replica_id=102, max_bytes=4_096, topics=(metadata,)
+            )
         case 67:
             return make("AllocateProducerIdsRequest", broker_id=1, broker_epoch=9)
         case 21:
@@ -275,6 +290,10 @@ EXPECTED: dict[int, tuple[m.Request, m.Response]] = {
         m.EndQuorumEpochRequest("c", 102, 4, (103, 101)),
         m.QuorumEpochResponse(ErrorCode.none, 4, -1),
     ),
+    59: (
+        FetchSnapshotRequest("c", 102, SNAPSHOT, 512, 4_096, 4, TOPIC_ID),
+        FetchSnapshotResponse(ErrorCode.none, SNAPSHOT, 2_000, 512, RECORDS, 101, 4),
+    ),
     67: (
         m.AllocateProducerIdsRequest(1, 9),
         m.AllocateProducerIdsResponse(ErrorCode.none, 1_000, 1_000),
@@ -364,6 +383,7 @@ def test_a_response_of_every_version_says_what_the_core_said(key: int, version: 
         53: ["fenced_leader_epoch", "leader_epoch=5", "leader_id=101"],
         54: ["leader_epoch=4", "leader_id=-1"],
         56: ["isr=(1, 2)", "partition_epoch=7"],
+        59: ["size=2000", "position=512", "end_offset=900", "leader_id=101", repr(RECORDS)],
         60: ["'h1'", "controller_id=1", "cluster_id='c'"],
         62: ["broker_epoch=99"],
         63: ["should_shut_down=True", "is_fenced=False"],
@@ -391,7 +411,10 @@ def test_nodes_understand_each_other(kind: type) -> None:
         result = replace(response.partitions[0], topic_id=TOPIC_ID)
         response = replace(
             response,
-            partitions=(result, m.FetchResult(METADATA, high_watermark=7, topic_id=METADATA_TOPIC_ID)),
+            partitions=(
+                result,
+                m.FetchResult(METADATA, high_watermark=7, topic_id=METADATA_TOPIC_ID, snapshot=SNAPSHOT),
+            ),
         )
     side = codec(controller=not BY_KEY[key].on_broker)
     frame = side.encode_request(5, "node-1", request)

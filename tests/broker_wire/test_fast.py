@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from kio.schema.errors import ErrorCode
 
 from broker.core import messages as m
-from broker.core.types import METADATA, TopicPartition
+from broker.core.types import METADATA, SnapshotId, TopicPartition
 from broker.wire.apis import BY_KEY
 from broker.wire.fast import REQUESTS, RESPONSES
 from broker.wire.schema import request_schema, response_schema
@@ -55,6 +55,7 @@ RESULTS = st.builds(
     st.none() | st.builds(m.EpochEndOffset, EPOCHS, I64 | st.just(-1)),
     st.none() | st.builds(m.LeaderIdAndEpoch, I32 | st.just(-1), EPOCHS),
     RECORDS,
+    snapshot=st.none() | st.builds(SnapshotId, st.integers(0, 2**63 - 1), EPOCHS),
 ).map(_with_id)
 FETCHED = st.builds(
     m.FetchResponse,

@@ -377,7 +377,7 @@ def test_clean_runs_in_every_flush_mode(mode: FlushMode) -> None:
         ("ignore_unclean", {"I08"}),
         ("hw_gate_maximal", {"I18"}),
         ("no_divergence_check", {"I03", "I02", "I04", "I13"}),
-        ("no_maximal_isr", {"I05"}),
+        ("no_maximal_isr", {"I05", "I02"}),
         ("elr_not_cleared", {"I14"}),
     ],
 )
