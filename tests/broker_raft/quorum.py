@@ -9,6 +9,8 @@ monotonic epoch     no controller's epoch goes down, whatever restarts
 
 from __future__ import annotations
 
+from bisect import bisect_right
+
 from kio.schema.errors import ErrorCode
 
 from broker.core.effects import Trace
@@ -92,28 +94,30 @@ class Quorum(World):
 
     def _commit(self, node: int, log: SimLog, high_watermark: int, epoch: int) -> None:
         """Each batch below a high watermark is the one that was committed there first."""
-        for at, stored in enumerate(log.batches):
+        for stored in log.batches[bisect_right(log.ends, self.ghost_ends[-1] if self.ghost_ends else 0) :]:
             if stored.end > high_watermark:
                 break
-            if at < len(self.ghost):
-                continue
             self.ghost.append((epoch, stored.data))
             self.ghost_ends.append(stored.end)
-        if high_watermark and log.leo >= high_watermark:
-            last = log.index_of(high_watermark - 1)
-            if log.batches[last].data != self.ghost[last][1]:
-                raise Broken(
-                    f"node {node}: committed batch {last} is not the one that was committed there before"
-                )
+        if log.start < high_watermark <= log.leo and not self._same(log, high_watermark):
+            raise Broken(
+                f"node {node}: the committed batch that ends at {high_watermark} is not the one that was "
+                "committed there before"
+            )
+
+    def _same(self, log: SimLog, end: int) -> bool:
+        """Has ``log`` the committed batch that ends there?"""
+        here, there = bisect_right(log.ends, end) - 1, bisect_right(self.ghost_ends, end) - 1
+        return here >= 0 and log.ends[here] == end and log.batches[here].data == self.ghost[there][1]
 
     def _complete(self, node: int, log: SimLog, epoch: int) -> None:
         """A leader that was deposed and does not know it need not have what was committed after."""
         last = len(self.ghost) - 1
         while last >= 0 and self.ghost[last][0] > epoch:
             last -= 1
-        if last < 0:
+        if last < 0 or self.ghost_ends[last] <= log.start:
             return
-        if len(log.batches) <= last or log.batches[last].data != self.ghost[last][1]:
+        if not self._same(log, self.ghost_ends[last]):
             raise Broken(
                 f"node {node} leads without what was committed: batch {last}, up to {self.ghost_ends[last]}"
             )
@@ -125,11 +129,16 @@ class Quorum(World):
         ]
         for one in logs:
             for other in logs:
-                same = [a.data == b.data for a, b in zip(one.batches, other.batches, strict=False)]
-                agree = [
-                    a.header.leader_epoch == b.header.leader_epoch and a.end == b.end
-                    for a, b in zip(one.batches, other.batches, strict=False)
-                ]
+                start = max(one.start, other.start)
+                both = list(
+                    zip(
+                        one.batches[bisect_right(one.ends, start) :],
+                        other.batches[bisect_right(other.ends, start) :],
+                        strict=False,
+                    )
+                )
+                same = [a.data == b.data for a, b in both]
+                agree = [a.header.leader_epoch == b.header.leader_epoch and a.end == b.end for a, b in both]
                 if True in agree:
                     last = len(agree) - 1 - agree[::-1].index(True)
                     if not all(same[: last + 1]):
