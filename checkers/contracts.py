@@ -19,6 +19,7 @@ always                 no replica-divergence, lost-on-replica, phantom, misroute
 
 from __future__ import annotations
 
+from bisect import bisect_right
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
@@ -299,16 +300,25 @@ def worst_losses(run: Run, place: Place | None) -> list[LossyShutdown]:
 
 
 def lossy_shutdowns(run: Run, place: Place) -> list[LossyShutdown]:
-    """Of the hosts that hold a replica of the partition, in order of time."""
-    replicas = {run.host(node) for node in run.assignment.get(place, ())}
+    """Of the hosts that held a replica of the partition then, in order of time."""
     found = []
     for fault in run.faults:
+        replicas = _replicas_at(run, place, fault.struck_ns)
         for host, known in _lossy_hosts(fault):
             if replicas and host not in replicas:
                 continue
             if not known or _touches(fault, host, place):
                 found.append(LossyShutdown(fault.struck_ns, host, fault.id, known))
     return sorted(found, key=lambda one: (one.time_ns, one.host))
+
+
+def _replicas_at(run: Run, place: Place, time_ns: int) -> set[str]:
+    """Replicas move: the hosts that metadata named last before that moment, and first after it (it may have been
+    asked too early to know). Without metadata those of the assignment that was written down last."""
+    samples = run.cluster.get(place, [])
+    after = bisect_right(samples, time_ns, key=lambda sample: sample.time_ns)
+    around = [node for sample in samples[max(after - 1, 0) : after + 1] for node in sample.replicas]
+    return {run.host(node) for node in around or run.assignment.get(place, ())}
 
 
 def _lossy_hosts(fault: Fault) -> list[tuple[str, bool]]:

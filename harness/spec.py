@@ -45,6 +45,8 @@ class FleetSpec(_Strict):
     controllers: Literal[1, 3, 5] = 1
     combined: bool = False
     """The controllers run beside brokers, on the first of their hosts, in one process with each."""
+    spares: Annotated[int, Field(ge=0, le=8)] = 0
+    """Hosts with a broker that is not started: the fault ``add-broker`` does."""
     disk_mb: Annotated[int, Field(ge=64, le=65_536)] = 256
     filesystem: Literal["ext4", "xfs"] = "ext4"
     subnet: str = "198.18.0.0/24"
@@ -65,19 +67,27 @@ class FleetSpec(_Strict):
         return tuple(f"n{number}" for number in range(1, self.brokers + 1))
 
     @property
+    def spare_hosts(self) -> tuple[str, ...]:
+        return tuple(f"n{number}" for number in range(self.brokers + 1, self.brokers + self.spares + 1))
+
+    @property
     def controller_hosts(self) -> tuple[str, ...]:
         kind = "n" if self.combined else "c"
         return tuple(f"{kind}{number}" for number in range(1, self.controllers + 1))
 
     @property
     def hosts(self) -> tuple[str, ...]:
-        return tuple(dict.fromkeys((*self.broker_hosts, *self.controller_hosts)))
+        return tuple(dict.fromkeys((*self.broker_hosts, *self.spare_hosts, *self.controller_hosts)))
 
     @model_validator(mode="after")
     def _brokers_enough(self) -> Self:
         if self.combined and self.controllers > self.brokers:
             raise ValueError(
                 f"combined: {self.controllers} controllers need as many brokers, there are {self.brokers}"
+            )
+        if self.brokers + self.spares > 9:
+            raise ValueError(
+                f"{self.brokers} brokers and {self.spares} spares are more than the 9 there can be"
             )
         return self
 
@@ -129,8 +139,25 @@ class Spec(_Strict):
                 f"topic.min_insync_replicas {topic.min_insync_replicas} can never be met: "
                 f"topic.replication_factor is {topic.replication_factor}"
             )
+        self._room_to_move()
         plan(self.nemesis, self.seed, self.workload.duration_s)  # refuses faults that do not fit in the run
         return self
+
+    def _room_to_move(self) -> None:
+        """Faults that move replicas need brokers to move them to."""
+        scheduled = [one.inject.fault for one in self.nemesis.schedule]
+        drawn = [one.fault for one in self.nemesis.random.faults] if self.nemesis.random else []
+        added, spares = scheduled.count("add-broker"), self.fleet.spares
+        if added > spares:
+            raise ValueError(
+                f"nemesis: {added} times add-broker needs as many spare hosts, fleet.spares is {spares}"
+            )
+        factor = self.topic.replication_factor
+        if "reassign" in (*scheduled, *drawn) and self.fleet.brokers + added <= factor:
+            raise ValueError(
+                f"nemesis: reassign needs more brokers than topic.replication_factor ({factor}): "
+                f"fleet.brokers is {self.fleet.brokers}, and {added} are added"
+            )
 
     def to_yaml(self) -> str:
         """Complete: every default written out."""

@@ -49,6 +49,8 @@ class Healer:
         pid = self._system.pid(node)
         if pid is None:
             why = self._system.last_words(node)
+            if node.spare and not why:  # it was never started
+                return []
             self._system.start(node)
             return [f"{node.host.name}: node {node.node_id} was down{f' ({why})' if why else ''}, started"]
         # Harmless to a process that was not stopped.

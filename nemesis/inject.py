@@ -21,16 +21,21 @@ from typing import Any, Protocol, TypeVar
 from harness.fleet.base import Fleet, FleetError, Host
 from harness.history.model import NEMESIS, Event, Type
 from harness.systems.base import DeployError, Node, System
+from nemesis.moving import Mover
 from nemesis.steps import (
+    NEEDS_NO_POWER,
     Commands,
     Done,
     Fault,
     FaultError,
+    Join,
     Knock,
+    MoveOff,
     PowerOff,
     PowerOn,
     Proof,
     Scene,
+    Settle,
     Shell,
     StartNode,
     Step,
@@ -67,11 +72,16 @@ class Injection:
 class Stage:
     """The fleet and system that faults happen to; carries steps out."""
 
-    def __init__(self, fleet: Fleet, system: System, recorder: Recording) -> None:
+    def __init__(self, fleet: Fleet, system: System, recorder: Recording, topics: Sequence[str] = ()) -> None:
         self.fleet = fleet
         self.system = system
         self.held: dict[str, str] = {}
         """Host -> id of the fault that has taken its node."""
+        self.spares = [node.host.name for node in system.nodes if node.spare]
+        """Hosts that no fault has chosen to join yet."""
+        self.idle = set(self.spares)
+        """Hosts whose broker has not joined."""
+        self._mover = Mover(system, topics)
         self._recorder = recorder
         self._hosts: dict[str, Host] = {node.host.name: node.host for node in system.nodes}
         self._nodes: dict[int, Node] = {node.node_id: node for node in system.nodes}
@@ -143,7 +153,7 @@ class Stage:
         for attempt in range(UNDO_TRIES):
             if attempt:
                 time.sleep(UNDO_PAUSE_S)
-            if not isinstance(step, PowerOn) and not self._powered(step.host):
+            if not isinstance(step, NEEDS_NO_POWER) and not self._powered(step.host):
                 if isinstance(step, Shell):
                     self._kept_undo[step.host].append(step)
                 return Done(step, skipped=True)
@@ -160,7 +170,7 @@ class Stage:
             return Done(step, skipped=True)  # asking would take the connection's whole deadline
         try:
             return self._carry_out(step)
-        except (FleetError, DeployError, OSError) as wrong:
+        except (FleetError, DeployError, FaultError, OSError) as wrong:
             if isinstance(step, Shell) and not self._powered(step.host):
                 return Done(step, skipped=True)
             return Done(step, error=str(wrong))
@@ -186,6 +196,14 @@ class Stage:
             case StopNode(node_id=node_id, timeout_s=timeout_s):
                 self.system.stop(self._nodes[node_id], timeout_s=timeout_s)
                 return Done(step)
+            case Join(node_id=node_id):
+                moves = self._mover.join(step, self._nodes[node_id])
+                self.idle.discard(step.host)
+                return Done(step, moves)
+            case MoveOff():
+                return Done(step, self._mover.move_off(step))
+            case Settle():
+                return Done(step, self._mover.settle(step))
 
     def _knock(self, address: str, port: int, wait_s: float) -> str:
         with self.fleet.entered():

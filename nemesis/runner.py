@@ -19,7 +19,7 @@ from nemesis.inject import Injection, Recording, Stage, injected
 from nemesis.schedule import Plan, PlannedFault
 from nemesis.spec import GuidedSpec
 from nemesis.steps import Fault
-from nemesis.targets import TargetError, needs_metadata, resolve
+from nemesis.targets import SPARE, TargetError, needs_metadata, resolve
 
 RESOLVE_TIMEOUT_S = 5.0
 POLL_S = 0.05
@@ -39,7 +39,7 @@ class Nemesis:
         self._system = system
         self._recorder = recorder
         self._topics = tuple(topics)
-        self._stage = Stage(fleet, system, recorder)
+        self._stage = Stage(fleet, system, recorder, topics)
         self._stop: asyncio.Event | None = None
         self._loop: asyncio.AbstractEventLoop | None = None
         self._stop_asked = threading.Event()
@@ -133,14 +133,19 @@ class Nemesis:
             state = await self._describe() if needs_metadata(role) else None
             held = self._stage.held if fault.holds_node else {}
             try:
-                return resolve(
+                hosts = resolve(
                     role,
                     nodes=self._system.nodes,
                     state=state,
                     pick=planned.pick,
                     held=held,
                     topics=self._topics,
+                    spares=self._stage.spares,
+                    idle=self._stage.idle,
                 )
+                if role == SPARE:
+                    self._stage.spares.remove(*hosts)
+                return hosts
             except TargetError:
                 if time.monotonic() > deadline or await self._pause(POLL_S):
                     raise

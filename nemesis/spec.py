@@ -14,11 +14,12 @@ from pydantic import (
     model_validator,
 )
 
+from nemesis.growth import AddBroker, Reassign
 from nemesis.network import Direction, Partition, Shape
 from nemesis.power import PowerCut
 from nemesis.processes import Kill, Pause, Restart
 from nemesis.steps import Fault
-from nemesis.targets import check_role
+from nemesis.targets import SPARE, check_role
 
 
 class SpecError(ValueError):
@@ -101,8 +102,26 @@ class RestartSpec(_Aimed):
         return Restart()
 
 
+class AddBrokerSpec(_Aimed):
+    fault: Literal["add-broker"]
+    target: str = SPARE
+
+    _role = field_validator("target")(check_role)
+
+    def build(self) -> Fault:
+        return AddBroker()
+
+
+class ReassignSpec(_Aimed):
+    fault: Literal["reassign"]
+
+    def build(self) -> Fault:
+        return Reassign()
+
+
 FaultSpec = Annotated[
-    PartitionSpec | KillSpec | PauseSpec | PowerCutSpec | RestartSpec, Field(discriminator="fault")
+    PartitionSpec | KillSpec | PauseSpec | PowerCutSpec | RestartSpec | AddBrokerSpec | ReassignSpec,
+    Field(discriminator="fault"),
 ]
 FAULT: TypeAdapter[FaultSpec] = TypeAdapter(FaultSpec)
 Range = tuple[Annotated[float, Field(gt=0)], Annotated[float, Field(gt=0)]]
@@ -128,6 +147,13 @@ class RandomSpec(Strict):
     start_s: float = Field(default=2.0, ge=0)
     tail_s: float = Field(default=2.0, ge=0)
     """Quiet time at the end of the run."""
+
+    @field_validator("faults")
+    @classmethod
+    def _no_growth(cls, given: tuple[FaultSpec, ...]) -> tuple[FaultSpec, ...]:
+        if any(one.fault == "add-broker" for one in given):
+            raise ValueError("add-broker happens once to a spare host: put it into the schedule, at its time")
+        return given
 
     @field_validator("every_s", "duration_s")
     @classmethod

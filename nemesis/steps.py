@@ -92,7 +92,39 @@ class StopNode:
     timeout_s: float = 30.0
 
 
-Step = Shell | Knock | PowerOff | PowerOn | StartNode | StopNode
+@dataclass(frozen=True, slots=True)
+class Join:
+    """A broker that was started is waited for, then gets its share of the replicas. Output: the moves begun."""
+
+    host: str
+    node_id: int
+    fault_id: str
+    join_s: float
+    plan_s: float
+
+
+@dataclass(frozen=True, slots=True)
+class MoveOff:
+    """The replicas on a node begin to move to other brokers. Output: the moves."""
+
+    host: str
+    node_id: int
+    fault_id: str
+    wait_s: float
+
+
+@dataclass(frozen=True, slots=True)
+class Settle:
+    """Wait for the moves that a fault began; take back what is not complete in time. Output: what became of them."""
+
+    host: str
+    fault_id: str
+    wait_s: float
+
+
+Step = Shell | Knock | PowerOff | PowerOn | StartNode | StopNode | Join | MoveOff | Settle
+NEEDS_NO_POWER = (PowerOn, Settle)
+"""Undone whether the host is there or not: a switch, and what is asked of the cluster."""
 
 
 @dataclass(frozen=True, slots=True)

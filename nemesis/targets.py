@@ -10,9 +10,10 @@ from harness.systems.base import ClusterState, Node, PartitionState
 
 _OF_PARTITION = re.compile(r"(leader|follower|isr-last|elr)(?:\((.+)-(\d+)\))?")
 _HOSTS = re.compile(r"[a-z][a-z0-9-]*\d+(,[a-z][a-z0-9-]*\d+)*")
-PLAIN = ("one", "minority", "majority", "half", "all", "controller")
+SPARE = "spare"
+PLAIN = ("one", "minority", "majority", "half", "all", "controller", SPARE)
 HELP = (
-    "one, minority, majority, half, all, controller, leader(TOPIC-P), follower(TOPIC-P), isr-last(TOPIC-P), "
+    "one, minority, majority, half, all, controller, spare, leader(TOPIC-P), follower(TOPIC-P), isr-last(TOPIC-P), "
     "elr(TOPIC-P), or hosts by name (n1,n2)"
 )
 
@@ -40,15 +41,18 @@ def resolve(
     pick: int,
     held: Collection[str] = (),
     topics: Sequence[str] = (),
+    spares: Sequence[str] = (),
+    idle: Collection[str] = (),
 ) -> tuple[str, ...]:
     """Host names for a role, sorted.
 
     ``state`` may be None for roles that do not need metadata. ``pick`` settles every free choice, so a plan
     chooses the same way again in the same situation. Hosts in ``held`` are under another fault that has taken
     their node: they are passed over, or the role is not resolvable now. ``topics``: what a bare ``leader`` may
-    mean. Raises TargetError.
+    mean. ``spares``: hosts whose brokers may join. ``idle``: hosts whose brokers have not, hit by name only.
+    Raises TargetError.
     """
-    brokers = [node.host.name for node in nodes if node.is_broker]
+    brokers = [node.host.name for node in nodes if node.is_broker and node.host.name not in idle]
     free = [host for host in brokers if host not in held]
     chance = random.Random(pick)
     if found := _OF_PARTITION.fullmatch(role):
@@ -67,8 +71,12 @@ def resolve(
     }
     if role in sizes:
         return _some(free, sizes[role](), role, chance)
+    if role == SPARE:
+        if not spares:
+            raise TargetError("no spare host is left (fleet.spares)")
+        return (spares[0],)
     if role == "half":
-        every = [node.host.name for node in nodes if node.host.name not in held]
+        every = [node.host.name for node in nodes if node.host.name not in (*held, *idle)]
         return _some(every, len(every) // 2, role, chance)
     return _named(role, nodes, held)
 

@@ -125,6 +125,8 @@ class _Run:
         self.workload: LogWorkload | None = None
         self.troubles: list[str] = []
         self.notes: list[str] = []
+        self._assigned: dict[str, list[int]] = {}
+        """Replicas by partition, as recorded last."""
 
     def execute(self) -> Outcome:
         kept = None
@@ -180,7 +182,8 @@ class _Run:
         self.progress.status("installing the broker")
         system.install()
         for node in sorted(system.nodes, key=lambda node: node.is_broker):
-            system.start(node)
+            if not node.spare:
+                system.start(node)
         self.progress.status("waiting until the cluster is ready")
         system.wait_ready(timeout_s=READY_S)
         topic = spec.topic
@@ -189,7 +192,8 @@ class _Run:
         )
         state = self._wait_full_isr(READY_S, "after the topic was created")
         self._record_assignment(state)
-        self.progress.say(f"{len(system.nodes)} nodes ready after {time.monotonic() - began:.1f} s")
+        started = sum(not node.spare for node in system.nodes)
+        self.progress.say(f"{started} nodes ready after {time.monotonic() - began:.1f} s")
 
     def _record_assignment(self, state: ClusterState) -> None:
         nodes = {str(node.node_id): node.host.name for node in self.parts.system.nodes}
@@ -198,6 +202,9 @@ class _Run:
             for partition in state.partitions
             if partition.topic == self.spec.topic.name
         }
+        if assignment == self._assigned:
+            return  # no partition has moved
+        self._assigned = assignment
         extra = {"assignment": assignment, "nodes": nodes}
         self.recorder.record(Event(CONTROL, Type.INFO, "assignment", topic=self.spec.topic.name, extra=extra))
         self.recorder.record(cluster_event(state, self.spec.topic.name))
@@ -276,7 +283,9 @@ class _Run:
                     f"final read of {self.spec.topic.name}-{drained.partition} is not complete: {drained.problem}"
                 )
         topic = self.spec.topic
-        for problem in read_replicas(self.parts.system, self.recorder, topic.name, topic.partitions):
+        state = self.parts.system.describe(timeout_s=10.0)
+        self._record_assignment(state)
+        for problem in read_replicas(self.parts.system, self.recorder, state, topic.name, topic.partitions):
             self._note(problem)
 
     def _note_dead_nodes(self) -> None:
@@ -284,7 +293,9 @@ class _Run:
         system = self.parts.system
         for node in system.nodes:
             if not system.is_running(node):
-                self._note(f"{node.host.name}: node {node.node_id} is down: {system.last_words(node)}")
+                words = system.last_words(node)
+                if words or not node.spare:  # a spare without a log was never started
+                    self._note(f"{node.host.name}: node {node.node_id} is down: {words}")
 
     def _collect(self) -> None:
         with suppress(RecordingFailed):

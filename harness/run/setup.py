@@ -55,6 +55,7 @@ def build_parts(spec: Spec, test_id: str) -> Parts:
         fleet,
         brokers=spec.fleet.broker_hosts,
         controllers=spec.fleet.controller_hosts,
+        spares=spec.fleet.spare_hosts,
         cluster_id=base64.urlsafe_b64encode(digest).decode().rstrip("="),
         profile=spec.system.profile,
         defects=spec.system.defects,

@@ -43,7 +43,7 @@ class ClusterClient:
         self._controllers = tuple(controllers)
         self._nodes_of = {voters[node.host.name]: node.node_id for node in controllers} if voters else {}
         self._controller_port = controller_port
-        self._askers = [_Asker(node, self._connect, Connection.cluster_state) for node in brokers]
+        self._askers = [_Asker(node, self.connect, Connection.cluster_state) for node in brokers]
         several = self._controllers if len(self._controllers) > 1 else ()
         self._voters = [_Asker(node, self._connect_controller, _active_controller) for node in several]
 
@@ -82,7 +82,7 @@ class ClusterClient:
             for node in self._brokers:
                 first_try, asked_before = not asked_before, True
                 try:
-                    with self._connect(node, min(left, 10.0)) as connection:
+                    with self.connect(node, min(left, 10.0)) as connection:
                         done = connection.create_topic(topic, timeout_s=left)
                 except ProtocolError as wrong:
                     last = str(wrong)
@@ -123,7 +123,8 @@ class ClusterClient:
             raise DeployError("no broker answers: " + "; ".join([*problems, *silent]))
         return self._name_controller(freshest(answers), votes)
 
-    def _connect(self, node: Node, timeout_s: float) -> Connection:
+    def connect(self, node: Node, timeout_s: float) -> Connection:
+        """Raises ProtocolError."""
         return self._connect_to(node.host.address, node.port, timeout_s)
 
     def _connect_controller(self, node: Node, timeout_s: float) -> Connection:
@@ -178,7 +179,7 @@ class _Asker(Generic[Answer]):
         question: Callable[[Connection], Answer],
     ) -> None:
         self.node = node
-        self._connect = connect
+        self.connect = connect
         self._question = question
         self._connection: Connection | None = None
         self._thread = ThreadPoolExecutor(max_workers=1, thread_name_prefix=f"ask-{node.host.name}")
@@ -204,7 +205,7 @@ class _Asker(Generic[Answer]):
                 if isinstance(wrong.__cause__, TimeoutError):
                     raise
                 # Most likely the node was restarted since: a new connection tells.
-        self._connection = self._connect(self.node, ASK_TIMEOUT_S)
+        self._connection = self.connect(self.node, ASK_TIMEOUT_S)
         return self._answer(self._connection)
 
     def _answer(self, connection: Connection) -> Answer:

@@ -14,6 +14,10 @@ class DeployError(Exception):
     """Deployment or control of a system failed. The message names host, node, command and the way out."""
 
 
+Place = tuple[str, int]
+"""(topic, partition)"""
+
+
 @dataclass(frozen=True, slots=True)
 class Node:
     """A system's process on a host."""
@@ -25,6 +29,8 @@ class Node:
     port: int
     controller_port: int | None = None
     """Where the controller of a combined node listens."""
+    spare: bool = False
+    """A broker that is installed and not started: it joins while the run goes on, if it does."""
 
     @property
     def is_broker(self) -> bool:
@@ -130,6 +136,15 @@ class System(Protocol):
 
     def describe(self, *, timeout_s: float = 5.0) -> ClusterState:
         """Asks any broker that answers; raises DeployError when none does."""
+
+    def growth_plan(self, node: Node, topic: str, *, timeout_s: float = 30.0) -> dict[Place, tuple[int, ...]]:
+        """The replicas that give a broker that has just joined its share of a topic, of those partitions that change."""
+
+    def reassign(self, targets: Mapping[Place, tuple[int, ...] | None], *, timeout_s: float = 30.0) -> None:
+        """Begin to move partitions to these replicas; None cancels. Does not wait until they are there."""
+
+    def reassignments(self, *, timeout_s: float = 5.0) -> frozenset[Place]:
+        """Partitions whose replicas are changing now."""
 
     def bootstrap(self) -> str:
         """``host:port,...`` for clients."""

@@ -6,7 +6,6 @@ fleet's network. Hosts are worked on in parallel: a deployment takes as long as 
 
 from __future__ import annotations
 
-import json
 import shlex
 import tempfile
 import time
@@ -20,7 +19,9 @@ from harness.fleet.base import Fleet, FleetError, Host, Result
 from harness.systems import bundle as bundles
 from harness.systems import segments
 from harness.systems.asking import ASK_TIMEOUT_S, ClusterClient
-from harness.systems.base import ClusterState, DeployError, Node, ReplicaLog, TopicSpec
+from harness.systems.base import ClusterState, DeployError, Node, Place, ReplicaLog, TopicSpec
+from harness.systems.phrases import LOGS, last_line, planned_replicas, toml, way_out_of, why_it_died
+from harness.systems.reassigning import Reassigner
 
 BROKER_PORT = 9092
 CONTROLLER_PORT = 9093
@@ -28,7 +29,6 @@ FIRST_CONTROLLER = 101
 HOME = "/opt/wrackline"
 SCRIPT = f"{HOME}/node.sh"
 CONFIG = "/etc/wrackline/broker.toml"
-LOGS = "/var/log/wrackline"
 START_WAIT_S = 10
 CONTROLLER_KEYS = frozenset(
     {
@@ -73,6 +73,7 @@ class WracklineSystem:
         *,
         brokers: Sequence[str],
         controllers: Sequence[str],
+        spares: Sequence[str] = (),
         cluster_id: str,
         profile: str = "kip966",
         defects: Sequence[str] = (),
@@ -80,7 +81,8 @@ class WracklineSystem:
         bundle_cache: Path,
     ) -> None:
         """Brokers get the node ids 1, 2, ... in the order given, controllers 101, 102, ... A host named in both
-        runs a broker and a controller in one process: a node with the broker's id and both roles.
+        runs a broker and a controller in one process: a node with the broker's id and both roles. ``spares`` are
+        brokers too, with the ids after; they are installed, and started by nobody but who asks for it.
 
         Raises DeployError for a host that the fleet does not have.
         """
@@ -91,32 +93,41 @@ class WracklineSystem:
         self._config = dict(config or {})
         self._bundle_cache = bundle_cache
         known = {host.name: host for host in fleet.hosts}
-        if missing := [name for name in (*brokers, *controllers) if name not in known]:
+        if missing := [name for name in (*brokers, *spares, *controllers) if name not in known]:
             raise DeployError(
                 f"fleet {fleet.name} has no host {', '.join(missing)}: it has {', '.join(known)}"
             )
-        if len(set(brokers)) < len(brokers) or len(set(controllers)) < len(controllers):
+        carriers = (*brokers, *spares)
+        if len(set(carriers)) < len(carriers) or len(set(controllers)) < len(controllers):
             raise DeployError(
                 "a host can carry one broker and one controller: name each host once in each list"
             )
         self._voters = {name: number for number, name in enumerate(controllers, FIRST_CONTROLLER)}
         """Controller id by host."""
         self.nodes: tuple[Node, ...] = (
-            *(self._broker(number, known[name]) for number, name in enumerate(brokers, 1)),
+            *(
+                self._broker(number, known[name], spare=name in spares)
+                for number, name in enumerate(carriers, 1)
+            ),
             *(
                 Node(number, known[name], frozenset({"controller"}), CONTROLLER_PORT)
                 for name, number in self._voters.items()
-                if name not in brokers
+                if name not in carriers
             ),
         )
-        self.brokers = tuple(node for node in self.nodes if node.is_broker)
+        self.brokers = tuple(node for node in self.nodes if node.is_broker and not node.spare)
+        self.spares = tuple(node for node in self.nodes if node.spare)
         self.controllers = tuple(node for node in self.nodes if node.is_controller)
-        self._client = ClusterClient(fleet, self.brokers, self.controllers, self._voters, CONTROLLER_PORT)
+        self._client = ClusterClient(
+            fleet, (*self.brokers, *self.spares), self.controllers, self._voters, CONTROLLER_PORT
+        )
+        self._reassigner = Reassigner(self.brokers, self._client.connect)
 
-    def _broker(self, number: int, host: Host) -> Node:
+    def _broker(self, number: int, host: Host, *, spare: bool) -> Node:
         if host.name in self._voters:
-            return Node(number, host, frozenset({"broker", "controller"}), BROKER_PORT, CONTROLLER_PORT)
-        return Node(number, host, frozenset({"broker"}), BROKER_PORT)
+            both = frozenset({"broker", "controller"})
+            return Node(number, host, both, BROKER_PORT, CONTROLLER_PORT, spare)
+        return Node(number, host, frozenset({"broker"}), BROKER_PORT, spare=spare)
 
     # --- installing ---------------------------------------------------------------------------------------
 
@@ -201,7 +212,7 @@ class WracklineSystem:
             wanted = node.is_controller if key in CONTROLLER_KEYS else node.is_broker
             if key in BOTH_KEYS or wanted:
                 own[key] = value
-        return "".join(f"{key} = {_toml(value)}\n" for key, value in own.items())
+        return "".join(f"{key} = {toml(value)}\n" for key, value in own.items())
 
     # --- starting and stopping ----------------------------------------------------------------------------
 
@@ -220,25 +231,25 @@ class WracklineSystem:
                 f"end it (ss -ltnp 'sport = :{port}' names it) or use another host",
             )
         if not result.ok:
-            raise self._error(node, command, *_why_it_died(result))
+            raise self._error(node, command, *why_it_died(result))
 
     def start_all(self) -> None:
-        self._each(self.nodes, self.start)
+        self._each([node for node in self.nodes if not node.spare], self.start)
 
     def stop(self, node: Node, *, timeout_s: float = 30.0) -> None:
         command = f"{SCRIPT} stop {max(1, round(timeout_s))}"
         result = self._command(node, command, timeout_s=timeout_s + 20.0, check=False)
         if result.exit_code == 5:
-            what = f"it still runs after {timeout_s:g} s: {_last_line(result)}"
+            what = f"it still runs after {timeout_s:g} s: {last_line(result)}"
             raise self._error(node, command, what, "kill it, or give it more time")
         if not result.ok:
             raise self._error(
-                node, command, f"exit code {result.exit_code}: {_last_line(result)}", _way_out("")
+                node, command, f"exit code {result.exit_code}: {last_line(result)}", way_out_of("")
             )
 
     def stop_all(self, *, timeout_s: float = 30.0) -> None:
         """Brokers first: a controlled shutdown needs the controller."""
-        self._each(self.brokers, lambda node: self.stop(node, timeout_s=timeout_s))
+        self._each((*self.brokers, *self.spares), lambda node: self.stop(node, timeout_s=timeout_s))
         alone = [node for node in self.controllers if not node.is_broker]
         self._each(alone, lambda node: self.stop(node, timeout_s=timeout_s))
 
@@ -265,19 +276,20 @@ class WracklineSystem:
         """
         deadline = time.monotonic() + timeout_s
         wanted = {node.node_id for node in self.brokers}
+        started = [node for node in self.nodes if not node.spare]
         check_processes_at = time.monotonic() + 1.0
         while True:
             try:
                 state = self.describe(timeout_s=ASK_TIMEOUT_S)
                 last = f"unfenced brokers {list(state.brokers)} of {sorted(wanted)}"
                 if wanted <= set(state.brokers):
-                    self._each(self.nodes, self._assert_alive)
+                    self._each(started, self._assert_alive)
                     return
             except DeployError as wrong:
                 last = str(wrong)
             now = time.monotonic()
             if now >= check_processes_at:
-                self._each(self.nodes, self._assert_alive)
+                self._each(started, self._assert_alive)
                 check_processes_at = now + 1.0
             if now >= deadline:
                 raise DeployError(
@@ -289,7 +301,7 @@ class WracklineSystem:
     def _assert_alive(self, node: Node) -> None:
         if not self.is_running(node):
             log = self._command(node, f"tail -n 15 {LOGS}/broker.log", check=False)
-            raise self._error(node, "wait until ready", *_why_it_died(log))
+            raise self._error(node, "wait until ready", *why_it_died(log))
 
     def last_words(self, node: Node) -> str:
         return self._command(node, f"tail -n 1 {LOGS}/broker.log", check=False).stdout.strip()
@@ -305,6 +317,28 @@ class WracklineSystem:
 
     def describe(self, *, timeout_s: float = 5.0) -> ClusterState:
         return self._client.describe(timeout_s=timeout_s)
+
+    def growth_plan(self, node: Node, topic: str, *, timeout_s: float = 30.0) -> dict[Place, tuple[int, ...]]:
+        """By the broker's own planner, on the new broker's host. Raises DeployError when it has no answer in time."""
+        first = f"{node.host.address}:{node.port}"
+        ask = (
+            f"PYTHONPATH={HOME}/lib {shlex.quote(node.host.python)} -m broker admin --timeout 3 --bootstrap "
+            f"{first},{self.bootstrap()} add-brokers {node.node_id} --topics {shlex.quote(topic)} --dry-run"
+        )
+        deadline = time.monotonic() + timeout_s
+        while True:
+            result = self._command(node, f"cd / && {ask}", timeout_s=timeout_s + 20.0, check=False)
+            if result.ok:
+                return planned_replicas(result.stdout)
+            if time.monotonic() > deadline:
+                raise self._error(node, "plan its share", last_line(result), "see that the others answer")
+            time.sleep(0.2)
+
+    def reassign(self, targets: Mapping[Place, tuple[int, ...] | None], *, timeout_s: float = 30.0) -> None:
+        self._reassigner.reassign(targets, timeout_s=timeout_s)
+
+    def reassignments(self, *, timeout_s: float = 5.0) -> frozenset[Place]:
+        return self._reassigner.under_way(timeout_s=timeout_s)
 
     # --- fetching files -----------------------------------------------------------------------------------
 
@@ -387,7 +421,7 @@ class WracklineSystem:
             raise self._error(node, command, str(wrong), "see that the host is up and reachable") from wrong
         if check and not result.ok:
             said = (result.stderr or result.stdout).strip()
-            raise self._error(node, command, f"exit code {result.exit_code}: {said}", _way_out(said))
+            raise self._error(node, command, f"exit code {result.exit_code}: {said}", way_out_of(said))
         return result
 
     @staticmethod
@@ -412,37 +446,3 @@ class WracklineSystem:
 
 def _data_dir(host: Host) -> str:
     return str(host.data_dir / "broker")
-
-
-def _toml(value: object) -> str:
-    """JSON's strings, numbers, booleans and lists are TOML's too."""
-    if isinstance(value, Mapping):
-        return "{" + ", ".join(f"{json.dumps(str(key))} = {_toml(one)}" for key, one in value.items()) + "}"
-    if isinstance(value, list | tuple):
-        return "[" + ", ".join(map(_toml, value)) + "]"
-    return json.dumps(value)
-
-
-def _why_it_died(result: Result) -> tuple[str, str]:
-    """(what, way out): the last line of the log says it most often, those before it follow indented."""
-    said = (result.stdout + result.stderr).strip() or "(its log is empty)"
-    *before, last = said.split("\n")
-    tail = "".join(f"\n    | {line}" for line in [*before, last]) if before else ""
-    return f"the node died: {last}", _way_out(said) + tail
-
-
-def _last_line(result: Result) -> str:
-    return ((result.stdout + result.stderr).strip() or "(nothing said)").splitlines()[-1]
-
-
-def _way_out(said: str) -> str:
-    for sign, way_out in (
-        ("No space left", "the disk is full: make room, or give the fleet bigger disks"),
-        ("Address already in use", "the port is taken: end the other process or use another port"),
-        ("Cannot assign requested address", "the host does not have the address its configuration names"),
-        ("ModuleNotFoundError", "the bundle is incomplete: remove the bundle cache and deploy again"),
-        ("unknown key", "mend the configuration of the specification"),
-    ):
-        if sign in said:
-            return way_out
-    return f"look at {LOGS}/broker.log on the host"

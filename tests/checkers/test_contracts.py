@@ -30,8 +30,10 @@ def cut(host: str, at_s: float, name: str = "f1", lost: dict[str, int] | None = 
     return Fault(name, "power-cut", (host,), "", ns, ns, ns, ns, True, "", "", (host,), {host: files})
 
 
-def sample(at_s: float, *isr: int, leader: int = 1, epoch: int = 0) -> Sample:
-    return Sample(int(at_s * 1e9), leader, epoch, isr, (1, 2, 3))
+def sample(
+    at_s: float, *isr: int, leader: int = 1, epoch: int = 0, replicas: tuple[int, ...] = (1, 2, 3)
+) -> Sample:
+    return Sample(int(at_s * 1e9), leader, epoch, isr, replicas)
 
 
 def meaning(contract: Contract, anomaly: str) -> Meaning:
@@ -191,3 +193,41 @@ def test_an_unknown_contract_is_one_clear_line(name: str) -> None:
         UnknownContract, match=r"no contract is called .*; there are acks-all, acks-all-flushed"
     ):
         named(name)
+
+
+def test_a_lossy_shutdown_counts_by_the_replicas_of_its_time() -> None:
+    """Broker 4 takes the place of broker 1 at 10 s: n1's loss counts before, n4's after, neither the other way."""
+    of = run()
+    of.nodes |= {4: "n4"}
+    of.assignment = {PLACE: (4, 2, 3)}  # as written down at the end
+    of.cluster[PLACE] = [
+        sample(1, 1, 2, 3),
+        sample(9, 1, 2, 3, replicas=(4, 2, 3, 1)),
+        sample(10, 4, 2, 3, replicas=(4, 2, 3)),
+        sample(11, 4, 2, 3, replicas=(4, 2, 3)),
+    ]
+
+    def hosts(*faults: Fault) -> list[str]:
+        of.faults = list(faults)
+        return [one.host for one in lossy_shutdowns(of, PLACE)]
+
+    assert hosts(cut("n1", 5)) == ["n1"]
+    assert hosts(cut("n4", 5)) == ["n4"], "metadata was asked next when it was one already"
+    assert hosts(cut("n4", 0.5)) == []
+    assert hosts(cut("n1", 10.5)) == []
+    assert hosts(cut("n4", 20), cut("n1", 20, "f2")) == ["n4"]
+
+
+def test_a_replica_that_lost_bytes_and_was_moved_away_is_out_when_the_isr_is_full_without_it() -> None:
+    of = run()
+    of.nodes |= {4: "n4"}
+    of.cluster[PLACE] = [
+        sample(1, 1, 2, 3),
+        sample(6, 2, 3, replicas=(4, 1, 2, 3)),
+        sample(8, 4, 2, 3, replicas=(4, 2, 3)),
+        sample(12, 4, 2, 3, replicas=(4, 2, 3)),
+    ]
+    of.faults = [cut("n1", 5), cut("n2", 10, "f2")]
+    assert len(worst_losses(of, PLACE)) == 1
+    of.faults = [cut("n1", 5), cut("n2", 7, "f2")]
+    assert len(worst_losses(of, PLACE)) == 2

@@ -12,7 +12,15 @@ from pathlib import Path
 
 from harness.fleet.base import FileLoss, FleetError, Host, PowerCut, Result
 from harness.history.model import Event
-from harness.systems.base import ClusterState, DeployError, Node, PartitionState, ReplicaLog, TopicSpec
+from harness.systems.base import (
+    ClusterState,
+    DeployError,
+    Node,
+    PartitionState,
+    Place,
+    ReplicaLog,
+    TopicSpec,
+)
 from nemesis.steps import Scene, Target
 
 
@@ -174,6 +182,10 @@ class FakeSystem:
         self.pids: dict[int, int] = {one.node_id: 100 + one.node_id for one in NODES}
         self.calls: list[tuple[str, int]] = []
         self.refuse: set[int] = set()
+        self.plan: dict[Place, tuple[int, ...]] = {}
+        """What the growth planner says."""
+        self.moving: dict[Place, tuple[int, ...]] = {}
+        self.cancelled: list[Place] = []
 
     def install(self) -> None: ...
 
@@ -205,6 +217,29 @@ class FakeSystem:
 
     def describe(self, *, timeout_s: float = 5.0) -> ClusterState:
         return self.state
+
+    def growth_plan(self, node: Node, topic: str, *, timeout_s: float = 30.0) -> dict[Place, tuple[int, ...]]:
+        return self.plan
+
+    def reassign(self, targets: Mapping[Place, tuple[int, ...] | None], *, timeout_s: float = 30.0) -> None:
+        for place, replicas in targets.items():
+            if replicas is None:
+                self.cancelled.append(place)
+                self.moving.pop(place, None)
+            else:
+                self.moving[place] = replicas
+
+    def reassignments(self, *, timeout_s: float = 5.0) -> frozenset[Place]:
+        return frozenset(self.moving)
+
+    def complete_moves(self) -> None:
+        """What a cluster does by and by."""
+        moved = [
+            partition(one.partition, one.leader, self.moving.get((one.topic, one.partition), one.replicas))
+            for one in self.state.partitions
+        ]
+        self.state = ClusterState(self.state.controller, self.state.brokers, tuple(moved))
+        self.moving.clear()
 
     def bootstrap(self) -> str:
         return "198.18.0.11:9092"

@@ -6,10 +6,11 @@ a partition has traffic to drop.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from pathlib import Path
 
 from harness.fleet.netns import NetnsFleet
-from harness.systems.base import ClusterState, DeployError, Node, ReplicaLog, TopicSpec
+from harness.systems.base import ClusterState, DeployError, Node, Place, ReplicaLog, TopicSpec
 
 # ruff: noqa: ARG002 - the signatures are those of the seam
 
@@ -96,6 +97,15 @@ class Listeners:
 
     def describe(self, *, timeout_s: float = 5.0) -> ClusterState:
         raise DeployError("listeners know nothing of one another")
+
+    def growth_plan(self, node: Node, topic: str, *, timeout_s: float = 30.0) -> dict[Place, tuple[int, ...]]:
+        raise DeployError("none here")
+
+    def reassign(self, targets: Mapping[Place, tuple[int, ...] | None], *, timeout_s: float = 30.0) -> None:
+        raise DeployError("none here")
+
+    def reassignments(self, *, timeout_s: float = 5.0) -> frozenset[Place]:
+        raise DeployError("none here")
 
     def bootstrap(self) -> str:
         return ""

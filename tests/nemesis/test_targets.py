@@ -95,3 +95,19 @@ def test_without_an_answer_from_the_cluster_roles_of_partitions_are_vacant() -> 
 def test_what_is_no_role_is_refused_with_the_list_of_roles(role: str) -> None:
     with pytest.raises(ValueError, match="is no role: use one, minority"):
         check_role(role)
+
+
+def test_a_spare_is_hit_by_nobody_until_it_has_joined() -> None:
+    def roles(role: str, *, spares: tuple[str, ...] = (), idle: tuple[str, ...] = ()) -> set[tuple[str, ...]]:
+        return {
+            resolve(role, nodes=NODES, state=STATE, pick=pick, topics=("log",), spares=spares, idle=idle)
+            for pick in range(60)
+        }
+
+    assert roles("one", idle=("n3",)) == {("n1",), ("n2",)}
+    assert roles("all", idle=("n3",)) == {("n1", "n2")}
+    assert roles("half", idle=("n3",)) == {("c1",), ("n1",), ("n2",)}
+    assert roles("spare", spares=("n2", "n3"), idle=("n2", "n3")) == {("n2",)}
+    assert roles("n3", idle=("n3",)) == {("n3",)}
+    with pytest.raises(TargetError, match="no spare host is left"):
+        roles("spare", idle=("n3",))

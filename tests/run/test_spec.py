@@ -54,6 +54,23 @@ MISTAKES = [
         "name: x\ntopic: {replication_factor: 2, min_insync_replicas: 3}",
         "x.yaml: topic.min_insync_replicas 3 can never be met: topic.replication_factor is 2",
     ),
+    (
+        "name: x\nnemesis: {schedule: [{at_s: 1, duration_s: 1, fault: add-broker}]}",
+        "x.yaml: nemesis: 1 times add-broker needs as many spare hosts, fleet.spares is 0",
+    ),
+    (
+        "name: x\nnemesis: {random: {faults: [reassign]}}",
+        "x.yaml: nemesis: reassign needs more brokers than topic.replication_factor (3): fleet.brokers is 3, and 0 are "
+        "added",
+    ),
+    (
+        "name: x\nfleet: {spares: 1}\nnemesis: {random: {faults: [add-broker]}}",
+        "x.yaml: nemesis.random.faults: add-broker happens once to a spare host: put it into the schedule, at its time",
+    ),
+    (
+        "name: x\nfleet: {brokers: 8, spares: 2}",
+        "x.yaml: fleet: 8 brokers and 2 spares are more than the 9 there can be",
+    ),
     ("name: x\nname: y", "x.yaml: line 2, column 1: key 'name' is there twice"),
     ("name: [", "x.yaml: line 1, column 8: expected the node content, but found '<stream end>'"),
     ("- a", "x.yaml: a specification is a mapping with at least `name:`, this is list"),

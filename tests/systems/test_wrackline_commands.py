@@ -245,6 +245,22 @@ def test_a_host_named_twice_runs_a_broker_and_a_controller_in_one_process(
     assert both["heartbeat_interval_ms"] == 200
 
 
+def test_a_spare_is_a_broker_that_nobody_waits_for(fleet: Listening, tmp_path: Path) -> None:
+    system = WracklineSystem(
+        fleet, brokers=("n1",), spares=("n2",), controllers=("c1",), cluster_id="x", bundle_cache=tmp_path
+    )
+    [spare] = system.spares
+    assert (spare.node_id, spare.host.name, spare.is_broker) == (2, "n2", True)
+    assert spare in system.nodes
+    assert spare not in system.brokers
+    assert system.bootstrap() == f"{system.nodes[0].host.address}:9092"
+    assert tomllib.loads(system.config_for(spare))["node_id"] == 2
+    with pytest.raises(DeployError, match="once in each list"):
+        WracklineSystem(
+            fleet, brokers=("n1",), spares=("n1",), controllers=("c1",), cluster_id="x", bundle_cache=tmp_path
+        )
+
+
 def test_collecting_goes_on_when_a_host_is_silent(fleet: Listening, tmp_path: Path) -> None:
     system_on(fleet, tmp_path).collect(tmp_path / "nodes")
     for host in ("n1", "n2", "c1"):
