@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Any
 
 import click
+import orjson
 from rich.console import Console
 from rich.table import Table
 
@@ -86,6 +87,7 @@ def wrackline() -> None:
     \b
       wrackline doctor                      can this machine do it? what is missing?
       wrackline demo                        three short runs that show what it is for
+      wrackline defects                     historic bugs put back, and each of them caught
       wrackline run suites/demo-acks-all.yaml
       wrackline runs                        what was run, and with what verdict
       wrackline report last                 write the newest run's report again
@@ -93,8 +95,8 @@ def wrackline() -> None:
     """
 
 
-@wrackline.command("run", short_help="Make one run from a specification and judge it.")
-@click.argument("spec", type=click.Path(path_type=Path), metavar="SPEC.yaml")
+@wrackline.command("run", short_help="Make a run from each specification and judge them.")
+@click.argument("specs", nargs=-1, required=True, type=click.Path(path_type=Path), metavar="SPEC.yaml...")
 @click.option("--seed", type=click.IntRange(0), help="Seed of every random choice; the file's by default.")
 @click.option(
     "--set",
@@ -110,7 +112,7 @@ def wrackline() -> None:
 @click.option("--no-analysis", is_flag=True, help="Record only; `wrackline analyze` judges later.")
 @master_option
 def run_command(
-    spec: Path,
+    specs: tuple[Path, ...],
     seed: int | None,
     settings: tuple[str, ...],
     results: Path,
@@ -118,36 +120,39 @@ def run_command(
     no_analysis: bool,
     master: str,
 ) -> int:
-    """Make one run: bring up hosts, deploy, drive, break, heal, read everything back, judge.
+    """Make a run: bring up hosts, deploy, drive, break, heal, read everything back, judge.
 
     \b
     The same specification and seed give the same operations and the same faults at the same times:
       wrackline run suites/demo-acks-all.yaml --seed 42
     A longer and faster one, without a copy of the file:
       wrackline run suites/demo-acks-all.yaml --set workload.duration_s=300 --set workload.rate=1000
+    Several specifications are run one after another and judged together:
+      wrackline run suites/defects/*.yaml
 
     Ctrl-C ends the run early: it is healed, read back and judged like any other. Ctrl-C again stops at once.
     Exit code: 0 pass, 1 violation, 2 wrong input, 3 inconclusive, 4 hosts or deployment failed.
     """
-    wanted = load(spec, settings=settings, seed=seed)
+    wanted = [load(spec, settings=settings, seed=seed) for spec in specs]
     need_root()
     _writable(results)
-    outcome = run(wanted, Options(results, keep_fleet=keep_fleet))
+    outcomes = [run(each, Options(results, keep_fleet=keep_fleet)) for each in wanted]
     if no_analysis:
-        click.echo(f"recorded in {outcome.run_dir}; `wrackline analyze {outcome.run_dir.name}` judges it")
-        return EXIT_HOSTS if outcome.troubles else 0
-    return show([judge_outcome(outcome, master=master)])
+        for each in outcomes:
+            click.echo(f"recorded in {each.run_dir}; `wrackline analyze {each.run_dir.name}` judges it")
+        return EXIT_HOSTS if any(each.troubles for each in outcomes) else 0
+    return show_verdicts(judge_outcomes(outcomes, master=master))
 
 
-def judge_outcome(outcome: Outcome, *, master: str) -> Judged:
-    """Judge a run that was just made."""
-    if not outcome.driven:
-        return broken_down(outcome.run_dir, outcome.troubles)
-    [judged] = judge([outcome.run_dir], master=master, progress=_say)
-    return judged
+def judge_outcomes(outcomes: Sequence[Outcome], *, master: str) -> list[Judged]:
+    """Judge runs that were just made, in one Spark session."""
+    driven = [each.run_dir for each in outcomes if each.driven]
+    judged = judge(driven, master=master, progress=_say) if driven else []
+    found = {each.run_dir: each for each in judged}
+    return [found.get(each.run_dir) or broken_down(each.run_dir, each.troubles) for each in outcomes]
 
 
-def show(judged: Sequence[Judged]) -> int:
+def show_verdicts(judged: Sequence[Judged]) -> int:
     """One line and the report's place per run; the exit code of the worst."""
     for each in judged:
         click.echo(each.line)
@@ -196,7 +201,7 @@ def analyze_command(runs: tuple[str, ...], results: Path, contract: str | None, 
     A run whose harness was killed has a write-ahead file; it is turned into a history first.
     """
     found = [stored.find(name, results) for name in runs]
-    return show(judge(found, contract=contract, master=master, progress=_say))
+    return show_verdicts(judge(found, contract=contract, master=master, progress=_say))
 
 
 @wrackline.command("report", short_help="Write a run's report again from what was found.")
@@ -227,6 +232,45 @@ def demo_command(results: Path, master: str) -> int:
     need_root()
     _writable(results)
     return demo(results, master=master)
+
+
+@wrackline.command("defects", short_help="Put historic bugs back, one by one, and see each caught.")
+@click.argument("names", nargs=-1, metavar="[NAME]...")
+@click.option(
+    "--runs", type=click.IntRange(1), default=1, show_default=True, help="Of each, and of its twin."
+)
+@click.option("--no-twins", is_flag=True, help="Leave the runs without the defect out.")
+@click.option(
+    "--json", "json_file", type=click.Path(dir_okay=False, path_type=Path), help="Write the table here."
+)
+@results_option
+@master_option
+def defects_command(
+    names: tuple[str, ...], runs: int, no_twins: bool, json_file: Path | None, results: Path, master: str
+) -> int:
+    """Run the suites of suites/defects: brokers with one known defect each, under faults that let it do its harm.
+
+    Every run with the defect must be a violation, and its twin (same seed and faults, the broker as it is) must pass.
+    NAME is a suite's file name without .yaml; all of them by default, half a minute a run.
+
+    \b
+      wrackline defects trunc-hw                 one, and its twin
+      wrackline defects --runs 5 --json table.json
+
+    Exit code: 0 when all is as it must be, 1 when not.
+    """
+    from harness.defects import cases, defects, show
+
+    wanted = cases(names)
+    need_root()
+    _writable(results)
+    tallies = defects(wanted, results, runs=runs, twins=not no_twins, master=master)
+    show(tallies)
+    if json_file is not None:
+        json_file.write_bytes(
+            orjson.dumps([each.to_dict() for each in tallies], option=orjson.OPT_INDENT_2) + b"\n"
+        )
+    return 0 if all(each.as_it_must_be for each in tallies) else 1
 
 
 wrackline.add_command(export_command)

@@ -13,7 +13,8 @@ from typing import Any
 from harness.fleet.base import Fleet
 from harness.history.model import NEMESIS, Event, Type
 from harness.systems.base import ClusterState, DeployError, System
-from nemesis.guided import SCHEDULES, Aim, Await, GuidedError, GuidedStep, Heal, Inject, Sleep
+from nemesis.guided import SCHEDULES
+from nemesis.guided_steps import Aim, Await, AwaitBroker, GuidedError, GuidedStep, Heal, Inject, Sleep
 from nemesis.heal import Healer, NemesisError
 from nemesis.inject import Injection, Recording, Stage, injected
 from nemesis.schedule import Plan, PlannedFault
@@ -227,11 +228,11 @@ class Nemesis:
                 await asyncio.gather(*(live.pop(fault_id).end() for fault_id in ids))
             case Sleep(seconds=seconds):
                 return await self._pause(seconds)
-            case Await():
+            case Await() | AwaitBroker():
                 return await self._await(step, deadline_s)
         return self._stop_asked.is_set()
 
-    async def _await(self, step: Await, deadline_s: float) -> bool:
+    async def _await(self, step: Await | AwaitBroker, deadline_s: float) -> bool:
         deadline = time.monotonic() + deadline_s
         while True:
             state = await self._describe()
@@ -240,7 +241,7 @@ class Nemesis:
             if await self._pause(POLL_S):
                 return True
             if time.monotonic() > deadline:
-                seen = [one for one in state.partitions if one.topic == step.topic] if state else "no answer"
+                seen = step.seen(state) if state else "no answer"
                 raise GuidedError(f"waited {deadline_s:g} s for: {step.what}; last seen: {seen}")
 
 

@@ -6,7 +6,8 @@ import pytest
 from nem_doubles import COMBINED, NODES, cluster, partition
 
 from harness.systems.base import ClusterState, Node
-from nemesis.guided import SCHEDULES, Aim, Await, GuidedError, Heal, Inject
+from nemesis.guided import SCHEDULES
+from nemesis.guided_steps import Aim, Await, GuidedError, Heal, Inject
 
 BY_ID = {node.node_id: node for node in NODES}
 

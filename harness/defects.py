@@ -1,0 +1,177 @@
+"""``wrackline defects``: real runs in which a historic defect must be called a violation, and its safe twin must pass.
+
+The twin is the same specification, seed and schedule of faults, with the broker as it is. Without it a violation
+could come from the schedule, or from a judge that calls everything one.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import click
+from rich.console import Console
+from rich.table import Table
+
+from checkers.findings import Meaning, Verdict
+from harness.demo import suites_dir
+from harness.run import Judged, Options, Outcome, run
+from harness.run.judge import broken_down, judge
+from harness.spec import Spec, SpecError, load
+
+_SHOWN_REASONS = 4
+
+
+@dataclass(frozen=True, slots=True)
+class Case:
+    """One specification of ``suites/defects``."""
+
+    path: Path
+    spec: Spec
+
+    @property
+    def name(self) -> str:
+        return self.path.stem
+
+    @property
+    def with_defect(self) -> Spec:
+        """Judged like any other run: what the defect does must be forbidden, not only found."""
+        return self.spec.model_copy(
+            update={"contract": self.spec.contract.model_copy(update={"expected": ()})}
+        )
+
+    @property
+    def twin(self) -> Spec:
+        healthy = self.spec.system.model_copy(update={"defects": ()})
+        return self.with_defect.model_copy(update={"name": f"{self.spec.name}-twin", "system": healthy})
+
+
+@dataclass
+class Tally:
+    """What came of a case's runs."""
+
+    case: Case
+    caught: int = 0
+    runs: int = 0
+    clean: int = 0
+    twins: int = 0
+    found: dict[str, int] = field(default_factory=dict)
+    """Forbidden anomaly -> in how many runs with the defect."""
+    wrong: list[str] = field(default_factory=list)
+
+    @property
+    def as_it_must_be(self) -> bool:
+        return self.caught == self.runs and self.clean == self.twins
+
+    def add_defect(self, judged: Judged) -> None:
+        self.runs += 1
+        forbidden = _forbidden(judged.verdict)
+        for anomaly in forbidden:
+            self.found[anomaly] = self.found.get(anomaly, 0) + 1
+        absent = [name for name in self.case.spec.contract.expected if name not in forbidden]
+        if judged.word is Verdict.VIOLATION and not absent:
+            self.caught += 1
+        else:
+            why = f"no forbidden {', '.join(absent)}; " if absent else ""
+            self._note(judged, f"with the defect: {why}{judged.word.value}, not violation")
+
+    def add_twin(self, judged: Judged) -> None:
+        self.twins += 1
+        if judged.word is Verdict.PASS:
+            self.clean += 1
+        else:
+            self._note(judged, f"the twin: {judged.word.value}, not pass")
+
+    def _note(self, judged: Judged, what: str) -> None:
+        reasons = "; ".join(judged.verdict.get("reasons", ())[:_SHOWN_REASONS])
+        self.wrong.append(f"{judged.run_dir.name}: {what} ({reasons})")
+
+    def to_dict(self) -> dict[str, Any]:
+        return {
+            "case": self.case.name,
+            "defects": list(self.case.spec.system.defects),
+            "schedule": _schedule(self.case.spec),
+            "expected": list(self.case.spec.contract.expected),
+            "runs": self.runs,
+            "caught": self.caught,
+            "found": dict(sorted(self.found.items())),
+            "twins": self.twins,
+            "clean": self.clean,
+            "wrong": list(self.wrong),
+        }
+
+
+def cases(names: Iterable[str] = ()) -> list[Case]:
+    """Those named, or all. Raises SpecError for a name that is none, and for a file that does not fit."""
+    files = {path.stem: path for path in sorted((suites_dir() / "defects").glob("*.yaml"))}
+    wanted = list(dict.fromkeys(names)) or list(files)
+    for name in wanted:
+        if name not in files:
+            raise SpecError(f"no defect suite {name!r}; there are {', '.join(files) or 'none'}")
+    found = [Case(files[name], load(files[name])) for name in wanted]
+    for case in found:
+        if not case.spec.system.defects or not case.spec.contract.expected:
+            raise SpecError(f"{case.path}: a defect suite names system.defects and contract.expected")
+    return found
+
+
+def defects(
+    wanted: Sequence[Case], results: Path, *, runs: int = 1, twins: bool = True, master: str = "local[*]"
+) -> list[Tally]:
+    """Make all the runs, then judge them in one Spark session."""
+    began = time.monotonic()
+    tallies = [Tally(case) for case in wanted]
+    made: list[tuple[Tally, bool, Outcome]] = []
+    for number in range(runs):
+        for tally in tallies:
+            arms = [(tally.case.with_defect, True), *([(tally.case.twin, False)] if twins else [])]
+            for spec, broken in arms:
+                arm = "with the defect" if broken else "the twin"
+                click.echo(f"--- {tally.case.name}, {arm}, {number + 1} of {runs}")
+                made.append((tally, broken, run(spec, Options(results))))
+    click.echo("--- judging")
+    driven = [outcome.run_dir for _, _, outcome in made if outcome.driven]
+    judged = {each.run_dir: each for each in judge(driven, master=master)} if driven else {}
+    for tally, broken, outcome in made:
+        each = judged.get(outcome.run_dir) or broken_down(outcome.run_dir, outcome.troubles)
+        (tally.add_defect if broken else tally.add_twin)(each)
+    click.echo(f"--- {len(made)} runs, {time.monotonic() - began:.0f} s")
+    return tallies
+
+
+def show(tallies: Sequence[Tally]) -> None:
+    table = Table(box=None, pad_edge=False, header_style="bold")
+    for heading in ("defect", "schedule", "caught", "twin clean", "forbidden anomalies (runs)"):
+        table.add_column(heading, no_wrap=heading != "forbidden anomalies (runs)")
+    for tally in tallies:
+        found = ", ".join(f"{name} ({count})" for name, count in sorted(tally.found.items()))
+        table.add_row(
+            "+".join(tally.case.spec.system.defects),
+            _schedule(tally.case.spec),
+            f"{tally.caught} of {tally.runs}",
+            f"{tally.clean} of {tally.twins}",
+            found or "none",
+        )
+    console = Console(highlight=False, width=160)
+    with console.capture() as text:
+        console.print(table)
+    click.echo("\n".join(line.rstrip() for line in text.get().splitlines()))
+    for tally in tallies:
+        for wrong in tally.wrong:
+            click.echo(f"NOT AS IT MUST BE: {wrong}")
+
+
+def _schedule(spec: Spec) -> str:
+    guided = spec.nemesis.guided
+    return guided.name if guided is not None else "timed"
+
+
+def _forbidden(verdict: Mapping[str, Any]) -> set[str]:
+    return {
+        each["anomaly"]
+        for each in verdict["anomalies"]
+        if each["count"] and each["meaning"] == Meaning.VIOLATION
+    }

@@ -1,0 +1,110 @@
+"""What guided schedules are made of: steps that follow the cluster's state, and the state they are aimed from."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+
+from harness.systems.base import ClusterState, Node, PartitionState
+from nemesis.steps import Fault
+
+
+class GuidedError(Exception):
+    """The schedule does not fit this cluster, or the cluster did not come where it should have."""
+
+
+@dataclass(frozen=True, slots=True)
+class Inject:
+    id: str
+    fault: Fault
+    hosts: tuple[str, ...]
+    role: str
+
+
+@dataclass(frozen=True, slots=True)
+class Heal:
+    """Undo these faults, all at once."""
+
+    ids: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Sleep:
+    seconds: float
+    why: str
+
+
+@dataclass(frozen=True, slots=True)
+class Await:
+    """Until ``met`` holds for all of ``partitions`` of ``topic``."""
+
+    what: str
+    topic: str
+    partitions: tuple[int, ...]
+    met: Callable[[PartitionState], bool]
+
+    def holds(self, state: ClusterState) -> bool:
+        found = [state.partition(self.topic, partition) for partition in self.partitions]
+        return all(one is not None and self.met(one) for one in found)
+
+    def seen(self, state: ClusterState) -> str:
+        return str([one for one in state.partitions if one.topic == self.topic])
+
+
+@dataclass(frozen=True, slots=True)
+class AwaitBroker:
+    """Until the cluster counts the broker among those that are alive (not fenced), or no more."""
+
+    what: str
+    node_id: int
+    alive: bool
+
+    def holds(self, state: ClusterState) -> bool:
+        return (self.node_id in state.brokers) is self.alive
+
+    def seen(self, state: ClusterState) -> str:
+        return f"brokers {list(state.brokers)}"
+
+
+GuidedStep = Inject | Heal | Sleep | Await | AwaitBroker
+
+
+@dataclass(frozen=True, slots=True)
+class Aim:
+    """What a schedule is made from: the cluster before the first step, and which partition it is about."""
+
+    state: ClusterState
+    nodes: Mapping[int, Node]
+    topic: str
+    partition: int
+
+    def host(self, node_id: int) -> str:
+        node = self.nodes.get(node_id)
+        if node is None:
+            raise GuidedError(f"node {node_id} of {self.topic} is not one of ours")
+        return node.host.name
+
+    def healthy(self, *, replicas: int) -> PartitionState:
+        """The aimed-at partition. Raises GuidedError unless it has that many replicas, all in the ISR."""
+        found = self.state.partition(self.topic, self.partition)
+        name = f"{self.topic}-{self.partition}"
+        if found is None:
+            raise GuidedError(f"the cluster knows no partition {name}")
+        if len(found.replicas) < replicas or not found.full_isr or found.leader not in found.replicas:
+            raise GuidedError(
+                f"{name} needs {replicas} replicas, all in the ISR; it has leader {found.leader}, "
+                f"ISR {list(found.isr)} of {list(found.replicas)}"
+            )
+        return found
+
+    def like(self, one: PartitionState) -> tuple[int, ...]:
+        """The partitions of the topic with the same leader and the same successors in the same order."""
+
+        def key(state: PartitionState) -> tuple[int, list[int]]:
+            return state.leader, [node for node in state.replicas if node != state.leader]
+
+        return tuple(
+            state.partition
+            for state in self.state.partitions
+            if state.topic == one.topic and state.full_isr and key(state) == key(one)
+        )
