@@ -2,10 +2,13 @@
 
     python benchmarks/broker/failover.py                 # three brokers on loopback, kill -9 of the leader
     python benchmarks/broker/failover.py --stop          # SIGTERM: leadership moves before the broker stops
+    python benchmarks/broker/failover.py --fleet         # the same on four hosts of a netns fleet (needs root)
 
 An acks=all producer (librdkafka, idempotent) writes all the time. The gap is cut into what it is made of: until
 the controller has fenced the leader (its session), until another replica knows that it leads, until the client
-has found it. Only the middle part is the broker's own speed; the first is session_timeout_ms by design.
+has found it, until the followers have what it wrote. The first is session_timeout_ms by design, the third the
+client's own: it asks for metadata after an error, with a backoff, and beyond that every --refresh-ms. The broker's
+own speed is the rest.
 """
 
 from __future__ import annotations
@@ -17,19 +20,38 @@ import sys
 import tempfile
 import threading
 import time
-from contextlib import ExitStack
+from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from dataclasses import asdict, dataclass
 from itertools import pairwise
 from pathlib import Path
 from statistics import median
+from typing import Protocol
 
 from confluent_kafka import KafkaError, Message, Producer
+
+from harness.run.setup import Parts, build_parts, new_test_id, topic_configs
+from harness.spec import parse
+from harness.systems.base import Node, TopicSpec
+from harness.systems.wrackline import LOGS
 
 sys.path.insert(0, str(Path(__file__).parents[2] / "tests" / "broker_clients"))
 
 from loopback import Cluster, wait_for
 
 _VALUE = b"x" * 256
+_SPEC = """
+name: bench-failover
+fleet: {{brokers: 3}}
+system:
+  config:
+    session_timeout_ms: {session_ms}
+    heartbeat_interval_ms: 200
+    replica_lag_time_max_ms: 1500
+    replica_fetch_backoff_ms: 100
+topic: {{name: log, partitions: 1, replication_factor: 3, min_insync_replicas: 2}}
+"""
+"""The settings of the cluster on loopback."""
 
 
 @dataclass(frozen=True)
@@ -89,34 +111,103 @@ class Load(threading.Thread):
         self.join(30)
 
 
-def one(cluster: Cluster, load: Load, how: signal.Signals) -> Failover:
-    old = cluster.leader("log")
-    node = cluster.brokers[old]
+class Subject(Protocol):
+    """A cluster with topic ``log``, one partition of which the leader can be struck."""
+
+    bootstrap: str
+
+    def leader(self) -> int: ...
+    def strike(self, node_id: int, how: signal.Signals) -> None: ...
+    def trace(self, node_id: int) -> list[str]: ...
+    def restore(self, node_id: int) -> None:
+        """Start it again, and wait until it is in the ISR."""
+
+
+class OnLoopback:
+    def __init__(self, cluster: Cluster) -> None:
+        self._cluster = cluster
+        self.bootstrap = cluster.bootstrap
+        cluster.create_topic("log")
+
+    def leader(self) -> int:
+        return self._cluster.leader("log")
+
+    def strike(self, node_id: int, how: signal.Signals) -> None:
+        self._cluster.brokers[node_id].signal(how)
+
+    def trace(self, node_id: int) -> list[str]:
+        return self._cluster.brokers[node_id].trace.read_text().splitlines()
+
+    def restore(self, node_id: int) -> None:
+        node = self._cluster.brokers[node_id]
+        node.wait(30)
+        node.start()
+        self._cluster.wait_isr("log")
+
+
+class OnFleet:
+    """Hosts of their own with a disk and a network each; the clocks are this machine's."""
+
+    def __init__(self, parts: Parts, topic: TopicSpec) -> None:
+        self._parts = parts
+        self._nodes: dict[int, Node] = {node.node_id: node for node in parts.system.nodes if node.is_broker}
+        parts.fleet.up()
+        parts.system.install()
+        for node in sorted(parts.system.nodes, key=lambda node: node.is_broker):
+            parts.system.start(node)
+        parts.system.wait_ready()
+        parts.system.create_topic(topic)
+        self.bootstrap = parts.system.bootstrap()
+
+    def leader(self) -> int:
+        found = self._parts.system.describe().partition("log", 0)
+        return -1 if found is None else found.leader
+
+    def strike(self, node_id: int, how: signal.Signals) -> None:
+        system, node = self._parts.system, self._nodes[node_id]
+        if how is signal.SIGKILL:
+            system.kill(node)
+        else:
+            system.stop(node)
+
+    def trace(self, node_id: int) -> list[str]:
+        remote = self._parts.fleet.remote(self._nodes[node_id].host)
+        return remote.get(f"{LOGS}/trace.jsonl").decode().splitlines()
+
+    def restore(self, node_id: int) -> None:
+        self._parts.system.start(self._nodes[node_id])
+        wait_for("the full ISR", self._is_whole, 60)
+
+    def _is_whole(self) -> bool:
+        found = self._parts.system.describe().partition("log", 0)
+        return found is not None and found.full_isr
+
+
+def one(subject: Subject, load: Load, how: signal.Signals) -> Failover:
+    old = subject.leader()
     seen = len(load.acked_ns)
     wait_for("acknowledgements", lambda: len(load.acked_ns) > seen + 50)
     begin_ns = time.monotonic_ns()
-    node.signal(how)
-    wait_for("another leader", lambda: cluster.leader("log") not in (old, -1), 60)
-    new = cluster.leader("log")
+    subject.strike(old, how)
+    wait_for("another leader", lambda: subject.leader() not in (old, -1), 60)
+    new = subject.leader()
     after = time.monotonic_ns()
     wait_for("acknowledgements of the new leader", lambda: load.acked_ns[-1] > after + 200_000_000, 60)
-    applied_ns, role_ns, append_ns = _taken_over(cluster.brokers[new].trace, begin_ns)
+    applied_ns, role_ns, append_ns = _taken_over(lambda: subject.trace(new), begin_ns)
     last = max((ns for ns in load.acked_ns if ns <= applied_ns), default=begin_ns)
     first = min(ns for ns in load.acked_ns if ns > applied_ns)
-    node.wait(30)
-    node.start()
-    cluster.wait_isr("log")
+    subject.restore(old)
     moments = last, applied_ns, role_ns, append_ns, first
     parts = (after - before for before, after in pairwise(moments))
     return Failover((first - last) / 1e6, *(part / 1e6 for part in parts))
 
 
-def _taken_over(trace: Path, since_ns: int) -> tuple[int, int, int]:
+def _taken_over(trace: Callable[[], list[str]], since_ns: int) -> tuple[int, int, int]:
     """When the new leader had the metadata that made it one, when its role, and when its first batch."""
 
     def found() -> tuple[int, int, int] | None:
         applied = role = 0
-        for line in trace.read_text().splitlines():
+        for line in trace():
             event = json.loads(line)
             if event["mono_ns"] < since_ns or event.get("tp") != "log-0":
                 continue
@@ -132,24 +223,48 @@ def _taken_over(trace: Path, since_ns: int) -> tuple[int, int, int]:
     return result
 
 
+@contextmanager
+def on_fleet(session_ms: int) -> Iterator[tuple[Subject, AbstractContextManager[object]]]:
+    """The cluster, and the network that clients must be made in."""
+    spec = parse(_SPEC.format(session_ms=session_ms), "failover.py")
+    topic = spec.topic
+    parts = build_parts(spec, new_test_id(spec.name))
+    try:
+        wanted = TopicSpec(topic.name, topic.partitions, topic.replication_factor, topic_configs(spec))
+        yield OnFleet(parts, wanted), parts.fleet.entered()
+    finally:
+        parts.fleet.down()
+
+
+@contextmanager
+def on_loopback(session_ms: int) -> Iterator[tuple[Subject, AbstractContextManager[object]]]:
+    with (
+        tempfile.TemporaryDirectory(prefix="wrackline-failover-") as folder,
+        Cluster(Path(folder), controller_keys={"session_timeout_ms": session_ms}) as cluster,
+    ):
+        yield OnLoopback(cluster), nullcontext()
+
+
 def main() -> int:
     options = _parser().parse_args()
-    keys = {"session_timeout_ms": options.session_ms}
     how = signal.SIGTERM if options.stop else signal.SIGKILL
     results = []
-    with ExitStack() as stack:
-        folder = stack.enter_context(tempfile.TemporaryDirectory(prefix="wrackline-failover-"))
-        cluster = stack.enter_context(Cluster(Path(folder), controller_keys=keys))
-        cluster.create_topic("log")
-        load = Load(cluster.bootstrap, "log", options.refresh_ms)
+    with (on_fleet if options.fleet else on_loopback)(options.session_ms) as (subject, network):
+        with network:
+            load = Load(subject.bootstrap, "log", options.refresh_ms)
         load.start()
-        stack.callback(load.stop)
-        for _ in range(options.times):
-            results.append(one(cluster, load, how))
+        try:
+            for _ in range(options.times):
+                results.append(one(subject, load, how))
+        finally:
+            load.stop()
     if options.json:
         print(json.dumps([asdict(result) for result in results]))
         return 0
-    print(f"{'stopped' if options.stop else 'killed'} {options.times} times, session {options.session_ms} ms")
+    where = "on the fleet" if options.fleet else "on loopback"
+    print(
+        f"{'stopped' if options.stop else 'killed'} {options.times} times {where}, session {options.session_ms} ms"
+    )
     for name in Failover.__dataclass_fields__:
         values = sorted(getattr(result, name) for result in results)
         print(f"{name:<10} median {median(values):>9.1f} ms   worst {values[-1]:>9.1f} ms")
@@ -165,6 +280,7 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument(
         "--refresh-ms", type=int, help="how often the client asks who leads, besides its own backoff"
     )
+    parser.add_argument("--fleet", action="store_true", help="on a netns fleet instead of loopback")
     parser.add_argument("--stop", action="store_true", help="SIGTERM instead of kill -9")
     parser.add_argument("--json", action="store_true", help="one JSON list instead of a table")
     return parser
