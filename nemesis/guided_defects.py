@@ -49,7 +49,14 @@ class _Trio:
 
     @classmethod
     def of(cls, aim: Aim) -> _Trio:
+        """Raises GuidedError."""
         chosen = aim.healthy(replicas=3)
+        shared = [node.host.name for node in aim.nodes.values() if node.is_broker and node.is_controller]
+        if shared:
+            raise GuidedError(
+                f"this schedule takes two brokers at once and needs the controllers on hosts of their own; "
+                f"{', '.join(shared)} are both: fleet.combined must be false"
+            )
         first, last = [node for node in chosen.replicas if node != chosen.leader][:2]
         return cls(aim, chosen.leader, first, last, aim.like(chosen))
 
@@ -59,13 +66,12 @@ class _Trio:
 
     @property
     def controller(self) -> str:
-        """The host of the only controller, which must not be a broker's. Raises GuidedError."""
+        """The host of the only controller. Raises GuidedError."""
         hosts = [node.host.name for node in self.aim.nodes.values() if node.is_controller]
-        brokers = [node.host.name for node in self.aim.nodes.values() if node.is_broker]
-        if len(hosts) != 1 or hosts[0] in brokers:
+        if len(hosts) != 1:
             raise GuidedError(
-                f"this schedule cuts {self.name}'s leader from the controller: it needs one controller on a "
-                f"host of its own, the controllers are on {', '.join(hosts) or 'no host'}"
+                f"this schedule cuts the leader of {self.name} from the controller: it needs exactly one, "
+                f"there are {', '.join(hosts) or 'none'}: fleet.controllers must be 1"
             )
         return hosts[0]
 

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import pytest
-from nem_doubles import COMBINED, NODES, cluster, partition
+from nem_doubles import COMBINED, NODES, cluster, node, partition
 
 from harness.systems.base import ClusterState, Node
 from nemesis.guided import SCHEDULES
-from nemesis.guided_steps import Aim, Await, GuidedError, Heal, Inject
+from nemesis.guided_defects import SCHEDULES as OF_DEFECTS
+from nemesis.guided_steps import Aim, Await, AwaitBroker, GuidedError, Heal, Inject
 
-BY_ID = {node.node_id: node for node in NODES}
+BY_ID = {one.node_id: one for one in NODES}
 
 
 def aim(state: ClusterState, number: int = 0) -> Aim:
@@ -36,7 +37,7 @@ def test_b01_makes_the_last_replica_deaf_and_kills_the_leaders_before_it() -> No
 
 
 def test_b01_brings_a_killed_controller_back_before_the_majority_is_gone() -> None:
-    steps = SCHEDULES["b01-truncate-to-hw"](Aim(THREE, {node.node_id: node for node in COMBINED}, "log", 0))
+    steps = SCHEDULES["b01-truncate-to-hw"](Aim(THREE, {one.node_id: one for one in COMBINED}, "log", 0))
     down: set[str] = set()
     apart: set[str] = set()
     for step in steps:
@@ -65,10 +66,15 @@ def test_b01_waits_for_all_partitions_that_fare_alike() -> None:
     assert not healed.holds(cluster(partition(0)))
 
 
-@pytest.mark.parametrize("nodes", [NODES, COMBINED], ids=["apart", "combined"])
-@pytest.mark.parametrize("name", sorted(SCHEDULES))
+@pytest.mark.parametrize(
+    ("name", "nodes"),
+    [
+        *((name, NODES) for name in sorted(SCHEDULES)),
+        *((name, COMBINED) for name in sorted(SCHEDULES) if name not in OF_DEFECTS),
+    ],
+)
 def test_every_fault_of_a_schedule_is_healed_by_it(name: str, nodes: tuple[Node, ...]) -> None:
-    steps = SCHEDULES[name](Aim(THREE, {node.node_id: node for node in nodes}, "log", 0))
+    steps = SCHEDULES[name](Aim(THREE, {one.node_id: one for one in nodes}, "log", 0))
     injected = {step.id for step in steps if isinstance(step, Inject)}
     healed = {fault_id for step in steps if isinstance(step, Heal) for fault_id in step.ids}
     assert injected == healed
@@ -92,3 +98,49 @@ def test_the_other_schedules_hit_leader_and_follower() -> None:
 def test_a_cluster_that_is_not_ready_is_refused(name: str, state: ClusterState, why: str) -> None:
     with pytest.raises(GuidedError, match=why):
         SCHEDULES[name](aim(state))
+
+
+L, F1, F2 = "n2", "n1", "n3"
+"""Of log-0 in THREE."""
+
+
+@pytest.mark.parametrize(
+    ("name", "faults"),
+    [
+        ("elr-outsider", [("partition", F2), ("kill", L, F1)]),
+        ("unclean-candidate", [("kill", F1), ("partition", F2), ("power-cut", F2), ("kill", L)]),
+        ("below-min-isr", [("kill", F1), ("partition", F2), ("kill", L)]),
+        ("shrink-unheard", [("partition", L, "c1"), ("partition", F2), ("kill", L, F1)]),
+        ("joined-unheard", [("partition", F2), ("partition", L, "c1"), ("partition", F2), ("kill", L, F1)]),
+        ("unknown-follower", [("partition", F2), ("kill", L), ("kill", F1)]),
+        ("registered-at-once", [("partition", F1), ("power-cut", F1), ("kill", L)]),
+        ("last-leader", [("partition", F2), ("kill", F1), ("power-cut", L)]),
+        ("unchecked-tail", [("partition", F1), ("kill", L)]),
+        ("anothers-record", [("partition", L)]),
+        ("forgotten-producer", [("partition", F2), ("kill", L)]),
+    ],
+)
+def test_the_schedules_of_defects_hit_leader_and_followers(name: str, faults: list[tuple[str, ...]]) -> None:
+    assert hits(name, THREE) == faults
+    assert set(OF_DEFECTS) <= set(SCHEDULES)
+
+
+@pytest.mark.parametrize("name", sorted(OF_DEFECTS))
+def test_the_schedules_of_defects_refuse_controllers_beside_brokers(name: str) -> None:
+    with pytest.raises(GuidedError, match=r"n1, n2, n3 are both: fleet\.combined must be false"):
+        SCHEDULES[name](Aim(THREE, {one.node_id: one for one in COMBINED}, "log", 0))
+
+
+def test_a_cut_from_the_controller_needs_a_sole_one() -> None:
+    many = {**BY_ID, 102: node("c2", 102, 22, controller=True)}
+    with pytest.raises(GuidedError, match="exactly one, there are c1, c2"):
+        SCHEDULES["shrink-unheard"](Aim(THREE, many, "log", 0))
+
+
+def test_a_wait_for_a_broker_looks_at_who_is_alive() -> None:
+    back, gone = AwaitBroker("3 is back", 3, alive=True), AwaitBroker("3 is fenced", 3, alive=False)
+    assert back.holds(THREE)
+    assert not gone.holds(THREE)
+    without = ClusterState(101, (1, 2), THREE.partitions)
+    assert gone.holds(without)
+    assert back.seen(without) == "brokers [1, 2]"

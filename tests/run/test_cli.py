@@ -41,7 +41,7 @@ def recorded(results: Path, test_id: str, verdict: str | None = None) -> Path:
     [
         (["run", "x.yaml", "--sed", "4"], "no such option '--sed'"),
         (["rnu"], "did you mean 'run'?"),
-        (["run"], "missing argument 'spec.yaml'"),
+        (["run"], "missing argument 'spec.yaml"),
         (["run", "nosuch.yaml"], "nosuch.yaml: no such file"),
         (["run", str(SUITES / "demo-canary.yaml"), "--set", "workload.ratee=1"], "did you mean 'rate'?"),
         (["run", str(SUITES / "demo-canary.yaml"), "--seed", "-4"], "-4 is not in the range"),

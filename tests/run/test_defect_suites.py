@@ -1,0 +1,135 @@
+"""The suites of historic defects: what they say, how their runs are counted, and two of them on a real fleet."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import orjson
+import pytest
+
+from broker.defects import REGISTRY
+from harness import defects as suites
+from harness.defects import Tally, cases
+from harness.run import Judged, Options, Outcome
+from harness.spec import Spec, SpecError
+from nemesis.guided_defects import SCHEDULES
+from simulator.guided import SCHEDULES as SIMULATED
+
+
+def test_every_suite_names_a_defect_that_the_simulator_has_a_schedule_for() -> None:
+    guided = {switch for schedule in SIMULATED.values() for switch in schedule.defects}
+    for case in cases():
+        assert set(case.spec.system.defects) <= set(REGISTRY)
+        assert set(case.spec.system.defects) <= guided
+        assert case.spec.name == f"defect-{case.name}"
+        assert case.path.read_text().startswith("# ")
+
+
+def test_every_schedule_of_a_defect_has_its_suite() -> None:
+    used = [case.spec.nemesis.guided.name for case in cases() if case.spec.nemesis.guided is not None]
+    assert len(used) == len(set(used)) == len(cases())
+    assert set(used) == {*SCHEDULES, "b01-truncate-to-hw"}
+
+
+def test_the_twin_differs_from_its_run_in_the_defect_alone() -> None:
+    for case in cases():
+        twin, run = case.twin.model_dump(), case.with_defect.model_dump()
+        assert twin["system"].pop("defects") == ()
+        assert run["system"].pop("defects") != ()
+        assert twin.pop("name") == f"{run.pop('name')}-twin"
+        assert twin == run
+        assert Spec.model_validate(case.twin.model_dump()) == case.twin
+        assert case.spec.contract.expected
+        assert run["contract"]["expected"] == ()
+
+
+def test_an_unknown_suite_is_told_with_those_there_are() -> None:
+    with pytest.raises(SpecError, match=r"no defect suite 'nosuch'; there are .*trunc-hw"):
+        cases(["nosuch"])
+
+
+def judged(word: str, tmp_path: Path, **found: int) -> Judged:
+    """``found``: anomaly (with underscores) -> count, all of them forbidden."""
+    anomalies = [
+        {"anomaly": name.replace("_", "-"), "meaning": "violation", "count": count, "why": ""}
+        for name, count in found.items()
+    ]
+    allowed = {"anomaly": "stale-read", "meaning": "allowed", "count": 7, "why": ""}
+    return Judged(
+        tmp_path / "run", {"verdict": word, "anomalies": [*anomalies, allowed], "reasons": ["why"]}, None
+    )
+
+
+@pytest.mark.parametrize(
+    ("word", "found", "caught"),
+    [
+        ("violation", {"lost_write": 3, "vanished_read": 1}, True),
+        ("violation", {"lost_write": 0, "vanished_read": 1}, False),
+        ("violation", {"stale_read": 2}, False),
+        ("inconclusive", {}, False),
+        ("pass", {}, False),
+    ],
+)
+def test_a_defect_is_caught_when_what_it_does_is_forbidden(
+    tmp_path: Path, word: str, found: dict[str, int], caught: bool
+) -> None:
+    tally = Tally(cases(["trunc-hw"])[0])
+    tally.add_defect(judged(word, tmp_path, **found))
+    assert (tally.caught, tally.runs, tally.as_it_must_be) == (int(caught), 1, caught)
+    assert bool(tally.wrong) is not caught
+
+
+@pytest.mark.parametrize("word", ["violation", "inconclusive", "infrastructure"])
+def test_a_twin_is_clean_only_when_it_passes(tmp_path: Path, word: str) -> None:
+    tally = Tally(cases(["trunc-hw"])[0])
+    tally.add_twin(judged("pass", tmp_path))
+    assert tally.as_it_must_be
+    tally.add_twin(judged(word, tmp_path, lost_write=1))
+    assert (tally.clean, tally.twins, tally.as_it_must_be) == (1, 2, False)
+    assert f"{word}, not pass (why)" in tally.wrong[0]
+
+
+def test_all_runs_are_made_with_their_twins_and_judged_together(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    made: list[Spec] = []
+
+    def run(spec: Spec, options: Options) -> Outcome:
+        made.append(spec)
+        return Outcome(options.results / f"{len(made)}-{spec.name}", (), True)
+
+    def judge(run_dirs: Sequence[Path], **_: Any) -> list[Judged]:
+        assert len(run_dirs) == 4
+        twin = judged("pass", tmp_path).verdict
+        broken = judged("violation", tmp_path, lost_write=9).verdict
+        return [Judged(each, twin if each.name.endswith("-twin") else broken, None) for each in run_dirs]
+
+    monkeypatch.setattr(suites, "run", run)
+    monkeypatch.setattr(suites, "judge", judge)
+    [tally] = suites.defects(cases(["trunc-hw"]), tmp_path, runs=2)
+    assert [spec.system.defects for spec in made] == [("trunc_hw",), (), ("trunc_hw",), ()]
+    assert (tally.caught, tally.runs, tally.clean, tally.twins) == (2, 2, 2, 2)
+    suites.show([tally])
+    assert "trunc_hw  b01-truncate-to-hw  2 of 2  2 of 2      lost-write (2)" in capsys.readouterr().out
+    assert tally.to_dict()["found"] == {"lost-write": 2}
+
+
+@pytest.mark.fleet
+@pytest.mark.slow
+@pytest.mark.spark
+@pytest.mark.parametrize("name", ["elr-not-cleared", "no-divergence-check"])
+def test_a_defect_is_a_violation_on_a_real_fleet_and_its_twin_passes(name: str, tmp_path: Path) -> None:
+    table = tmp_path / "table.json"
+    command = [sys.executable, "-m", "harness.cli", "defects", name, "--json", str(table)]
+    environment = {**os.environ, "WRACKLINE_RESULTS": str(tmp_path / "results"), "PYTHONUNBUFFERED": "1"}
+    done = subprocess.run(command, env=environment, capture_output=True, text=True, timeout=400, check=False)
+    assert done.returncode == 0, done.stdout + done.stderr
+    [row] = orjson.loads(table.read_bytes())
+    [case] = cases([name])
+    assert (row["caught"], row["runs"], row["clean"], row["twins"]) == (1, 1, 1, 1)
+    assert set(case.spec.contract.expected) <= set(row["found"])
