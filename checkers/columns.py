@@ -20,8 +20,9 @@ NEVER = int(np.iinfo(np.int64).max)
 """``ret`` of an operation of unknown outcome: it may take effect at any time after its invocation, or never."""
 BEFORE = int(np.iinfo(np.int64).min)
 """When the initial value was written."""
-NOTHING = -1
-"""``value`` of a read that found nothing written yet, and of a dequeue that found the queue empty."""
+NOTHING = -3
+"""``value`` of a read that found nothing written yet, and of a dequeue that found the queue empty (below the codes for
+payloads that are no values)."""
 
 
 class RepeatedValue(ValueError):

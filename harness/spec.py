@@ -25,6 +25,7 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_valida
 from harness.spec_errors import first_line
 from nemesis.schedule import plan
 from nemesis.spec import NemesisSpec
+from workloads.catalog import AnySpec
 from workloads.log import LogSpec
 
 Name = Annotated[str, Field(pattern=r"^[a-z0-9][a-z0-9-]{0,39}$")]
@@ -123,9 +124,14 @@ class Spec(_Strict):
     fleet: FleetSpec = FleetSpec()
     system: SystemSpec = SystemSpec()
     topic: TopicSpec = TopicSpec()
-    workload: LogSpec = LogSpec()
+    workload: Annotated[AnySpec, Field(discriminator="name")] = LogSpec()
     nemesis: NemesisSpec = NemesisSpec()
     contract: ContractSpec = ContractSpec()
+
+    @field_validator("workload", mode="before")
+    @classmethod
+    def _a_log_unless_named(cls, workload: Any) -> Any:
+        return {"name": "log", **workload} if isinstance(workload, dict) else workload
 
     @model_validator(mode="after")
     def _parts_fit(self) -> Spec:

@@ -11,6 +11,9 @@ send        ``records`` on both events: what is sent; on completion each with it
 poll        ok: ``records`` = what the consumer was given. ``extra.positions`` = {"p": next offset} after it
 assign      a consumer takes partitions: ``extra.positions`` = {"p": start offset}; also after a seek
 end         ok: ``high_watermark`` = the end offset a fresh ListOffsets(latest) answered for ``partition``
+read        of the register: ok: ``records`` = the last record written to ``partition``, none where nothing was
+            written. ``high_watermark`` = the end offset it rests on, ``value`` = that of its marker, if it sent one
+dequeue     of the queue: ok: ``records`` = the record taken from ``partition``, none where the queue was empty
 drain       final read by a fresh consumer, chunk by chunk, one operation a chunk, per partition: ``offset`` =
             log start, ``high_watermark`` = end offset asked after healing; ``extra.complete`` on the last
 replica     one row (``ok``, process REPLICA) per chunk of one replica's own log: ``node``, ``partition``,
@@ -47,6 +50,9 @@ FAILED = -2
 """``offset`` of a record sent: certainly not appended (anomalies.md, *certain failure*)."""
 ACKED_WITHOUT_OFFSET = -3
 """``offset`` of a record sent: acknowledged, but the client was told no offset."""
+
+MARKER = 15
+"""``attempt`` in the value of a record that a read sent to see the log's end for certain; no write, no enqueue."""
 
 CORRUPT = -1
 """``value`` of a record read: its payload does not carry a right checksum (details in ``extra.corrupt``)."""
@@ -143,6 +149,8 @@ class RunInfo:
     rate: float = 0.0
     """Operations per second asked for; 0: as fast as possible."""
     concurrency: int = 0
+    reads: str = ""
+    """How reads of the workloads ``register`` and ``queue`` know the log's end: ``marker`` or ``end``."""
     nodes: Mapping[str, str] = field(default_factory=dict)
     """Node id (as text) -> host name."""
     expected: tuple[str, ...] = ()

@@ -30,7 +30,8 @@ from harness.systems.base import ClusterState, DeployError, TopicSpec
 from nemesis.heal import NemesisError
 from nemesis.runner import Nemesis
 from nemesis.schedule import Plan, plan
-from workloads.log import LogWorkload
+from workloads.catalog import workload_for
+from workloads.log import Workload
 
 log = logging.getLogger(__name__)
 
@@ -122,7 +123,7 @@ class _Run:
         self.recorder = Recorder(run_dir, run_info(spec, test_id, self.parts.system))
         self.watch = Watch(self.recorder, progress)
         self.observer = Observer(self.parts.system, self.recorder, spec.topic.name)
-        self.workload: LogWorkload | None = None
+        self.workload: Workload | None = None
         self.troubles: list[str] = []
         self.notes: list[str] = []
         self._assigned: dict[str, list[int]] = {}
@@ -211,7 +212,7 @@ class _Run:
 
     def _drive(self) -> None:
         spec = self.spec
-        workload = LogWorkload(
+        workload = workload_for(spec.workload)(
             spec.workload,
             bootstrap=self.parts.system.bootstrap(),
             topic=spec.topic.name,
@@ -241,7 +242,7 @@ class _Run:
         self._recover()
         self._stop_workload(workload)
 
-    def _warm(self, workload: LogWorkload) -> bool:
+    def _warm(self, workload: Workload) -> bool:
         if not self._wait(WARM_S, until=lambda: not workload.missing_kinds()):
             missing = ", ".join(workload.missing_kinds())
             self._note(f"no {missing} succeeded within {WARM_S:g} s: the main phase was left out")
@@ -257,9 +258,9 @@ class _Run:
             return
         self._wait(RECOVERED_S, patient=False)
 
-    def _stop_workload(self, workload: LogWorkload) -> None:
+    def _stop_workload(self, workload: Workload) -> None:
         client = self.spec.workload.client
-        longest_s = max(client.message_timeout_ms, client.end_timeout_ms) / 1e3 + 5
+        longest_s = (client.message_timeout_ms + 2 * client.end_timeout_ms) / 1e3 + 5  # send, wait, read
         if stuck := workload.stop(timeout_s=longest_s):
             self._note(f"operations of {', '.join(stuck)} never came back")
         if workload.dropped:

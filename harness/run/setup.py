@@ -99,6 +99,7 @@ def run_info(spec: Spec, test_id: str, system: System) -> RunInfo:
         recovery_strategy=str(config.get("unclean_recovery_strategy", "balanced")),
         rate=spec.workload.rate,
         concurrency=spec.workload.concurrency,
+        reads=spec.workload.reads,
         nodes={str(node.node_id): node.host.name for node in system.nodes},
         expected=spec.contract.expected,
         harness_version=harness_version(),

@@ -7,7 +7,7 @@ import time
 from harness.history import Recorder
 from harness.history.model import NEMESIS, Event
 from harness.run.progress import Progress
-from workloads.log import LogWorkload
+from workloads.log import Workload
 
 
 class Watch:
@@ -17,7 +17,7 @@ class Watch:
         self._recorder = recorder
         self._progress = progress
         self.phase = "setup"
-        self.workload: LogWorkload | None = None
+        self.workload: Workload | None = None
         self._active: dict[str, str] = {}
         self._before = (time.monotonic(), 0)
         self._rate = 0.0

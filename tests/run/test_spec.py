@@ -11,8 +11,8 @@ from harness.spec import Spec, SpecError, load, parse
 
 SUITES = Path(__file__).parents[2] / "suites"
 LOG_KEYS = (
-    "name, duration_s, rate, spacing, mix, senders, pollers, enders, acks, idempotence, record_bytes, "
-    "records_per_op, reassign_every, client"
+    "name, duration_s, rate, spacing, acks, idempotence, record_bytes, client, mix, senders, pollers, enders, "
+    "records_per_op, reassign_every"
 )
 TOP_KEYS = "name, seed, fleet, system, topic, workload, nemesis, contract"
 

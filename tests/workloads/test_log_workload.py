@@ -3,16 +3,12 @@
 from __future__ import annotations
 
 import contextlib
-import logging
 import threading
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import orjson
 import pyarrow.parquet as pq
-import pytest
-from confluent_kafka import Producer
 
 from harness.history import Recorder, history_files
 from harness.history.model import FAILED, RunInfo, TopicInfo, parts_of
@@ -22,21 +18,6 @@ from workloads.payload import encode, key_of, run_tag
 
 PARTITIONS = 4
 Row = dict[str, Any]
-
-
-@pytest.fixture
-def mock_cluster() -> Iterator[str]:
-    """``host:port,...`` of three mock brokers, which live as long as the client that made them."""
-    quiet = logging.getLogger("mock-cluster")
-    quiet.setLevel(logging.CRITICAL)
-    owner = Producer({"test.mock.num.brokers": 3, "bootstrap.servers": "unused"}, logger=quiet)
-    brokers = owner.list_topics(timeout=10).brokers.values()
-    bootstrap = ",".join(f"{broker.host}:{broker.port}" for broker in brokers)
-    assert (
-        len(owner.list_topics("log", timeout=10).topics["log"].partitions) == PARTITIONS
-    )  # made when asked for
-    yield bootstrap
-    del owner
 
 
 def drive(bootstrap: str, run_dir: Path, spec: LogSpec, operations: int) -> tuple[list[Row], LogWorkload]:

@@ -1,6 +1,6 @@
 """Workload ``log``: producers append to a partitioned log, consumers read it, others ask where it ends."""
 
-from workloads.log.spec import LogSpec
-from workloads.log.workload import LogWorkload
+from workloads.log.spec import ClientsSpec, LogSpec
+from workloads.log.workload import LogWorkload, Workload
 
-__all__ = ["LogSpec", "LogWorkload"]
+__all__ = ["ClientsSpec", "LogSpec", "LogWorkload", "Workload"]

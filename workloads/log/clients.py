@@ -24,7 +24,7 @@ from confluent_kafka import (
 from harness.history.model import FAILED, UNKNOWN
 from workloads.log import outcomes
 from workloads.log.outcomes import Outcome
-from workloads.log.spec import LogSpec
+from workloads.log.spec import ClientsSpec
 
 log = logging.getLogger("wrackline.client")
 
@@ -72,7 +72,7 @@ def told(number: int | None) -> int:
     return -1 if number is None else number
 
 
-def _settings(bootstrap: str, spec: LogSpec, own: Mapping[str, Any]) -> dict[str, Any]:
+def _settings(bootstrap: str, spec: ClientsSpec, own: Mapping[str, Any]) -> dict[str, Any]:
     client = {"bootstrap.servers": bootstrap, "socket.timeout.ms": spec.client.socket_timeout_ms}
     return {**_COMMON, **client, **own, **spec.client.librdkafka}
 
@@ -80,7 +80,7 @@ def _settings(bootstrap: str, spec: LogSpec, own: Mapping[str, Any]) -> dict[str
 class LogProducer:
     """A producer that sends a few records and waits for what became of each."""
 
-    def __init__(self, bootstrap: str, spec: LogSpec) -> None:
+    def __init__(self, bootstrap: str, spec: ClientsSpec) -> None:
         """Raises KafkaException when librdkafka refuses a setting."""
         client = spec.client
         settings: dict[str, Any] = {
@@ -145,7 +145,7 @@ class LogProducer:
 class LogConsumer:
     """A consumer without a group: takes partitions by itself and reads uncommitted."""
 
-    def __init__(self, bootstrap: str, spec: LogSpec, *, tell_end: bool = False) -> None:
+    def __init__(self, bootstrap: str, spec: ClientsSpec, *, tell_end: bool = False) -> None:
         """Raises KafkaException when librdkafka refuses a setting."""
         client = spec.client
         self._spec = spec

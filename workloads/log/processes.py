@@ -21,7 +21,8 @@ from harness.history import Recorder
 from harness.history.model import UNKNOWN, Event, Record, Type, value_of
 from workloads.log import outcomes
 from workloads.log.clients import POSITION_LOST, LogConsumer, LogProducer, Outgoing, Polled, told
-from workloads.log.spec import LogSpec
+from workloads.log.outcomes import Outcome
+from workloads.log.spec import ClientsSpec, LogSpec
 from workloads.log.tally import Tally
 from workloads.payload import decode, encode, key_of
 
@@ -38,7 +39,7 @@ class Context:
     bootstrap: str
     topic: str
     partitions: int
-    spec: LogSpec
+    spec: ClientsSpec
     recorder: Recorder
     generator: Generator
     tag: bytes
@@ -60,7 +61,6 @@ class Process(threading.Thread):
         super().__init__(name=f"{self.f}-{slot}", daemon=True)
         self.context = context
         self.process = slot
-        self.counter = 0
 
     def operate(self, slot: Slot) -> None:
         """Do one operation and record it."""
@@ -85,7 +85,6 @@ class Process(threading.Thread):
     def retire(self) -> None:
         self.drop_client()
         self.process += self.context.stride
-        self.counter = 0
 
     def record(self, event: Event) -> None:
         self.context.tally.count(self.context.recorder.record(event))
@@ -96,16 +95,22 @@ def close_in_background(client: LogProducer | LogConsumer) -> None:
     threading.Thread(target=client.close, name="close-client", daemon=True).start()
 
 
-class Sender(Process):
-    f = "send"
-    _client: LogProducer | None = None
+class Sending:
+    """One logical producer after another: sends records to a partition and writes down what became of them. After
+    an unknown outcome it goes on as process ``old + stride``, with a client of its own."""
 
-    def operate(self, slot: Slot) -> None:
+    def __init__(self, context: Context, process: int) -> None:
+        self.context = context
+        self.process = process
+        self.counter = 0
+        self._client: LogProducer | None = None
+
+    def send(self, partition: int, count: int = 1, *, attempt: int = 0) -> list[Outcome]:
+        """One operation. ``attempt`` becomes part of the values (history.model.value_of)."""
         context, spec = self.context, self.context.spec
         if self._client is None:
             self._client = LogProducer(context.bootstrap, spec)
-        partition = slot.choice(context.partitions)
-        values = [self._next_value() for _ in range(1 + slot.choice(spec.records_per_op, salt=1))]
+        values = [self._next_value(attempt) for _ in range(count)]
         now_ms = time.time_ns() // 1_000_000
         outgoing = [
             Outgoing(
@@ -117,7 +122,7 @@ class Sender(Process):
             for value in values
         ]
         asked = tuple(Record(partition, UNKNOWN, value, -1, now_ms) for value in values)
-        self.record(self._event(Type.INVOKE, partition, asked))
+        self._record(Type.INVOKE, partition, asked)
         begin = time.monotonic_ns()
         found = self._client.send(context.topic, outgoing)
         latency = time.monotonic_ns() - begin
@@ -126,33 +131,37 @@ class Sender(Process):
             Record(partition, outcome.offset, value, -1, outcome.timestamp_ms)
             for value, outcome in zip(values, found, strict=True)
         )
-        self.record(self._event(kind, partition, records, outcomes.error_of(found), latency))
+        self._record(kind, partition, records, outcomes.error_of(found), latency)
         if kind is Type.INFO or self._client.broken:
-            self.retire()
+            self.drop_client()
+            self.process += context.stride
+            self.counter = 0
+        return found
 
-    def _next_value(self) -> int:
-        value = value_of(self.process, self.counter)
+    def _next_value(self, attempt: int) -> int:
+        value = value_of(self.process, self.counter, attempt)
         self.counter += 1
         return value
 
-    def _event(
+    def _record(
         self,
         kind: Type,
         partition: int,
         records: tuple[Record, ...],
         error: str | None = None,
         latency_ns: int | None = None,
-    ) -> Event:
-        return Event(
+    ) -> None:
+        event = Event(
             self.process,
             kind,
-            self.f,
+            "send",
             topic=self.context.topic,
             partition=partition,
             records=records,
             error=error,
             latency_ns=latency_ns,
         )
+        self.context.tally.count(self.context.recorder.record(event))
 
     def drop_client(self) -> None:
         if self._client is not None:
@@ -160,7 +169,24 @@ class Sender(Process):
             self._client = None
 
 
-class _Reader(Process):
+class Sender(Process):
+    f = "send"
+
+    def __init__(self, context: Context, slot: int) -> None:
+        super().__init__(context, slot)
+        self._sending = Sending(context, slot)
+        self._most = context.spec.records_per_op if isinstance(context.spec, LogSpec) else 1
+
+    def operate(self, slot: Slot) -> None:
+        self._sending.send(slot.choice(self.context.partitions), 1 + slot.choice(self._most, salt=1))
+
+    def drop_client(self) -> None:
+        self._sending.drop_client()
+
+
+class Reading(Process):
+    """A process with a consumer."""
+
     _client: LogConsumer | None = None
 
     def client(self) -> LogConsumer:
@@ -183,7 +209,7 @@ class _Reader(Process):
         )
 
 
-class Ender(_Reader):
+class Ender(Reading):
     """Asks a partition's leader where the log ends: the freshest answer the protocol has."""
 
     f = "end"
@@ -203,7 +229,7 @@ class Ender(_Reader):
             self.retire()
 
 
-class Poller(_Reader):
+class Poller(Reading):
     """Takes some partitions by itself and reads on; from time to time takes others, or the same from elsewhere."""
 
     f = "poll"
@@ -215,9 +241,10 @@ class Poller(_Reader):
         self._known: dict[int, int] = {}
         """The last position ever reached, of every partition."""
         self._lost = False
+        self._every = context.spec.reassign_every if isinstance(context.spec, LogSpec) else 0
 
     def operate(self, slot: Slot) -> None:
-        every = self.context.spec.reassign_every
+        every = self._every
         client = self.client()
         if not self._positions:
             self._assign(client, self._take_partitions(slot))

@@ -1,8 +1,8 @@
-"""What a specification may say of the workload ``log``."""
+"""What a specification may say of the workload ``log``, and of the clients of any workload."""
 
 from __future__ import annotations
 
-from typing import Annotated, Literal
+from typing import Annotated, Literal, Self
 
 from pydantic import BaseModel, ConfigDict, Field, model_validator
 
@@ -34,6 +34,56 @@ class ClientSettings(_Strict):
     """Any other property of librdkafka, as it is; these win."""
 
 
+class ClientsSpec(_Strict):
+    """What every workload has: how long, how fast, and how its clients talk to the cluster."""
+
+    name: str
+    duration_s: Annotated[float, Field(gt=0, le=86_400)] = 60
+    """Of the main phase, in which the nemesis acts."""
+    rate: Annotated[float, Field(ge=0)] = 200
+    """Operations per second of all kinds together; 0: as fast as the clients can."""
+    spacing: Spacing = Spacing.FIXED
+    acks: Literal[0, 1, "all"] = "all"
+    idempotence: bool = False
+    record_bytes: Annotated[int, Field(ge=OVERHEAD, le=MAX_BYTES)] = 128
+    client: ClientSettings = ClientSettings()
+
+    @property
+    def shares(self) -> dict[str, tuple[int, float]]:
+        """Of each kind of operation how many processes do it, and its weight."""
+        raise NotImplementedError
+
+    @property
+    def concurrency(self) -> int:
+        """How many logical processes there are at a time."""
+        return sum(processes for processes, _ in self.shares.values())
+
+    @property
+    def weights(self) -> dict[str, float]:
+        """Weight of each kind that has a process to do it."""
+        return {f: weight for f, (processes, weight) in self.shares.items() if processes and weight > 0}
+
+    @property
+    def reads(self) -> str:
+        """How a read knows that it is the latest; empty where the workload makes no such claim."""
+        return ""
+
+    @model_validator(mode="after")
+    def _something_to_do(self) -> Self:
+        if not self.weights:
+            raise ValueError(
+                f"no operation is left: give at least one of {self._names()} a process and a weight"
+            )
+        if self.idempotence and self.acks != "all":
+            raise ValueError("idempotence needs acks: all")
+        if self.client.request_timeout_ms > self.client.message_timeout_ms:
+            raise ValueError("client.request_timeout_ms must not be more than client.message_timeout_ms")
+        return self
+
+    def _names(self) -> str:
+        return ", ".join(name for name in type(self).model_fields if name.endswith("ers"))
+
+
 class Mix(_Strict):
     """Weights of the kinds of operations."""
 
@@ -42,45 +92,21 @@ class Mix(_Strict):
     end: Annotated[float, Field(ge=0)] = 1
 
 
-class LogSpec(_Strict):
+class LogSpec(ClientsSpec):
     name: Literal["log"] = "log"
-    duration_s: Annotated[float, Field(gt=0, le=86_400)] = 60
-    """Of the main phase, in which the nemesis acts."""
-    rate: Annotated[float, Field(ge=0)] = 200
-    """Operations per second of all kinds together; 0: as fast as the clients can."""
-    spacing: Spacing = Spacing.FIXED
     mix: Mix = Mix()
     senders: Annotated[int, Field(ge=0, le=200)] = 6
     pollers: Annotated[int, Field(ge=0, le=200)] = 2
     enders: Annotated[int, Field(ge=0, le=200)] = 1
-    acks: Literal[0, 1, "all"] = "all"
-    idempotence: bool = False
-    record_bytes: Annotated[int, Field(ge=OVERHEAD, le=MAX_BYTES)] = 128
     records_per_op: Annotated[int, Field(ge=1, le=1_000)] = 1
     """At most: each operation sends one to this many records, to one partition."""
     reassign_every: Annotated[int, Field(ge=0)] = 40
     """On average, after so many polls a consumer takes other partitions or another position; 0: never."""
-    client: ClientSettings = ClientSettings()
 
     @property
-    def concurrency(self) -> int:
-        return self.senders + self.pollers + self.enders
-
-    @property
-    def weights(self) -> dict[str, float]:
-        """Weight of each kind that has a process to do it."""
-        there = {"send": self.senders, "poll": self.pollers, "end": self.enders}
-        weights = {"send": self.mix.send, "poll": self.mix.poll, "end": self.mix.end}
-        return {f: weight for f, weight in weights.items() if there[f] and weight > 0}
-
-    @model_validator(mode="after")
-    def _something_to_do(self) -> LogSpec:
-        if not self.weights:
-            raise ValueError(
-                "no operation is left: give at least one of senders, pollers, enders a process and a weight"
-            )
-        if self.idempotence and self.acks != "all":
-            raise ValueError("idempotence needs acks: all")
-        if self.client.request_timeout_ms > self.client.message_timeout_ms:
-            raise ValueError("client.request_timeout_ms must not be more than client.message_timeout_ms")
-        return self
+    def shares(self) -> dict[str, tuple[int, float]]:
+        return {
+            "send": (self.senders, self.mix.send),
+            "poll": (self.pollers, self.mix.poll),
+            "end": (self.enders, self.mix.end),
+        }

@@ -40,7 +40,7 @@ class Tally:
                 self._ok[event.f] += 1
             if event.f == "send":
                 self._acked += sum(r.offset >= 0 or r.offset == ACKED_WITHOUT_OFFSET for r in event.records)
-            elif event.f == "poll":
+            else:
                 self._read += len(event.records)
 
     def counts(self) -> Counts:

@@ -12,19 +12,19 @@ from harness.generators import Generator
 from harness.history import Recorder
 from workloads.log.drain import Drained, drain
 from workloads.log.processes import Context, Ender, Poller, Process, Sender
-from workloads.log.spec import LogSpec
+from workloads.log.spec import ClientsSpec, LogSpec
 from workloads.log.tally import Counts
 from workloads.payload import run_tag
 
 log = logging.getLogger(__name__)
 
 
-class LogWorkload:
-    """All client processes of one run against one topic."""
+class Workload:
+    """All client processes of one run against one topic. Subclasses say which."""
 
     def __init__(
         self,
-        spec: LogSpec,
+        spec: ClientsSpec,
         *,
         bootstrap: str,
         topic: str,
@@ -49,8 +49,11 @@ class LogWorkload:
             enter=enter,
             on_failure=self._on_failure,
         )
-        kinds: list[type[Process]] = [Sender] * spec.senders + [Poller] * spec.pollers + [Ender] * spec.enders
-        self._processes = [kind(self._context, slot) for slot, kind in enumerate(kinds)]
+        self._processes = self.processes(self._context)
+
+    def processes(self, context: Context) -> list[Process]:
+        """The threads of the workload; the ids of their logical processes are below ``spec.concurrency``."""
+        raise NotImplementedError
 
     def _on_failure(self, reason: str) -> None:
         if self._failure is None:
@@ -93,3 +96,13 @@ class LogWorkload:
     def drain(self, *, deadline_s: float) -> list[Drained]:
         """The final read of every partition."""
         return drain(self._context, self._spec.concurrency, deadline_s=deadline_s)
+
+
+class LogWorkload(Workload):
+    """Producers, consumers, and those who ask where the log ends."""
+
+    def processes(self, context: Context) -> list[Process]:
+        spec = context.spec
+        assert isinstance(spec, LogSpec)
+        kinds: list[type[Process]] = [Sender] * spec.senders + [Poller] * spec.pollers + [Ender] * spec.enders
+        return [kind(context, slot) for slot, kind in enumerate(kinds)]

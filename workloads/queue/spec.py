@@ -1,0 +1,44 @@
+"""What a specification may say of the workload ``queue``."""
+
+from __future__ import annotations
+
+from typing import Annotated, Literal, Self
+
+from pydantic import BaseModel, ConfigDict, Field, model_validator
+
+from workloads.log.spec import ClientsSpec
+from workloads.register.spec import once
+
+
+class Mix(BaseModel):
+    """Weights of the kinds of operations."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+    send: Annotated[float, Field(ge=0)] = 1
+    dequeue: Annotated[float, Field(ge=0)] = 1
+
+
+class QueueSpec(ClientsSpec):
+    name: Literal["queue"] = "queue"
+    mix: Mix = Mix()
+    senders: Annotated[int, Field(ge=0, le=200)] = 5
+    """They enqueue."""
+    dequeuers: Annotated[int, Field(ge=0, le=200)] = 4
+
+    @property
+    def shares(self) -> dict[str, tuple[int, float]]:
+        return {"send": (self.senders, self.mix.send), "dequeue": (self.dequeuers, self.mix.dequeue)}
+
+    @property
+    def concurrency(self) -> int:
+        """A dequeuer is two logical processes: one takes, one sends markers."""
+        return self.senders + 2 * self.dequeuers
+
+    @property
+    def reads(self) -> str:
+        return "marker"
+
+    @model_validator(mode="after")
+    def _enqueues_happen_once(self) -> Self:
+        return once(self)

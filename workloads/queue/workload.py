@@ -1,0 +1,112 @@
+"""FIFO queues: one per partition. An enqueue is a send; the head is one position that all dequeuers share.
+
+Whoever dequeues holds the head's lock from looking to moving it, so a record is taken by one client alone, and a
+dequeue that fails has certainly taken nothing. To answer "empty" it sends a marker and reads up to it. The head only
+ever moves forward: a leader that knows less of the log cannot make anything come out twice.
+"""
+
+from __future__ import annotations
+
+import threading
+import time
+from typing import Any
+
+from harness.generators import Slot
+from harness.history.model import Record, Type
+from workloads.log.processes import Context, Process, Reading, Sender
+from workloads.log.workload import Workload
+from workloads.queue.spec import QueueSpec
+from workloads.tail import Marks, Stretch, Unknown, is_marker
+
+
+class Head:
+    """Of one queue: the offset of the next record to take. Guarded by its lock."""
+
+    def __init__(self) -> None:
+        self.lock = threading.Lock()
+        self.offset = 0
+
+
+class Dequeuer(Reading):
+    f = "dequeue"
+
+    def __init__(self, context: Context, slot: int, heads: list[Head], marks: Marks) -> None:
+        super().__init__(context, slot)
+        self._heads = heads
+        self._marks = marks
+        self._stretch: Stretch | None = None
+        """Where the consumer stands; good as long as nobody else moved the head."""
+
+    def operate(self, slot: Slot) -> None:
+        partition = slot.choice(self.context.partitions)
+        head = self._heads[partition]
+        client = self.client()
+        timeout_s = self.context.spec.client.end_timeout_ms / 1e3
+        self.invoke(partition=partition)
+        begin = time.monotonic_ns()
+        if not head.lock.acquire(timeout=timeout_s):
+            self.complete(Type.FAIL, begin, partition=partition, error="_BUSY")
+            return
+        try:
+            # Until the lock is released nobody else is told of this record: the completion is recorded under it.
+            self._complete(head, partition, begin, time.monotonic() + timeout_s)
+        finally:
+            head.lock.release()
+        if client.broken:
+            self.retire()
+
+    def _complete(self, head: Head, partition: int, begin: int, deadline: float) -> None:
+        try:
+            record, corrupt = self._take(head, partition, deadline)
+        except Unknown as wrong:
+            self._stretch = None
+            self.complete(Type.FAIL, begin, partition=partition, error=str(wrong))
+            return
+        extra: dict[str, Any] | None = {"corrupt": corrupt} if corrupt else None
+        self.complete(
+            Type.OK, begin, partition=partition, records=() if record is None else (record,), extra=extra
+        )
+
+    def _take(
+        self, head: Head, partition: int, deadline: float
+    ) -> tuple[Record | None, list[dict[str, Any]]]:
+        """The record at the head, or None when there is none for certain; the head moves past it. Raises Unknown."""
+        stretch = self._at(head, partition)
+        marker: int | None = None
+        while marker is None or head.offset <= marker:
+            left = deadline - time.monotonic()
+            if left <= 0:
+                raise Unknown("_TIMED_OUT")
+            record = stretch.next(min(left, self.context.spec.client.poll_ms / 1e3))
+            if record is not None:
+                head.offset = record.offset + 1
+                if not is_marker(record.value):
+                    return record, stretch.corrupt
+            elif marker is None:
+                marker = self._marks.mark(partition)
+        return None, stretch.corrupt
+
+    def _at(self, head: Head, partition: int) -> Stretch:
+        stretch = self._stretch
+        if stretch is None or stretch.partition != partition or stretch.position != head.offset:
+            stretch = Stretch(self.context, self.client(), partition, head.offset)
+        stretch.corrupt = []
+        self._stretch = stretch
+        return stretch
+
+    def drop_client(self) -> None:
+        super().drop_client()
+        self._stretch = None
+        self._marks.close()
+
+
+class QueueWorkload(Workload):
+    def processes(self, context: Context) -> list[Process]:
+        spec = context.spec
+        assert isinstance(spec, QueueSpec)
+        heads = [Head() for _ in range(context.partitions)]
+        threads: list[Process] = [Sender(context, slot) for slot in range(spec.senders)]
+        for number in range(spec.dequeuers):
+            slot = spec.senders + number
+            threads.append(Dequeuer(context, slot, heads, Marks(context, slot + spec.dequeuers)))
+        return threads

@@ -1,0 +1,60 @@
+"""What a specification may say of the workload ``register``."""
+
+from __future__ import annotations
+
+from typing import Annotated, Literal, Self, TypeVar
+
+from pydantic import BaseModel, ConfigDict, Field, model_validator
+
+from workloads.log.spec import ClientsSpec
+
+S = TypeVar("S", bound=ClientsSpec)
+
+
+class Mix(BaseModel):
+    """Weights of the kinds of operations."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+    send: Annotated[float, Field(ge=0)] = 1
+    read: Annotated[float, Field(ge=0)] = 1
+
+
+class RegisterSpec(ClientsSpec):
+    name: Literal["register"] = "register"
+    mix: Mix = Mix()
+    senders: Annotated[int, Field(ge=0, le=200)] = 5
+    """They write."""
+    readers: Annotated[int, Field(ge=0, le=200)] = 5
+    read_by: Literal["marker", "end"] = "marker"
+    """How a read knows what the last write is. ``marker``: it sends a record of its own with the workload's acks and
+    reads what is before it: a leader that was replaced cannot acknowledge it. ``end``: it asks the leader for the end
+    offset, which one that was replaced may still answer."""
+
+    @property
+    def shares(self) -> dict[str, tuple[int, float]]:
+        return {"send": (self.senders, self.mix.send), "read": (self.readers, self.mix.read)}
+
+    @property
+    def concurrency(self) -> int:
+        """A reader that marks is two logical processes: one reads, one sends."""
+        return self.senders + self.readers * (2 if self.read_by == "marker" else 1)
+
+    @property
+    def reads(self) -> str:
+        return self.read_by
+
+    @model_validator(mode="after")
+    def _writes_happen_once(self) -> Self:
+        return once(self)
+
+
+def once(spec: S) -> S:
+    """Refuses what would make a value appear twice, or leave its place unknown."""
+    if spec.acks == 0:
+        raise ValueError("this workload needs acks: 1 or all: without acks no write is known to be done")
+    if spec.client.retries and not spec.idempotence:
+        raise ValueError(
+            "client.retries without idempotence may write a value twice, and then nobody can tell what a read means"
+        )
+    return spec

@@ -1,0 +1,67 @@
+"""Registers: one per partition. A write is a send; a read finds the last record that was written.
+
+With ``read_by: marker`` a read takes effect where its marker is in the log, a write where its record is: the order of
+offsets is the order of the register. What the promise rests on is said in docs/linearizability.md.
+"""
+
+from __future__ import annotations
+
+import time
+from typing import Any
+
+from harness.generators import Slot
+from harness.history.model import Record, Type
+from workloads.log.processes import Context, Process, Reading, Sender
+from workloads.log.workload import Workload
+from workloads.register.spec import RegisterSpec
+from workloads.tail import Marks, Unknown, end_of, last_write
+
+
+class Reader(Reading):
+    f = "read"
+
+    def __init__(self, context: Context, slot: int, marks: Marks | None) -> None:
+        super().__init__(context, slot)
+        self._marks = marks
+
+    def operate(self, slot: Slot) -> None:
+        partition = slot.choice(self.context.partitions)
+        client = self.client()
+        self.invoke(partition=partition)
+        begin = time.monotonic_ns()
+        try:
+            end, last, corrupt = self._read(partition)
+        except Unknown as wrong:
+            self.complete(Type.FAIL, begin, partition=partition, error=str(wrong))
+        else:
+            records = () if last is None else (last,)
+            extra: dict[str, Any] | None = {"corrupt": corrupt} if corrupt else None
+            self.complete(
+                Type.OK, begin, partition=partition, high_watermark=end, records=records, extra=extra
+            )
+        if client.broken:
+            self.retire()
+
+    def _read(self, partition: int) -> tuple[int, Record | None, list[dict[str, Any]]]:
+        """(the end it rests on, the last record written, what is corrupt). Raises Unknown."""
+        client = self.client()
+        end = end_of(self.context, client, partition) if self._marks is None else self._marks.mark(partition)
+        deadline = time.monotonic() + self.context.spec.client.end_timeout_ms / 1e3
+        return (end, *last_write(self.context, client, partition, end, deadline))
+
+    def drop_client(self) -> None:
+        super().drop_client()
+        if self._marks is not None:
+            self._marks.close()
+
+
+class RegisterWorkload(Workload):
+    def processes(self, context: Context) -> list[Process]:
+        spec = context.spec
+        assert isinstance(spec, RegisterSpec)
+        threads: list[Process] = [Sender(context, slot) for slot in range(spec.senders)]
+        for number in range(spec.readers):
+            slot = spec.senders + number
+            marks = Marks(context, slot + spec.readers) if spec.read_by == "marker" else None
+            threads.append(Reader(context, slot, marks))
+        return threads
