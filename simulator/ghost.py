@@ -20,8 +20,10 @@ from broker.core.effects import (
     CancelTimer,
     CreateLog,
     DeleteLog,
+    DeleteSnapshot,
     Effect,
     Flush,
+    MoveLogStart,
     NoReply,
     Reply,
     ResetLog,
@@ -30,6 +32,7 @@ from broker.core.effects import (
     Trace,
     Truncate,
     WriteEpochs,
+    WriteSnapshot,
 )
 from broker.core.events import Boot, RequestReceived
 from broker.core.image import BrokerImage, ClusterImage, PartitionImage
@@ -148,6 +151,7 @@ class Ghost:
         touched = self._effects(seen, effects)
         if isinstance(event, Boot):
             self._booted(node, event)
+            seen.snapshots = bool(event.snapshots)
             touched.update(dict.fromkeys(tp for tp in event.logs if tp != METADATA))
         if changed:
             self._disk_changed(node)
@@ -214,6 +218,12 @@ class Ghost:
                     self._log_changed(node, effect)
                     if effect.tp != METADATA:
                         touched[effect.tp] = None
+                    elif isinstance(effect, ResetLog):
+                        seen.snapshots = True
+                case WriteSnapshot() | DeleteSnapshot():
+                    seen.snapshots = True
+                case MoveLogStart():
+                    seen.snapshots |= effect.tp == METADATA
                 case Reply():
                     self._replied(seen, effect)
                 case NoReply():

@@ -15,6 +15,7 @@ from simulator.ghost_partition import Mark, PartitionGhost
 from simulator.nodes import StepRecord
 
 REPLICAS, CHANGES, BROKERS, ANSWERS, LOGS, DISKS, QUORUM, COMMITTED, GROWN, ACKS = (1 << n for n in range(10))
+SNAPSHOTS = 1 << 10
 """What a step can touch: each invariant says which of it concerns it, and is left alone by all other steps."""
 PARTITIONS = DISKS | BROKERS | CHANGES | REPLICAS
 """Whatever makes partitions ``concerned``."""
@@ -70,6 +71,8 @@ class Seen:
     its disk or got an old one back."""
     committed: bool = False
     """More metadata is committed than before."""
+    snapshots: bool = False
+    """A snapshot was written, dropped or loaded, or the start of the metadata log has moved."""
     concerned: list[tuple[PartitionImage, PartitionGhost]] | None = None
     """Partitions of which a log, the registration or the committed end is another than before; None: not looked
     for yet."""
@@ -98,4 +101,6 @@ class Seen:
             found |= DISKS
         if self.committed:
             found |= COMMITTED
+        if self.snapshots:
+            found |= SNAPSHOTS
         return found

@@ -36,6 +36,11 @@ from simulator.invariants_raft import (
     QuorumLogMatching,
     ValidRoles,
 )
+from simulator.invariants_snapshots import (
+    LeaderNeverLoadsSnapshot,
+    SnapshotAtLogStart,
+    SnapshotSaysCommitted,
+)
 
 INVARIANTS: tuple[type[Invariant], ...] = (
     LeaderCompleteness,
@@ -67,4 +72,7 @@ INVARIANTS: tuple[type[Invariant], ...] = (
     MonotonicHighWatermark,
     OneVotePerEpoch,
     ValidRoles,
+    SnapshotAtLogStart,
+    LeaderNeverLoadsSnapshot,
+    SnapshotSaysCommitted,
 )

@@ -1,7 +1,7 @@
 """What must hold of the controller quorum (protocol.md 3.1, last lines; AK RaftEventSimulationTest).
 
-Nothing is said of a quorum one of whose voters has lost its disk or got an old one back. SnapshotAtLogStart and
-LeaderNeverLoadSnapshot wait for snapshots.
+Nothing is said of a quorum one of whose voters has lost its disk or got an old one back. Those of
+snapshots are in invariants_snapshots.py.
 """
 
 from __future__ import annotations

@@ -160,13 +160,13 @@ BROKER_DEFAULTS: dict[str, Any] = {
     "request_timeout_ms": 3_000,
     "high_watermark_checkpoint_interval_ms": 1_000,
     "recovery_point_checkpoint_interval_ms": 5_000,
-    "metadata_log_max_records_between_snapshots": 25,
+    "metadata_log_max_records_between_snapshots": 40,
     "quorum_fetch_snapshot_max_bytes": 1_000,
 }
 CONTROLLER_DEFAULTS: dict[str, Any] = {
     "session_timeout_ms": 3_000,
     "min_insync_replicas": 2,
-    "metadata_log_max_records_between_snapshots": 25,
+    "metadata_log_max_records_between_snapshots": 40,
     "quorum_fetch_snapshot_max_bytes": 1_000,
 }
 

@@ -64,6 +64,7 @@ REGISTRY: dict[str, type] = {
     "raft_forget_vote": raft.ForgetVote,
     "raft_commit_old_epoch": raft.CommitFormerEpochs,
     "no_check_quorum": raft.LeadAlone,
+    "snap_gap": raft.DropPastSnapshot,
 }
 """By the name of the switch in protocol.md section 4; docs/defects.md tells which schedule shows each."""
 

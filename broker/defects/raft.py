@@ -1,11 +1,12 @@
-"""Defects of the controller quorum (protocol.md 4.3: B46, B47)."""
+"""Defects of the controller quorum (protocol.md 4.3: B46, B47, B48)."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 
-from broker.core.types import NodeId, QuorumState
+from broker.core.types import NodeId, QuorumState, SnapshotId
 from broker.rules.raft import RaftRole, RaftRules, forgotten
+from broker.rules.snapshots import SnapshotRules
 
 
 class LeadAgain(RaftRules):
@@ -41,3 +42,10 @@ class LeadAlone(RaftRules):
 
     def lost_quorum(self, silences_ms: Sequence[float], window_ms: float) -> bool:  # noqa: ARG002
         return False
+
+
+class DropPastSnapshot(SnapshotRules):
+    """``snap_gap``: B48, KAFKA-14238. The log goes up to the high watermark, past the end of every snapshot."""
+
+    def log_start(self, ids: Sequence[SnapshotId], high_watermark: int) -> int:
+        return high_watermark if ids else 0

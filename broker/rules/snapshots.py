@@ -35,8 +35,9 @@ class SnapshotRules:
         return ids[-2:]
 
     def log_start(self, ids: Sequence[SnapshotId], high_watermark: int) -> int:  # noqa: ARG002
-        """Nothing may be dropped that no snapshot holds (KAFKA-14238). ``ids``: those kept, oldest first."""
-        return ids[0].end_offset if ids else 0
+        """Nothing may be dropped that no snapshot holds (KAFKA-14238), and while there is one only, nothing at all.
+        ``ids``: those kept, oldest first."""
+        return ids[0].end_offset if len(ids) > 1 else 0
 
     def must_load(self, offset: int, epoch: int, log_start: SnapshotId) -> bool:
         """Is what the asker needs no longer in the log (2.12.7)? ``epoch``: of its last record, -1 with none.

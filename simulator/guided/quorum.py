@@ -51,7 +51,38 @@ def deaf_leader(s: Stage) -> None:
     )
 
 
+def away_past_snapshots(s: Stage) -> None:
+    """KAFKA-14238. One voter is away while the others make snapshots; it comes back and must be led up to the log."""
+    leader = active(s)
+    away = next(node for node in s.world.controllers if node != leader)
+    s.world.kill(away)
+    s.say(f"kill controller {away}")
+
+    def begins_later() -> bool:
+        known = core(s, leader)
+        return known is not None and known.log.log_start > 0
+
+    s.must(begins_later, "a log that snapshots replace in part")
+    s.world.start(away)
+    s.say(f"start controller {away}")
+
+    def is_level() -> bool:
+        one, other = core(s, leader), core(s, away)
+        return one is not None and other is not None and other.log.high_watermark >= one.log.log_start
+
+    s.must(is_level, f"controller {away} level with the others")
+
+
+SNAPSHOTS = THREE.but(
+    controller={
+        "metadata_log_max_records_between_snapshots": 10,
+        "noop_interval_ms": 20,
+        "quorum_fetch_snapshot_max_bytes": 500,
+    }
+)
+
 SCHEDULES = (
+    Guided("snap_gap", "B48", ("snap_gap",), away_past_snapshots, frozenset({"Q09"}), SNAPSHOTS),
     Guided("raft_keep_role", "B46", ("raft_keep_role",), leader_restarts, frozenset({"Q01"}), THREE),
     Guided("raft_no_fsync", "B46", ("raft_no_fsync",), metadata_changes, frozenset({"Q04"}), THREE),
     Guided("no_check_quorum", "B47", ("no_check_quorum",), deaf_leader, frozenset({"liveness"}), THREE),

@@ -11,10 +11,19 @@ from kio.schema.errors import ErrorCode
 
 from broker.core import batch
 from broker.core.controller import Controller
-from broker.core.effects import Effect, Reply, Trace, Truncate
+from broker.core.effects import (
+    DeleteSnapshot,
+    Effect,
+    Reply,
+    ResetLog,
+    Trace,
+    Truncate,
+    WriteSnapshot,
+)
 from broker.core.events import Event, RequestReceived
 from broker.core.messages import VoteRequest, VoteResponse
-from broker.core.types import METADATA
+from broker.core.snapshot_format import write
+from broker.core.types import METADATA, SnapshotId
 from broker.rules.raft import RaftRole
 from simulator.disk import SimLog, Stored
 from simulator.invariants import Checker
@@ -124,6 +133,29 @@ def q08_a_follower_of_nobody(s: Quorum) -> None:
     s.step(s.follower)
 
 
+def q09_no_snapshot_leads_up_to_the_log(s: Quorum) -> None:
+    s.log(s.follower).start_at(3)
+    s.world.controllers[s.follower].disk.snapshots.clear()
+    s.step(s.follower, [DeleteSnapshot(SnapshotId(3, 0))])
+
+
+def q10_a_leader_begins_anew(s: Quorum) -> None:
+    s.step(s.leader, [ResetLog(METADATA, 3)])
+
+
+def q11_a_snapshot_lacks_something(s: Quorum) -> None:
+    image = s.core(s.follower).committed.copy()
+    image.next_producer_id += 1
+    snapshot = SnapshotId(image.metadata_offset + 1, 0)
+    s.step(s.follower, [WriteSnapshot(snapshot, write(image, snapshot, 0))])
+
+
+def q11_a_state_is_in_another_order(s: Quorum) -> None:
+    image = s.core(s.follower).committed
+    image.brokers = dict(sorted(image.brokers.items(), reverse=True))
+    s.step(s.follower, [ResetLog(METADATA, 3)])
+
+
 SPOILERS: dict[str, Callable[[Quorum], None]] = {
     name: what for name, what in sorted(globals().items()) if name[0] == "q" and name[1:3].isdigit()
 }
@@ -137,8 +169,8 @@ def test_a_spoilt_quorum_is_caught_by_its_invariant_alone(name: str) -> None:
 
 
 def test_every_quorum_invariant_has_a_spoilt_state() -> None:
-    module = "simulator.invariants_raft"
-    kinds = {kind.id for kind in Invariant.__subclasses__() if kind.__module__ == module}
+    modules = "simulator.invariants_raft", "simulator.invariants_snapshots"
+    kinds = {kind.id for kind in Invariant.__subclasses__() if kind.__module__ in modules}
     assert kinds == {name[:3].upper() for name in SPOILERS}
 
 
