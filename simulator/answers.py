@@ -6,7 +6,14 @@ from dataclasses import replace
 
 from kio.schema.errors import ErrorCode
 
-from broker.core.messages import FetchRequest, FetchResponse, ListOffsetsResponse, Request, Response
+from broker.core.messages import (
+    FetchRequest,
+    FetchResponse,
+    FetchResult,
+    ListOffsetsResponse,
+    Request,
+    Response,
+)
 from broker.core.snapshot_messages import FetchSnapshotResponse
 from broker.core.types import LogSlice, SnapshotSlice
 from simulator.disk import Disk
@@ -29,7 +36,10 @@ def resolve(disk: Disk, request: Request, response: Response) -> Response:
 
 def _with_records(disk: Disk, max_bytes: int, response: FetchResponse) -> FetchResponse:
     """``max_bytes`` bounds the whole answer, but one batch always goes (KIP-74)."""
-    if not any(isinstance(result.records, LogSlice) for result in response.partitions):
+    for result in response.partitions:
+        if type(result.records) is LogSlice:
+            break
+    else:
         return response
     left, empty, filled = max_bytes, True, []
     for result in response.partitions:
@@ -43,9 +53,19 @@ def _with_records(disk: Disk, max_bytes: int, response: FetchResponse) -> FetchR
             records = disk.read(wanted) if empty or left > 0 else b""
             left -= len(records)
             empty = empty and not records
-            result = replace(result, records=records)
+            result = FetchResult(
+                result.tp,
+                result.error,
+                result.high_watermark,
+                result.last_stable_offset,
+                result.log_start,
+                result.diverging,
+                result.current_leader,
+                records,
+                result.topic_id,
+            )
         filled.append(result)
-    return replace(response, partitions=tuple(filled))
+    return FetchResponse(tuple(filled), response.error, response.session_id)
 
 
 def _looked_up(disk: Disk, response: ListOffsetsResponse) -> ListOffsetsResponse:

@@ -11,6 +11,7 @@ from __future__ import annotations
 from bisect import bisect_right
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
+from functools import lru_cache
 from random import Random
 from typing import NamedTuple
 from uuid import UUID
@@ -45,6 +46,9 @@ from broker.core.types import (
     StoredSnapshot,
     TopicPartition,
 )
+
+_header_of = lru_cache(maxsize=256)(batch.parse_header)
+"""Every replica writes the same bytes."""
 
 
 class SimulationError(AssertionError):
@@ -92,7 +96,7 @@ class SimLog:
     """Written to the active segment."""
 
     def append(self, data: bytes) -> None:
-        header = batch.parse_header(data)
+        header = _header_of(data)
         if header.base_offset != self.leo:
             raise SimulationError(f"a batch at {header.base_offset}, the log ends at {self.leo}")
         self.batches.append(Stored(header, data))

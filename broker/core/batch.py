@@ -67,16 +67,23 @@ def parse_header(data: bytes | memoryview, at: int = 0) -> BatchHeader:
     return header
 
 
-def split(data: bytes | memoryview) -> Iterator[tuple[BatchHeader, memoryview]]:
-    """The whole batches in ``data``, in order. Raises CorruptBatch on a short tail."""
-    view = memoryview(data)
-    at = 0
-    while at < len(view):
-        header = parse_header(view, at)
-        if at + header.size_bytes > len(view):
-            raise CorruptBatch(f"batch of {header.size_bytes} bytes, {len(view) - at} left")
-        yield header, view[at : at + header.size_bytes]
-        at += header.size_bytes
+def split(data: bytes | memoryview) -> Iterator[tuple[BatchHeader, bytes | memoryview]]:
+    """The whole batches in ``data``, in order; ``data`` itself when it is just one. Raises CorruptBatch on a
+    short tail."""
+    size, at = len(data), 0
+    view: memoryview | None = None
+    while at < size:
+        header = parse_header(data, at)
+        end = at + header.size_bytes
+        if end > size:
+            raise CorruptBatch(f"batch of {header.size_bytes} bytes, {size - at} left")
+        if at == 0 and end == size:
+            yield header, data
+            return
+        if view is None:
+            view = memoryview(data)
+        yield header, view[at:end]
+        at = end
 
 
 def crc_is_right(header: BatchHeader, batch: bytes | memoryview) -> bool:

@@ -87,6 +87,13 @@ class Broker:
         self._lifecycle = Lifecycle(ctx, uplink, self._take_roles_if_ready, self._close)
         self._observer = Observer(ctx, uplink, self._metadata_changed)
         self._maintenance = Maintenance(ctx, partitions, lambda: self._observer.log.partition_log)
+        self._arms = (
+            self._produces.arm,
+            self._fetch.purgatory.arm,
+            self._deletes.arm,
+            self._forwarder.arm,
+            self._producer_ids.arm,
+        )
         self._has_roles = False
         self._exited = False
 
@@ -147,7 +154,7 @@ class Broker:
             case DiskFailed():
                 self._disk_failed(event)
         self._settle()
-        self._exited = any(isinstance(effect, Exit) for effect in ctx.out)
+        self._exited = Exit in map(type, ctx.out)
         return ctx.out
 
     def _settle(self) -> None:
@@ -168,14 +175,8 @@ class Broker:
             return
         self._alter.pump()
         self._fetchers.pump()
-        for waiting in (
-            self._produces,
-            self._fetch.purgatory,
-            self._deletes,
-            self._forwarder,
-            self._producer_ids,
-        ):
-            waiting.arm()
+        for arm in self._arms:
+            arm()
 
     def _boot(self, boot: Boot) -> None:
         ctx = self._ctx

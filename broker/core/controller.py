@@ -110,7 +110,7 @@ class Controller:
             return []
         effects = self._event(event, now_ms)
         effects += self._settle(now_ms)
-        if any(isinstance(effect, Exit) for effect in effects):
+        if Exit in map(type, effects):
             self._state = "stopped"
         return effects
 

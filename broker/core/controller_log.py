@@ -252,10 +252,10 @@ class MetadataLog:
         """As the leader (2.2, 2.12.4): records below ``limit``, or where the asker's log parts from this."""
         error = check_epoch(asked.current_leader_epoch, leader.leader_epoch)
         if error is not ErrorCode.none:
-            return FetchResult(asked.tp, error, current_leader=leader, topic_id=asked.topic_id)
+            return FetchResult(METADATA, error, current_leader=leader, topic_id=asked.topic_id)
         high_watermark = self.high_watermark or -1
         result = FetchResult(
-            asked.tp,
+            METADATA,
             high_watermark=high_watermark,
             last_stable_offset=high_watermark,
             log_start=self.log_start,
@@ -266,7 +266,16 @@ class MetadataLog:
         if diverging is not None or asked.fetch_offset >= limit:
             return diverging or result
         size = min(asked.max_bytes, max_bytes)
-        return replace(result, records=LogSlice(METADATA, asked.fetch_offset, limit, size))
+        records = LogSlice(METADATA, asked.fetch_offset, limit, size)
+        return FetchResult(
+            METADATA,
+            high_watermark=high_watermark,
+            last_stable_offset=high_watermark,
+            log_start=0,
+            current_leader=leader,
+            records=records,
+            topic_id=asked.topic_id,
+        )
 
     def _diverging(self, asked: FetchPartition, result: FetchResult) -> FetchResult | None:
         start = SnapshotId(self.log_start, self._base_epoch)

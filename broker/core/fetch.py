@@ -77,7 +77,10 @@ class FetchHandler:
     def _fault(self, request: FetchRequest, part: FetchPartition) -> FetchResult | None:
         """An error or a divergence; None when records may be read."""
         replica = self._partitions.get(part.tp)
-        if replica is None or (part.topic_id is not None and part.topic_id != replica.topic_id):
+        topic_id = part.topic_id
+        if replica is None or (
+            topic_id is not None and topic_id is not replica.topic_id and topic_id != replica.topic_id
+        ):
             return self._elsewhere(part)
         if replica.failed:
             return _error(part, ErrorCode.kafka_storage_error)

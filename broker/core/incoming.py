@@ -17,7 +17,7 @@ class Refusal(Exception):
     message: str
 
 
-def produced(records: bytes, max_bytes: int) -> tuple[BatchHeader, memoryview]:
+def produced(records: bytes, max_bytes: int) -> tuple[BatchHeader, bytes | memoryview]:
     """The one batch of a produce request. Raises Refusal with error 2, 10 or 87 (protocol.md 6.3)."""
     try:
         batches = list(split(records))
@@ -44,7 +44,7 @@ def produced(records: bytes, max_bytes: int) -> tuple[BatchHeader, memoryview]:
 
 
 def stamped(
-    header: BatchHeader, batch: memoryview, base_offset: int, leader_epoch: int
+    header: BatchHeader, batch: bytes | memoryview, base_offset: int, leader_epoch: int
 ) -> tuple[BatchHeader, bytes]:
     """The batch as it goes into the leader's log."""
     final = BatchHeader(

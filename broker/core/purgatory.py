@@ -69,10 +69,13 @@ class Deadlines:
 
     def arm(self) -> None:
         """At the end of an event: make sure the timer fires by the earliest deadline."""
-        while self._heap and self._heap[0][1] not in self._alive:
-            heappop(self._heap)
-        if self._heap and (self._armed_ms is None or self._heap[0][0] < self._armed_ms):
-            self._armed_ms = self._heap[0][0]
+        heap = self._heap
+        if not heap:
+            return
+        while heap and heap[0][1] not in self._alive:
+            heappop(heap)
+        if heap and (self._armed_ms is None or heap[0][0] < self._armed_ms):
+            self._armed_ms = heap[0][0]
             self._ctx.set_timer(self._key, self._armed_ms, self._fired)
 
     def _fired(self) -> None:

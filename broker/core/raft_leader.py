@@ -3,7 +3,6 @@ that wait for more (protocol.md 2.12.3-6, K03)."""
 
 from __future__ import annotations
 
-from dataclasses import replace
 from uuid import UUID
 
 from kio.schema.errors import ErrorCode
@@ -165,7 +164,7 @@ class Leadership:
         limit = self._log.high_watermark
         if asked.directory_id is not None and request.replica_id in self.voters:
             limit = self._rules.held(self._log.leo, self._log.flushed_to)
-        return self._log.read(replace(asked, tp=METADATA), self.hint, limit, request.max_bytes)
+        return self._log.read(asked, self.hint, limit, request.max_bytes)
 
 
 def not_leader(request: FetchRequest, hint: LeaderIdAndEpoch) -> FetchResponse:
@@ -182,9 +181,10 @@ def not_leader(request: FetchRequest, hint: LeaderIdAndEpoch) -> FetchResponse:
 
 
 def _is_metadata(asked: FetchPartition) -> bool:
-    if asked.topic_id in (None, _UNSET):
+    topic_id = asked.topic_id
+    if topic_id is not METADATA_TOPIC_ID and topic_id in (None, _UNSET):
         return asked.tp == METADATA
-    return asked.topic_id == METADATA_TOPIC_ID and asked.tp.partition == METADATA.partition
+    return topic_id == METADATA_TOPIC_ID and asked.tp.partition == METADATA.partition
 
 
 def _waits(response: FetchResponse) -> bool:

@@ -10,6 +10,7 @@ from __future__ import annotations
 import json
 from collections.abc import Iterable
 from dataclasses import asdict
+from functools import lru_cache
 from uuid import UUID
 
 from broker.core.types import NodeId
@@ -166,8 +167,10 @@ def encode(record: MetadataRecord) -> bytes:
     return json.dumps({"type": type(record).__name__, **fields}, separators=(",", ":")).encode()
 
 
+@lru_cache(maxsize=1_024)
 def decode(value: bytes) -> MetadataRecord:
-    """Raises ValueError when the bytes are no record we know."""
+    """Raises ValueError when the bytes are no record we know. Those of late are remembered: a broker that is a
+    controller too meets each of them twice, and every node of a simulated cluster does."""
     try:
         fields = json.loads(value)
         kind = _KINDS[fields.pop("type")]
