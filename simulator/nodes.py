@@ -93,6 +93,12 @@ class SimNode:
     cut_rule: tuple[CutRule, Literal["kill", "power"]] | None = None
     ended_life: int = 0
     """The incarnation whose end has been dealt with."""
+    accepts: bool = False
+    """Lets clients and peers in: a broker not before it knows its roles, a client never."""
+    name: str = ""
+
+    def __post_init__(self) -> None:
+        self.name = f"node-{self.id}"
 
     @property
     def up(self) -> bool:
@@ -112,8 +118,6 @@ class SimServer(SimNode):
     disk: Disk = field(default_factory=lambda: Disk(UUID(int=0)))
     losses: list[tuple[float, Lost]] = field(default_factory=list)
     """(when, what): taken by power cuts."""
-    accepts: bool = False
-    """Lets clients and peers in: a broker not before it knows its roles."""
 
 
 @dataclass(slots=True)

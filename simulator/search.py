@@ -17,6 +17,7 @@ from simulator.clients import Client, Consumer, Drainer, EndAsker, Producer, Pro
 from simulator.disk import SimulationError
 from simulator.faults import DEFAULT_KINDS, Fault, FaultDriver, FaultOptions, Kind, plan
 from simulator.history import History
+from simulator.invariants import Checker
 from simulator.network import NetworkOptions
 from simulator.oracles import ClientOracle, Violation
 from simulator.timeline import Digest, Timeline
@@ -150,7 +151,7 @@ class Run:
         self.driver = FaultDriver(self.world, TOPIC, setup.seed, setup.fault_options())
         self.final: dict[int, list[Record]] | None = None
         self.found: list[Violation] = []
-        self._checks: list[Callable[[], list[Violation]]] = []
+        self._checker: Checker | None = None
         self.oracle = ClientOracle(
             acks=setup.acks,
             idempotent=setup.idempotent,
@@ -173,15 +174,8 @@ class Run:
             world.add_client(client)
 
     def _add_invariants(self) -> None:
-        from simulator.invariants import Checker
-
-        checker = Checker(self.world)
-        self.world.observers.append(checker)
-        self._checks.append(
-            lambda: [
-                Violation(found.oracle, found.text, found.at_ms, found.step) for found in checker.violations
-            ]
-        )
+        self._checker = Checker(self.world)
+        self.world.observers.append(self._checker)
 
     def _make_clients(self) -> Iterator[Client]:
         setup = self.setup
@@ -238,14 +232,17 @@ class Run:
     # --- helpers -------------------------------------------------------------------------------------------
 
     def _go(self, enough: Callable[[], bool]) -> None:
-        world = self.world
+        step, events, checker = self.world.step, self.history.events, self._checker
         while not self.found and not enough():
-            if world.step() is None:
+            if step() is None:
                 return
-            if len(self.history.events) != self._rows:
+            if len(events) != self._rows:
                 self._look()
-            for check in self._checks:
-                self.found += check()
+            if checker is not None and checker.violations:
+                self.found += [
+                    Violation(found.oracle, found.text, found.at_ms, found.step)
+                    for found in checker.violations
+                ]
 
     def _look(self) -> None:
         """At the new rows of the history."""

@@ -64,11 +64,10 @@ class Transport:
         if connection is None or not connection.open:
             connection = Connection(node.id, effect.destination, effect.channel, node.incarnation)
             self._connections[key] = connection
-        connection.asked[effect.correlation] = effect
-        self._at(
-            self.now_ms + effect.timeout_ms / node.clock_rate, self._timed_out, connection, effect.correlation
-        )
-        message = self._message("request", connection, effect.request, None, effect.correlation)
+        correlation = effect.correlation
+        connection.asked[correlation] = effect
+        self._at(self.now_ms + effect.timeout_ms / node.clock_rate, self._timed_out, connection, correlation)
+        message = self._message("request", connection, effect.request, None, correlation)
         self._post(message)
         if self.network.duplicate and self._network_random.random() < self.network.duplicate:
             self._post(replace(message, number=self._numbers, ghost=True))
@@ -100,14 +99,16 @@ class Transport:
     def _post(self, message: Message) -> None:
         network, draw = self.network, self._network_random
         connection, destination = message.connection, message.destination
+        now_ms = self.now_ms
         for hold in self.holds:
             full = hold.limit is not None and len(hold.held) >= hold.limit
             if not full and message.kind != "close" and hold.matches(message):
                 hold.held.append(message)
                 connection.stalled.setdefault(destination, deque()).append(message)
                 return
-        if connection.stalled and connection.stalled.get(destination):
-            connection.stalled[destination].append(message)
+        stalled = connection.stalled
+        if stalled and stalled.get(destination):
+            stalled[destination].append(message)
             return
         latency = network.latency_min_ms + draw.random() * (network.latency_max_ms - network.latency_min_ms)
         if network.spike and draw.random() < network.spike:
@@ -116,16 +117,20 @@ class Transport:
             latency += self.lag.get((message.source, destination), 0.0)
         if network.drop and draw.random() < network.drop:
             return
-        when = self.now_ms + latency
+        when = now_ms + latency
         if not (network.reorder and draw.random() < network.reorder):
-            when = max(when, connection.last_at.get(destination, 0.0))
-            connection.last_at[destination] = when
+            last_at = connection.last_at
+            last = last_at.get(destination, 0.0)
+            if when < last:
+                when = last
+            last_at[destination] = when
         self._at(when, self._arrive, message)
 
     def _arrive(self, message: Message, _: None) -> StepRecord | None:
-        connection, destination = message.connection, message.destination
-        blocked = (message.source, destination) in self.cuts or (
-            connection.destination_life < 0 and (destination, message.source) in self.cuts
+        connection, destination, cuts = message.connection, message.destination, self.cuts
+        blocked = cuts and (
+            (message.source, destination) in cuts
+            or (connection.destination_life < 0 and (destination, message.source) in cuts)
         )
         if blocked or (connection.stalled and connection.stalled.get(destination)):
             connection.stalled.setdefault(destination, deque()).append(message)
@@ -142,20 +147,20 @@ class Transport:
         if node.down == "power" and node.core is None:
             return None
         life_is_over = connection.destination_life not in (-1, node.incarnation)
-        if node.core is None or life_is_over or not getattr(node, "accepts", False):
+        if node.core is None or life_is_over or not node.accepts:
             if connection.open:
                 delay = self._network_random.uniform(self.network.latency_min_ms, self.network.latency_max_ms)
                 why = "connection reset" if life_is_over else "connection refused"
                 self._at(self.now_ms + delay, self._reset, connection, why)
             return None
         connection.destination_life = node.incarnation
-        self._numbers += 1
+        self._numbers = number = self._numbers + 1
         assert message.request is not None
-        slot = Slot(self._numbers, message.correlation, message.request, message.ghost)
+        slot = Slot(number, message.correlation, message.request, message.ghost)
         if not message.ghost:
             connection.slots.append(slot)
         node.requests[slot.request_id] = (connection, slot)
-        client = f"node-{message.source}"
+        client = self._nodes[message.source].name
         self._put(node, ev.RequestReceived(slot.request_id, message.request, client, client), message)
         self.steps += 1
         return StepRecord(self.steps, self.now_ms, "receive", node.id, None, (), message)

@@ -113,8 +113,11 @@ class World(Transport):
         """Ordered pairs whose messages take this much longer, in milliseconds."""
         self.holds: list[Hold] = []
         self.network = options.network
+        self._handle_ms = options.handle_ms
         self._queue: list[tuple[float, int, Callable[..., StepRecord | None], Any, Any]] = []
         self._numbers = 0
+        self._number = 0
+        """Of the entry of the queue whose time it is."""
         self._network_random = Random(f"{seed}/network")
         self._disk_random = Random(f"{seed}/disk")
         self._node_random = Random(f"{seed}/nodes")
@@ -197,7 +200,7 @@ class World(Transport):
         """Let the next thing happen, tell the observers; None when the queue is empty."""
         queue = self._queue
         while queue:
-            when, _, what, a, b = heappop(queue)
+            when, self._number, what, a, b = heappop(queue)
             if when > self.now_ms:
                 self.now_ms = when
                 self._instant = self.steps
@@ -382,10 +385,12 @@ class World(Transport):
         self._wake(node)
 
     def _wake(self, node: SimNode) -> None:
-        if node.inbox and not node.handling and not node.paused and node.core is not None:
-            node.handling = True
-            delay = self._node_random.random() * self.options.handle_ms
-            self._at(self.now_ms + delay, self._handle_next, node)
+        if node.handling or not node.inbox or node.paused or node.core is None:
+            return
+        node.handling = True
+        self._numbers = number = self._numbers + 1
+        when = self.now_ms + self._node_random.random() * self._handle_ms
+        heappush(self._queue, (when, number, self._handle_next, node, None))
 
     def _handle_next(self, node: SimNode, _: None) -> StepRecord | None:
         node.handling = False
@@ -393,18 +398,19 @@ class World(Transport):
             return None
         event, message = node.inbox.popleft()
         record = self._handle(node, event, "handle", message)
-        self._wake(node)
+        if node.inbox:
+            self._wake(node)
         return record
 
     def _handle(
         self, node: SimNode, event: Event, kind: StepKind, message: Message | None = None
     ) -> StepRecord:
-        effects = node.core.handle(event, node.local_ms(self.now_ms))
-        limit = None
-        if node.cut_rule is not None:
-            limit = node.cut_rule[0](event, effects)
+        now_ms = self.now_ms
+        world, local = node.clock_base
+        effects = node.core.handle(event, local + (now_ms - world) * node.clock_rate)
         self.steps += 1
-        record = StepRecord(self.steps, self.now_ms, kind, node.id, event, effects, message)
+        record = StepRecord(self.steps, now_ms, kind, node.id, event, effects, message)
+        limit = None if node.cut_rule is None else node.cut_rule[0](event, effects)
         if limit is not None and node.cut_rule is not None:
             ending = node.cut_rule[1]
             record.effects = effects[:limit]
@@ -418,38 +424,38 @@ class World(Transport):
         done = self._carry_out_all(node, effects)
         if done < len(effects):
             record.effects = effects[:done]
-        if isinstance(node, SimServer) and not node.accepts and node.core is not None:
+        if not node.accepts and node.core is not None and isinstance(node, SimServer):
             node.accepts = not isinstance(node.core, Broker) or node.core.state is not State.STARTING
         return record
 
     def _carry_out_all(self, node: SimNode, effects: Sequence[Effect]) -> int:
         """How many were: those after an Exit are not."""
-        carriers = _CARRIERS
         for at, effect in enumerate(effects):
             kind = type(effect)
             if kind is fx.Trace:
                 continue
-            carriers[kind](self, node, effect)
-            if node.core is None:
+            _CARRIERS[kind](self, node, effect)
+            if kind is fx.Exit:
                 return at + 1
         return len(effects)
 
     def _set_timer(self, node: SimNode, effect: fx.SetTimer) -> None:
-        self._numbers += 1
-        ticket = node.timers[effect.key] = self._numbers
-        when = effect.at_ms
-        if node.clock_rate != 1.0 or node.clock_base[0]:
+        self._numbers = ticket = self._numbers + 1
+        key, when = effect.key, effect.at_ms
+        node.timers[key] = ticket
+        world, local = node.clock_base
+        if node.clock_rate != 1.0 or world:
             # A hair late: the core must never find its timer fired before the time it had asked for.
-            when = node.world_ms(when) + _HAIR_MS
-        when = max(when, self.now_ms)
-        heappush(self._queue, (when, ticket, self._fire, node, (effect.key, ticket)))
+            when = world + (when - local) / node.clock_rate + _HAIR_MS
+        if when < self.now_ms:
+            when = self.now_ms
+        heappush(self._queue, (when, ticket, self._fire, node, key))
 
     def _cancel_timer(self, node: SimNode, effect: fx.CancelTimer) -> None:
         node.timers.pop(effect.key, None)
 
-    def _fire(self, node: SimNode, timer: tuple[str, int]) -> StepRecord | None:
-        key, ticket = timer
-        if node.timers.get(key) != ticket or node.core is None:
+    def _fire(self, node: SimNode, key: str) -> StepRecord | None:
+        if node.timers.get(key) != self._number or node.core is None:
             return None
         del node.timers[key]
         if node.paused:
