@@ -9,7 +9,6 @@ from kio.schema.errors import ErrorCode
 from broker.core.messages import (
     FetchRequest,
     FetchResponse,
-    FetchResult,
     ListOffsetsResponse,
     Request,
     Response,
@@ -53,17 +52,7 @@ def _with_records(disk: Disk, max_bytes: int, response: FetchResponse) -> FetchR
             records = disk.read(wanted) if empty or left > 0 else b""
             left -= len(records)
             empty = empty and not records
-            result = FetchResult(
-                result.tp,
-                result.error,
-                result.high_watermark,
-                result.last_stable_offset,
-                result.log_start,
-                result.diverging,
-                result.current_leader,
-                records,
-                result.topic_id,
-            )
+            result = result.with_records(records)
         filled.append(result)
     return FetchResponse(tuple(filled), response.error, response.session_id)
 

@@ -266,16 +266,7 @@ class MetadataLog:
         if diverging is not None or asked.fetch_offset >= limit:
             return diverging or result
         size = min(asked.max_bytes, max_bytes)
-        records = LogSlice(METADATA, asked.fetch_offset, limit, size)
-        return FetchResult(
-            METADATA,
-            high_watermark=high_watermark,
-            last_stable_offset=high_watermark,
-            log_start=0,
-            current_leader=leader,
-            records=records,
-            topic_id=asked.topic_id,
-        )
+        return result.with_records(LogSlice(METADATA, asked.fetch_offset, limit, size))
 
     def _diverging(self, asked: FetchPartition, result: FetchResult) -> FetchResult | None:
         start = SnapshotId(self.log_start, self._base_epoch)

@@ -108,19 +108,7 @@ class FetchSessions:
             return replace(request, session_id=NO_SESSION, session_epoch=FINAL_EPOCH)
         self._used(session)
         asked = tuple(known.asked for known in session.partitions.values())
-        return FetchRequest(
-            request.max_wait_ms,
-            request.min_bytes,
-            request.max_bytes,
-            asked,
-            request.replica_id,
-            request.broker_epoch,
-            request.session_id,
-            request.session_epoch,
-            request.forgotten,
-            request.isolation_level,
-            request.session_topics,
-        )
+        return request.with_partitions(asked)
 
     def close(self, request: FetchRequest, results: tuple[FetchResult, ...]) -> FetchResponse:
         """``request`` as ``open`` gave it. A session that has gone on meanwhile (its owner gave this request

@@ -97,6 +97,22 @@ class FetchRequest:
     session_topics: tuple[tuple[UUID, str], ...] = ()
     """Not sent: the names of the topics in the session, for an answer that names more than the request does."""
 
+    def with_partitions(self, partitions: tuple[FetchPartition, ...]) -> FetchRequest:
+        """As ``replace`` does it, in a quarter of the time: each request of a session needs it."""
+        return FetchRequest(
+            self.max_wait_ms,
+            self.min_bytes,
+            self.max_bytes,
+            partitions,
+            self.replica_id,
+            self.broker_epoch,
+            self.session_id,
+            self.session_epoch,
+            self.forgotten,
+            self.isolation_level,
+            self.session_topics,
+        )
+
 
 @dataclass(frozen=True, slots=True)
 class EpochEndOffset:
@@ -118,6 +134,21 @@ class FetchResult:
     topic_id: UUID | None = None
     snapshot: SnapshotId | None = None
     """Of the metadata log: what was asked for is in the log no more, this holds it (KIP-630)."""
+
+    def with_records(self, records: LogSlice | bytes) -> FetchResult:
+        """As ``replace`` does it, in a quarter of the time: most answers to fetches are made so."""
+        return FetchResult(
+            self.tp,
+            self.error,
+            self.high_watermark,
+            self.last_stable_offset,
+            self.log_start,
+            self.diverging,
+            self.current_leader,
+            records,
+            self.topic_id,
+            self.snapshot,
+        )
 
 
 @dataclass(frozen=True, slots=True)

@@ -3,6 +3,7 @@ that wait for more (protocol.md 2.12.3-6, K03)."""
 
 from __future__ import annotations
 
+from dataclasses import replace
 from uuid import UUID
 
 from kio.schema.errors import ErrorCode
