@@ -5,8 +5,9 @@ Exit codes: 0 clean, 1 a violation, 2 a wrong call.
 
 from __future__ import annotations
 
+import time
 from collections.abc import Mapping
-from dataclasses import fields
+from dataclasses import fields, replace
 from pathlib import Path
 from typing import Any
 
@@ -19,11 +20,16 @@ from broker.rules.profile import profile as rules_of
 from simulator.export import write_run
 from simulator.faults import DEFAULT_KINDS, KINDS, Kind
 from simulator.kill_table import command as kill_table
-from simulator.search import Result, Search, Setup, run, search
+from simulator.search import Result, Setup, run
+from simulator.series import Row, SeriesError, Totals, series, varied
 from simulator.shrink import shrink
 from simulator.world import World, WorldOptions
 
 VIOLATION = 1
+INTERRUPTED = 130
+FEW = 50
+"""A search of more seeds tells of each of them no more."""
+TELL_EVERY_S = 10.0
 
 
 class WrongCall(click.ClickException):
@@ -94,6 +100,21 @@ def _settings(config: type, said: tuple[str, ...]) -> tuple[tuple[str, Any], ...
     show_default=True,
     metavar="N",
     help="Run N seeds, up to the first violation.",
+)
+@click.option(
+    "--jobs", type=click.IntRange(1, 64), default=1, show_default=True, help="Processes of a search."
+)
+@click.option("--keep-going", is_flag=True, help="A search does not end at the first violation.")
+@click.option(
+    "--vary",
+    is_flag=True,
+    help="A search draws partitions (1, 2), idempotence and TCP's help from each seed.",
+)
+@click.option(
+    "--done",
+    type=click.Path(dir_okay=False, path_type=Path),
+    metavar="FILE",
+    help="Remember the seeds a search has done here, and go on after them.",
 )
 @click.option(
     "--seconds", type=float, default=20.0, show_default=True, help="Virtual length of the main phase."
@@ -180,11 +201,7 @@ def simulate(ctx: click.Context, /, **said: Any) -> None:
     setup = _setup(said)
     _try_world(setup)
     if said["runs"] > 1:
-        total = search(setup, said["runs"], progress=_progress if said["runs"] <= 50 else None)
-        click.echo(_summary(total))
-        if total.found is None:
-            return
-        _tell(total.found, said)
+        _search(ctx, setup, said)
     else:
         _tell(run(setup, digest=said["digest"]), said)
 
@@ -259,17 +276,49 @@ def _line(result: Result) -> str:
     )
 
 
-def _progress(result: Result) -> None:
-    click.echo(_line(result))
+def _search(ctx: click.Context, setup: Setup, said: Mapping[str, Any]) -> None:
+    """Exits with 1 when there was a violation, 130 after Ctrl-C."""
+    runs: int = said["runs"]
+    told_at = time.monotonic()
 
+    def progress(row: Row, totals: Totals) -> None:
+        nonlocal told_at
+        if row.oracle:
+            click.echo(f"seed {row.seed:>6}  VIOLATION {row.oracle}: {row.text}\n  again: {row.command}")
+        elif runs <= FEW:
+            click.echo(
+                f"seed {row.seed:>6}  clean {row.simulated_s:8.1f} s simulated  {row.steps:>7} steps  "
+                f"{row.faults:>3} faults  {row.acked:>6} records acknowledged"
+            )
+        elif time.monotonic() - told_at > TELL_EVERY_S:
+            told_at = time.monotonic()
+            left = totals.cpu_s / totals.seeds * (runs - totals.seeds)
+            click.echo(
+                f"{totals.seeds} of {runs} seeds, {len(totals.violations)} violations, {totals.cpu_s:.0f} s of "
+                f"CPU, some {left:.0f} s to go",
+                err=True,
+            )
 
-def _summary(total: Search) -> str:
-    speed = total.simulated_s / total.cpu_s if total.cpu_s else 0.0
-    found = "no violation" if total.found is None else "a violation"
-    return (
-        f"{found} in {total.runs} runs: {total.simulated_s:.0f} s simulated in {total.cpu_s:.1f} s of CPU "
-        f"({speed:.0f} to 1), {total.steps} steps, {total.acked} records acknowledged"
-    )
+    try:
+        totals = series(
+            setup,
+            runs,
+            jobs=said["jobs"],
+            vary=said["vary"],
+            keep_going=said["keep_going"],
+            done=said["done"],
+            progress=progress,
+        )
+    except SeriesError as wrong:
+        raise WrongCall(str(wrong)) from wrong
+    click.echo(totals.text() + (f" ({totals.resumed} of them done before)" if totals.resumed else ""))
+    if totals.interrupted:
+        click.echo("interrupted; --done FILE lets the same command go on from here", err=True)
+        ctx.exit(INTERRUPTED)
+    if totals.violations and not said["keep_going"]:
+        first = replace(setup, seed=totals.violations[0].seed)
+        _tell(run(varied(first) if said["vary"] else first), said)
+    ctx.exit(VIOLATION if totals.violations else 0)
 
 
 def _write_history(result: Result, run_dir: Path | None) -> None:

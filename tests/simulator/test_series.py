@@ -1,0 +1,104 @@
+"""A series of seeds: the same in one process and in two, gone on with from its file, ended by Ctrl-C."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import sys
+from collections.abc import Sequence
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+from click.testing import CliRunner, Result
+
+from simulator.cli import simulate
+from simulator.search import Setup
+from simulator.series import Row, Totals, run_one, series, varied
+
+SHORT = Setup(seed=40, seconds=2.0, controllers=3)
+
+
+def simulated(arguments: Sequence[str]) -> Result:
+    return CliRunner().invoke(simulate, list(arguments))
+
+
+def without_cpu(totals: Totals, rows: list[Row]) -> list[Row]:
+    assert totals.seeds == len(rows)
+    return sorted((replace(row, cpu_s=0.0) for row in rows), key=lambda row: row.seed)
+
+
+def test_two_processes_do_the_same_seeds_as_one(tmp_path: Path) -> None:
+    alone: list[Row] = []
+    both: list[Row] = []
+    first = series(SHORT, 6, vary=True, progress=lambda row, _: alone.append(row))
+    second = series(SHORT, 6, jobs=2, vary=True, progress=lambda row, _: both.append(row))
+    assert without_cpu(first, alone) == without_cpu(second, both)
+    assert [row.seed for row in without_cpu(first, alone)] == list(range(40, 46))
+    assert first.violations == []
+    assert first.read > 0
+    assert len({varied(replace(SHORT, seed=seed)) for seed in range(40, 46)}) == 6
+    assert {varied(replace(SHORT, seed=seed)).tcp for seed in range(40, 60)} == {True, False}
+
+
+def test_a_series_goes_on_after_what_its_file_says(tmp_path: Path) -> None:
+    file = tmp_path / "done"
+    asked = ["--seed", "40", "--seconds", "2", "--done", str(file), "--search"]
+    assert simulated([*asked, "2"]).exit_code == 0
+    lines = file.read_text().splitlines()
+    assert [json.loads(line)["seed"] for line in lines[1:]] == [40, 41]
+    more = simulated([*asked, "4"])
+    assert more.exit_code == 0
+    assert "0 violations in 4 seeds" in more.output
+    assert "(2 of them done before)" in more.output
+    assert "seed     40" not in more.output
+    assert "seed     43" in more.output
+    other = simulated(["--partitions", "2", *asked, "4"])
+    assert other.exit_code == 2
+    assert "of another series" in other.output
+    file.write_text(file.read_text() + "{}\n")
+    broken = simulated([*asked, "4"])
+    assert broken.exit_code == 2
+    assert "line 6" in broken.output
+
+
+def test_a_violation_ends_a_series_unless_it_is_to_go_on(monkeypatch: pytest.MonkeyPatch) -> None:
+    def fails_at_41(setup: Setup) -> Row:
+        row = run_one(replace(setup, seconds=0.5))
+        wrong = ("lost-write", "one is missing", setup.command())
+        return row if setup.seed != 41 else replace(row, oracle=wrong[0], text=wrong[1], command=wrong[2])
+
+    monkeypatch.setattr("simulator.series.run_one", fails_at_41)
+    ended = series(SHORT, 4)
+    assert (ended.seeds, [row.seed for row in ended.violations]) == (2, [41])
+    going_on = series(SHORT, 4, keep_going=True)
+    assert (going_on.seeds, [row.seed for row in going_on.violations]) == (4, [41])
+    assert "1 violation in 4 seeds" in going_on.text()
+
+
+def test_ctrl_c_tells_what_was_done(tmp_path: Path) -> None:
+    program = "from simulator.cli import main; main()"
+    arguments = ["--search", "100000", "--jobs", "2", "--seconds", "1", "--done", str(tmp_path / "done")]
+    child = subprocess.Popen(
+        [sys.executable, "-c", program, *arguments],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+        start_new_session=True,
+    )
+    try:
+        while not (tmp_path / "done").exists() or (tmp_path / "done").read_text().count("\n") < 3:
+            assert child.poll() is None
+            with pytest.raises(subprocess.TimeoutExpired):
+                child.wait(0.2)
+        os.killpg(child.pid, signal.SIGINT)
+        out, err = child.communicate(timeout=120)
+    finally:
+        if child.poll() is None:
+            os.killpg(child.pid, signal.SIGKILL)
+            child.wait()
+    assert child.returncode == 130, err
+    assert "0 violations in" in out
+    assert "interrupted" in err
