@@ -30,7 +30,7 @@ def without_cpu(totals: Totals, rows: list[Row]) -> list[Row]:
     return sorted((replace(row, cpu_s=0.0) for row in rows), key=lambda row: row.seed)
 
 
-def test_two_processes_do_the_same_seeds_as_one(tmp_path: Path) -> None:
+def test_two_processes_do_the_same_seeds_as_one() -> None:
     alone: list[Row] = []
     both: list[Row] = []
     first = series(SHORT, 6, vary=True, progress=lambda row, _: alone.append(row))
