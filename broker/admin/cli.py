@@ -192,6 +192,46 @@ def _prefer_moved(client: AdminClient, moves: Sequence[Move], options: argparse.
         client.elect(a.ElectionType.PREFERRED, [move.tp for move in moves])
 
 
+# --- the quorum --------------------------------------------------------------------------------------------
+
+
+def _quorum(client: AdminClient, options: argparse.Namespace) -> None:
+    found = client.quorum()
+    end = next((each.leo for each in found.voters if each.node_id == found.leader_id), found.high_watermark)
+    rows = [
+        {
+            "node": each.node_id,
+            "role": role if each.node_id != found.leader_id else "leader",
+            "log_end_offset": each.leo,
+            "lag": end - each.leo if each.leo >= 0 else None,
+            "fetched_ago_ms": each.fetched_ago_ms,
+            "caught_up_ago_ms": each.caught_up_ago_ms,
+            "directory_id": None if each.directory_id is None else str(each.directory_id),
+        }
+        for role, listed in (("voter", found.voters), ("observer", found.observers))
+        for each in listed
+    ]
+    told = {
+        "leader": found.leader_id,
+        "epoch": found.leader_epoch,
+        "high_watermark": found.high_watermark,
+        "controllers": {node.node_id: f"{node.host}:{node.port}" for node in found.nodes},
+        "replicas": rows,
+    }
+    if options.json:
+        print(json.dumps(told, indent=2))
+        return
+    print(f"leader {found.leader_id}  epoch {found.leader_epoch}  high watermark {found.high_watermark}")
+    for row in rows:
+        ago = "never" if row["fetched_ago_ms"] is None else f"{row['fetched_ago_ms']:.0f} ms ago"
+        caught = "never" if row["caught_up_ago_ms"] is None else f"{row['caught_up_ago_ms']:.0f} ms ago"
+        lag = "?" if row["lag"] is None else row["lag"]
+        print(
+            f"{row['role']:8}  node {row['node']}  log end {row['log_end_offset']}  lag {lag}  "
+            f"fetched {ago}  caught up {caught}"
+        )
+
+
 # --- elections, settings, brokers --------------------------------------------------------------------------
 
 
@@ -285,6 +325,10 @@ def _parser() -> argparse.ArgumentParser:
     what.add_argument("--broker", metavar="ID", help="to be read only, and only of the broker that is asked")
     sub.add_argument("--set", type=_pair, action="append", metavar="NAME=VALUE")
     sub.add_argument("--delete", action="append", metavar="NAME")
+    sub = command(
+        "quorum", _quorum, "the controllers: leader, epoch, high watermark, everyone's log end and lag"
+    )
+    sub.add_argument("--json", action="store_true")
     sub = command("unregister", _unregister, "forget a broker that was stopped for good")
     sub.add_argument("broker", type=int)
     return parser

@@ -18,7 +18,7 @@ from kio.schema.errors import ErrorCode
 
 from broker.core import admin_messages as a
 from broker.core.messages import CreateTopicsRequest, DeleteTopicsRequest, NewTopic
-from broker.core.types import Endpoint, NodeId, TopicPartition
+from broker.core.types import METADATA, Endpoint, NodeId, TopicPartition
 from broker.wire.apis import BY_REQUEST
 from broker.wire.codec import Codec
 from broker.wire.schema import WireError, request_schema, response_schema
@@ -99,6 +99,11 @@ class AdminClient:
             if entity.next_cursor is None:
                 return found
             cursor = entity.next_cursor.topic_name, entity.next_cursor.partition_index
+
+    def quorum(self) -> a.DescribeQuorumResponse:
+        response: a.DescribeQuorumResponse = self._ask(a.DescribeQuorumRequest((METADATA,)))
+        _raise_for("describe the quorum", response.error, response.message)
+        return response
 
     # --- what can be done ----------------------------------------------------------------------------------
 

@@ -7,10 +7,11 @@ from __future__ import annotations
 
 from enum import IntEnum
 from typing import NamedTuple
+from uuid import UUID
 
 from kio.schema.errors import ErrorCode
 
-from broker.core.types import NodeId, TopicPartition
+from broker.core.types import Endpoint, NodeId, TopicPartition
 from broker.core.values import dataclass
 
 
@@ -218,7 +219,42 @@ class UnregisterBrokerResponse:
     message: str | None = None
 
 
-ForwardedRequest = (
+# --- the controllers -------------------------------------------------------------------------------------
+
+
+class QuorumReplica(NamedTuple):
+    """Of the metadata log: a voter, or an observer (a broker)."""
+
+    node_id: NodeId
+    leo: int
+    """-1: it has not been heard of since the leader leads."""
+    directory_id: UUID | None = None
+    fetched_ago_ms: float | None = None
+    caught_up_ago_ms: float | None = None
+    """Since when its log did not reach the leader's end any more; None: never."""
+
+
+@dataclass(frozen=True, slots=True)
+class DescribeQuorumRequest:
+    partitions: tuple[TopicPartition, ...]
+    """That of the metadata log, if the asker knows what it asks."""
+
+
+@dataclass(frozen=True, slots=True)
+class DescribeQuorumResponse:
+    error: ErrorCode = ErrorCode.none
+    message: str | None = None
+    leader_id: NodeId = -1
+    leader_epoch: int = -1
+    high_watermark: int = -1
+    voters: tuple[QuorumReplica, ...] = ()
+    """With the leader."""
+    observers: tuple[QuorumReplica, ...] = ()
+    nodes: tuple[Endpoint, ...] = ()
+    """The controllers."""
+
+
+DecidedRequest = (
     AlterPartitionReassignmentsRequest
     | ListPartitionReassignmentsRequest
     | ElectLeadersRequest
@@ -226,7 +262,9 @@ ForwardedRequest = (
     | IncrementalAlterConfigsRequest
     | UnregisterBrokerRequest
 )
-"""What a broker passes on to the controller."""
+"""What the active controller decides."""
+ForwardedRequest = DecidedRequest | DescribeQuorumRequest
+"""What a broker passes on to it."""
 ForwardedResponse = (
     AlterPartitionReassignmentsResponse
     | ListPartitionReassignmentsResponse
@@ -234,6 +272,7 @@ ForwardedResponse = (
     | CreatePartitionsResponse
     | IncrementalAlterConfigsResponse
     | UnregisterBrokerResponse
+    | DescribeQuorumResponse
 )
 AdminRequest = ForwardedRequest | DescribeConfigsRequest
 AdminResponse = ForwardedResponse | DescribeConfigsResponse

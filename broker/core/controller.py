@@ -15,7 +15,7 @@ from uuid import UUID
 
 from kio.schema.errors import ErrorCode
 
-from broker.core.admin_messages import ForwardedRequest
+from broker.core.admin_messages import DecidedRequest, DescribeQuorumRequest
 from broker.core.config import ControllerConfig
 from broker.core.controller_admin import administer
 from broker.core.controller_brokers import Brokers, allocate_producer_ids
@@ -295,6 +295,8 @@ class Controller:
                 return self.raft.request(event.request_id, request, now_ms)
             case _ if not self.is_active:
                 return self._refuse(event.request_id, request)
+            case DescribeQuorumRequest():
+                return [Reply(event.request_id, self.raft.describe(now_ms))]
             case MetadataRequest() | DescribeClusterRequest() | DescribeTopicPartitionsRequest():
                 asked = request
                 return self._answer(event.request_id, lambda: self._describe(asked))
@@ -321,7 +323,7 @@ class Controller:
                 return delete_topics(draft, request)
             case AllocateProducerIdsRequest():
                 return allocate_producer_ids(draft, request)
-            case _ if isinstance(request, ForwardedRequest):
+            case _ if isinstance(request, DecidedRequest):
                 return administer(draft, request)
             case _:
                 return Refused(

@@ -7,8 +7,8 @@ from kio.schema.errors import ErrorCode
 from broker.core.admin_messages import (
     AlterPartitionReassignmentsRequest,
     CreatePartitionsRequest,
+    DecidedRequest,
     ElectLeadersRequest,
-    ForwardedRequest,
     ForwardedResponse,
     IncrementalAlterConfigsRequest,
     ListPartitionReassignmentsRequest,
@@ -24,7 +24,7 @@ from broker.core.controller_topics import create_partitions
 from broker.core.records import UnregisterBrokerRecord
 
 
-def administer(draft: Draft, request: ForwardedRequest) -> ForwardedResponse:
+def administer(draft: Draft, request: DecidedRequest) -> ForwardedResponse:
     match request:
         case AlterPartitionReassignmentsRequest():
             return alter_reassignments(draft, request)

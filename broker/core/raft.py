@@ -15,6 +15,7 @@ from uuid import UUID
 
 from kio.schema.errors import ErrorCode
 
+from broker.core.admin_messages import DescribeQuorumResponse
 from broker.core.controller_log import Entry
 from broker.core.effects import Effect, Exit, Reply, Trace
 from broker.core.events import Boot
@@ -110,6 +111,12 @@ class Raft(RaftSnapshots):
                 response = self._answer_snapshot(request)
         out.append(Reply(request_id, response))
         return out
+
+    def describe(self, now_ms: float) -> DescribeQuorumResponse:
+        """Only of a leader."""
+        assert self.leadership is not None, "only a leader knows"
+        self._ctx.begin(now_ms)
+        return self.leadership.describe(self.state.directory_id)
 
     def cancelled(self, request_id: int, now_ms: float) -> list[Effect]:
         out = self._ctx.begin(now_ms)

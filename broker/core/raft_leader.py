@@ -8,6 +8,7 @@ from uuid import UUID
 
 from kio.schema.errors import ErrorCode
 
+from broker.core.admin_messages import DescribeQuorumResponse, QuorumReplica
 from broker.core.controller_log import Entry, MetadataLog, check_epoch
 from broker.core.effects import CancelTimer, Reply, SetTimer
 from broker.core.messages import FetchPartition, FetchRequest, FetchResponse, FetchResult, LeaderIdAndEpoch
@@ -21,6 +22,8 @@ _UNSET = UUID(int=0)
 FETCH_TIMERS = "metadata-fetch:"
 FULL_WINDOW = 1.5
 """Fetch timeouts without a majority after which a leader resigns (2.12.6)."""
+OBSERVER_SESSION_MS = 300_000
+"""An observer that has not asked for so long is described no more."""
 
 
 @dataclass(slots=True)
@@ -32,6 +35,19 @@ class Progress:
     """Its log is the leader's up to here, and safe."""
     knows: bool = False
     """It has acknowledged the leader."""
+    directory_id: UUID | None = None
+    leo_then: int = 0
+    """The leader's, when it last asked."""
+    caught_up_ms: float | None = None
+    """When it last had everything that there was when it asked before (as in 2.2.6)."""
+    fetched: bool = False
+
+    def asked(self, offset: int, leo: int, now_ms: float) -> None:
+        if offset >= leo:
+            self.caught_up_ms = now_ms
+        elif self.fetched and offset >= self.leo_then:
+            self.caught_up_ms = self.last_fetch_ms
+        self.leo_then, self.last_fetch_ms, self.fetched = leo, now_ms, True
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,6 +71,8 @@ class Leadership:
         self.epoch_start = log.leo
         """The first record of the epoch lies here: the LeaderChangeRecord."""
         self.voters = {voter: Progress(ctx.now_ms) for voter in ctx.others}
+        self._observers: dict[NodeId, Progress] = {}
+        """Brokers that fetch."""
         self._parked: dict[int, _Parked] = {}
 
     # --- commitment ----------------------------------------------------------------------------------------
@@ -91,15 +109,55 @@ class Leadership:
         """A voter that asks is there, and holds what it does not ask for, unless its log is another."""
         progress = self.voters.get(request.replica_id)
         for asked in request.partitions:
+            if progress is None and request.replica_id >= 0 and _is_metadata(asked):
+                self._observed(request.replica_id, asked.fetch_offset)
             if progress is None or asked.directory_id is None or not _is_metadata(asked):
                 continue
             if asked.current_leader_epoch != self.hint.leader_epoch:
                 continue
-            progress.last_fetch_ms = self._ctx.now_ms
-            progress.knows = True
+            progress.asked(asked.fetch_offset, self._log.leo, self._ctx.now_ms)
+            progress.knows, progress.directory_id = True, asked.directory_id
             result = self._read(asked, request)
             if result.error is ErrorCode.none and result.diverging is None and result.snapshot is None:
                 progress.end = asked.fetch_offset
+
+    def _observed(self, node: NodeId, offset: int) -> None:
+        now_ms = self._ctx.now_ms
+        known = self._observers.get(node)
+        if known is None:
+            known = self._observers[node] = Progress(now_ms)
+        known.asked(offset, self._log.leo, now_ms)
+        known.end = offset
+
+    def describe(self, directory_id: UUID) -> DescribeQuorumResponse:
+        """Who is where; ``directory_id``: the leader's own. Observers that were silent for long are let go."""
+        now_ms = self._ctx.now_ms
+        for node, known in list(self._observers.items()):
+            if now_ms - known.last_fetch_ms > OBSERVER_SESSION_MS:
+                del self._observers[node]
+
+        def replica(node: NodeId, progress: Progress) -> QuorumReplica:
+            if not progress.fetched:
+                return QuorumReplica(node, -1, progress.directory_id)
+            caught_up = progress.caught_up_ms
+            return QuorumReplica(
+                node,
+                progress.end,
+                progress.directory_id,
+                now_ms - progress.last_fetch_ms,
+                None if caught_up is None else now_ms - caught_up,
+            )
+
+        me = QuorumReplica(self._ctx.me, self._log.leo, directory_id, 0.0, 0.0)
+        voters = [me, *(replica(*item) for item in self.voters.items())]
+        return DescribeQuorumResponse(
+            leader_id=self._ctx.me,
+            leader_epoch=self.hint.leader_epoch,
+            high_watermark=self._log.high_watermark,
+            voters=tuple(sorted(voters)),
+            observers=tuple(replica(*item) for item in sorted(self._observers.items(), key=lambda i: i[0])),
+            nodes=self._ctx.config.controllers,
+        )
 
     def piece(self, request: FetchSnapshotRequest) -> FetchSnapshotResponse:
         """Of a snapshot. A voter that asks is there."""

@@ -12,6 +12,8 @@ from broker.core.admin_messages import (
     DescribeConfigsRequest,
     DescribeConfigsResponse,
     DescribedResource,
+    DescribeQuorumRequest,
+    DescribeQuorumResponse,
     ElectLeadersRequest,
     ElectLeadersResponse,
     IncrementalAlterConfigsRequest,
@@ -55,3 +57,5 @@ def expand_admin(request: AdminRequest, refused: Refused) -> AdminResponse:
             )
         case UnregisterBrokerRequest():
             return UnregisterBrokerResponse(error, message)
+        case DescribeQuorumRequest():
+            return DescribeQuorumResponse(error, message)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from broker.core import admin_messages as a
-from broker.wire import configs, partitions, reassignments
+from broker.wire import configs, describe_quorum, partitions, reassignments
 from broker.wire.api import Api
 
 ADMINISTRATION = (
@@ -74,6 +74,18 @@ ADMINISTRATION = (
         sent=0,
         encode_request=reassignments.encode_list_request,
         decode_response=reassignments.decode_list_response,
+    ),
+    Api(
+        55,
+        "DescribeQuorum",
+        a.DescribeQuorumRequest,
+        describe_quorum.decode_request,
+        describe_quorum.encode_response,
+        clients=(0, 2),
+        on_controller=True,
+        sent=2,
+        encode_request=describe_quorum.encode_request,
+        decode_response=describe_quorum.decode_response,
     ),
     Api(
         64,

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from datetime import timedelta
 from typing import Any
+from uuid import UUID
 
 from kio.schema.errors import ErrorCode
 
 from broker.core import admin_messages as a
-from broker.core.types import TopicPartition
+from broker.core.types import METADATA, Endpoint, TopicPartition
 from broker.wire.schema import Schema
 
 TP = TopicPartition("t", 3)
@@ -36,6 +37,10 @@ def asked(key: int, s: Schema) -> Any:
             new = make("CreatePartitionsAssignment", broker_ids=(1, 2))
             topic = make("CreatePartitionsTopic", name="t", count=4, assignments=(new,))
             return make("CreatePartitionsRequest", topics=(topic,), timeout=SECONDS, validate_only=True)
+        case 55:
+            part = make("PartitionData", partition_index=0)
+            topic = make("TopicData", topic_name="__cluster_metadata", partitions=(part,))
+            return make("DescribeQuorumRequest", topics=(topic,))
         case 43:
             topic = make("TopicPartitions", topic="t", partitions=(3,))
             return make("ElectLeadersRequest", election_type=1, topic_partitions=(topic,), timeout=SECONDS)
@@ -85,6 +90,17 @@ EXPECTED: dict[int, tuple[Any, Any]] = {
         a.ListPartitionReassignmentsRequest((TP,), 2_000),
         a.ListPartitionReassignmentsResponse((a.OngoingReassignment(TP, (4, 5, 1), (4, 5), (1,)),)),
     ),
+    55: (
+        a.DescribeQuorumRequest((METADATA,)),
+        a.DescribeQuorumResponse(
+            leader_id=101,
+            leader_epoch=4,
+            high_watermark=40,
+            voters=(a.QuorumReplica(101, 41, UUID(int=5)), a.QuorumReplica(102, -1)),
+            observers=(a.QuorumReplica(1, 39),),
+            nodes=(Endpoint(101, "h1", 9_093),),
+        ),
+    ),
     64: (
         a.UnregisterBrokerRequest(7),
         a.UnregisterBrokerResponse(ErrorCode.broker_id_not_registered, "no"),
@@ -97,5 +113,6 @@ TOLD = {
     44: ["resource_name='t'", "ErrorCode.invalid_config"],
     45: ["partition_index=3", "ErrorCode.invalid_replica_assignment"],
     46: ["adding_replicas=(4, 5)", "removing_replicas=(1,)", "replicas=(4, 5, 1)"],
+    55: ["leader_id=101", "high_watermark=40", "log_end_offset=41", "log_end_offset=39"],
     64: ["ErrorCode.broker_id_not_registered"],
 }
