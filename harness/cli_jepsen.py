@@ -27,7 +27,7 @@ results_option = click.option(
     type=click.Choice(list(MODELS)),
     default="kafka",
     show_default=True,
-    help="kafka: jepsen.tests.kafka's operations; list-append: Elle's.",
+    help="kafka: jepsen.tests.kafka's operations; list-append: Elle's; register, queue: Knossos's.",
 )
 @click.option(
     "--format", "fmt", type=click.Choice(["edn", "json"]), help="The output's ending by default, else edn."

@@ -6,6 +6,8 @@
                 ``:seek-to-beginning? true``.
 ``list-append`` Elle (``elle-cli -m list-append``): a record sent is ``[:append k v]``, the final read of a partition one
                 ``[:r k [...]]``. Polls do not fit: a read of this model is a whole prefix of the list.
+``register``    Knossos: ``:write``, ``:read`` of ``[k v]`` tuples (``jepsen.independent``), of the workload ``register``
+``queue``       Knossos: ``:enqueue``, ``:dequeue`` of ``[k v]`` tuples, of the workload ``queue``
 ==============  =============================================================================================
 
 Rows of runner and replicas have no counterpart and are left out; faults are ``:nemesis`` operations of ``kafka``.
@@ -22,7 +24,7 @@ import orjson
 import pyarrow.parquet as pq
 
 from harness.history import history_files
-from harness.history.model import ACKED_WITHOUT_OFFSET, FAILED, NEMESIS
+from harness.history.model import ACKED_WITHOUT_OFFSET, FAILED, MARKER, NEMESIS, parts_of
 from harness.jepsen.text import Keyword, Operation
 
 Row = Mapping[str, Any]
@@ -206,6 +208,50 @@ def _prefix_read(
             yield _txn(row, process, "ok", [[Keyword("r"), key, prefix.values]])
 
 
+def register(events: Iterable[Row], keys: Keys) -> Iterator[Operation]:
+    """``:write`` and ``:read`` of independent registers, one per partition."""
+    return _objects(events, keys, "write", "read")
+
+
+def queue(events: Iterable[Row], keys: Keys) -> Iterator[Operation]:
+    """``:enqueue`` and ``:dequeue`` of independent queues, one per partition."""
+    return _objects(events, keys, "enqueue", "dequeue")
+
+
+def _objects(events: Iterable[Row], keys: Keys, put: str, take: str) -> Iterator[Operation]:
+    """Each record sent is an operation (markers are none of the object's); so is each read or dequeue. Knossos takes a nil
+    read for one of unknown value, which is the nearest there is to an empty register."""
+    processes = _Processes()
+    index = 0
+    for row in events:
+        if row["process"] < 0:
+            continue
+        made: list[tuple[int, str, str, Any]] = []
+        if row["f"] == "send":
+            for at, record in enumerate(row["records"] or ()):
+                if parts_of(record["value"])[2] != MARKER:
+                    kind = "invoke" if row["type"] == "invoke" else _outcome(row, record)
+                    made.append((processes.of(row["process"], at), kind, put, _tuple(row, record, keys)))
+        elif row["f"] == take:
+            found = [_tuple(row, record, keys) for record in row["records"] or ()]
+            nothing = [keys.of(row["topic"], row["partition"]), None]
+            made.append((processes.of(row["process"], 0), row["type"], take, found[0] if found else nothing))
+        for process, kind, f, value in made:
+            yield {
+                "index": index,
+                "time": row["time_ns"],
+                "type": Keyword(kind),
+                "process": process,
+                "f": Keyword(f),
+                "value": value,
+            }
+            index += 1
+
+
+def _tuple(row: Row, record: Mapping[str, int], keys: Keys) -> list[int]:
+    return [keys.of(row["topic"], record["partition"]), record["value"]]
+
+
 def _txn(row: Row, process: int, kind: str, value: list[Any]) -> Operation:
     return {
         "time": row["time_ns"],
@@ -219,4 +265,6 @@ def _txn(row: Row, process: int, kind: str, value: list[Any]) -> Operation:
 MODELS: Mapping[str, Callable[[Iterable[Row], Keys], Iterator[Operation]]] = {
     "kafka": kafka,
     "list-append": list_append,
+    "register": register,
+    "queue": queue,
 }

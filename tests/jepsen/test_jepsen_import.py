@@ -11,12 +11,27 @@ import pyarrow.parquet as pq
 import pytest
 
 from harness.history import read_info
-from harness.history.model import ACKED_WITHOUT_OFFSET, FAILED, UNKNOWN
-from harness.jepsen.exports import Keys, kafka, list_append, rows
+from harness.history.files import write_history
+from harness.history.model import (
+    ACKED_WITHOUT_OFFSET,
+    FAILED,
+    MARKER,
+    UNKNOWN,
+    Event,
+    Record,
+    RunInfo,
+    TopicInfo,
+    Type,
+    value_of,
+)
+from harness.jepsen.exports import MODELS, Keys, kafka, list_append, rows
 from harness.jepsen.imports import CONSUMERS, SOMEWHERE, ImportFailed, Settings, import_history
 from harness.jepsen.text import write
 
 Op = dict[str, Any]
+INFO = RunInfo(
+    "t", "t", 1, "2026-01-01T00:00:00Z", "wrackline", "log", "all", True, (TopicInfo("log", 2, 3, 2),)
+)
 
 
 def op(process: int | str, kind: str, f: str, value: Any, **more: Any) -> Op:
@@ -204,3 +219,33 @@ def test_elle_gets_appends_of_one_record_and_prefixes(tmp_path: Path) -> None:
     assert sorted(kind for _, kind, value in appends if value == 3) == ["info", "invoke"]
     assert ops[-1]["value"] == [["r", 0, [1, 2]]]
     assert [o["index"] for o in ops] == list(range(len(ops)))
+
+
+def test_knossos_gets_registers_and_queues_by_key(tmp_path: Path) -> None:
+    said: dict[str, Any] = {"topic": "log", "partition": 1}
+    marker, kept = Record(1, 5, value_of(3, 0, MARKER)), Record(1, 4, value_of(1, 0))
+    timeline = [
+        Event(1, Type.INVOKE, "send", records=(kept._replace(offset=UNKNOWN),), **said),
+        Event(1, Type.OK, "send", records=(kept,), **said),
+        Event(3, Type.INVOKE, "send", records=(marker,), **said),
+        Event(3, Type.OK, "send", records=(marker,), **said),
+        Event(2, Type.INVOKE, "read", **said),
+        Event(2, Type.OK, "read", records=(kept,), **said),
+        Event(2, Type.INVOKE, "dequeue", **said),
+        Event(2, Type.OK, "dequeue", **said),
+    ]
+    write_history(tmp_path / "run", INFO, timeline)
+    shown = {
+        model: [
+            (str(o["type"]), str(o["f"]), o["value"]) for o in MODELS[model](rows(tmp_path / "run"), Keys())
+        ]
+        for model in ("register", "queue")
+    }
+    value = kept.value
+    assert shown["register"] == [
+        ("invoke", "write", [1, value]),
+        ("ok", "write", [1, value]),
+        ("invoke", "read", [1, None]),
+        ("ok", "read", [1, value]),
+    ]
+    assert shown["queue"][2:] == [("invoke", "dequeue", [1, None]), ("ok", "dequeue", [1, None])]
