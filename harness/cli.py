@@ -136,11 +136,15 @@ def run_command(
     wanted = [load(spec, settings=settings, seed=seed) for spec in specs]
     need_root()
     _writable(results)
-    outcomes = [run(each, Options(results, keep_fleet=keep_fleet)) for each in wanted]
+    outcomes: list[Outcome] = []
+    for each in wanted:
+        outcomes.append(run(each, Options(results, keep_fleet=keep_fleet)))
+        if outcomes[-1].interrupted:
+            break
     if no_analysis:
-        for each in outcomes:
-            click.echo(f"recorded in {each.run_dir}; `wrackline analyze {each.run_dir.name}` judges it")
-        return EXIT_HOSTS if any(each.troubles for each in outcomes) else 0
+        for made in outcomes:
+            click.echo(f"recorded in {made.run_dir}; `wrackline analyze {made.run_dir.name}` judges it")
+        return EXIT_HOSTS if any(made.troubles for made in outcomes) else 0
     return show_verdicts(judge_outcomes(outcomes, master=master))
 
 

@@ -10,7 +10,7 @@ import time
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import click
 from rich.console import Console
@@ -64,7 +64,7 @@ class Tally:
 
     @property
     def as_it_must_be(self) -> bool:
-        return self.caught == self.runs and self.clean == self.twins
+        return 0 < self.runs == self.caught and self.clean == self.twins
 
     def add_defect(self, judged: Judged) -> None:
         self.runs += 1
@@ -124,22 +124,37 @@ def defects(
     """Make all the runs, then judge them in one Spark session."""
     began = time.monotonic()
     tallies = [Tally(case) for case in wanted]
-    made: list[tuple[Tally, bool, Outcome]] = []
-    for number in range(runs):
-        for tally in tallies:
-            arms = [(tally.case.with_defect, True), *([(tally.case.twin, False)] if twins else [])]
-            for spec, broken in arms:
-                arm = "with the defect" if broken else "the twin"
-                click.echo(f"--- {tally.case.name}, {arm}, {number + 1} of {runs}")
-                made.append((tally, broken, run(spec, Options(results))))
+    made = _make(tallies, results, runs, twins)
     click.echo("--- judging")
-    driven = [outcome.run_dir for _, _, outcome in made if outcome.driven]
+    driven = [each.outcome.run_dir for each in made if each.outcome.driven]
     judged = {each.run_dir: each for each in judge(driven, master=master)} if driven else {}
     for tally, broken, outcome in made:
         each = judged.get(outcome.run_dir) or broken_down(outcome.run_dir, outcome.troubles)
         (tally.add_defect if broken else tally.add_twin)(each)
     click.echo(f"--- {len(made)} runs, {time.monotonic() - began:.0f} s")
     return tallies
+
+
+class _Made(NamedTuple):
+    tally: Tally
+    broken: bool
+    """With the defect."""
+    outcome: Outcome
+
+
+def _make(tallies: Sequence[Tally], results: Path, runs: int, twins: bool) -> list[_Made]:
+    """All the runs, or those until the user asked for an end."""
+    made: list[_Made] = []
+    for number in range(runs):
+        for tally in tallies:
+            for broken in (True, False) if twins else (True,):
+                arm = "with the defect" if broken else "the twin"
+                click.echo(f"--- {tally.case.name}, {arm}, {number + 1} of {runs}")
+                spec = tally.case.with_defect if broken else tally.case.twin
+                made.append(_Made(tally, broken, run(spec, Options(results))))
+                if made[-1].outcome.interrupted:
+                    return made
+    return made
 
 
 def show(tallies: Sequence[Tally]) -> None:

@@ -69,6 +69,8 @@ class Outcome:
     driven: bool
     """Clients did something: there is a history to analyse."""
     kept_fleet: str | None = None
+    interrupted: bool = False
+    """The user asked for an early end: whoever has more runs to make should not begin them."""
 
 
 def run(spec: Spec, options: Options) -> Outcome:
@@ -143,7 +145,8 @@ class _Run:
                     self._close_history()
                     kept = self._tear_down()
                     note_troubles(self.run_dir, self.troubles)
-        return Outcome(self.run_dir, tuple(self.troubles), self.workload is not None, kept)
+        asked = self.interrupts.asked.is_set()
+        return Outcome(self.run_dir, tuple(self.troubles), self.workload is not None, kept, asked)
 
     def _what_is_left(self) -> str:
         if self.workload is None:

@@ -88,6 +88,8 @@ def test_a_defect_is_caught_when_what_it_does_is_forbidden(
 def test_a_twin_is_clean_only_when_it_passes(tmp_path: Path, word: str) -> None:
     tally = Tally(cases(["trunc-hw"])[0])
     tally.add_twin(judged("pass", tmp_path))
+    assert not tally.as_it_must_be, "nothing was run with the defect"
+    tally.add_defect(judged("violation", tmp_path, lost_write=1))
     assert tally.as_it_must_be
     tally.add_twin(judged(word, tmp_path, lost_write=1))
     assert (tally.clean, tally.twins, tally.as_it_must_be) == (1, 2, False)
@@ -117,6 +119,24 @@ def test_all_runs_are_made_with_their_twins_and_judged_together(
     suites.show([tally])
     assert "trunc_hw  b01-truncate-to-hw  2 of 2  2 of 2      lost-write (2)" in capsys.readouterr().out
     assert tally.to_dict()["found"] == {"lost-write": 2}
+
+
+def test_after_ctrl_c_no_further_run_is_begun(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    made: list[str] = []
+
+    def run(spec: Spec, options: Options) -> Outcome:
+        made.append(spec.name)
+        return Outcome(options.results / spec.name, (), True, interrupted=len(made) == 2)
+
+    def judge(run_dirs: Sequence[Path], **_: Any) -> list[Judged]:
+        return [Judged(each, judged("pass", tmp_path).verdict, None) for each in run_dirs]
+
+    monkeypatch.setattr(suites, "run", run)
+    monkeypatch.setattr(suites, "judge", judge)
+    first, second = suites.defects(cases(["trunc-hw", "elr-not-cleared"]), tmp_path, runs=3)
+    assert made == ["defect-trunc-hw", "defect-trunc-hw-twin"]
+    assert (first.runs, first.twins, second.runs) == (1, 1, 0)
+    assert not second.as_it_must_be
 
 
 @pytest.mark.fleet
