@@ -20,9 +20,11 @@ from broker.rules.profile import profile as rules_of
 from simulator.export import write_run
 from simulator.faults import DEFAULT_KINDS, KINDS, Kind
 from simulator.kill_table import command as kill_table
-from simulator.search import Result, Setup, run
-from simulator.series import Row, SeriesError, Totals, series, varied
+from simulator.run import Result, run
+from simulator.series import Row, SeriesError, Totals, drawn_as, series
+from simulator.setup import Setup
 from simulator.shrink import shrink
+from simulator.swarm import swarm
 from simulator.world import World, WorldOptions
 
 VIOLATION = 1
@@ -134,6 +136,22 @@ def _settings(config: type, said: tuple[str, ...]) -> tuple[tuple[str, Any], ...
 @click.option("--askers", type=int, default=1, show_default=True, help="Clients that ask for end offsets.")
 @click.option("--acks", type=click.Choice(["-1", "all", "0", "1"]), default="all", show_default=True)
 @click.option("--idempotent/--no-idempotent", default=False, show_default=True)
+@click.option("--weak", type=int, default=0, show_default=True, help="Further producers, with acks=1.")
+@click.option(
+    "--produce-every-ms", type=float, default=100.0, show_default=True, help="Mean pause of a producer."
+)
+@click.option(
+    "--combined/--no-combined",
+    default=False,
+    show_default=True,
+    help="The first brokers and the controllers are one machine each.",
+)
+@click.option(
+    "--swarm/--no-swarm",
+    default=False,
+    show_default=True,
+    help="Each seed draws time-outs, load, kinds of faults and number of brokers as well.",
+)
 @click.option(
     "--faults",
     callback=_kinds,
@@ -142,6 +160,12 @@ def _settings(config: type, said: tuple[str, ...]) -> tuple[tuple[str, Any], ...
 )
 @click.option(
     "--fault-every-ms", type=float, default=1_500.0, show_default=True, help="Mean pause between faults."
+)
+@click.option(
+    "--pairs", type=float, default=0.25, show_default=True, help="Share of faults that come in pairs."
+)
+@click.option(
+    "--chains", type=float, default=0.35, show_default=True, help="Share of faults that wait for each other."
 )
 @click.option("--max-lossy", type=int, help="Lossy faults at a time.  [default: MinISR - 1]")
 @click.option("--unclean/--no-unclean", default=False, show_default=True, help="Unclean leader election.")
@@ -200,6 +224,8 @@ def simulate(ctx: click.Context, /, **said: Any) -> None:
         return
     setup = _setup(said)
     _try_world(setup)
+    if said["swarm"] and said["runs"] == 1:
+        setup = swarm(setup)
     if said["runs"] > 1:
         _search(ctx, setup, said)
     else:
@@ -279,6 +305,7 @@ def _line(result: Result) -> str:
 def _search(ctx: click.Context, setup: Setup, said: Mapping[str, Any]) -> None:
     """Exits with 1 when there was a violation, 130 after Ctrl-C."""
     runs: int = said["runs"]
+    vary = "swarm" if said["swarm"] else "vary" if said["vary"] else ""
     told_at = time.monotonic()
 
     def progress(row: Row, totals: Totals) -> None:
@@ -304,7 +331,7 @@ def _search(ctx: click.Context, setup: Setup, said: Mapping[str, Any]) -> None:
             setup,
             runs,
             jobs=said["jobs"],
-            vary=said["vary"],
+            vary=vary,
             keep_going=said["keep_going"],
             done=said["done"],
             progress=progress,
@@ -317,7 +344,7 @@ def _search(ctx: click.Context, setup: Setup, said: Mapping[str, Any]) -> None:
         ctx.exit(INTERRUPTED)
     if totals.violations and not said["keep_going"]:
         first = replace(setup, seed=totals.violations[0].seed)
-        _tell(run(varied(first) if said["vary"] else first), said)
+        _tell(run(drawn_as(vary, first)), said)
     ctx.exit(VIOLATION if totals.violations else 0)
 
 

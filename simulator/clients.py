@@ -228,6 +228,8 @@ class ProducerOptions:
     batch: int = 2
     """At most so many records in one."""
     delivery_timeout_ms: float = 8_000.0
+    weak: bool = False
+    """What is acknowledged counts as unknown: the run's contract is about stronger acknowledgements."""
 
 
 @dataclass(slots=True)
@@ -342,6 +344,8 @@ class Producer(Client):
         sending, self._sending = self._sending, None
         assert sending is not None
         partition, count = sending.partition, len(sending.values)
+        if error is None and self.options.weak:
+            error = "acknowledged by the leader alone"
         if error is None and result is not None:
             records = tuple(
                 Record(partition, result.base_offset + at, value) for at, value in enumerate(sending.values)

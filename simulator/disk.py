@@ -9,7 +9,7 @@ Checkpoints, epoch files and truncations are synced when they are written, as th
 from __future__ import annotations
 
 from bisect import bisect_right
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from functools import lru_cache
 from random import Random
@@ -53,6 +53,15 @@ _header_of = lru_cache(maxsize=256)(batch.parse_header)
 
 class SimulationError(AssertionError):
     """The core asked for what no disk or network can do, or the schedule for what makes no sense."""
+
+
+class DiskRefused(Exception):
+    """A write failed: this effect is not carried out, nor those of its event that follow (as in the real shell)."""
+
+    def __init__(self, tp: TopicPartition, reason: str) -> None:
+        super().__init__(reason)
+        self.tp = tp
+        self.reason = reason
 
 
 class Stored(NamedTuple):
@@ -195,6 +204,10 @@ class Disk:
         """Being written, under another name. Nothing survives of one but, by chance, the whole."""
         self.notes: dict[str, bytes] = {}
         """Other small files of the node, each replaced as a whole and synced, by name."""
+        self.refuses: Callable[[TopicPartition], str] | None = None
+        """Asked before each append; a reason: nothing of it is written."""
+        self.offline = ""
+        """Why nothing is written any more until the next start (KAFKA-10778)."""
         self._segment_bytes = segment_bytes
 
     # --- what the core asks for ----------------------------------------------------------------------------
@@ -202,6 +215,8 @@ class Disk:
     def append(self, effect: Append) -> bool:
         """True when a segment was rolled: the shell then flushes (R04)."""
         log = self._log(effect.tp)
+        if self.refuses is not None and (reason := self.refuses(effect.tp)):
+            raise DiskRefused(effect.tp, reason)
         if effect.base_offset != log.leo:
             raise SimulationError(
                 f"{effect.tp}: an append at {effect.base_offset}, the log ends at {log.leo}"
@@ -216,6 +231,7 @@ class Disk:
         return rolled
 
     def create(self, effect: CreateLog) -> None:
+        self._online(effect.tp)
         known = self.logs.get(effect.tp)
         if known is None or known.topic_id != effect.topic_id:
             start = effect.start_offset
@@ -277,6 +293,7 @@ class Disk:
 
     def close_cleanly(self, effect: CloseLogs) -> dict[TopicPartition, int]:
         """The recovery points. Everything is durable on return, the clean-shutdown file last."""
+        self._online(METADATA)
         for log in self.logs.values():
             log.synced = log.leo
         points = {tp: log.leo for tp, log in self.logs.items()}
@@ -288,7 +305,12 @@ class Disk:
         self.clean_epoch = effect.broker_epoch
         return points
 
+    def _online(self, tp: TopicPartition) -> None:
+        if self.offline:
+            raise DiskRefused(tp, self.offline)
+
     def _log(self, tp: TopicPartition) -> SimLog:
+        self._online(tp)
         try:
             return self.logs[tp]
         except KeyError:
@@ -397,6 +419,7 @@ class Disk:
     def recover(self) -> Found:
         """What the next start finds: torn tails cut off, epochs as the log has them, everything synced, the
         clean-shutdown file taken away."""
+        self.offline = ""
         previous, self.clean_epoch = self.clean_epoch, -1
         logs = {tp: self._recovered(tp, self.logs[tp]) for tp in sorted(self.logs)}
         metadata = tuple(stored.data for stored in self.logs[METADATA].batches) if METADATA in logs else ()

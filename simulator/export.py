@@ -8,7 +8,8 @@ from harness.history import write_info
 from harness.history.files import WAL
 from harness.history.model import Event, RunInfo, TopicInfo
 from harness.history.wal import encode_tail, header_line, with_beginning
-from simulator.search import TOPIC, Result, Setup
+from simulator.run import Result
+from simulator.setup import TOPIC, Setup
 
 _STARTED_AT = "1970-01-01T00:00:00Z"
 """Virtual time begins here in every run: the same run is the same bytes."""

@@ -328,6 +328,9 @@ class Ghost:
         joined = set(new.isr) - set(() if old is None else old.isr)
         if old is None or set(old.replicas) != set(new.replicas):
             known.below_min |= len(new.isr) < min_isr
+        elif min_isr > known.min_isr:
+            known.below_min |= len(old.isr) < min_isr
+        known.min_isr = min_isr
         uncleanly = new.leader_recovery_state == RECOVERING and new.leader != NO_LEADER
         if uncleanly and (old is None or old.leader != new.leader):
             known.below_min = True

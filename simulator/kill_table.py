@@ -8,7 +8,7 @@ same random runs beside it, and must stay clean. ``wrackline simulate kill-table
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
@@ -18,7 +18,8 @@ from jinja2 import Environment, PackageLoader, select_autoescape
 
 from simulator.guided import SCHEDULES
 from simulator.guided.schedule import Guided, play
-from simulator.search import Search, Setup, search
+from simulator.search import Search, search
+from simulator.setup import Setup
 
 SAFE_PROFILES = ("kip966", "kraft35", "kip101")
 
@@ -108,18 +109,24 @@ def guided_row(guided: Guided, seed: int = 0) -> Row:
 
 
 def hunt(
-    budget: Budget, profile: str, defects: tuple[str, ...] = (), seed: int = 1, *, idempotent: bool = True
+    budget: Budget,
+    profile: str,
+    defects: tuple[str, ...] = (),
+    seed: int = 1,
+    *,
+    hunted: Mapping[str, Any] | None = None,
 ) -> Hunt:
-    """Without an ELR no lossy shutdown is survived, so the older profiles get none (K26)."""
+    """Random runs, each in the surroundings its seed draws: the same for every defect but for ``hunted``. Without an
+    ELR no lossy shutdown is survived, so the older profiles get none (K26)."""
     setup = Setup(
         seed=seed,
         seconds=budget.seconds,
         profile=profile,
         defects=defects,
-        idempotent=idempotent,
         max_lossy=None if profile == "kip966" else 0,
+        **(hunted or {}),
     )
-    return _hunted(search(setup, budget.runs, cpu_limit_s=budget.cpu_s))
+    return _hunted(search(setup, budget.runs, swarming=True, cpu_limit_s=budget.cpu_s))
 
 
 def _hunted(found: Search) -> Hunt:
@@ -144,7 +151,7 @@ def kill_table(
     for guided in schedules:
         row = guided_row(guided, seed)
         if random and guided.defects and not guided.exposing:
-            found = hunt(budget, row.profile, guided.defects, seed)
+            found = hunt(budget, row.profile, guided.defects, seed, hunted=guided.hunted)
             row = Row(**{name: getattr(row, name) for name in Row.__slots__ if name != "hunt"}, hunt=found)
         rows.append(row)
         progress(_line(row))

@@ -8,7 +8,8 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from harness.history.model import FAILED, Event, Record, Type
+from harness.history.model import FAILED, Event, Record, Type, parts_of
+from simulator.clients import PROCESS_STRIDE
 
 
 @dataclass(frozen=True, slots=True)
@@ -25,8 +26,12 @@ class ClientOracle:
     """Looks at the history row by row; ``look`` gives what the new rows prove. ``loss_allowed``: the contract is
     off (acks=1, unclean election, more lossy shutdowns than promised), so only certain failures that are read count."""
 
-    def __init__(self, *, acks: int, idempotent: bool, loss_allowed: bool) -> None:
+    def __init__(
+        self, *, acks: int, idempotent: bool, loss_allowed: bool, plain: frozenset[int] = frozenset()
+    ) -> None:
+        """``plain``: numbers of clients that are not idempotent where the others are."""
         self._acks = acks
+        self._plain = plain
         self._idempotent = idempotent
         self.loss_allowed = loss_allowed
         self._at = 0
@@ -103,8 +108,11 @@ class ClientOracle:
                     f"{place[0]}@{place[1]} held {first}, and {who} process {event.process} says {record.value}",
                 )
             where = self._places.setdefault(record.value, place)
-            if where != place and self._idempotent:
+            if where != place and self._idempotent and not self._is_plain(record.value):
                 self._say("duplicate", f"value {record.value} is at {where} and at {place}")
+
+    def _is_plain(self, value: int) -> bool:
+        return bool(self._plain) and parts_of(value)[0] // PROCESS_STRIDE in self._plain
 
     def _reads(self, event: Event) -> None:
         for record in event.records:

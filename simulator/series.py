@@ -17,7 +17,9 @@ from pathlib import Path
 from random import Random
 from typing import TextIO
 
-from simulator.search import Setup, run
+from simulator.run import run
+from simulator.setup import Setup
+from simulator.swarm import swarm
 
 _CHUNK = 4
 """Seeds a process takes at a time."""
@@ -90,6 +92,11 @@ def varied(setup: Setup) -> Setup:
     )
 
 
+def drawn_as(vary: str, setup: Setup) -> Setup:
+    """What the seed draws beside its faults: ``vary`` or ``swarm``; empty: nothing."""
+    return swarm(setup) if vary == "swarm" else varied(setup) if vary else setup
+
+
 def run_one(setup: Setup) -> Row:
     began = time.process_time()
     result = run(setup)
@@ -113,7 +120,7 @@ def series(
     runs: int,
     *,
     jobs: int = 1,
-    vary: bool = False,
+    vary: str = "",
     keep_going: bool = False,
     done: Path | None = None,
     progress: Callable[[Row, Totals], None] | None = None,
@@ -127,7 +134,7 @@ def series(
         totals.add(row)
     totals.resumed = totals.seeds
     left = [replace(setup, seed=seed) for seed in wanted if seed not in known]
-    setups = [varied(one) if vary else one for one in left]
+    setups = [drawn_as(vary, one) for one in left]
     out = None if done is None else done.open("a", encoding="utf-8")
     rows = _in_this_process(setups) if jobs == 1 else _in_processes(setups, jobs)
     try:
@@ -184,7 +191,7 @@ def _run_all(setups: list[Setup]) -> list[Row]:
 # --- the file ----------------------------------------------------------------------------------------------
 
 
-def _resume(file: Path, setup: Setup, vary: bool) -> dict[int, Row]:
+def _resume(file: Path, setup: Setup, vary: str) -> dict[int, Row]:
     """What it says is done; a new file gets its first line. Raises SeriesError when it is of another series."""
     head = json.dumps({"series": replace(setup, seed=0).command(), "vary": vary})
     try:

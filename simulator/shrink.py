@@ -9,7 +9,8 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 
-from simulator.search import Result, Setup, run
+from simulator.run import Result, run
+from simulator.setup import Setup
 
 
 @dataclass(slots=True)

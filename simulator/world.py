@@ -40,12 +40,13 @@ from broker.core.messages import (
     CreateTopicsRequest,
     CreateTopicsResponse,
     NewTopic,
+    Refused,
     Request,
 )
 from broker.core.types import Endpoint, NodeId, SnapshotId, TopicPartition
 from broker.defects import apply
 from broker.rules.profile import Rules, profile
-from simulator.disk import Disk, SimulationError
+from simulator.disk import Disk, DiskRefused, SimulationError
 from simulator.network import Connection, Hold, Message
 from simulator.nodes import (
     BROKER_DEFAULTS,
@@ -430,14 +431,35 @@ class World(Transport):
 
     def _carry_out_all(self, node: SimNode, effects: Sequence[Effect]) -> int:
         """How many were: those after an Exit are not."""
-        for at, effect in enumerate(effects):
-            kind = type(effect)
-            if kind is fx.Trace:
-                continue
-            _CARRIERS[kind](self, node, effect)
-            if kind is fx.Exit:
-                return at + 1
+        at = 0
+        try:
+            for at, effect in enumerate(effects):
+                kind = type(effect)
+                if kind is fx.Trace:
+                    continue
+                _CARRIERS[kind](self, node, effect)
+                if kind is fx.Exit:
+                    return at + 1
+        except DiskRefused as refused:
+            return self._disk_refused(node, effects, at, refused)
         return len(effects)
+
+    def _disk_refused(self, node: Any, effects: Sequence[Effect], at: int, refused: DiskRefused) -> int:
+        """As the shell does it: the core hears of it after what is in its inbox. It wrote the effects that follow
+        in the belief that all went well: askers are told of the disk, the rest is left undone (B57)."""
+        self._put(node, ev.DiskFailed(refused.tp, refused.reason), None)
+        if not self.rules.storage.stops_on_failure():
+            return at + 1 + self._carry_out_all(node, effects[at + 1 :])
+        node.disk.offline = refused.reason
+        for effect in effects[at + 1 :]:
+            if isinstance(effect, fx.Reply):
+                refusal = Refused(ErrorCode.kafka_storage_error, refused.reason)
+                self._reply(node, fx.Reply(effect.request_id, refusal))
+            elif isinstance(effect, fx.NoReply):
+                self._no_reply(node, fx.NoReply(effect.request_id, close=True))
+            elif isinstance(effect, fx.Exit):
+                self._exit(node, effect)
+        return at
 
     def _set_timer(self, node: SimNode, effect: fx.SetTimer) -> None:
         self._numbers = ticket = self._numbers + 1

@@ -12,7 +12,8 @@ import argparse
 import time
 from dataclasses import replace
 
-from simulator.search import Result, Setup, run
+from simulator.run import Result, run
+from simulator.setup import Setup
 
 IDLE = Setup(seed=2, kinds=(), invariants=False, producers=0, consumers=0, askers=0)
 LOADS = {

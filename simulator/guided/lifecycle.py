@@ -4,9 +4,8 @@ from __future__ import annotations
 
 from kio.schema.errors import ErrorCode
 
-from broker.core.effects import Append
-from broker.core.events import DiskFailed
 from broker.core.messages import BrokerHeartbeatRequest, BrokerHeartbeatResponse
+from broker.core.types import TopicPartition
 from simulator.guided.schedule import Guided
 from simulator.guided.stage import CONTROLLER, Stage, T
 
@@ -90,19 +89,15 @@ def deaf_while_stopping(s: Stage) -> None:
 def write_fails(s: Stage) -> None:
     """B57. A write fails at the leader; the next one works."""
     s.commit(b"m1")
-    server = s.world.brokers[1]
-    append = server.disk.append
-    failed = False
+    disk = s.world.brokers[1].disk
 
-    def fails_once(effect: Append) -> bool:
-        nonlocal failed
-        if effect.tp != T or failed:
-            return append(effect)
-        failed = True
-        s.world._put(server, DiskFailed(T, "input/output error"), None)
-        return False
+    def once(tp: TopicPartition) -> str:
+        if tp != T:
+            return ""
+        disk.refuses = None
+        return "input/output error"
 
-    server.disk.append = fails_once  # type: ignore[method-assign]
+    disk.refuses = once
     s.produce(1, b"m2")
     s.run(500)
     if s.up(1):

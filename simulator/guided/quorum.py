@@ -8,6 +8,7 @@ from simulator.guided.schedule import Guided
 from simulator.guided.stage import Setting, Stage
 
 THREE = Setting(controllers=3)
+QUORUM = {"controllers": 3}
 
 
 def active(s: Stage) -> NodeId:
@@ -81,9 +82,31 @@ SNAPSHOTS = THREE.but(
     }
 )
 
+SNAPPY = {"controllers": 3, "controller": tuple(SNAPSHOTS.controller.items())}
+
 SCHEDULES = (
-    Guided("snap_gap", "B48", ("snap_gap",), away_past_snapshots, frozenset({"Q09"}), SNAPSHOTS),
-    Guided("raft_keep_role", "B46", ("raft_keep_role",), leader_restarts, frozenset({"Q01"}), THREE),
-    Guided("raft_no_fsync", "B46", ("raft_no_fsync",), metadata_changes, frozenset({"Q04"}), THREE),
-    Guided("no_check_quorum", "B47", ("no_check_quorum",), deaf_leader, frozenset({"liveness"}), THREE),
+    Guided(
+        "snap_gap", "B48", ("snap_gap",), away_past_snapshots, frozenset({"Q09"}), SNAPSHOTS, hunted=SNAPPY
+    ),
+    Guided(
+        "raft_keep_role",
+        "B46",
+        ("raft_keep_role",),
+        leader_restarts,
+        frozenset({"Q01"}),
+        THREE,
+        hunted=QUORUM,
+    ),
+    Guided(
+        "raft_no_fsync", "B46", ("raft_no_fsync",), metadata_changes, frozenset({"Q04"}), THREE, hunted=QUORUM
+    ),
+    Guided(
+        "no_check_quorum",
+        "B47",
+        ("no_check_quorum",),
+        deaf_leader,
+        frozenset({"liveness"}),
+        THREE,
+        hunted=QUORUM,
+    ),
 )

@@ -26,6 +26,9 @@ class Guided:
     """Fields of the Setting, for the arm that must fail."""
     harmless: tuple[str, ...] = ()
     """Those of the defects that do no harm alone; the clean arm has them too."""
+    hunted: Mapping[str, Any] = field(default_factory=dict)
+    """Surroundings of the random runs (fields of ``simulator.setup.Setup``): what the defect cannot show itself
+    without, such as three controllers. Never the faults."""
     tolerated: frozenset[str] = frozenset()
     """Oracles that ``harmless`` sets off by itself: they count in neither arm."""
 

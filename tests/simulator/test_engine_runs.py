@@ -18,9 +18,12 @@ from harness.history import history_files, read_info
 from harness.history.model import FAILED, Event, Record, Type
 from simulator.cli import simulate
 from simulator.export import write_run
-from simulator.faults import KINDS, FaultOptions, plan
+from simulator.faults import KINDS, FaultOptions
 from simulator.oracles import ClientOracle, Violation
-from simulator.search import Setup, run, search
+from simulator.plan import plan
+from simulator.run import run
+from simulator.search import search
+from simulator.setup import Setup
 from simulator.shrink import shrink
 
 SHORT = Setup(seed=5, seconds=6.0, idempotent=True)

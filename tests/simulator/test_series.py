@@ -15,8 +15,8 @@ import pytest
 from click.testing import CliRunner, Result
 
 from simulator.cli import simulate
-from simulator.search import Setup
 from simulator.series import Row, Totals, run_one, series, varied
+from simulator.setup import Setup
 
 SHORT = Setup(seed=40, seconds=2.0, controllers=3)
 

@@ -1,0 +1,317 @@
+"""One seeded run with faults, clients and oracles.
+
+A run: boot, create the topic, let clients work while the fault plan is carried out (the main phase), heal, wait
+until the cluster is whole (or say that it never was), read everything back, judge. Any oracle ends it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+from broker.core.types import TopicPartition
+from harness.history.model import CONTROL, REPLICA, Event, Record, Type
+from simulator.actions import ACTIONS
+from simulator.clients import Client, Consumer, Drainer, EndAsker, Producer, ProducerOptions, decode
+from simulator.disk import SimulationError
+from simulator.driver import FaultDriver
+from simulator.faults import Fault
+from simulator.history import History
+from simulator.invariants import Checker
+from simulator.network import NetworkOptions
+from simulator.oracles import ClientOracle, Violation
+from simulator.setup import TOPIC, Setup
+from simulator.timeline import Digest, Timeline
+from simulator.watchers import Deaf, EndOffsets, Stalls, Watcher
+from simulator.world import World, WorldOptions
+
+HEAL_MS = 60_000.0
+"""Virtual time the cluster has to become whole once the faults have stopped."""
+
+
+@dataclass(slots=True)
+class Result:
+    """``violation`` is the first one; ``digest`` only where it was asked for."""
+
+    setup: Setup
+    violation: Violation | None = None
+    violations: list[Violation] = field(default_factory=list)
+    steps: int = 0
+    simulated_s: float = 0.0
+    acked: int = 0
+    lossy: int = 0
+    faults: list[tuple[float, Fault, str]] = field(default_factory=list)
+    events: list[Event] = field(default_factory=list)
+    timeline: str = ""
+    digest: str = ""
+    image: str = ""
+
+
+class Run:
+    """One run, in parts, for those who want to look in between. ``run(setup)`` does it all."""
+
+    def __init__(self, setup: Setup) -> None:
+        self.setup = setup
+        network = NetworkOptions() if setup.tcp else NetworkOptions(drop=0.005, reorder=0.05, duplicate=0.02)
+        self.world = World(
+            setup.seed,
+            WorldOptions(
+                brokers=setup.brokers,
+                controllers=setup.controllers,
+                profile=setup.profile,
+                defects=setup.defects,
+                broker=dict(setup.broker),
+                controller={
+                    "min_insync_replicas": setup.min_isr,
+                    "unclean_leader_election": setup.unclean,
+                    **dict(setup.controller),
+                },
+                network=network,
+                max_skew=setup.max_skew,
+                boot=False,
+            ),
+        )
+        self.history = History()
+        self.clients: list[Client] = []
+        self.driver = FaultDriver(
+            self.world, TOPIC, setup.seed, setup.fault_options(), ACTIONS, combined=setup.combined
+        )
+        self.final: dict[int, list[Record]] | None = None
+        self.found: list[Violation] = []
+        self._checker: Checker | None = None
+        self._watchers: list[Watcher] = []
+        strong = setup.producers + setup.consumers + setup.askers
+        self.oracle = ClientOracle(
+            acks=setup.acks,
+            idempotent=setup.idempotent,
+            loss_allowed=setup.acks != -1 or setup.unclean,
+            plain=frozenset(range(strong + 1, strong + 1 + setup.weak)),
+        )
+        self._rows = 0
+
+    # --- the parts -----------------------------------------------------------------------------------------
+
+    def boot(self) -> None:
+        setup, world = self.setup, self.world
+        if setup.invariants:
+            self._add_invariants()
+        for server in world.servers():
+            world.start(server.id)
+        world.create_topic(TOPIC, setup.partitions, replication_factor=setup.replication_factor)
+        self._say("phase", {"phase": "main"})
+        for client in self._make_clients():
+            self.clients.append(client)
+            world.add_client(client)
+
+    def _add_invariants(self) -> None:
+        self._checker = Checker(self.world)
+        self.world.observers.append(self._checker)
+        self._watch()
+
+    def _watch(self) -> None:
+        setup = self.setup
+        watched = tuple(TopicPartition(TOPIC, number) for number in range(setup.partitions))
+        self._watchers = [Stalls(watched, setup.profile)]
+        if setup.tcp:  # else what is lost comes again only after a time-out
+            self._watchers.append(Deaf(watched))
+        if setup.keeps_promise():
+            self._watchers.append(EndOffsets(watched))
+        self.world.observers += self._watchers
+
+    def _make_clients(self) -> Iterator[Client]:
+        setup = self.setup
+        common = (TOPIC, setup.partitions, tuple(self.world.brokers), setup.seed, self.history)
+        options = ProducerOptions(setup.acks, setup.idempotent, setup.produce_every_ms)
+        weak = ProducerOptions(1, False, setup.produce_every_ms, weak=True)
+        makers: list[Callable[[int], Client]] = [
+            *[lambda number: Producer(number, *common, options)] * setup.producers,
+            *[lambda number: Consumer(number, *common)] * setup.consumers,
+            *[lambda number: EndAsker(number, *common)] * setup.askers,
+            *[lambda number: Producer(number, *common, weak)] * setup.weak,
+        ]
+        for number, make in enumerate(makers, 1):
+            if setup.keep_clients is None or number in setup.keep_clients:
+                yield make(number)
+
+    def main(self) -> None:
+        """Clients and faults, to the end of the main phase or to the first violation."""
+        setup, world = self.setup, self.world
+        self.driver.schedule(setup.plan())
+        end_ms = world.now_ms + setup.seconds * 1000
+        self._go(lambda: world.now_ms >= end_ms or (setup.steps is not None and world.steps >= setup.steps))
+
+    def heal(self) -> None:
+        """Faults stop, everybody is started; False-like outcome is a liveness violation."""
+        world = self.world
+        self._say("phase", {"phase": "heal"})
+        self.driver.stop()
+        for client in self.clients:
+            client.stop()
+        end_ms = world.now_ms + HEAL_MS
+        self._go(lambda: self._whole() or world.now_ms >= end_ms)
+        if not self.found and not self._whole() and self.setup.liveness:
+            self._found(
+                Violation("liveness", f"not whole {HEAL_MS / 1000:.0f} s after the faults: {self._why()}")
+            )
+
+    def drain(self) -> None:
+        world, setup = self.world, self.setup
+        self._say("phase", {"phase": "drain"})
+        drainer = Drainer(900, TOPIC, setup.partitions, tuple(world.brokers), setup.seed, self.history)
+        world.add_client(drainer)
+        end_ms = world.now_ms + HEAL_MS
+        self._go(lambda: drainer.done or world.now_ms >= end_ms)
+        if drainer.done:
+            self.final = drainer.found
+        elif not self.found and setup.liveness:
+            self._found(Violation("liveness", f"the final read did not end within {HEAL_MS / 1000:.0f} s"))
+        self._replicas()
+
+    def judge(self) -> None:
+        self._look()
+        if not self.found and self.final is not None:
+            self.found += self.oracle.final(self.final)
+
+    # --- helpers -------------------------------------------------------------------------------------------
+
+    def _go(self, enough: Callable[[], bool]) -> None:
+        step, events, checker = self.world.step, self.history.events, self._checker
+        while not self.found and not enough():
+            if step() is None:
+                return
+            if len(events) != self._rows:
+                self._look()
+            if checker is not None and checker.violations:
+                self.found += [
+                    Violation(found.oracle, found.text, found.at_ms, found.step)
+                    for found in checker.violations
+                ]
+            for watcher in self._watchers:
+                if watcher.found:
+                    self.found += watcher.found
+
+    def _look(self) -> None:
+        """At the new rows of the history."""
+        self._rows = len(self.history.events)
+        for violation in self.oracle.look(self.history.events):
+            self._found(violation)
+
+    def _found(self, violation: Violation) -> None:
+        self.found.append(replace(violation, at_ms=self.world.now_ms, step=self.world.steps))
+
+    def _whole(self) -> bool:
+        """Everybody is up and unfenced, every ISR is full, every replica has everything, nothing is under way:
+        what an idempotent producer has acknowledged after the final read asked for the end is not in it."""
+        world = self.world
+        if any(client.writing for client in self.clients):
+            return False
+        if not all(server.up for server in world.servers()) or not world.all_unfenced():
+            return False
+        for partition in world.image.partitions():
+            if partition.leader < 0 or set(partition.isr) != set(partition.replicas):
+                return False
+            ends = set()
+            for node in partition.replicas:
+                core = world.brokers[node].core
+                replica = None if core is None else core.replica(partition.tp)
+                if replica is None or replica.leader_epoch != partition.leader_epoch:
+                    return False
+                ends.add(replica.log.leo)
+                ends.add(replica.high_watermark)
+            if len(ends) != 1:
+                return False
+        return True
+
+    def _why(self) -> str:
+        world = self.world
+        down = [server.id for server in world.servers() if not server.up]
+        fenced = sorted(broker.id for broker in world.image.brokers.values() if broker.fenced)
+        parts = [
+            f"{part.tp} leader {part.leader} isr {list(part.isr)} elr {list(part.elr)}"
+            for part in world.image.partitions()
+        ]
+        writing = [client.number for client in self.clients if client.writing]
+        return f"down {down}, fenced {fenced}, clients that write {writing}, {'; '.join(parts)}"
+
+    def _say(self, f: str, extra: dict[str, Any]) -> None:
+        self.history.record(self.world.now_ms, Event(CONTROL, Type.INFO, f, TOPIC, extra=extra))
+
+    def _replicas(self) -> None:
+        """Every replica's own log, as rows of the history."""
+        for number in range(self.setup.partitions):
+            tp = TopicPartition(TOPIC, number)
+            image = self.world.image.partition(tp)
+            for node in () if image is None else image.replicas:
+                log = self.world.brokers[node].disk.logs.get(tp)
+                if log is None:
+                    continue
+                rows = tuple(record for stored in log.batches for record in decode(stored.data, number))
+                core = self.world.brokers[node].core
+                replica = None if core is None else core.replica(tp)
+                extra = {
+                    "in_isr": image is not None and node in image.isr,
+                    "complete": True,
+                    "hw": -1 if replica is None else replica.high_watermark,
+                }
+                event = Event(
+                    REPLICA,
+                    Type.OK,
+                    "replica",
+                    TOPIC,
+                    number,
+                    log.start,
+                    high_watermark=log.leo,
+                    records=rows,
+                    node=f"n{node}",
+                    extra=extra,
+                )
+                self.history.record(self.world.now_ms, event)
+
+
+def run(setup: Setup, *, timeline: int | None = None, full: bool = False, digest: bool = False) -> Result:
+    """Do one run. ``timeline``: keep the last so many lines (0: all of them), every step with ``full``."""
+    session = Run(setup)
+    world = session.world
+    lines = Timeline(timeline or None, full=full) if timeline is not None else None
+    hashed = Digest() if digest else None
+    world.observers += [observer for observer in (lines, hashed) if observer is not None]
+    try:
+        for part in (session.boot, session.main, session.heal, session.drain):
+            if not session.found:
+                part()
+        session.judge()
+    except SimulationError as wrong:
+        session._found(Violation("simulation", str(wrong)))
+    except Exception as bug:  # noqa: BLE001 - the one supervisor: whatever a core raises is a finding, as a crash is
+        session._found(Violation("crash", f"{type(bug).__name__}: {bug} ({_place(bug)})"))
+    found = session.found
+    return Result(
+        setup,
+        found[0] if found else None,
+        found,
+        world.steps,
+        world.now_ms / 1000,
+        sum(
+            len(event.records)
+            for event in session.history.events
+            if event.f == "send" and event.type is Type.OK
+        ),
+        session.driver.lossy_total,
+        session.driver.done,
+        session.history.events,
+        "" if lines is None else lines.text(),
+        "" if hashed is None else hashed.hexdigest(),
+        session._why(),
+    )
+
+
+def _place(bug: Exception) -> str:
+    """file:line where it was raised."""
+    at = bug.__traceback__
+    while at is not None and at.tb_next is not None:
+        at = at.tb_next
+    if at is None:
+        return "?"
+    name = at.tb_frame.f_code.co_filename.replace("\\", "/").rsplit("/", 2)
+    return f"{'/'.join(name[-2:])}:{at.tb_lineno}"

@@ -1,0 +1,60 @@
+"""Swarm testing (Groce et al., 2012): every seed draws the surroundings of its run too, not only its faults.
+
+One setting for all runs finds what that setting makes likely, and nothing else: with sessions of three seconds
+nobody is replaced while a write of two and a half waits. So each seed leaves out some kinds of faults, and draws
+its own pace, time-outs, load and number of brokers. The draw depends on the seed alone, never on the defects.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from random import Random
+from typing import Any
+
+from simulator.faults import Kind
+from simulator.setup import Setup
+
+
+def swarm(base: Setup) -> Setup:
+    """``base`` in the surroundings its seed draws. What ``base`` says itself (settings of brokers and controllers,
+    kinds of faults, more than three brokers or one controller, a length below the one drawn) stays."""
+    draw = Random(f"{base.seed}/swarm")
+    session_ms = draw.choice((800, 1_500, 3_000))
+    broker = {
+        "heartbeat_interval_ms": session_ms // 6,
+        "replica_lag_time_max_ms": draw.choice((500, 1_000, 2_000, 6_000)),
+        "replica_fetch_wait_max_ms": draw.choice((100, 300, 500)),
+        "replica_fetch_backoff_ms": draw.choice((50, 200)),
+        "request_timeout_ms": draw.choice((1_000, 3_000)),
+    }
+    drawn = replace(
+        base,
+        seconds=min(base.seconds, draw.choice((6.0, 10.0, 15.0))),
+        brokers=base.brokers if base.brokers != 3 else draw.choice((3, 3, 4)),
+        partitions=base.partitions if base.partitions != 1 else draw.choice((1, 1, 2)),
+        producers=draw.choice((1, 2)),
+        weak=draw.choice((0, 1)),
+        produce_every_ms=draw.choice((30.0, 100.0, 100.0, 400.0)),
+        idempotent=base.idempotent or draw.random() < 0.5,
+        kinds=_some_of(draw, base.kinds),
+        fault_every_ms=draw.choice((400.0, 800.0, 1_500.0, 3_000.0)),
+        pairs=draw.choice((0.1, 0.3)),
+        chains=draw.choice((0.3, 0.6)),
+        tcp=draw.random() < 0.8,
+        broker=_beside(broker, base.broker),
+        controller=_beside({"session_timeout_ms": session_ms}, base.controller),
+    )
+    if drawn.controllers == 1 and draw.random() < 0.15:
+        drawn = replace(drawn, controllers=3, combined=draw.random() < 0.5)
+    return drawn
+
+
+def _some_of(draw: Random, kinds: tuple[Kind, ...]) -> tuple[Kind, ...]:
+    """All of them, or about three of four."""
+    if draw.random() < 0.4:
+        return kinds
+    return tuple(kind for kind in kinds if draw.random() < 0.75) or kinds
+
+
+def _beside(drawn: dict[str, Any], said: tuple[tuple[str, Any], ...]) -> tuple[tuple[str, Any], ...]:
+    return tuple({**drawn, **dict(said)}.items())
