@@ -14,7 +14,6 @@ from typing import Any
 from kio.schema.errors import ErrorCode
 
 from broker.core.messages import Refused, Request, Response
-from broker.wire import fast_read
 from broker.wire.api import Api
 from broker.wire.apis import API_VERSIONS, API_VERSIONS_RANGE, BY_KEY, BY_REQUEST, advertised, served
 from broker.wire.common import NO_THROTTLE, TopicNames
@@ -69,9 +68,7 @@ class Codec:
         schema = request_schema(key, version)
         if schema.flexible:
             at = _skip_tags(frame, at)
-        request = fast_read.request(key, version, frame, at, self._names)
-        if request is None:
-            request = api.decode_request(schema.read(frame, at), self._names)
+        request = api.decode_request(schema.read(frame, at), self._names)
         return Incoming(api, version, correlation, client_id, request)
 
     def encode_response(self, incoming: Incoming, response: Response) -> bytes:
@@ -129,9 +126,7 @@ class Codec:
         assert api.decode_response is not None
         schema = response_schema(api.key, api.sent)
         at = _skip_tags(frame, _CORRELATION.size) if schema.flexible else _CORRELATION.size
-        response: Response | None = fast_read.response(api.key, api.sent, frame, at, request)
-        if response is None:
-            response = api.decode_response(schema.read(frame, at), request)
+        response: Response = api.decode_response(schema.read(frame, at), request)
         return response
 
     @staticmethod

@@ -1,8 +1,7 @@
-"""The writers by hand write what kio writes, byte for byte; the readers read what kio reads, or leave it to kio."""
+"""The writers by hand write what kio writes, byte for byte."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
 from uuid import UUID
@@ -13,11 +12,9 @@ from kio.schema.errors import ErrorCode
 
 from broker.core import messages as m
 from broker.core.types import METADATA, SnapshotId, TopicPartition
-from broker.wire import fast_read
 from broker.wire.apis import BY_KEY
-from broker.wire.common import as_timedelta
 from broker.wire.fast import REQUESTS, RESPONSES
-from broker.wire.schema import WireError, request_schema, response_schema
+from broker.wire.schema import request_schema, response_schema
 
 I32 = st.integers(-1, 2**31 - 1)
 I64 = st.integers(-1, 2**63 - 1)
@@ -103,116 +100,3 @@ def test_produce_responses(response: m.ProduceResponse) -> None:
     request = m.ProduceRequest(-1, 100, ())
     by_kio = schema.write(BY_KEY[0].encode_response(schema, request, response))
     assert RESPONSES[0, 9](request, response) == by_kio
-
-
-NAMES = {topic_id: name for name, topic_id in IDS.items()}.get
-PLAIN_FETCHES = st.builds(
-    m.FetchRequest,
-    max_wait_ms=st.integers(0, 2**31 - 1),
-    min_bytes=I32,
-    max_bytes=I32,
-    partitions=st.lists(PARTS, max_size=8).map(tuple),
-    replica_id=st.integers(0, 2**31 - 1),
-    broker_epoch=I64,
-    session_id=I32,
-    session_epoch=I32,
-    forgotten=st.lists(FORGOTTEN, max_size=3).map(tuple),
-    isolation_level=st.integers(0, 1),
-)
-PLAIN_FETCHED = st.builds(
-    m.FetchResponse,
-    st.lists(
-        RESULTS.map(lambda one: replace(one, diverging=None, current_leader=None, snapshot=None)), max_size=4
-    ).map(tuple),
-    st.sampled_from([ErrorCode.none, ErrorCode.fetch_session_id_not_found]),
-    I32,
-)
-PRODUCES = st.builds(
-    m.ProduceRequest,
-    st.sampled_from([-1, 0, 1, 7]),
-    st.integers(0, 2**31 - 1),
-    st.lists(st.builds(m.ProducePartition, TPS, RECORDS), max_size=4).map(tuple),
-)
-DAMAGE = st.none() | st.tuples(st.integers(0, 10_000), st.integers(0, 255)) | st.integers(0, 10_000)
-
-
-def damaged(body: bytes, damage: Any) -> bytes:
-    """One byte another one, or an end too early."""
-    match damage:
-        case (at, byte) if body:
-            return body[: at % len(body)] + bytes([byte]) + body[at % len(body) + 1 :]
-        case int():
-            return body[: damage % (len(body) + 1)]
-        case _:
-            return body
-
-
-def agrees(by_hand: Any, by_kio: Callable[[], Any], damage: Any) -> None:
-    if damage is None:
-        assert by_hand is not None
-    if by_hand is not None:
-        assert by_hand == by_kio()
-
-
-def refused_or(read: Callable[[], Any]) -> Any:
-    try:
-        return read()
-    except WireError as refusal:
-        return refusal
-
-
-def produced(request: m.ProduceRequest) -> bytes:
-    """A producer's request: no node writes one."""
-    make = request_schema(0, 9).make
-    data = tuple(
-        make("TopicProduceData", name=part.tp.topic, partition_data=(
-            make("PartitionProduceData", index=part.tp.partition, records=part.records),
-        ))
-        for part in request.partitions
-    )  # fmt: skip
-    timeout = as_timedelta(request.timeout_ms)
-    return request_schema(0, 9).write(
-        make("ProduceRequest", transactional_id=None, acks=request.acks, timeout=timeout, topic_data=data)
-    )
-
-
-@given(PRODUCES, DAMAGE)
-def test_produce_requests_are_read_as_kio_reads_them(request: m.ProduceRequest, damage: Any) -> None:
-    frame = b"head" + damaged(produced(request), damage)
-    by_hand = fast_read.request(0, 9, frame, 4, NAMES)
-    agrees(
-        by_hand,
-        lambda: refused_or(lambda: BY_KEY[0].decode_request(request_schema(0, 9).read(frame, 4), NAMES)),
-        damage,
-    )
-
-
-@given(PLAIN_FETCHES, DAMAGE)
-def test_fetch_requests_are_read_as_kio_reads_them(request: m.FetchRequest, damage: Any) -> None:
-    frame = b"head" + damaged(REQUESTS[1, 17](request), damage)
-    by_hand = fast_read.request(1, 17, frame, 4, NAMES)
-    agrees(
-        by_hand,
-        lambda: refused_or(lambda: BY_KEY[1].decode_request(request_schema(1, 17).read(frame, 4), NAMES)),
-        damage,
-    )
-
-
-@given(PLAIN_FETCHED, PLAIN_FETCHES, DAMAGE)
-def test_fetch_responses_are_read_as_kio_reads_them(
-    response: m.FetchResponse, request: m.FetchRequest, damage: Any
-) -> None:
-    frame = b"head" + damaged(RESPONSES[1, 17](request, response), damage)
-    decode = BY_KEY[1].decode_response
-    assert decode is not None
-    by_hand = fast_read.response(1, 17, frame, 4, request)
-    agrees(
-        by_hand, lambda: refused_or(lambda: decode(response_schema(1, 17).read(frame, 4), request)), damage
-    )
-
-
-@given(FETCHES)
-def test_a_voter_that_names_its_directory_is_left_to_kio(request: m.FetchRequest) -> None:
-    named = any(part.directory_id is not None for part in request.partitions)
-    read = fast_read.request(1, 17, REQUESTS[1, 17](request), 0, NAMES)
-    assert (read is None) is named
