@@ -96,10 +96,11 @@ class Ghost:
 
     def running(self, node: NodeId, tp: TopicPartition) -> Replica | None:
         """Process up, registered, role assigned: the replica, else None."""
-        broker, known = self.broker(node), self.image.brokers.get(node)
-        if broker is None or known is None or broker.broker_epoch != known.epoch:
+        server, known = self.world.brokers.get(node), self.image.brokers.get(node)
+        core = None if server is None else server.core
+        if core is None or known is None or core.broker_epoch != known.epoch:
             return None
-        replica = broker.replica(tp)
+        replica = core.replica(tp)
         return replica if replica is not None and replica.leader_epoch != NO_EPOCH else None
 
     def current(self, replica: Replica) -> PartitionImage | None:

@@ -160,7 +160,7 @@ class World(Transport):
         found: SimController | None = None
         for controller in self.controllers.values():
             core = controller.core
-            if core is not None and is_active(core) and (found is None or _term(core) > _term(found.core)):
+            if core is not None and core.is_active and (found is None or _term(core) > _term(found.core)):
                 found = controller
         return found
 
@@ -610,10 +610,7 @@ def _call(action: Callable[[], object], _: None) -> None:
 
 def is_active(core: Any) -> bool:
     """Is this controller the one in charge, as far as it knows itself?"""
-    said = getattr(core, "is_active", None)
-    if said is not None:
-        return bool(said() if callable(said) else said)
-    return bool(core._state == "active")
+    return bool(core.is_active)
 
 
 def _term(core: Any) -> int:

@@ -57,15 +57,14 @@ class Forwarder:
         self._ctx = ctx
         self._uplink = uplink
         self._pending: dict[int, _Forwarded] = {}
-        self._deadlines = Deadlines(ctx, "forward-deadlines", self._expire)
-        self.arm = self._deadlines.arm
+        self.deadlines = Deadlines(ctx, "forward-deadlines", self._expire)
 
     def handle(self, request_id: int, request: ForControllerRequest) -> None:
         """Requests that say no time of their own get the broker's."""
         limit = self._ctx.config.request_timeout_ms
         timeout = max(1.0, min(getattr(request, "timeout_ms", limit), limit))
         self._pending[request_id] = _Forwarded(request_id, request)
-        self._deadlines.add(request_id, self._ctx.now_ms + timeout)
+        self.deadlines.add(request_id, self._ctx.now_ms + timeout)
         self._forward(request_id, timeout)
 
     def _forward(self, request_id: int, timeout: float) -> None:
@@ -115,7 +114,7 @@ class Forwarder:
     def cancel(self, request_id: int) -> None:
         self._pending.pop(request_id, None)
         self._ctx.cancel_timer(f"forward:{request_id}")
-        self._deadlines.drop(request_id)
+        self.deadlines.drop(request_id)
 
 
 def _shown(image: ClusterImage, forwarded: _Forwarded) -> bool:
@@ -174,8 +173,7 @@ class ProducerIds:
         self._end = 0
         self._asking = False
         self._waiting: deque[int] = deque()
-        self._deadlines = Deadlines(ctx, "producer-id-deadlines", self._expire)
-        self.arm = self._deadlines.arm
+        self.deadlines = Deadlines(ctx, "producer-id-deadlines", self._expire)
 
     def handle(self, request_id: int, request: InitProducerIdRequest) -> None:
         if request.transactional_id is not None:
@@ -186,7 +184,7 @@ class ProducerIds:
             self._give(request_id)
             return
         self._waiting.append(request_id)
-        self._deadlines.add(request_id, self._ctx.now_ms + self._uplink.timeout_ms)
+        self.deadlines.add(request_id, self._ctx.now_ms + self._uplink.timeout_ms)
         self._ask()
 
     def _give(self, request_id: int) -> None:
@@ -210,7 +208,7 @@ class ProducerIds:
         self._end = response.producer_id_start + response.producer_id_len
         while self._waiting and self._next < self._end:
             request_id = self._waiting.popleft()
-            self._deadlines.drop(request_id)
+            self.deadlines.drop(request_id)
             self._give(request_id)
         self._ask()
 
@@ -221,4 +219,4 @@ class ProducerIds:
     def cancel(self, request_id: int) -> None:
         if request_id in self._waiting:
             self._waiting.remove(request_id)
-            self._deadlines.drop(request_id)
+            self.deadlines.drop(request_id)

@@ -18,6 +18,7 @@ LENGTH_OFFSET = 12
 """Bytes before those that ``batch_length`` counts."""
 _HEADER = struct.Struct(">qiibIhiqqqhii")
 _CRC_START = 21
+_ONE_BYTE = [bytes([byte]) for byte in range(0x80)]
 
 
 class CorruptBatch(ValueError):
@@ -100,6 +101,8 @@ def stamp(batch: bytes | memoryview, base_offset: int, leader_epoch: int) -> byt
 
 def _varint(value: int) -> bytes:
     zigzag = (value << 1) ^ (value >> 63)
+    if zigzag < 0x80:
+        return _ONE_BYTE[zigzag]
     out = bytearray()
     while zigzag > 0x7F:
         out.append((zigzag & 0x7F) | 0x80)
@@ -110,6 +113,9 @@ def _varint(value: int) -> bytes:
 
 def read_varint(data: bytes | memoryview, at: int) -> tuple[int, int]:
     """(value, where the next field begins) of a zigzag varint. Raises IndexError where the bytes end."""
+    byte = data[at]
+    if byte < 0x80:
+        return (byte >> 1) ^ -(byte & 1), at + 1
     shift = result = 0
     while True:
         byte = data[at]

@@ -87,12 +87,12 @@ class Broker:
         self._lifecycle = Lifecycle(ctx, uplink, self._take_roles_if_ready, self._close)
         self._observer = Observer(ctx, uplink, self._metadata_changed)
         self._maintenance = Maintenance(ctx, partitions, lambda: self._observer.log.partition_log)
-        self._arms = (
-            self._produces.arm,
-            self._fetch.purgatory.arm,
-            self._deletes.arm,
-            self._forwarder.arm,
-            self._producer_ids.arm,
+        self._deadlines = (
+            self._produces.deadlines,
+            self._fetch.purgatory.deadlines,
+            self._deletes.deadlines,
+            self._forwarder.deadlines,
+            self._producer_ids.deadlines,
         )
         self._has_roles = False
         self._exited = False
@@ -175,8 +175,9 @@ class Broker:
             return
         self._alter.pump()
         self._fetchers.pump()
-        for arm in self._arms:
-            arm()
+        for deadlines in self._deadlines:
+            if deadlines.heap:
+                deadlines.arm()
 
     def _boot(self, boot: Boot) -> None:
         ctx = self._ctx

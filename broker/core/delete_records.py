@@ -36,8 +36,7 @@ class DeleteRecordsHandler:
         self._ctx = ctx
         self._partitions = partitions
         self._waiting: dict[int, _Waiting] = {}
-        self._deadlines = Deadlines(ctx, "delete-records-deadlines", self._expire)
-        self.arm = self._deadlines.arm
+        self.deadlines = Deadlines(ctx, "delete-records-deadlines", self._expire)
 
     def handle(self, request_id: int, request: DeleteRecordsRequest) -> None:
         waiting = _Waiting(request_id, {})
@@ -47,7 +46,7 @@ class DeleteRecordsHandler:
             if error is ErrorCode.none:
                 waiting.until[tp] = target
         self._waiting[request_id] = waiting
-        self._deadlines.add(request_id, self._ctx.now_ms + request.timeout_ms)
+        self.deadlines.add(request_id, self._ctx.now_ms + request.timeout_ms)
         self._look(waiting)
 
     def _delete(self, tp: TopicPartition, offset: int) -> tuple[ErrorCode, int]:
@@ -102,4 +101,4 @@ class DeleteRecordsHandler:
 
     def cancel(self, request_id: int) -> None:
         self._waiting.pop(request_id, None)
-        self._deadlines.drop(request_id)
+        self.deadlines.drop(request_id)

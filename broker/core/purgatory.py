@@ -56,22 +56,20 @@ class Deadlines:
         self._ctx = ctx
         self._key = key
         self._expire = expire
-        self._heap: list[tuple[float, int]] = []
+        self.heap: list[tuple[float, int]] = []
         self._armed_ms: float | None = None
         self._alive: set[int] = set()
 
     def add(self, request_id: int, at_ms: float) -> None:
         self._alive.add(request_id)
-        heappush(self._heap, (at_ms, request_id))
+        heappush(self.heap, (at_ms, request_id))
 
     def drop(self, request_id: int) -> None:
         self._alive.discard(request_id)
 
     def arm(self) -> None:
         """At the end of an event: make sure the timer fires by the earliest deadline."""
-        heap = self._heap
-        if not heap:
-            return
+        heap = self.heap
         while heap and heap[0][1] not in self._alive:
             heappop(heap)
         if heap and (self._armed_ms is None or heap[0][0] < self._armed_ms):
@@ -80,8 +78,8 @@ class Deadlines:
 
     def _fired(self) -> None:
         self._armed_ms = None
-        while self._heap and self._heap[0][0] <= self._ctx.now_ms:
-            _, request_id = heappop(self._heap)
+        while self.heap and self.heap[0][0] <= self._ctx.now_ms:
+            _, request_id = heappop(self.heap)
             if request_id in self._alive:
                 self._alive.discard(request_id)
                 self._expire(request_id)
@@ -91,9 +89,8 @@ class ProducePurgatory:
     def __init__(self, ctx: Context) -> None:
         self._ctx = ctx
         self._parked: dict[int, ParkedProduce] = {}
-        self._deadlines = Deadlines(ctx, "produce-deadlines", self._expire)
+        self.deadlines = Deadlines(ctx, "produce-deadlines", self._expire)
         self._order = 0
-        self.arm = self._deadlines.arm
 
     def park(
         self,
@@ -110,7 +107,7 @@ class ProducePurgatory:
             parked.waiting[index] = replica
             heappush(replica.produces, Waiter(required, self._order, index, parked))
             replica.touch()
-        self._deadlines.add(request_id, self._ctx.now_ms + timeout_ms)
+        self.deadlines.add(request_id, self._ctx.now_ms + timeout_ms)
 
     def look_at(self, replica: Replica) -> None:
         """Decide what the replica's new state decides (2.1.8)."""
@@ -145,7 +142,7 @@ class ProducePurgatory:
             self._answer(parked)
 
     def _answer(self, parked: ParkedProduce) -> None:
-        self._deadlines.drop(parked.request_id)
+        self.deadlines.drop(parked.request_id)
         del self._parked[parked.request_id]
         trace_acks(self._ctx, parked.request_id, parked.results, -1)
         self._ctx.reply(parked.request_id, ProduceResponse(tuple(parked.results)))
@@ -161,7 +158,7 @@ class ProducePurgatory:
         """Nobody waits for the answer any more. What was appended stays appended."""
         parked = self._parked.pop(request_id, None)
         if parked is not None:
-            self._deadlines.drop(request_id)
+            self.deadlines.drop(request_id)
             self._forget_waiters(parked)
 
     def _forget_waiters(self, parked: ParkedProduce) -> None:
@@ -183,8 +180,7 @@ class FetchPurgatory:
         self._complete = complete
         self._readable = readable
         self._parked: dict[int, tuple[ParkedFetch, tuple[Replica, ...]]] = {}
-        self._deadlines = Deadlines(ctx, "fetch-deadlines", self._answer)
-        self.arm = self._deadlines.arm
+        self.deadlines = Deadlines(ctx, "fetch-deadlines", self._answer)
 
     def park(
         self, request_id: int, request: FetchRequest, readable: dict[TopicPartition, int], on: list[Replica]
@@ -193,7 +189,7 @@ class FetchPurgatory:
         self._parked[request_id] = parked, tuple(on)
         for replica in on:
             replica.fetches[request_id] = parked
-        self._deadlines.add(request_id, self._ctx.now_ms + request.max_wait_ms)
+        self.deadlines.add(request_id, self._ctx.now_ms + request.max_wait_ms)
 
     def look_at(self, replica: Replica) -> None:
         for parked in list(replica.fetches.values()):
@@ -214,7 +210,7 @@ class FetchPurgatory:
     def cancel(self, request_id: int) -> None:
         entry = self._parked.pop(request_id, None)
         if entry is not None:
-            self._deadlines.drop(request_id)
+            self.deadlines.drop(request_id)
             for replica in entry[1]:
                 replica.fetches.pop(request_id, None)
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable
-from dataclasses import asdict
+from dataclasses import fields as dataclass_fields
 from functools import lru_cache
 from uuid import UUID
 
@@ -161,9 +161,10 @@ _UUID_FIELDS = {"incarnation_id", "topic_id"}
 
 
 def encode(record: MetadataRecord) -> bytes:
-    fields = {
-        name: str(value) if isinstance(value, UUID) else value for name, value in asdict(record).items()
-    }
+    fields = {}
+    for item in dataclass_fields(record):
+        value = getattr(record, item.name)
+        fields[item.name] = str(value) if isinstance(value, UUID) else value
     return json.dumps({"type": type(record).__name__, **fields}, separators=(",", ":")).encode()
 
 
