@@ -1,7 +1,8 @@
 """Carries out the steps of `nemesis.growth`: asks the cluster to move replicas, and sees them through.
 
-Safe to use from several threads. One fault's moves at a time are planned and begun, so that no two plans are
-about the same partition; what was begun may be under way while others begin.
+Safe to use from several threads. One fault's moves at a time are planned and begun, and a partition moves again
+only when its last move was seen complete: another fault's proof must not be overwritten. What was begun may be
+under way while others begin.
 """
 
 from __future__ import annotations
@@ -24,8 +25,10 @@ class Mover:
         self._system = system
         self._topics = tuple(topics)
         self._planning = threading.Lock()
-        self._moves: dict[str, tuple[Move, ...]] = {}
-        """By fault."""
+        self._mutex = threading.Lock()
+        self._waiting: dict[str, list[Move]] = {}
+        """Moves by fault, not seen complete yet."""
+        self._done: dict[str, list[Move]] = {}
 
     def join(self, step: Join, node: Node) -> str:
         """Waits until the broker is in the cluster, then gives it its share of every topic. Raises DeployError."""
@@ -36,21 +39,23 @@ class Mover:
                 break
             self._wait_or_give_up(deadline, f"node {node.node_id} did not join", state)
         with self._planning:
-            self._wait_until_still(step.plan_s)
+            state = self._still(step.plan_s)
             plan: dict[Place, tuple[int, ...]] = {}
             for topic in self._topics:
                 plan |= self._system.growth_plan(node, topic, timeout_s=step.plan_s)
-            return self._begin(step.fault_id, planned_moves(self._known(step.plan_s), plan), step.plan_s)
+            return self._begin(step.fault_id, planned_moves(state, plan), step.plan_s)
 
     def move_off(self, step: MoveOff) -> str:
-        """Raises DeployError, or FaultError when nothing can move."""
+        """Raises DeployError when it cannot be done in time."""
+        deadline = time.monotonic() + step.wait_s
         with self._planning:
-            deadline = time.monotonic() + step.wait_s
             while True:
-                state = self._known(step.wait_s)
-                busy = self._system.reassignments(timeout_s=step.wait_s)
+                seen = self._look()
+                state = seen[0] if seen else None
                 try:
-                    moves = moves_off(state, step.node_id, self._topics, busy)
+                    if seen is None:
+                        raise FaultError("no broker describes the cluster")
+                    moves = moves_off(seen[0], step.node_id, self._topics, seen[1])
                     break
                 except FaultError as nothing:  # a broker may come back, a move end
                     self._wait_or_give_up(deadline, str(nothing), state)
@@ -60,32 +65,46 @@ class Mover:
         """Waits for the moves of a fault; takes back those that are not complete in time. Does not raise for a
         cluster that is silent until then: that is what the wait is for."""
         began = time.monotonic()
-        waiting = list(self._moves.pop(step.fault_id, ()))
-        done: list[Move] = []
         last = "no answer"
-        while waiting and time.monotonic() - began < step.wait_s:
-            try:
-                under_way = self._system.reassignments(timeout_s=ASK_S)
-                state = self._system.describe(timeout_s=ASK_S)
-            except DeployError as silent:
-                last = str(silent)
-            else:
-                done += [move for move in waiting if move.is_done(state, under_way)]
-                waiting = [move for move in waiting if move not in done]
-                last = "; ".join(_seen(state, move) for move in waiting)
+        while (waiting := self._of(step.fault_id)) and time.monotonic() - began < step.wait_s:
+            seen = self._look()
+            if seen is not None:
+                waiting = self._of(step.fault_id)
+                last = "; ".join(_seen(seen[0], move) for move in waiting)
             if waiting:
                 time.sleep(POLL_S)
         if waiting:
             self._system.reassign(dict.fromkeys(move.place for move in waiting), timeout_s=CANCEL_S)
+        with self._mutex:
+            self._waiting.pop(step.fault_id, None)
+            done = self._done.pop(step.fault_id, [])
         return say_settled(done, waiting, time.monotonic() - began, last)
 
     # --- helpers ------------------------------------------------------------------------------------------
 
     def _begin(self, fault_id: str, moves: tuple[Move, ...], timeout_s: float) -> str:
-        # Noted first: an answer that was lost does not mean that nothing began.
-        self._moves[fault_id] = moves
+        with self._mutex:  # first: an answer that was lost does not mean that nothing began
+            self._waiting[fault_id] = list(moves)
         self._system.reassign({move.place: move.after for move in moves}, timeout_s=timeout_s)
         return say_moves(moves)
+
+    def _of(self, fault_id: str) -> list[Move]:
+        with self._mutex:
+            return list(self._waiting.get(fault_id, ()))
+
+    def _look(self) -> tuple[ClusterState, frozenset[Place]] | None:
+        """The cluster, and the partitions that may not be moved now; notes which moves are complete. None: silence."""
+        try:
+            under_way = self._system.reassignments(timeout_s=ASK_S)
+            state = self._system.describe(timeout_s=ASK_S)
+        except DeployError:
+            return None
+        with self._mutex:
+            for fault_id, moves in self._waiting.items():
+                done = [move for move in moves if move.is_done(state, under_way)]
+                self._done.setdefault(fault_id, []).extend(done)
+                self._waiting[fault_id] = [move for move in moves if move not in done]
+            return state, under_way | {move.place for moves in self._waiting.values() for move in moves}
 
     def _describe(self) -> ClusterState | None:
         try:
@@ -93,17 +112,13 @@ class Mover:
         except DeployError:
             return None
 
-    def _known(self, timeout_s: float) -> ClusterState:
+    def _still(self, timeout_s: float) -> ClusterState:
+        """When nothing moves: the planner counts replicas that are on their way as if they stayed."""
         deadline = time.monotonic() + timeout_s
-        while (state := self._describe()) is None:
-            self._wait_or_give_up(deadline, "no broker describes the cluster", None)
-        return state
-
-    def _wait_until_still(self, timeout_s: float) -> None:
-        """The planner counts replicas that are on their way as if they stayed."""
-        deadline = time.monotonic() + timeout_s
-        while busy := self._system.reassignments(timeout_s=timeout_s):
-            self._wait_or_give_up(deadline, f"{len(busy)} partitions are moving already", None)
+        while (seen := self._look()) is None or seen[1]:
+            what = f"{len(seen[1])} partitions are moving already" if seen else "no broker answers"
+            self._wait_or_give_up(deadline, what, None)
+        return seen[0]
 
     @staticmethod
     def _wait_or_give_up(deadline: float, what: str, state: ClusterState | None) -> None:

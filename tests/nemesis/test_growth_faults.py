@@ -144,3 +144,20 @@ def test_a_broker_that_never_joins_and_a_cluster_that_cannot_move_are_told() -> 
         made.join(Join("n4", 4, "f1", 0.0, 1.0), node("n4", 4, 14))
     with pytest.raises(DeployError, match="no replica of node 2 can move"):
         made.move_off(OFF)
+
+
+def test_a_partition_moves_again_only_when_its_last_move_was_seen_complete() -> None:
+    """Or the first fault could never be proved, though its moves were complete for a while."""
+    made, system = mover(four(partition(0), partition(1, 2, (2, 3, 1))))
+    made.move_off(MoveOff("n1", 1, "f1", 0.0))
+    with pytest.raises(DeployError, match="moving already 2 partitions"):
+        made.move_off(MoveOff("n4", 4, "f2", 0.0))
+    system.complete_moves()
+    short = partition(1, 2, (2, 3, 4), isr=(2, 3))
+    system.state = four(system.state.partitions[0], short)
+    assert made.move_off(MoveOff("n4", 4, "f2", 0.0)) == say_moves([Move("log", 0, (4, 2, 3), (1, 2, 3))])
+    system.complete_moves()
+    first, second = (made.settle(Settle("n1", fault, 0.3)) for fault in ("f1", "f2"))
+    assert '"undone": []' in first
+    assert first.count('"after"') == 2
+    assert '"undone": []' in second

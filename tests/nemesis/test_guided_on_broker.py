@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass, field
 from pathlib import Path
 
 import pytest
-from confluent_kafka import Message, Producer
 from nem_doubles import Recorded
+from nem_load import Load, missing
 
 from harness.fleet.netns import NetnsFleet
 from harness.systems.base import TopicSpec
@@ -26,41 +25,6 @@ CONFIG = {
     "replica_lag_time_max_ms": 4_000,
     "replica_fetch_backoff_ms": 200,
 }
-
-
-@dataclass
-class Load:
-    """A confluent-kafka producer that never rests; remembers what was acknowledged."""
-
-    run_id: bytes
-    acked: dict[bytes, int] = field(default_factory=dict)
-    """Value -> offset, of partition 0: an offset can be acknowledged twice when records are lost."""
-    stop: threading.Event = field(default_factory=threading.Event)
-
-    def run(self, bootstrap: str, acks: str) -> None:
-        producer = Producer(
-            {
-                "bootstrap.servers": bootstrap,
-                "acks": acks,
-                "linger.ms": 2,
-                "message.timeout.ms": 3_000,
-                "topic.metadata.refresh.interval.ms": 500,
-                "reconnect.backoff.max.ms": 500,
-                "retries": 0,
-            }
-        )
-        number = 0
-        while not self.stop.wait(0.004):
-            value = b"%s %08d" % (self.run_id, number) + b"." * 500
-            producer.produce("log", value, partition=0, on_delivery=self._delivered)
-            producer.poll(0)
-            number += 1
-        producer.flush(5)
-
-    def _delivered(self, error: object, message: Message) -> None:
-        offset, value = message.offset(), message.value()
-        if error is None and offset is not None and value is not None:
-            self.acked[value] = offset
 
 
 @pytest.fixture(scope="module")
@@ -110,17 +74,6 @@ def lost_after(system: WracklineSystem, schedule: str, acks: str) -> tuple[dict[
         assert "error" not in event.extra, event.extra
     assert load_under_way.acked
     return missing(system, load_under_way.acked), recorded
-
-
-def missing(system: WracklineSystem, acked: Mapping[bytes, int]) -> dict[bytes, int]:
-    state = system.describe().partition("log", 0)
-    assert state is not None
-    assert state.full_isr
-    leader = next(node for node in system.brokers if node.node_id == state.leader)
-    log = system.replica_log(leader, "log", 0)
-    assert log.problem is None
-    stored = {one.offset: one.value for one in log.records}
-    return {value: offset for value, offset in acked.items() if stored.get(offset) != value}
 
 
 def proved(recorded: Recorded, *ids: str) -> bool:
