@@ -38,7 +38,15 @@ from broker.core.events import Boot, RequestReceived
 from broker.core.image import BrokerImage, ClusterImage, PartitionImage
 from broker.core.messages import ProduceRequest, ProduceResponse, Request
 from broker.core.replica import Replica
-from broker.core.types import METADATA, NO_EPOCH, NO_LEADER, FlushMode, NodeId, TopicPartition
+from broker.core.types import (
+    METADATA,
+    NO_EPOCH,
+    NO_LEADER,
+    FlushMode,
+    NodeId,
+    RecoveryStrategy,
+    TopicPartition,
+)
 from broker.rules.election import RECOVERING
 from simulator.disk import SimLog
 from simulator.ghost_partition import Mark, PartitionGhost
@@ -346,6 +354,9 @@ class Ghost:
         known.suspects -= joined
 
     def _unclean_election(self, tp: TopicPartition) -> bool:
+        """Loss is allowed: by the topic's setting, or by a strategy that waits for nobody (R27)."""
+        if self.world.options.controller.get("unclean_recovery_strategy") is RecoveryStrategy.PROACTIVE:
+            return True
         return self.image.setting(tp.topic, "unclean.leader.election.enable") == "true"
 
     def _give_up(self, known: PartitionGhost, image: PartitionImage) -> None:

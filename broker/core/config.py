@@ -69,6 +69,8 @@ class ControllerConfig(NodeConfig):
     """The cluster's default; a topic's own setting wins."""
     unclean_leader_election: bool = False
     unclean_recovery_strategy: RecoveryStrategy = RecoveryStrategy.BALANCED
+    unclean_recovery_window_ms: int = 2_000
+    """Proactive recovery, and ElectLeaders of kind UNCLEAN: how long answers of replicas are waited for."""
     noop_interval_ms: int = 500
     producer_id_block: int = 1_000
     placement: Placement = Placement.FORMULA

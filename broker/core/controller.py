@@ -15,13 +15,19 @@ from uuid import UUID
 
 from kio.schema.errors import ErrorCode
 
-from broker.core.admin_messages import DecidedRequest, DescribeQuorumRequest
+from broker.core.admin_messages import (
+    DecidedRequest,
+    DescribeQuorumRequest,
+    ElectionType,
+    ElectLeadersRequest,
+)
 from broker.core.config import ControllerConfig
 from broker.core.controller_admin import administer
 from broker.core.controller_brokers import Brokers, allocate_producer_ids
 from broker.core.controller_configs import effective_min_isrs, settle
 from broker.core.controller_draft import Draft
 from broker.core.controller_elections import rebalance
+from broker.core.controller_forced import FORCED, ForcedElections
 from broker.core.controller_log import Entry
 from broker.core.controller_partitions import alter_partition
 from broker.core.controller_recovery import RECOVERY, Recoveries
@@ -88,6 +94,7 @@ class Controller:
         self.committed = ClusterImage()
         self._brokers = Brokers()
         self._recoveries = Recoveries(config, rules)
+        self._forced = ForcedElections(config, self._recoveries)
         self._incarnation = UUID(int=0)
         self._waiting: deque[tuple[int, int, Callable[[], Response]]] = deque()
         """(last offset that must be committed, request id, its answer)."""
@@ -158,6 +165,7 @@ class Controller:
             leadership = self.raft.leadership
             if self._claimed is not None:
                 effects += self._reply_committed() + self._recover(now_ms)
+                effects += self._forced.settle(self.committed, now_ms)
             elif leadership is not None and self.log.high_watermark > leadership.epoch_start:
                 effects += self._claim(now_ms)
         return effects + self.raft.make_snapshot(self.committed, now_ms)
@@ -179,6 +187,7 @@ class Controller:
         self.speculative = self.committed.copy()
         self._brokers = Brokers()
         self._recoveries = Recoveries(self.config, self.rules)
+        self._forced = ForcedElections(self.config, self._recoveries)
         self._leo_at_noop = -1
         effects = self._recoveries.look(self.committed, _everything(self.committed))
         defaults = self._draft()
@@ -196,6 +205,7 @@ class Controller:
         gone = Refused(ErrorCode.not_controller, "this controller leads no longer")
         refusals: list[Effect] = [Reply(request_id, gone) for _, request_id, _ in self._waiting]
         self._waiting.clear()
+        refusals += self._forced.refuse_all(gone)
         return refusals + [CancelTimer(key) for key in (SESSIONS, RECOVERY, NOOP, IMBALANCE)]
 
     def _leaving(self, event: Event, now_ms: float) -> list[Effect]:
@@ -269,7 +279,7 @@ class Controller:
     def _recover(self, now_ms: float) -> list[Effect]:
         """Elect where every candidate's log is known, ask where one is not."""
         draft = self._draft()
-        self._recoveries.decide(draft)
+        self._recoveries.decide(draft, now_ms)
         return self._append(draft, now_ms) + self._recoveries.ask(now_ms)
 
     def _heard(self, correlation: int, response: Response | None, now_ms: float) -> list[Effect]:
@@ -300,6 +310,13 @@ class Controller:
             case MetadataRequest() | DescribeClusterRequest() | DescribeTopicPartitionsRequest():
                 asked = request
                 return self._answer(event.request_id, lambda: self._describe(asked))
+            case ElectLeadersRequest() if request.election == ElectionType.UNCLEAN:
+                draft = self._draft()
+                known = self._forced.begin(draft, self.committed, event.request_id, request, now_ms)
+                effects = self._append(draft, now_ms)
+                if known is not None:
+                    return effects + self._answer(event.request_id, lambda: known)
+                return effects + self._recover(now_ms) + self._forced.settle(self.committed, now_ms)
             case _:
                 draft = self._draft()
                 response = self._decide(draft, request, now_ms)
@@ -355,6 +372,8 @@ class Controller:
             return self._append(draft, now_ms) + self._arm_sessions(now_ms)
         if key == RECOVERY:
             return self._recover(now_ms)
+        if key == FORCED:
+            return self._forced.settle(self.committed, now_ms)
         if key == NOOP:
             return self._noop(now_ms) + self._arm_noop(now_ms)
         if key == IMBALANCE:

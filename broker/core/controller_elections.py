@@ -11,28 +11,27 @@ from broker.core.admin_messages import (
     PartitionOutcome,
 )
 from broker.core.controller_draft import Draft
-from broker.core.controller_partitions import change
 from broker.core.image import PartitionImage
-from broker.core.types import NO_LEADER, TopicPartition
+from broker.core.types import TopicPartition
 
 
 def elect_leaders(draft: Draft, request: ElectLeadersRequest) -> ElectLeadersResponse:
-    """For all partitions: only those are told of where there was something to do."""
-    if request.election not in tuple(ElectionType):
+    """Preferred leaders (unclean elections are in controller_forced.py). For all partitions: only those are told of
+    where there was something to do."""
+    if request.election != ElectionType.PREFERRED:
         return ElectLeadersResponse(error=ErrorCode.invalid_request)
-    elect = _prefer if request.election == ElectionType.PREFERRED else _elect_uncleanly
     if request.partitions is None:
-        every = [elect(draft, partition.tp) for partition in list(draft.image.partitions())]
+        every = [_prefer(draft, partition.tp) for partition in list(draft.image.partitions())]
         told = (one for one in every if one.error is not ErrorCode.election_not_needed)
     else:
-        told = (elect(draft, tp) for tp in dict.fromkeys(request.partitions))
+        told = (_prefer(draft, tp) for tp in dict.fromkeys(request.partitions))
     return ElectLeadersResponse(tuple(told))
 
 
 def _prefer(draft: Draft, tp: TopicPartition) -> PartitionOutcome:
     partition = draft.image.partition(tp)
     if partition is None:
-        return _unknown(tp)
+        return unknown(tp)
     rules = draft.rules.rebalance
     preferred = rules.preferred(partition)
     if partition.leader == preferred:
@@ -44,21 +43,7 @@ def _prefer(draft: Draft, tp: TopicPartition) -> PartitionOutcome:
     return PartitionOutcome(tp)
 
 
-def _elect_uncleanly(draft: Draft, tp: TopicPartition) -> PartitionOutcome:
-    """An operator's decision: first whoever may lead without loss, else the first live replica."""
-    partition = draft.image.partition(tp)
-    if partition is None:
-        return _unknown(tp)
-    if partition.leader != NO_LEADER:
-        return PartitionOutcome(tp, ErrorCode.election_not_needed, f"broker {partition.leader} leads")
-    after = change(draft, partition, partition.isr, draft.active_brokers(), unclean_election=True)
-    if after.leader == NO_LEADER:
-        why = f"no replica of {sorted(partition.replicas)} is live"
-        return PartitionOutcome(tp, ErrorCode.eligible_leaders_not_available, why)
-    return PartitionOutcome(tp)
-
-
-def _unknown(tp: TopicPartition) -> PartitionOutcome:
+def unknown(tp: TopicPartition) -> PartitionOutcome:
     return PartitionOutcome(tp, ErrorCode.unknown_topic_or_partition, f"there is no partition {tp}")
 
 

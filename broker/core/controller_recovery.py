@@ -1,14 +1,17 @@
-"""Unclean recovery of partitions that have neither ISR nor ELR (protocol.md 2.9, R25-R36; KIP-966).
+"""Unclean recovery of partitions that nobody in ISR and ELR can lead (protocol.md 2.9, R25-R36; KIP-966).
 
 Balanced: when every member of the LastKnownELR is unfenced, each is asked how far its log reaches, again and
-again until all have answered, and the best log leads. Nothing of this is persisted: a controller that
-restarts begins anew. An attempt belongs to one state of the partition; any change of it ends the attempt.
+again until all have answered, and the best log leads. Proactive: every replica that is unfenced is asked at once,
+and the best log of those that answered within a short window leads; an operator's ElectLeaders of kind UNCLEAN does the
+same, whatever the strategy. Nothing of this is persisted: a controller that restarts begins anew. An attempt
+belongs to one state of the partition; any change of it ends the attempt.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
+from typing import NamedTuple
 from uuid import UUID
 
 from broker.core.config import ControllerConfig
@@ -29,7 +32,8 @@ from broker.rules.recovery import LogEnd, Verdict
 
 RECOVERY = "recovery"
 """Timer and channel."""
-_TIMEOUT_MS = 2_000
+QUESTION_MS = 2_000
+"""How long one answer is waited for."""
 _FIRST_BACKOFF_MS = 100.0
 _LAST_BACKOFF_MS = 2_000.0
 
@@ -41,18 +45,16 @@ Key = tuple[UUID, int]
 class _Attempt:
     partition: PartitionImage
     """As it was committed when the attempt began."""
+    strategy: RecoveryStrategy
+    candidates: tuple[NodeId, ...]
+    present: frozenset[NodeId]
+    """Those of them that are unfenced now."""
     ends: dict[NodeId, LogEnd] = field(default_factory=dict)
-
-    @property
-    def candidates(self) -> tuple[NodeId, ...]:
-        return self.partition.last_known_elr
+    over_ms: float | None = None
+    """When the window of proactive recovery is over; None: it begins when the first question is asked."""
 
     def lacks(self, broker: NodeId) -> bool:
-        return broker in self.candidates and broker not in self.ends
-
-    @property
-    def complete(self) -> bool:
-        return all(broker in self.ends for broker in self.candidates)
+        return broker in self.present and broker not in self.ends
 
 
 @dataclass(slots=True)
@@ -64,16 +66,27 @@ class _Peer:
     not_before_ms: float = 0.0
 
 
+class Decision(NamedTuple):
+    """What an election was decided on."""
+
+    ends: tuple[LogEnd, ...]
+    unheard: tuple[NodeId, ...] = ()
+    """Candidates that did not answer in time: what only they have is lost."""
+
+
 class Recoveries:
     def __init__(self, config: ControllerConfig, rules: Rules) -> None:
         self._strategy = config.unclean_recovery_strategy
+        self._window_ms = config.unclean_recovery_window_ms
+        self._forced: set[Key] = set()
+        """An operator wants a leader for these now."""
         self._rules = rules
         self._attempts: dict[Key, _Attempt] = {}
         self._peers: dict[NodeId, _Peer] = {}
         self._asked: dict[int, tuple[NodeId, tuple[Key, ...]]] = {}
         """By correlation."""
         self._correlation = 0
-        self.logs_of: dict[int, tuple[LogEnd, ...]] = {}
+        self.logs_of: dict[int, Decision] = {}
         """What the election at this offset of the metadata log was decided on, until it is committed."""
 
     # --- what there is to recover --------------------------------------------------------------------------
@@ -83,28 +96,73 @@ class Recoveries:
         active = frozenset(broker.id for broker in image.brokers.values() if broker.active)
         self._end_overtaken(image, active)
         lines: list[Effect] = []
-        for partition in _to_look_at(image, delta):
-            recovery = self._rules.election.recovery(partition, active)
+        for partition in image.partitions():
+            if partition.leader != NO_LEADER:
+                continue
+            recovery, strategy = self._view(partition, active)
             if recovery is None:
                 continue
-            key = (partition.topic_id, partition.tp.partition)
-            if self._rules.recovery.may_inspect(self._strategy, recovery) and key not in self._attempts:
-                self._attempts[key] = _Attempt(partition)
-            lines.append(self._line(partition, recovery))
+            if partition.tp not in delta.before and not delta.brokers.intersection(recovery.candidates):
+                continue
+            self._begin(partition, strategy, recovery)
+            lines.append(self._line(partition, strategy, recovery))
         return lines
 
+    def force(self, image: ClusterImage, partition: PartitionImage) -> bool:
+        """An operator's election: inspect the logs of whoever is there. False: nobody is."""
+        key = (partition.topic_id, partition.tp.partition)
+        active = frozenset(broker.id for broker in image.brokers.values() if broker.active)
+        self._forced.add(key)
+        recovery, strategy = self._view(partition, active)
+        if recovery is None or not recovery.possible:
+            return False
+        if key in self._attempts and self._attempts[key].strategy is not strategy:
+            del self._attempts[key]
+        self._begin(partition, strategy, recovery)
+        return True
+
+    def give_up(self, partition: PartitionImage) -> None:
+        """The operator's time is over: the configured strategy holds again."""
+        key = (partition.topic_id, partition.tp.partition)
+        if key in self._forced:
+            self._forced.discard(key)
+            if self._strategy is not RecoveryStrategy.PROACTIVE:
+                self._attempts.pop(key, None)
+
+    def _view(
+        self, partition: PartitionImage, active: frozenset[NodeId]
+    ) -> tuple[Recovery | None, RecoveryStrategy]:
+        forced = (partition.topic_id, partition.tp.partition) in self._forced
+        strategy = RecoveryStrategy.PROACTIVE if forced else self._strategy
+        return self._rules.recovery.view(strategy, self._rules.election, partition, active), strategy
+
+    def _begin(self, partition: PartitionImage, strategy: RecoveryStrategy, recovery: Recovery) -> None:
+        key = (partition.topic_id, partition.tp.partition)
+        if self._rules.recovery.may_inspect(strategy, recovery) and key not in self._attempts:
+            present = frozenset(recovery.candidates).difference(recovery.missing)
+            self._attempts[key] = _Attempt(partition, strategy, recovery.candidates, present)
+
     def _end_overtaken(self, image: ClusterImage, active: frozenset[NodeId]) -> None:
+        """An attempt whose partition has changed, or that nobody is there for any more (balanced: not everybody)."""
         for key, attempt in list(self._attempts.items()):
-            if image.partition_by_id(*key) != attempt.partition or not active.issuperset(attempt.candidates):
+            attempt.present = active.intersection(attempt.candidates)
+            needed = 1 if attempt.strategy is RecoveryStrategy.PROACTIVE else len(attempt.candidates)
+            if image.partition_by_id(*key) != attempt.partition or len(attempt.present) < needed:
                 del self._attempts[key]
                 continue
             for broker, end in list(attempt.ends.items()):
-                if image.brokers[broker].epoch != end.broker_epoch:
+                if broker not in attempt.present or image.brokers[broker].epoch != end.broker_epoch:
                     del attempt.ends[broker]
+        for key in list(self._forced):
+            partition = image.partition_by_id(*key)
+            if partition is None or partition.leader != NO_LEADER:
+                self._forced.discard(key)
 
-    def _line(self, partition: PartitionImage, recovery: Recovery) -> Trace:
-        if self._strategy is RecoveryStrategy.MANUAL:
+    def _line(self, partition: PartitionImage, strategy: RecoveryStrategy, recovery: Recovery) -> Trace:
+        if strategy is RecoveryStrategy.MANUAL:
             why = "unclean_recovery_strategy is manual: no leader until an operator decides"
+        elif strategy is RecoveryStrategy.PROACTIVE and recovery.possible:
+            why = "asking every replica that is there how far its log reaches"
         elif recovery.ready:
             why = "every candidate is back: asking how far their logs reach"
         else:
@@ -127,6 +185,11 @@ class Recoveries:
         again later."""
         effects: list[Effect] = []
         later: list[float] = []
+        for attempt in self._attempts.values():
+            if attempt.over_ms is None:
+                attempt.over_ms = now_ms + self._window_ms
+            if attempt.strategy is RecoveryStrategy.PROACTIVE and attempt.over_ms > now_ms:
+                later.append(attempt.over_ms)
         for broker, keys in self._unanswered().items():
             peer = self._peers.setdefault(broker, _Peer())
             if peer.asking:
@@ -139,7 +202,7 @@ class Recoveries:
             asked = tuple(keys[:MAX_LOG_INFOS])
             self._asked[self._correlation] = broker, asked
             request = GetReplicaLogInfoRequest(asked)
-            effects.append(Send(self._correlation, broker, RECOVERY, request, _TIMEOUT_MS))
+            effects.append(Send(self._correlation, broker, RECOVERY, request, QUESTION_MS))
         return [*effects, SetTimer(RECOVERY, min(later))] if later else effects
 
     def _unanswered(self) -> dict[NodeId, list[Key]]:
@@ -198,16 +261,24 @@ class Recoveries:
 
     # --- deciding ------------------------------------------------------------------------------------------
 
-    def decide(self, draft: Draft) -> None:
-        """Elect where every candidate has answered and nothing has changed, not even in what is not committed
+    def decide(self, draft: Draft, now_ms: float) -> None:
+        """Elect where enough candidates have answered and nothing has changed, not even in what is not committed
         yet (the election itself, for one): what has will end the attempt when it is committed."""
         for key, attempt in self._attempts.items():
-            if not attempt.complete or draft.image.partition_by_id(*key) != attempt.partition:
+            decided = self._rules.recovery.is_decided(
+                attempt.strategy,
+                len(attempt.ends),
+                len(attempt.candidates),
+                window_over=attempt.over_ms is not None and now_ms >= attempt.over_ms,
+            )
+            if not decided or draft.image.partition_by_id(*key) != attempt.partition:
                 continue
-            ends = tuple(attempt.ends[broker] for broker in attempt.candidates)
+            heard = [broker for broker in attempt.candidates if broker in attempt.ends]
+            ends = tuple(attempt.ends[broker] for broker in heard)
             if not _still_there(draft, ends):
                 continue
-            self.logs_of[draft.next_offset] = ends
+            unheard = tuple(broker for broker in attempt.candidates if broker not in attempt.ends)
+            self.logs_of[draft.next_offset] = Decision(ends, unheard)
             winner = self._rules.recovery.winner(ends)
             draft.add(self._rules.election.recovered(attempt.partition, winner))
 
@@ -215,11 +286,3 @@ class Recoveries:
 def _still_there(draft: Draft, ends: Iterable[LogEnd]) -> bool:
     active, brokers = draft.active_brokers(), draft.image.brokers
     return all(end.broker in active and brokers[end.broker].epoch == end.broker_epoch for end in ends)
-
-
-def _to_look_at(image: ClusterImage, delta: ImageDelta) -> Iterator[PartitionImage]:
-    for partition in image.partitions():
-        if partition.leader != NO_LEADER:
-            continue
-        if partition.tp in delta.before or delta.brokers.intersection(partition.last_known_elr):
-            yield partition

@@ -7,6 +7,7 @@ from collections.abc import MutableMapping, Sequence
 from typing import Any
 
 from broker.core.controller_log import Entry
+from broker.core.controller_recovery import Decision
 from broker.core.effects import Effect, Trace
 from broker.core.image import ClusterImage
 from broker.core.records import (
@@ -18,11 +19,10 @@ from broker.core.records import (
     encode,
 )
 from broker.rules.election import RECOVERING
-from broker.rules.recovery import LogEnd
 
 
 def trace_committed(
-    image: ClusterImage, entries: Sequence[Entry], logs_of: MutableMapping[int, tuple[LogEnd, ...]]
+    image: ClusterImage, entries: Sequence[Entry], logs_of: MutableMapping[int, Decision]
 ) -> list[Effect]:
     """``image`` is that after all the entries. Records that change nothing leave no line. ``logs_of``: what
     recovery decided on, by offset; taken out once told."""
@@ -32,7 +32,7 @@ def trace_committed(
             continue
         lines.append(Trace("ctl_commit", {"offset": offset, "record": _fields(record)}))
         lines += _broker_lines(record)
-        lines += _unclean_lines(image, record, logs_of.pop(offset, ()))
+        lines += _unclean_lines(image, record, logs_of.pop(offset, None))
     return lines
 
 
@@ -53,17 +53,21 @@ def _broker_lines(record: MetadataRecord) -> list[Effect]:
     return [Trace(kind, {"broker": record.broker_id, "epoch": record.broker_epoch}) for kind in kinds]
 
 
-def _unclean_lines(image: ClusterImage, record: MetadataRecord, ends: Sequence[LogEnd]) -> list[Effect]:
+def _unclean_lines(image: ClusterImage, record: MetadataRecord, decision: Decision | None) -> list[Effect]:
     """A leader from outside ISR and ELR: committed records may be lost, and nobody can tell (R34)."""
     if not isinstance(record, PartitionChangeRecord) or record.leader_recovery_state != RECOVERING:
         return []
     partition = image.partition_by_id(record.topic_id, record.partition_id)
     tp = str(partition.tp) if partition else f"{record.topic_id}-{record.partition_id}"
     fields: dict[str, Any] = {"tp": tp, "winner": record.leader}
-    if ends:
+    if decision is not None:
+        ends = decision.ends
         fields["candidates"] = [end.broker for end in ends]
         fields["logs"] = {str(end.broker): [end.last_written_epoch, end.leo] for end in ends}
         fields["why"] = "the best log of all candidates leads: possible data loss"
+        if decision.unheard:
+            fields["unheard"] = list(decision.unheard)
+            fields["why"] = "the best log of those that answered leads: possible data loss"
     else:
         fields["why"] = "elected uncleanly: possible data loss"
     return [Trace("recovery", fields, loud=True)]

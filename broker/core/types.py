@@ -46,7 +46,11 @@ class FlushMode(Enum):
 
 
 class RecoveryStrategy(Enum):
-    """What becomes of a partition with neither ISR nor ELR (protocol.md C3, R27-R29)."""
+    """What becomes of a partition that nobody in ISR and ELR can lead (protocol.md C3, R27-R29)."""
+
+    PROACTIVE = "proactive"
+    """Ask every replica at once, elect the best log of those that answer soon, though a better one may be
+    away. KIP-966 also calls it ``aggressive``."""
 
     BALANCED = "balanced"
     """Wait for every candidate, compare their logs, elect the best."""
@@ -55,7 +59,7 @@ class RecoveryStrategy(Enum):
 
     @classmethod
     def _missing_(cls, value: object) -> RecoveryStrategy | None:
-        return cls.MANUAL if value == "none" else None
+        return {"none": cls.MANUAL, "aggressive": cls.PROACTIVE}.get(str(value))
 
 
 class ReassignRule(Enum):

@@ -46,7 +46,7 @@ class Elected(NamedTuple):
 
 
 class Recovery(NamedTuple):
-    """What balanced recovery says of a partition without leader, ISR and ELR (R28)."""
+    """Whose logs would be compared for a partition that nobody in ISR and ELR can lead (R27, R28)."""
 
     candidates: tuple[NodeId, ...]
     missing: tuple[NodeId, ...]
@@ -54,7 +54,13 @@ class Recovery(NamedTuple):
 
     @property
     def ready(self) -> bool:
+        """Everyone is there."""
         return bool(self.candidates) and not self.missing
+
+    @property
+    def possible(self) -> bool:
+        """Somebody is there."""
+        return len(self.missing) < len(self.candidates)
 
 
 class ElectionRules:
@@ -111,6 +117,13 @@ class ElectionRules:
         missing = tuple(b for b in partition.last_known_elr if b not in acceptable)
         return Recovery(partition.last_known_elr, missing)
 
+    def proactive_recovery(self, partition: PartitionImage, acceptable: frozenset[NodeId]) -> Recovery | None:
+        """Proactive recovery's view (2.9): every replica, though an ELR member that is away has everything. None
+        where a clean election is possible."""
+        if partition.leader != NO_LEADER or acceptable.intersection((*partition.isr, *partition.elr)):
+            return None
+        return Recovery(partition.replicas, tuple(b for b in partition.replicas if b not in acceptable))
+
     def recovered(self, partition: PartitionImage, winner: NodeId) -> PartitionChangeRecord:
         """The end of an unclean recovery: the best log leads, alone (2.9)."""
         standing = self.after_recovery(partition, winner)
@@ -129,7 +142,8 @@ class ElectionRules:
         MinISR (S1 5.3.1). Section 2.9 clears it with the election, as Kafka does after an unclean one; then
         the winner alone would be the quorum for that time, and R32 would not hold.
         """
-        return Eligible((), tuple(b for b in partition.last_known_elr if b != winner))
+        former = (*partition.elr, *partition.last_known_elr)
+        return Eligible((), tuple(b for b in partition.replicas if b in former and b != winner))
 
     def reconsiders(self, partition: PartitionImage) -> bool:
         """After a change of MinISR: who is eligible hung on it (KAFKA-16540, B32)."""

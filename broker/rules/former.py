@@ -35,6 +35,13 @@ class ElectionWithoutElr(ElectionRules):
     def recovery(self, partition: PartitionImage, acceptable: frozenset[NodeId]) -> Recovery | None:  # noqa: ARG002
         return None
 
+    def proactive_recovery(
+        self,
+        partition: PartitionImage,  # noqa: ARG002
+        acceptable: frozenset[NodeId],  # noqa: ARG002
+    ) -> Recovery | None:
+        return None
+
 
 class UngatedHighWatermark(HighWatermarkRules):
     """Profiles kraft35 and kip101 (C1)."""

@@ -2,7 +2,8 @@
 
 KIP-966, strategy balanced: every member of the LastKnownELR is asked, and all must have answered. If one of
 them is complete it is elected, because a log that ends in a later epoch, or in the same one further on, holds
-everything that was ever committed in the other (R33).
+everything that was ever committed in the other (R33). Strategy proactive: every replica is asked, and whoever has
+answered when a short time is over is all there is; a complete one that is away loses what only it has (R27).
 """
 
 from __future__ import annotations
@@ -13,9 +14,10 @@ from typing import NamedTuple
 
 from kio.schema.errors import ErrorCode
 
+from broker.core.image import PartitionImage
 from broker.core.messages import ReplicaLogInfo
 from broker.core.types import NodeId, RecoveryStrategy
-from broker.rules.election import Recovery
+from broker.rules.election import ElectionRules, Recovery
 
 
 class LogEnd(NamedTuple):
@@ -38,9 +40,31 @@ class Verdict(Enum):
 class RecoveryRules:
     """Profile kip966."""
 
+    def view(
+        self,
+        strategy: RecoveryStrategy,
+        rules: ElectionRules,
+        partition: PartitionImage,
+        acceptable: frozenset[NodeId],
+    ) -> Recovery | None:
+        """Is there anything to recover, and whose logs would be compared (2.9)?"""
+        if strategy is RecoveryStrategy.PROACTIVE:
+            return rules.proactive_recovery(partition, acceptable)
+        return rules.recovery(partition, acceptable)
+
     def may_inspect(self, strategy: RecoveryStrategy, recovery: Recovery) -> bool:
-        """R28, R29: only balanced, and only when no candidate is missing."""
+        """R27: proactive at once; R28: balanced only when no candidate is missing; R29: manual never."""
+        if strategy is RecoveryStrategy.PROACTIVE:
+            return recovery.possible
         return strategy is RecoveryStrategy.BALANCED and recovery.ready
+
+    def is_decided(
+        self, strategy: RecoveryStrategy, answered: int, candidates: int, *, window_over: bool
+    ) -> bool:
+        """Balanced: everyone has answered. Proactive: or the window is over and anyone has."""
+        if answered == candidates:
+            return candidates > 0
+        return strategy is RecoveryStrategy.PROACTIVE and window_over and answered > 0
 
     def judge(
         self, info: ReplicaLogInfo, broker_epoch: int, registered_epoch: int, leader_epoch: int

@@ -198,14 +198,7 @@ def _convert(key: str, value: object, hint: Any) -> Any:
 _TYPE_NAMES = {int: "integer", str: "string", bool: "boolean (true or false)"}
 
 
-_NOT_BUILT: Mapping[str, tuple[str, ...]] = {"unclean_recovery_strategy": ("proactive", "aggressive")}
-"""Values that Kafka knows and that are refused here, rather than taken for something else."""
-
-
 def _convert_enum(key: str, value: object, kind: type[Enum]) -> Enum:
-    if value in _NOT_BUILT.get(key, ()):
-        built = " or ".join(str(member.value) for member in kind)
-        raise ConfigError(f"{key} = {value!r} is not built yet; use {built}")
     try:
         return kind(value)
     except ValueError:

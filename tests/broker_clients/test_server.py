@@ -167,7 +167,7 @@ def test_a_mistake_is_one_clear_line(
     assert "Traceback" not in said
 
 
-def test_recovery_strategies_have_two_names_and_one_is_not_built(tmp_path: Path) -> None:
+def test_recovery_strategies_have_two_names(tmp_path: Path) -> None:
     def strategy(value: str) -> RecoveryStrategy:
         keys = {"controllers": ["101@127.0.0.1:9093"], "unclean_recovery_strategy": value}
         settings = load(Node(101, "controller", 9093, tmp_path / "c1", keys).config)
@@ -177,10 +177,8 @@ def test_recovery_strategies_have_two_names_and_one_is_not_built(tmp_path: Path)
 
     assert strategy("balanced") is RecoveryStrategy.BALANCED
     assert strategy("manual") is strategy("none") is RecoveryStrategy.MANUAL
-    for name in ("proactive", "aggressive"):
-        with pytest.raises(ConfigError, match=f"'{name}' is not built yet; use balanced or manual"):
-            strategy(name)
-    with pytest.raises(ConfigError, match="it must be one of: balanced, manual"):
+    assert strategy("proactive") is strategy("aggressive") is RecoveryStrategy.PROACTIVE
+    with pytest.raises(ConfigError, match="it must be one of: proactive, balanced, manual"):
         strategy("hopeful")
 
 

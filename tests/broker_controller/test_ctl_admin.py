@@ -9,6 +9,7 @@ from ctl_driver import Driver, T
 from kio.schema.errors import ErrorCode
 
 from broker.core import admin_messages as a
+from broker.core.controller_recovery import RECOVERY
 from broker.core.messages import CreateTopicsRequest, NewTopic
 from broker.core.records import PartitionChangeRecord
 from broker.core.types import NO_LEADER, Placement, TopicPartition
@@ -177,7 +178,17 @@ def test_an_operator_can_elect_uncleanly(three: Driver) -> None:
     only_the_unclean_one_is_left(three)
     assert elect(three, a.ElectionType.UNCLEAN, T) == [ErrorCode.eligible_leaders_not_available]
     three.beat(1)
-    assert elect(three, a.ElectionType.UNCLEAN, T) == [ErrorCode.none]
+    waiting = three.post(a.ElectLeadersRequest(int(a.ElectionType.UNCLEAN), (T,), 30_000))
+    assert waiting not in three.replies, "first its log is looked at"
+    three.tell_log(1, epoch=0, leo=4)
+    assert waiting not in three.replies, "and others may yet come"
+    three.fire(RECOVERY)
+    response = three.replies[waiting]
+    assert isinstance(response, a.ElectLeadersResponse)
+    (outcome,) = response.partitions
+    assert outcome.error is ErrorCode.none
+    assert outcome.message is not None
+    assert "possible data loss" in outcome.message
     assert three.partition().leader == 1
     assert three.partition().leader_recovery_state == 1
     assert "recovery" in three.kinds(), "possible loss is told"

@@ -7,13 +7,22 @@ from dataclasses import replace
 import pytest
 from ctl_driver import Driver, T
 
-from broker.core.types import NO_LEADER
+from broker.core.types import NO_LEADER, RecoveryStrategy
 
 
 @pytest.fixture
-def three() -> Driver:
-    """Brokers 1, 2, 3, MinISR 2, one partition led by 1 with everyone in the ISR."""
+def balanced() -> Driver:
     driver = Driver()
+    driver.start(1, 2, 3)
+    driver.create()
+    return driver
+
+
+@pytest.fixture(params=RecoveryStrategy)
+def three(request: pytest.FixtureRequest) -> Driver:
+    """Brokers 1, 2, 3, MinISR 2, one partition led by 1 with everyone in the ISR. Where a clean election is possible
+    the strategies are the same."""
+    driver = Driver(unclean_recovery_strategy=request.param)
     driver.start(1, 2, 3)
     driver.create()
     assert driver.state() == (1, {1, 2, 3}, set(), set())
@@ -79,33 +88,33 @@ def test_golden_r24_the_sole_isr_member_is_lost_and_the_elr_member_leads(three: 
     assert three.state() == (3, {1, 3}, set(), set())
 
 
-def test_golden_r35_a_power_outage_leaves_a_recovery_quorum_and_its_best_log_leads(three: Driver) -> None:
-    three.let_expire(1, 2, 3)
-    changes = [t for t in three.kinds() if t == "fence"]
+def test_golden_r35_a_power_outage_leaves_a_recovery_quorum_and_its_best_log_leads(balanced: Driver) -> None:
+    balanced.let_expire(1, 2, 3)
+    changes = [t for t in balanced.kinds() if t == "fence"]
     assert len(changes) == 3
-    assert three.state() == (NO_LEADER, set(), {2, 3}, set())
-    three.register(1)
-    assert three.state() == (NO_LEADER, set(), {2, 3}, set())
-    three.beat(1)
-    assert three.state() == (NO_LEADER, set(), {2, 3}, set())
-    three.register(2)
-    assert three.state() == (NO_LEADER, set(), {3}, {2})
-    three.register(3)
-    assert three.state() == (NO_LEADER, set(), set(), {2, 3})
-    waiting = [t for t in three.traces if t.kind == "recovery"][-1]
+    assert balanced.state() == (NO_LEADER, set(), {2, 3}, set())
+    balanced.register(1)
+    assert balanced.state() == (NO_LEADER, set(), {2, 3}, set())
+    balanced.beat(1)
+    assert balanced.state() == (NO_LEADER, set(), {2, 3}, set())
+    balanced.register(2)
+    assert balanced.state() == (NO_LEADER, set(), {3}, {2})
+    balanced.register(3)
+    assert balanced.state() == (NO_LEADER, set(), set(), {2, 3})
+    waiting = [t for t in balanced.traces if t.kind == "recovery"][-1]
     assert waiting.fields["missing"] == [2, 3]
-    three.beat(2)
-    three.beat(3)
-    ready = [t for t in three.traces if t.kind == "recovery"][-1]
+    balanced.beat(2)
+    balanced.beat(3)
+    ready = [t for t in balanced.traces if t.kind == "recovery"][-1]
     assert (ready.fields["candidates"], ready.fields["missing"]) == ([2, 3], [])
     assert ready.fields["winner"] is None
-    assert three.state()[0] == NO_LEADER
-    assert set(three.asked) == {2, 3}
-    three.tell_log(3, epoch=0, leo=7)
-    assert three.state()[0] == NO_LEADER
-    three.tell_log(2, epoch=0, leo=9)
-    assert three.state() == (2, {2}, set(), {3})
-    assert three.partition().leader_recovery_state == 1
+    assert balanced.state()[0] == NO_LEADER
+    assert set(balanced.asked) == {2, 3}
+    balanced.tell_log(3, epoch=0, leo=7)
+    assert balanced.state()[0] == NO_LEADER
+    balanced.tell_log(2, epoch=0, leo=9)
+    assert balanced.state() == (2, {2}, set(), {3})
+    assert balanced.partition().leader_recovery_state == 1
 
 
 def test_c7_the_recovery_quorum_may_be_larger_than_min_isr(three: Driver) -> None:
