@@ -1,7 +1,8 @@
-"""B05, B06, B08 to B11, B39, B52: no defect, but settings that allow the loss; the clean arm has others."""
+"""B05, B06, B08 to B11, B35, B39, B52: no defect, but settings that allow the loss; the clean arm has others."""
 
 from __future__ import annotations
 
+from broker.core.types import RecoveryStrategy
 from simulator.guided.schedule import Guided
 from simulator.guided.stage import CONTROLLER, Setting, Stage
 
@@ -81,6 +82,23 @@ def whole_isr_loses_power(s: Stage) -> None:
     s.run(3_000)
 
 
+def best_log_is_away(s: Stage) -> None:
+    """B35. All lose power, 2 loses nothing by it; 1, empty, is back, and 2 only when the window is over."""
+    s.commit(b"m1")
+    s.commit(b"m2")
+    s.cut(1, CONTROLLER)
+    s.run(700)
+    s.power(1, keep=0)
+    s.power(2, keep=2)
+    s.power(3, keep=1)
+    s.run(5_000)
+    s.unfence(1)
+    s.run(4_000)
+    s.unfence(2)
+    s.unfence(3)
+    s.run(3_000)
+
+
 def retry_twice(s: Stage) -> None:
     """B39. The answer is lost; the client sends the record again, with or without a sequence number."""
     value = (7).to_bytes(8, "big")
@@ -140,6 +158,14 @@ SCHEDULES = (
         whole_isr_loses_power,
         frozenset({"lost-write"}),
         exposing={"topic": _UNCLEAN},
+    ),
+    Guided(
+        "proactive_recovery",
+        "B35",
+        (),
+        best_log_is_away,
+        frozenset({"lost-write"}),
+        exposing={"controller": {"unclean_recovery_strategy": RecoveryStrategy.PROACTIVE}},
     ),
     Guided("no_idempotence", "B39", (), retry_twice, frozenset({"duplicate"}), exposing={"acks": 1}),
     Guided(
