@@ -227,7 +227,8 @@ def demo_command(results: Path, master: str) -> int:
     """Three runs on three hosts each, under five minutes together:
 
     \b
-      1. acks=all: a leader cut off, a broker killed, a host's power cut. Nothing acknowledged may be lost.
+      1. acks=all: a leader cut off, the active controller killed, a host's power cut. Nothing acknowledged
+       may be lost.
       2. acks=1 and a power cut of the leader. Acknowledged writes are lost, and every one is shown.
       3. A broker with a known, historic defect. If the checkers do not catch it, the demo fails.
     """
