@@ -13,7 +13,7 @@ from typing import Any, Final
 
 from markupsafe import Markup
 
-from harness.report.faults import Fault, LeaderSpan, Phase
+from harness.report.faults import CONTROLLER, Fault, LeaderSpan, Phase
 from harness.report.files import numeric, rows, whole
 from harness.report.svg import Scale, Svg, text_width, ticks
 from harness.report.text import milliseconds, number, seconds, shorten
@@ -328,7 +328,8 @@ def _draw_hits(
 def cluster_chart(
     spans: Mapping[str, Sequence[LeaderSpan]], nodes: Sequence[str], faults: Sequence[Fault], extent_ns: int
 ) -> Markup:
-    """One lane per partition: the colour is the leader, the height the share of replicas in the ISR."""
+    """One lane per partition: the colour is the leader, the height the share of replicas in the ISR. One above them
+    for the active controller, where there were several."""
     lane = 30
     x = Scale(0, max(extent_ns / 1e9, 1.0), LEFT, RIGHT)
     shown = list(spans.items())[:_PARTITIONS_DRAWN]
@@ -367,7 +368,8 @@ def _draw_span(
         share = min(len(span.isr) / max(len(span.replicas), 1), 1.0)
         svg.rect(left, top, right - left, height, f"{colour} pale")
         svg.rect(left, top + height * (1 - share), right - left, height * share, colour)
-    name = f"{span.leader or 'none'} e{span.leader_epoch}"
+    epoch = "" if span.leader_epoch is None else f" e{span.leader_epoch}"
+    name = f"{span.leader or 'none'}{epoch}"
     fresh = before is None or (before.leader, before.leader_epoch) != (span.leader, span.leader_epoch)
     if fresh and right - left > text_width(name) + 6:
         svg.text(left + 4, top + height - 4, name, "bar-name")
@@ -375,6 +377,9 @@ def _draw_span(
 
 
 def span_tip(span: LeaderSpan) -> str:
+    if span.topic == CONTROLLER:
+        when = f"{seconds(span.begin_ns)} to {seconds(span.end_ns)}"
+        return f"active controller, {when}\n{span.leader or 'none that a majority names'}"
     epoch = "" if span.leader_epoch is None else f" (leader epoch {span.leader_epoch})"
     leader = f"leader {span.leader}{epoch}" if span.leader is not None else "no leader"
     elr = f", ELR {' '.join(span.elr)}" if span.elr else ""

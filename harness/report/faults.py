@@ -20,6 +20,7 @@ _KINDS: Final = (
     ("restart", ("restart", "shutdown")),
 )
 _FILES_SHOWN: Final = 40
+CONTROLLER: Final = "controller"
 _SILENT_NS: Final = 5_000_000_000
 
 
@@ -180,6 +181,20 @@ def leader_spans(
                     continue
             known.append(fresh)
     return dict(sorted(spans.items(), key=lambda item: (item[1][0].topic, item[1][0].partition)))
+
+
+def controller_spans(control: Iterable[Event], nodes: Mapping[str, str], end_ns: int) -> list[LeaderSpan]:
+    """Who was the active controller, drawn as a partition of one replica; empty where it never changed."""
+
+    def as_partition(event: Event) -> Event:
+        named = whole(event.extra or {}, "controller")
+        node = -1 if named is None else named
+        row = {"topic": CONTROLLER, "partition": 0, "leader": node, "isr": [node], "replicas": [node]}
+        return replace(event, extra={"partitions": [row]})
+
+    asked = [event for event in control if event.process == CONTROL and event.f == "cluster"]
+    spans = leader_spans(map(as_partition, asked), nodes, end_ns).get(f"{CONTROLLER}-0", [])
+    return spans if len({span.leader for span in spans}) > 1 else []
 
 
 def _span(row: Mapping[str, Any], begin_ns: int, end_ns: int, nodes: Mapping[str, str]) -> LeaderSpan:

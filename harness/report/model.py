@@ -18,7 +18,15 @@ from harness.history.model import CONTROL, Event
 from harness.report.chart import buckets, cluster_chart, run_chart
 from harness.report.evidence import EvidenceGroup, Surroundings, evidence
 from harness.report.excerpts import History
-from harness.report.faults import Fault, LeaderSpan, faults_of, leader_spans, phases_of
+from harness.report.faults import (
+    CONTROLLER,
+    Fault,
+    LeaderSpan,
+    controller_spans,
+    faults_of,
+    leader_spans,
+    phases_of,
+)
 from harness.report.files import (
     FindingGroup,
     Gap,
@@ -118,6 +126,7 @@ def build(run_dir: Path) -> Report:
     phases = phases_of(metrics, control, end_ns)
     nodes = _nodes(files, control)
     leaders = leader_spans(control, nodes, end_ns)
+    actives = controller_spans(control, nodes, end_ns)
     holders = {host for spans in leaders.values() for span in spans for host in (span.leader, *span.replicas)}
     hosts = tuple(host for host in dict.fromkeys(nodes.values()) if host in holders)
     anomalies = anomalies_of(files)
@@ -150,7 +159,11 @@ def build(run_dir: Path) -> Report:
         groups_hidden=len(files.groups) - sum(len(groups) for _, groups in proven),
         latency=latency_of(metrics),
         errors=errors_of(files.verdict),
-        cluster=cluster_chart(leaders, hosts, faults, end_ns) if leaders else None,
+        cluster=cluster_chart(
+            {**({CONTROLLER: actives} if actives else {}), **leaders}, hosts, faults, end_ns
+        )
+        if leaders
+        else None,
         changes=tuple(changes[:_CHANGES_SHOWN]),
         changes_hidden=max(0, len(changes) - _CHANGES_SHOWN),
         nodes=hosts,

@@ -12,12 +12,23 @@ import synthetic_run
 from hypothesis import given
 from hypothesis import strategies as st
 
-from harness.history.model import Event, Record, RunInfo, Type, value_of
+from harness.history.model import CONTROL, Event, Record, RunInfo, Type, value_of
 from harness.report import text
-from harness.report.chart import BUCKETS, LEFT, RIGHT, bar_name, buckets, pack_faults, place_label, run_chart
+from harness.report.chart import (
+    BUCKETS,
+    LEFT,
+    RIGHT,
+    bar_name,
+    buckets,
+    cluster_chart,
+    pack_faults,
+    place_label,
+    run_chart,
+    span_tip,
+)
 from harness.report.evidence import EvidenceGroup
 from harness.report.excerpts import Excerpt, History, LogEnd, Sighting, Sightings
-from harness.report.faults import Fault, leader_spans
+from harness.report.faults import Fault, controller_spans, leader_spans
 from harness.report.model import Report, build
 from harness.report.neighbourhood import grid
 from harness.report.operations import OPEN, pair
@@ -267,3 +278,22 @@ def test_run_information_round_trips_into_the_facts(report: Report) -> None:
     assert facts["seed"] == "8675309"
     assert facts["topics"] == "log (3 partitions, RF 3, MinISR 2)"
     assert facts["producers"] == "acks=all, idempotence off"
+
+
+def test_who_was_the_active_controller_is_shown_where_it_changed() -> None:
+    def told(second: int, controller: int) -> Event:
+        return Event(CONTROL, Type.INFO, "cluster", time_ns=second * S, extra={"controller": controller})
+
+    nodes = {"1": "n1", "2": "n2"}
+    events = [told(1, 1), told(2, 1), told(3, -1), told(4, 2), told(5, 2)]
+    spans = controller_spans(events, nodes, 6 * S)
+    assert [(span.leader, span.begin_ns // S, span.end_ns // S) for span in spans] == [
+        ("n1", 1, 3),
+        (None, 3, 4),
+        ("n2", 4, 6),
+    ]
+    assert span_tip(spans[2]) == "active controller, 4.000 s to 6.000 s\nn2"
+    drawn = cluster_chart({"controller": spans}, ("n1", "n2"), (), 6 * S)
+    assert "none that a majority names" in drawn
+    assert "None" not in drawn
+    assert controller_spans(events[:2], nodes, 6 * S) == []
