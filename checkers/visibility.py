@@ -15,7 +15,7 @@ from pyspark.sql import functions as F
 
 from checkers.evidence import Window, findings, place, say, seconds
 from checkers.integrity import inconsistent
-from checkers.places import END_ASKED, END_TOLD, FLOOR, IN_FINAL, NOWHERE, TOLD
+from checkers.places import END_ASKED, END_TOLD, FLOOR, IN_FINAL, IN_REPLICAS, NOWHERE, TOLD
 from checkers.registry import Evidence, Family, check
 from checkers.tables import ACKED, UNSURE
 from checkers.witnesses import against
@@ -136,8 +136,10 @@ def gap_above() -> Column:
 
 
 def _placeless() -> Column:
-    """A send that may be anywhere."""
-    return (F.col("step") == NOWHERE) & F.col("outcome").isin(ACKED, UNSURE)
+    """A send that may be anywhere: its place was told to no client, at most a replica's own log has it."""
+    told = F.col("sent_offset").isNotNull() | F.col("in_final") | F.col("was_polled")
+    only_held = (F.col("step") == IN_REPLICAS) & F.col("home") & F.col("first") & ~told
+    return ((F.col("step") == NOWHERE) | only_held) & F.col("outcome").isin(ACKED, UNSURE)
 
 
 def _nonlinear() -> Column:

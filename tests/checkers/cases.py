@@ -414,6 +414,11 @@ def _(h: History) -> History:
     return h.invoke_send(4, C).send(1, (A, 0)).end(3, 2)
 
 
+@case("good: so does one that only a replica's own log has")
+def _(h: History) -> History:
+    return h.invoke_send(4, C).send(1, (A, 0)).end(3, 2).replicas((0, A, 0), (1, C, 0))
+
+
 @case("good: two partitions have nothing to do with each other")
 def _(h: History) -> History:
     h.send(1, (A, 0), partition=0)

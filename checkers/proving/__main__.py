@@ -1,0 +1,107 @@
+"""Histories to try the judge on: ``python -m checkers.proving make|mutate|case|list``, then ``wrackline analyze DIR``."""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from collections.abc import Sequence
+from dataclasses import replace
+from pathlib import Path
+
+from checkers.proving.knobs import Final, Knobs, drawn
+from checkers.proving.language import CaseError, parse
+from checkers.proving.made import make, write_events
+from checkers.proving.mutations import mutate, mutations
+
+_TRIES = 200
+_EXAMPLES = """examples:
+  python -m checkers.proving make results/big --operations 1000000 --partitions 16
+  python -m checkers.proving make results/odd --seed 4711 --drawn
+  python -m checkers.proving mutate poll-skip results/skip
+  python -m checkers.proving case results/mine "p: a@0 | p: b@1 | e: end 1 | final a@0 b@1"
+"""
+
+
+def parser() -> argparse.ArgumentParser:
+    top = argparse.ArgumentParser(
+        prog="python -m checkers.proving",
+        description=__doc__,
+        epilog=_EXAMPLES,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    commands = top.add_subparsers(dest="command", required=True, metavar="COMMAND")
+    commands.add_parser("list", help="the mutations: anomaly, what is changed, what else follows")
+    sub = commands.add_parser("make", help="write a correct history")
+    sub.add_argument("directory", type=Path)
+    sub.add_argument("--seed", type=int, default=1)
+    sub.add_argument("--operations", type=int, default=1_000, help="of clients, about (default 1000)")
+    sub.add_argument("--partitions", type=int, default=2)
+    sub.add_argument(
+        "--drawn", action="store_true", help="all other knobs from the seed too, as in false_alarms.py"
+    )
+    sub = commands.add_parser("mutate", help="write a correct history with one anomaly put into it")
+    sub.add_argument("anomaly", help="an anomaly, or the name of a mutation: see list")
+    sub.add_argument("directory", type=Path)
+    sub.add_argument("--seed", type=int, default=1, help="of the first history that is tried")
+    sub = commands.add_parser("case", help="write a history given in a line (checkers/proving/language.py)")
+    sub.add_argument("directory", type=Path)
+    sub.add_argument("text")
+    return top
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    options = parser().parse_args(arguments)
+    try:
+        if options.command == "list":
+            for one in mutations():
+                also = ", ".join(sorted(one.findings - {one.anomaly}))
+                print(f"{one.anomaly:22}{one.name:26}{one.what}" + (f"; so also: {also}" if also else ""))
+            return 0
+        print(_written(options))
+    except (CaseError, ValueError, OSError) as wrong:
+        print(f"proving: {wrong}", file=sys.stderr)
+        return 2
+    return 0
+
+
+def _written(options: argparse.Namespace) -> str:
+    directory: Path = options.directory
+    if directory.exists() and any(directory.iterdir()):
+        raise FileExistsError(f"{directory} is not empty: each run needs a directory of its own")
+    if options.command == "case":
+        case = parse(options.text, directory.name)
+        write_events(directory, case.info, case.events)
+        return f"{directory}: {len(case.events)} events"
+    if min(options.seed, getattr(options, "operations", 1) - 1, getattr(options, "partitions", 1) - 1) < 0:
+        raise ValueError("operations and partitions must be 1 or more, the seed 0 or more")
+    if options.command == "make":
+        knobs = Knobs(operations=options.operations, partitions=options.partitions)
+        made = make(
+            directory.name, options.seed, drawn(options.seed, options.operations) if options.drawn else knobs
+        )
+        made.write(directory)
+        return f"{directory}: {len(made.table):,} events, nothing wrong with them"
+    return _mutated(options.anomaly, directory, options.seed)
+
+
+def _mutated(wanted: str, directory: Path, seed: int) -> str:
+    chosen = [one for one in mutations() if wanted in (one.name, one.anomaly)]
+    if not chosen:
+        raise ValueError(
+            f"no mutation and no anomaly is called {wanted!r}: see python -m checkers.proving list"
+        )
+    one = chosen[0]
+    knobs = replace(Knobs(), final=Final.COMPLETE if one.final else Final.NONE, straggler=0.0)
+    for number in range(seed, seed + _TRIES):
+        made = make(directory.name, number, knobs)
+        events = mutate(one, made)
+        if events is not None:
+            write_events(directory, made.info, events)
+            return (
+                f"{directory}: seed {number}, {one.what}: {', '.join(sorted(one.findings))} and nothing else"
+            )
+    raise ValueError(f"none of the seeds {seed} to {seed + _TRIES - 1} has a place for {one.name}")
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,84 @@
+"""Rows of a history as columns: blocks of events of one kind, joined into one Arrow table."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import pyarrow as pa
+from numpy.typing import NDArray
+
+from harness.history.schema import RECORD, SCHEMA
+
+Ints = NDArray[np.int64]
+
+
+@dataclass(frozen=True, slots=True)
+class Block:
+    """Events of one type and kind. Arrays have one element per event; a string holds for all of them."""
+
+    time: Ints
+    process: Ints
+    type: str
+    f: str
+    topic: str | None = None
+    partition: Ints | None = None
+    offset: Ints | None = None
+    high_watermark: Ints | None = None
+    records: pa.Array | None = None
+    error: str | None = None
+    node: str | None = None
+    extra: Sequence[str | None] | None = None
+
+
+def records(partition: Ints, offset: Ints, value: Ints, bounds: Ints, epoch: Ints | None = None) -> pa.Array:
+    """Lists of records; ``bounds`` (one more than lists) say where each begins."""
+    size = len(value)
+    fields = [
+        pa.array(partition, pa.int32()),
+        pa.array(offset, pa.int64()),
+        pa.array(value, pa.int64()),
+        pa.array(np.full(size, -1) if epoch is None else epoch, pa.int32()),
+        pa.array(np.full(size, -1), pa.int64()),
+    ]
+    structs = pa.StructArray.from_arrays(fields, fields=list(RECORD))
+    return pa.ListArray.from_arrays(pa.array(bounds, pa.int32()), structs).cast(pa.list_(RECORD))
+
+
+def join(blocks: Sequence[Block], *, by_time: bool) -> pa.Table:
+    """All events in the history's schema, in order of time or as they come; ``test_id`` and ``index`` are empty yet."""
+    sizes = np.array([len(block.time) for block in blocks], dtype=np.int64)
+    columns = {name: _column(blocks, sizes, name) for name in SCHEMA.names}
+    table = pa.table(columns, schema=pa.schema([field.with_nullable(True) for field in SCHEMA]))
+    if not by_time:
+        return table
+    time = np.concatenate([block.time for block in blocks])
+    # An invocation at the very moment of a completion comes first: the two then overlap, which promises less.
+    later = np.repeat([block.type != "invoke" for block in blocks], sizes)
+    return table.take(pa.array(np.lexsort((later, time))))
+
+
+def _column(blocks: Sequence[Block], sizes: Ints, name: str) -> pa.Array:
+    kind = SCHEMA.field(name).type
+    if name == "time_ns":
+        return pa.array(np.concatenate([b.time for b in blocks] or [np.zeros(0, np.int64)]), kind)
+    if name in ("type", "f", "topic", "error", "node"):
+        return _strings([getattr(block, name) for block in blocks], sizes)
+    arrays = []
+    for block, size in zip(blocks, sizes.tolist(), strict=True):
+        value = getattr(block, name, None)
+        if isinstance(value, pa.Array):
+            arrays.append(value)
+        else:
+            arrays.append(pa.nulls(size, kind) if value is None else pa.array(value, kind))
+    return pa.concat_arrays(arrays) if arrays else pa.nulls(0, kind)
+
+
+def _strings(values: Sequence[str | None], sizes: Ints) -> pa.Array:
+    """One string (or none) per block, repeated for its rows."""
+    names = sorted({value for value in values if value is not None})
+    codes = np.repeat([names.index(value) if value is not None else -1 for value in values], sizes)
+    return pa.DictionaryArray.from_arrays(
+        pa.array(codes, pa.int32(), mask=codes < 0), pa.array(names, pa.string())
+    ).cast(pa.string())

@@ -1,0 +1,108 @@
+"""What correct histories vary in. ``Knobs()`` is a busy quarter of an hour of everything; ``drawn`` spreads over all."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import Enum
+
+import numpy as np
+
+
+class Final(Enum):
+    """How far the final read comes."""
+
+    COMPLETE = "complete"
+    SHORT = "short"
+    """Some partitions to their end, some not, some not at all: the run proves less and may show nothing more."""
+    NONE = "none"
+
+
+@dataclass(frozen=True, slots=True)
+class Knobs:
+    """Shares are probabilities; times are means of exponential delays, in milliseconds."""
+
+    operations: int = 300
+    """Of clients, about: sends, polls and end-offset requests are 6 : 3 : 1."""
+    partitions: int = 2
+    producers: int = 4
+    consumers: int = 2
+    askers: int = 1
+    latency_ms: float = 5.0
+    """One way."""
+    think_ms: float = 5.0
+    """Between a completion and the next invocation of a process."""
+    records_at_once: int = 3
+    """A send carries 1 to so many records."""
+    apart: float = 0.3
+    """Records of a send that arrive after the one before, not with it."""
+    spread: float = 0.1
+    """Sends whose records go to several partitions."""
+    refused: float = 0.02
+    """Sends refused for certain, from some record on."""
+    answer_lost: float = 0.03
+    """Sends whose records land and whose answer does not come, from some record on."""
+    request_lost: float = 0.02
+    """Sends of which nothing arrives, from some record on, and nobody can tell."""
+    late: float = 0.2
+    """Of the sends without an answer: records land long after the client gave up."""
+    never_completes: float = 0.3
+    """Of the sends without an answer: not even a completion is on record."""
+    offset_untold: float = 0.02
+    """Sends acknowledged without offsets."""
+    failed_read: float = 0.02
+    """Polls and end-offset requests that fail."""
+    failovers: int = 2
+    """Per partition, at most. Each stalls the high watermark, changes the leader, refuses sends, opens again."""
+    tail_lost: float = 0.5
+    """Failovers in which what had not been committed is cut; else it is committed when the new leader opens."""
+    rebalance: float = 0.1
+    """Steps of a consumer that are a new assignment, of other partitions at other offsets."""
+    idempotence: bool = True
+    retried: float = 0.1
+    """Without idempotence: records that a retry appends a second time."""
+    final: Final = Final.COMPLETE
+    replicas: bool = True
+    """Every replica's own log is read after healing."""
+    straggler: float = 0.2
+    """Replicas that are out of the ISR, behind, and hold a record nobody else has above their high watermark."""
+    epochs_told: bool = True
+    """The consumers' client tells leader epochs (librdkafka does not)."""
+
+
+def drawn(seed: int, operations: int = 120) -> Knobs:
+    """The knobs of a random correct history; the same seed gives the same."""
+    random = np.random.default_rng([seed, 0xA11])
+
+    def share(most: float) -> float:
+        """Often nothing, else anything up to the most."""
+        return 0.0 if random.random() < 0.25 else float(random.random() * most)
+
+    final = (Final.COMPLETE, Final.COMPLETE, Final.COMPLETE, Final.SHORT, Final.NONE)[random.integers(5)]
+    return Knobs(
+        operations=int(random.integers(operations // 2, operations + operations // 2)),
+        partitions=int(random.integers(1, 5)),
+        producers=int(random.integers(1, 8)),
+        consumers=int(random.integers(0, 4)),
+        askers=int(random.integers(0, 3)),
+        latency_ms=float(random.choice([0.01, 1.0, 5.0, 50.0])),
+        think_ms=float(random.choice([0.01, 5.0, 20.0])),
+        records_at_once=int(random.integers(1, 6)),
+        apart=share(1.0),
+        spread=share(0.5),
+        refused=share(0.1),
+        answer_lost=share(0.15),
+        request_lost=share(0.15),
+        late=share(0.6),
+        never_completes=share(1.0),
+        offset_untold=share(0.1),
+        failed_read=share(0.1),
+        failovers=int(random.integers(0, 6)),
+        tail_lost=share(1.0),
+        rebalance=share(0.4),
+        idempotence=bool(random.random() < 0.7),
+        retried=share(0.3),
+        final=final,
+        replicas=bool(random.random() < 0.8),
+        straggler=share(0.6),
+        epochs_told=bool(random.random() < 0.5),
+    )

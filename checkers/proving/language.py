@@ -1,0 +1,249 @@
+"""A language for histories written by hand: a case is a line, a step of it a few words. ``|`` or a new line parts steps.
+
+==========================  =================================================================================
+``p: a@0 b@1``              process p sends a and b; both acked, at offsets 0 and 1
+``p: a? b! c+``             outcome unknown, certainly failed, acked without an offset
+``p: (a b``                 only the invocation ...
+``p: a@0 b@1)``             ... and its completion, later; without one the send never completes
+``p: a@1/0``                partition 1, offset 0 (also below); ``a@1/?``: of unknown outcome, sent to partition 1
+``c: from 3``               consumer c is assigned partition 0 at offset 3; ``from 0 1/5``: both partitions
+``c: got a@0 b@1``          a poll gives these; ``(got`` and ``got a@0)`` are its two events
+``e: end 2``                the end offset is told to be 2; ``end 1/2`` of partition 1; ``(end`` and ``end 2)``
+``final a@0 b@1``           the final read, complete; ``final a@0 to 3 short``: end offset 3, not reached; ``final 1/``
+``n2 holds a@0^4 hw 1``     host n2's own log, leader epoch 4, high watermark 1; ``out``: not in the ISR; ``part``
+==========================  =================================================================================
+
+Values are letters or words, unique in the run; ``#`` is a payload with a wrong checksum, ``~`` one of another run.
+``^4`` after an offset is the leader epoch of a record read (0 when not said). Processes are words, numbered as they come.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+
+from harness.history.model import (
+    ACKED_WITHOUT_OFFSET,
+    CORRUPT,
+    FAILED,
+    FOREIGN,
+    REPLICA,
+    UNKNOWN,
+    Event,
+    Record,
+    RunInfo,
+    TopicInfo,
+    Type,
+    value_of,
+)
+
+TOPIC = "log"
+STEP_NS = 1_000_000
+_READER = 900
+_HOSTS = {"1": "n1", "2": "n2", "3": "n3"}
+_STEP = re.compile(r"(?:(?P<who>\w+):|(?P<host>n[123]) holds|(?P<final>final))(?P<rest>.*)\Z", re.DOTALL)
+_RECORD = re.compile(
+    r"(?P<value>\w+|#|~)(?:@(?:(?P<part>\d+)/)?(?P<offset>\d+|\?)(?:\^(?P<epoch>\d+))?)?(?P<mark>[?!+]?)\Z"
+)
+_CODES = {"?": UNKNOWN, "!": FAILED, "+": ACKED_WITHOUT_OFFSET}
+
+
+class CaseError(ValueError):
+    """A case that makes no sense. One line: which step, what is wrong with it."""
+
+
+@dataclass
+class Case:
+    """Events of a case as they are parsed."""
+
+    test_id: str
+    idempotence: bool = True
+    events: list[Event] = field(default_factory=list)
+    _processes: dict[str, int] = field(default_factory=dict)
+    _values: dict[str, int] = field(default_factory=dict)
+    _partitions: int = 1
+
+    @property
+    def info(self) -> RunInfo:
+        return RunInfo(
+            test_id=self.test_id,
+            name="case",
+            seed=0,
+            started_at="2026-01-01T00:00:00Z",
+            system="wrackline",
+            workload="log",
+            acks="all",
+            idempotence=self.idempotence,
+            topics=(TopicInfo(TOPIC, self._partitions, 3, 2),),
+            nodes=_HOSTS,
+        )
+
+    # --- steps ---------------------------------------------------------------------------------------------
+
+    def take(self, step: str) -> None:
+        found = _STEP.match(step)
+        if found is None:
+            raise CaseError(f"{step!r}: neither 'process: ...' nor 'n1 holds ...' nor 'final ...'")
+        rest = found["rest"].strip()
+        if found["host"]:
+            self._holds(found["host"], rest.split(), step)
+        elif found["final"]:
+            self._final(rest.split(), step)
+        else:
+            self._client(found["who"], rest, step)
+
+    def _client(self, who: str, rest: str, step: str) -> None:
+        process = self._processes.setdefault(who, len(self._processes) + 1)
+        opens, closes = rest.startswith("("), rest.endswith(")")
+        words = rest.strip("()").split()
+        invoke, complete = not closes, not opens
+        kind = words[0] if words else ""
+        if kind == "end":
+            self._end(process, words[1:], invoke, complete, step)
+        elif kind == "got" or (opens and kind == "poll"):
+            self._got(process, words[1:], invoke, complete, step)
+        elif kind == "from":
+            self._from(process, words[1:], step)
+        elif words:
+            self._send(process, words, invoke, complete, step)
+        else:
+            raise CaseError(f"{step!r}: {who} does nothing")
+
+    def _send(self, process: int, words: list[str], invoke: bool, complete: bool, step: str) -> None:
+        told = [self._record(word, step, sent=True) for word in words]
+        partition = told[0].partition
+        if invoke:
+            asked = tuple(record._replace(offset=UNKNOWN) for record in told)
+            self._event(process, Type.INVOKE, "send", partition=partition, records=asked)
+        if complete:
+            codes = [record.offset for record in told]
+            kind = Type.OK if UNKNOWN not in codes and FAILED not in codes else Type.INFO
+            kind = Type.FAIL if all(code == FAILED for code in codes) else kind
+            error = None if kind is Type.OK else "_TIMED_OUT" if kind is Type.INFO else "NOT_ENOUGH_REPLICAS"
+            self._event(process, kind, "send", partition=partition, records=tuple(told), error=error)
+
+    def _from(self, process: int, words: list[str], step: str) -> None:
+        places = [self._place(word, step) for word in words]
+        extra = {"positions": {str(partition): offset for partition, offset in places}}
+        for kind in (Type.INVOKE, Type.OK):
+            self._event(process, kind, "assign", extra=extra)
+
+    def _got(self, process: int, words: list[str], invoke: bool, complete: bool, step: str) -> None:
+        if invoke:
+            self._event(process, Type.INVOKE, "poll")
+        if complete:
+            given = tuple(self._record(word, step, epoch=-1) for word in words)
+            bad = [
+                {"partition": r.partition, "offset": r.offset, "detail": "a wrong checksum"}
+                for r in given
+                if r.value == CORRUPT
+            ]
+            self._event(process, Type.OK, "poll", records=given, extra={"corrupt": bad} if bad else None)
+
+    def _end(self, process: int, words: list[str], invoke: bool, complete: bool, step: str) -> None:
+        if len(words) != 1:
+            raise CaseError(f"{step!r}: 'end' wants one offset (also when it is only asked for)")
+        partition, told = self._place(words[0], step)
+        if invoke:
+            self._event(process, Type.INVOKE, "end", partition=partition)
+        if complete:
+            self._event(process, Type.OK, "end", partition=partition, high_watermark=told)
+
+    def _final(self, words: list[str], step: str) -> None:
+        words, flags = self._flags(words, ("to",), ("short",), step)
+        partition = int(words.pop(0)[:-1]) if words and re.fullmatch(r"\d+/", words[0]) else None
+        held = tuple(self._record(word, step) for word in words)
+        partition = partition if partition is not None else held[0].partition if held else 0
+        end = flags.get("to", held[-1].offset + 1 if held else 0)
+        reader = _READER + partition
+        self._event(reader, Type.INVOKE, "drain", partition=partition)
+        self._event(
+            reader,
+            Type.OK,
+            "drain",
+            partition=partition,
+            offset=0,
+            high_watermark=end,
+            records=held,
+            extra={} if "short" in flags else {"complete": True},
+        )
+
+    def _holds(self, host: str, words: list[str], step: str) -> None:
+        words, flags = self._flags(words, ("hw",), ("out", "part"), step)
+        held = tuple(self._record(word, step) for word in words)
+        leo = held[-1].offset + 1 if held else 0
+        self._event(
+            REPLICA,
+            Type.OK,
+            "replica",
+            partition=held[0].partition if held else 0,
+            node=host,
+            offset=0,
+            high_watermark=leo,
+            records=held,
+            extra={"in_isr": "out" not in flags, "complete": "part" not in flags, "hw": flags.get("hw", leo)},
+        )
+
+    # --- words ---------------------------------------------------------------------------------------------
+
+    def _flags(
+        self, words: list[str], valued: tuple[str, ...], bare: tuple[str, ...], step: str
+    ) -> tuple[list[str], dict[str, int]]:
+        rest, flags, at = [], {}, iter(words)
+        for word in at:
+            if word in valued:
+                number = next(at, "")
+                if not number.isdigit():
+                    raise CaseError(f"{step!r}: a number must follow {word!r}")
+                flags[word] = int(number)
+            elif word in bare:
+                flags[word] = 1
+            else:
+                rest.append(word)
+        return rest, flags
+
+    def _place(self, word: str, step: str) -> tuple[int, int]:
+        found = re.fullmatch(r"(?:(\d+)/)?(\d+)", word)
+        if found is None:
+            raise CaseError(f"{step!r}: {word!r} is no offset (7, or 1/7 in partition 1)")
+        partition = int(found[1] or 0)
+        self._partitions = max(self._partitions, partition + 1)
+        return partition, int(found[2])
+
+    def _record(self, word: str, step: str, *, sent: bool = False, epoch: int = 0) -> Record:
+        found = _RECORD.match(word)
+        if found is None:
+            raise CaseError(f"{step!r}: {word!r} is no record (a@0, a@1/0, a@0^3, a?, a!, a+)")
+        partition = int(found["part"] or 0)
+        self._partitions = max(self._partitions, partition + 1)
+        if found["offset"] not in (None, "?"):
+            offset = int(found["offset"])
+        elif sent:
+            offset = _CODES.get(found["mark"], UNKNOWN)
+        else:
+            raise CaseError(f"{step!r}: {word!r} was read, so it has an offset")
+        return Record(partition, offset, self._value(found["value"]), int(found["epoch"] or epoch))
+
+    def _value(self, name: str) -> int:
+        if name in ("#", "~"):
+            return CORRUPT if name == "#" else FOREIGN
+        return self._values.setdefault(name, value_of(1, len(self._values)))
+
+    def _event(self, process: int, kind: Type, f: str, **columns: object) -> None:
+        index = len(self.events)
+        time = (index + 1) * STEP_NS
+        made = Event(process, kind, f, topic=TOPIC, index=index, time_ns=time, **columns)  # type: ignore[arg-type]
+        self.events.append(made)
+
+
+def steps(text: str) -> Iterator[str]:
+    yield from (step.strip() for step in re.split(r"[|\n]", text) if step.strip())
+
+
+def parse(text: str, test_id: str = "case", *, idempotence: bool = True) -> Case:
+    """The history that a case describes. Raises CaseError."""
+    case = Case(test_id, idempotence)
+    for step in steps(text):
+        case.take(step)
+    return case

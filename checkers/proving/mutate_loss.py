@@ -1,0 +1,76 @@
+"""Mutations that lose records (checkers.loss)."""
+
+from __future__ import annotations
+
+from checkers.proving.edit import Edit
+from checkers.proving.mutations import mutation
+from harness.history.model import ACKED_WITHOUT_OFFSET, UNKNOWN, Type
+
+
+@mutation("lost-write", "the last record of a partition, acked and never polled, is nowhere in the end")
+def lose_acked_tail(edit: Edit) -> bool:
+    for partition in range(edit.partitions):
+        log = edit.log(partition)
+        if len(log) < 2 or edit.polled(partition, len(log) - 1):
+            continue
+        if edit.sent[log[-1].value].acked_at == len(log) - 1:
+            edit.cut_tail(partition)
+            return True
+    return False
+
+
+@mutation("lost-write", "a send in doubt that nobody ever saw had been acknowledged, without an offset")
+def ack_what_is_nowhere(edit: Edit) -> bool:
+    for one in edit.unseen():
+        if one.completed is not None and one.alone:
+            edit.tell(one, ACKED_WITHOUT_OFFSET)
+            edit.change(one.completed, type=Type.OK, error=None)
+            return True
+    return False
+
+
+@mutation(
+    "lost-write",
+    "another record, of a send in doubt, is at the offset of an acked one",
+    also={"inconsistent-offset": "ack and final read name two values for one offset"},
+)
+def overwrite_acked(edit: Edit) -> bool:
+    for one in edit.unseen():
+        for record in edit.log(one.partition):
+            before = edit.sent[record.value]
+            # The send in doubt must have been under way before anything proves that its offset was taken.
+            fits = before.acked_at == record.offset and one.invoked < before.invoked
+            if fits and not edit.polled(one.partition, record.offset):
+                edit.place(one.partition, record.offset, one.value)
+                return True
+    return False
+
+
+@mutation(
+    "vanished-read",
+    "the last record of a partition, polled but in doubt for its sender, is nowhere in the end",
+)
+def lose_polled_tail(edit: Edit) -> bool:
+    for partition in range(edit.partitions):
+        log = edit.log(partition)
+        if len(log) < 2 or not edit.polled(partition, len(log) - 1):
+            continue
+        one = edit.sent[log[-1].value]
+        last = all(e.process != one.process for e in edit.events[(one.completed or one.invoked) + 1 :])
+        if one.in_doubt or (last and one.alone and one.completed is not None):
+            if not one.in_doubt and one.completed is not None:
+                edit.tell(one, UNKNOWN)
+                edit.change(one.completed, type=Type.INFO, error="_TIMED_OUT")
+            edit.cut_tail(partition)
+            return True
+    return False
+
+
+@mutation("lost-on-replica", "one replica in the ISR lacks an acked record")
+def drop_from_a_replica(edit: Edit) -> bool:
+    for partition in range(edit.partitions):
+        for record in edit.log(partition):
+            if edit.sent[record.value].told >= 0:
+                edit.place(partition, record.offset, None, node="n1")
+                return True
+    return False

@@ -1,0 +1,175 @@
+"""The checkers are proved: each anomaly, put alone into a correct history, is found with all that follows from it and with
+nothing else; correct histories of every kind give no finding. All of them go through one analysis."""
+
+from __future__ import annotations
+
+import itertools
+from collections import Counter
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import pytest
+
+from checkers.proving.knobs import Final, Knobs, drawn
+from checkers.proving.made import Made, make, write_events
+from checkers.proving.mutations import IMPLIED, Mutation, closure, mutate, mutations
+from harness.history.model import UNKNOWN, Event, Type
+from harness.history.schema import SCHEMA
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+pytestmark = pytest.mark.timeout(1_800)
+"""All histories are judged at once, in the first test that asks for it."""
+MUTATIONS = tuple(mutations())
+OF_EACH = 2
+"""Histories that each mutation is tried on."""
+CORRECT = range(5_000, 5_060)
+PLAIN = {"straggler": 0.0, "latency_ms": 2.0, "think_ms": 8.0, "never_completes": 0.1}
+"""Of histories to be changed: enough of everything, and as much in turn as at once."""
+
+
+def base(number: int, final: bool) -> Made:
+    knobs = Knobs(operations=160, final=Final.COMPLETE if final else Final.NONE, **PLAIN)  # type: ignore[arg-type]
+    return make(f"base-{number}-{final}", number, knobs)
+
+
+def mutants(one: Mutation) -> list[tuple[Made, list[Event]]]:
+    """The first histories that have a place for it."""
+    found: list[tuple[Made, list[Event]]] = []
+    for number in range(200):
+        made = base(number, one.final)
+        events = mutate(one, made)
+        if events is not None:
+            found.append((made, events))
+        if len(found) == OF_EACH:
+            return found
+    raise AssertionError(f"{one.name}: {len(found)} of 200 histories have a place for it")
+
+
+@pytest.fixture(scope="module")
+def anomalies(
+    spark: SparkSession,  # noqa: ARG001 - one session for all tests of the judge
+    tmp_path_factory: pytest.TempPathFactory,
+) -> dict[str, Counter[str]]:
+    """Test id -> anomalies found, of all mutants and all correct histories."""
+    from checkers.analysis import analyze
+
+    folder: Path = tmp_path_factory.mktemp("proving")
+    runs = []
+    for one in MUTATIONS:
+        for number, (made, events) in enumerate(mutants(one)):
+            test_id = f"{one.name}-{number}"
+            info = made.info.from_json(
+                made.info.to_json().replace(made.info.test_id.encode(), test_id.encode())
+            )
+            runs.append(write_events(folder / test_id, info, events))
+    for seed in CORRECT:
+        made = make(f"correct-{seed}", seed, drawn(seed))
+        runs.append(made.write(folder / made.info.test_id))
+    return {
+        run.name: Counter({row["anomaly"]: row["count"] for row in verdict["anomalies"] if row["count"]})
+        for run, verdict in zip(runs, analyze(runs), strict=True)
+    }
+
+
+@pytest.mark.spark
+@pytest.mark.parametrize("number", range(OF_EACH))
+@pytest.mark.parametrize("one", MUTATIONS, ids=lambda one: one.name)
+def test_a_mutation_is_found_and_nothing_else(
+    one: Mutation, number: int, anomalies: dict[str, Counter[str]]
+) -> None:
+    found = anomalies[f"{one.name}-{number}"]
+    assert set(found) - {"unproven-write"} == one.findings
+
+
+@pytest.mark.spark
+def test_correct_histories_have_no_findings(anomalies: dict[str, Counter[str]]) -> None:
+    alarms = {}
+    for seed in CORRECT:
+        ignored = {"unproven-write"} | (set() if drawn(seed).idempotence else {"duplicate"})
+        if found := set(anomalies[f"correct-{seed}"]) - ignored:
+            alarms[seed] = found
+    assert not alarms
+
+
+def test_every_check_has_a_mutation() -> None:
+    from checkers.registry import names
+
+    assert set(names()) == {one.anomaly for one in MUTATIONS}
+    assert IMPLIED.keys() <= set(names())
+
+
+def test_what_is_implied_is_closed() -> None:
+    assert closure({"session-order"}) == {"session-order", "append-order", "not-linearizable"}
+    for one in MUTATIONS:
+        assert one.what
+        assert one.findings == closure(set(one.findings))
+
+
+def test_the_same_seed_is_the_same_history() -> None:
+    first, second, other = (make("t", seed, drawn(7)) for seed in (7, 7, 8))
+    assert first.table.equals(second.table)
+    assert not first.table.equals(other.table)
+    assert first.table.schema.equals(SCHEMA)
+
+
+def test_a_made_history_keeps_the_rules_of_histories() -> None:
+    """A process does one thing at a time, and nothing any more after an outcome that is not known."""
+    for seed in range(40):
+        open_: dict[int, str] = {}
+        retired: set[int] = set()
+        made = make("t", seed, drawn(seed))
+        times = [event.time_ns for event in made.events]
+        assert times == sorted(times)
+        for event in (event for event in made.events if event.process >= 0):
+            assert event.process not in retired, (seed, event)
+            if event.type is Type.INVOKE:
+                assert event.process not in open_, (seed, event)
+                open_[event.process] = event.f
+            else:
+                assert open_.pop(event.process) == event.f, (seed, event)
+            if event.type is Type.INFO:
+                retired.add(event.process)
+        values = [r.value for e in made.events if e.f == "send" and e.type is Type.INVOKE for r in e.records]
+        assert len(values) == len(set(values))
+
+
+def test_the_histories_are_not_trivial() -> None:
+    """All that the knobs promise happens."""
+    seen: Counter[str] = Counter()
+    for seed in range(60):
+        made = make("t", seed, drawn(seed))
+        sent = {r.value: r.offset for e in made.events if e.f == "send" for r in e.records}
+        completed = {
+            r.value for e in made.events if e.f == "send" and e.type is not Type.INVOKE for r in e.records
+        }
+        landed = [r for e in made.events if e.f == "drain" for r in e.records]
+        seen["lands in doubt"] += sum(sent.get(r.value) == UNKNOWN for r in landed)
+        seen["lands, never completed"] += sum(r.value not in completed for r in landed)
+        seen["twice"] += len(landed) - len({r.value for r in landed})
+        seen["epochs"] += max((r.leader_epoch for r in landed if r.leader_epoch >= 0), default=0)
+        for event in made.events:
+            seen[f"{event.f} {event.type}"] += 1
+            seen["out of the ISR"] += event.f == "replica" and not (event.extra or {})["in_isr"]
+        late = {
+            r.value: e.index for e in made.events if e.f == "send" and e.type is Type.INFO for r in e.records
+        }
+        for event, record in itertools.chain.from_iterable(
+            ((e, r) for r in e.records) for e in made.events if e.f == "poll"
+        ):
+            seen["read after its sender gave up"] += late.get(record.value, event.index) < event.index
+    wanted = {
+        *("send ok", "send fail", "send info", "poll ok", "poll fail", "end ok", "end fail", "assign ok"),
+        *(
+            "kill info",
+            "drain ok",
+            "replica ok",
+            "lands in doubt",
+            "lands, never completed",
+            "twice",
+            "epochs",
+        ),
+        *("out of the ISR", "read after its sender gave up"),
+    }
+    assert {one for one in wanted if seen[one] < 10} == set(), seen
