@@ -10,6 +10,8 @@ from simulator.run import Result, run
 from simulator.setup import Setup
 from simulator.swarm import swarm
 
+__all__ = ["Result", "Search", "Setup", "run", "search"]
+
 
 @dataclass(slots=True)
 class Search:

@@ -1,58 +1,114 @@
-"""Simulated seconds per second of one core: three brokers and a controller (or more), from idle to faults.
+"""Simulated seconds per second of one core: three brokers and three controllers, from idle to faults.
 
-    python benchmarks/simulator/speed.py [--controllers N] [--seconds S] [--repeat N]
+    python benchmarks/simulator/speed.py [--controllers N] [--seconds S] [--repeat N] [--against DIR]
 
-CPU time of this process is what is divided by, so other work on the machine matters little. The best of the
-repeats counts. ``checked`` runs have every invariant looked at after every step.
+CPU time of the process is what is divided by, and the best of the repeats counts. On a busy machine CPU seconds
+are worth less; ``--against`` (another checkout) runs both states in turns, each run in a process of its own, and
+prints how many times faster this one is. ``checked`` runs have every invariant looked at after every step. A
+producer writes one or two records at a time, a tenth of a second apart on average, when the last write has ended.
 """
 
 from __future__ import annotations
 
 import argparse
+import json
+import os
+import subprocess
+import sys
 import time
 from dataclasses import replace
+from pathlib import Path
+from statistics import median
 
-from simulator.run import Result, run
-from simulator.setup import Setup
+from harness.history.model import Type
+from simulator.search import Setup, run
 
+ROOT = Path(__file__).resolve().parents[2]
 IDLE = Setup(seed=2, kinds=(), invariants=False, producers=0, consumers=0, askers=0)
+LIGHT = replace(IDLE, producers=1, consumers=1)
+SEARCH = replace(IDLE, producers=2, consumers=1, askers=1)
 LOADS = {
     "idle": IDLE,
-    "light (1 producer, 1 consumer)": replace(IDLE, producers=1, consumers=1),
-    "4 producers, 2 consumers": replace(IDLE, producers=4, consumers=2, askers=1),
-    "faults": Setup(seed=2, invariants=False),
-    "faults, checked": Setup(seed=2),
+    "1 producer, 1 consumer": LIGHT,
+    "1 producer, 1 consumer, checked": replace(LIGHT, invariants=True),
+    "2 producers, 1 consumer, 1 asker": SEARCH,
+    "the same, checked": replace(SEARCH, invariants=True),
+    "4 producers, 2 consumers, 1 asker": replace(IDLE, producers=4, consumers=2, askers=1),
+    "2 producers ... and faults": Setup(seed=2, invariants=False),
+    "2 producers ... and faults, checked": Setup(seed=2),
 }
 
 
-def measure(setup: Setup, repeat: int) -> tuple[float, Result]:
-    """(CPU seconds of the fastest, its result). Raises SystemExit when a run is not clean."""
-    best: tuple[float, Result] | None = None
-    for _ in range(repeat):
-        began = time.process_time()
-        result = run(setup)
-        took = time.process_time() - began
-        if result.violation is not None:
-            raise SystemExit(f"{setup.command()}: {result.violation}")
-        if best is None or took < best[0]:
-            best = took, result
-    assert best is not None
-    return best
+def measure(setup: Setup) -> dict[str, float]:
+    """CPU seconds and what was done in them. Raises SystemExit when a run is not clean."""
+    began = time.process_time()
+    result = run(setup)
+    took = time.process_time() - began
+    if result.violation is not None:
+        raise SystemExit(f"{setup.command()}: {result.violation}")
+    acked = sum(len(e.records) for e in result.events if e.f == "send" and e.type is Type.OK)
+    return {"cpu_s": took, "steps": result.steps, "simulated_s": result.simulated_s, "acked": acked}
+
+
+def in_process_of(checkout: Path, arguments: list[str]) -> dict[str, float]:
+    done = subprocess.run(
+        [sys.executable, __file__, *arguments],
+        capture_output=True,
+        text=True,
+        check=False,
+        env={**os.environ, "PYTHONPATH": str(checkout)},
+    )
+    if done.returncode:
+        raise SystemExit(f"{checkout}: {done.stderr.strip()[-500:]}")
+    found: dict[str, float] = json.loads(done.stdout)
+    return found
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0] if __doc__ else None)
-    parser.add_argument("--controllers", type=int, default=1)
-    parser.add_argument("--seconds", type=float, default=60.0)
+    parser.add_argument("--controllers", type=int, default=3)
+    parser.add_argument("--seconds", type=float, default=60.0, help="virtual seconds of each run")
     parser.add_argument("--repeat", type=int, default=3)
+    parser.add_argument("--only", help="loads whose names begin so")
+    parser.add_argument("--against", type=Path, metavar="DIR", help="another checkout to compare with")
+    parser.add_argument("--one", help=argparse.SUPPRESS)
     said = parser.parse_args()
-    print(f"{'load':<32} {'simulated s / s':>15} {'steps / simulated s':>20} {'us / step':>10}")
-    for name, setup in LOADS.items():
-        took, result = measure(
-            replace(setup, seconds=said.seconds, controllers=said.controllers), said.repeat
+    setups = {
+        name: replace(setup, seconds=said.seconds, controllers=said.controllers)
+        for name, setup in LOADS.items()
+        if name.startswith(said.only or "")
+    }
+    if said.one:
+        run(replace(setups[said.one], seconds=1.0))  # what is imported and compiled on the way is not counted
+        print(json.dumps(measure(setups[said.one])))
+        return
+    head = (
+        f"{'load':<36} {'simulated s / s':>15} {'records/s':>10} {'steps / simulated s':>20} {'us/step':>8}"
+    )
+    print(head + (f" {'before':>8} {'times faster':>13}" if said.against else ""))
+    for name, setup in setups.items():
+        here, there = [], []
+        for _ in range(said.repeat):
+            if said.against:
+                same = ["--one", name, "--seconds", str(said.seconds), "--controllers", str(said.controllers)]
+                there.append(in_process_of(said.against, same))
+                here.append(in_process_of(ROOT, same))
+            else:
+                here.append(measure(setup))
+        best = min(here, key=lambda one: one["cpu_s"])
+        simulated, took = best["simulated_s"], best["cpu_s"]
+        line = (
+            f"{name:<36} {simulated / took:>15.0f} {best['acked'] / simulated:>10.1f} "
+            f"{best['steps'] / simulated:>20.0f} {took / best['steps'] * 1e6:>8.1f}"
         )
-        steps, simulated = result.steps, result.simulated_s
-        print(f"{name:<32} {simulated / took:>15.0f} {steps / simulated:>20.0f} {took / steps * 1e6:>10.1f}")
+        if there:
+            speeds = [
+                (now["simulated_s"] / now["cpu_s"]) / (was["simulated_s"] / was["cpu_s"])
+                for now, was in zip(here, there, strict=True)
+            ]
+            before = max(was["simulated_s"] / was["cpu_s"] for was in there)
+            line += f" {before:>8.0f} {median(speeds):>13.2f}"
+        print(line, flush=True)
 
 
 if __name__ == "__main__":
