@@ -25,7 +25,9 @@ def resolve(logs: LogDir, request: Request, response: Response) -> Response:
     match response:
         case FetchResponse():
             assert isinstance(request, FetchRequest)
-            return replace(response, partitions=_with_records(logs, request.max_bytes, response.partitions))
+            # Not ``replace``, here and below: it takes five times as long, and this is every fetch's way.
+            results = _with_records(logs, request.max_bytes, response.partitions)
+            return FetchResponse(results, response.error, response.session_id)
         case ListOffsetsResponse():
             return replace(response, partitions=tuple(_looked_up(logs, item) for item in response.partitions))
         case FetchSnapshotResponse() if isinstance(response.records, SnapshotSlice):
@@ -44,13 +46,15 @@ def _with_records(logs: LogDir, max_bytes: int, results: tuple[FetchResult, ...]
     for result in results:
         part = result.records
         if isinstance(part, LogSlice):
-            wanted = replace(
-                part, max_bytes=min(part.max_bytes, left), at_least_one=part.at_least_one and empty
-            )
-            records = logs.read(wanted) if empty or left > 0 else b""
+            records = b""
+            if empty or left > 0:
+                at_most, at_least_one = min(part.max_bytes, left), part.at_least_one and empty
+                records = logs.read(
+                    LogSlice(part.tp, part.start_offset, part.end_offset, at_most, at_least_one)
+                )
             left -= len(records)
             empty = empty and not records
-            result = replace(result, records=records)
+            result = result.with_records(records)
         filled.append(result)
     return tuple(filled)
 
