@@ -240,7 +240,10 @@ def _elect(client: AdminClient, options: argparse.Namespace) -> int:
     refused = 0
     for done in client.elect(kind, options.partitions or None):
         if done.error is ErrorCode.none:
-            print(f"{done.tp.topic}:{done.tp.partition}  elected")
+            print(
+                f"{done.tp.topic}:{done.tp.partition}  elected"
+                + (f": {done.message}" if done.message else "")
+            )
         else:
             refused += done.error is not ErrorCode.election_not_needed
             print(f"{done.tp.topic}:{done.tp.partition}  {done.error.name}: {done.message}")

@@ -159,6 +159,7 @@ class Controller:
         if self.raft.loaded is not None:
             self.committed, self.raft.loaded = self.raft.loaded, None
             self.speculative = self.committed.copy()
+        grown = bool(self.raft.committed)
         while self.raft.committed:
             entries, self.raft.committed = self.raft.committed, []
             effects += self._commit(entries)
@@ -168,7 +169,7 @@ class Controller:
                 effects += self._forced.settle(self.committed, now_ms)
             elif leadership is not None and self.log.high_watermark > leadership.epoch_start:
                 effects += self._claim(now_ms)
-        return effects + self.raft.make_snapshot(self.committed, now_ms)
+        return effects + self.raft.make_snapshot(self.committed, now_ms) if grown else effects
 
     # --- life --------------------------------------------------------------------------------------------
 

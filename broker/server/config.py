@@ -103,7 +103,7 @@ def load(path: Path) -> Settings:
 
 def parse(values: Mapping[str, Any]) -> Settings:
     """Raises ConfigError."""
-    given = dict(values)
+    given = _with_preset(values)
     role = given.pop("role", None)
     if role == COMBINED:
         return _parse_combined(given)
@@ -122,6 +122,19 @@ def parse(values: Mapping[str, Any]) -> Settings:
     settings = Settings(role, node, shell)
     _check(settings)
     return settings
+
+
+PRESETS: Mapping[str, Mapping[str, Any]] = {"kafka": {}, "source": {"replica_lag_time_max_ms": 10_000}}
+"""Where Kafka's defaults and the protocol's text differ (conflict C4). A key that is given wins."""
+
+
+def _with_preset(values: Mapping[str, Any]) -> dict[str, Any]:
+    """``preset`` as the keys it stands for. A controller has no use for those of a broker."""
+    given = dict(values)
+    preset = given.pop("preset", "kafka")
+    if preset not in PRESETS:
+        raise ConfigError(f"preset = {preset!r}; it must be one of: {', '.join(sorted(PRESETS))}")
+    return given if given.get("role") == "controller" else {**PRESETS[preset], **given}
 
 
 def _parse_combined(given: dict[str, Any]) -> Settings:

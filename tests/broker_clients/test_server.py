@@ -17,7 +17,7 @@ from logs import consume, end_offset, produce
 from loopback import Cluster, Node, free_ports, wait_for
 
 from broker.__main__ import main
-from broker.core.config import ControllerConfig
+from broker.core.config import BrokerConfig, ControllerConfig
 from broker.core.types import RecoveryStrategy
 from broker.server.config import ConfigError, load, parse
 from broker.wire.schema import request_schema
@@ -180,6 +180,25 @@ def test_recovery_strategies_have_two_names(tmp_path: Path) -> None:
     assert strategy("proactive") is strategy("aggressive") is RecoveryStrategy.PROACTIVE
     with pytest.raises(ConfigError, match="it must be one of: proactive, balanced, manual"):
         strategy("hopeful")
+
+
+def test_a_preset_stands_for_settings_that_the_file_may_override() -> None:
+    """C4: Kafka's lag of 30 s, or the 10 s of the protocol's text."""
+    own = {"node_id": 1, "cluster_id": "c", "host": "h", "port": 9, "data_dir": "d"}
+    broker = {**own, "role": "broker", "controllers": ["101@h:9"]}
+
+    def lag(**keys: object) -> int:
+        node = parse({**broker, **keys}).node
+        assert isinstance(node, BrokerConfig)
+        return node.replica_lag_time_max_ms
+
+    assert lag() == lag(preset="kafka") == 30_000
+    assert lag(preset="source") == 10_000
+    assert lag(preset="source", replica_lag_time_max_ms=7_000) == 7_000
+    with pytest.raises(ConfigError, match="preset = 'mine'; it must be one of: kafka, source"):
+        lag(preset="mine")
+    controller = {**broker, "role": "controller", "node_id": 101, "preset": "source"}
+    assert parse(controller).is_controller
 
 
 def test_unreadable_files_and_missing_keys(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
