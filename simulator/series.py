@@ -8,10 +8,12 @@ from __future__ import annotations
 
 import gc
 import json
+import os
 import signal
 import time
-from collections.abc import Callable, Generator
+from collections.abc import Callable, Generator, Iterator
 from concurrent.futures import FIRST_COMPLETED, Future, ProcessPoolExecutor, wait
+from contextlib import contextmanager
 from dataclasses import asdict, dataclass, field, fields, replace
 from multiprocessing import get_context
 from pathlib import Path
@@ -22,6 +24,8 @@ from simulator.run import run
 from simulator.setup import Setup
 from simulator.swarm import swarm
 
+_ENDING = (signal.SIGINT, signal.SIGTERM)
+_LOOK_EVERY_S = 2.0
 _CHUNK = 4
 """Seeds a process takes at a time."""
 
@@ -139,14 +143,15 @@ def series(
     out = None if done is None else done.open("a", encoding="utf-8")
     rows = _in_this_process(setups) if jobs == 1 else _in_processes(setups, jobs)
     try:
-        for row in rows:
-            totals.add(row)
-            if out is not None:
-                _write(out, row)
-            if progress is not None:
-                progress(row, totals)
-            if row.oracle and not keep_going:
-                break
+        with _signals_interrupt():
+            for row in rows:
+                totals.add(row)
+                if out is not None:
+                    _write(out, row)
+                if progress is not None:
+                    progress(row, totals)
+                if row.oracle and not keep_going:
+                    break
     except KeyboardInterrupt:
         totals.interrupted = True
     finally:
@@ -155,6 +160,17 @@ def series(
             out.close()
     totals.violations.sort(key=lambda row: row.seed)
     return totals
+
+
+@contextmanager
+def _signals_interrupt() -> Iterator[None]:
+    """SIGTERM ends a series as Ctrl-C does, and Ctrl-C does so in a background job too, where a shell has it ignored."""
+    before = {which: signal.signal(which, signal.default_int_handler) for which in _ENDING}
+    try:
+        yield
+    finally:
+        for which, handler in before.items():
+            signal.signal(which, handler)
 
 
 def spare_the_collector() -> None:
@@ -172,7 +188,9 @@ def _in_this_process(setups: list[Setup]) -> Generator[Row, None, None]:
 def _in_processes(setups: list[Setup], jobs: int) -> Generator[Row, None, None]:
     """In the order they end. Closing the generator lets the processes finish the seeds they are at."""
     chunks = iter([setups[at : at + _CHUNK] for at in range(0, len(setups), _CHUNK)])
-    pool = ProcessPoolExecutor(jobs, mp_context=get_context("spawn"), initializer=_leave_ctrl_c)
+    pool = ProcessPoolExecutor(
+        jobs, mp_context=get_context("spawn"), initializer=_begin_process, initargs=(os.getpid(),)
+    )
     try:
         under_way: set[Future[list[Row]]] = set()
         while True:
@@ -187,9 +205,18 @@ def _in_processes(setups: list[Setup], jobs: int) -> Generator[Row, None, None]:
         pool.shutdown(wait=True, cancel_futures=True)
 
 
-def _leave_ctrl_c() -> None:
-    """It goes to the whole group; the parent decides."""
+def _begin_process(parent: int) -> None:
+    """Ctrl-C goes to the whole group: the parent decides. A parent that was killed can not, so look whether it is
+    still there."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)
+    signal.signal(signal.SIGTERM, signal.SIG_DFL)
+
+    def look(_: int, __: object) -> None:
+        if os.getppid() != parent:
+            os._exit(1)
+
+    signal.signal(signal.SIGALRM, look)
+    signal.setitimer(signal.ITIMER_REAL, _LOOK_EVERY_S, _LOOK_EVERY_S)
     spare_the_collector()
 
 

@@ -7,7 +7,8 @@ import os
 import signal
 import subprocess
 import sys
-from collections.abc import Sequence
+import time
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from pathlib import Path
 
@@ -33,8 +34,8 @@ def without_cpu(totals: Totals, rows: list[Row]) -> list[Row]:
 def test_two_processes_do_the_same_seeds_as_one() -> None:
     alone: list[Row] = []
     both: list[Row] = []
-    first = series(SHORT, 6, vary=True, progress=lambda row, _: alone.append(row))
-    second = series(SHORT, 6, jobs=2, vary=True, progress=lambda row, _: both.append(row))
+    first = series(SHORT, 6, vary="vary", progress=lambda row, _: alone.append(row))
+    second = series(SHORT, 6, jobs=2, vary="vary", progress=lambda row, _: both.append(row))
     assert without_cpu(first, alone) == without_cpu(second, both)
     assert [row.seed for row in without_cpu(first, alone)] == list(range(40, 46))
     assert first.violations == []
@@ -78,9 +79,14 @@ def test_a_violation_ends_a_series_unless_it_is_to_go_on(monkeypatch: pytest.Mon
     assert "1 violation in 4 seeds" in going_on.text()
 
 
-def test_ctrl_c_tells_what_was_done(tmp_path: Path) -> None:
-    program = "from simulator.cli import main; main()"
-    arguments = ["--search", "100000", "--jobs", "2", "--seconds", "1", "--done", str(tmp_path / "done")]
+@pytest.fixture
+def long_series(tmp_path: Path) -> Iterator[subprocess.Popen[str]]:
+    """Of two processes, some seeds of which are done. SIGINT is ignored when it begins, as in a background job."""
+    program = (
+        "import signal; signal.signal(signal.SIGINT, signal.SIG_IGN); from simulator.cli import main; main()"
+    )
+    file = tmp_path / "done"
+    arguments = ["--search", "100000", "--jobs", "2", "--seconds", "1", "--done", str(file)]
     child = subprocess.Popen(
         [sys.executable, "-c", program, *arguments],
         stdout=subprocess.PIPE,
@@ -89,16 +95,34 @@ def test_ctrl_c_tells_what_was_done(tmp_path: Path) -> None:
         start_new_session=True,
     )
     try:
-        while not (tmp_path / "done").exists() or (tmp_path / "done").read_text().count("\n") < 3:
+        while not file.exists() or file.read_text().count("\n") < 3:
             assert child.poll() is None
             with pytest.raises(subprocess.TimeoutExpired):
                 child.wait(0.2)
-        os.killpg(child.pid, signal.SIGINT)
-        out, err = child.communicate(timeout=120)
+        yield child
     finally:
         if child.poll() is None:
             os.killpg(child.pid, signal.SIGKILL)
-            child.wait()
-    assert child.returncode == 130, err
+        child.communicate()
+
+
+def test_ctrl_c_tells_what_was_done(long_series: subprocess.Popen[str]) -> None:
+    os.killpg(long_series.pid, signal.SIGINT)
+    out, err = long_series.communicate(timeout=120)
+    assert long_series.returncode == 130, err
     assert "0 violations in" in out
     assert "interrupted" in err
+
+
+@pytest.mark.parametrize("which", [signal.SIGTERM, signal.SIGKILL])
+def test_no_process_outlives_a_series(long_series: subprocess.Popen[str], which: signal.Signals) -> None:
+    me = long_series.pid
+    children = [int(pid) for pid in Path(f"/proc/{me}/task/{me}/children").read_text().split()]
+    assert len(children) >= 2
+    long_series.send_signal(which)
+    long_series.wait(120)
+    deadline = time.monotonic() + 120
+    while left := [pid for pid in children if Path(f"/proc/{pid}").exists()]:
+        assert time.monotonic() < deadline, f"{left} live on"
+        time.sleep(0.2)
+    assert long_series.returncode == (130 if which is signal.SIGTERM else -signal.SIGKILL)
