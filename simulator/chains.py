@@ -155,6 +155,7 @@ CHAINS: tuple[tuple[Step, ...], ...] = (
         Step(_AWAY, "one", until=OUT_ONE),
         Step(("isolate", "kill", "cut-controller"), "other", after=OUT_ONE, until=OUT_OTHER),
         Step("min-isr", "any", after=OUT_OTHER),
+        Step("lag", "other", after=OUT_OTHER, optional=0.6),
         Step("kill", "first-leader", after=OUT_OTHER, optional=0.5),
     ),
     # Moved elsewhere while those that have everything are away.

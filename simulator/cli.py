@@ -140,6 +140,7 @@ def _settings(config: type, said: tuple[str, ...]) -> tuple[tuple[str, Any], ...
 @click.option(
     "--produce-every-ms", type=float, default=100.0, show_default=True, help="Mean pause of a producer."
 )
+@click.option("--ask-every-ms", type=float, default=400.0, show_default=True, help="Mean pause of an asker.")
 @click.option(
     "--combined/--no-combined",
     default=False,

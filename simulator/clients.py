@@ -228,6 +228,8 @@ class ProducerOptions:
     batch: int = 2
     """At most so many records in one."""
     delivery_timeout_ms: float = 8_000.0
+    timeouts_ms: tuple[int, ...] = (600, 1_500, 2_500, 5_000)
+    """One of them for each try: while one producer waits for a leader another has gone on to the next."""
     weak: bool = False
     """What is acknowledged counts as unknown: the run's contract is about stronger acknowledgements."""
 
@@ -320,12 +322,13 @@ class Producer(Client):
             return
         sending.tries += 1
         part = ProducePartition(TopicPartition(self.topic, sending.partition), sending.data)
-        request = ProduceRequest(self.options.acks, _TIMEOUT_MS - 500, (part,))
+        patience_ms = self.random.choice(self.options.timeouts_ms)
+        request = ProduceRequest(self.options.acks, patience_ms, (part,))
         if self.options.acks == 0:
             self._send(leader, request, lambda _: None)
             self._finish(None, "acks=0")
             return
-        self._send(leader, request, self._tried)
+        self._send(leader, request, self._tried, patience_ms + 500)
 
     def _tried(self, response: Response | None) -> None:
         result = response.partitions[0] if isinstance(response, ProduceResponse) else None
@@ -468,7 +471,19 @@ class EndAsker(Client):
     """Asks now and then where a partition ends."""
 
     kind = "asker"
-    every_ms = 400.0
+
+    def __init__(
+        self,
+        number: int,
+        topic: str,
+        partitions: int,
+        brokers: Sequence[NodeId],
+        seed: int | str,
+        history: History,
+        every_ms: float = 400.0,
+    ) -> None:
+        super().__init__(number, topic, partitions, brokers, seed, history)
+        self.every_ms = every_ms
 
     def begin(self) -> None:
         self._refresh(self._pause)

@@ -175,6 +175,7 @@ class Lost(NamedTuple):
     from_offset: int
     to_offset: int
     torn: bool
+    size_bytes: int
 
 
 @dataclass(slots=True)
@@ -398,9 +399,10 @@ class Disk:
                     data = log.batches[kept].data
                     torn = data[: random.randint(1, len(data) - 1)]
             if kept < len(log.batches):
+                gone = sum(len(stored.data) for stored in log.batches[kept:]) - len(torn)
                 log.cut(log.ends[kept - 1] if kept else log.start)
                 log.torn = torn
-                lost.append(Lost(tp, log.leo, was, bool(torn)))
+                lost.append(Lost(tp, log.leo, was, bool(torn), gone))
         return lost
 
     def snapshot(self) -> Disk:

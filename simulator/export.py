@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
+from broker.core.types import FlushMode, RecoveryStrategy
 from harness.history import write_info
 from harness.history.files import WAL
 from harness.history.model import Event, RunInfo, TopicInfo
@@ -16,6 +18,7 @@ _STARTED_AT = "1970-01-01T00:00:00Z"
 
 
 def info_of(setup: Setup) -> RunInfo:
+    settings = dict(setup.controller)
     return RunInfo(
         test_id=f"simulated-{setup.seed}",
         name=setup.command(),
@@ -24,14 +27,21 @@ def info_of(setup: Setup) -> RunInfo:
         system="wrackline",
         workload="log",
         acks="all" if setup.acks == -1 else str(setup.acks),
-        idempotence=setup.idempotent,
+        # Without TCP's help a plain producer's request may come twice, and the contract is one for all.
+        idempotence=setup.idempotent and (setup.tcp or not setup.weak),
         topics=(TopicInfo(TOPIC, setup.partitions, setup.replication_factor, setup.min_isr),),
         profile=setup.profile,
         defects=setup.defects,
+        flush_mode=_value(dict(setup.broker).get("flush_mode", FlushMode.ON_ROLL)),
         unclean_election=setup.unclean,
+        recovery_strategy=_value(settings.get("unclean_recovery_strategy", RecoveryStrategy.BALANCED)),
         nodes={str(node): f"n{node}" for node in range(1, setup.brokers + 1)},
         notes=("simulated in virtual time",),
     )
+
+
+def _value(setting: Any) -> str:
+    return str(setting.value)
 
 
 def write_run(result: Result, run_dir: Path) -> None:

@@ -7,90 +7,24 @@ same random runs beside it, and must stay clean. ``wrackline simulate kill-table
 
 from __future__ import annotations
 
+import inspect
 import json
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import asdict, dataclass, field
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import click
-from jinja2 import Environment, PackageLoader, select_autoescape
 
+from broker.defects import REGISTRY
 from simulator.guided import SCHEDULES
 from simulator.guided.schedule import Guided, play
+from simulator.kill_report import html, line_of, safe_line, text
+from simulator.kill_rows import Budget, Hunt, KillTable, Row, Safe
 from simulator.search import Search, search
 from simulator.setup import Setup
 
 SAFE_PROFILES = ("kip966", "kraft35", "kip101")
-
-
-@dataclass(frozen=True, slots=True)
-class Budget:
-    """For the random runs of one row."""
-
-    runs: int = 100
-    seconds: float = 20.0
-    """Virtual length of each."""
-    cpu_s: float = 20.0
-
-
-@dataclass(frozen=True, slots=True)
-class Hunt:
-    """Random runs. ``oracle`` is None when none fired."""
-
-    runs: int
-    simulated_s: float
-    cpu_s: float
-    oracle: str | None = None
-    text: str = ""
-    again: str = ""
-    """The command that repeats the failing run."""
-
-
-@dataclass(frozen=True, slots=True)
-class Row:
-    name: str
-    id: str
-    defects: tuple[str, ...]
-    profile: str
-    oracles: tuple[str, ...]
-    """That fired in the guided schedule, in that order."""
-    simulated_s: float
-    """To the first of them."""
-    expected: tuple[str, ...]
-    noise: tuple[str, ...] = ()
-    """What fired in the arm without the defect: must be empty."""
-    hunt: Hunt | None = None
-
-    @property
-    def killed(self) -> bool:
-        return bool(set(self.oracles) & set(self.expected)) and not self.noise
-
-
-@dataclass(frozen=True, slots=True)
-class Safe:
-    profile: str
-    hunt: Hunt
-
-
-@dataclass(frozen=True, slots=True)
-class KillTable:
-    rows: tuple[Row, ...]
-    safe: tuple[Safe, ...] = ()
-    budget: Budget = field(default_factory=Budget)
-
-    @property
-    def good(self) -> bool:
-        return all(row.killed for row in self.rows) and all(line.hunt.oracle is None for line in self.safe)
-
-    def as_dict(self) -> dict[str, Any]:
-        rows = [{**asdict(row), "killed": row.killed} for row in self.rows]
-        return {
-            "good": self.good,
-            "budget": asdict(self.budget),
-            "rows": rows,
-            "safe": [asdict(line) for line in self.safe],
-        }
 
 
 def guided_row(guided: Guided, seed: int = 0) -> Row:
@@ -105,7 +39,14 @@ def guided_row(guided: Guided, seed: int = 0) -> Row:
         round(broken.at_ms / 1000, 3),
         tuple(sorted(guided.oracles)),
         clean.oracles,
+        what=tuple(_summary(REGISTRY[name]) for name in guided.defects) or (_summary(guided.play),),
     )
+
+
+def _summary(documented: object) -> str:
+    """The first paragraph of a docstring, in one line, without its marks."""
+    first = (inspect.getdoc(documented) or "").split("\n\n")[0]
+    return " ".join(first.split()).replace("``", "")
 
 
 def hunt(
@@ -152,56 +93,14 @@ def kill_table(
         row = guided_row(guided, seed)
         if random and guided.defects and not guided.exposing:
             found = hunt(budget, row.profile, guided.defects, seed, hunted=guided.hunted)
-            row = Row(**{name: getattr(row, name) for name in Row.__slots__ if name != "hunt"}, hunt=found)
+            row = replace(row, hunt=found)
         rows.append(row)
-        progress(_line(row))
+        progress(line_of(row))
     lines = []
     for profile in safe if random else ():
         lines.append(Safe(profile, hunt(budget, profile, seed=seed)))
-        progress(_safe_line(lines[-1]))
+        progress(safe_line(lines[-1]))
     return KillTable(tuple(rows), tuple(lines), budget)
-
-
-# --- as text and HTML ----------------------------------------------------------------------------------------
-
-
-def _line(row: Row) -> str:
-    verdict = "caught" if row.killed else "NOT CAUGHT"
-    guided = f"{','.join(row.oracles) or '-':<34.34} {row.simulated_s:8.1f} s"
-    noise = f"  clean arm: {','.join(row.noise)}" if row.noise else ""
-    return f"{row.id:<4} {row.name:<34.34} {row.profile:<8} {verdict:<10} {guided}  {_hunt(row.hunt)}{noise}"
-
-
-def _hunt(found: Hunt | None) -> str:
-    if found is None:
-        return "not hunted"
-    effort = f"{found.runs:>4} runs {found.simulated_s:9.1f} s"
-    return f"{found.oracle or 'nothing':<18.18} {effort}"
-
-
-def _safe_line(line: Safe) -> str:
-    verdict = "clean" if line.hunt.oracle is None else "VIOLATED"
-    return f"safe {'no defect':<34} {line.profile:<8} {verdict:<10} {'':<45}  {_hunt(line.hunt)}"
-
-
-def text(table: KillTable) -> str:
-    head = (
-        f"{'':<4} {'defect':<34} {'profile':<8} {'schedule':<10} {'oracles of the schedule':<34} {'after':>10}  "
-        "random runs"
-    )
-    caught = sum(row.killed for row in table.rows)
-    tail = f"{caught} of {len(table.rows)} schedules tell the defect from the rule"
-    return "\n".join([head, *map(_line, table.rows), *map(_safe_line, table.safe), tail])
-
-
-def html(table: KillTable) -> str:
-    environment = Environment(
-        loader=PackageLoader("simulator", "templates"),
-        autoescape=select_autoescape(default=True),
-        trim_blocks=True,
-        lstrip_blocks=True,
-    )
-    return environment.get_template("kill_table.html").render(table=table)
 
 
 @click.command("kill-table")

@@ -24,6 +24,7 @@ from simulator.oracles import ClientOracle, Violation
 from simulator.setup import TOPIC, Setup
 from simulator.timeline import Digest, Timeline
 from simulator.watchers import Deaf, EndOffsets, Stalls, Watcher
+from simulator.witness import ClusterRows, NemesisRows
 from simulator.world import World, WorldOptions
 
 HEAL_MS = 60_000.0
@@ -75,8 +76,15 @@ class Run:
         self.history = History()
         self.clients: list[Client] = []
         self.driver = FaultDriver(
-            self.world, TOPIC, setup.seed, setup.fault_options(), ACTIONS, combined=setup.combined
+            self.world,
+            TOPIC,
+            setup.seed,
+            setup.fault_options(),
+            ACTIONS,
+            combined=setup.combined,
+            witness=NemesisRows(self.world, self.history),
         )
+        self._watched = tuple(TopicPartition(TOPIC, number) for number in range(setup.partitions))
         self.final: dict[int, list[Record]] | None = None
         self.found: list[Violation] = []
         self._checker: Checker | None = None
@@ -100,6 +108,7 @@ class Run:
             world.start(server.id)
         world.create_topic(TOPIC, setup.partitions, replication_factor=setup.replication_factor)
         self._say("phase", {"phase": "main"})
+        world.observers.append(ClusterRows(self.history, self._watched))
         for client in self._make_clients():
             self.clients.append(client)
             world.add_client(client)
@@ -110,8 +119,7 @@ class Run:
         self._watch()
 
     def _watch(self) -> None:
-        setup = self.setup
-        watched = tuple(TopicPartition(TOPIC, number) for number in range(setup.partitions))
+        setup, watched = self.setup, self._watched
         self._watchers = [Stalls(watched, setup.profile)]
         if setup.tcp:  # else what is lost comes again only after a time-out
             self._watchers.append(Deaf(watched))
@@ -127,7 +135,7 @@ class Run:
         makers: list[Callable[[int], Client]] = [
             *[lambda number: Producer(number, *common, options)] * setup.producers,
             *[lambda number: Consumer(number, *common)] * setup.consumers,
-            *[lambda number: EndAsker(number, *common)] * setup.askers,
+            *[lambda number: EndAsker(number, *common, setup.ask_every_ms)] * setup.askers,
             *[lambda number: Producer(number, *common, weak)] * setup.weak,
         ]
         for number, make in enumerate(makers, 1):
@@ -239,14 +247,13 @@ class Run:
 
     def _replicas(self) -> None:
         """Every replica's own log, as rows of the history."""
-        for number in range(self.setup.partitions):
-            tp = TopicPartition(TOPIC, number)
+        for tp in self._watched:
             image = self.world.image.partition(tp)
             for node in () if image is None else image.replicas:
                 log = self.world.brokers[node].disk.logs.get(tp)
                 if log is None:
                     continue
-                rows = tuple(record for stored in log.batches for record in decode(stored.data, number))
+                rows = tuple(record for stored in log.batches for record in decode(stored.data, tp.partition))
                 core = self.world.brokers[node].core
                 replica = None if core is None else core.replica(tp)
                 extra = {
@@ -259,7 +266,7 @@ class Run:
                     Type.OK,
                     "replica",
                     TOPIC,
-                    number,
+                    tp.partition,
                     log.start,
                     high_watermark=log.leo,
                     records=rows,

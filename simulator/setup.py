@@ -36,6 +36,8 @@ class Setup:
     """Further producers with acks=1: nothing is promised of what they write, but who reads it must not see it go."""
     produce_every_ms: float = 100.0
     """Mean pause of a producer."""
+    ask_every_ms: float = 400.0
+    """Mean pause of an asker."""
     combined: bool = False
     """The first brokers and the controllers are one machine each, and die together."""
     kinds: tuple[Kind, ...] = DEFAULT_KINDS

@@ -19,7 +19,7 @@ def swarm(base: Setup) -> Setup:
     """``base`` in the surroundings its seed draws. What ``base`` says itself (settings of brokers and controllers,
     kinds of faults, more than three brokers or one controller, a length below the one drawn) stays."""
     draw = Random(f"{base.seed}/swarm")
-    session_ms = draw.choice((800, 1_500, 3_000))
+    session_ms = draw.choice((800, 1_500, 1_500, 3_000))
     broker = {
         "heartbeat_interval_ms": session_ms // 6,
         "replica_lag_time_max_ms": draw.choice((500, 1_000, 2_000, 6_000)),
@@ -27,19 +27,22 @@ def swarm(base: Setup) -> Setup:
         "replica_fetch_backoff_ms": draw.choice((50, 200)),
         "request_timeout_ms": draw.choice((1_000, 3_000)),
     }
+    calm = draw.random() < 0.6
+    """Chains one after the other; else everything at once."""
     drawn = replace(
         base,
-        seconds=min(base.seconds, draw.choice((6.0, 10.0, 15.0))),
+        seconds=min(base.seconds, 15.0 if calm else draw.choice((6.0, 10.0))),
         brokers=base.brokers if base.brokers != 3 else draw.choice((3, 3, 4)),
-        partitions=base.partitions if base.partitions != 1 else draw.choice((1, 1, 2)),
+        partitions=base.partitions if base.partitions != 1 else draw.choice((1, 1, 1, 2)),
         producers=draw.choice((1, 2)),
         weak=draw.choice((0, 1)),
-        produce_every_ms=draw.choice((30.0, 100.0, 100.0, 400.0)),
+        produce_every_ms=draw.choice((60.0, 120.0, 120.0, 500.0)),
+        ask_every_ms=draw.choice((60.0, 200.0)),
         idempotent=base.idempotent or draw.random() < 0.5,
         kinds=_some_of(draw, base.kinds),
-        fault_every_ms=draw.choice((400.0, 800.0, 1_500.0, 3_000.0)),
-        pairs=draw.choice((0.1, 0.3)),
-        chains=draw.choice((0.3, 0.6)),
+        fault_every_ms=draw.choice((1_500.0, 2_500.0)) if calm else draw.choice((400.0, 800.0)),
+        pairs=0.1 if calm else 0.3,
+        chains=0.8 if calm else 0.4,
         tcp=draw.random() < 0.8,
         broker=_beside(broker, base.broker),
         controller=_beside({"session_timeout_ms": session_ms}, base.controller),

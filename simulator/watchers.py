@@ -12,10 +12,12 @@ from __future__ import annotations
 
 from collections import deque
 
+from kio.schema.errors import ErrorCode
+
 from broker.core.broker import Broker
 from broker.core.effects import Reply
 from broker.core.events import RequestReceived
-from broker.core.messages import LATEST, ListOffsetsRequest, ListOffsetsResponse
+from broker.core.messages import LATEST, FetchResponse, ListOffsetsRequest, ListOffsetsResponse
 from broker.core.replica import Replica
 from broker.core.types import NodeId, TopicPartition
 from broker.rules.profile import profile
@@ -44,37 +46,45 @@ class Watcher:
 
 
 class EndOffsets(Watcher):
-    """Only where loss is not allowed."""
+    """Only where loss is not allowed. Consumers see an end in what they fetch, too: that the next leader may be
+    behind it for a moment is so by design, and why it must not tell its end then."""
 
     def __init__(self, watched: tuple[TopicPartition, ...]) -> None:
         super().__init__(watched)
         self._ends: dict[TopicPartition, tuple[int, NodeId]] = {}
 
     def __call__(self, world: World, step: StepRecord) -> None:
-        event = step.event
-        if not isinstance(event, RequestReceived) or not isinstance(event.request, ListOffsetsRequest):
+        if step.node not in world.brokers:
             return
-        if event.request.replica_id >= 0:
-            return
-        latest = {part.tp for part in event.request.partitions if part.timestamp == LATEST}
         for effect in step.effects:
-            if isinstance(effect, Reply) and isinstance(effect.response, ListOffsetsResponse):
-                for result in effect.response.partitions:
-                    if result.tp in latest and result.error.name == "none":
-                        self._shown(world, step, result.tp, result.offset)
+            if type(effect) is Reply:
+                response = effect.response
+                if isinstance(response, FetchResponse):
+                    for fetched in response.partitions:
+                        self._shown(world, step, fetched.tp, fetched.high_watermark, told=False)
+                elif isinstance(response, ListOffsetsResponse):
+                    for result in response.partitions:
+                        if result.tp in self._asked(step) and result.error is ErrorCode.none:
+                            self._shown(world, step, result.tp, result.offset, told=True)
 
-    def _shown(self, world: World, step: StepRecord, tp: TopicPartition, end: int) -> None:
+    def _asked(self, step: StepRecord) -> set[TopicPartition]:
+        """Whose end a consumer wants to know in this step."""
+        request = step.event.request if isinstance(step.event, RequestReceived) else None
+        if not isinstance(request, ListOffsetsRequest) or request.replica_id >= 0:
+            return set()
+        return {part.tp for part in request.partitions if part.timestamp == LATEST}
+
+    def _shown(self, world: World, step: StepRecord, tp: TopicPartition, end: int, *, told: bool) -> None:
+        before, who = self._ends.get(tp, (-1, step.node))
+        if end > before:
+            self._ends[tp] = end, step.node
+        if end >= before or not told:
+            return
         image, core = world.image.partition(tp), world.brokers[step.node].core
         replica = None if core is None else core.replica(tp)
-        if image is None or replica is None or image.leader != step.node:
-            return
-        if replica.leader_epoch != image.leader_epoch:
-            return
-        before, who = self._ends.get(tp, (end, step.node))
-        if end < before:
+        in_office = image is not None and replica is not None and image.leader == step.node
+        if in_office and replica.leader_epoch == image.leader_epoch:  # type: ignore[union-attr]
             self.find(step, "end-offset", f"{tp} ends at {end}, says {step.node}; it was {before} at {who}")
-        else:
-            self._ends[tp] = end, step.node
 
 
 class Stalls(Watcher):
@@ -151,11 +161,14 @@ class Deaf(Watcher):
             )
 
     def _hindered(self, world: World) -> set[NodeId]:
-        nodes = {node for pair in world.cuts for node in pair}
-        nodes |= {node for pair in world.lag for node in pair}
-        for hold in world.holds:
-            for message in hold.held:
-                nodes |= {message.source, message.destination}
+        """Brokers that are cut from somebody, or wait for a message that is kept back; controllers only where two of
+        them are concerned."""
+        pairs = [*world.cuts, *world.lag]
+        pairs += [(m.source, m.destination) for hold in world.holds for m in hold.held]
+        nodes: set[NodeId] = set()
+        for a, b in pairs:
+            both = a in world.controllers and b in world.controllers
+            nodes |= {node for node in (a, b) if both or node in world.brokers}
         return nodes
 
     def _controllers_changed(self, world: World) -> bool:

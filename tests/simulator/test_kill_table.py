@@ -11,7 +11,9 @@ from broker.defects import REGISTRY
 from simulator.cli import simulate
 from simulator.guided import SCHEDULES
 from simulator.guided.schedule import play
-from simulator.kill_table import Budget, Row, command, guided_row, html, hunt, kill_table, text
+from simulator.kill_report import html, text
+from simulator.kill_rows import Budget, Row
+from simulator.kill_table import command, guided_row, hunt, kill_table
 
 WITHOUT_SCHEDULE = {
     "keep_stale_peers": "masked: a follower is proposed by its own fetch only, which says where it is",
