@@ -96,6 +96,10 @@ class SimLog:
     """Of each batch, exclusive; for bisecting."""
     epochs: tuple[EpochEntry, ...] = ()
     """The leader-epoch checkpoint."""
+    former_epochs: tuple[EpochEntry, ...] = ()
+    """As it was before it was last written: what a power cut leaves when that was not synced."""
+    lost_epochs: bool = False
+    """There was a power cut since it was last written."""
     torn: bytes = b""
     """What a power cut left of the write after the last whole batch; gone after the next start."""
     flushing: int | None = None
@@ -262,7 +266,8 @@ class Disk:
         self._log(effect.tp).start_at(effect.to_offset)
 
     def write_epochs(self, effect: WriteEpochs) -> None:
-        self._log(effect.tp).epochs = effect.entries
+        log = self._log(effect.tp)
+        log.former_epochs, log.epochs, log.lost_epochs = log.epochs, effect.entries, False
 
     def write_checkpoint(self, effect: WriteCheckpoint) -> None:
         self._checkpoint(effect.kind, effect.offsets)
@@ -386,6 +391,7 @@ class Disk:
         lost = []
         for tp in sorted(self.logs):
             log = self.logs[tp]
+            log.lost_epochs = True
             was, first = log.leo, log.index_of(log.synced)
             unsynced = len(log.batches) - first
             if unsynced <= 0:
@@ -418,17 +424,17 @@ class Disk:
 
     # --- start ---------------------------------------------------------------------------------------------
 
-    def recover(self) -> Found:
-        """What the next start finds: torn tails cut off, epochs as the log has them, everything synced, the
-        clean-shutdown file taken away."""
+    def recover(self, *, rebuild_epochs: bool = True) -> Found:
+        """What the next start finds: torn tails cut off, epochs as the log has them (else as an unsynced file says),
+        everything synced, the clean-shutdown file taken away."""
         self.offline = ""
         previous, self.clean_epoch = self.clean_epoch, -1
-        logs = {tp: self._recovered(tp, self.logs[tp]) for tp in sorted(self.logs)}
+        logs = {tp: self._recovered(tp, self.logs[tp], rebuild_epochs) for tp in sorted(self.logs)}
         metadata = tuple(stored.data for stored in self.logs[METADATA].batches) if METADATA in logs else ()
         snapshots = tuple(StoredSnapshot(*item) for item in sorted(self.snapshots.items()))
         return Found(logs, metadata, previous, snapshots)
 
-    def _recovered(self, tp: TopicPartition, log: SimLog) -> RecoveredLog:
+    def _recovered(self, tp: TopicPartition, log: SimLog, rebuild_epochs: bool) -> RecoveredLog:
         if log.torn:
             _must_be_torn(log.torn)
             log.torn = b""
@@ -437,7 +443,11 @@ class Disk:
         for header, _ in log.batches:
             if not scanned or header.leader_epoch != scanned[-1].epoch:
                 scanned.append(EpochEntry(header.leader_epoch, header.base_offset))
-        log.epochs = tuple(scanned)
+        if rebuild_epochs or tp == METADATA:
+            log.epochs = tuple(scanned)
+        elif log.lost_epochs:
+            log.epochs = log.former_epochs
+        log.lost_epochs = False
         checkpoint = self.checkpoints.get("high-watermark", {}).get(tp, 0)
         return RecoveredLog(
             log.topic_id,

@@ -171,6 +171,7 @@ class WatermarkBounds(Invariant):
                 and was.leads
                 and replica.leader is not None
                 and was.leader_epoch == replica.leader_epoch
+                and was.topic_id == replica.topic_id
             )
             if was is not None and same_term and at < was.high_watermark:
                 return self.violated(

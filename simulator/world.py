@@ -260,7 +260,7 @@ class World(Transport):
         server.incarnation += 1
         server.down, server.paused, server.accepts = "never", False, False
         server.inbox.clear()
-        found = server.disk.recover()
+        found = server.disk.recover(rebuild_epochs=self.rules.storage.rebuilds_epochs())
         if not self.rules.storage.takes_clean_file():
             server.disk.clean_epoch = found.previous_broker_epoch
         server.core = self._make_core(node)

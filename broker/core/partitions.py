@@ -59,11 +59,15 @@ class Partitions:
         ctx, image = self._ctx, self._ctx.image.partition(tp)
         mine = image is not None and ctx.config.node_id in image.replicas
         replica = self._replicas.get(tp)
-        if replica is not None and (image is None or not mine or image.topic_id != replica.topic_id):
+        if replica is not None and (
+            image is None or not mine or ctx.rules.metadata.is_another(replica.topic_id, image.topic_id)
+        ):
             self._remove(replica)
             replica = None
         if image is None or not mine:
             return
+        if replica is not None:
+            replica.topic_id = image.topic_id
         if replica is None:
             replica = self._create(image)
         if replica.failed or not ctx.rules.metadata.applies(replica.partition_epoch, image.partition_epoch):

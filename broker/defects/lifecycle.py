@@ -97,3 +97,14 @@ class ContinueAfterIoError(StorageRules):
 
     def stops_on_failure(self) -> bool:
         return False
+
+
+class TrustEpochFile(StorageRules):
+    """``epoch_ckpt_no_fsync``: B53, KAFKA-16541. The leader-epoch checkpoint is not synced, and believed at start.
+
+    After a power cut it lacks the newest epochs of the log, so questions about them are answered wrongly. Came with
+    KAFKA-15046 (3.7), fixed in 3.9.
+    """
+
+    def rebuilds_epochs(self) -> bool:
+        return False

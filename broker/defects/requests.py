@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from uuid import UUID
+
 from kio.schema.errors import ErrorCode
 
-from broker.rules.fetching import AnswerFacts, FetchRules
+from broker.rules.fetching import AnswerFacts, FetchRules, MetadataRules
 from broker.rules.produce import ProduceRules
 from broker.rules.reads import ReadRules
 
@@ -38,6 +40,17 @@ class NoEpochCheck(ReadRules):
 
     def epoch_check(self, asked: int, own: int) -> ErrorCode:  # noqa: ARG002
         return ErrorCode.none
+
+
+class NoTopicId(MetadataRules):
+    """``no_topic_id``: B56, KAFKA-12257, KIP-516. A topic is its name: one that was deleted and made again takes over
+    the log that a broker still has of the old one.
+
+    Old records are then in the new topic. Fixed in 2.8 (brokers), 3.2 (the metadata of clients).
+    """
+
+    def is_another(self, known: UUID, topic_id: UUID) -> bool:  # noqa: ARG002
+        return False
 
 
 class ForgetProducers(ProduceRules):

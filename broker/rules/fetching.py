@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from uuid import UUID
+
 from kio.schema.errors import ErrorCode
 
 from broker.core.values import dataclass
@@ -58,6 +60,11 @@ class MetadataRules:
         """A replica that a reassignment adds has a leader to follow at once: growing the set brings no new
         leader epoch (K54, B44)."""
         return True
+
+    def is_another(self, known: UUID, topic_id: UUID) -> bool:
+        """A topic of the same name with another id is another topic: what is on disk of the old one is of no use
+        (KIP-516, KAFKA-12257, B56)."""
+        return known != topic_id
 
     def applied_while_stopping(self) -> bool:
         """A broker in controlled shutdown learns that it leads no more, and says so (KAFKA-14296, B51)."""

@@ -13,3 +13,8 @@ class StorageRules:
     def stops_on_failure(self) -> bool:
         """What a failed write left in a log is unknown: nothing may be written after it (KAFKA-10778, B57)."""
         return True
+
+    def rebuilds_epochs(self) -> bool:
+        """A start reads the epochs from the log's own batches: the checkpoint may be older than the log, since not
+        every write of it is synced (KAFKA-16541, B53)."""
+        return True

@@ -4,7 +4,13 @@ from __future__ import annotations
 
 from kio.schema.errors import ErrorCode
 
-from broker.core.messages import BrokerHeartbeatRequest, BrokerHeartbeatResponse
+from broker.core.messages import (
+    BrokerHeartbeatRequest,
+    BrokerHeartbeatResponse,
+    CreateTopicsRequest,
+    DeleteTopicsRequest,
+    NewTopic,
+)
 from broker.core.types import TopicPartition
 from simulator.guided.schedule import Guided
 from simulator.guided.stage import CONTROLLER, Stage, T
@@ -107,6 +113,32 @@ def write_fails(s: Stage) -> None:
         s.kill(1)
 
 
+def old_epoch_file(s: Stage) -> None:
+    """B53. 2 leads, 3 has a record of its epoch; 3 loses power, and nothing of its log."""
+    s.commit(b"m1")
+    s.kill(1)
+    s.until(lambda: s.leader == 2, "2 leads")
+    s.commit(b"m2")
+    s.power(3, keep=2)
+    s.unfence(3)
+    s.run(2_000)
+
+
+def created_again(s: Stage) -> None:
+    """B56. While 3 is down its topic is deleted and made again; the new one has a record where 3 has another."""
+    s.write(1, b"old")
+    s.until(lambda: s.leo(3) == 1, "the record on 3")
+    s.kill(3)
+    s.until(lambda: s.fenced(3), "3 fenced")
+    s.world.asked(CONTROLLER, DeleteTopicsRequest((T.topic,), 10_000))
+    s.world.asked(CONTROLLER, CreateTopicsRequest((NewTopic(T.topic, -1, -1, {0: (1, 2, 3)}, {}),), 10_000))
+    s.until(lambda: s.leader is not None and s.leader != 3, "a leader of the new topic")
+    s.commit(b"new")
+    s.unfence(3)
+    s.until(lambda: 3 in s.isr, "3 in the ISR")
+    s.commit(b"newer")
+
+
 SCHEDULES = (
     Guided(
         "ignore_unclean", "B28", ("ignore_unclean",), unclean_ignored, frozenset({"I08", "I02", "lost-write"})
@@ -138,4 +170,6 @@ SCHEDULES = (
     Guided(
         "continue_after_io_error", "B57", ("continue_after_io_error",), write_fails, frozenset({"impossible"})
     ),
+    Guided("epoch_ckpt_no_fsync", "B53", ("epoch_ckpt_no_fsync",), old_epoch_file, frozenset({"I15"})),
+    Guided("no_topic_id", "B56", ("no_topic_id",), created_again, frozenset({"I03", "divergence"})),
 )

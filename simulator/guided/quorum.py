@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+from uuid import UUID
+
 from broker.core.controller import Controller
+from broker.core.messages import VoteRequest
 from broker.core.types import NodeId
 from simulator.guided.schedule import Guided
 from simulator.guided.stage import Setting, Stage
@@ -74,6 +77,21 @@ def away_past_snapshots(s: Stage) -> None:
     s.must(is_level, f"controller {away} level with the others")
 
 
+def asked_twice(s: Stage) -> None:
+    """A voter that has voted restarts, and is asked by another candidate of the same epoch."""
+    active(s)
+    voter, *candidates = sorted(s.world.controllers)
+
+    def ask(candidate: NodeId) -> None:
+        request = VoteRequest("simulated", voter, 50, candidate, UUID(int=candidate), 50, 10_000)
+        s.world.asked(voter, request)
+
+    ask(candidates[0])
+    s.kill(voter)
+    s.start(voter)
+    ask(candidates[1])
+
+
 SNAPSHOTS = THREE.but(
     controller={
         "metadata_log_max_records_between_snapshots": 10,
@@ -99,6 +117,15 @@ SCHEDULES = (
     ),
     Guided(
         "raft_no_fsync", "B46", ("raft_no_fsync",), metadata_changes, frozenset({"Q04"}), THREE, hunted=QUORUM
+    ),
+    Guided(
+        "raft_forget_vote",
+        "B46",
+        ("raft_forget_vote",),
+        asked_twice,
+        frozenset({"Q07"}),
+        THREE,
+        hunted=QUORUM,
     ),
     Guided(
         "no_check_quorum",

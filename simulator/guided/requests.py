@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+from kio.schema.errors import ErrorCode
+
+from broker.core.messages import FetchPartition, FetchRequest
 from simulator.guided.schedule import Guided
-from simulator.guided.stage import Setting, Stage, diverges
+from simulator.guided.stage import Setting, Stage, T, diverges
 
 
 def stale_answer(s: Stage) -> None:
@@ -53,6 +56,31 @@ def anothers_record(s: Stage) -> None:
     s.run(1_000)
 
 
+def cut_under_a_consumer(s: Stage) -> None:
+    """B04. A consumer has read a and m1; 3, which lacks m1, is elected uncleanly and writes x and y. The consumer reads
+    on where it was, and names the epoch it knows."""
+    s.commit(b"a")
+    s.isolate(3)
+    s.commit(b"m1")
+    known = s.world.image.partition(T)
+    assert known is not None
+    s.kill(2)
+    s.until(lambda: s.isr == {1}, "2 out of the ISR")
+    s.kill(1)
+    s.rejoin(3)
+    s.until(lambda: s.leader == 3, "3 leads, uncleanly")
+    s.write(3, b"x")
+    s.write(3, b"y")
+    s.rejoin(1)
+    s.rejoin(2)
+    s.until(lambda: s.high_watermark(3) == 3, "x and y committed")
+    wanted = FetchPartition(T, 2, 10_000, current_leader_epoch=known.leader_epoch)
+    answer = s.world.asked(3, FetchRequest(500, 1, 10_000, (wanted,)))
+    result = answer.partitions[0]
+    if result.error is ErrorCode.none and result.records:
+        s.find("poll-skip", "the consumer reads on at 2, x at 1 is new and it will never be told")
+
+
 SCHEDULES = (
     Guided(
         "apply_stale_off",
@@ -83,5 +111,13 @@ SCHEDULES = (
         ("ack_by_hwm_only",),
         anothers_record,
         frozenset({"I17", "I01", "lost-write"}),
+    ),
+    Guided(
+        "no_client_epoch",
+        "B04",
+        ("no_client_epoch",),
+        cut_under_a_consumer,
+        frozenset({"poll-skip"}),
+        Setting(topic={"unclean.leader.election.enable": "true"}, losing=True),
     ),
 )

@@ -18,8 +18,6 @@ from simulator.kill_table import command, guided_row, hunt, kill_table
 WITHOUT_SCHEDULE = {
     "keep_stale_peers": "masked: a follower is proposed by its own fetch only, which says where it is",
     "zombie_ctl_fenced": "masked: a deposed controller's answers wait for a commit that never comes",
-    "no_client_epoch": "needs a consumer that asks about truncation",
-    "raft_forget_vote": "shown by tests/broker_raft",
     "raft_commit_old_epoch": "shown by tests/broker_raft",
 }
 
