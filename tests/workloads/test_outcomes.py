@@ -8,14 +8,15 @@ from confluent_kafka import KafkaError
 from harness.history.model import ACKED_WITHOUT_OFFSET, FAILED, UNKNOWN, Type
 from workloads.log.outcomes import Outcome, delivered, error_of, failed, type_of
 
-CERTAIN = [3, 10, 19, 21, 87, 100]
+CERTAIN = [10, 21, 87]
+CERTAIN_OF_ONE_TRY = [3, 19, 100, KafkaError._PURGE_QUEUE]
+"""librdkafka may have tried twice even without retries: NOT_LEADER_OR_FOLLOWER (6) is sent again."""
 FOR_EVER_UNKNOWN = [6, 7, 13, 20, 56, 2, 5, 14, 45, 46, 47, -1]
 """6 not leader, 7 timed out, 13 network, 20 not enough replicas after append, 56 storage; and others."""
 NEVER_SENT = [
     KafkaError._QUEUE_FULL,
     KafkaError._UNKNOWN_TOPIC,
     KafkaError._UNKNOWN_PARTITION,
-    KafkaError._PURGE_QUEUE,
 ]
 MAYBE_SENT = [
     KafkaError._MSG_TIMED_OUT,
@@ -27,16 +28,25 @@ MAYBE_SENT = [
 ]
 
 
+@pytest.mark.parametrize("acks", [0, 1, "all"])
 @pytest.mark.parametrize("code", CERTAIN + NEVER_SENT)
-def test_certain_on_the_first_try_and_unknown_after_a_retry(code: int) -> None:
-    assert failed(code, "X", first_try=True) == Outcome(FAILED, "X")
-    assert failed(code, "X", first_try=False) == Outcome(UNKNOWN, "X")
+def test_certain_on_the_first_try_and_unknown_after_a_retry(code: int, acks: int | str) -> None:
+    assert failed(code, "X", first_try=True, acks=acks) == Outcome(FAILED, "X")
+    assert failed(code, "X", first_try=False, acks=acks) == Outcome(UNKNOWN, "X")
 
 
+@pytest.mark.parametrize("code", CERTAIN_OF_ONE_TRY)
+def test_certain_only_where_a_replaced_leader_has_appended_nothing(code: int) -> None:
+    assert failed(code, "X", first_try=True, acks=1) == Outcome(FAILED, "X")
+    assert failed(code, "X", first_try=True, acks="all") == Outcome(UNKNOWN, "X")
+    assert failed(code, "X", first_try=False, acks=1) == Outcome(UNKNOWN, "X")
+
+
+@pytest.mark.parametrize("acks", [0, 1, "all"])
 @pytest.mark.parametrize("code", FOR_EVER_UNKNOWN + MAYBE_SENT)
-def test_unknown_whatever_the_try(code: int) -> None:
-    assert failed(code, "X", first_try=True).offset == UNKNOWN
-    assert failed(code, "X", first_try=False).offset == UNKNOWN
+def test_unknown_whatever_the_try(code: int, acks: int | str) -> None:
+    assert failed(code, "X", first_try=True, acks=acks).offset == UNKNOWN
+    assert failed(code, "X", first_try=False, acks=acks).offset == UNKNOWN
 
 
 @pytest.mark.parametrize(

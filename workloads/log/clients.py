@@ -130,7 +130,9 @@ class LogProducer:
     def _reporter(self, found: list[Outcome | None], place: int) -> Any:
         def report(error: KafkaError | None, message: Message) -> None:
             if error is not None:
-                found[place] = outcomes.failed(error.code(), error.name(), first_try=self._first_try)
+                found[place] = outcomes.failed(
+                    error.code(), error.name(), first_try=self._first_try, acks=self._acks
+                )
             else:
                 found[place] = outcomes.delivered(message.offset(), message.timestamp()[1], acks=self._acks)
 

@@ -4,6 +4,10 @@ An error code is evidence only if it is about the *first* try: after a retry ins
 replicas" may be the answer to the second copy of a record whose first copy is in the log. So the workload sends
 without retries unless it is told otherwise. With retries (idempotent producers always retry) only what the
 client refused before it queued the record is certain.
+
+Without retries librdkafka still sends again what was refused with NOT_LEADER_OR_FOLLOWER, for it takes that as a
+proof that nothing was appended. With acks=all it is none: a leader that is replaced while records wait for their
+followers answers so too, and they may be in the log. Then only what every try must be refused for is certain.
 """
 
 from __future__ import annotations
@@ -15,17 +19,23 @@ from confluent_kafka import KafkaError
 
 from harness.history.model import ACKED_WITHOUT_OFFSET, FAILED, UNKNOWN, Type
 
-CERTAIN_CODES = frozenset(
+EVERY_TRY_CODES = frozenset(
     {
-        KafkaError.UNKNOWN_TOPIC_OR_PART,  # 3
         KafkaError.MSG_SIZE_TOO_LARGE,  # 10
-        KafkaError.NOT_ENOUGH_REPLICAS,  # 19; 20, "after append", is unknown
         KafkaError.INVALID_REQUIRED_ACKS,  # 21
         KafkaError.INVALID_RECORD,  # 87
+    }
+)
+"""A broker's answers that it would have given to any try: it appended nothing."""
+
+THIS_TRY_CODES = frozenset(
+    {
+        KafkaError.UNKNOWN_TOPIC_OR_PART,  # 3
+        KafkaError.NOT_ENOUGH_REPLICAS,  # 19; 20, "after append", is unknown
         KafkaError.UNKNOWN_TOPIC_ID,  # 100
     }
 )
-"""A broker's answers that prove it appended nothing."""
+"""A broker's answers that prove it appended nothing this time."""
 
 NEVER_SENT_CODES = frozenset(
     {
@@ -53,9 +63,11 @@ def refused(error: KafkaError) -> Outcome:
     return Outcome(FAILED, error.name())
 
 
-def failed(code: int, name: str, *, first_try: bool) -> Outcome:
-    """The delivery report carries an error."""
-    certain = first_try and (code in CERTAIN_CODES or code in NEVER_SENT_CODES)
+def failed(code: int, name: str, *, first_try: bool, acks: int | str) -> Outcome:
+    """The delivery report carries an error. ``first_try``: the client was told not to retry."""
+    certain = first_try and (code in EVERY_TRY_CODES or code in NEVER_SENT_CODES or code in THIS_TRY_CODES)
+    if acks == "all" and (code in THIS_TRY_CODES or code == KafkaError._PURGE_QUEUE):
+        certain = False  # it may be about the second copy, or the second copy may have been queued
     return Outcome(FAILED if certain else UNKNOWN, name)
 
 
