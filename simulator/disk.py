@@ -279,9 +279,13 @@ class Disk:
     def begin_snapshot(self, effect: WriteSnapshot) -> None:
         self.unfinished[effect.id] = effect.data
 
-    def end_snapshot(self, snapshot: SnapshotId) -> None:
-        """Renamed, the directory synced: durable."""
-        self.snapshots[snapshot] = self.unfinished.pop(snapshot)
+    def end_snapshot(self, snapshot: SnapshotId) -> str:
+        """Renamed, the directory synced: durable. Else why the disk would not have it, and nothing is left of it."""
+        data = self.unfinished.pop(snapshot)
+        reason = "" if self.refuses is None else self.refuses(METADATA)
+        if not reason:
+            self.snapshots[snapshot] = data
+        return reason
 
     def delete_snapshot(self, effect: DeleteSnapshot) -> None:
         self.snapshots.pop(effect.id, None)

@@ -43,7 +43,7 @@ from broker.core.messages import (
     Refused,
     Request,
 )
-from broker.core.types import Endpoint, NodeId, SnapshotId, TopicPartition
+from broker.core.types import METADATA, Endpoint, NodeId, SnapshotId, TopicPartition
 from broker.defects import apply
 from broker.rules.profile import Rules, profile
 from simulator.disk import Disk, DiskRefused, SimulationError
@@ -526,7 +526,12 @@ class World(Transport):
         snapshot, life = what
         if node.incarnation != life or node.core is None or snapshot not in node.disk.unfinished:
             return None
-        node.disk.end_snapshot(snapshot)
+        reason = node.disk.end_snapshot(snapshot)
+        if reason:
+            if self.rules.storage.stops_on_failure():
+                node.disk.offline = reason
+            self._put(node, ev.DiskFailed(METADATA, reason), None)
+            return None
         if node.paused:
             node.inbox.append((ev.SnapshotWritten(snapshot), None))
             return None
