@@ -173,7 +173,8 @@ class Broker:
             self._deletes.look()
         if self._lifecycle.state is State.CLOSED:
             return
-        self._alter.pump()
+        if ctx.proposed:
+            self._alter.pump()
         self._fetchers.pump()
         for deadlines in self._deadlines:
             if deadlines.heap:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 
 from broker.core.context import Context
 from broker.core.effects import CreateLog, DeleteLog
@@ -17,12 +17,10 @@ class Partitions:
         self._ctx = ctx
         self._fetchers = fetchers
         self._replicas: dict[TopicPartition, Replica] = {}
+        self.get: Callable[[TopicPartition], Replica | None] = self._replicas.get
 
     def __iter__(self) -> Iterator[Replica]:
         return iter(self._replicas.values())
-
-    def get(self, tp: TopicPartition) -> Replica | None:
-        return self._replicas.get(tp)
 
     # --- start ---------------------------------------------------------------------------------------------
 

@@ -186,7 +186,10 @@ class Leadership:
     def wake(self) -> None:
         """Records were flushed or committed."""
         for parked in list(self._parked.values()):
-            response = self._answer(parked.request)
+            request = parked.request
+            if all(asked.fetch_offset >= self._limit(asked, request) for asked in request.partitions):
+                continue  # it is at the end still, and what a leader has is never cut
+            response = self._answer(request)
             if not _waits(response):
                 del self._parked[parked.request_id]
                 self._ctx.out += [CancelTimer(parked.timer), Reply(parked.request_id, response)]
@@ -220,10 +223,13 @@ class Leadership:
     def _read(self, asked: FetchPartition, request: FetchRequest) -> FetchResult:
         if not _is_metadata(asked):
             return FetchResult(asked.tp, ErrorCode.unknown_topic_or_partition, topic_id=asked.topic_id)
-        limit = self._log.high_watermark
+        return self._log.read(asked, self.hint, self._limit(asked, request), request.max_bytes)
+
+    def _limit(self, asked: FetchPartition, request: FetchRequest) -> int:
+        """Voters read what is safe here, observers what is committed."""
         if asked.directory_id is not None and request.replica_id in self.voters:
-            limit = self._rules.held(self._log.leo, self._log.flushed_to)
-        return self._log.read(asked, self.hint, limit, request.max_bytes)
+            return self._rules.held(self._log.leo, self._log.flushed_to)
+        return self._log.high_watermark
 
 
 def not_leader(request: FetchRequest, hint: LeaderIdAndEpoch) -> FetchResponse:
