@@ -37,12 +37,18 @@ FENCED_ONE, FENCED_LEADER = _when("fenced", "one"), _when("fenced", "first-leade
 PROPOSED = _when("proposed", "first-leader")
 
 CHAINS: tuple[tuple[Step, ...], ...] = (
-    # A follower leaves the ISR; the proposal that takes it in again is kept back while it dies.
+    # A follower leaves the ISR; the proposal that takes it in again is kept back while it dies. It is let go when it
+    # is fenced, or when its next life has begun and knows as little as it can.
     (
         Step(("lag", "isolate"), "one", until=OUT_ONE),
         Step("hold-alter-request", "first-leader", after=OUT_ONE, until=BACK_ONE),
-        Step(_ENDS, "one", after=PROPOSED, until=FENCED_ONE),
-        Step("hold-fetch-response", "one", after=FENCED_ONE, until=BACK_ONE, optional=0.4),
+        Step(("power", "power", "kill"), "one", after=PROPOSED, until=FENCED_ONE),
+        Step("hold-fetch-response", "one", after=FENCED_ONE, until=IN_ONE, optional=0.2),
+    ),
+    (
+        Step(("lag", "isolate"), "one", until=OUT_ONE),
+        Step("hold-alter-request", "first-leader", after=OUT_ONE, until=FENCED_ONE),
+        Step(("kill", "power", "cut-controller", "clean"), "one", after=PROPOSED, until=FENCED_ONE),
     ),
     # The leader asks to drop one; meanwhile the other dies.
     (

@@ -1,0 +1,175 @@
+"""Chains, swarms and watchers: the search is biased by what happens in clusters, never by the defect at hand."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+from random import Random
+
+import pytest
+from kio.schema.errors import ErrorCode
+
+from broker.core.messages import Refused
+from broker.core.types import TopicPartition
+from simulator.actions import ACTIONS
+from simulator.chains import CHAINS, drawn
+from simulator.cli import _setup, simulate
+from simulator.driver import FaultDriver
+from simulator.faults import KINDS, Fault, FaultOptions, Role, Wait
+from simulator.guided import isr, lifecycle, requests, watermark
+from simulator.guided.stage import Setting, Stage, T
+from simulator.run import run
+from simulator.setup import Setup
+from simulator.swarm import swarm
+from simulator.watchers import Deaf, EndOffsets, Stalls, Watcher
+from simulator.world import World, WorldOptions
+
+
+def test_the_surroundings_are_the_seed_s_and_not_the_defect_s() -> None:
+    seen = set()
+    for seed in range(40):
+        plain = swarm(Setup(seed=seed))
+        assert swarm(Setup(seed=seed, defects=("trunc_hw",))) == replace(plain, defects=("trunc_hw",))
+        assert plain.plan() == swarm(Setup(seed=seed, defects=("trunc_hw",))).plan()
+        seen.add((plain.brokers, plain.controllers, plain.tcp, plain.weak, plain.broker))
+    assert len(seen) > 20
+
+
+def test_what_the_defect_needs_stays() -> None:
+    needed = Setup(seed=3, controllers=3, brokers=5, controller=(("session_timeout_ms", 9_000),))
+    for seed in range(10):
+        found = swarm(replace(needed, seed=seed))
+        assert (found.controllers, found.brokers) == (3, 5)
+        assert dict(found.controller)["session_timeout_ms"] == 9_000
+
+
+@pytest.mark.parametrize("seed", range(12))
+def test_the_printed_command_of_a_drawn_setup_is_complete(seed: int) -> None:
+    setup = swarm(Setup(seed=seed, defects=("trunc_hw",)))
+    arguments = setup.command().split()[2:]
+    assert _setup(simulate.make_context("simulate", arguments).params) == setup
+
+
+def test_every_chain_can_be_drawn_and_waits_for_roles_it_has() -> None:
+    for steps in CHAINS:
+        kinds = {
+            kind for step in steps for kind in ((step.kind,) if isinstance(step.kind, str) else step.kind)
+        }
+        faults = drawn(Random(1), kinds, 0.0, 0, 1)
+        assert kinds <= set(KINDS)
+        assert faults
+    assert drawn(Random(1), set(), 0.0, 0, 1) == []
+
+
+def a_world(**more: object) -> World:
+    world = World(1, WorldOptions(**more))  # type: ignore[arg-type]
+    world.create_topic("t", 1, (1, 2, 3))
+    return world
+
+
+def a_driver(world: World, *, combined: bool = False) -> FaultDriver:
+    return FaultDriver(world, "t", 1, FaultOptions(), ACTIONS, combined=combined)
+
+
+def test_a_step_waits_for_the_one_before() -> None:
+    world = a_world(broker={"replica_lag_time_max_ms": 500})
+    out, in_again = Wait("out", "one"), Wait("in", "one")
+    driver = a_driver(world)
+    driver.schedule(
+        [
+            Fault(0, "lag", 0.0, 50.0, "one", chain=1, until=out),
+            Fault(1, "hold-alter-request", 0.0, 0.0, "first-leader", chain=1, after=out, until=in_again),
+        ]
+    )
+    world.run(20_000)
+    (lag_ms, lag, _), (hold_ms, hold, said) = driver.done
+    assert (lag.kind, hold.kind) == ("lag", "hold-alter-request")
+    assert hold_ms > lag_ms + 400, "not before the follower had left the ISR"
+    assert said.endswith("from n1"), "the chain's leader"
+    partition = world.image.partition(TopicPartition("t", 0))
+    assert partition is not None
+    assert set(partition.isr) == {1, 2, 3}
+
+
+@pytest.mark.parametrize("role", ["one", "other", "first-leader"])
+def test_roles_of_a_chain_stay_who_they_are(role: Role) -> None:
+    world = a_world()
+    driver = a_driver(world)
+    faults = [Fault(number, "skew", number * 3_000.0, 100.0, role, chain=4) for number in range(3)]
+    faults.append(Fault(9, "kill", 1_000.0, 9_000.0, "leader", chain=5))
+    driver.schedule(sorted(faults, key=lambda fault: fault.at_ms))
+    world.run(12_000)
+    nodes = {said.split()[0] for _, fault, said in driver.done if fault.chain == 4}
+    assert len(nodes) == 1
+
+
+def test_a_combined_machine_dies_as_one() -> None:
+    world = a_world(controllers=3)
+    driver = a_driver(world, combined=True)
+    driver.schedule([Fault(0, "kill", 0.0, 2_000.0, "leader", chain=1)])
+    world.run(100)
+    assert not world.brokers[1].up
+    assert not world.controllers[101].up
+    assert all(world.server(node).up for node in (2, 3, 102, 103))
+    world.run(3_000)
+    assert world.brokers[1].up
+    assert world.controllers[101].up
+
+
+def test_what_follows_a_refused_write_is_not_carried_out() -> None:
+    stage = Stage(Setting())
+    stage.commit(b"m1")
+    disk = stage.world.brokers[1].disk
+    disk.refuses = lambda tp: "no space left on device" if tp == T else ""
+    call = stage.produce(1, b"m2", acks=1)
+    stage.run(200)
+    assert call.done
+    if call.failed:  # the process was gone before its answer was here
+        assert call.response is None
+    else:
+        assert isinstance(call.response, Refused)
+        assert call.response.error is ErrorCode.kafka_storage_error
+    assert stage.leo(1) == 1
+    assert not stage.up(1), "without its log directory the broker is of no use"
+
+
+@pytest.mark.parametrize(
+    "kinds", [("disk-error", "disk-full", "kill"), ("min-isr", "isolate", "kill", "power")]
+)
+def test_disk_errors_and_changes_of_min_isr_lose_nothing(kinds: tuple[str, ...]) -> None:
+    for seed in (1, 2):
+        setup = Setup(seed=seed, seconds=10.0, kinds=kinds, fault_every_ms=700.0)  # type: ignore[arg-type]
+        result = run(setup)
+        assert result.violation is None, result.violation
+        assert {fault.kind for _, fault, _ in result.faults} & set(kinds)
+
+
+WATCHED = (T,)
+
+
+def watched(
+    watcher: Watcher, play: Callable[[Stage], None], defects: tuple[str, ...], first_ms: float = 0.0
+) -> set[str]:
+    stage = Stage(Setting(lag_ms=2_000), defects)
+    stage.world.observers.append(watcher)
+    stage.run(first_ms)
+    play(stage)
+    stage.run(1_000)
+    return {violation.oracle for violation in watcher.found}
+
+
+def test_watchers_see_the_defect_and_not_the_rule() -> None:
+    cases: list[tuple[Callable[[], Watcher], Callable[[Stage], None], str, str, float]] = [
+        (lambda: EndOffsets(WATCHED), watermark.stale_end, "no_offset_not_available", "end-offset", 0.0),
+        (lambda: Stalls(WATCHED, "kip966"), watermark.no_move_on_shrink, "no_adv_on_isr", "stall", 0.0),
+        (lambda: Deaf(WATCHED), lifecycle.deaf_while_stopping, "stop_md_on_shutdown", "deaf", 3_000.0),
+    ]
+    for make, play, defect, oracle, first_ms in cases:
+        assert watched(make(), play, (defect,), first_ms) == {oracle}
+        assert watched(make(), play, (), first_ms) == set()
+
+
+def test_watchers_are_quiet_where_nothing_is_theirs() -> None:
+    for play in (isr.dropped_unasked, requests.anothers_record):
+        for watcher in (EndOffsets(WATCHED), Stalls(WATCHED, "kip966"), Deaf(WATCHED)):
+            assert watched(watcher, play, ()) == set()
