@@ -120,7 +120,7 @@ class Case:
             codes = [record.offset for record in told]
             kind = Type.OK if UNKNOWN not in codes and FAILED not in codes else Type.INFO
             kind = Type.FAIL if all(code == FAILED for code in codes) else kind
-            error = None if kind is Type.OK else "_TIMED_OUT" if kind is Type.INFO else "NOT_ENOUGH_REPLICAS"
+            error = None if kind is Type.OK else "_TIMED_OUT" if kind is Type.INFO else "MSG_SIZE_TOO_LARGE"
             self._event(process, kind, "send", partition=partition, records=tuple(told), error=error)
 
     def _from(self, process: int, words: list[str], step: str) -> None:

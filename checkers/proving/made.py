@@ -38,7 +38,7 @@ TOPIC = "log"
 HOSTS = {1: "n1", 2: "n2", 3: "n3"}
 CHUNK = 2_000
 """Records of one row of the final read or of a replica's log."""
-REFUSED_ERROR, LOST_ERROR = "NOT_ENOUGH_REPLICAS", "_TIMED_OUT"
+REFUSED_ERROR, LOST_ERROR = "MSG_SIZE_TOO_LARGE", "_TIMED_OUT"
 
 
 @dataclass

@@ -64,7 +64,7 @@ def refuse_what_is_there(edit: Edit) -> bool:
             one = edit.sent[record.value]
             if one.in_doubt and one.alone and one.completed is not None:
                 edit.tell(one, FAILED)
-                edit.change(one.completed, type=Type.FAIL, error="NOT_ENOUGH_REPLICAS")
+                edit.change(one.completed, type=Type.FAIL, error="MSG_SIZE_TOO_LARGE")
                 return True
     return False
 

@@ -16,9 +16,9 @@ from cases import Case, all_cases
 from histories import History
 from model import Model, completions, copy_of
 
-from checkers.linearizable import NEVER, NOWHERE, Append, End, Read, Rule, Violation, check_log
+from checkers.proving.rules import violations
 from checkers.registry import checks, names
-from harness.history.model import CONTROL, FAILED, REPLICA, Record, Type
+from harness.history.model import FAILED, Type
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -212,13 +212,13 @@ def test_spoiled_history(name: str, history: History, findings: dict[str, list[d
 
 def test_spark_and_numpy_agree_on_linearizability(findings: dict[str, list[dict[str, Any]]]) -> None:
     """Per partition of every history of this file, correct, bad and spoiled."""
-    mine = {Rule.TWO_VALUES, Rule.LATE, Rule.HOLE, Rule.UNFILLED}
     verdicts = Counter()
     for history in [case.history for case in CASES] + RANDOM + [spoiled for _, spoiled in SPOILED]:
         rows = findings[history.info.test_id]
         by_spark = {row["partition"] for row in rows if row["anomaly"] == "not-linearizable"}
-        for partition in range(history.info.topics[0].partitions):
-            by_numpy = {one.rule for one in numpy_verdict(history, partition)} & mine
+        partitions = history.info.topics[0].partitions
+        found = violations(history.events, partitions, idempotence=history.info.idempotence)
+        for partition, by_numpy in enumerate(found):
             assert bool(by_numpy) == (partition in by_spark), (
                 history.info.test_id,
                 partition,
@@ -228,57 +228,3 @@ def test_spark_and_numpy_agree_on_linearizability(findings: dict[str, list[dict[
             verdicts[bool(by_numpy)] += 1
     assert verdicts[True] > 20
     assert verdicts[False] > 100
-
-
-def numpy_verdict(history: History, partition: int) -> list[Violation]:
-    appends, reads, ends = [], [], []
-    final: tuple[int, int] | None = None
-    drained: list[Read] = []
-    open_ops: dict[int, Any] = {}
-    for event in history.events:
-        if event.process in (CONTROL, REPLICA):
-            continue
-        if event.type is Type.INVOKE:
-            if event.process in open_ops:
-                appends += appends_of(open_ops.pop(event.process), None, partition)
-            open_ops[event.process] = event
-            continue
-        invoked = open_ops.pop(event.process)
-        match event.f:
-            case "send":
-                appends += appends_of(invoked, event, partition)
-            case "end" if event.partition == partition:
-                ends.append(End(invoked.index, event.index, event.high_watermark or 0))
-            case "poll":
-                reads += [
-                    Read(event.index, r.offset, r.value) for r in event.records if r.partition == partition
-                ]
-            case "drain" if event.partition == partition:
-                drained += [Read(event.index, r.offset, r.value) for r in event.records]
-                if (event.extra or {}).get("complete"):
-                    final = (event.offset or 0, event.high_watermark or 0)
-    for pending in open_ops.values():
-        appends += appends_of(pending, None, partition)
-    known = [one for one in [*reads, *drained] if one.value >= 0]
-    found = check_log(appends, known, ends, holes=False)
-    if final is not None:
-        found += [one for one in check_log([], drained, [], covered=final) if one.rule is Rule.HOLE]
-    elif history.info.idempotence:
-        every = [*reads, *drained]
-        found += [one for one in check_log(appends, every, ends) if one.rule is Rule.UNFILLED]
-    return found
-
-
-def appends_of(invoked: Any, completed: Any, partition: int) -> list[Append]:
-    if invoked.f != "send":
-        return []
-    told: dict[int, Record] = {r.value: r for r in completed.records} if completed else {}
-    found = []
-    for record in invoked.records:
-        if record.partition != partition:
-            continue
-        offset = told[record.value].offset if record.value in told else NOWHERE
-        failed = offset == FAILED or (completed is not None and completed.type is Type.FAIL and offset < 0)
-        ret = completed.index if completed is not None and offset >= 0 else NEVER
-        found.append(Append(record.value, invoked.index, ret, max(offset, NOWHERE), failed))
-    return found

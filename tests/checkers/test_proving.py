@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import itertools
 from collections import Counter
+from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -13,6 +14,7 @@ import pytest
 from checkers.proving.knobs import Final, Knobs, drawn
 from checkers.proving.made import Made, make, write_events
 from checkers.proving.mutations import IMPLIED, Mutation, closure, mutate, mutations
+from checkers.proving.rules import violations
 from harness.history.model import UNKNOWN, Event, Type
 from harness.history.schema import SCHEMA
 
@@ -29,11 +31,13 @@ PLAIN = {"straggler": 0.0, "latency_ms": 2.0, "think_ms": 8.0, "never_completes"
 """Of histories to be changed: enough of everything, and as much in turn as at once."""
 
 
+@cache
 def base(number: int, final: bool) -> Made:
     knobs = Knobs(operations=160, final=Final.COMPLETE if final else Final.NONE, **PLAIN)  # type: ignore[arg-type]
     return make(f"base-{number}-{final}", number, knobs)
 
 
+@cache
 def mutants(one: Mutation) -> list[tuple[Made, list[Event]]]:
     """The first histories that have a place for it."""
     found: list[tuple[Made, list[Event]]] = []
@@ -98,6 +102,19 @@ def test_every_check_has_a_mutation() -> None:
 
     assert set(names()) == {one.anomaly for one in MUTATIONS}
     assert IMPLIED.keys() <= set(names())
+
+
+def test_the_rules_in_numpy_agree() -> None:
+    """Of mutants and of correct histories: the second witness, without Spark."""
+    for one in MUTATIONS:
+        for made, events in mutants(one):
+            found = violations(events, made.knobs.partitions, idempotence=True)
+            assert any(found) == ("not-linearizable" in one.findings), (one.name, found)
+    for seed in range(100):
+        made = make("t", seed, drawn(seed))
+        assert not any(violations(made.events, made.knobs.partitions, idempotence=made.info.idempotence)), (
+            seed
+        )
 
 
 def test_what_is_implied_is_closed() -> None:
