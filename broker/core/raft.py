@@ -16,32 +16,27 @@ from uuid import UUID
 from kio.schema.errors import ErrorCode
 
 from broker.core.admin_messages import DescribeQuorumResponse
-from broker.core.controller_log import Entry
-from broker.core.effects import Effect, Exit, Reply, Trace
+from broker.core.effects import Effect, Reply, Trace
 from broker.core.events import Boot
 from broker.core.messages import (
     BeginQuorumEpochRequest,
     EndQuorumEpochRequest,
-    FetchPartition,
     FetchRequest,
-    FetchResponse,
-    FetchResult,
     QuorumEpochResponse,
     Response,
     VoteRequest,
     VoteResponse,
 )
 from broker.core.raft_context import RAFT
+from broker.core.raft_follower import RaftFollower
 from broker.core.raft_leader import FETCH_TIMERS, Leadership, not_leader
 from broker.core.raft_roles import CLOCK, PULSE, RETRY
-from broker.core.raft_snapshots import RaftSnapshots
 from broker.core.raft_voting import Tally, answer_vote, refuse
 from broker.core.records import LeaderChangeRecord, MetadataRecord
 from broker.core.snapshot_messages import FetchSnapshotRequest
-from broker.core.types import METADATA, METADATA_TOPIC_ID, NO_LEADER, NodeId, QuorumState
+from broker.core.types import METADATA, NO_LEADER, NodeId, QuorumState
 from broker.rules.raft import LogEnd, RaftRole, Voter
 
-_FETCH_BYTES = 1 << 20
 RAFT_TIMERS = (RAFT, FETCH_TIMERS)
 """What the keys of the quorum's timers begin with."""
 
@@ -50,7 +45,7 @@ RaftRequest = (
 )
 
 
-class Raft(RaftSnapshots):
+class Raft(RaftFollower):
     """What a voter does in each role, and what it answers."""
 
     # --- events --------------------------------------------------------------------------------------------
@@ -274,10 +269,6 @@ class Raft(RaftSnapshots):
             self._committed(entries)
             self.leadership.wake()
 
-    def _committed(self, entries: list[Entry]) -> None:
-        self.committed += entries
-        self._ctx.out.append(Trace("raft_hwm", {"hwm": self.log.high_watermark, "epoch": self.epoch}))
-
     def _pulse(self) -> None:
         """Tell those who do not know yet; look whether a majority still asks."""
         leadership, ctx, turn = self.leadership, self._ctx, self._turn
@@ -348,81 +339,3 @@ class Raft(RaftSnapshots):
             backoff_ms = self._ctx.chance.below(self._ctx.config.quorum_election_backoff_max_ms)
             self._wait(0.0 if first else backoff_ms, self._ask_around)
         return QuorumEpochResponse(ErrorCode.none, self.epoch, self.leader_id)
-
-    def _fetch(self) -> None:
-        """The next records, once those that came are safe (KAFKA-10533)."""
-        held = self._rules.held(self.log.leo, self.log.flushed_to)
-        if self._fetching or self.role is not RaftRole.FOLLOWER or held < self.log.leo:
-            return
-        self._fetching = True
-        config, turn = self._ctx.config, self._turn
-        asked = FetchPartition(
-            tp=METADATA,
-            fetch_offset=self.log.leo,
-            max_bytes=_FETCH_BYTES,
-            current_leader_epoch=self.epoch,
-            last_fetched_epoch=self.log.last_epoch,
-            log_start=self.log.log_start,
-            topic_id=METADATA_TOPIC_ID,
-            directory_id=self.state.directory_id,
-        )
-        wait_ms = config.quorum_fetch_wait_max_ms
-        request = FetchRequest(wait_ms, 1, 4 * _FETCH_BYTES, (asked,), replica_id=self._ctx.me)
-
-        def heard(said: Response | None) -> None:
-            if turn == self._turn:
-                self._fetching = False
-                self._fetched(said)
-
-        timeout_ms = min(wait_ms + config.quorum_request_timeout_ms, config.quorum_fetch_timeout_ms)
-        self._ctx.send(self.state.leader_id, request, timeout_ms, heard)
-
-    def _fetched(self, said: Response | None) -> None:
-        result = said.partitions[0] if isinstance(said, FetchResponse) and said.partitions else None
-        if result is None:
-            self._fetch_later()
-            return
-        leader = result.current_leader
-        if leader is not None and self._learn(leader.leader_id, leader.leader_epoch):
-            return
-        if leader is None or leader.leader_epoch != self.epoch or result.error is not ErrorCode.none:
-            self._fetch_later()
-            return
-        self._has_fetched = True
-        self._wait(self._ctx.config.quorum_fetch_timeout_ms, self._ask_around)
-        self._take(result)
-
-    def _fetch_later(self) -> None:
-        self._ctx.set_timer(RETRY, self._ctx.config.quorum_retry_backoff_ms, self._fetch)
-
-    def _take(self, result: FetchResult) -> None:
-        out = self._ctx.out
-        if result.snapshot is not None:
-            self._download(result.snapshot)
-            return
-        if result.diverging is not None:
-            own = self.log.end_of(result.diverging.epoch)
-            to = self._truncation.on_divergence(own, result.diverging, self.log.leo)
-            out.append(Trace("raft_truncate", {"to": to, "leo": self.log.leo, "epoch": self.epoch}))
-            if to < self.log.high_watermark:
-                out.append(
-                    Exit(
-                        1,
-                        f"the leader of epoch {self.epoch} lacks records from offset {to} on that were committed "
-                        f"(high watermark {self.log.high_watermark}): committed metadata is lost (2.12.4)",
-                    )
-                )
-                return
-            self.log.truncate(to, out)
-        elif result.records:
-            try:
-                self.log.take(bytes(result.records), out)  # type: ignore[arg-type]
-            except ValueError as wrong:
-                out.append(Trace("raft_bad_fetch", {"why": str(wrong)}, loud=True))
-                self._fetch_later()
-                return
-        if result.diverging is None:
-            entries = self.log.advance(min(result.high_watermark, self.log.leo))
-            if entries:
-                self._committed(entries)
-        self._fetch()

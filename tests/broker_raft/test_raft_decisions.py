@@ -12,12 +12,14 @@ from broker.core.events import Boot
 from broker.core.messages import (
     BeginQuorumEpochRequest,
     EndQuorumEpochRequest,
+    FetchPartition,
+    FetchRequest,
     QuorumEpochResponse,
     VoteRequest,
     VoteResponse,
 )
 from broker.core.raft import Raft
-from broker.core.types import QuorumState
+from broker.core.types import METADATA, QuorumState
 from broker.rules.raft import LogEnd, RaftRole, RaftRules
 
 
@@ -169,3 +171,30 @@ def test_the_quorum_state_of_another_disk_is_refused() -> None:
     )
     with pytest.raises(ValueError, match="of another disk"):
         Raft(voter.config, voter.rules).boot(boot, 0.0)
+
+
+def test_a_leader_tells_how_far_everyone_is_and_since_when() -> None:
+    """DescribeQuorum: a voter that was never heard of, one that lags, an observer that is let go when it is silent."""
+    hand = Hand(log=(0, 0, 0))
+    hand.win()
+    hand.flush()
+    end = hand.raft.log.leo
+    told = hand.raft.describe(hand.now_ms)
+    assert [(each.node_id, each.leo) for each in told.voters] == [(1, end), (2, -1), (3, -1)]
+    assert told.observers == ()
+    hand.fetch(2, end, hand.raft.log.last_epoch)
+    hand.fetch(3, 1, 0)
+    hand.ask(FetchRequest(0, 1, 1 << 20, (FetchPartition(METADATA, 2, 1 << 20, -1, 0),), replica_id=7))
+    hand.now_ms += 500
+    told = hand.raft.describe(hand.now_ms)
+    assert told.leader_id == 1
+    assert told.high_watermark == end, "1 and 2 are a majority"
+    _, level, lags = told.voters
+    assert (level.leo, level.fetched_ago_ms, level.caught_up_ago_ms) == (end, 500, 500)
+    assert (lags.leo, lags.fetched_ago_ms, lags.caught_up_ago_ms) == (1, 500, None)
+    assert [(each.node_id, each.leo) for each in told.observers] == [(7, 2)]
+    hand.fetch(3, end, hand.raft.log.last_epoch)
+    hand.now_ms += 300_001
+    told = hand.raft.describe(hand.now_ms)
+    assert told.voters[2].caught_up_ago_ms == 300_001
+    assert told.observers == ()
