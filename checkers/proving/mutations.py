@@ -32,7 +32,7 @@ class Mutation:
     what: str
     apply: Callable[[Edit], bool]
     """Changes the history; False where there is no place for it (and then nothing was changed)."""
-    also: Mapping[str, str] = field(default_factory=dict)
+    also: Mapping[str, str] = field(default_factory=dict, hash=False)
     """Besides what the anomaly implies: what this way of making it brings along, and why."""
     final: bool = True
     """Wants a history with a complete final read; else one without any."""
