@@ -68,6 +68,10 @@ class Knobs:
     epochs_told: bool = True
     """The consumers' client tells leader epochs (librdkafka does not)."""
 
+    def __post_init__(self) -> None:
+        if min(self.partitions, self.producers, self.records_at_once) < 1:
+            raise ValueError("a run has one partition, one producer and one record in a send at least")
+
 
 def drawn(seed: int, operations: int = 120) -> Knobs:
     """The knobs of a random correct history; the same seed gives the same."""
