@@ -10,6 +10,7 @@ import shutil
 import tempfile
 import time
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from functools import reduce
 from pathlib import Path
 from typing import Any
@@ -26,26 +27,19 @@ from pyspark.sql import functions as F
 from checkers.contracts import contract_for, named
 from checkers.evidence import finished
 from checkers.findings import FINDINGS
-from checkers.integrity import epochs
-from checkers.loss import unproven
-from checkers.metrics import Figures, figures, metrics
-from checkers.order import steps
-from checkers.places import is_stray, places, with_strays
-from checkers.registry import Evidence, checks, names, suspect
-from checkers.runs import AnalysisError, Place, Run, load_run
+from checkers.metrics import Figures, metrics
+from checkers.plan import LOCAL_EVENTS, judge, survey_all
+from checkers.registry import Evidence, checks, names
+from checkers.runs import AnalysisError, Place, Run, open_run
 from checkers.session import MEMORY_VARIABLE, session
-from checkers.tables import Tables, keep
+from checkers.tables import Tables
 from checkers.verdict import Found, verdict
-from checkers.visibility import gap_above, too_late
-from checkers.witnesses import witnesses
 
 FINDINGS_FILE = "findings.parquet"
 VERDICT_FILE = "verdict.json"
 METRICS_FILE = "metrics.json"
-SMALL_ROWS = 300_000
-"""Below so many rows compiling queries costs more than it saves."""
-BRIEF_ROWS = 3_000_000
-"""Below so many events the JVM's optimising compiler costs more than it saves."""
+BRIEF_FACTS = 5_000_000
+"""Below so many records and events the JVM's optimising compiler costs more than it saves."""
 
 
 def _silent(_: str) -> None:
@@ -65,20 +59,31 @@ def analyze(
     end, with their verdicts in ``judged``. Raises also UnknownContract, JavaMissing and SparkUnavailable, before anything is judged."""
     if contract is not None:
         named(contract)
-    runs, problems = _load(run_dirs, progress)
+    problems: list[str] = []
+
+    def wrong(what: AnalysisError | str) -> None:
+        problems.append(str(what))
+        progress(str(what))
+
+    runs = _opened(run_dirs, wrong, progress)
     verdicts: dict[Path, dict[str, Any]] = {}
-    if runs:
-        with_history = [run for run in runs if run.files]
-        judged: dict[Path, tuple[Found, Figures, dict[str, Any]]] = {}
-        if with_history:
-            progress(f"starting Spark ({master}) for {len(with_history)} runs")
-            with session(master, brief=sum(run.rows for run in with_history) < BRIEF_ROWS) as spark:
-                judged = _judge(spark, with_history, progress)
-        for run in runs:
-            found, counted, engine = judged.get(
-                run.directory, (Found(), Figures(), {"spark": "", "seconds": 0.0})
-            )
-            verdicts[run.directory] = _write(run, contract, found, counted, engine)
+    judged: dict[Path, _Outcome] = {}
+    facts = sum(run.facts for run in runs)
+    if facts < LOCAL_EVENTS:
+        runs = _surveyed(None, runs, wrong)
+    if any(run.files for run in runs):
+        progress(f"starting Spark ({master}) for {sum(bool(run.files) for run in runs)} runs")
+        with session(master, brief=facts < BRIEF_FACTS) as spark:
+            if facts >= LOCAL_EVENTS:
+                runs = _surveyed(spark, runs, wrong)
+            judged = _judge(spark, [run for run in runs if run.files], progress)
+    nothing = _Outcome(Found(), Figures(), {"spark": "", "seconds": 0.0})
+    for run in runs:
+        outcome = judged.get(run.directory, nothing)
+        if outcome.problem:
+            wrong(outcome.problem)
+        else:
+            verdicts[run.directory] = _write(run, contract, outcome)
     if problems:
         error = AnalysisError("; ".join(problems))
         error.judged = list(verdicts.values())
@@ -86,44 +91,65 @@ def analyze(
     return [verdicts[Path(one).resolve()] for one in run_dirs]
 
 
-def _load(run_dirs: Sequence[Path], progress: Callable[[str], None]) -> tuple[list[Run], list[str]]:
-    runs: list[Run] = []
-    problems: list[str] = []
+@dataclass(frozen=True, slots=True)
+class _Outcome:
+    found: Found
+    figures: Figures
+    engine: dict[str, Any]
+    problem: str = ""
+
+
+def _opened(
+    run_dirs: Sequence[Path], wrong: Callable[[AnalysisError], None], progress: Callable[[str], None]
+) -> list[Run]:
+    runs: dict[str, Run] = {}
     for directory in dict.fromkeys(Path(one).resolve() for one in run_dirs):
         progress(f"reading {directory.name}")
         try:
-            run = load_run(directory)
-            twin = next((one for one in runs if one.info.test_id == run.info.test_id), None)
-            if twin is not None:
+            run = open_run(directory)
+            twin = runs.setdefault(run.info.test_id, run)
+            if twin is not run:
                 raise AnalysisError(
                     f"{directory}: same test id as {twin.directory} ({run.info.test_id}); judge one at a time"
                 )
-            runs.append(run)
-        except AnalysisError as wrong:
-            problems.append(str(wrong))
-            progress(str(wrong))
-    return runs, problems
+        except AnalysisError as told:
+            wrong(told)
+    return list(runs.values())
 
 
-def _judge(
-    spark: SparkSession, runs: Sequence[Run], progress: Callable[[str], None]
-) -> dict[Path, tuple[Found, Figures, dict[str, Any]]]:
+def _surveyed(
+    spark: SparkSession | None, runs: Sequence[Run], wrong: Callable[[AnalysisError], None]
+) -> list[Run]:
+    found = []
+    for run, problem in survey_all(spark, runs):
+        if problem is None:
+            found.append(run)
+        else:
+            wrong(problem)
+    return found
+
+
+def _judge(spark: SparkSession, runs: Sequence[Run], progress: Callable[[str], None]) -> dict[Path, _Outcome]:
     began = time.monotonic()
-    tune(spark, sum(run.rows for run in runs))
     tables = Tables(spark, runs)
     progress(f"looking for {len(checks())} anomalies in {sum(run.rows for run in runs):,} events")
     scratch = Path(tempfile.mkdtemp(prefix=".analysis-", dir=runs[0].directory.parent))
     try:
-        counted = figures(tables)
-        found = search(tables, scratch)
+        judged = judge(tables)
+        found = search(judged.evidence, scratch)
     except (PySparkException, Py4JError) as wrong:
         which = ", ".join(run.directory.name for run in runs[:3]) + (", ..." if len(runs) > 3 else "")
         raise AnalysisError(f"Spark failed on {which}: {_cause(wrong)}") from wrong
     finally:
         shutil.rmtree(scratch, ignore_errors=True)
     engine = {"spark": spark.version, "seconds": round(time.monotonic() - began, 3)}
+    for number, one in enumerate(found):
+        one.unproven_read, one.unproven_unseen = judged.unproven.get(number, (0, 0))
     return {
-        run.directory: (one, numbers, engine) for run, one, numbers in zip(runs, found, counted, strict=True)
+        run.directory: _Outcome(
+            found[number], judged.figures[number], engine, judged.problems.get(number, "")
+        )
+        for number, run in enumerate(runs)
     }
 
 
@@ -137,57 +163,27 @@ def _cause(wrong: Exception) -> str:
     return cause
 
 
-def tune(spark: SparkSession, rows: int) -> None:
-    """Small histories are many small queries: their cost is in planning and compiling, not in rows."""
-    small = rows < SMALL_ROWS
-    spark.conf.set("spark.sql.codegen.wholeStage", str(not small).lower())
-    spark.conf.set("spark.sql.codegen.factoryMode", "NO_CODEGEN" if small else "FALLBACK")
-    spark.conf.set("spark.sql.adaptive.enabled", str(not small).lower())
-    if small:
-        spark.conf.set("spark.sql.shuffle.partitions", "2")
-    else:
-        spark.conf.unset("spark.sql.shuffle.partitions")
+def all_findings(evidence: Evidence) -> DataFrame | None:
+    """Findings of every check that has something to look at, in the common schema plus ``run``; None when none has."""
+    found = [one.find(evidence) for one in checks() if one.applies(evidence)]
+    return finished(reduce(DataFrame.union, found), evidence.tables) if found else None
 
 
-def evidence_of(tables: Tables) -> Evidence:
-    """The places and steps that some check wants to see; everything else of the histories is read once, here."""
-    unsteady = keep(steps(tables))
-    jumps = unsteady.filter("told > offset").drop("run")
-    wanted = keep(places(tables, jumps).filter(suspect() | is_stray()))
-    suspects = keep(with_strays(wanted, tables))
-    known = witnesses(suspects, too_late() | gap_above(), tables)
-    return Evidence(tables, suspects, unsteady, known, keep(epochs(tables)))
-
-
-def all_findings(evidence: Evidence) -> DataFrame:
-    """Findings of every check, in the common schema plus ``run``."""
-    return finished(reduce(DataFrame.union, [one.find(evidence) for one in checks()]), evidence.tables)
-
-
-def search(tables: Tables, scratch: Path) -> list[Found]:
-    """Run every check; each run's findings go to its directory. Only counts come back."""
-    evidence = evidence_of(tables)
-    tune(tables.spark, evidence.suspects.count())
+def search(evidence: Evidence, scratch: Path) -> list[Found]:
+    """Run the checks; each run's findings go to its directory. Only counts come back."""
     order = {name: number for number, name in enumerate(names())}
-    ranked = all_findings(evidence).withColumn("rank", _rank(order))
-    (
-        ranked.repartition(max(1, min(len(tables.runs), 64)), "run")
-        .sortWithinPartitions("run", "rank", "topic", "partition", "offset", "value")
-        .drop("rank")
-        .write.partitionBy("run")
-        .parquet(str(scratch / "findings"))
-    )
-    found = [_gather(scratch / "findings" / f"run={number}", run) for number, run in enumerate(tables.runs)]
-    seen = F.coalesce(F.col("in_final") | F.col("was_polled"), F.lit(False))
-    for row in (
-        evidence.suspects.filter(unproven())
-        .groupBy("run")
-        .agg(F.count_if(seen).alias("read"), F.count_if(~seen).alias("unseen"))
-        .collect()
-    ):
-        found[row["run"]].unproven_read = row["read"]
-        found[row["run"]].unproven_unseen = row["unseen"]
-    return found
+    runs = evidence.tables.runs
+    rows = all_findings(evidence)
+    if rows is not None:
+        (
+            rows.withColumn("rank", _rank(order))
+            .repartition(max(1, min(len(runs), 64)), "run")
+            .sortWithinPartitions("run", "rank", "topic", "partition", "offset", "value")
+            .drop("rank")
+            .write.partitionBy("run")
+            .parquet(str(scratch / "findings"))
+        )
+    return [_gather(scratch / "findings" / f"run={number}", run) for number, run in enumerate(runs)]
 
 
 def _rank(order: dict[str, int]) -> Any:
@@ -221,15 +217,13 @@ def _count(found: Found, table: pa.Table) -> None:
         by_place[place] = by_place.get(place, 0) + row["count_all"]
 
 
-def _write(
-    run: Run, contract: str | None, found: Found, counted: Figures, engine: dict[str, Any]
-) -> dict[str, Any]:
-    result = verdict(contract_for(run, contract), found, counted, engine)
+def _write(run: Run, contract: str | None, outcome: _Outcome) -> dict[str, Any]:
+    result = verdict(contract_for(run, contract), outcome.found, outcome.figures, outcome.engine)
     if contract is None:
         _write_json(run.directory / VERDICT_FILE, result)
     else:
         _write_json(run.directory / f"verdict.{contract}.json", result)
-    _write_json(run.directory / METRICS_FILE, metrics(run, counted))
+    _write_json(run.directory / METRICS_FILE, metrics(run, outcome.figures))
     return result
 
 

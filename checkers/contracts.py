@@ -7,7 +7,7 @@
 ``acks-all-unclean``   (unclean election or proactive recovery on) loss allowed
 ``acks-1``             loss allowed when leadership changed
 ``acks-0``             nothing is ever acked: loss has no meaning
-``+idempotence``       no duplicate, no session-order; without it they are allowed
+``+idempotence``       no duplicate, session-order, batch-order; without it they are allowed
 ``+linearizable``      no stale-read, no watermark-regression, no not-linearizable; without it they are reported
 always                 no replica-divergence, lost-on-replica, phantom, misrouted, corrupt, aborted-read,
                        future-read, append-order, epoch-order
@@ -38,7 +38,7 @@ ALWAYS = (
     "append-order",
     "epoch-order",
 )
-OF_A_PRODUCER = ("duplicate", "session-order")
+OF_A_PRODUCER = ("duplicate", "session-order", "batch-order")
 OF_A_CONSUMER = ("poll-skip", "poll-rewind")
 OF_READS = ("stale-read", "watermark-regression", "not-linearizable")
 FLUSHED = "every-write"

@@ -9,6 +9,8 @@ from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 
 from checkers.findings import FINDINGS
+from checkers.registry import Evidence, bit_of
+from checkers.suspects import OF_A_PROOF
 from checkers.tables import Tables
 
 MAX_OPERATIONS = 8
@@ -106,9 +108,43 @@ def _faults() -> Column:
     return F.when(F.coalesce(F.size(texts), F.lit(0)) > 0, some).otherwise(none)
 
 
-def named(rows: DataFrame, tables: Tables) -> DataFrame:
-    """Adds topic and partition to rows that know their log alone."""
-    return rows.join(F.broadcast(tables.logs.select("log", "topic", "partition")), "log", "left")
+def having(evidence: Evidence, mark: str) -> DataFrame:
+    """The suspects that have a mark."""
+    return evidence.suspects.filter(F.col("marks").bitwiseAND(F.lit(bit_of(mark))) != 0)
+
+
+def shown(rows: DataFrame, *proofs: str) -> DataFrame:
+    """Rows beside the earliest of these proofs: ``shown`` (the event's index), shown_ns, shown_offset (the largest
+    it told of the log), shown_value (null for ends), shown_f (``end`` or empty)."""
+    names = ("index", "ns", "offset", "value")
+    told = [
+        F.when(
+            F.col(proof).isNotNull(),
+            F.struct(
+                *(F.col(proof + part).alias(name) for part, name in zip(OF_A_PROOF, names, strict=True)),
+                F.lit("end" if proof == "by_end" else "").alias("f"),
+            ),
+        )
+        for proof in proofs
+    ]
+    first = F.least(*told) if len(told) > 1 else told[0]
+    return rows.withColumn("first_shown", first).select(
+        *rows.columns,
+        F.col("first_shown.index").alias("shown"),
+        *(F.col(f"first_shown.{name}").alias(f"shown_{name}") for name in (*names[1:], "f")),
+    )
+
+
+def events_of(rows: DataFrame, index: str, tables: Tables) -> DataFrame:
+    """Rows beside what the event with this index says besides numbers: node, error, extra. Read anew: only findings
+    need it, and there are few."""
+    wanted = rows.select("run", F.col(index).alias("event")).distinct()
+    events = tables.history.select("run", F.col("index").alias("event"), "node", "error", "extra")
+    return (
+        rows.withColumn("event", F.col(index))
+        .join(events.join(wanted, ["run", "event"]), ["run", "event"], "left")
+        .drop("event")
+    )
 
 
 def seconds(ns: Column | str) -> Column:

@@ -2,31 +2,67 @@
 
 from __future__ import annotations
 
+import numpy as np
 from pyspark.sql import Column, DataFrame
-from pyspark.sql import Window as SqlWindow
 from pyspark.sql import functions as F
 
-from checkers.evidence import Window, findings, named, place, say, seconds
-from checkers.places import IN_FINAL, IN_REPLICAS, TOLD
-from checkers.registry import Evidence, Family, check
-from checkers.tables import REFUSED, Tables, run_of
+from checkers.context import Context
+from checkers.evidence import Window, events_of, findings, having, place, say, seconds
+from checkers.packets import NONE, Bools, Ints, Rows, bools
+from checkers.registry import Evidence, Family, check, mark
+from checkers.suspects import REFUSED, is_held, is_place
 from harness.history.model import CORRUPT
 
 _DETAIL = "array<struct<partition:int,offset:bigint,detail:string>>"
 
 
-def _told() -> Column:
-    """Clients were told of this place."""
-    return F.col("step").between(IN_FINAL, TOLD)
+def two_values(rows: Rows) -> Bools:
+    """Another value was told for this offset."""
+    return bools(is_place(rows) & (rows.value >= 0) & (rows.told_offset != NONE))
 
 
-def _held() -> Column:
-    """Clients or replicas have this place."""
-    return F.col("step").between(IN_FINAL, IN_REPLICAS)
+def _diverging(rows: Rows) -> Bools:
+    """Another value or another leader epoch is here, below the high watermarks of the replicas that hold them."""
+    differs = (rows.hw_offset != NONE) | (rows.epoch_low != rows.epoch_high)
+    return bools(is_held(rows) & (rows.hw_index != NONE) & differs)
 
 
-def _read() -> Column:
-    return _told() & (F.col("poll_index").isNotNull() | F.col("final_index").isNotNull())
+def _own_offset(rows: Rows) -> Ints:
+    """The offset that counts as the value's own: what its ack told, else the lowest."""
+    return np.where(rows.sent_offset != NONE, rows.sent_offset, rows.original_offset)
+
+
+def _second_copy(rows: Rows, _: Context) -> Bools:
+    copy = is_place(rows) & (rows.acked == 0) & (rows.stands == 1) & (rows.home == 1)
+    own = _own_offset(rows)
+    return bools(copy & (own != NONE) & (own != rows.offset))
+
+
+def _aborted(rows: Rows, _: Context) -> Bools:
+    read = is_place(rows) & ((rows.poll_index != NONE) | (rows.final_index != NONE))
+    return bools(read & (rows.outcome == REFUSED))
+
+
+def _nobodys(rows: Rows, _: Context) -> Bools:
+    return bools(is_held(rows) & (rows.outcome == NONE) & (rows.value != CORRUPT))
+
+
+def _elsewhere(rows: Rows, _: Context) -> Bools:
+    return bools(is_held(rows) & (rows.sent_log != NONE) & (rows.sent_log != rows.log))
+
+
+def _spoiled(rows: Rows, _: Context) -> Bools:
+    return bools(is_held(rows) & (rows.value == CORRUPT))
+
+
+TWO_VALUES = mark("two values", two_values)
+DIVERGING = mark("diverging", _diverging)
+SECOND_COPY = mark("second copy", by_value=_second_copy)
+ABORTED = mark("aborted", by_value=_aborted)
+NOBODYS = mark("nobodys", by_value=_nobodys)
+ELSEWHERE = mark("elsewhere", by_value=_elsewhere)
+SPOILED = mark("spoiled", by_value=_spoiled)
+DISORDERED_EPOCHS = mark("disordered epochs")
 
 
 def _seen_ns() -> Column:
@@ -43,20 +79,16 @@ def _seen_by() -> Column:
     )
 
 
-def inconsistent() -> Column:
-    return _told() & (F.col("value") >= 0) & (F.col("told_offset") == F.col("offset"))
-
-
 @check(
     "inconsistent-offset",
     Family.INTEGRITY,
     "inconsistent-offsets",
     "two values were told for one offset, by acks, polls or the final read",
-    inconsistent,
+    marks=[TWO_VALUES],
 )
 def inconsistent_offset(evidence: Evidence) -> DataFrame:
     return findings(
-        evidence.suspects.filter(inconsistent()),
+        having(evidence, TWO_VALUES),
         "inconsistent-offset",
         operations=["index", "told_index"],
         sentence=say(
@@ -67,17 +99,12 @@ def inconsistent_offset(evidence: Evidence) -> DataFrame:
     )
 
 
-def _diverging() -> Column:
-    twice = F.col("hw_offset") == F.col("offset")
-    return _held() & F.col("hw_index").isNotNull() & (twice | (F.col("epoch_low") != F.col("epoch_high")))
-
-
 @check(
     "replica-divergence",
     Family.INTEGRITY,
     "–",
     "two replicas hold different records at one offset below both high watermarks",
-    _diverging,
+    marks=[DIVERGING],
 )
 def replica_divergence(evidence: Evidence) -> DataFrame:
     twice = F.col("hw_offset") == F.col("offset")
@@ -92,7 +119,7 @@ def replica_divergence(evidence: Evidence) -> DataFrame:
         *("value", "offset", place(), "epoch_low", "epoch_high"),
     )
     return findings(
-        evidence.suspects.filter(_diverging()),
+        having(evidence, DIVERGING),
         "replica-divergence",
         operations=["hw_index", "hw_at"],
         where=F.when(twice, "value").otherwise("leader epoch"),
@@ -101,22 +128,17 @@ def replica_divergence(evidence: Evidence) -> DataFrame:
     )
 
 
-def _second_copy() -> Column:
-    return _told() & ~F.col("acked") & F.col("stands") & F.col("home") & (_original() != F.col("offset"))
-
-
 def _original() -> Column:
-    """The offset that counts as the value's own: what its ack told, else the lowest."""
-    return F.coalesce("sent_offset", "original.offset")
+    return F.coalesce("sent_offset", "original_offset")
 
 
-@check("duplicate", Family.INTEGRITY, "duplicate", "one value is at two offsets")
+@check("duplicate", Family.INTEGRITY, "duplicate", "one value is at two offsets", marks=[SECOND_COPY])
 def duplicate(evidence: Evidence) -> DataFrame:
     """One finding for each copy besides the original. A copy in another partition is misrouted, not counted here."""
     return findings(
-        evidence.suspects.filter(_second_copy()),
+        having(evidence, SECOND_COPY),
         "duplicate",
-        operations=["invoke_index", "complete_index", "index", "original.index"],
+        operations=["invoke_index", "complete_index", "index", "original_index"],
         sentence=say(
             "value %d, sent once at %s, is at offset %d of %s and again at offset %d (seen by %s)",
             *("value", seconds("invoke_ns"), _original(), place(), "offset", _seen_by()),
@@ -125,14 +147,16 @@ def duplicate(evidence: Evidence) -> DataFrame:
     )
 
 
-def _aborted() -> Column:
-    return _read() & (F.col("outcome") == REFUSED)
-
-
-@check("aborted-read", Family.INTEGRITY, "G1a", "a value was read whose send had certainly failed")
+@check(
+    "aborted-read",
+    Family.INTEGRITY,
+    "G1a",
+    "a value was read whose send had certainly failed",
+    marks=[ABORTED],
+)
 def aborted_read(evidence: Evidence) -> DataFrame:
     return findings(
-        evidence.suspects.filter(_aborted()),
+        events_of(having(evidence, ABORTED), "complete_index", evidence.tables),
         "aborted-read",
         operations=["invoke_index", "complete_index", "poll_index", "final_index"],
         sentence=say(
@@ -144,11 +168,13 @@ def aborted_read(evidence: Evidence) -> DataFrame:
     )
 
 
-def _nobodys() -> Column:
-    return _held() & F.col("outcome").isNull() & (F.col("value") != CORRUPT)
-
-
-@check("phantom", Family.INTEGRITY, "(throws)", "a value was read that nobody sent in this run")
+@check(
+    "phantom",
+    Family.INTEGRITY,
+    "(throws)",
+    "a value was read that nobody sent in this run",
+    marks=[NOBODYS],
+)
 def phantom(evidence: Evidence) -> DataFrame:
     ours = say(
         "value %d, which nobody sent, is at offset %d of %s (seen by %s)",
@@ -159,7 +185,7 @@ def phantom(evidence: Evidence) -> DataFrame:
     )
     foreign = say("offset %d of %s holds a record of another run (seen by %s)", "offset", place(), _seen_by())
     return findings(
-        evidence.suspects.filter(_nobodys()),
+        having(evidence, NOBODYS),
         "phantom",
         operations=["poll_index", "final_index", "replica_index"],
         sentence=F.when(F.col("value") >= 0, ours).otherwise(foreign),
@@ -167,15 +193,12 @@ def phantom(evidence: Evidence) -> DataFrame:
     )
 
 
-def _elsewhere() -> Column:
-    return _held() & (F.col("sent_log") != F.col("log"))
-
-
 @check(
     "misrouted",
     Family.INTEGRITY,
     "–",
     "a value was read from another partition than it was sent to",
+    marks=[ELSEWHERE],
 )
 def misrouted(evidence: Evidence) -> DataFrame:
     home = evidence.tables.logs.select(
@@ -184,7 +207,7 @@ def misrouted(evidence: Evidence) -> DataFrame:
         F.col("partition").alias("sent_partition"),
     )
     return findings(
-        evidence.suspects.filter(_elsewhere()).join(F.broadcast(home), "sent_log"),
+        having(evidence, ELSEWHERE).join(F.broadcast(home), "sent_log"),
         "misrouted",
         operations=["invoke_index", "poll_index", "final_index", "replica_index"],
         sentence=say(
@@ -202,20 +225,22 @@ def misrouted(evidence: Evidence) -> DataFrame:
     )
 
 
-def _spoiled() -> Column:
-    return _held() & (F.col("value") == CORRUPT)
-
-
-@check("corrupt", Family.INTEGRITY, "–", "payload, key, headers or timestamp differ from what was sent")
+@check(
+    "corrupt",
+    Family.INTEGRITY,
+    "–",
+    "payload, key, headers or timestamp differ from what was sent",
+    marks=[SPOILED],
+)
 def corrupt(evidence: Evidence) -> DataFrame:
     """What is wrong with each is in ``extra.corrupt`` of the event that read it."""
-    rows = evidence.suspects.filter(_spoiled())
     witness = F.coalesce("final_index", "poll_index", "replica_index")
-    if rows.isEmpty():
-        told = rows.withColumn("detail", F.lit(None))
-    else:
-        details = _details(evidence.tables.history).withColumnRenamed("index", "witness")
-        told = rows.withColumn("witness", witness).join(details, ["log", "offset", "witness"], "left")
+    rows = events_of(having(evidence, SPOILED).withColumn("witness", witness), "witness", evidence.tables)
+    said = F.from_json(F.get_json_object("extra", "$.corrupt"), _DETAIL)
+    here = F.filter(
+        said, lambda one: (one["partition"] == F.col("partition")) & (one["offset"] == F.col("offset"))
+    )
+    told = rows.withColumn("detail", F.get(here, F.lit(0))["detail"])
     return findings(
         told,
         "corrupt",
@@ -228,54 +253,27 @@ def corrupt(evidence: Evidence) -> DataFrame:
     )
 
 
-def _details(history: DataFrame) -> DataFrame:
-    """log, offset, index, detail: what readers said of records that were not as sent."""
-    said = F.from_json(F.get_json_object("extra", "$.corrupt"), _DETAIL)
-    return (
-        history.filter("type != 'invoke' and extra like '%\"corrupt\"%'")
-        .select("base", "index", F.explode(said).alias("one"))
-        .select((F.col("base") + F.col("one.partition")).alias("log"), "index", "one.offset", "one.detail")
-        .dropDuplicates(["log", "index", "offset"])
-    )
-
-
-def epochs(tables: Tables) -> DataFrame:
-    """Where each leader epoch begins and ends, in the final read (node null) and in each replica's log: log, node,
-    leader_epoch, offset, last, index, last_index."""
-    read = tables.seen.filter("f in ('drain', 'replica') and leader_epoch >= 0")
-    node = F.when(F.col("f") == "replica", F.col("node")).alias("node")
-    return read.groupBy("log", node, "leader_epoch").agg(
-        F.min("offset").alias("offset"),
-        F.max("offset").alias("last"),
-        F.min("index").alias("index"),
-        F.max("index").alias("last_index"),
-    )
-
-
-@check("epoch-order", Family.INTEGRITY, "–", "the leader epochs of records decrease along offsets")
+@check(
+    "epoch-order",
+    Family.INTEGRITY,
+    "–",
+    "the leader epochs of records decrease along offsets",
+    marks=[DISORDERED_EPOCHS],
+)
 def epoch_order(evidence: Evidence) -> DataFrame:
-    """In the final read, and in each replica's own log. A log has few epochs, so where each begins and ends is
-    enough: an epoch that begins before a smaller one ends is out of order."""
-    smaller = (
-        SqlWindow.partitionBy("log", "node")
-        .orderBy("leader_epoch")
-        .rowsBetween(SqlWindow.unboundedPreceding, -1)
-    )
-    before = F.max(F.struct("last", "last_index", "leader_epoch")).over(smaller)
-    rows = (
-        evidence.epochs.withColumn("before", before)
-        .filter("before.last > offset")
-        .withColumn("run", run_of("log"))
-    )
-    whose = F.coalesce(F.concat(F.lit("the log of "), "node"), F.lit("the final read"))
+    """In the final read, and in each replica's own log: an epoch that begins (at ``offset``) before a smaller one
+    ends (at ``told``) is out of order."""
+    hosts = evidence.tables.hosts
+    rows = having(evidence, DISORDERED_EPOCHS).join(F.broadcast(hosts), ["log", "process"], "left")
+    whose = F.coalesce(F.concat(F.lit("the log of "), "host"), F.lit("the final read"))
     return findings(
-        named(rows, evidence.tables),
+        rows,
         "epoch-order",
-        operations=["index", "before.last_index"],
+        operations=["index", "told_index"],
         where=whose,
         sentence=say(
             "%s of %s has leader epoch %d at offset %d, but the smaller epoch %d as late as offset %d",
-            *(whose, place(), "leader_epoch", "offset", "before.leader_epoch", "before.last"),
+            *(whose, place(), "epoch_high", "offset", "epoch_low", "told"),
         ),
         around=Window(F.lit(0)),
     )

@@ -9,19 +9,16 @@ from __future__ import annotations
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 
-from checkers.evidence import LEADER, Window, findings, place, say, seconds
-from checkers.places import IN_FINAL, NOWHERE, TOLD
-from checkers.registry import Evidence, Family, check
-from checkers.tables import ACKED, UNSURE
+from checkers.context import Context
+from checkers.evidence import LEADER, Window, events_of, findings, having, place, say, seconds
+from checkers.packets import NONE, Bools, Rows, bools
+from checkers.registry import Evidence, Family, check, mark
+from checkers.suspects import ACKED, IN_FINAL, NOWHERE, TOLD, is_place
 
 
 def _by_ack() -> Column:
     """ " by n2", where the client knows who answered; else who led according to metadata."""
     return F.coalesce(F.concat(F.lit(" by "), F.col("node")), F.lit(LEADER))
-
-
-def _is_a_place() -> Column:
-    return F.col("step").between(IN_FINAL, TOLD)
 
 
 def _final_there() -> Column:
@@ -43,21 +40,31 @@ def _final_there() -> Column:
     )
 
 
-def _lost() -> Column:
-    told_where = _is_a_place() & F.col("acked")
-    told_nothing = F.col("sent_offset").isNull() & F.col("first")
-    somewhere = _is_a_place() | (F.col("step") == NOWHERE)
-    return (
-        (F.col("outcome") == ACKED)
-        & F.col("complete")
-        & ~F.col("in_final")
-        & (told_where | (told_nothing & somewhere))
-    )
-
-
-def _maybe_lost() -> Column:
+def _maybe_lost(rows: Rows) -> Bools:
     """An ack named this place, and the final read does not have it here."""
-    return (F.col("step") == TOLD) & F.col("acked") & F.col("complete")
+    return bools((rows.step == TOLD) & (rows.acked == 1) & (rows.complete == 1))
+
+
+def _lost(rows: Rows, _: Context) -> Bools:
+    place = is_place(rows)
+    told_where = place & (rows.acked == 1)
+    told_nothing = (rows.sent_offset == NONE) & (rows.first == 1) & (place | (rows.step == NOWHERE))
+    absent = (rows.outcome == ACKED) & (rows.complete == 1) & (rows.in_final == 0)
+    return bools(absent & (told_where | told_nothing))
+
+
+def _vanished(rows: Rows) -> Bools:
+    """No other place of the value matters: this one was given to somebody, and is gone."""
+    return bools((rows.step == TOLD) & (rows.poll_index != NONE) & (rows.complete == 1) & (rows.value >= 0))
+
+
+def _missing(rows: Rows) -> Bools:
+    return bools((rows.step == IN_FINAL) & (rows.outcome == ACKED) & (rows.held & rows.every != rows.every))
+
+
+LOST = mark("lost", _maybe_lost, _lost)
+VANISHED = mark("vanished", _vanished)
+MISSING = mark("missing", _missing, lambda rows, _: _missing(rows))
 
 
 @check(
@@ -65,7 +72,7 @@ def _maybe_lost() -> Column:
     Family.LOSS,
     "lost-write / unseen",
     "an acknowledged value is absent from the final read",
-    _maybe_lost,
+    marks=[LOST],
 )
 def lost_write(evidence: Evidence) -> DataFrame:
     """``where``: ``tail`` (its offset is at or past the final end), ``middle`` (another value or nothing is at its
@@ -88,7 +95,7 @@ def lost_write(evidence: Evidence) -> DataFrame:
     )
     there = F.when(F.col("final_offset") == F.col("offset"), F.col("final_at"))
     return findings(
-        evidence.suspects.filter(_lost()),
+        events_of(having(evidence, LOST), "complete_index", evidence.tables),
         "lost-write",
         operations=["invoke_index", "complete_index", "poll_index", there],
         where=where,
@@ -99,14 +106,12 @@ def lost_write(evidence: Evidence) -> DataFrame:
     )
 
 
-def _vanished() -> Column:
-    return (
-        (F.col("step") == TOLD) & F.col("poll_index").isNotNull() & F.col("complete") & (F.col("value") >= 0)
-    )
-
-
 @check(
-    "vanished-read", Family.LOSS, "–", "a record some consumer was given is not in the final read", _vanished
+    "vanished-read",
+    Family.LOSS,
+    "–",
+    "a record some consumer was given is not in the final read",
+    marks=[VANISHED],
 )
 def vanished_read(evidence: Evidence) -> DataFrame:
     sentence = F.concat(
@@ -122,7 +127,7 @@ def vanished_read(evidence: Evidence) -> DataFrame:
     )
     there = F.when(F.col("final_offset") == F.col("offset"), F.col("final_at"))
     return findings(
-        evidence.suspects.filter(_vanished()),
+        having(evidence, VANISHED),
         "vanished-read",
         operations=["invoke_index", "complete_index", "poll_index", there],
         where=F.when(F.col("offset") >= F.col("log_end"), "tail").otherwise("middle"),
@@ -132,26 +137,17 @@ def vanished_read(evidence: Evidence) -> DataFrame:
     )
 
 
-def _lost_on_replica() -> Column:
-    held = F.coalesce(F.col("held"), F.lit(0))
-    return (
-        (F.col("step") == IN_FINAL)
-        & (F.col("outcome") == ACKED)
-        & (held.bitwiseAND(F.col("every")) != F.col("every"))
-    )
-
-
 @check(
     "lost-on-replica",
     Family.LOSS,
     "– (jepsen.nats: lost-on-node)",
     "after healing, an acknowledged value of the final read is missing from a replica in the ISR",
-    _lost_on_replica,
+    marks=[MISSING],
 )
 def lost_on_replica(evidence: Evidence) -> DataFrame:
     held = F.coalesce(F.col("held"), F.lit(0))
     missing = F.filter("replicas", lambda _, bit: F.getbit(held, bit) == 0)
-    rows = evidence.suspects.filter(_lost_on_replica()).withColumn("missing", F.array_join(missing, " and "))
+    rows = having(evidence, MISSING).withColumn("missing", F.array_join(missing, " and "))
     return findings(
         rows,
         "lost-on-replica",
@@ -164,8 +160,3 @@ def lost_on_replica(evidence: Evidence) -> DataFrame:
         ),
         around=Window(F.col("complete_ns")),
     )
-
-
-def unproven() -> Column:
-    """A send of unknown outcome. Counted, not a finding: ``in_final`` or ``was_polled`` tell whether it was read."""
-    return (F.col("outcome") == UNSURE) & F.col("first") & (F.col("step").between(IN_FINAL, NOWHERE))

@@ -6,19 +6,28 @@ and its offset is used again by records sent later.
 
 from __future__ import annotations
 
-from pyspark.sql import Column, DataFrame
-from pyspark.sql import Window as SqlWindow
+from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
-from checkers.evidence import Window, findings, named, place, say, seconds
-from checkers.places import IN_FINAL, JUMP
-from checkers.registry import Evidence, Family, check
-from checkers.tables import Tables
-from checkers.witnesses import against
+from checkers.evidence import Window, findings, having, place, say, seconds, shown
+from checkers.packets import Bools, Rows, bools
+from checkers.registry import Evidence, Family, check, mark
+from checkers.suspects import IN_FINAL, lt
 
 
-def out_of_order() -> Column:
-    return (F.col("step") == IN_FINAL) & (F.col("by_settled_ack") < F.col("invoke_index"))
+def out_of_order(rows: Rows) -> Bools:
+    return bools((rows.step == IN_FINAL) & lt(rows.by_settled_ack, rows.invoke_index))
+
+
+def _process_out_of_order(rows: Rows) -> Bools:
+    return bools(out_of_order(rows) & (rows.acked == 1) & lt(rows.offset, rows.earlier_offset))
+
+
+OUT_OF_ORDER = mark("out of order", out_of_order, lambda rows, _: out_of_order(rows))
+OUT_OF_SESSION = mark("out of session", _process_out_of_order)
+SHUFFLED = mark("shuffled")
+JUMPED = mark("jumped")
+REWOUND = mark("rewound")
 
 
 @check(
@@ -26,12 +35,11 @@ def out_of_order() -> Column:
     Family.ORDER,
     "G0-realtime",
     "one send completed before another was invoked, yet has the larger offset",
-    out_of_order,
+    marks=[OUT_OF_ORDER],
 )
 def append_order(evidence: Evidence) -> DataFrame:
-    rows = evidence.suspects.filter(out_of_order())
     return findings(
-        against(rows, F.col("by_settled_ack"), evidence.witnesses),
+        shown(having(evidence, OUT_OF_ORDER), "by_settled_ack"),
         "append-order",
         operations=["invoke_index", "complete_index", "final_index", "shown"],
         sentence=say(
@@ -44,20 +52,17 @@ def append_order(evidence: Evidence) -> DataFrame:
     )
 
 
-def _process_out_of_order() -> Column:
-    return out_of_order() & F.col("acked") & (F.col("earlier_offset") > F.col("offset"))
-
-
 @check(
     "session-order",
     Family.ORDER,
     "nonmonotonic-send",
     "a later send of one process has the smaller offset",
+    marks=[OUT_OF_SESSION],
 )
 def session_order(evidence: Evidence) -> DataFrame:
     """A process that goes on has its earlier sends acked, so this is a part of append-order."""
     return findings(
-        evidence.suspects.filter(_process_out_of_order()),
+        having(evidence, OUT_OF_SESSION),
         "session-order",
         operations=["earlier_index", "invoke_index", "complete_index", "final_index"],
         sentence=say(
@@ -68,42 +73,33 @@ def session_order(evidence: Evidence) -> DataFrame:
     )
 
 
-def steps(tables: Tables) -> DataFrame:
-    """Reads that do not follow on the one before in their process and partition.
-
-    run, log, process, offset (where the consumer stood), told (what it was given), invoke_index (of the event
-    before), complete_index, complete_ns. An ``assign`` sets the position; without one the first read has nothing
-    before it."""
-    given = tables.reads.select(
-        *("run", "log", "process", "index", "position", "time_ns"),
-        F.col("offset").alias("given"),
-        (F.col("offset") + 1).alias("next"),
+@check(
+    "batch-order",
+    Family.ORDER,
+    "int-nonmonotonic-send",
+    "records of one send are stored in another order than they were sent in",
+    marks=[SHUFFLED],
+)
+def batch_order(evidence: Evidence) -> DataFrame:
+    return findings(
+        having(evidence, SHUFFLED),
+        "batch-order",
+        operations=["invoke_index", "complete_index"],
+        sentence=say(
+            "process %d sent value %d after value %d in one operation, acked at %s: in %s it is before it, at offset %d, "
+            "the other at offset %d",
+            *(
+                "process",
+                "value",
+                "earlier_value",
+                seconds("complete_ns"),
+                place(),
+                "offset",
+                "earlier_offset",
+            ),
+        ),
+        around=Window(F.col("complete_ns"), F.col("complete_ns")),
     )
-    moved = tables.assignments.select(
-        *("run", "log", "process", "index", F.lit(-1).alias("position"), "time_ns"),
-        F.lit(None).cast("bigint").alias("given"),
-        F.when(F.col("start") >= 0, F.col("start")).alias("next"),
-    )
-    by_consumer = SqlWindow.partitionBy("process", "log").orderBy("index", "position")
-    return (
-        given.union(moved)
-        .withColumn("stood", F.lag("next").over(by_consumer))
-        .withColumn("before_index", F.lag("index").over(by_consumer))
-        .filter("given != stood")
-        .select(
-            *("run", "log", "process"),
-            F.col("stood").alias("offset"),
-            F.col("given").alias("told"),
-            F.col("before_index").alias("invoke_index"),
-            F.col("index").alias("complete_index"),
-            F.col("time_ns").alias("complete_ns"),
-        )
-    )
-
-
-def _jumped() -> Column:
-    """There was something at an offset that was gone past."""
-    return (F.col("step") == JUMP) & (F.col("known_offset") < F.col("told"))
 
 
 @check(
@@ -111,11 +107,11 @@ def _jumped() -> Column:
     Family.ORDER,
     "int-/poll-skip",
     "a consumer jumped over offsets that held records, with no assignment or seek between",
-    _jumped,
+    marks=[JUMPED],
 )
 def poll_skip(evidence: Evidence) -> DataFrame:
     return findings(
-        evidence.suspects.filter(_jumped()),
+        having(evidence, JUMPED),
         "poll-skip",
         operations=["invoke_index", "complete_index"],
         sentence=say(
@@ -131,10 +127,11 @@ def poll_skip(evidence: Evidence) -> DataFrame:
     Family.ORDER,
     "(int-)nonmonotonic-poll",
     "a consumer was given an offset again or an earlier one, with no assignment or seek between",
+    marks=[REWOUND],
 )
 def poll_rewind(evidence: Evidence) -> DataFrame:
     return findings(
-        named(evidence.steps.filter("told < offset"), evidence.tables),
+        having(evidence, REWOUND),
         "poll-rewind",
         operations=["invoke_index", "complete_index"],
         offset=F.col("told"),

@@ -6,38 +6,20 @@ the number of operations is Spark's.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
 import orjson
-import pyarrow as pa
-import pyarrow.compute as pc
-import pyarrow.dataset as ds
-import pyarrow.parquet as pq
 
+from checkers.splits import Split, count_facts, splits_of
+from checkers.survey import Partners, Survey, partners, survey
 from harness.history import HistoryError, history_files, read_info
 from harness.history.model import CONTROL, NEMESIS, REPLICA, RunInfo
 
 INFRASTRUCTURE = "infrastructure.json"
 """Written by the runner when hosts, SSH or deployment failed: {"error": one line}."""
-
-_COLUMNS = (
-    "test_id",
-    "index",
-    "time_ns",
-    "process",
-    "type",
-    "f",
-    "topic",
-    "partition",
-    "offset",
-    "high_watermark",
-    "node",
-    "error",
-    "extra",
-)
 
 
 class AnalysisError(Exception):
@@ -141,6 +123,16 @@ class Run:
     replicas: dict[Place, dict[str, ReplicaRead]] = field(default_factory=dict)
     end_ns: int = 0
     rows: int = 0
+    facts: int = 0
+    """Records and events, as the footers of its files count them."""
+    splits: list[Split] = field(default_factory=list)
+    """Stretches of the history, to be read in parallel."""
+    partners: dict[int, Partners] = field(default_factory=dict)
+    """By split: operations that begin or end in another."""
+    topics: list[str] = field(default_factory=list)
+    """Every topic that an event names."""
+    kinds: frozenset[str] = frozenset()
+    """Every kind of operation (f) that clients did."""
     infrastructure: str | None = None
 
     @property
@@ -156,22 +148,67 @@ class Run:
 
 def load_run(directory: Path) -> Run:
     """Everything of a run but its operations. Raises AnalysisError."""
+    run = open_run(directory)
+    return surveyed(run, [surveyed_split(split) for split in run.splits])
+
+
+def open_run(directory: Path, number: int = 0) -> Run:
+    """A run as its files' footers tell it; ``surveyed`` adds what its events tell. Raises AnalysisError."""
     error = infrastructure_error(directory)
     try:
-        files = history_files(directory)
+        files = history_files(directory, check=False)
         info = read_info(directory)
-    except HistoryError as wrong:
+        splits = [split for file in files for split in splits_of(number, file)]
+        facts = sum(count_facts(file) for file in files)
+    except (HistoryError, OSError, ValueError) as wrong:
         if error is not None:
             return Run(directory, _info_without_history(directory), [], infrastructure=error)
         raise AnalysisError(str(wrong)) from wrong
-    run = Run(directory, info, files, infrastructure=error)
+    run = Run(directory, info, files, infrastructure=error, splits=splits, facts=facts)
     run.nodes = {int(node): host for node, host in info.nodes.items() if str(node).isdigit()}
+    return run
+
+
+def surveyed_split(split: Split) -> Survey:
+    """A split that cannot be read says so in ``problem``: the other runs are still to be judged."""
     try:
-        for file in files:
-            _read_small_rows(run, file)
-    except (OSError, ValueError, KeyError, TypeError, AttributeError) as wrong:
-        first = (str(wrong).splitlines() or [type(wrong).__name__])[0]
-        raise AnalysisError(f"{directory}: rows of nemesis or runner make no sense ({first})") from wrong
+        return survey(split)
+    except (OSError, ValueError, KeyError) as wrong:
+        return Survey(split.run, split.number, problem=unreadable(split.path, wrong))
+
+
+def unreadable(path: str, wrong: Exception) -> str:
+    first = (str(wrong).splitlines() or [type(wrong).__name__])[0]
+    return f"{path}: corrupt or truncated ({first}); restore it from a copy or run the test again"
+
+
+def surveyed(run: Run, surveys: Sequence[Survey]) -> Run:
+    """Takes up what the splits of a run had to say. Raises AnalysisError."""
+    phases: list[tuple[str, int]] = []
+    for one in sorted(surveys, key=lambda one: one.number):
+        if one.problem:
+            raise AnalysisError(one.problem)
+        try:
+            for row in one.rows:
+                if row["test_id"] != run.info.test_id:
+                    raise ValueError(
+                        f"row {row['index']} is of test {row['test_id']}, not {run.info.test_id}"
+                    )
+                _take(run, row, phases)
+        except (ValueError, KeyError, TypeError, AttributeError) as wrong:
+            first = (str(wrong).splitlines() or [type(wrong).__name__])[0]
+            raise AnalysisError(
+                f"{run.directory}: rows of nemesis or runner make no sense ({first})"
+            ) from wrong
+        run.rows += one.events
+        run.end_ns = max(run.end_ns, one.end_ns)
+        run.topics += [topic for topic in one.topics if topic not in run.topics]
+        run.kinds |= set(one.kinds)
+    ends = [time for _, time in phases[1:]] + [run.end_ns]
+    run.phases = [
+        Phase(name, begin, max(begin, end)) for (name, begin), end in zip(phases, ends, strict=False)
+    ]
+    run.partners = partners(list(surveys))
     return run
 
 
@@ -192,36 +229,6 @@ def _info_without_history(directory: Path) -> RunInfo:
         return RunInfo.from_json((directory / "run.json").read_bytes())
     except (OSError, ValueError):
         return RunInfo(directory.name, directory.name, 0, "", "", "", "all", False, ())
-
-
-def _read_small_rows(run: Run, file: Path) -> None:
-    wanted = (pc.field("process") < 0) | (pc.field("f") == "drain")
-    scanner = ds.dataset(str(file)).scanner(columns=list(_COLUMNS), filter=wanted)
-    phases: list[tuple[str, int]] = []
-    for batch in scanner.to_batches():
-        for row in _rows(batch):
-            if row["test_id"] != run.info.test_id:
-                raise ValueError(f"row {row['index']} is of test {row['test_id']}, not {run.info.test_id}")
-            _take(run, row, phases)
-    run.rows, run.end_ns = _extent(file)
-    ends = [time for _, time in phases[1:]] + [run.end_ns]
-    run.phases = [
-        Phase(name, begin, max(begin, end)) for (name, begin), end in zip(phases, ends, strict=False)
-    ]
-
-
-def _rows(batch: pa.RecordBatch) -> Iterator[dict[str, Any]]:
-    for row in batch.to_pylist():
-        row["extra"] = orjson.loads(row["extra"]) if row["extra"] else {}
-        yield row
-
-
-def _extent(file: Path) -> tuple[int, int]:
-    """(rows, time of the last event), from the last row group: events are in order of time."""
-    with pq.ParquetFile(file) as parquet:
-        groups = parquet.num_row_groups
-        times = parquet.read_row_group(groups - 1, columns=["time_ns"])["time_ns"] if groups else []
-        return parquet.metadata.num_rows, pc.max(times).as_py() if len(times) else 0
 
 
 def _take(run: Run, row: Mapping[str, Any], phases: list[tuple[str, int]]) -> None:

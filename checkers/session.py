@@ -9,6 +9,7 @@ import os
 import re
 import shutil
 import subprocess
+import sys
 import tempfile
 import warnings
 from collections.abc import Iterator, Mapping
@@ -91,6 +92,7 @@ def session(
 def start(master: str = "local[*]", *, memory: str | None = None, brief: bool = False) -> SparkSession:
     """Start Spark (4 to 9 seconds). Raises JavaMissing or SparkUnavailable."""
     java_version()
+    os.environ.setdefault("PYSPARK_PYTHON", sys.executable)  # else workers are whatever "python3" is
     scratch = Path(tempfile.mkdtemp(prefix="wrackline-spark-"))
     atexit.register(shutil.rmtree, scratch, ignore_errors=True)
     memory = memory or os.environ.get(MEMORY_VARIABLE, DEFAULT_MEMORY)
@@ -146,15 +148,15 @@ def settings(master: str, memory: str, scratch: Path, *, brief: bool = False) ->
         "spark.sql.warehouse.dir": str(scratch / "warehouse"),
         "spark.sql.catalogImplementation": "in-memory",
         "spark.sql.execution.arrow.pyspark.enabled": "true",
+        # A row of the shuffles is a packet of some hundred KiB (checkers.packets).
+        "spark.sql.execution.arrow.maxRecordsPerBatch": "64",
+        "spark.sql.execution.arrow.maxBytesPerBatch": "8m",
         "spark.sql.session.timeZone": "UTC",
-        "spark.sql.shuffle.partitions": str(4 * cores) if local else "200",
-        # Few rows, many stages: what Spark saves by coalescing or by asking for statistics it spends on planning.
-        "spark.sql.adaptive.coalescePartitions.parallelismFirst": "false",
-        "spark.sql.adaptive.advisoryPartitionSizeInBytes": "16m",
+        "spark.sql.shuffle.partitions": str(2 * cores) if local else "64",
+        # How the work is cut is known beforehand (checkers.plan): what Spark would ask on the way costs more.
+        "spark.sql.adaptive.enabled": "false",
         "spark.sql.sources.parallelPartitionDiscovery.threshold": "512",
         "spark.sql.parquet.aggregatePushdown": "false",
-        # Tables shuffled by log are not shuffled again to be joined by log and offset.
-        "spark.sql.requireAllClusterKeysForCoPartition": "false",
     }
     if local:
         chosen |= {

@@ -8,25 +8,52 @@ table of places carries the earliest proof at or above each offset, so each rule
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import reduce
 
+import numpy as np
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import Window as SqlWindow
 from pyspark.sql import functions as F
 
-from checkers.evidence import Window, findings, place, say, seconds
-from checkers.integrity import inconsistent
-from checkers.places import END_ASKED, END_TOLD, FLOOR, IN_FINAL, IN_REPLICAS, NOWHERE, TOLD
-from checkers.registry import Evidence, Family, check
-from checkers.tables import ACKED, UNSURE
-from checkers.witnesses import against
+from checkers.context import Context
+from checkers.evidence import Window, findings, having, place, say, seconds, shown
+from checkers.integrity import TWO_VALUES
+from checkers.packets import Bools, Rows, bools
+from checkers.registry import Evidence, Family, check, mark
+from checkers.suspects import ACKED, END_ASKED, NOWHERE, UNSURE, is_place, least, lt
 
 
-def _asked_after(index: Column) -> Column:
-    return (F.col("step") == END_ASKED) & (index < F.col("invoke_index"))
+def _stale(rows: Rows) -> Bools:
+    return bools((rows.step == END_ASKED) & lt(rows.by_ack, rows.invoke_index))
 
 
-def _stale() -> Column:
-    return _asked_after(F.col("by_ack"))
+def _future(rows: Rows) -> Bools:
+    return bools(is_place(rows) & lt(least(rows.poll_index, rows.final_index), rows.invoke_index))
+
+
+def _regressed(rows: Rows) -> Bools:
+    return bools((rows.step == END_ASKED) & lt(least(rows.by_end, rows.by_poll), rows.invoke_index))
+
+
+def too_late(rows: Rows) -> Bools:
+    """Invoked after the log was known to have grown past here (rule 3)."""
+    proof = least(rows.by_ack, rows.by_poll, rows.by_final, rows.by_end)
+    return bools((is_place(rows) | (rows.step == END_ASKED)) & lt(proof, rows.invoke_index))
+
+
+def _placeless(rows: Rows, context: Context) -> Bools:
+    """A send that may be anywhere, in a log with offsets that nobody saw the content of."""
+    free = (rows.step == NOWHERE) & ((rows.outcome == ACKED) | (rows.outcome == UNSURE))
+    return bools(free & np.isin(rows.log, np.array(sorted(context.unfilled), dtype=np.int64)))
+
+
+STALE = mark("stale", _stale)
+FUTURE = mark("future", _future, lambda rows, _: _future(rows))
+REGRESSED = mark("regressed", _regressed)
+LATE = mark("late", too_late, lambda rows, _: too_late(rows))
+HOLE = mark("hole")
+GAP = mark("gap")
+PLACELESS = mark("placeless", by_value=_placeless)
 
 
 @check(
@@ -34,10 +61,11 @@ def _stale() -> Column:
     Family.VISIBILITY,
     "realtime-lag (metric)",
     "an end offset asked for after an ack does not reach past what was acked",
+    marks=[STALE],
 )
 def stale_read(evidence: Evidence) -> DataFrame:
     return findings(
-        against(evidence.suspects.filter(_stale()), F.col("by_ack"), evidence.witnesses),
+        shown(having(evidence, STALE), "by_ack"),
         "stale-read",
         operations=["shown", "invoke_index", "complete_index"],
         sentence=say(
@@ -49,16 +77,13 @@ def stale_read(evidence: Evidence) -> DataFrame:
     )
 
 
-def _future() -> Column:
-    read = F.least("poll_index", "final_index")
-    return F.col("step").between(IN_FINAL, TOLD) & (read < F.col("invoke_index"))
-
-
-@check("future-read", Family.VISIBILITY, "–", "a record was returned before its send was invoked", _future)
+@check(
+    "future-read", Family.VISIBILITY, "–", "a record was returned before its send was invoked", marks=[FUTURE]
+)
 def future_read(evidence: Evidence) -> DataFrame:
     when = F.coalesce(seconds("poll_ns"), F.lit("the time of the final read"))
     return findings(
-        evidence.suspects.filter(_future()),
+        having(evidence, FUTURE),
         "future-read",
         operations=["poll_index", "final_index", "invoke_index"],
         sentence=say(
@@ -69,19 +94,12 @@ def future_read(evidence: Evidence) -> DataFrame:
     )
 
 
-def _shown() -> Column:
-    return F.least("by_end", "by_poll")
-
-
-def _regressed() -> Column:
-    return _asked_after(_shown())
-
-
 @check(
     "watermark-regression",
     Family.VISIBILITY,
     "–",
     "of two observations that do not overlap the later shows a smaller high watermark",
+    marks=[REGRESSED],
 )
 def watermark_regression(evidence: Evidence) -> DataFrame:
     """A record that a consumer was given shows a high watermark past its offset."""
@@ -90,7 +108,7 @@ def watermark_regression(evidence: Evidence) -> DataFrame:
         say("the end of %s was told to be %d", place(), F.col("shown_offset") + 1),
     ).otherwise(say("a consumer was given offset %d of %s", "shown_offset", place()))
     return findings(
-        against(evidence.suspects.filter(_regressed()), _shown(), evidence.witnesses),
+        shown(having(evidence, REGRESSED), "by_end", "by_poll"),
         "watermark-regression",
         operations=["shown", "invoke_index", "complete_index"],
         sentence=F.concat(
@@ -104,64 +122,19 @@ def watermark_regression(evidence: Evidence) -> DataFrame:
     )
 
 
-def _proof() -> Column:
-    """The earliest proof that the log had this row's offset."""
-    return F.least("by_ack", "by_poll", "by_final", "by_end")
-
-
-def too_late() -> Column:
-    """Invoked after the log was known to have grown past here (rule 3)."""
-    claims = F.col("step").between(IN_FINAL, TOLD) | (F.col("step") == END_ASKED)
-    return claims & (_proof() < F.col("invoke_index"))
-
-
-def _hole_above() -> Column:
-    """The final read, complete, has nothing right above this row, though the log goes on (rules 4 and 5)."""
-    upper = F.coalesce(F.col("final_offset"), F.col("log_end"))
-    base = (F.col("step") == IN_FINAL) | (F.col("step") == FLOOR)
-    return base & F.col("complete") & (upper > F.col("offset") + 1)
-
-
-def _unseen() -> Column:
-    """How many offsets between here and the next thing known above were never seen to hold anything."""
-    held = F.when(F.col("known_offset") == F.col("point_offset"), 1).otherwise(0)
-    return F.col("point_offset") - F.col("offset") - held
-
-
-def gap_above() -> Column:
-    """Offsets above were taken, and only sends of unknown outcome can be there (rule 5)."""
-    point = F.col("step").isin(END_TOLD, FLOOR) | F.col("step").between(IN_FINAL, TOLD)
-    open_ended = F.col("idempotent") & ~F.col("complete")
-    return point & open_ended & (F.col("point_offset") > F.col("offset")) & (_unseen() > 0)
-
-
-def _placeless() -> Column:
-    """A send that may be anywhere: its place was told to no client, at most a replica's own log has it."""
-    told = F.col("sent_offset").isNotNull() | F.col("in_final") | F.col("was_polled")
-    only_held = (F.col("step") == IN_REPLICAS) & F.col("home") & F.col("first") & ~told
-    return ((F.col("step") == NOWHERE) | only_held) & F.col("outcome").isin(ACKED, UNSURE)
-
-
-def _nonlinear() -> Column:
-    return too_late() | inconsistent() | _hole_above() | gap_above()
-
-
 @check(
     "not-linearizable",
     Family.VISIBILITY,
     "–",
     "the partition's history has no valid order",
-    _nonlinear,
+    marks=[LATE, TWO_VALUES, HOLE, GAP],
 )
 def not_linearizable(evidence: Evidence) -> DataFrame:
     """Once per partition, with the witness that is whole first: the shortest beginning of the history that is
     already wrong. ``where`` says which rule it breaks."""
-    witnesses = (
-        _late(evidence)
-        .union(_two_values(evidence.suspects))
-        .union(_holes(evidence.suspects))
-        .union(_unfilled(evidence))
-    )
+    rules = [(LATE, _late), (TWO_VALUES, _two_values), (HOLE, _holes), (GAP, _unfilled)]
+    found = [witnesses(evidence) for seen, witnesses in rules if evidence.counts.get(seen)]
+    witnesses = reduce(DataFrame.union, found)
     keys = ("run", "log", "topic", "partition")
     columns = [name for name in witnesses.columns if name not in (*keys, "whole_index")]
     first = witnesses.groupBy(*keys).agg(
@@ -197,25 +170,23 @@ def _witness(
 def _late(evidence: Evidence) -> DataFrame:
     asked = F.col("step") == END_ASKED
     read = F.when(~asked, F.least("poll_index", "final_index"))
-    rows = against(evidence.suspects.filter(too_late()), _proof(), evidence.witnesses).withColumn(
-        "read", read
-    )
-    shown = say("offset %d was known to be taken at %s", "shown_offset", seconds("shown_ns"))
+    rows = shown(having(evidence, LATE), "by_ack", "by_poll", "by_final", "by_end").withColumn("read", read)
+    known = say("offset %d was known to be taken at %s", "shown_offset", seconds("shown_ns"))
     end = say("an end offset asked for at %s was told as %d", seconds("invoke_ns"), "told")
     sent = say("value %d, sent at %s, got offset %d", "value", seconds("invoke_ns"), "offset")
     return _witness(
         rows,
         F.when(asked, "stale end").otherwise("late append"),
         ["shown", "invoke_index", "complete_index", "read"],
-        F.concat(shown, F.lit("; after that, "), F.when(asked, end).otherwise(sent)),
+        F.concat(known, F.lit("; after that, "), F.when(asked, end).otherwise(sent)),
         F.col("shown_ns"),
         F.coalesce("complete_ns", "invoke_ns"),
     )
 
 
-def _two_values(suspects: DataFrame) -> DataFrame:
+def _two_values(evidence: Evidence) -> DataFrame:
     return _witness(
-        suspects.filter(inconsistent()),
+        having(evidence, TWO_VALUES),
         F.lit("two values"),
         ["index", "told_index"],
         say("offset %d has value %d and value %d", "offset", "value", "told_value"),
@@ -224,14 +195,13 @@ def _two_values(suspects: DataFrame) -> DataFrame:
     )
 
 
-def _holes(suspects: DataFrame) -> DataFrame:
-    upper = F.coalesce(F.col("final_offset"), F.col("log_end"))
-    rows = suspects.filter(_hole_above()).withColumn("upper", upper)
+def _holes(evidence: Evidence) -> DataFrame:
+    rows = having(evidence, HOLE)
     return _witness(
         rows.withColumn("offset", F.col("offset") + 1).withColumn("value", F.lit(None)),
         F.lit("hole"),
         ["final_index", "final_at"],
-        say("the final read has nothing at offset %d, though the log goes on to %d", "offset", "upper"),
+        say("the final read has nothing at offset %d, though the log goes on to %d", "offset", "told"),
         F.lit(0),
         F.lit(None),
     )
@@ -243,17 +213,20 @@ def _unfilled(evidence: Evidence) -> DataFrame:
     there must never be more such offsets than such sends. Without idempotence a retry may fill them too, and
     nothing follows."""
     keys = ("run", "log", "topic", "partition")
-    gaps = evidence.suspects.filter(gap_above()).select(
+    proof = ("above", "above_ns", "above_offset", "above_value")
+    gaps = having(evidence, GAP).select(
         *keys,
         (F.col("offset") + 1).alias("offset"),
         F.col("above").alias("at"),
-        _unseen().cast("bigint").alias("needed"),
+        *proof,
+        F.col("unseen").alias("needed"),
         F.lit(0).cast("bigint").alias("there"),
     )
-    candidates = evidence.suspects.filter(_placeless()).select(
+    candidates = having(evidence, PLACELESS).select(
         *keys,
         F.lit(None).cast("bigint").alias("offset"),
         F.col("invoke_index").alias("at"),
+        *(F.lit(None).cast("bigint").alias(name) for name in proof),
         F.lit(0).cast("bigint").alias("needed"),
         F.lit(1).cast("bigint").alias("there"),
     )
@@ -269,7 +242,7 @@ def _unfilled(evidence: Evidence) -> DataFrame:
         .filter("needed > 0 and all_needed > all_there")
         .withColumn("value", F.lit(None))
     )
-    rows = against(short, F.col("at"), evidence.witnesses)
+    rows = shown(short, "above")
     return _witness(
         rows,
         F.lit("unfilled"),

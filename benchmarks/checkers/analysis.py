@@ -18,7 +18,7 @@ sys.path.insert(0, str(Path(__file__).parent))
 
 from synthetic import write_history
 
-from checkers.analysis import BRIEF_ROWS, analyze
+from checkers.analysis import BRIEF_FACTS, analyze
 from checkers.session import session
 
 
@@ -49,7 +49,7 @@ def main() -> None:
             write_history(directory, arguments.operations, partitions=arguments.partitions)
         size = (directory / "history.parquet").stat().st_size / 2**20
         began = time.monotonic()
-        with session(arguments.master, brief=2 * arguments.operations < BRIEF_ROWS):
+        with session(arguments.master, brief=6 * arguments.operations < BRIEF_FACTS):
             started, spent = time.monotonic(), jvm()[1] + time.process_time()
             [found] = analyze(
                 [directory], progress=lambda text: print(f"  {time.monotonic() - started:6.1f} s  {text}")

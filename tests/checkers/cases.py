@@ -305,6 +305,19 @@ def _(h: History) -> History:
     return h.send(1, (A, 0), (B, 1)).send(1, (C, 2)).drain((0, A), (1, B), (2, C))
 
 
+@case("batch-order", batch_order=1)
+def _(h: History) -> History:
+    return h.send(1, (A, 1), (B, 0)).drain((0, B), (1, A))
+
+
+@case("good: records of one operation in two partitions")
+def _(h: History) -> History:
+    records = (Record(0, 1, A), Record(1, 0, B), Record(0, 2, C))
+    h.send(4, (D, 0)).event(1, Type.INVOKE, "send", topic=TOPIC, records=records)
+    h.event(1, Type.OK, "send", topic=TOPIC, records=records)
+    return h.drain((0, D), (1, A), (2, C)).drain((0, B), partition=1)
+
+
 @case("poll-skip within one poll", poll_skip=1)
 def _(h: History) -> History:
     h.send(1, (A, 0), (B, 1), (C, 2))

@@ -291,12 +291,18 @@ def test_what_spark_says_when_it_fails_becomes_one_line() -> None:
 
 @pytest.mark.spark
 def test_a_history_that_breaks_under_the_analysis(spark: SparkSession, tmp_path: Path) -> None:
+    """The runs judged beside it have their verdicts; this one has a problem, in one line."""
     from checkers.analysis import _judge
 
-    run = load_run(good_run("brittle").write(tmp_path / "brittle"))
-    content = run.files[0].read_bytes()
-    run.files[0].write_bytes(content[:20] + bytes(200) + content[220:])
-    with pytest.raises(AnalysisError, match=r"Spark failed on brittle: \S+") as raised:
-        _judge(spark, [run], lambda _: None)
-    assert "\n" not in str(raised.value)
-    assert [one.name for one in tmp_path.iterdir()] == ["brittle"]
+    runs = [
+        load_run(good_run("brittle").write(tmp_path / "brittle")),
+        load_run(good_run("whole").write(tmp_path / "whole")),
+    ]
+    content = runs[0].files[0].read_bytes()
+    runs[0].files[0].write_bytes(content[:20] + bytes(200) + content[220:])
+    brittle, whole = _judge(spark, runs, lambda _: None).values()
+    assert "corrupt or truncated" in brittle.problem
+    assert "\n" not in brittle.problem
+    assert whole.problem == ""
+    assert whole.figures.acked_records == 1
+    assert sorted(one.name for one in tmp_path.iterdir()) == ["brittle", "whole"]

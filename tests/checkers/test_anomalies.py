@@ -145,15 +145,17 @@ def findings(
     spark: SparkSession, tmp_path_factory: pytest.TempPathFactory
 ) -> dict[str, list[dict[str, Any]]]:
     """All findings of all histories of this file, by test id."""
-    from checkers.analysis import all_findings, evidence_of, tune
+    from checkers.analysis import all_findings
+    from checkers.plan import judge
     from checkers.runs import load_run
     from checkers.tables import Tables
 
     folder: Path = tmp_path_factory.mktemp("histories")
     histories = [case.history for case in CASES] + RANDOM + [spoiled for _, spoiled in SPOILED]
     runs = [load_run(h.write(folder / str(n))) for n, h in enumerate(histories)]
-    tune(spark, sum(run.rows for run in runs))
-    rows = all_findings(evidence_of(Tables(spark, runs))).collect()
+    found_by_spark = all_findings(judge(Tables(spark, runs)).evidence)
+    assert found_by_spark is not None
+    rows = found_by_spark.collect()
     found: dict[str, list[dict[str, Any]]] = {run.info.test_id: [] for run in runs}
     for row in rows:
         found[row["test_id"]].append(row.asDict())

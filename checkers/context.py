@@ -1,0 +1,150 @@
+"""What every task of an analysis is told beforehand: numbers for partitions and kinds of operations, how far each
+final read came, which replicas count, and when faults struck. It is built on the driver from runs alone and
+broadcast; its size depends on the number of partitions and faults, not on that of operations.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+
+import numpy as np
+
+from checkers.metrics import RECOVERY_NS, boundaries, driven, trouble
+from checkers.packets import NONE, Ints
+from checkers.runs import Place, ReplicaRead, Run
+
+PARTITION_BITS = 20
+TOPIC_BITS = 12
+CHUNK_OFFSETS = 131_072
+"""Offsets of one partition that are judged together: about 50 MiB with three replicas."""
+
+
+@dataclass(frozen=True, slots=True)
+class LogInfo:
+    """How far the final read of a partition came. ``every``: a bit for each replica that must hold what was
+    committed (in the ISR, and read to its end)."""
+
+    start: int = 0
+    end: int = NONE
+    complete: bool = False
+    every: int = 0
+    idempotent: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Replica:
+    number: int
+    hw: int
+    bit: int
+
+
+@dataclass(frozen=True)
+class Context:
+    kinds: Sequence[str]
+    """Kinds of operations (f) of all runs; their numbers are their places."""
+    topics: Mapping[tuple[int, str], int]
+    """(run, topic) -> number of its partition 0's log."""
+    logs: Mapping[int, LogInfo]
+    logs_of: Mapping[int, Sequence[int]]
+    """Run -> its logs."""
+    replicas: Mapping[tuple[int, str], Replica]
+    """(log, host)."""
+    edges: Mapping[int, Ints]
+    """Run -> where its segments of time begin (checkers.metrics.boundaries)."""
+    spans: Mapping[int, Ints]
+    """Run -> [struck, until) of each fault, in which a gap in acks is told with it."""
+    bounds: Mapping[int, tuple[int, int]]
+    """Run -> the time in which clients were driven."""
+    trouble: Mapping[int, tuple[int, int]]
+    """Run -> the segments after which its first fault began and its last one ended."""
+    width: int = CHUNK_OFFSETS
+    buckets: int = 1
+    """Into how many parts what is found by value is divided."""
+    carry: Mapping[tuple[int, int], Mapping[str, int]] = field(default_factory=dict)
+    """(log, chunk) -> what the chunks above it know; empty in the first round."""
+    again: frozenset[tuple[int, int]] = frozenset()
+    """Chunks that are judged a second time, with what those above them know."""
+    unfilled: frozenset[int] = field(default_factory=frozenset)
+    """Logs with offsets that nobody saw the content of."""
+
+
+def log_of(run: int, topic: int, partition: int) -> int:
+    return ((run << TOPIC_BITS | topic) << PARTITION_BITS) + partition
+
+
+def owner_of_run(run: int) -> int:
+    """A number beside those of logs."""
+    return -1 - run
+
+
+def run_of(log: Ints) -> Ints:
+    found: Ints = log >> (PARTITION_BITS + TOPIC_BITS)
+    return found
+
+
+def whole_replicas(replicas: Mapping[str, ReplicaRead]) -> list[str]:
+    """Hosts of the replicas that must hold what was committed: at most 62, one bit each."""
+    return sorted(host for host, replica in replicas.items() if replica.in_isr and replica.complete)[:62]
+
+
+def topics_of(runs: Sequence[Run]) -> dict[tuple[int, str], int]:
+    numbers = {}
+    for number, run in enumerate(runs):
+        named = (topic for topic, _ in (*run.places, *run.final, *run.replicas))
+        for at, name in enumerate(dict.fromkeys([*named, *run.topics])):
+            numbers[number, name] = log_of(number, at, 0)
+    return numbers
+
+
+def places_of(run: Run) -> list[Place]:
+    return sorted({*run.places, *run.final, *run.replicas})
+
+
+def context_of(runs: Sequence[Run], *, width: int = CHUNK_OFFSETS, buckets: int = 1) -> Context:
+    topics = topics_of(runs)
+    logs: dict[int, LogInfo] = {}
+    logs_of: dict[int, list[int]] = {}
+    replicas: dict[tuple[int, str], Replica] = {}
+    for number, run in enumerate(runs):
+        for place in places_of(run):
+            log = topics[number, place[0]] + place[1]
+            logs_of.setdefault(number, []).append(log)
+            final, there = run.final.get(place), run.replicas.get(place, {})
+            whole = whole_replicas(there)
+            logs[log] = LogInfo(
+                final.log_start if final else 0,
+                final.end if final else NONE,
+                final is not None and final.complete,
+                (1 << len(whole)) - 1,
+                run.info.idempotence,
+            )
+            for at, (host, read) in enumerate(sorted(there.items())):
+                bit = 1 << whole.index(host) if host in whole else 0
+                replicas[log, host] = Replica(at, read.hw, bit)
+    return Context(
+        kinds=sorted(set().union(*(run.kinds for run in runs))),
+        topics=topics,
+        logs=logs,
+        logs_of=logs_of,
+        replicas=replicas,
+        edges={number: np.array(boundaries(run), dtype=np.int64) for number, run in enumerate(runs)},
+        spans={
+            number: np.array(
+                [(f.struck_ns, (f.ended_ns or run.end_ns) + RECOVERY_NS) for f in run.faults], dtype=np.int64
+            ).reshape(-1, 2)
+            for number, run in enumerate(runs)
+        },
+        bounds={number: (driven(run)[0].begin_ns, driven(run)[-1].end_ns) for number, run in enumerate(runs)},
+        trouble={number: found for number, run in enumerate(runs) if (found := _trouble(run)) is not None},
+        width=width,
+        buckets=buckets,
+    )
+
+
+def _trouble(run: Run) -> tuple[int, int] | None:
+    first, last = trouble(run)
+    if first is None or last is None:
+        return None
+    edges = boundaries(run)
+    return edges.index(first), edges.index(last)

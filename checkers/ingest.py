@@ -1,0 +1,457 @@
+"""From events to facts: invocations meet their completions, records become rows of integers, and each row goes to
+the chunk of the log (or the value, or the run) that it speaks of. One split at a time, in bounded memory.
+
+What a split cannot know of its neighbours is little: the operations that are open at its edges come with it
+(checkers.survey), and where consumers and producers stood is sent on as an *edge* to whoever sees all splits.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import orjson
+import pyarrow as pa
+
+from checkers.context import Context
+from checkers.packets import NONE, VALUES, Bools, Ints, Kind, Rows, Writer, grouped
+from checkers.splits import FAIL, INVOKE, OK, Batch, Names, Split, joined, picked, read
+from checkers.survey import Partners
+from checkers.suspects import ACKED, BATCH, REFUSED, REWIND, UNSURE, bucket_of, put_suspects
+from checkers.tallies import Tally
+from harness.history.model import ACKED_WITHOUT_OFFSET, FAILED, REPLICA
+
+POLLED, SENT = 0, 1
+"""What an edge is of."""
+
+
+@dataclass(slots=True)
+class Operations:
+    """Operations of clients, each with the event that tells most of it (``tells``: a row of the batch)."""
+
+    process: Ints
+    f: Ints
+    base: Ints
+    partition: Ints
+    kind: Ints
+    told: Ints
+    error: Ints
+    tells: Ints
+    invoke_index: Ints
+    invoke_ns: Ints
+    complete_index: Ints
+    """NONE when it never completed."""
+    complete_ns: Ints
+
+    def take(self, rows: Bools | Ints) -> Operations:
+        return Operations(*(getattr(self, name)[rows] for name in self.__slots__))
+
+
+class Ingest:
+    """Reads one split. ``packets`` gives its facts."""
+
+    def __init__(
+        self, split: Split, partners: Partners, context: Context, *, sends_only: bool = False
+    ) -> None:
+        self.split, self.context, self.sends_only = split, context, sends_only
+        self.names = {"type": Names(), "f": Names(context.kinds), "topic": Names()}
+        self.names |= {"node": Names(), "error": Names()}
+        self.writer = Writer()
+        self.tally = Tally(split.run, context)
+        self._invoked = {process: (index, ns) for process, index, ns in partners["invoked"]}
+        self._completed = {process: tuple(rest) for process, *rest in partners["completed"]}
+        self._open: Batch | None = None
+        self._sequences = {POLLED: _Sequence(POLLED), SENT: _Sequence(SENT)}
+        self._bases = np.zeros(0, dtype=np.int64)
+
+    def packets(self) -> Iterator[pa.RecordBatch]:
+        """Raises OSError when the file cannot be read."""
+        for fresh in read(self.split, self.names, extra=not self.sends_only):
+            self._take(fresh)
+            yield from self.writer.batches()
+        self._leave()
+        yield from self.writer.batches(everything=True)
+
+    def _take(self, fresh: Batch) -> None:
+        known = self.names["topic"].names
+        bases = [self.context.topics.get((self.split.run, name), NONE) for name in known[len(self._bases) :]]
+        self._bases = np.concatenate([self._bases, np.array(bases, dtype=np.int64)])
+        if not self.sends_only:
+            self._seen(fresh)
+            self._assigned_and_read(fresh)
+        batch = joined(self._open, fresh)
+        operations, still_open = self._paired(batch)
+        self._open = picked(batch, still_open)
+        self._operations(batch, operations)
+
+    def _base(self, topic: Ints) -> Ints:
+        """The log of partition 0 of each topic; NONE where there is none."""
+        padded = np.append(self._bases, NONE)
+        return padded[np.where(topic == NONE, len(self._bases), topic)]
+
+    def _paired(self, batch: Batch) -> tuple[Operations, Ints]:
+        """The operations that are whole, and the events that are still open."""
+        clients = np.flatnonzero(batch.process >= 0)
+        order = clients[np.argsort(batch.process[clients], kind="stable")]
+        same = np.diff(batch.process[order]) == 0 if len(order) else np.zeros(0, dtype=bool)
+        invoked = batch.kind[order] == INVOKE
+        follows = np.append(same, False)
+        answered = invoked & follows & ~np.append(invoked[1:], True)
+        silent = ~invoked & (batch.f[order] == self._number("send")) & (batch.size[order] == 0)
+        last_of_process = ~follows
+        still_open = invoked & last_of_process
+        at = np.flatnonzero(invoked & ~still_open)
+        has = answered[at]
+        completion = np.where(has, at + 1, at)
+        told_by = np.where(has & ~silent[completion], completion, at)
+        operations = self._assemble(batch, order[at], order[completion], has, order[told_by])
+        # A completion at the beginning of a process here belongs to an invocation in an earlier split.
+        heads = np.flatnonzero(~invoked & np.append(True, ~same)[: len(order)] & ~silent)
+        if len(heads) and self._invoked:
+            operations = _both(self._headless(batch, order[heads]), operations)
+        return operations, np.sort(order[still_open])
+
+    def _number(self, f: str) -> int:
+        return self.names["f"].number(f)
+
+    def _assemble(self, batch: Batch, invoked: Ints, completed: Ints, has: Bools, tells: Ints) -> Operations:
+        return Operations(
+            process=batch.process[invoked],
+            f=batch.f[invoked],
+            base=self._base(batch.topic[tells]),
+            partition=batch.partition[tells],
+            kind=np.where(has, batch.kind[completed], 3),
+            told=np.where(has, batch.told[completed], NONE),
+            error=np.where(has, batch.error[completed], NONE),
+            tells=tells,
+            invoke_index=batch.index[invoked],
+            invoke_ns=batch.ns[invoked],
+            complete_index=np.where(has, batch.index[completed], NONE),
+            complete_ns=np.where(has, batch.ns[completed], NONE),
+        )
+
+    def _headless(self, batch: Batch, completed: Ints) -> Operations:
+        rows = [
+            (at, *self._invoked.pop(process))
+            for at, process in zip(completed.tolist(), batch.process[completed].tolist(), strict=True)
+            if process in self._invoked
+        ]
+        columns = np.array(rows, dtype=np.int64).reshape(-1, 3)
+        at = columns[:, 0]
+        found = self._assemble(batch, at, at, np.ones(len(at), dtype=bool), at)
+        found.invoke_index, found.invoke_ns = columns[:, 1], columns[:, 2]
+        return found
+
+    def _leave(self) -> None:
+        """At the end of the split: what is open never completed, or its completion is elsewhere."""
+        if self._open is not None and len(self._open):
+            batch, rows = self._open, np.arange(len(self._open))
+            left = self._assemble(batch, rows, rows, np.zeros(len(rows), dtype=bool), rows)
+            keep = np.ones(len(rows), dtype=bool)
+            for at, process in enumerate(batch.process.tolist()):
+                index, ns, kind, silent = self._completed.get(process, (NONE, NONE, 3, 1))
+                left.complete_index[at], left.complete_ns[at], left.kind[at] = index, ns, kind
+                keep[at] = bool(silent)
+            self._operations(batch, left.take(keep))
+        if not self.sends_only:
+            for sequence in self._sequences.values():
+                sequence.edges(self.writer)
+            self._floors()
+        self.tally.leave(self.writer, self.names, self.sends_only)
+
+    def _floors(self) -> None:
+        if self.split.number:
+            return
+        for log in self.context.logs_of.get(self.split.run, ()):
+            floor = self.context.logs[log].start - 1
+            chunk = max(floor, 0) // self.context.width
+            self.writer.rows(log, chunk, Kind.FLOOR, Rows({"offset": np.array([floor])}))
+
+    # --- operations
+
+    def _operations(self, batch: Batch, operations: Operations) -> None:
+        if not self.sends_only:
+            drain = self._number("drain")
+            self.tally.operations(batch, operations.take(operations.f != drain), self._number("poll"))
+            self._ends(operations)
+        sends = operations.take(operations.f == self._number("send"))
+        if len(sends.process):
+            self._sends(batch, sends)
+
+    def _ends(self, operations: Operations) -> None:
+        told = (operations.f == self._number("end")) & (operations.kind == OK) & (operations.told != NONE)
+        ends = operations.take(told & (operations.base != NONE) & (operations.partition != NONE))
+        log = ends.base + ends.partition
+        times = [ends.process, ends.invoke_index, ends.invoke_ns, ends.complete_index, ends.complete_ns]
+        some = ends.told > 0
+        below = (ends.told - 1)[some]
+        width = self.context.width
+        self.writer.spread(Kind.END, log[some], below // width, [below, *(one[some] for one in times)])
+        self.writer.spread(Kind.ASKED, log, np.maximum(ends.told, 0) // width, [ends.told, *times])
+
+    def _sends(self, batch: Batch, sends: Operations) -> None:
+        which, rows = batch.records_of(sends.tells)
+        base = sends.base[which]
+        log = np.where(base == NONE, NONE, base + batch.record_partition[rows])
+        value, told = batch.record_value[rows], batch.record_offset[rows]
+        completed = sends.complete_index[which] != NONE
+        acked = completed & ((told >= 0) | (told == ACKED_WITHOUT_OFFSET))
+        refused = ~acked & completed & ((told == FAILED) | (sends.kind[which] == FAIL))
+        outcome = np.where(acked, ACKED, np.where(refused, REFUSED, UNSURE))
+        offset = np.where(completed & (told >= 0), told, NONE)
+        times = [
+            column[which]
+            for column in (sends.invoke_index, sends.invoke_ns, sends.complete_index, sends.complete_ns)
+        ]
+        process, run = sends.process[which], np.full(len(which), self.split.run)
+        known = log != NONE
+        placed = known & (offset != NONE)
+        if self.sends_only:
+            bucket = bucket_of(run, value, self.context.buckets)
+            self.writer.spread(
+                Kind.SENT, np.full(len(log), VALUES), bucket, [log, value, process, outcome, offset, *times]
+            )
+            return
+        self.tally.sends(log, outcome, sends.error[which], times[3], acked & known)
+        self.writer.spread(
+            Kind.ACK,
+            log[placed],
+            (offset // self.context.width)[placed],
+            [one[placed] for one in (offset, value, process, *times)],
+        )
+        homeless = known & ~placed
+        bucket = bucket_of(run, value, self.context.buckets)
+        self.writer.spread(
+            Kind.HOMELESS,
+            np.full(int(homeless.sum()), VALUES),
+            bucket[homeless],
+            [one[homeless] for one in (log, value, process, outcome, offset, *times)],
+        )
+        self._in_order(process, log, offset, value, times, placed)
+
+    def _in_order(
+        self, process: Ints, log: Ints, offset: Ints, value: Ints, times: Sequence[Ints], placed: Bools
+    ) -> None:
+        """Later sends of a process that have the smaller offset, and records of one send in another order."""
+        some = np.flatnonzero(placed)
+        steps = self._sequences[SENT].steps(
+            Rows(
+                {
+                    "process": process[some],
+                    "log": log[some],
+                    "order": times[0][some],
+                    "offset": offset[some],
+                    "next": offset[some],
+                    "value": value[some],
+                    "index": times[2][some],
+                    "ns": times[3][some],
+                }
+            )
+        )
+        backwards = steps.earlier_next > steps.offset
+        put_sessions(self.writer, steps.take(backwards & (steps.earlier_order < steps.order)), self.context)
+        put_batch_order(
+            self.writer, steps.take(backwards & (steps.earlier_order == steps.order)), self.context
+        )
+
+    # --- what was read
+
+    def _seen(self, batch: Batch) -> None:
+        ok = batch.kind == OK
+        base = self._base(batch.topic)
+        for f, kind in (("poll", Kind.POLL), ("drain", Kind.FINAL), ("replica", Kind.REPLICA)):
+            of = ok & (batch.f == self._number(f)) & (base != NONE) & (batch.size > 0)
+            if kind is Kind.REPLICA:
+                of &= batch.process == REPLICA
+            events = np.flatnonzero(of)
+            if not len(events):
+                continue
+            which, rows = batch.records_of(events)
+            offset = batch.record_offset[rows]
+            real = offset >= 0
+            if not real.all():
+                which, rows, offset = which[real], rows[real], offset[real]
+            event = events[which]
+            log = base[event] + batch.record_partition[rows]
+            columns = [offset, batch.record_value[rows], batch.index[event]]
+            if kind is Kind.REPLICA:
+                number, hw, bit = self._replicas(batch, events, base)
+                columns += [batch.record_epoch[rows], bit[which], (offset < hw[which]).astype(np.int64)]
+            else:
+                number = np.full(len(events), -1)
+                columns.append(batch.ns[event])
+            self.writer.spread(kind, log, offset // self.context.width, columns)
+            if kind is not Kind.POLL:
+                self._epochs(log, number[which], batch.record_epoch[rows], offset, batch.index[event])
+
+    def _replicas(self, batch: Batch, events: Ints, base: Ints) -> tuple[Ints, Ints, Ints]:
+        """(number, high watermark, bit) of the replica that each event is of."""
+        hosts = self.names["node"].names
+        found = np.zeros((len(events), 3), dtype=np.int64)
+        for at, event in enumerate(events.tolist()):
+            host = hosts[batch.node[event]] if batch.node[event] != NONE else ""
+            about = self.context.replicas.get((int(base[event] + batch.partition[event]), host))
+            found[at] = (about.number, about.hw, about.bit) if about else (-2, 0, 0)
+        return found[:, 0], found[:, 1], found[:, 2]
+
+    def _epochs(self, log: Ints, node: Ints, epoch: Ints, offset: Ints, index: Ints) -> None:
+        """Where each leader epoch begins and ends: few rows, however many records."""
+        told = epoch >= 0
+        if not told.any():
+            return
+        log, node, epoch, offset, index = (one[told] for one in (log, node, epoch, offset, index))
+        change = (np.diff(log) != 0) | (np.diff(node) != 0) | (np.diff(epoch) != 0)
+        starts = np.append(0, np.flatnonzero(change) + 1)
+        columns = [
+            node[starts],
+            epoch[starts],
+            np.minimum.reduceat(offset, starts),
+            np.maximum.reduceat(offset, starts),
+            np.minimum.reduceat(index, starts),
+            np.maximum.reduceat(index, starts),
+        ]
+        self.writer.spread(Kind.EPOCH, log[starts], np.full(len(starts), -1), columns)
+
+    def _assigned_and_read(self, batch: Batch) -> None:
+        """Reads that do not follow on the one before in their process and partition."""
+        base = self._base(batch.topic)
+        ok = (batch.kind == OK) & (base != NONE)
+        events = np.flatnonzero(ok & (batch.f == self._number("poll")) & (batch.size > 0))
+        which, rows = batch.records_of(events)
+        event = events[which]
+        offset = batch.record_offset[rows]
+        reads = {
+            "process": batch.process[event],
+            "log": base[event] + batch.record_partition[rows],
+            "order": batch.index[event],
+            "offset": offset,
+            "next": offset + 1,
+            "value": np.full(len(rows), NONE),
+            "index": batch.index[event],
+            "ns": batch.ns[event],
+        }
+        moved = np.array(self._moves(batch, base, ok), dtype=np.int64).reshape(-1, 5)
+        if len(moved):
+            process, log, start, index, ns = moved.T
+            nothing = np.full(len(moved), NONE)
+            start = np.where(start >= 0, start, NONE)
+            told = (process, log, index, nothing, start, nothing, index, ns)
+            reads = {
+                name: np.concatenate([column, more])
+                for (name, column), more in zip(reads.items(), told, strict=True)
+            }
+            order = np.argsort(reads["index"], kind="stable")
+            reads = {name: column[order] for name, column in reads.items()}
+        steps = self._sequences[POLLED].steps(Rows(reads))
+        known = (steps.earlier_next != NONE) & (steps.offset != NONE)
+        put_steps(self.writer, steps.take(known & (steps.offset != steps.earlier_next)), self.context)
+
+    def _moves(self, batch: Batch, base: Ints, ok: Bools) -> list[tuple[int, int, int, int, int]]:
+        """(process, log, start, index, ns) for each partition that a consumer takes or moves in, or loses (start
+        -1: its position is then not known any more)."""
+        found = []
+        moving = [self._number(f) for f in ("assign", "rebalance")]
+        for event in np.flatnonzero(ok & np.isin(batch.f, moving)).tolist():
+            text = batch.extra[event].as_py() if batch.extra is not None else None
+            said = orjson.loads(text) if text else {}
+            positions = dict.fromkeys(map(str, said.get("revoked") or ()), -1) | (said.get("positions") or {})
+            of = (int(batch.process[event]), int(base[event]), int(batch.index[event]), int(batch.ns[event]))
+            found += [
+                (of[0], of[1] + int(partition), -1 if start is None else int(start), of[2], of[3])
+                for partition, start in positions.items()
+                if str(partition).isdigit()
+            ]
+        return found
+
+
+def _both(one: Operations, other: Operations) -> Operations:
+    return Operations(
+        *(np.concatenate([getattr(one, name), getattr(other, name)]) for name in Operations.__slots__)
+    )
+
+
+_STEP = ("process", "log", "order", "offset", "next", "value", "index", "ns")
+
+
+class _Sequence:
+    """Where each process stood in each log, from batch to batch."""
+
+    def __init__(self, what: int) -> None:
+        self.what = what
+        self._stood = Rows({name: np.zeros(0, dtype=np.int64) for name in _STEP}, 0)
+        self._first: list[Rows] = []
+
+    def steps(self, rows: Rows) -> Rows:
+        """The rows that have one before them in their process and log, with what that said (``earlier_*``)."""
+        both = Rows({n: np.concatenate([self._stood.columns[n], rows.columns[n]]) for n in _STEP})
+        order, starts, ends = grouped(both.process, both.log)
+        whole = both.take(order)
+        carried = order < len(self._stood)
+        # What has nothing before it in this split may have something in an earlier one.
+        self._first.append(whole.take(starts & ~carried))
+        self._stood = whole.take(ends)
+        at = np.flatnonzero(~starts)
+        found = whole.take(at)
+        for name in ("order", "next", "value", "index"):
+            found.columns[f"earlier_{name}"] = whole.columns[name][at - 1]
+        return found
+
+    def edges(self, writer: Writer) -> None:
+        for last, parts in ((0, self._first), (1, [self._stood])):
+            for rows in parts:
+                columns = [np.full(len(rows), self.what), np.full(len(rows), last), rows.process, rows.order]
+                columns += [rows.offset, rows.next, rows.value, rows.index, rows.ns]
+                writer.spread(Kind.EDGE, rows.log, np.full(len(rows), -1), columns)
+
+
+def put_steps(writer: Writer, steps: Rows, context: Context) -> None:
+    """Reads that went on elsewhere than the one before ended: jumps go to where they began, rewinds are findings."""
+    jumps = steps.take(steps.offset > steps.earlier_next)
+    writer.spread(
+        Kind.JUMP,
+        jumps.log,
+        jumps.earlier_next // context.width,
+        [jumps.earlier_next, jumps.offset, jumps.process, jumps.earlier_index, jumps.index, jumps.ns],
+    )
+    back = steps.take(steps.offset < steps.earlier_next)
+    put_suspects(
+        writer,
+        context,
+        REWIND,
+        "rewound",
+        log=back.log,
+        offset=back.earlier_next,
+        told=back.offset,
+        process=back.process,
+        invoke_index=back.earlier_index,
+        complete_index=back.index,
+        complete_ns=back.ns,
+    )
+
+
+def put_sessions(writer: Writer, steps: Rows, context: Context) -> None:
+    writer.spread(
+        Kind.SESSION,
+        steps.log,
+        steps.offset // context.width,
+        [steps.offset, steps.value, steps.earlier_next, steps.earlier_value, steps.earlier_index],
+    )
+
+
+def put_batch_order(writer: Writer, steps: Rows, context: Context) -> None:
+    put_suspects(
+        writer,
+        context,
+        BATCH,
+        "shuffled",
+        log=steps.log,
+        offset=steps.offset,
+        value=steps.value,
+        process=steps.process,
+        earlier_offset=steps.earlier_next,
+        earlier_value=steps.earlier_value,
+        invoke_index=steps.order,
+        complete_index=steps.index,
+        complete_ns=steps.ns,
+    )

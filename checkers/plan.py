@@ -1,0 +1,201 @@
+"""The plan of an analysis: which Spark jobs there are, and what goes from one to the next (docs/checkers.md).
+
+Spark cuts, shuffles, sorts and spills; what is in the packets is decided by numpy in the tasks (checkers.stages).
+Only what is small comes back to the driver: what runner, nemesis and final reads wrote down, one short row per
+chunk of a log, and counts.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+import orjson
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import functions as F
+
+from checkers import stages
+from checkers.carries import carries
+from checkers.chunks import SUMMARY
+from checkers.context import Context, context_of, places_of
+from checkers.metrics import Figures, take_counts, take_gaps
+from checkers.packets import SCHEMA, Kind, packets, unpack
+from checkers.registry import Evidence
+from checkers.runs import AnalysisError, Run, surveyed, surveyed_split
+from checkers.splits import Split
+from checkers.survey import Survey
+from checkers.suspects import SCHEMA as SUSPECT_SCHEMA
+from checkers.tables import Tables, keep
+
+FACTS_PER_TASK = 1_500_000
+"""So many records make a task of the shuffles: some 100 MiB."""
+LOCAL_EVENTS = 500_000
+"""With fewer events and records than this runs are surveyed without Spark."""
+
+
+@dataclass
+class Judged:
+    """What the plan leaves."""
+
+    evidence: Evidence
+    figures: list[Figures]
+    unproven: dict[int, tuple[int, int]] = field(default_factory=dict)
+    """Run -> sends of unknown outcome that were read, and that never were."""
+    problems: dict[int, str] = field(default_factory=dict)
+    """Run -> why it could not be read to its end."""
+
+
+def survey_all(spark: SparkSession | None, runs: Sequence[Run]) -> Iterator[tuple[Run, AnalysisError | None]]:
+    """Completes runs that were opened, here or in Spark; each with what is wrong with it, if something is."""
+    splits = [replace(split, run=number) for number, run in enumerate(runs) for split in run.splits]
+    found: dict[int, list[Survey]] = {number: [] for number in range(len(runs))}
+    if spark is None:
+        local: Iterable[Survey] = map(surveyed_split, splits)
+    else:
+        rows = _table_of_splits(spark, splits, {}).mapInArrow(stages.surveys, SCHEMA)
+        local = (Survey.from_json(data) for *_, data in _collected(rows))
+    for one in local:
+        found[one.run].append(one)
+    for number, run in enumerate(runs):
+        try:
+            yield surveyed(run, found[number]), None
+        except AnalysisError as wrong:
+            yield run, wrong
+
+
+def judge(tables: Tables, *, width: int | None = None) -> Judged:
+    """Looks at everything once, and at what must be looked at again."""
+    runs, spark = tables.runs, tables.spark
+    tasks = tasks_of(runs)
+    context = context_of(runs, buckets=tasks, **({} if width is None else {"width": width}))
+    splits = [replace(split, run=number) for number, run in enumerate(runs) for split in run.splits]
+    source = _table_of_splits(spark, splits, {number: run.partners for number, run in enumerate(runs)})
+    first = keep(
+        _judged(
+            source.mapInArrow(_ingested(spark, context, stages.EVERYTHING), SCHEMA), spark, context, tasks
+        )
+    )
+    small = first.filter(F.col("kind").isin(int(Kind.META), int(Kind.SUMMARY)))
+    found = Judged(Evidence(tables, first), [Figures() for _ in runs])
+    summaries = _take(found, _collected(small), tables)
+    late = first.filter(F.col("kind").isin(int(Kind.JUMP), int(Kind.SESSION)))
+    above, again, gaps = carries(summaries, context)
+    again |= {(row["owner"], row["chunk"]) for row in late.select("owner", "chunk").distinct().collect()}
+    context = replace(context, carry=above, again=frozenset(again), unfilled=frozenset(gaps))
+    values = first.filter(F.col("kind").isin(int(Kind.SUSPECT), int(Kind.HOMELESS)))
+    if again:
+        affected = sorted({log >> 32 for log, _ in again})
+        facts = source.filter(F.col("run").isin(affected)).mapInArrow(
+            _ingested(spark, context, stages.CHUNKS), SCHEMA
+        )
+        second = _judged(facts.union(late), spark, context, tasks)
+        values = keep(values.union(second.filter(F.col("kind") == int(Kind.SUSPECT))))
+    _by_value(found, source, values, context, tasks)
+    return found
+
+
+def tasks_of(runs: Sequence[Run]) -> int:
+    """Into how many parts the shuffles are cut."""
+    return max(1, min(4_000, round(sum(run.facts for run in runs) / FACTS_PER_TASK)))
+
+
+def _by_value(found: Judged, source: DataFrame, values: DataFrame, context: Context, tasks: int) -> None:
+    """Values with all their places. Where some place's value was sent with another place acked, all sends are
+    looked at, which few histories need."""
+    spark = found.evidence.tables.spark
+    wanted = keep(_sorted(values, tasks, "chunk").mapInArrow(stages.by_value(_told(spark, context)), SCHEMA))
+    said = [orjson.loads(data) for *_, data in _collected(wanted.filter(F.col("kind") == int(Kind.META)))]
+    if sum(one["unmatched"] for one in said):
+        sends = source.mapInArrow(_ingested(spark, context, stages.SENDS), SCHEMA)
+        both = _sorted(values.union(sends), tasks, "chunk")
+        wanted = keep(both.mapInArrow(stages.by_value(_told(spark, context)), SCHEMA))
+        said = [orjson.loads(data) for *_, data in _collected(wanted.filter(F.col("kind") == int(Kind.META)))]
+    for one in said:
+        for run, read, unseen in one["unproven"]:
+            before = found.unproven.get(run, (0, 0))
+            found.unproven[run] = (before[0] + read, before[1] + unseen)
+        for mark, count in one["marks"].items():
+            found.evidence.counts[mark] = found.evidence.counts.get(mark, 0) + count
+    found.evidence.suspects = _named(wanted, found.evidence.tables)
+
+
+def _named(wanted: DataFrame, tables: Tables) -> DataFrame:
+    """Suspects as rows, with what their logs are."""
+    rows = wanted.mapInArrow(stages.unpacked, SUSPECT_SCHEMA).join(F.broadcast(tables.logs), "log", "left")
+    return (
+        rows.withColumn("acked", F.col("acked") == 1)
+        .withColumn("partition", F.coalesce("partition", F.col("log").bitwiseAND((1 << 20) - 1).cast("int")))
+        .withColumn("run", F.col("run").cast("int"))
+    )
+
+
+def _judged(facts: DataFrame, spark: SparkSession, context: Context, tasks: int) -> DataFrame:
+    return _sorted(facts, tasks, "owner", "chunk").mapInArrow(stages.judged(_told(spark, context)), SCHEMA)
+
+
+def _sorted(rows: DataFrame, tasks: int, *by: str) -> DataFrame:
+    """Each task gets whole buckets, one after another."""
+    return rows.repartition(tasks, *by).sortWithinPartitions(*by)
+
+
+def _told(spark: SparkSession, context: Context) -> Callable[[], Context]:
+    told = spark.sparkContext.broadcast(context)
+    return lambda: told.value
+
+
+def _ingested(spark: SparkSession, context: Context, what: str) -> Any:
+    return stages.ingested(_told(spark, context), what)
+
+
+def _table_of_splits(spark: SparkSession, splits: Sequence[Split], partners: Any) -> DataFrame:
+    """One row per split. Neighbours go to different tasks; small ones share a task."""
+    rows = [
+        (
+            s.run,
+            s.number,
+            s.path,
+            s.first,
+            s.last,
+            orjson.dumps(partners.get(s.run, {}).get(s.number, NOBODY)),
+        )
+        for s in splits
+    ]
+    at_once = spark.sparkContext.defaultParallelism
+    parallel = max(1, min(len(rows), 4 * at_once if len(rows) < 64 else len(rows) // 4))
+    return spark.createDataFrame(
+        spark.sparkContext.parallelize(rows, parallel), stages.SPLIT_SCHEMA, verifySchema=False
+    )
+
+
+NOBODY: dict[str, list[list[int]]] = {"invoked": [], "completed": []}
+
+
+def _collected(rows: DataFrame) -> Iterable[tuple[int, int, Kind, int, bytes]]:
+    table = rows.toArrow()
+    return packets(table.to_batches())
+
+
+def _take(
+    found: Judged, rows: Iterable[tuple[int, int, Kind, int, bytes]], tables: Tables
+) -> list[dict[str, int]]:
+    """Counts to their runs. Returns the summaries of chunks."""
+    places = [
+        {tables.log(number, place): place for place in places_of(run)}
+        for number, run in enumerate(tables.runs)
+    ]
+    summaries = []
+    for _, _, kind, n, data in rows:
+        if kind is Kind.SUMMARY:
+            columns = unpack(data, n, SUMMARY).columns
+            summaries.append({name: int(column[0]) for name, column in columns.items()})
+            continue
+        said = orjson.loads(data)
+        run = said["run"]
+        if "problem" in said:
+            found.problems[run] = said["problem"]
+        take_counts(found.figures[run], said)
+        take_gaps(tables.runs[run], found.figures[run], said.get("gaps", ()), places[run])
+    for figures in found.figures:
+        figures.seconds.sort(key=lambda second: (second["t"], second["f"]))
+    return summaries
