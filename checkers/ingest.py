@@ -92,7 +92,8 @@ class Ingest:
 
     def _paired(self, batch: Batch) -> tuple[Operations, Ints]:
         """The operations that are whole, and the events that are still open."""
-        clients = np.flatnonzero(batch.process >= 0)
+        # A rebalance is told in the middle of a poll; it is no operation.
+        clients = np.flatnonzero((batch.process >= 0) & (batch.f != self._number("rebalance")))
         order = clients[np.argsort(batch.process[clients], kind="stable")]
         same = np.diff(batch.process[order]) == 0 if len(order) else np.zeros(0, dtype=bool)
         invoked = batch.kind[order] == INVOKE
@@ -349,13 +350,14 @@ class Ingest:
 
     def _moves(self, batch: Batch, base: Ints, ok: Bools) -> list[tuple[int, int, int, int, int]]:
         """(process, log, start, index, ns) for each partition that a consumer takes or moves in, or loses (start
-        -1: its position is then not known any more)."""
+        -1: where it goes on there nobody told)."""
         found = []
         moving = [self._number(f) for f in ("assign", "rebalance")]
         for event in np.flatnonzero(ok & np.isin(batch.f, moving)).tolist():
             text = batch.extra[event].as_py() if batch.extra is not None else None
             said = orjson.loads(text) if text else {}
-            positions = dict.fromkeys(map(str, said.get("revoked") or ()), -1) | (said.get("positions") or {})
+            given = [*(said.get("partitions") or ()), *(said.get("revoked") or ())]
+            positions = dict.fromkeys(map(str, given), -1) | (said.get("positions") or {})
             of = (int(batch.process[event]), int(base[event]), int(batch.index[event]), int(batch.ns[event]))
             found += [
                 (of[0], of[1] + int(partition), -1 if start is None else int(start), of[2], of[3])

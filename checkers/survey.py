@@ -75,11 +75,11 @@ def survey(split: Split) -> Survey:
             kind = np.array([TYPES.get(name, 3) for name in kinds.names], dtype=np.int64)[numbers]
             f = fs.codes(table["f"])
             topics.codes(table["topic"])
-            client = process >= 0
-            used |= set(np.unique(f[client]).tolist())
+            client = (process >= 0) & (f != fs.number("rebalance"))
+            used |= set(np.unique(f[process >= 0]).tolist())
             _edges(process, kind, np.flatnonzero(client), group, firsts, lasts)
             drain = fs.names.index("drain") if "drain" in fs.names else -1
-            told = np.flatnonzero(~client | (f == drain))
+            told = np.flatnonzero((process < 0) | (f == drain))
             if len(told):
                 found.rows += _small(file, group, told)
             found.events += len(process)

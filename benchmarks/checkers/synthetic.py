@@ -19,6 +19,8 @@ from harness.history.schema import RECORD, SCHEMA
 
 TOPIC = "log"
 CHUNK = 2_000
+BLOCK = 1_000_000
+"""Operations that are made at once."""
 RATE = 5_000
 """Operations per second of the run that is made up."""
 
@@ -26,13 +28,20 @@ Ints = NDArray[np.int64]
 
 
 def write_history(
-    directory: Path, operations: int, *, partitions: int = 16, senders: int = 32, seed: int = 1
+    directory: Path,
+    operations: int,
+    *,
+    partitions: int = 16,
+    senders: int = 32,
+    seed: int = 1,
+    name: str = "synthetic",
 ) -> RunInfo:
-    """Write ``history.parquet`` with so many operations of clients (sends : polls : ends = 6 : 3 : 1)."""
+    """Write ``history.parquet`` with so many operations of clients (sends : polls : ends = 6 : 3 : 1), block by
+    block, so that memory holds one block and the values of the log."""
     directory.mkdir(parents=True, exist_ok=True)
     info = RunInfo(
-        test_id=f"synthetic-{operations}-{seed}",
-        name="synthetic",
+        test_id=f"{name}-{operations}-{seed}",
+        name=name,
         seed=seed,
         started_at="2026-01-01T00:00:00Z",
         system="wrackline",
@@ -52,44 +61,67 @@ def write_history(
 def _tables(
     info: RunInfo, operations: int, partitions: int, senders: int, random: np.random.Generator
 ) -> Iterator[pa.Table]:
-    sends, polls = operations * 6 // 10, operations * 3 // 10
-    ends = operations - sends - polls
-    log = _Log(sends, partitions, senders, random)
-    clients = pa.concat_tables([log.sends(), log.polls(polls), log.ends(ends)])
-    order = np.lexsort((clients["place"].to_numpy(), clients["time_ns"].to_numpy()))
-    clients = clients.take(pa.array(order)).drop_columns(["place"])
     yield _finish(_control(partitions), info, 0)
-    yield _finish(clients, info, 3)
+    log = _Log(partitions, senders, random)
+    index = 3
+    for start in range(0, operations, BLOCK):
+        size = min(BLOCK, operations - start)
+        sends, polls = size * 6 // 10, size * 3 // 10
+        log.begin(sends)
+        clients = pa.concat_tables([log.sends(), log.polls(polls), log.ends(size - sends - polls)])
+        order = np.lexsort((clients["place"].to_numpy(), clients["time_ns"].to_numpy()))
+        clients = clients.take(pa.array(order)).drop_columns(["place"])
+        yield _finish(clients, info, index)
+        index += len(clients)
+        log.finish()
     # Row groups hold many rows, as the recorder's do: one table for the final read and one for each replica.
-    index = 3 + len(clients)
     for node in (None, "n1", "n2", "n3"):
-        table = pa.concat_tables(log.final(node))
-        yield _finish(table, info, index)
-        index += len(table)
+        for p in range(partitions):
+            table = pa.concat_tables(log.final(node, p))
+            yield _finish(table, info, index)
+            index += len(table)
 
 
 class _Log:
-    def __init__(self, sends: int, partitions: int, senders: int, random: np.random.Generator) -> None:
-        self.partitions = partitions
-        self.random = random
+    """The log, and the block of operations that is being made. All of a block is done before the next begins."""
+
+    def __init__(self, partitions: int, senders: int, random: np.random.Generator) -> None:
+        self.partitions, self.senders, self.random = partitions, senders, random
+        self.values: list[list[Ints]] = [[] for _ in range(partitions)]
+        """What is in each partition, by block."""
+        self.base = np.zeros(partitions, dtype=np.int64)
+        self.stood = np.zeros(partitions, dtype=np.int64)
+        self.sent = 0
+        self.begin_ns = self.end_ns = 0
+
+    def begin(self, sends: int) -> None:
+        senders, random = self.senders, self.random
         step = int(1e9) * 10 // (RATE * 6)
-        self.process = np.arange(sends, dtype=np.int64) % senders
-        self.value = (self.process << 32) | ((np.arange(sends, dtype=np.int64) // senders) << 4)
-        self.invoke = 1_000_000 + np.arange(sends, dtype=np.int64) * step
+        number = np.arange(self.sent, self.sent + sends, dtype=np.int64)
+        self.process = number % senders
+        self.value = (self.process << 32) | ((number // senders) << 4)
+        self.begin_ns = self.end_ns
+        self.invoke = self.begin_ns + 1_000_000 + np.arange(sends, dtype=np.int64) * step
         self.ret = self.invoke + random.integers(step, step * (senders - 2), sends)
         taken = self.invoke + ((self.ret - self.invoke) * random.random(sends)).astype(np.int64)
-        self.partition = random.integers(0, partitions, sends)
+        self.partition = random.integers(0, self.partitions, sends)
         self.offset = np.zeros(sends, dtype=np.int64)
         self.order: list[Ints] = []
         self.taken: list[Ints] = []
         """When each record of each partition took effect, made non-decreasing by being sorted."""
-        for p in range(partitions):
+        for p in range(self.partitions):
             here = np.flatnonzero(self.partition == p)
             here = here[np.argsort(taken[here], kind="stable")]
-            self.offset[here] = np.arange(len(here))
+            self.offset[here] = self.base[p] + np.arange(len(here))
             self.order.append(here)
             self.taken.append(taken[here])
-        self.end_ns = int(self.ret.max()) + step
+        self.end_ns = (int(self.ret.max()) if sends else self.begin_ns) + step
+        self.sent += sends
+
+    def finish(self) -> None:
+        for p in range(self.partitions):
+            self.values[p].append(self.value[self.order[p]])
+            self.base[p] += len(self.order[p])
 
     def sends(self) -> pa.Table:
         unknown = np.full(len(self.value), -1)
@@ -108,22 +140,25 @@ class _Log:
         invoke, ret, processes, starts, ends, parts = [], [], [], [], [], []
         for p in range(self.partitions):
             each = count // self.partitions + (p < count % self.partitions)
-            at = np.linspace(2_000_000, self.end_ns, each, endpoint=False).astype(np.int64)
+            at = np.linspace(self.begin_ns + 2_000_000, self.end_ns, each, endpoint=False).astype(np.int64)
             done = at + (at[1] - at[0]) // 2 if each > 1 else at + 1
-            upto = np.searchsorted(self.taken[p], done)
+            upto = self.base[p] + np.searchsorted(self.taken[p], done)
+            upto[-1:] = self.base[p] + len(self.order[p])  # the last is answered when all is there
+            done[-1:] = self.end_ns
             invoke.append(at)
             ret.append(done)
             processes.append(np.full(each, 10_000 + p))
-            starts.append(np.concatenate([[0], upto[:-1]]) if each else upto)
+            starts.append(np.concatenate([[self.stood[p]], upto[:-1]]) if each else upto)
             ends.append(upto)
+            self.stood[p] = upto[-1] if each else self.stood[p]
             parts.append(np.full(each, p))
         first, last, where = np.concatenate(starts), np.concatenate(ends), np.concatenate(parts)
         sizes = last - first
         bounds = np.concatenate([[0], np.cumsum(sizes)])
         partition = np.repeat(where, sizes)
         offset = np.arange(bounds[-1]) - np.repeat(bounds[:-1], sizes) + np.repeat(first, sizes)
-        base = np.concatenate([[0], np.cumsum([len(one) for one in self.order])])
-        row = np.concatenate(self.order)[base[partition] + offset]
+        begins = np.concatenate([[0], np.cumsum([len(one) for one in self.order])])
+        row = np.concatenate(self.order)[begins[partition] + offset - self.base[partition]]
         records = _records(partition, offset, self.value[row], bounds)
         extra = [f'{{"positions":{{"{p}":{n}}}}}' for p, n in zip(where.tolist(), last.tolist(), strict=True)]
         common = {"f": "poll", "topic": TOPIC}
@@ -136,13 +171,13 @@ class _Log:
         )
 
     def ends(self, count: int) -> pa.Table:
-        invoke = np.linspace(2_500_000, self.end_ns, count, endpoint=False).astype(np.int64)
+        invoke = np.linspace(self.begin_ns + 2_500_000, self.end_ns, count, endpoint=False).astype(np.int64)
         ret = invoke + max(1, (int(invoke[1] - invoke[0]) // 2 if count > 1 else 1))
         partition = self.random.integers(0, self.partitions, count)
         told = np.zeros(count, dtype=np.int64)
         for p in range(self.partitions):
             here = partition == p
-            told[here] = np.searchsorted(self.taken[p], ret[here])
+            told[here] = self.base[p] + np.searchsorted(self.taken[p], ret[here])
         common = {"f": "end", "topic": TOPIC}
         process = np.full(count, 20_000)
         return pa.concat_tables(
@@ -152,19 +187,16 @@ class _Log:
             ]
         )
 
-    def final(self, node: str | None) -> Iterator[pa.Table]:
-        """The final read (node None) or one replica, chunk by chunk."""
-        for p in range(self.partitions):
-            total = len(self.order[p])
-            for start in range(0, max(total, 1), CHUNK):
-                rows = self.order[p][start : start + CHUNK]
-                yield self._chunk(node, p, start, rows, total, start + CHUNK >= total)
+    def final(self, node: str | None, p: int) -> Iterator[pa.Table]:
+        """The final read (node None) of a partition or one replica of it, chunk by chunk."""
+        values = np.concatenate(self.values[p])
+        for start in range(0, max(len(values), 1), CHUNK):
+            some = values[start : start + CHUNK]
+            yield self._chunk(node, p, start, some, len(values), start + CHUNK >= len(values))
 
-    def _chunk(self, node: str | None, p: int, start: int, rows: Ints, total: int, last: bool) -> pa.Table:
-        offsets = np.arange(start, start + len(rows))
-        records = _records(
-            np.full(len(rows), p), offsets, self.value[rows], np.array([0, len(rows)]), epoch=0
-        )
+    def _chunk(self, node: str | None, p: int, start: int, values: Ints, total: int, last: bool) -> pa.Table:
+        offsets = np.arange(start, start + len(values))
+        records = _records(np.full(len(values), p), offsets, values, np.array([0, len(values)]), epoch=0)
         time = np.array([self.end_ns + 1_000_000])
         end = {"partition": np.array([p]), "offset": np.array([0]), "high_watermark": np.array([total])}
         if node is None:
