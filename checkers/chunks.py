@@ -9,13 +9,23 @@ every anomaly is then a comparison of columns. What a chunk must know of those a
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping
 
 import numpy as np
 
 from checkers.context import Context, LogInfo
-from checkers.packets import COLUMNS, NEVER, NONE, TIMES, Bools, Ints, Kind, Rows, grouped, together
+from checkers.packets import COLUMNS, NEVER, NONE, TIMES, Bools, Ints, Kind, Rows, together
+from checkers.proofs import (
+    Known,
+    Proof,
+    Slots,
+    at_rows,
+    earliest_polls,
+    first_of,
+    largest,
+    right_before,
+    smallest,
+)
 from checkers.registry import bit_of, marked_at_places
 from checkers.suspects import (
     ACKED,
@@ -60,7 +70,7 @@ class Chunk:
         if kind is Kind.POLL:
             self._polls += len(rows)
             if self._polls > _COMPACT_ROWS:
-                self._facts[kind] = [_earliest(together(parts, COLUMNS[kind]))]
+                self._facts[kind] = [earliest_polls(together(parts, COLUMNS[kind]))]
                 self._polls = len(self._facts[kind][0])
 
     def facts(self, kind: Kind) -> Rows:
@@ -73,7 +83,7 @@ class Chunk:
         proofs = self._proofs(places)
         carry = self.context.carry.get((self.log, self.number), {})
         claims = together([places, asked], [*dict.fromkeys((*places.columns, *asked.columns))])
-        known = _Known(claims, proofs, carry)
+        known = Known(claims, proofs, carry)
         claims.columns |= {name: known.index(name) for name in proofs}
         claims.columns["marks"] = marked_at_places(claims)
         wanted = np.flatnonzero((claims.marks != 0) | is_stray(claims))
@@ -92,21 +102,21 @@ class Chunk:
         final, ack, poll, replica = (
             self.facts(kind) for kind in (Kind.FINAL, Kind.ACK, Kind.POLL, Kind.REPLICA)
         )
-        slots = _Slots(self.base, self.context.width, [final, ack, poll, replica])
+        slots = Slots(self.base, self.context.width, [final, ack, poll, replica])
         at_final, at_ack, at_poll, at_replica = slots.of
         size = slots.size
         below = replica.committed == 1
         columns = {
             "offset": slots.offset,
             "value": slots.value,
-            "poll_index": _smallest(size, at_poll, poll.index),
-            "poll_ns": _smallest(size, at_poll, poll.ns),
-            "final_index": _smallest(size, at_final, final.index),
-            "final_ns": _smallest(size, at_final, final.ns),
-            "replica_index": _smallest(size, at_replica, replica.index),
-            "hw_index": _smallest(size, at_replica[below], replica.index[below]),
-            "epoch_low": _smallest(size, at_replica[below], replica.epoch[below]),
-            "epoch_high": _largest(size, at_replica[below], replica.epoch[below]),
+            "poll_index": smallest(size, at_poll, poll.index),
+            "poll_ns": smallest(size, at_poll, poll.ns),
+            "final_index": smallest(size, at_final, final.index),
+            "final_ns": smallest(size, at_final, final.ns),
+            "replica_index": smallest(size, at_replica, replica.index),
+            "hw_index": smallest(size, at_replica[below], replica.index[below]),
+            "epoch_low": smallest(size, at_replica[below], replica.epoch[below]),
+            "epoch_high": largest(size, at_replica[below], replica.epoch[below]),
         }
         held = np.zeros(size, dtype=np.int64)
         np.bitwise_or.at(held, at_replica, replica.bit)
@@ -138,7 +148,7 @@ class Chunk:
         self._beside(places, crowded=slots.crowded)
         return self._with_log(places)
 
-    def _sessions(self, slots: _Slots) -> dict[str, Ints]:
+    def _sessions(self, slots: Slots) -> dict[str, Ints]:
         names = ("earlier_offset", "earlier_value", "earlier_index")
         found = {name: np.full(slots.size, NONE) for name in names}
         sessions = self.facts(Kind.SESSION)
@@ -152,25 +162,25 @@ class Chunk:
         size, offset = len(places), places.offset
         committed, final = places.hw_index != NONE, places.step == IN_FINAL
         nobody = np.full(size, -1)
-        ours = _before(offset, is_place(places) & (places.value >= 0)) if crowded else nobody
-        kept = _before(offset, committed) if crowded else nobody
-        read = _before(offset, final) if crowded else nobody
+        ours = right_before(offset, is_place(places) & (places.value >= 0)) if crowded else nobody
+        kept = right_before(offset, committed) if crowded else nobody
+        read = right_before(offset, final) if crowded else nobody
         places.columns |= {
-            "told_offset": _at(offset, ours),
-            "told_value": _at(places.value, ours),
-            "told_index": _at(places.index, ours),
-            "hw_offset": _at(offset, kept),
-            "hw_value": _at(places.value, kept),
-            "hw_at": _at(places.hw_index, kept),
-            "hw_epoch": _at(places.epoch_high, kept),
+            "told_offset": at_rows(offset, ours),
+            "told_value": at_rows(places.value, ours),
+            "told_index": at_rows(places.index, ours),
+            "hw_offset": at_rows(offset, kept),
+            "hw_value": at_rows(places.value, kept),
+            "hw_at": at_rows(places.hw_index, kept),
+            "hw_epoch": at_rows(places.epoch_high, kept),
         }
         finals = np.flatnonzero(final)
         following = np.append(finals, -1)[np.searchsorted(offset[finals], offset, "right")]
         read = np.where(read >= 0, read, following)
         places.columns |= {
-            "final_offset": _at(offset, read),
-            "final_value": _at(places.value, read),
-            "final_at": _at(places.final_index, read),
+            "final_offset": at_rows(offset, read),
+            "final_value": at_rows(places.value, read),
+            "final_at": at_rows(places.final_index, read),
         }
 
     def _asked(self) -> Rows:
@@ -196,7 +206,7 @@ class Chunk:
 
     # --- proofs
 
-    def _proofs(self, places: Rows) -> dict[str, _Proof]:
+    def _proofs(self, places: Rows) -> dict[str, Proof]:
         told = is_place(places)
         acked = told & (places.acked == 1)
         settled = acked & (places.step == IN_FINAL)
@@ -204,17 +214,15 @@ class Chunk:
         order = np.argsort(ends.offset, kind="stable")
         nothing = np.full(len(ends), NONE)
 
-        def of(index: Ints, ns: Ints, where: Bools) -> _Proof:
-            return _Proof(places.offset, np.where(where & (index != NONE), index, NEVER), ns, places.value)
+        def of(index: Ints, ns: Ints, where: Bools) -> Proof:
+            return Proof(places.offset, np.where(where & (index != NONE), index, NEVER), ns, places.value)
 
         return {
             "by_ack": of(places.complete_index, places.complete_ns, acked),
             "by_settled_ack": of(places.complete_index, places.complete_ns, settled),
             "by_poll": of(places.poll_index, places.poll_ns, told),
             "by_final": of(places.final_index, places.final_ns, told),
-            "by_end": _Proof(
-                ends.offset[order], ends.complete_index[order], ends.complete_ns[order], nothing
-            ),
+            "by_end": Proof(ends.offset[order], ends.complete_index[order], ends.complete_ns[order], nothing),
         }
 
     # --- what lies between places
@@ -274,7 +282,7 @@ class Chunk:
         points = np.unique(np.concatenate([told, ends]))
         return points, np.isin(points, told).astype(np.int64)
 
-    def _gaps(self, places: Rows, proofs: dict[str, _Proof], carry: Mapping[str, int]) -> Rows:
+    def _gaps(self, places: Rows, proofs: dict[str, Proof], carry: Mapping[str, int]) -> Rows:
         """Offsets that were taken, and that only sends of unknown outcome can be at (rule 5)."""
         if not self.about.idempotent or self.about.complete:
             return Rows({}, 0)
@@ -287,7 +295,7 @@ class Chunk:
         unseen = next_up - lower - there
         some = np.flatnonzero((next_up != NONE) & (unseen > 0))
         rows = Rows({"offset": lower[some] + 1}, len(some))
-        known = _Known(rows, proofs, carry)
+        known = Known(rows, proofs, carry)
         first = [(known.index(name), known.told(name, np.arange(len(some)))) for name in proofs]
         above = least(*(index for index, _ in first))
         columns = {"offset": lower[some], "unseen": unseen[some], "above": above}
@@ -298,7 +306,7 @@ class Chunk:
         columns |= {"step": np.full(len(some), GAP), "marks": np.full(len(some), bit_of("gap"))}
         return Rows(columns, len(some))
 
-    def _summary(self, places: Rows, claims: Rows, proofs: dict[str, _Proof], need: int, gaps: int) -> Rows:
+    def _summary(self, places: Rows, claims: Rows, proofs: dict[str, Proof], need: int, gaps: int) -> Rows:
         said = {"log": self.log, "chunk": self.number, "jump_need": need, "gaps": gaps}
         for kind, proof in zip(KINDS_OF_PROOF, proofs.values(), strict=True):
             first = proof.at(np.zeros(1, dtype=np.int64))
@@ -310,159 +318,14 @@ class Chunk:
         floors = self.facts(Kind.FLOOR).offset
         said |= {
             "last_claim": int(claims.invoke_index[claimed].max()) if claimed.any() else NONE,
-            "low_final": _first(places.offset[final]),
-            "low_final_value": _first(places.value[final]),
-            "low_final_at": _first(places.final_index[final]),
-            "high_final": _first(places.offset[final][::-1]),
-            "low_place": _first(told),
-            "low_point": _first(points),
-            "low_is_place": _first(held),
-            "high_point": _first(points[::-1]),
-            "floor": _first(floors),
+            "low_final": first_of(places.offset[final]),
+            "low_final_value": first_of(places.value[final]),
+            "low_final_at": first_of(places.final_index[final]),
+            "high_final": first_of(places.offset[final][::-1]),
+            "low_place": first_of(told),
+            "low_point": first_of(points),
+            "low_is_place": first_of(held),
+            "high_point": first_of(points[::-1]),
+            "floor": first_of(floors),
         }
         return Rows({name: np.array([said[name]], dtype=np.int64) for name in SUMMARY})
-
-
-def _first(column: Ints) -> int:
-    return int(column[0]) if len(column) else NONE
-
-
-def _at(column: Ints, rows: Ints) -> Ints:
-    """The column at these rows; NONE where a row is negative."""
-    found: Ints = np.append(column, NONE)[rows]
-    return found
-
-
-def _before(offset: Ints, where: Bools) -> Ints:
-    """The row right before each that is at the same offset and answers to ``where``; -1 where there is none."""
-    rows = np.maximum.accumulate(np.where(where, np.arange(len(offset)), -1))
-    before = np.append(-1, rows)[:-1] if len(rows) else rows
-    found: Ints = np.where((before >= 0) & (_at(offset, before) == offset), before, -1)
-    return found
-
-
-def _smallest(size: int, at: Ints, values: Ints) -> Ints:
-    found = np.full(size, NEVER)
-    np.minimum.at(found, at, values)
-    return np.where(found == NEVER, NONE, found)
-
-
-def _largest(size: int, at: Ints, values: Ints) -> Ints:
-    found = np.full(size, NONE)
-    np.maximum.at(found, at, values)
-    return found
-
-
-def _earliest(polls: Rows) -> Rows:
-    """Each place polled once, by the first that was given it."""
-    order, starts, _ = grouped(polls.offset, polls.value, polls.index)
-    kept = polls.take(order)
-    new = np.append(True, (np.diff(kept.offset) != 0) | (np.diff(kept.value) != 0))
-    return kept.take(new & starts)
-
-
-class _Slots:
-    """A number for each (offset, value): that of the offset for the first value told of it, a later one for others."""
-
-    def __init__(self, base: int, width: int, facts: Sequence[Rows]) -> None:
-        self.base, self.width = base, width
-        self._value = np.full(width, NONE)
-        for rows in facts:
-            at = rows.offset - base
-            empty = self._value[at] == NONE
-            self._value[at[empty]] = rows.value[empty]
-        others = [rows.take(self._value[rows.offset - base] != rows.value) for rows in facts]
-        offset = np.concatenate([rows.offset for rows in others])
-        value = np.concatenate([rows.value for rows in others])
-        order, starts, _ = grouped(offset, value)
-        self._other_offset, self._other_value = offset[order][starts], value[order][starts]
-        self.crowded = len(offset) > 0
-        self.size = width + len(self._other_offset)
-        self.offset = np.concatenate([np.arange(base, base + width), self._other_offset])
-        self.value = np.concatenate([self._value, self._other_value])
-        self.of = [self.find(rows) for rows in facts]
-
-    def find(self, rows: Rows) -> Ints:
-        """-1 where nobody told of the place."""
-        at = rows.offset - self.base
-        wrong = np.flatnonzero(self._value[at] != rows.value)
-        if len(wrong):
-            numbers = {
-                pair: self.width + number
-                for number, pair in enumerate(
-                    zip(self._other_offset.tolist(), self._other_value.tolist(), strict=True)
-                )
-            }
-            pairs = zip(rows.offset[wrong].tolist(), rows.value[wrong].tolist(), strict=True)
-            at = at.copy()
-            at[wrong] = [numbers.get(pair, -1) for pair in pairs]
-        found: Ints = at
-        return found
-
-
-@dataclass(slots=True)
-class _Proof:
-    """Events that showed offsets, in ascending order; ``index`` is NEVER where there is none."""
-
-    offset: Ints
-    index: Ints
-    ns: Ints
-    value: Ints
-    _who: Ints | None = None
-
-    def who(self) -> Ints:
-        """For each row the one at or above it with the earliest index: the highest, where they are several."""
-        if self._who is None:
-            size = len(self.index)
-            down = self.index[::-1]
-            earliest = np.minimum.accumulate(down)
-            fresh = np.append(True, down[1:] < earliest[:-1])[:size]
-            rows = np.maximum.accumulate(np.where(fresh, np.arange(size), 0))
-            self._who = (size - 1 - rows)[::-1]
-        return self._who
-
-    def rows(self, offset: Ints) -> Ints:
-        """Who showed each offset or a larger one first; -1 where nobody did."""
-        if not len(self.index):
-            return np.full(len(offset), -1)
-        at = np.searchsorted(self.offset, offset, "left")
-        who = np.append(self.who(), -1)[at]
-        found: Ints = np.where(np.append(self.index, NEVER)[who] == NEVER, -1, who)
-        return found
-
-    def at(self, offset: Ints) -> dict[str, Ints]:
-        """The event as columns: its index (""), "_ns", "_offset" and "_value"."""
-        rows = self.rows(offset if len(self.index) == 0 else np.minimum(offset, self.offset[0]))
-        return self.columns(rows)
-
-    def columns(self, rows: Ints) -> dict[str, Ints]:
-        return {
-            "": _at(self.index, rows),
-            "_ns": _at(self.ns, rows),
-            "_offset": _at(self.offset, rows),
-            "_value": _at(self.value, rows),
-        }
-
-
-class _Known:
-    """What is known at or above each row, in this chunk and in those above it."""
-
-    def __init__(self, rows: Rows, proofs: dict[str, _Proof], carry: Mapping[str, int]) -> None:
-        self.proofs, self.carry = proofs, carry
-        self._rows = {name: proof.rows(rows.offset) for name, proof in proofs.items()}
-
-    def index(self, name: str) -> Ints:
-        here = _at(self.proofs[name].index, self._rows[name])
-        above = self.carry.get(name.removeprefix("by_"), NONE)
-        return here if above == NONE else least(here, np.full(len(here), above))
-
-    def told(self, name: str, rows: Ints) -> dict[str, Ints]:
-        """The event's columns, for some rows."""
-        kind = name.removeprefix("by_")
-        found = self.proofs[name].columns(self._rows[name][rows])
-        above = self.carry.get(kind, NONE)
-        if above != NONE:
-            elsewhere = (found[""] == NONE) | (above <= found[""])
-            for part in found:
-                found[part] = np.where(elsewhere, self.carry.get(kind + part, NONE), found[part])
-        return {name + part: column for part, column in found.items()}

@@ -7,7 +7,7 @@ What a split cannot know of its neighbours is little: the operations that are op
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from dataclasses import dataclass
 
 import numpy as np
@@ -15,15 +15,13 @@ import orjson
 import pyarrow as pa
 
 from checkers.context import Context
-from checkers.packets import NONE, VALUES, Bools, Ints, Kind, Rows, Writer, grouped
+from checkers.packets import NONE, VALUES, Bools, Ints, Kind, Rows, Writer
+from checkers.sequences import POLLED, SENT, Sequence, put_batch_order, put_sessions, put_steps
 from checkers.splits import FAIL, INVOKE, OK, Batch, Names, Split, joined, picked, read
 from checkers.survey import Partners
-from checkers.suspects import ACKED, BATCH, REFUSED, REWIND, UNSURE, bucket_of, put_suspects
+from checkers.suspects import ACKED, REFUSED, UNSURE, bucket_of
 from checkers.tallies import Tally
 from harness.history.model import ACKED_WITHOUT_OFFSET, FAILED, REPLICA
-
-POLLED, SENT = 0, 1
-"""What an edge is of."""
 
 
 @dataclass(slots=True)
@@ -62,7 +60,7 @@ class Ingest:
         self._invoked = {process: (index, ns) for process, index, ns in partners["invoked"]}
         self._completed = {process: tuple(rest) for process, *rest in partners["completed"]}
         self._open: Batch | None = None
-        self._sequences = {POLLED: _Sequence(POLLED), SENT: _Sequence(SENT)}
+        self._sequences = {POLLED: Sequence(POLLED), SENT: Sequence(SENT)}
         self._bases = np.zeros(0, dtype=np.int64)
 
     def packets(self) -> Iterator[pa.RecordBatch]:
@@ -232,7 +230,7 @@ class Ingest:
         self._in_order(process, log, offset, value, times, placed)
 
     def _in_order(
-        self, process: Ints, log: Ints, offset: Ints, value: Ints, times: Sequence[Ints], placed: Bools
+        self, process: Ints, log: Ints, offset: Ints, value: Ints, times: list[Ints], placed: Bools
     ) -> None:
         """Later sends of a process that have the smaller offset, and records of one send in another order."""
         some = np.flatnonzero(placed)
@@ -370,90 +368,4 @@ class Ingest:
 def _both(one: Operations, other: Operations) -> Operations:
     return Operations(
         *(np.concatenate([getattr(one, name), getattr(other, name)]) for name in Operations.__slots__)
-    )
-
-
-_STEP = ("process", "log", "order", "offset", "next", "value", "index", "ns")
-
-
-class _Sequence:
-    """Where each process stood in each log, from batch to batch."""
-
-    def __init__(self, what: int) -> None:
-        self.what = what
-        self._stood = Rows({name: np.zeros(0, dtype=np.int64) for name in _STEP}, 0)
-        self._first: list[Rows] = []
-
-    def steps(self, rows: Rows) -> Rows:
-        """The rows that have one before them in their process and log, with what that said (``earlier_*``)."""
-        both = Rows({n: np.concatenate([self._stood.columns[n], rows.columns[n]]) for n in _STEP})
-        order, starts, ends = grouped(both.process, both.log)
-        whole = both.take(order)
-        carried = order < len(self._stood)
-        # What has nothing before it in this split may have something in an earlier one.
-        self._first.append(whole.take(starts & ~carried))
-        self._stood = whole.take(ends)
-        at = np.flatnonzero(~starts)
-        found = whole.take(at)
-        for name in ("order", "next", "value", "index"):
-            found.columns[f"earlier_{name}"] = whole.columns[name][at - 1]
-        return found
-
-    def edges(self, writer: Writer) -> None:
-        for last, parts in ((0, self._first), (1, [self._stood])):
-            for rows in parts:
-                columns = [np.full(len(rows), self.what), np.full(len(rows), last), rows.process, rows.order]
-                columns += [rows.offset, rows.next, rows.value, rows.index, rows.ns]
-                writer.spread(Kind.EDGE, rows.log, np.full(len(rows), -1), columns)
-
-
-def put_steps(writer: Writer, steps: Rows, context: Context) -> None:
-    """Reads that went on elsewhere than the one before ended: jumps go to where they began, rewinds are findings."""
-    jumps = steps.take(steps.offset > steps.earlier_next)
-    writer.spread(
-        Kind.JUMP,
-        jumps.log,
-        jumps.earlier_next // context.width,
-        [jumps.earlier_next, jumps.offset, jumps.process, jumps.earlier_index, jumps.index, jumps.ns],
-    )
-    back = steps.take(steps.offset < steps.earlier_next)
-    put_suspects(
-        writer,
-        context,
-        REWIND,
-        "rewound",
-        log=back.log,
-        offset=back.earlier_next,
-        told=back.offset,
-        process=back.process,
-        invoke_index=back.earlier_index,
-        complete_index=back.index,
-        complete_ns=back.ns,
-    )
-
-
-def put_sessions(writer: Writer, steps: Rows, context: Context) -> None:
-    writer.spread(
-        Kind.SESSION,
-        steps.log,
-        steps.offset // context.width,
-        [steps.offset, steps.value, steps.earlier_next, steps.earlier_value, steps.earlier_index],
-    )
-
-
-def put_batch_order(writer: Writer, steps: Rows, context: Context) -> None:
-    put_suspects(
-        writer,
-        context,
-        BATCH,
-        "shuffled",
-        log=steps.log,
-        offset=steps.offset,
-        value=steps.value,
-        process=steps.process,
-        earlier_offset=steps.earlier_next,
-        earlier_value=steps.earlier_value,
-        invoke_index=steps.order,
-        complete_index=steps.index,
-        complete_ns=steps.ns,
     )

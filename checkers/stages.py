@@ -14,9 +14,10 @@ import pyarrow as pa
 
 from checkers.chunks import SUMMARY, Chunk
 from checkers.context import Context, owner_of_run
-from checkers.ingest import POLLED, SENT, Ingest, put_sessions, put_steps
+from checkers.ingest import Ingest
 from checkers.packets import COLUMNS, NONE, VALUES, Kind, Rows, Writer, grouped, packets, together, unpack
 from checkers.runs import surveyed_split, unreadable
+from checkers.sequences import POLLED, SENT, put_sessions, put_steps
 from checkers.splits import Split
 from checkers.suspects import COLUMNS as SUSPECT_COLUMNS
 from checkers.suspects import EPOCH, put, put_suspects, table_of
