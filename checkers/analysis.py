@@ -27,6 +27,7 @@ from pyspark.sql import functions as F
 from checkers.contracts import contract_for, named
 from checkers.evidence import finished
 from checkers.findings import FINDINGS
+from checkers.groups import duplicates
 from checkers.metrics import Figures, metrics
 from checkers.plan import LOCAL_EVENTS, judge, survey_all
 from checkers.registry import Evidence, checks, names
@@ -137,6 +138,7 @@ def _judge(spark: SparkSession, runs: Sequence[Run], progress: Callable[[str], N
     try:
         judged = judge(tables)
         found = search(judged.evidence, scratch)
+        _count_groups(tables, judged.figures)
     except (PySparkException, Py4JError) as wrong:
         which = ", ".join(run.directory.name for run in runs[:3]) + (", ..." if len(runs) > 3 else "")
         raise AnalysisError(f"Spark failed on {which}: {_cause(wrong)}") from wrong
@@ -151,6 +153,13 @@ def _judge(spark: SparkSession, runs: Sequence[Run], progress: Callable[[str], N
         )
         for number, run in enumerate(runs)
     }
+
+
+def _count_groups(tables: Tables, counted: Sequence[Figures]) -> None:
+    """The metric ``group-duplicates``, where there are groups."""
+    if any(run.kinds & {"commit", "rebalance", "subscribe"} for run in tables.runs):
+        for row in duplicates(tables).collect():
+            counted[row["run"]].groups[row["group"]] = (row["deliveries"], row["records"])
 
 
 def _cause(wrong: Exception) -> str:

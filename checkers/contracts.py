@@ -37,9 +37,12 @@ ALWAYS = (
     "future-read",
     "append-order",
     "epoch-order",
+    "commit-regression",
+    "zombie-commit",
 )
 OF_A_PRODUCER = ("duplicate", "session-order", "batch-order")
-OF_A_CONSUMER = ("poll-skip", "poll-rewind")
+OF_A_CONSUMER = ("poll-skip", "poll-rewind", "commit-beyond-end", "group-skip")
+OF_TRANSACTIONS = ("write-cycle", "read-cycle")
 OF_READS = ("stale-read", "watermark-regression", "not-linearizable")
 FLUSHED = "every-write"
 
@@ -177,6 +180,10 @@ class Contract:
             return Ruling(Meaning.ALLOWED, "idempotence is off: a retry may be appended again")
         if anomaly in OF_A_CONSUMER:
             return self._consumer(place)
+        if anomaly in OF_TRANSACTIONS:
+            return Ruling(
+                Meaning.ALLOWED, "reported: transactions do not isolate their writes from each other (KIP-98)"
+            )
         if anomaly in OF_READS:
             if self.terms.linearizable:
                 return Ruling(Meaning.VIOLATION, "forbidden where reads must be linearizable")
@@ -223,8 +230,32 @@ class Contract:
             return Ruling(Meaning.ALLOWED, "the log may be cut below what consumers have read")
         within = self._within_losses(place)
         if within.meaning is Meaning.VIOLATION:
-            return Ruling(Meaning.VIOLATION, "a consumer under assign reads each record once, in order")
+            return Ruling(
+                Meaning.VIOLATION, "what consumers were given stays, and each is given every record, in order"
+            )
         return within
+
+
+def promise_of(anomaly: str) -> str:
+    """What the contracts say of an anomaly, in one line."""
+    if anomaly in ALWAYS:
+        return "forbidden in every configuration"
+    if anomaly in LOSS:
+        return (
+            "forbidden by acks-all (up to MinISR - 1 lossy shutdowns) and acks-all-flushed (under any); allowed by "
+            "acks-all-unclean, and by acks-1 once leadership changed; n/a with acks-0"
+        )
+    if anomaly == "inconsistent-offset":
+        return "forbidden where loss is forbidden; else offsets of lost records are used again"
+    if anomaly in OF_A_PRODUCER:
+        return "forbidden with +idempotence; allowed without"
+    if anomaly in OF_A_CONSUMER:
+        return "forbidden while committed records must stay; allowed by acks-all-unclean"
+    if anomaly in OF_TRANSACTIONS:
+        return "reported: transactions do not isolate their writes from each other"
+    if anomaly in OF_READS:
+        return "forbidden with +linearizable-reads; reported without"
+    return "no contract speaks of it"
 
 
 def _listed(places: Sequence[Place]) -> str:

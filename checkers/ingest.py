@@ -13,6 +13,7 @@ from dataclasses import dataclass
 import numpy as np
 import orjson
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from checkers.context import Context
 from checkers.packets import NONE, VALUES, Bools, Ints, Kind, Rows, Writer
@@ -78,6 +79,8 @@ class Ingest:
         if not self.sends_only:
             self._seen(fresh)
             self._assigned_and_read(fresh)
+            if fresh.extra is not None:
+                self.tally.transactional += pc.sum(pc.match_substring(fresh.extra, '"txn"')).as_py() or 0
         batch = joined(self._open, fresh)
         operations, still_open = self._paired(batch)
         self._open = picked(batch, still_open)

@@ -42,6 +42,8 @@ class Figures:
     gaps: dict[tuple[str, Place], tuple[int | None, int | None, int]] = field(default_factory=dict)
     """(fault id, partition) -> (last ack before, first ack after, nanoseconds between)."""
     longest_gap_ns: int | None = None
+    groups: dict[str, tuple[int, int]] = field(default_factory=dict)
+    """Group -> (deliveries to its members, different records among them)."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -159,6 +161,15 @@ def metrics(run: Run, figures: Figures) -> dict[str, Any]:
         "rate_before_first_fault": rate_before_first_fault(run, figures),
         "phases": [{"phase": p.name, "begin_ns": p.begin_ns, "end_ns": p.end_ns} for p in run.phases],
         "no_progress": no_progress(run, figures),
+        "group_duplicates": {
+            group: {
+                "deliveries": deliveries,
+                "records": records,
+                "per_record": round(deliveries / records, 3),
+            }
+            for group, (deliveries, records) in sorted(figures.groups.items())
+            if records
+        },
     }
 
 

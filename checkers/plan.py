@@ -7,7 +7,7 @@ chunk of a log, and counts.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -24,12 +24,14 @@ from checkers.packets import SCHEMA, Kind, packets, unpack
 from checkers.registry import Evidence
 from checkers.runs import AnalysisError, Run, surveyed, surveyed_split
 from checkers.splits import Split
-from checkers.survey import Survey
+from checkers.survey import Partners, Survey
 from checkers.suspects import SCHEMA as SUSPECT_SCHEMA
 from checkers.tables import Tables, keep
 
 FACTS_PER_TASK = 1_500_000
 """So many records make a task of the shuffles: some 100 MiB."""
+FACTS_PER_SPLIT = 1_000_000
+"""... and so many a task that reads."""
 LOCAL_EVENTS = 500_000
 """With fewer events and records than this runs are surveyed without Spark."""
 
@@ -53,7 +55,9 @@ def survey_all(spark: SparkSession | None, runs: Sequence[Run]) -> Iterator[tupl
     if spark is None:
         local: Iterable[Survey] = map(surveyed_split, splits)
     else:
-        rows = _table_of_splits(spark, splits, {}).mapInArrow(stages.surveys, SCHEMA)
+        rows = _table_of_splits(spark, splits, {}, sum(run.facts for run in runs)).mapInArrow(
+            stages.surveys, SCHEMA
+        )
         local = (Survey.from_json(data) for *_, data in _collected(rows))
     for one in local:
         found[one.run].append(one)
@@ -70,7 +74,12 @@ def judge(tables: Tables, *, width: int | None = None) -> Judged:
     tasks = tasks_of(runs)
     context = context_of(runs, buckets=tasks, **({} if width is None else {"width": width}))
     splits = [replace(split, run=number) for number, run in enumerate(runs) for split in run.splits]
-    source = _table_of_splits(spark, splits, {number: run.partners for number, run in enumerate(runs)})
+    source = _table_of_splits(
+        spark,
+        splits,
+        {number: run.partners for number, run in enumerate(runs)},
+        sum(run.facts for run in runs),
+    )
     first = keep(
         _judged(
             source.mapInArrow(_ingested(spark, context, stages.EVERYTHING), SCHEMA), spark, context, tasks
@@ -115,9 +124,14 @@ def _by_value(found: Judged, source: DataFrame, values: DataFrame, context: Cont
         for run, read, unseen in one["unproven"]:
             before = found.unproven.get(run, (0, 0))
             found.unproven[run] = (before[0] + read, before[1] + unseen)
-        for mark, count in one["marks"].items():
-            found.evidence.counts[mark] = found.evidence.counts.get(mark, 0) + count
+        _count(found, one["marks"])
     found.evidence.suspects = _named(wanted, found.evidence.tables)
+
+
+def _count(found: Judged, marks: Mapping[str, int]) -> None:
+    counts = found.evidence.counts
+    for mark, count in marks.items():
+        counts[mark] = counts.get(mark, 0) + count
 
 
 def _named(wanted: DataFrame, tables: Tables) -> DataFrame:
@@ -148,8 +162,10 @@ def _ingested(spark: SparkSession, context: Context, what: str) -> Any:
     return stages.ingested(_told(spark, context), what)
 
 
-def _table_of_splits(spark: SparkSession, splits: Sequence[Split], partners: Any) -> DataFrame:
-    """One row per split. Neighbours go to different tasks; small ones share a task."""
+def _table_of_splits(
+    spark: SparkSession, splits: Sequence[Split], partners: Mapping[int, Mapping[int, Partners]], facts: int
+) -> DataFrame:
+    """One row per split, in as many tasks as keep all cores busy to the end; small ones share a task."""
     rows = [
         (
             s.run,
@@ -162,13 +178,12 @@ def _table_of_splits(spark: SparkSession, splits: Sequence[Split], partners: Any
         for s in splits
     ]
     at_once = spark.sparkContext.defaultParallelism
-    parallel = max(1, min(len(rows), 4 * at_once if len(rows) < 64 else len(rows) // 4))
-    return spark.createDataFrame(
-        spark.sparkContext.parallelize(rows, parallel), stages.SPLIT_SCHEMA, verifySchema=False
-    )
+    parallel = max(1, min(len(rows), max(at_once, facts // FACTS_PER_SPLIT)))
+    table = spark.createDataFrame(rows, stages.SPLIT_SCHEMA, verifySchema=False)
+    return table if parallel <= at_once else table.repartition(parallel)
 
 
-NOBODY: dict[str, list[list[int]]] = {"invoked": [], "completed": []}
+NOBODY: Partners = {"invoked": [], "completed": []}
 
 
 def _collected(rows: DataFrame) -> Iterable[tuple[int, int, Kind, int, bytes]]:
@@ -195,6 +210,7 @@ def _take(
         if "problem" in said:
             found.problems[run] = said["problem"]
         take_counts(found.figures[run], said)
+        _count(found, said.get("marks", {}))
         take_gaps(tables.runs[run], found.figures[run], said.get("gaps", ()), places[run])
     for figures in found.figures:
         figures.seconds.sort(key=lambda second: (second["t"], second["f"]))

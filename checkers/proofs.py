@@ -53,7 +53,10 @@ class Slots:
     """A number for each (offset, value): that of the offset for the first value told of it, a later one for others."""
 
     def __init__(self, base: int, width: int, facts: Sequence[Rows]) -> None:
-        self.base, self.width = base, width
+        # A log shorter than a chunk needs no room for more.
+        highest = max((int(rows.offset.max()) for rows in facts if len(rows)), default=base - 1)
+        self.base, self.width = base, min(width, highest + 1 - base)
+        width = self.width
         self._value = np.full(width, NONE)
         for rows in facts:
             at = rows.offset - base
@@ -73,7 +76,7 @@ class Slots:
     def find(self, rows: Rows) -> Ints:
         """-1 where nobody told of the place."""
         at = rows.offset - self.base
-        wrong = np.flatnonzero(self._value[at] != rows.value)
+        wrong = np.flatnonzero(np.append(self._value, NONE)[np.minimum(at, self.width)] != rows.value)
         if len(wrong):
             numbers = {
                 pair: self.width + number

@@ -33,6 +33,8 @@ class Family(StrEnum):
     INTEGRITY = "integrity"
     ORDER = "order"
     VISIBILITY = "visibility"
+    CYCLES = "cycles"
+    GROUPS = "groups"
 
 
 @dataclass

@@ -12,6 +12,7 @@ import subprocess
 import sys
 import tempfile
 import warnings
+import zipfile
 from collections.abc import Iterator, Mapping
 from importlib.resources import files
 from pathlib import Path
@@ -98,10 +99,10 @@ def start(master: str = "local[*]", *, memory: str | None = None, brief: bool = 
     memory = memory or os.environ.get(MEMORY_VARIABLE, DEFAULT_MEMORY)
     with (scratch / "jvm.log").open("w+") as jvm_log, warnings.catch_warnings():
         warnings.simplefilter("ignore", FutureWarning)
-        return _start(settings(master, memory, scratch, brief=brief), jvm_log)
+        return _start(settings(master, memory, scratch, brief=brief), jvm_log, scratch)
 
 
-def _start(chosen: Mapping[str, str], jvm_log: IO[str]) -> SparkSession:
+def _start(chosen: Mapping[str, str], jvm_log: IO[str], scratch: Path) -> SparkSession:
     from py4j.protocol import Py4JError  # type: ignore[import-untyped]
     from pyspark import SparkConf, SparkContext
     from pyspark.errors import PySparkException
@@ -117,6 +118,8 @@ def _start(chosen: Mapping[str, str], jvm_log: IO[str]) -> SparkSession:
         if SparkContext._gateway is None:
             gateway = launch_gateway(conf, {"stderr": jvm_log, "stdout": jvm_log})  # type: ignore[no-untyped-call]
         context = SparkContext(conf=conf, gateway=gateway)
+        if not chosen["spark.master"].startswith("local"):
+            context.addPyFile(str(_bundle(scratch)))
         return SparkSession(context)
     except (PySparkException, Py4JError) as wrong:
         jvm_log.seek(0)
@@ -129,6 +132,18 @@ def _start(chosen: Mapping[str, str], jvm_log: IO[str]) -> SparkSession:
             f"{why}; "
             f"check the master, or set {MEMORY_VARIABLE}"
         ) from wrong
+
+
+def _bundle(scratch: Path) -> Path:
+    """What the tasks of a cluster import of ours. numpy, pyarrow, pandas and scipy must be there."""
+    bundle = scratch / "wrackline.zip"
+    with zipfile.ZipFile(bundle, "w") as archive:
+        for package in ("checkers", "harness", "harness.history"):
+            folder = Path(str(files(package)))
+            deep = package == "checkers"
+            for source in sorted(folder.rglob("*.py") if deep else folder.glob("*.py")):
+                archive.write(source, f"{package.replace('.', '/')}/{source.relative_to(folder)}")
+    return bundle
 
 
 def settings(master: str, memory: str, scratch: Path, *, brief: bool = False) -> dict[str, str]:
@@ -158,6 +173,8 @@ def settings(master: str, memory: str, scratch: Path, *, brief: bool = False) ->
         "spark.sql.sources.parallelPartitionDiscovery.threshold": "512",
         "spark.sql.parquet.aggregatePushdown": "false",
     }
+    if not local:
+        chosen["spark.executor.memory"] = memory
     if local:
         chosen |= {
             "spark.driver.host": "127.0.0.1",

@@ -69,6 +69,21 @@ class Tables:
         )
 
     @cached_property
+    def logs_of_runs(self) -> DataFrame:
+        """One row per partition: run, topic, partition, log, log_start, log_end (null without a final read),
+        complete (whether the final read reached it)."""
+        rows = []
+        for number, run in enumerate(self.runs):
+            for place in places_of(run):
+                final = run.final.get(place)
+                ends = (final.log_start, final.end, final.complete) if final else (0, None, False)
+                rows.append((number, *place, self.log(number, place), *ends))
+        return self.small(
+            rows,
+            "run int, topic string, partition int, log bigint, log_start bigint, log_end bigint, complete boolean",
+        )
+
+    @cached_property
     def hosts(self) -> DataFrame:
         """log, process (number of a replica, as in checkers.context), host."""
         rows = [

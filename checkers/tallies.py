@@ -55,6 +55,8 @@ class Tally:
         self._errors: Counter[tuple[int, int]] = Counter()
         self._acked = 0
         self._read = 0
+        self.transactional = 0
+        """Events that belong to transactions."""
         self._gaps = _Gaps(context.spans[run])
 
     def operations(self, batch: Batch, operations: Operations, poll: int) -> None:
@@ -93,7 +95,9 @@ class Tally:
         errors: Counter[str] = Counter()
         for (outcome, error), count in self._errors.items():
             errors[names["error"].names[error] if error != NONE else OUTCOMES[outcome]] += count
-        said = {"run": self.run, "errors": errors, "acked": self._acked, "read": self._read}
+        said: dict[str, Any] = {"run": self.run, "errors": errors, "acked": self._acked, "read": self._read}
+        if self.transactional:
+            said["marks"] = {"transactions": self.transactional}
         owner = owner_of_run(self.run)
         writer.put(owner, 0, Kind.META, 1, orjson.dumps(said))
         if self._keys:

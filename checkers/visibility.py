@@ -18,9 +18,9 @@ from pyspark.sql import functions as F
 from checkers.context import Context
 from checkers.evidence import Window, findings, having, place, say, seconds, shown
 from checkers.integrity import TWO_VALUES
-from checkers.packets import Bools, Rows, bools
+from checkers.packets import NONE, Bools, Rows, bools
 from checkers.registry import Evidence, Family, check, mark
-from checkers.suspects import ACKED, END_ASKED, NOWHERE, UNSURE, is_place, least, lt
+from checkers.suspects import ACKED, END_ASKED, IN_REPLICAS, NOWHERE, UNSURE, is_place, least, lt
 
 
 def _stale(rows: Rows) -> Bools:
@@ -42,8 +42,11 @@ def too_late(rows: Rows) -> Bools:
 
 
 def _placeless(rows: Rows, context: Context) -> Bools:
-    """A send that may be anywhere, in a log with offsets that nobody saw the content of."""
-    free = (rows.step == NOWHERE) & ((rows.outcome == ACKED) | (rows.outcome == UNSURE))
+    """A send that may be anywhere (its place was told to no client, at most a replica's own log has it), in a log with
+    offsets that nobody saw the content of."""
+    told = (rows.sent_offset != NONE) | (rows.in_final == 1) | (rows.was_polled == 1)
+    only_held = (rows.step == IN_REPLICAS) & (rows.home == 1) & (rows.first == 1) & ~told
+    free = ((rows.step == NOWHERE) | only_held) & ((rows.outcome == ACKED) | (rows.outcome == UNSURE))
     return bools(free & np.isin(rows.log, np.array(sorted(context.unfilled), dtype=np.int64)))
 
 

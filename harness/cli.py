@@ -21,6 +21,7 @@ from checkers.contracts import UnknownContract
 from checkers.runs import AnalysisError
 from checkers.session import SparkUnavailable
 from harness import results as stored
+from harness.cli_anomalies import anomalies_command
 from harness.cli_fleet import EXIT_HOSTS, doctor, fleet, need_root
 from harness.cli_jepsen import export_command, import_command
 from harness.fleet.base import FleetError
@@ -278,6 +279,7 @@ def defects_command(
     return 0 if all(each.as_it_must_be for each in tallies) else 1
 
 
+wrackline.add_command(anomalies_command)
 wrackline.add_command(export_command)
 wrackline.add_command(import_command)
 wrackline.add_command(fleet)

@@ -1,17 +1,28 @@
-"""How long the judgement of one history takes, and how much memory: ``python benchmarks/checkers/analysis.py``.
+"""What judging costs: seconds, processor time and peak memory, for histories of any size and any number of runs.
 
-Prints one line: operations, seconds to start Spark, seconds to judge (and of processor time, which does not depend
-on what else the machine does), peak memory of JVM and Python.
+    python benchmarks/checkers/analysis.py --operations 1000000              one run in 16 partitions
+    python benchmarks/checkers/analysis.py --operations 10000000
+    python benchmarks/checkers/analysis.py --operations 100000000
+    python benchmarks/checkers/analysis.py --records 50000000 --partitions 1 one partition with 50M records
+    python benchmarks/checkers/analysis.py --runs 200 --operations 100000    a night of runs in one Spark job
+    python benchmarks/checkers/analysis.py --runs 200 --operations 100000 --separately 5
+                                                                             ... and five of them one by one
+
+Memory is that of the driver, its JVM and Python's workers together: the proportional set size of the whole process
+tree, looked at twice a second. Processor time does not depend on what else the machine does.
 """
 
 from __future__ import annotations
 
 import argparse
+import json
 import os
-import resource
+import subprocess
 import sys
 import tempfile
+import threading
 import time
+from dataclasses import dataclass, field
 from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).parent))
@@ -21,49 +32,160 @@ from synthetic import write_history
 from checkers.analysis import BRIEF_FACTS, analyze
 from checkers.session import session
 
+FACTS_PER_OPERATION = 6
+RECORDS_PER_OPERATION = 0.6
+"""Sends among the operations of a synthetic history, each of one record."""
 
-def jvm() -> tuple[float, float]:
-    """(peak resident MiB, processor seconds) of our child that still runs, from /proc."""
-    for status in Path("/proc").glob("[0-9]*/status"):
+
+@dataclass
+class Watch:
+    """Peak memory and processor time of this process and all it started."""
+
+    peak_mib: float = 0.0
+    parts_mib: dict[str, float] = field(default_factory=dict)
+    _stop: threading.Event = field(default_factory=threading.Event)
+    _seconds: dict[int, float] = field(default_factory=dict)
+
+    def __enter__(self) -> Watch:
+        self._before = 0.0
+        self._look()
+        self._before = self.seconds
+        self._thread = threading.Thread(target=self._watch, daemon=True)
+        self._thread.start()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._look()
+        self._stop.set()
+        self._thread.join()
+
+    @property
+    def seconds(self) -> float:
+        return sum(self._seconds.values()) - self._before
+
+    def _watch(self) -> None:
+        while not self._stop.wait(0.5):
+            self._look()
+
+    def _look(self) -> None:
+        parts: dict[str, float] = {}
+        for pid in [os.getpid(), *_descendants(os.getpid())]:
+            try:
+                name = Path(f"/proc/{pid}/comm").read_text().strip()
+                memory = _pss_mib(pid)
+                used = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
+            except (OSError, IndexError):
+                continue  # it has ended
+            self._seconds[pid] = (int(used[11]) + int(used[12])) / os.sysconf("SC_CLK_TCK")
+            kind = "JVM" if name == "java" else "driver" if pid == os.getpid() else "workers"
+            parts[kind] = parts.get(kind, 0.0) + memory
+        if sum(parts.values()) > self.peak_mib:
+            self.peak_mib, self.parts_mib = sum(parts.values()), parts
+
+
+def _pss_mib(pid: int) -> float:
+    for line in Path(f"/proc/{pid}/smaps_rollup").read_text().splitlines():
+        if line.startswith("Pss:"):
+            return int(line.split()[1]) / 1024
+    return 0.0
+
+
+def _descendants(root: int) -> list[int]:
+    children: dict[int, list[int]] = {}
+    for stat in Path("/proc").glob("[0-9]*/stat"):
         try:
-            fields = dict(line.split(":", 1) for line in status.read_text().splitlines() if ":" in line)
-            if int(fields.get("PPid", "0")) == os.getpid() and "VmHWM" in fields:
-                used = (status.parent / "stat").read_text().rpartition(")")[2].split()
-                ticks = int(used[11]) + int(used[12])
-                return int(fields["VmHWM"].split()[0]) / 1024, ticks / os.sysconf("SC_CLK_TCK")
+            fields = stat.read_text().rpartition(")")[2].split()
         except OSError:
             continue  # it has ended
-    return 0.0, 0.0
+        children.setdefault(int(fields[1]), []).append(int(stat.parent.name))
+    found, queue = [], [root]
+    while queue:
+        some = children.get(queue.pop(), [])
+        found += some
+        queue += some
+    return found
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--operations", type=int, default=1_000_000)
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument("--operations", type=int, default=1_000_000, help="of each run")
+    parser.add_argument("--records", type=int, help="sent in each run, instead of --operations")
     parser.add_argument("--partitions", type=int, default=16)
+    parser.add_argument("--runs", type=int, default=1)
+    parser.add_argument(
+        "--separately", type=int, default=0, metavar="N", help="judge N of them one by one too"
+    )
     parser.add_argument("--master", default="local[*]")
-    parser.add_argument("--keep", type=Path, help="write the history here and leave it")
+    parser.add_argument("--keep", type=Path, help="write the histories here and leave them")
+    parser.add_argument("--json", action="store_true", help="print one line of JSON")
     arguments = parser.parse_args()
-    with tempfile.TemporaryDirectory(prefix="wrackline-bench-") as scratch:
-        directory = arguments.keep or Path(scratch) / "run"
-        if not (directory / "history.parquet").exists():
-            write_history(directory, arguments.operations, partitions=arguments.partitions)
-        size = (directory / "history.parquet").stat().st_size / 2**20
-        began = time.monotonic()
-        with session(arguments.master, brief=6 * arguments.operations < BRIEF_FACTS):
-            started, spent = time.monotonic(), jvm()[1] + time.process_time()
-            [found] = analyze(
-                [directory], progress=lambda text: print(f"  {time.monotonic() - started:6.1f} s  {text}")
+    operations = arguments.operations
+    if arguments.records:
+        operations = int(arguments.records / RECORDS_PER_OPERATION)
+    with tempfile.TemporaryDirectory(prefix="wrackline-bench-", dir=os.environ.get("TMPDIR")) as scratch:
+        folder = arguments.keep or Path(scratch)
+        runs = [folder / f"run-{number}" for number in range(arguments.runs)]
+        for number, run in enumerate(runs):
+            if not (run / "history.parquet").exists():
+                write_history(run, operations, partitions=arguments.partitions, seed=number + 1)
+        print(_together(runs, operations, arguments))
+        if arguments.separately:
+            print(_separately(runs[: arguments.separately], arguments))
+
+
+def _together(runs: list[Path], operations: int, arguments: argparse.Namespace) -> str:
+    size = sum((run / "history.parquet").stat().st_size for run in runs) / 2**20
+    brief = FACTS_PER_OPERATION * operations * len(runs) < BRIEF_FACTS
+    began = time.monotonic()
+    with Watch() as whole, session(arguments.master, brief=brief):
+        started = time.monotonic()
+        with Watch() as watch:
+            found = analyze(
+                runs,
+                progress=lambda text: print(
+                    f"  {time.monotonic() - started:6.1f} s  {text}", file=sys.stderr
+                ),
             )
-            done = time.monotonic()
-            peak, spent = jvm()[0], jvm()[1] + time.process_time() - spent
-    python = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
-    wrong = [f"{one['count']} {one['anomaly']}" for one in found["anomalies"] if one["count"]]
-    print(
-        f"{arguments.operations:,} operations in {arguments.partitions} partitions ({size:.0f} MiB): "
-        f"Spark started in {started - began:.1f} s, judged in {done - started:.1f} s "
-        f"({spent:.1f} s of processor time), "
-        f"peak memory JVM {peak:.0f} MiB, Python {python:.0f} MiB; {found['verdict']}; "
-        f"findings: {', '.join(wrong) or 'none'}"
+        seconds = time.monotonic() - started
+    counts = [one["count"] for verdict in found for one in verdict["anomalies"]]
+    figures = {
+        "operations": operations * len(runs),
+        "runs": len(runs),
+        "partitions": arguments.partitions,
+        "mib": round(size),
+        "cores": os.cpu_count(),
+        "start_s": round(started - began, 1),
+        "seconds": round(seconds, 1),
+        "processor_s": round(watch.seconds, 1),
+        "peak_mib": round(whole.peak_mib),
+        "peak": {name: round(mib) for name, mib in whole.parts_mib.items()},
+        "findings": sum(counts),
+    }
+    if arguments.json:
+        return json.dumps(figures)
+    parts = ", ".join(f"{name} {mib}" for name, mib in figures["peak"].items())
+    return (
+        f"{figures['operations']:,} operations in {len(runs)} run(s) of {arguments.partitions} partitions ({size:.0f} MiB): "
+        f"judged in {seconds:.1f} s ({watch.seconds:.1f} s of processor time; {os.cpu_count()} cores), after "
+        f"{figures['start_s']} s to start Spark; peak memory {whole.peak_mib:.0f} MiB ({parts}); "
+        f"{figures['findings']} findings"
+    )
+
+
+def _separately(runs: list[Path], arguments: argparse.Namespace) -> str:
+    """Each in a process of its own, as from the command line."""
+    began = time.monotonic()
+    with Watch() as watch:
+        for run in runs:
+            script = f"from pathlib import Path; from checkers.analysis import analyze; analyze([Path({str(run)!r})], "
+            script += f"master={arguments.master!r})"
+            subprocess.run([sys.executable, "-c", script], check=True)
+    each = (time.monotonic() - began) / len(runs)
+    return (
+        f"one by one: {each:.1f} s and {watch.seconds / len(runs):.1f} s of processor time a run, so "
+        f"{each * arguments.runs:.0f} s for {arguments.runs} of them"
     )
 
 

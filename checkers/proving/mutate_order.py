@@ -84,6 +84,21 @@ def swap_within_a_process(edit: Edit) -> bool:
     return _swap_neighbours(edit, same_process=True)
 
 
+@mutation("batch-order", "two records of one send change places")
+def swap_within_a_send(edit: Edit) -> bool:
+    for partition in range(edit.partitions):
+        for first, second in pairwise(edit.log(partition)):
+            a, b = edit.sent[first.value], edit.sent[second.value]
+            if (
+                a.invoked == b.invoked
+                and (a.acked_at, b.acked_at) == (first.offset, second.offset)
+                and first.leader_epoch == second.leader_epoch
+            ):
+                _swap(edit, partition, first, second)
+                return True
+    return False
+
+
 @mutation("poll-skip", "a poll leaves out a record in its middle")
 def leave_out_of_a_poll(edit: Edit) -> bool:
     for at, event in edit.of("poll"):

@@ -29,7 +29,7 @@ def violations(events: Iterable[Event], partitions: int, *, idempotence: bool) -
     seen = [_Partition() for _ in range(partitions)]
     open_: dict[int, Event] = {}
     for event in events:
-        if event.process < 0:
+        if event.process < 0 or event.f == "rebalance":
             continue
         if event.type is Type.INVOKE:
             if event.process in open_:

@@ -13,12 +13,21 @@ assign      a consumer takes partitions: ``extra.positions`` = {"p": start offse
 end         ok: ``high_watermark`` = the end offset a fresh ListOffsets(latest) answered for ``partition``
 read        of the register: ok: ``records`` = the last record written to ``partition``, none where nothing was
             written. ``high_watermark`` = the end offset it rests on, ``value`` = that of its marker, if it sent one
+rebalance   ok, without an invocation, also in the middle of a poll: a member was given partitions. ``extra`` =
+            {"partitions": [..]} (all it has now), and what is known of {"group", "member", "generation",
+            "positions": {"p": start}, "revoked": [..]}; where it starts without a position, nobody told
+subscribe   a consumer joins a group: ``extra`` = {"partitions": [..], "group"}
+commit      a consumer commits, in both events: ``extra`` = {"offsets": {"p": next offset}, "group", "member",
+            "generation"} (the last two where known)
+committed   ok: what a fresh OffsetFetch told: ``extra`` = {"offsets": {"p": committed offset, -1 for none}, "group"}
 dequeue     of the queue: ok: ``records`` = the record taken from ``partition``, none where the queue was empty
 drain       final read by a fresh consumer, chunk by chunk, one operation a chunk, per partition: ``offset`` =
             log start, ``high_watermark`` = end offset asked after healing; ``extra.complete`` on the last
 replica     one row (``ok``, process REPLICA) per chunk of one replica's own log: ``node``, ``partition``,
             ``offset`` = log start, ``high_watermark`` = its LEO, ``extra`` = {"in_isr", "complete", "hw"}
 ==========  ==============================================================================================
+
+Sends and polls of one transaction carry its number in both events: ``extra.txn``.
 
 Rows of the nemesis have ``process = NEMESIS``, ``type = info``, ``f`` = the fault's name and ``extra`` =
 {"id": "f3", "phase": "begin" | "active" | "undo" | "ended", "targets": ["n1"], "role": "leader(log-0)",

@@ -358,6 +358,106 @@ def _(h: History) -> History:
     return two(h).assign(2, 0).poll(2, (0, A), (1, B), (0, A), (1, B))
 
 
+@case("good: where a rebalance puts a consumer it may go on")
+def _(h: History) -> History:
+    h.send(1, (A, 0), (B, 1), (C, 2)).assign(2, 0).poll(2, (0, A))
+    h.event(2, Type.INVOKE, "poll", topic=TOPIC).rebalance(2, 1, p0=2)
+    return h.event(2, Type.OK, "poll", topic=TOPIC, records=(Record(0, 2, C),)).drain((0, A), (1, B), (2, C))
+
+
+@case("poll-rewind to before where a rebalance put it", poll_rewind=1)
+def _(h: History) -> History:
+    return two(h).rebalance(2, 1, p0=1).poll(2, (0, A), (1, B))
+
+
+# --- transactions
+
+
+@case("write-cycle", write_cycle=1)
+def _(h: History) -> History:
+    one = (1, 1, ((0, 0, A), (1, 1, B)), ())
+    other = (2, 4, ((0, 1, C), (1, 0, D)), ())
+    return h.transaction(one, other).drain((0, A), (1, C)).drain((0, D), (1, B), partition=1)
+
+
+@case("read-cycle", read_cycle=1)
+def _(h: History) -> History:
+    one = (1, 1, ((0, 0, A),), ((1, 0, B),))
+    other = (2, 4, ((1, 0, B),), ((0, 0, A),))
+    return h.transaction(one, other).drain((0, A)).drain((0, B), partition=1)
+
+
+@case("write-cycle through real time", write_cycle=1)
+def _(h: History) -> History:
+    values = (Record(0, 0, A), Record(1, 1, B))
+    asked = tuple(record._replace(offset=UNKNOWN) for record in values)
+    h.event(1, Type.INVOKE, "send", topic=TOPIC, records=asked, extra={"txn": 1})
+    h.transaction((2, 4, ((0, 1, C),), ())).transaction((3, 5, ((1, 0, D),), ()))
+    h.event(1, Type.OK, "send", topic=TOPIC, records=values, extra={"txn": 1})
+    return h.drain((0, A), (1, C)).drain((0, D), (1, B), partition=1)
+
+
+@case("good: transactions one after another, read by the next")
+def _(h: History) -> History:
+    h.transaction((1, 1, ((0, 0, A), (1, 0, B)), ())).transaction(
+        (2, 4, ((0, 1, C),), ((0, 0, A), (1, 0, B)))
+    )
+    return h.drain((0, A), (1, C)).drain((0, B), partition=1)
+
+
+# --- groups
+
+
+def read_by_a_group(h: History) -> History:
+    """Two records, given to the only member of a group."""
+    return two(h).rebalance(2, 1, p0=0).poll(2, (0, A), (1, B))
+
+
+@case("good: a group that commits what it was given")
+def _(h: History) -> History:
+    read_by_a_group(h).commit(2, 1, 1).commit(2, 2, 1).committed(3, 2)
+    return h.rebalance(4, 2, p0=2).commit(4, 2, 2).drain((0, A), (1, B))
+
+
+@case("commit-regression by a commit", commit_regression=1)
+def _(h: History) -> History:
+    return read_by_a_group(h).commit(2, 2, 1).commit(2, 1, 1).drain((0, A), (1, B))
+
+
+@case("commit-regression seen by a reader", commit_regression=1)
+def _(h: History) -> History:
+    return read_by_a_group(h).commit(2, 1, 1).commit(2, 2, 1).committed(3, 1).drain((0, A), (1, B))
+
+
+@case("good: a consumer that was put back commits less")
+def _(h: History) -> History:
+    read_by_a_group(h).commit(2, 2, 1).assign(2, 0).poll(2, (0, A)).commit(2, 1, 1).committed(3, 1)
+    return h.drain((0, A), (1, B))
+
+
+@case("commit-beyond-end", commit_beyond_end=1)
+def _(h: History) -> History:
+    return read_by_a_group(h).commit(2, 3, 1).drain((0, A), (1, B))
+
+
+@case("group-skip", group_skip=1)
+def _(h: History) -> History:
+    two(h).send(1, (C, 2)).rebalance(2, 1, p0=0).poll(2, (0, A)).rebalance(2, 2, p0=2).poll(2, (2, C))
+    return h.commit(2, 3, 2).drain((0, A), (1, B), (2, C))
+
+
+@case("zombie-commit", zombie_commit=1)
+def _(h: History) -> History:
+    read_by_a_group(h).rebalance(4, 2, p0=0).poll(4, (0, A), (1, B))
+    return h.commit(2, 2, 1).drain((0, A), (1, B))
+
+
+@case("good: the commit of a fenced member fails")
+def _(h: History) -> History:
+    read_by_a_group(h).rebalance(4, 2, p0=0).poll(4, (0, A), (1, B))
+    return h.commit(2, 2, 1, kind=Type.FAIL).drain((0, A), (1, B))
+
+
 # --- visibility
 
 

@@ -91,6 +91,46 @@ class History:
         self.event(process, Type.INVOKE, "assign", topic=TOPIC, extra=extra)
         return self.event(process, Type.OK, "assign", topic=TOPIC, extra=extra)
 
+    def rebalance(self, process: int, generation: int, **positions: int) -> History:
+        """``positions``: p0=3 and so on: what the member has now, and where it starts."""
+        starts = {name.removeprefix("p"): offset for name, offset in positions.items()}
+        extra = {
+            "group": "g",
+            "generation": generation,
+            "partitions": [int(p) for p in starts],
+            "positions": starts,
+        }
+        return self.event(process, Type.OK, "rebalance", topic=TOPIC, extra=extra)
+
+    def commit(
+        self, process: int, offset: int, generation: int | None = None, kind: Type = Type.OK
+    ) -> History:
+        extra = {"group": "g", "generation": generation, "offsets": {"0": offset}}
+        self.event(process, Type.INVOKE, "commit", topic=TOPIC, extra=extra)
+        return self.event(process, kind, "commit", topic=TOPIC, extra=extra)
+
+    def committed(self, process: int, offset: int) -> History:
+        self.event(process, Type.INVOKE, "committed", topic=TOPIC)
+        extra = {"group": "g", "offsets": {"0": offset}}
+        return self.event(process, Type.OK, "committed", topic=TOPIC, extra=extra)
+
+    def transaction(
+        self, *begun: tuple[int, int, tuple[tuple[int, int, int], ...], tuple[tuple[int, int, int], ...]]
+    ) -> History:
+        """Transactions that overlap: (number, process, sent, given), records as (partition, offset, value)."""
+        for number, process, sent, _ in begun:
+            records = tuple(Record(p, UNKNOWN, value) for p, _, value in sent)
+            extra = {"txn": number}
+            self.event(process, Type.INVOKE, "send", topic=TOPIC, records=records, extra=extra)
+            self.event(process + 100, Type.INVOKE, "poll", topic=TOPIC, extra=extra)
+        for number, process, sent, given in begun:
+            extra = {"txn": number}
+            records = tuple(Record(*one) for one in sent)
+            self.event(process, Type.OK, "send", topic=TOPIC, records=records, extra=extra)
+            records = tuple(Record(*one) for one in given)
+            self.event(process + 100, Type.OK, "poll", topic=TOPIC, records=records, extra=extra)
+        return self
+
     def end(self, process: int, told: int, partition: int = 0) -> History:
         self.event(process, Type.INVOKE, "end", topic=TOPIC, partition=partition)
         return self.event(process, Type.OK, "end", topic=TOPIC, partition=partition, high_watermark=told)

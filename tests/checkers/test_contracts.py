@@ -68,23 +68,28 @@ ALWAYS = dict.fromkeys(
         "future-read",
         "append-order",
         "epoch-order",
+        "commit-regression",
+        "zombie-commit",
     ),
     V,
 )
-READS = dict.fromkeys(("stale-read", "watermark-regression", "not-linearizable"), A)
-PLAIN = dict.fromkeys(("duplicate", "session-order"), A)
-CONSUMER = dict.fromkeys(("poll-skip", "poll-rewind"), V)
+REPORTED = ("stale-read", "watermark-regression", "not-linearizable", "write-cycle", "read-cycle")
+READS = dict.fromkeys(REPORTED, A)
+PLAIN = dict.fromkeys(("duplicate", "session-order", "batch-order"), A)
+OF_A_CONSUMER = ("poll-skip", "poll-rewind", "commit-beyond-end", "group-skip")
+CONSUMER = dict.fromkeys(OF_A_CONSUMER, V)
 LOSS = ("lost-write", "vanished-read")
 
 TABLE: dict[str, tuple[Run, dict[str, Meaning]]] = {
     "acks-all": (run(), dict.fromkeys((*LOSS, "inconsistent-offset"), V) | PLAIN | CONSUMER),
     "acks-all with idempotence": (
         run(idempotence=True),
-        dict.fromkeys((*LOSS, "inconsistent-offset", "duplicate", "session-order"), V) | CONSUMER,
+        dict.fromkeys((*LOSS, "inconsistent-offset", "duplicate", "session-order", "batch-order"), V)
+        | CONSUMER,
     ),
     "acks-all-unclean": (
         run(unclean_election=True),
-        dict.fromkeys((*LOSS, "inconsistent-offset", "poll-skip", "poll-rewind"), A) | PLAIN,
+        dict.fromkeys((*LOSS, "inconsistent-offset", *OF_A_CONSUMER), A) | PLAIN,
     ),
     "acks-0": (
         run(acks="0"),

@@ -1,0 +1,315 @@
+"""Cycles between transactions (anomalies.md section 3): Elle's G0 and G1c for transactions that send and poll.
+
+Nodes are transactions: sends and polls that carry the same ``extra.txn``. Records of one operation that is no
+transaction are independent of each other, so what is wrong with their order is ``append-order`` or ``batch-order``.
+
+=====  =========================================================================================================
+ww     a record of one transaction is followed, among records of transactions in its partition, by one of another
+wr     a transaction was given a record that another one sent
+rt     one transaction had completed before another was invoked
+=====  =========================================================================================================
+
+A consumer reads ahead and a poll never proves that there was no more, so there are no anti-dependencies (rw). Edges
+that real time implies anyway say nothing and are left out. What is left is a sparse graph per run, whose strongly
+connected components are found in linear time; real time is a chain of moments in it, not a square of pairs. Of each
+component the shortest cycle through its first transaction is told, edge by edge.
+
+Spark brings the operations of transactions together, with one row for each record they sent or were given; the graph
+of one run is in one task (about 100 bytes for each of those records).
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import pandas as pd
+from pyspark.sql import DataFrame
+from pyspark.sql import Window as SqlWindow
+from pyspark.sql import functions as F
+from scipy.sparse import coo_matrix
+from scipy.sparse.csgraph import connected_components
+
+from checkers.evidence import Window, findings
+from checkers.packets import Ints
+from checkers.registry import Evidence, Family, check, mark
+from checkers.tables import Tables
+
+OPEN = 2**62
+"""The completion of a transaction that never completed."""
+TRANSACTIONS = mark("transactions")
+"""Seen where operations carry ``extra.txn``."""
+WW, WR, RT = "ww", "wr", "rt"
+MAX_CYCLES = 1000
+"""Cycles told of one run: every transaction in a component has one."""
+_TOUCHED = (
+    "run int, txn bigint, process int, type string, invoke_index bigint, complete_index bigint, invoke_ns bigint, "
+    "complete_ns bigint, log bigint, place string, offset bigint, value bigint, sent boolean"
+)
+_CYCLE = (
+    "run int, log bigint, kind string, offset bigint, value bigint, since_ns bigint, until_ns bigint, "
+    "indexes array<bigint>, told string"
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Transaction:
+    number: int
+    process: int
+    invoke: int
+    complete: int
+    invoke_ns: int
+    complete_ns: int
+
+
+@dataclass(frozen=True, slots=True)
+class Edge:
+    """``why``: a sentence without its end."""
+
+    kind: str
+    source: int
+    target: int
+    why: str
+    log: int = -1
+    offset: int = -1
+    value: int = -1
+
+
+def touched(tables: Tables) -> DataFrame:
+    """One row per record that a transaction sent (acknowledged) or was given, with its operation."""
+    by_process = SqlWindow.partitionBy("run", "process").orderBy("index")
+    events = tables.history.filter("f in ('send', 'poll') and extra like '%\"txn\"%'").select(
+        *("run", "process", "f", "type", "topic", "index", "time_ns", "records"),
+        F.get_json_object("extra", "$.txn").cast("bigint").alias("txn"),
+    )
+    before = {name: F.lag(name).over(by_process) for name in ("index", "time_ns", "type", "txn")}
+    whole = (
+        events.select(
+            *("run", "txn", "process", "f", "type", "topic", "records"),
+            before["index"].alias("invoke_index"),
+            F.col("index").alias("complete_index"),
+            before["time_ns"].alias("invoke_ns"),
+            F.col("time_ns").alias("complete_ns"),
+            before["type"].alias("before"),
+            before["txn"].alias("same"),
+        )
+        .filter("type = 'ok' and before = 'invoke' and same = txn")
+        .select("*", F.explode("records").alias("record"))
+        .filter("record.offset >= 0 and record.value >= 0")
+    )
+    logs = F.broadcast(tables.logs_of_runs.select("run", "topic", "partition", "log"))
+    place = F.format_string("%s-%d", "topic", "partition").alias("place")
+    rows = whole.withColumn("partition", F.col("record.partition")).join(logs, ["run", "topic", "partition"])
+    return rows.select(
+        *(
+            "run",
+            "txn",
+            "process",
+            "type",
+            "invoke_index",
+            "complete_index",
+            "invoke_ns",
+            "complete_ns",
+            "log",
+        ),
+        place,
+        *("record.offset", "record.value", (F.col("f") == "send").alias("sent")),
+    )
+
+
+def cycles_of(rows: pd.DataFrame) -> Iterator[list[Edge]]:
+    """The cycles among the transactions of one run; rows as of ``touched``. Each is a list of edges, the last of which
+    leads back to where the first begins."""
+    nodes, edges = graph_of(rows)
+    for members in _components(nodes, edges):
+        cycle = _shortest(sorted(members, key=lambda node: nodes[node].invoke), nodes, edges)
+        if cycle:
+            yield cycle
+
+
+def graph_of(rows: pd.DataFrame) -> tuple[list[Transaction], list[Edge]]:
+    """Transactions in the order of their first invocation, and the edges that real time does not imply."""
+    spans = (
+        rows.groupby("txn", sort=False)
+        .agg(
+            process=("process", "min"),
+            invoke=("invoke_index", "min"),
+            complete=("complete_index", "max"),
+            invoke_ns=("invoke_ns", "min"),
+            complete_ns=("complete_ns", "max"),
+        )
+        .reset_index()
+        .sort_values("invoke")
+    )
+    nodes = [Transaction(*map(int, row)) for row in spans.itertuples(index=False)]
+    number = {one.number: at for at, one in enumerate(nodes)}
+    invoke = np.array([one.invoke for one in nodes], dtype=np.int64)
+    complete = np.array([one.complete for one in nodes], dtype=np.int64)
+    node = rows["txn"].map(number).to_numpy(dtype=np.int64)
+    rows = rows.assign(node=node)
+    sent = rows[rows["sent"]].sort_values(["log", "offset"]).drop_duplicates(["log", "offset"])
+    found = list(_followers(sent, invoke, complete))
+    given = rows[~rows["sent"]].merge(
+        sent[["log", "offset", "value", "node"]], on=["log", "offset", "value"], suffixes=("", "_of")
+    )
+    found += _readers(given, invoke, complete)
+    return nodes, found
+
+
+def _matters(source: Ints, target: Ints, invoke: Ints, complete: Ints) -> Any:
+    """Whether an edge says more than real time does."""
+    return (source != target) & ~(complete[source] < invoke[target])
+
+
+def _followers(sent: pd.DataFrame, invoke: Ints, complete: Ints) -> Iterator[Edge]:
+    log, node = sent["log"].to_numpy(), sent["node"].to_numpy()
+    if len(sent) < 2:
+        return
+    wanted = (log[1:] == log[:-1]) & _matters(node[:-1], node[1:], invoke, complete)
+    offset, value, place = (sent[name].tolist() for name in ("offset", "value", "place"))
+    for at in np.flatnonzero(wanted).tolist():
+        why = (
+            f"its value {value[at]} is at offset {offset[at]} of {place[at]}, before value {value[at + 1]} of {{target}} "
+            f"at offset {offset[at + 1]}"
+        )
+        yield Edge(WW, int(node[at]), int(node[at + 1]), why, int(log[at]), offset[at], value[at])
+
+
+def _readers(given: pd.DataFrame, invoke: Ints, complete: Ints) -> Iterator[Edge]:
+    wanted = _matters(given["node_of"].to_numpy(), given["node"].to_numpy(), invoke, complete)
+    for row in given[wanted].itertuples(index=False):
+        why = f"{{target}} was given its value {row.value} at offset {row.offset} of {row.place}"
+        yield Edge(WR, int(row.node_of), int(row.node), why, int(row.log), int(row.offset), int(row.value))
+
+
+def _components(nodes: Sequence[Transaction], edges: Sequence[Edge]) -> list[list[int]]:
+    """Strongly connected components of two transactions or more. Real time: every completion is a moment, moments are a
+    chain, and a transaction follows the last moment before its invocation."""
+    size = len(nodes)
+    if not edges:
+        return []
+    by_completion = sorted(range(size), key=lambda node: nodes[node].complete)
+    completions = np.array([nodes[node].complete for node in by_completion])
+    last = np.searchsorted(completions, [one.invoke for one in nodes], "left") - 1
+    source = [edge.source for edge in edges] + by_completion
+    target = [edge.target for edge in edges] + [size + at for at in range(size)]
+    source += [size + at for at in range(size - 1)]
+    target += [size + at + 1 for at in range(size - 1)]
+    source += [size + int(at) for at in last if at >= 0]
+    target += [node for node, at in enumerate(last.tolist()) if at >= 0]
+    graph = coo_matrix((np.ones(len(source), dtype=np.int8), (source, target)), shape=(2 * size, 2 * size))
+    _, label = connected_components(graph, directed=True, connection="strong")
+    members: dict[int, list[int]] = {}
+    for node in range(size):
+        members.setdefault(int(label[node]), []).append(node)
+    return [some for some in members.values() if len(some) > 1][:MAX_CYCLES]
+
+
+def _shortest(members: Sequence[int], nodes: Sequence[Transaction], edges: Sequence[Edge]) -> list[Edge]:
+    """The shortest cycle through the first of a component's members that is in one of few edges, breadth first."""
+    inside = set(members)
+    out: dict[int, list[Edge]] = {}
+    for edge in edges:
+        if edge.source in inside and edge.target in inside:
+            out.setdefault(edge.source, []).append(edge)
+    start = next(node for node in members if node in out)
+    came: dict[int, Edge] = {}
+    queue = deque([start])
+    while queue:
+        at = queue.popleft()
+        for edge in (*out.get(at, ()), *_later(at, members, nodes)):
+            if edge.target == start:
+                return _way(came, start, edge)
+            if edge.target not in came:
+                came[edge.target] = edge
+                queue.append(edge.target)
+    return []
+
+
+def _later(at: int, members: Iterable[int], nodes: Sequence[Transaction]) -> Iterator[Edge]:
+    """What real time says of one transaction and the others of its component."""
+    for other in members:
+        if nodes[at].complete < nodes[other].invoke:
+            why = (
+                f"it had completed at {nodes[at].complete_ns / 1e9:.3f} s, before {{target}} was invoked at "
+                + (f"{nodes[other].invoke_ns / 1e9:.3f} s")
+            )
+            yield Edge(RT, at, other, why)
+
+
+def _way(came: dict[int, Edge], start: int, last: Edge) -> list[Edge]:
+    way = [last]
+    while way[-1].source != start:
+        way.append(came[way[-1].source])
+    return way[::-1]
+
+
+def told(cycle: Sequence[Edge], nodes: Sequence[Transaction]) -> str:
+    """One sentence for each edge."""
+
+    def name(node: int) -> str:
+        return f"transaction {nodes[node].number} (process {nodes[node].process})"
+
+    return "; ".join(f"{name(edge.source)}: " + edge.why.format(target=name(edge.target)) for edge in cycle)
+
+
+def _cycles(rows: pd.DataFrame) -> pd.DataFrame:
+    nodes, _ = graph_of(rows)
+    found = []
+    for cycle in cycles_of(rows):
+        place = next((edge for edge in cycle if edge.log >= 0), None)
+        members = [nodes[edge.source] for edge in cycle]
+        found.append(
+            (
+                int(rows["run"].iloc[0]),
+                None if place is None else place.log,
+                WR if any(edge.kind == WR for edge in cycle) else WW,
+                None if place is None else place.offset,
+                None if place is None else place.value,
+                min(one.invoke_ns for one in members),
+                max(one.complete_ns for one in members),
+                sorted({index for one in members for index in (one.invoke, one.complete)}),
+                told(cycle, nodes),
+            )
+        )
+    names = [part.split()[0] for part in _CYCLE.replace("array<bigint>", "x").split(", ")]
+    return pd.DataFrame(found, columns=names)
+
+
+def _found(evidence: Evidence, kind: str, anomaly: str) -> DataFrame:
+    cycles = (
+        touched(evidence.tables).groupBy("run").applyInPandas(_cycles, _CYCLE).filter(F.col("kind") == kind)
+    )
+    logs = F.broadcast(evidence.tables.logs_of_runs.select("log", "topic", "partition"))
+    return findings(
+        cycles.join(logs, "log", "left"),
+        anomaly,
+        operations=[F.get("indexes", F.lit(n)) for n in range(8)],
+        sentence=F.concat(F.lit("transactions follow each other in a circle: "), F.col("told")),
+        around=Window(F.col("since_ns"), F.col("until_ns")),
+    )
+
+
+@check(
+    "write-cycle",
+    Family.CYCLES,
+    "G0",
+    "transactions follow each other in a circle, by the order of their records and real time",
+    marks=[TRANSACTIONS],
+)
+def write_cycle(evidence: Evidence) -> DataFrame:
+    return _found(evidence, WW, "write-cycle")
+
+
+@check(
+    "read-cycle",
+    Family.CYCLES,
+    "G1c",
+    "transactions follow each other in a circle, by what they were given, the order of their records and real time",
+    marks=[TRANSACTIONS],
+)
+def read_cycle(evidence: Evidence) -> DataFrame:
+    return _found(evidence, WR, "read-cycle")

@@ -1,0 +1,317 @@
+"""Groups and offsets (anomalies.md section 5): what consumers committed, and what members of groups were given.
+
+The rows that tell of groups (``commit``, ``committed``, ``rebalance``: harness.history.model) are few beside records,
+so these are plain queries. Only ``group-skip`` looks at records: those of the final read that a group committed past.
+"""
+
+from __future__ import annotations
+
+from pyspark.sql import Column, DataFrame
+from pyspark.sql import Window as SqlWindow
+from pyspark.sql import functions as F
+from pyspark.sql import types as T
+
+from checkers.evidence import Window, findings, place, say, seconds
+from checkers.registry import Evidence, Family, check
+from checkers.tables import Tables
+
+COMMIT, COMMITTED, REBALANCE = "commit", "committed", "rebalance"
+_OFFSETS = T.MapType(T.StringType(), T.LongType())
+_LOG = ("run", "log", "topic", "partition", "log_start", "log_end", "complete")
+
+
+def _said(name: str) -> Column:
+    return F.get_json_object("extra", f"$.{name}")
+
+
+def _by_partition(rows: DataFrame, map_name: str, tables: Tables) -> DataFrame:
+    """One row per partition named in a map of ``extra``: with log, and ``offset`` = what the map says of it."""
+    told = rows.select(
+        *rows.columns, F.explode(F.from_json(_said(map_name), _OFFSETS)).alias("named", "offset")
+    )
+    return told.withColumn("partition", F.expr("try_cast(named as int)")).join(
+        F.broadcast(tables.logs_of_runs), ["run", "topic", "partition"]
+    )
+
+
+def _events(tables: Tables, *kinds: str) -> DataFrame:
+    return tables.history.filter(F.col("f").isin(*kinds)).select(
+        *("run", "index", "time_ns", "process", "type", "f", "topic", "extra")
+    )
+
+
+def operations(tables: Tables, f: str) -> DataFrame:
+    """One row per partition of a ``commit`` or ``committed``: group, member, generation, log, offset, process, the
+    operation's indexes and times (null when it never completed) and type."""
+    by_process = SqlWindow.partitionBy("run", "process").orderBy("index")
+    names = ("type", "index", "time_ns", "extra")
+    rows = _events(tables, f).select(
+        "*", *(F.lead(name).over(by_process).alias(f"next_{name}") for name in names)
+    )
+    answered = F.coalesce(F.col("next_type") != "invoke", F.lit(False))
+
+    def completion(name: str) -> Column:
+        return F.when(answered, F.col(f"next_{name}"))
+
+    whole = rows.filter("type = 'invoke'").select(
+        *("run", "process", "topic"),
+        F.col("index").alias("invoke_index"),
+        F.col("time_ns").alias("invoke_ns"),
+        completion("index").alias("complete_index"),
+        completion("time_ns").alias("complete_ns"),
+        F.coalesce(completion("type"), F.lit("info")).alias("type"),
+        F.coalesce(completion("extra"), F.col("extra")).alias("extra"),
+    )
+    told = _by_partition(whole, "offsets", tables).filter("offset >= 0")
+    return told.select(
+        *_LOG,
+        *("process", "offset", "invoke_index", "invoke_ns", "complete_index", "complete_ns", "type"),
+        F.coalesce(_said("group"), F.lit("")).alias("group"),
+        _said("member").alias("member"),
+        _said("generation").cast("bigint").alias("generation"),
+    )
+
+
+def _rewinds(tables: Tables) -> DataFrame:
+    """run, log, process, at (index), start: where a consumer was put by itself or by its group."""
+    moves = _events(tables, "assign", REBALANCE).filter("type = 'ok'")
+    return _by_partition(moves, "positions", tables).select(
+        "run", "log", "process", F.col("index").alias("at"), F.col("offset").alias("start")
+    )
+
+
+def _with_largest_before(asked: DataFrame, acked: DataFrame) -> DataFrame:
+    """Each row beside the largest offset whose commit had succeeded before it was invoked: before.offset, .index,
+    .ns."""
+    keys = ("run", "log", "group")
+    told = F.struct(F.col("offset"), F.col("complete_index").alias("index"), F.col("complete_ns").alias("ns"))
+    events = asked.select(
+        *keys, F.col("invoke_index").alias("at"), F.struct("*").alias("row"), F.lit(None).alias("told")
+    )
+    proofs = acked.select(
+        *keys, F.col("complete_index").alias("at"), F.lit(None).alias("row"), told.alias("told")
+    )
+    until_here = SqlWindow.partitionBy(*keys).orderBy("at").rowsBetween(SqlWindow.unboundedPreceding, -1)
+    return (
+        events.union(proofs)
+        .withColumn("before", F.max("told").over(until_here))
+        .filter("row is not null")
+        .select("row.*", "before")
+    )
+
+
+@check(
+    "commit-regression",
+    Family.GROUPS,
+    "–",
+    "a committed offset goes back, and nobody had asked to read again",
+    needs=[COMMIT],
+)
+def commit_regression(evidence: Evidence) -> DataFrame:
+    """``where``: ``commit`` (a consumer committed less than had been committed, with no assignment or seek back to
+    there in between) or ``read`` (what is committed is told to be less, and no commit accounts for it)."""
+    tables = evidence.tables
+    commits = operations(tables, COMMIT)
+    acked = commits.filter("type = 'ok'")
+    went_back = _with_largest_before(acked, acked).filter("before.offset > offset")
+    unasked = went_back.alias("w").join(
+        _rewinds(tables).alias("a"),
+        F.expr(
+            "a.run = w.run and a.log = w.log and a.process = w.process and a.at > w.before.index "
+            "and a.at < w.invoke_index and a.start <= w.offset"
+        ),
+        "anti",
+    )
+    told = _with_largest_before(operations(tables, COMMITTED).filter("type = 'ok'"), acked).filter(
+        "before.offset > offset"
+    )
+    accounts = commits.filter("type != 'fail'").select(
+        *("run", "log", "group", "offset"), F.coalesce("complete_index", F.lit(2**62)).alias("until")
+    )
+    unaccounted = told.alias("t").join(
+        accounts.alias("c"),
+        F.expr(
+            "c.run = t.run and c.log = t.log and c.group = t.group and c.offset = t.offset "
+            "and c.until > t.before.index"
+        ),
+        "anti",
+    )
+    rows = unasked.withColumn("how", F.lit("commit")).union(unaccounted.withColumn("how", F.lit("read")))
+    committed = say("process %d committed offset %d of %s", "process", "offset", place())
+    read = say("process %d was told that offset %d of %s is committed", "process", "offset", place())
+    return findings(
+        rows,
+        "commit-regression",
+        operations=["before.index", "invoke_index", "complete_index"],
+        where=F.col("how"),
+        sentence=F.concat(
+            F.when(F.col("how") == "commit", committed).otherwise(read),
+            say(
+                " for group %s at %s, after a commit of offset %d had succeeded at %s",
+                *("group", seconds("complete_ns"), "before.offset", seconds("before.ns")),
+            ),
+        ),
+        around=Window(F.col("before.ns"), F.col("complete_ns")),
+    )
+
+
+@check(
+    "commit-beyond-end",
+    Family.GROUPS,
+    "–",
+    "an offset was committed past the end of the log",
+    needs=[COMMIT],
+)
+def commit_beyond_end(evidence: Evidence) -> DataFrame:
+    """Against the end that the final read reached: logs do not get shorter."""
+    rows = operations(evidence.tables, COMMIT).filter("type = 'ok' and complete and offset > log_end")
+    return findings(
+        rows,
+        "commit-beyond-end",
+        operations=["invoke_index", "complete_index"],
+        sentence=say(
+            "process %d committed offset %d of %s for group %s at %s, but the final read of it ends at offset %d",
+            *("process", "offset", place(), "group", seconds("complete_ns"), "log_end"),
+        ),
+        around=Window(F.col("complete_ns")),
+    )
+
+
+@check(
+    "zombie-commit",
+    Family.GROUPS,
+    "–",
+    "the commit of a member that its group had fenced took effect",
+    needs=[COMMIT],
+)
+def zombie_commit(evidence: Evidence) -> DataFrame:
+    """A member is fenced when another one has been given partitions under a later generation of the group."""
+    given = _events(evidence.tables, REBALANCE).select(
+        "run",
+        F.coalesce(_said("group"), F.lit("")).alias("group"),
+        F.col("index").alias("at"),
+        F.struct(_said("generation").cast("bigint").alias("generation"), "index", "process", "time_ns").alias(
+            "told"
+        ),
+        F.lit(None).alias("row"),
+    )
+    commits = operations(evidence.tables, COMMIT).filter("type = 'ok' and generation is not null")
+    asked = commits.select(
+        "run",
+        "group",
+        F.col("invoke_index").alias("at"),
+        F.lit(None).alias("told"),
+        F.struct("*").alias("row"),
+    )
+    until_here = (
+        SqlWindow.partitionBy("run", "group").orderBy("at").rowsBetween(SqlWindow.unboundedPreceding, -1)
+    )
+    rows = (
+        given.filter("told.generation is not null")
+        .union(asked)
+        .withColumn("newer", F.max("told").over(until_here))
+        .filter("row is not null and newer.generation > row.generation")
+        .select("row.*", "newer")
+    )
+    return findings(
+        rows,
+        "zombie-commit",
+        operations=["newer.index", "invoke_index", "complete_index"],
+        sentence=say(
+            "process %d committed offset %d of %s for group %s under generation %d at %s, though process %d had been "
+            "given partitions under generation %d at %s",
+            *("process", "offset", place(), "group", "generation", seconds("complete_ns")),
+            *("newer.process", "newer.generation", seconds("newer.time_ns")),
+        ),
+        around=Window(F.col("newer.time_ns"), F.col("complete_ns")),
+    )
+
+
+def _members(tables: Tables) -> DataFrame:
+    """run, process, group: every consumer that ever told of a group."""
+    told = tables.history.filter(F.col("f").isin(COMMIT, REBALANCE, "subscribe")).select(
+        "run", "process", F.coalesce(_said("group"), F.lit("")).alias("group")
+    )
+    return told.distinct()
+
+
+def deliveries(tables: Tables) -> DataFrame:
+    """One row per record that a member of a group was given: run, log, group, offset."""
+    polls = tables.history.filter("f = 'poll' and type = 'ok'").join(
+        F.broadcast(_members(tables)), ["run", "process"]
+    )
+    records = polls.select("run", "topic", "group", F.explode("records").alias("record")).select(
+        "run", "topic", "group", F.col("record.partition").alias("partition"), "record.offset"
+    )
+    logs = F.broadcast(tables.logs_of_runs.select("run", "topic", "partition", "log"))
+    return records.join(logs, ["run", "topic", "partition"]).select("run", "log", "group", "offset")
+
+
+@check(
+    "group-skip",
+    Family.GROUPS,
+    "–",
+    "a group committed past a record that no member of it was given",
+    needs=[COMMIT],
+)
+def group_skip(evidence: Evidence) -> DataFrame:
+    """Of records that are in the final read, from where the group began: the lowest offset that a member was put at
+    or given, or that was committed."""
+    tables = evidence.tables
+    commits = operations(tables, COMMIT).filter("type = 'ok'")
+    last = F.max(F.struct("offset", "complete_index", "complete_ns", "process")).alias("last")
+    keys = ("run", "log", "group")
+    reached = commits.groupBy(*_LOG, "group").agg(last, F.min("offset").alias("low_commit"))
+    given = deliveries(tables)
+    first = given.groupBy(*keys).agg(F.min("offset").alias("low_given"))
+    put = (
+        _rewinds(tables)
+        .filter("start >= 0")
+        .join(F.broadcast(_members(tables)), ["run", "process"])
+        .groupBy(*keys)
+        .agg(F.min("start").alias("low_start"))
+    )
+    bounds = (
+        reached.join(first, list(keys), "left")
+        .join(put, list(keys), "left")
+        .withColumn("low", F.least("low_given", "low_start", "low_commit"))
+    )
+    drained = tables.history.filter("f = 'drain' and type = 'ok'").select(
+        *("run", "topic", "index"), F.explode("records").alias("record")
+    )
+    kept = drained.select(
+        *("run", "topic", F.col("record.partition").alias("partition"), F.col("index").alias("final_index")),
+        *("record.offset", "record.value"),
+    ).filter("value >= 0")
+    rows = (
+        kept.join(F.broadcast(bounds), ["run", "topic", "partition"])
+        .filter("offset >= low and offset < last.offset")
+        .join(given, [*keys, "offset"], "anti")
+    )
+    return findings(
+        rows,
+        "group-skip",
+        operations=["last.complete_index", "final_index"],
+        sentence=say(
+            "value %d is at offset %d of %s; group %s committed offset %d (process %d at %s), but no member of it was "
+            "given that record",
+            *(
+                "value",
+                "offset",
+                place(),
+                "group",
+                "last.offset",
+                "last.process",
+                seconds("last.complete_ns"),
+            ),
+        ),
+        around=Window(F.lit(0), F.col("last.complete_ns")),
+    )
+
+
+def duplicates(tables: Tables) -> DataFrame:
+    """The metric ``group-duplicates``: run, group, deliveries, records (different ones)."""
+    of_record = deliveries(tables).groupBy("run", "group", "log", "offset").agg(F.count("*").alias("n"))
+    return of_record.groupBy("run", "group").agg(
+        F.sum("n").alias("deliveries"), F.count("*").alias("records")
+    )

@@ -1,0 +1,59 @@
+"""``wrackline anomalies``: what the judge looks for."""
+
+from __future__ import annotations
+
+import textwrap
+from dataclasses import asdict, dataclass
+
+import click
+import orjson
+
+METRICS = (
+    ("unproven-write", "loss", "–", "sends of unknown outcome: how many were read, how many never were"),
+    ("group-duplicates", "groups", "–", "deliveries per record to the members of a group"),
+    ("no-progress", "availability", "–", "phases in which clients tried and nothing succeeded"),
+)
+COUNTED = "counted, never a violation"
+
+
+@dataclass(frozen=True, slots=True)
+class Row:
+    name: str
+    family: str
+    jepsen: str
+    meaning: str
+    contract: str
+
+
+def rows() -> list[Row]:
+    """Every anomaly in the order of the documents, then what is counted only."""
+    # Checks are made of Spark's columns, and Spark takes a second to import.
+    from checkers.contracts import promise_of
+    from checkers.registry import checks
+
+    found = [
+        Row(one.name, str(one.family), one.jepsen, one.meaning, promise_of(one.name)) for one in checks()
+    ]
+    return found + [Row(*metric, COUNTED) for metric in METRICS]
+
+
+@click.command("anomalies", short_help="Every anomaly that is looked for, and what contracts say of it.")
+@click.option("--json", "as_json", is_flag=True, help="As JSON: name, family, jepsen, meaning, contract.")
+def anomalies_command(as_json: bool) -> int:
+    """List every anomaly that `wrackline analyze` looks for: what it is, the nearest anomaly of jepsen.tests.kafka,
+    and which contracts forbid it. `wrackline analyze RUN --contract NAME` judges a run by another contract.
+    """
+    listed = rows()
+    if as_json:
+        click.echo(orjson.dumps([asdict(one) for one in listed], option=orjson.OPT_INDENT_2).decode())
+        return 0
+    family = ""
+    for one in listed:
+        if one.family != family:
+            family = one.family
+            click.secho(("\n" if one is not listed[0] else "") + family, bold=True)
+        jepsen = "" if one.jepsen == "–" else f"  (Jepsen: {one.jepsen})"
+        click.echo(f"  {one.name}{jepsen}")
+        for text in (one.meaning, one.contract):
+            click.echo(textwrap.fill(text, 96, initial_indent="      ", subsequent_indent="      "))
+    return 0
