@@ -93,7 +93,7 @@ def test_everything_is_killed_at_once_and_the_quorum_remembers(tmp_path: Path) -
 
 
 SOON = {
-    "metadata_log_max_records_between_snapshots": 40,
+    "metadata_log_max_records_between_snapshots": 20,
     "metadata_log_segment_bytes": 2_048,
     "quorum_fetch_snapshot_max_bytes": 1_024,
 }
@@ -127,7 +127,7 @@ def loaded(node: Node) -> bool:
 
 
 def test_who_was_killed_and_away_for_long_fetches_a_snapshot(tmp_path: Path) -> None:
-    keys = {**SOON, "noop_interval_ms": 30}
+    keys = {**SOON, "noop_interval_ms": 100}
     with Cluster(tmp_path, controllers=3, controller_keys=keys, broker_keys=SOON) as cluster:
         cluster.create_topic("before")
         active = cluster.active_controller()
@@ -147,8 +147,8 @@ def test_who_was_killed_and_away_for_long_fetches_a_snapshot(tmp_path: Path) -> 
             node.start()
         cluster.wait_registered()
         cluster.wait_isr("before")
-        wait_for("both level", lambda: min(ends_of(cluster).values()) > ends[3] + 40)
-        wait_for("both loaded", lambda: loaded(voter) and loaded(broker))
+        wait_for("both level", lambda: min(ends_of(cluster).values()) > ends[3] + 40, 60)
+        wait_for("both loaded", lambda: loaded(voter) and loaded(broker), 60)
         assert not loaded(active)
         for node in cluster.nodes:
             node.kill()
