@@ -56,9 +56,11 @@ def hunt(
     seed: int = 1,
     *,
     hunted: Mapping[str, Any] | None = None,
+    harmless: tuple[str, ...] = (),
 ) -> Hunt:
     """Random runs, each in the surroundings its seed draws: the same for every defect but for ``hunted``. Without an
-    ELR no lossy shutdown is survived, so the older profiles get none (K26)."""
+    ELR no lossy shutdown is survived, so the older profiles get none (K26). ``harmless``: those of the defects that a
+    find must not be due to."""
     setup = Setup(
         seed=seed,
         seconds=budget.seconds,
@@ -67,7 +69,7 @@ def hunt(
         max_lossy=None if profile == "kip966" else 0,
         **(hunted or {}),
     )
-    return _hunted(search(setup, budget.runs, swarming=True, cpu_limit_s=budget.cpu_s))
+    return _hunted(search(setup, budget.runs, swarming=True, cpu_limit_s=budget.cpu_s, unless=harmless))
 
 
 def _hunted(found: Search) -> Hunt:
@@ -92,7 +94,9 @@ def kill_table(
     for guided in schedules:
         row = guided_row(guided, seed)
         if random and guided.defects and not guided.exposing:
-            found = hunt(budget, row.profile, guided.defects, seed, hunted=guided.hunted)
+            found = hunt(
+                budget, row.profile, guided.defects, seed, hunted=guided.hunted, harmless=guided.harmless
+            )
             row = replace(row, hunt=found)
         rows.append(row)
         progress(line_of(row))

@@ -32,9 +32,10 @@ def search(
     swarming: bool = False,
     progress: Callable[[Result], None] | None = None,
     cpu_limit_s: float | None = None,
+    unless: tuple[str, ...] = (),
 ) -> Search:
     """Run seeds ``setup.seed``, +1, +2, ... to the first violation, at most ``runs`` of them. ``swarming``: each in
-    the surroundings that its seed draws (``swarm``)."""
+    the surroundings that its seed draws (``swarm``). ``unless``: a run that fails with these defects alone, too, does not count."""
     total = Search()
     began = time.process_time()
     for at in range(runs):
@@ -47,9 +48,13 @@ def search(
         total.cpu_s = time.process_time() - began
         if progress is not None:
             progress(result)
-        if result.violation is not None:
+        if result.violation is not None and not (unless and _fails(result.setup, unless)):
             total.found = result
             break
         if cpu_limit_s is not None and total.cpu_s > cpu_limit_s:
             break
     return total
+
+
+def _fails(setup: Setup, defects: tuple[str, ...]) -> bool:
+    return run(replace(setup, defects=defects)).violation is not None

@@ -21,7 +21,8 @@ from pathlib import Path
 from statistics import median
 
 from harness.history.model import Type
-from simulator.search import Setup, run
+from simulator.run import run
+from simulator.setup import Setup
 
 ROOT = Path(__file__).resolve().parents[2]
 IDLE = Setup(seed=2, kinds=(), invariants=False, producers=0, consumers=0, askers=0)
