@@ -11,6 +11,7 @@ producer writes one or two records at a time, a tenth of a second apart on avera
 from __future__ import annotations
 
 import argparse
+import gc
 import json
 import os
 import subprocess
@@ -79,6 +80,8 @@ def main() -> None:
         for name, setup in LOADS.items()
         if name.startswith(said.only or "")
     }
+    gc.freeze()
+    gc.set_threshold(50_000, 10, 10)  # as ``wrackline simulate --search`` does it, in both states
     if said.one:
         run(replace(setups[said.one], seconds=1.0))  # what is imported and compiled on the way is not counted
         print(json.dumps(measure(setups[said.one])))
