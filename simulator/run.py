@@ -110,7 +110,7 @@ class Run:
             world.start(server.id)
         world.create_topic(TOPIC, setup.partitions, replication_factor=setup.replication_factor)
         self._say("phase", {"phase": "main"})
-        world.observers.append(ClusterRows(self.history, self._watched))
+        world.watchers.append(ClusterRows(self.history, self._watched))
         for client in self._make_clients():
             self.clients.append(client)
             world.add_client(client)
@@ -121,9 +121,7 @@ class Run:
         watchers = tuple(self._watchers)
 
         def observe(world: World, step: StepRecord) -> None:
-            """One call a step; none of them has anything to look at while a message lies in an inbox."""
-            if step.kind == "receive":
-                return
+            """One call a step for all of them."""
             checker(world, step)
             for watcher in watchers:
                 watcher(world, step)
@@ -132,7 +130,7 @@ class Run:
             if checker.violations:
                 self._noticed = True
 
-        self.world.observers.append(observe)
+        self.world.watchers.append(observe)
 
     def _watch(self) -> None:
         setup, watched = self.setup, self._watched
@@ -162,7 +160,8 @@ class Run:
         setup, world = self.setup, self.world
         self.driver.schedule(setup.plan())
         end_ms = world.now_ms + setup.seconds * 1000
-        self._go(lambda: world.now_ms >= end_ms or (setup.steps is not None and world.steps >= setup.steps))
+        most = setup.steps
+        self._go(_never if most is None else lambda: world.steps >= most, end_ms)
 
     def heal(self) -> None:
         """Faults stop, everybody is started; False-like outcome is a liveness violation."""
@@ -172,7 +171,7 @@ class Run:
         for client in self.clients:
             client.stop()
         end_ms = world.now_ms + HEAL_MS
-        self._go(lambda: self._whole() or world.now_ms >= end_ms)
+        self._go(self._whole, end_ms)
         if not self.found and not self._whole() and self.setup.liveness:
             self._found(
                 Violation("liveness", f"not whole {HEAL_MS / 1000:.0f} s after the faults: {self._why()}")
@@ -184,7 +183,7 @@ class Run:
         drainer = Drainer(900, TOPIC, setup.partitions, tuple(world.brokers), setup.seed, self.history)
         world.add_client(drainer)
         end_ms = world.now_ms + HEAL_MS
-        self._go(lambda: drainer.done or world.now_ms >= end_ms)
+        self._go(lambda: drainer.done, end_ms)
         if drainer.done:
             self.final = drainer.found
         elif not self.found and setup.liveness:
@@ -198,9 +197,10 @@ class Run:
 
     # --- helpers -------------------------------------------------------------------------------------------
 
-    def _go(self, enough: Callable[[], bool]) -> None:
-        step, events = self.world.step, self.history.events
-        while not self.found and not enough():
+    def _go(self, enough: Callable[[], bool], end_ms: float) -> None:
+        world, events = self.world, self.history.events
+        step = world.step
+        while not self.found and world.now_ms < end_ms and not enough():
             if step() is None:
                 return
             if len(events) != self._rows:
@@ -329,6 +329,10 @@ def run(setup: Setup, *, timeline: int | None = None, full: bool = False, digest
         "" if hashed is None else hashed.hexdigest(),
         session._why(),
     )
+
+
+def _never() -> bool:
+    return False
 
 
 def _place(bug: Exception) -> str:

@@ -25,6 +25,9 @@ from simulator.nodes import (
     StepRecord,
 )
 
+_RECEIVED = StepRecord(0, 0.0, "receive", 0)
+"""Stands for a message's arrival where nobody observes it."""
+
 
 class Transport:
     """The part of a World that carries messages. What it uses of the rest is declared here."""
@@ -35,6 +38,7 @@ class Transport:
     cuts: dict[tuple[NodeId, NodeId], int]
     lag: dict[tuple[NodeId, NodeId], float]
     holds: list[Hold]
+    observers: list[Any]
     _numbers: int
     _nodes: dict[NodeId, SimNode]
     _connections: dict[tuple[NodeId, NodeId, str], Connection]
@@ -163,6 +167,8 @@ class Transport:
         client = self._nodes[message.source].name
         self._put(node, ev.RequestReceived(slot.request_id, message.request, client, client), message)
         self.steps += 1
+        if not self.observers:
+            return _RECEIVED
         return StepRecord(self.steps, self.now_ms, "receive", node.id, None, (), message)
 
     def _response_arrives(self, message: Message) -> StepRecord | None:
@@ -176,6 +182,8 @@ class Transport:
         event = ev.ResponseReceived(message.correlation, message.source, message.response)
         self._put(node, event, message)
         self.steps += 1
+        if not self.observers:
+            return _RECEIVED
         return StepRecord(self.steps, self.now_ms, "receive", node.id, None, (), message)
 
     def _close_arrives(self, message: Message) -> StepRecord | None:

@@ -98,11 +98,16 @@ class ClusterRows:
         self._history = history
         self._watched = watched
         self._known: list[tuple[int, int]] = []
+        self._at = -1
+        """Offset of the metadata that was looked at."""
         self._replicas: dict[str, list[NodeId]] = {}
 
     def __call__(self, world: World, step: StepRecord) -> None:
         if step.node not in world.controllers or not step.effects:
             return
+        if world.image.metadata_offset == self._at:
+            return
+        self._at = world.image.metadata_offset
         found = [partition for tp in self._watched if (partition := world.image.partition(tp)) is not None]
         now = [(partition.leader_epoch, partition.partition_epoch) for partition in found]
         if now == self._known:

@@ -9,6 +9,7 @@ Public and stable::
     world.image               committed ClusterImage of the active controller (the last known one if none is)
     world.step()              -> StepRecord, or None when nothing will ever happen again
     world.observers           called after EVERY step with (world, step)
+    world.watchers            the same, after every step but those in which a message lies down in an inbox
     world.run(ms), world.until(condition)          many steps
     kill, power, clean_stop, wipe, restore, start, pause, resume, cut, heal, hold, release, cut_process, ...
 
@@ -108,6 +109,7 @@ class World(Transport):
         self._instant = 0
         """Steps when time last went on."""
         self.observers: list[Observer] = []
+        self.watchers: list[Observer] = []
         self.cuts: dict[tuple[NodeId, NodeId], int] = {}
         """Ordered pairs that are cut, with how many times over."""
         self.lag: dict[tuple[NodeId, NodeId], float] = {}
@@ -125,6 +127,9 @@ class World(Transport):
         self._snapshot_random = Random(f"{seed}/snapshots")
         self._connections: dict[tuple[NodeId, NodeId, str], Connection] = {}
         self._last_image = ClusterImage()
+        self._looked_at = -2
+        """End of the metadata that ``_unfenced`` is said of."""
+        self._unfenced = False
         ids = range(FIRST_CONTROLLER, FIRST_CONTROLLER + options.controllers)
         self.endpoints = tuple(Endpoint(node, f"c{node - FIRST_CONTROLLER + 1}", 9093) for node in ids)
         self.brokers = {node: SimBroker(node) for node in range(1, options.brokers + 1)}
@@ -209,6 +214,9 @@ class World(Transport):
                 raise SimulationError(f"livelock: {_LIVELOCK_STEPS} steps in no time")
             record = what(a, b)
             if record is not None:
+                if record.kind != "receive":
+                    for watcher in self.watchers:
+                        watcher(self, record)
                 for observer in self.observers:
                     observer(self, record)
                 return record
@@ -241,6 +249,8 @@ class World(Transport):
 
     def _tell(self, record: StepRecord) -> StepRecord:
         """A step that was not taken from the queue (a fault from outside): observers see it now."""
+        for watcher in self.watchers:
+            watcher(self, record)
         for observer in self.observers:
             observer(self, record)
         return record
@@ -606,6 +616,11 @@ class World(Transport):
 
     def all_unfenced(self) -> bool:
         image = self.image
+        if image.metadata_offset != self._looked_at:
+            self._looked_at, self._unfenced = image.metadata_offset, self._is_unfenced(image)
+        return self._unfenced
+
+    def _is_unfenced(self, image: ClusterImage) -> bool:
         return all((seen := image.brokers.get(node)) is not None and not seen.fenced for node in self.brokers)
 
 
