@@ -44,12 +44,12 @@ class Watch:
     peak_mib: float = 0.0
     parts_mib: dict[str, float] = field(default_factory=dict)
     _stop: threading.Event = field(default_factory=threading.Event)
-    _seconds: dict[int, float] = field(default_factory=dict)
+    _seconds: dict[int, tuple[str, float]] = field(default_factory=dict)
+    _before: dict[str, float] = field(default_factory=dict)
 
     def __enter__(self) -> Watch:
-        self._before = 0.0
         self._look()
-        self._before = self.seconds
+        self._before = self._used()
         self._thread = threading.Thread(target=self._watch, daemon=True)
         self._thread.start()
         return self
@@ -60,8 +60,15 @@ class Watch:
         self._thread.join()
 
     @property
-    def seconds(self) -> float:
-        return sum(self._seconds.values()) - self._before
+    def seconds(self) -> dict[str, float]:
+        """Of processor time, since the watch began, by kind of process."""
+        return {kind: used - self._before.get(kind, 0.0) for kind, used in self._used().items()}
+
+    def _used(self) -> dict[str, float]:
+        used: dict[str, float] = {}
+        for kind, seconds in self._seconds.values():
+            used[kind] = used.get(kind, 0.0) + seconds
+        return used
 
     def _watch(self) -> None:
         while not self._stop.wait(0.5):
@@ -76,8 +83,8 @@ class Watch:
                 used = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
             except (OSError, IndexError):
                 continue  # it has ended
-            self._seconds[pid] = (int(used[11]) + int(used[12])) / os.sysconf("SC_CLK_TCK")
             kind = "JVM" if name == "java" else "driver" if pid == os.getpid() else "workers"
+            self._seconds[pid] = (kind, (int(used[11]) + int(used[12])) / os.sysconf("SC_CLK_TCK"))
             parts[kind] = parts.get(kind, 0.0) + memory
         if sum(parts.values()) > self.peak_mib:
             self.peak_mib, self.parts_mib = sum(parts.values()), parts
@@ -158,7 +165,7 @@ def _together(runs: list[Path], operations: int, arguments: argparse.Namespace) 
         "cores": os.cpu_count(),
         "start_s": round(started - began, 1),
         "seconds": round(seconds, 1),
-        "processor_s": round(watch.seconds, 1),
+        "processor_s": {kind: round(used, 1) for kind, used in watch.seconds.items()},
         "peak_mib": round(whole.peak_mib),
         "peak": {name: round(mib) for name, mib in whole.parts_mib.items()},
         "findings": sum(counts),
@@ -166,9 +173,10 @@ def _together(runs: list[Path], operations: int, arguments: argparse.Namespace) 
     if arguments.json:
         return json.dumps(figures)
     parts = ", ".join(f"{name} {mib}" for name, mib in figures["peak"].items())
+    used = ", ".join(f"{name} {seconds}" for name, seconds in figures["processor_s"].items())
     return (
         f"{figures['operations']:,} operations in {len(runs)} run(s) of {arguments.partitions} partitions ({size:.0f} MiB): "
-        f"judged in {seconds:.1f} s ({watch.seconds:.1f} s of processor time; {os.cpu_count()} cores), after "
+        f"judged in {seconds:.1f} s on {os.cpu_count()} cores ({sum(watch.seconds.values()):.1f} s of processor time: {used}), after "
         f"{figures['start_s']} s to start Spark; peak memory {whole.peak_mib:.0f} MiB ({parts}); "
         f"{figures['findings']} findings"
     )
@@ -184,7 +192,7 @@ def _separately(runs: list[Path], arguments: argparse.Namespace) -> str:
             subprocess.run([sys.executable, "-c", script], check=True)
     each = (time.monotonic() - began) / len(runs)
     return (
-        f"one by one: {each:.1f} s and {watch.seconds / len(runs):.1f} s of processor time a run, so "
+        f"one by one: {each:.1f} s and {sum(watch.seconds.values()) / len(runs):.1f} s of processor time a run, so "
         f"{each * arguments.runs:.0f} s for {arguments.runs} of them"
     )
 
