@@ -1,5 +1,6 @@
 """The checkers are proved: each anomaly, put alone into a correct history, is found with all that follows from it and with
-nothing else; correct histories of every kind give no finding. All of them go through one analysis."""
+nothing else; correct histories of every kind give no finding; so too by hand, a case with it beside one without. All of
+them go through one analysis."""
 
 from __future__ import annotations
 
@@ -10,8 +11,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
+from pairs import PAIRS
 
 from checkers.proving.knobs import Final, Knobs, drawn
+from checkers.proving.language import parse
 from checkers.proving.made import Made, make, write_events
 from checkers.proving.mutations import IMPLIED, Mutation, closure, mutate, mutations
 from checkers.proving.rules import violations
@@ -28,10 +31,11 @@ WITHOUT_A_MODEL = {
     *("write-cycle", "read-cycle"),
     *("commit-regression", "commit-beyond-end", "group-skip", "zombie-commit"),
 }
-"""The model log server has no transactions and no groups: these have hand-written histories only (cases.py)."""
+"""The model log server has no transactions and no groups, and the language no words for them: these have hand-written
+histories only (cases.py)."""
 OF_EACH = 2
 """Histories that each mutation is tried on."""
-CORRECT = range(5_000, 5_060)
+CORRECT = range(5_000, 5_050)
 PLAIN = {"straggler": 0.0, "latency_ms": 2.0, "think_ms": 8.0, "never_completes": 0.1}
 """Of histories to be changed: enough of everything, and as much in turn as at once."""
 
@@ -61,7 +65,7 @@ def anomalies(
     spark: SparkSession,  # noqa: ARG001 - one session for all tests of the judge
     tmp_path_factory: pytest.TempPathFactory,
 ) -> dict[str, Counter[str]]:
-    """Test id -> anomalies found, of all mutants and all correct histories."""
+    """Test id -> anomalies found, of all mutants, cases and correct histories."""
     from checkers.analysis import analyze
 
     folder: Path = tmp_path_factory.mktemp("proving")
@@ -73,6 +77,10 @@ def anomalies(
                 made.info.to_json().replace(made.info.test_id.encode(), test_id.encode())
             )
             runs.append(write_events(folder / test_id, info, events))
+    for anomaly, texts in PAIRS.items():
+        for name, text in zip(("bad", "good"), texts, strict=True):
+            case = parse(text, f"{name} {anomaly}")
+            runs.append(write_events(folder / case.test_id, case.info, case.events))
     for seed in CORRECT:
         made = make(f"correct-{seed}", seed, drawn(seed))
         runs.append(made.write(folder / made.info.test_id))
@@ -102,10 +110,19 @@ def test_correct_histories_have_no_findings(anomalies: dict[str, Counter[str]]) 
     assert not alarms
 
 
-def test_every_check_has_a_mutation() -> None:
+@pytest.mark.spark
+@pytest.mark.parametrize("anomaly", PAIRS)
+def test_one_case_has_it_and_its_neighbour_has_not(anomaly: str, anomalies: dict[str, Counter[str]]) -> None:
+    assert set(anomalies[f"bad {anomaly}"]) - {"unproven-write"} == closure({anomaly})
+    assert set(anomalies[f"good {anomaly}"]) - {"unproven-write"} == set()
+
+
+def test_every_check_has_a_mutation_and_a_pair_of_cases() -> None:
     from checkers.registry import names
 
-    assert set(names()) - WITHOUT_A_MODEL == {one.anomaly for one in MUTATIONS}
+    of_logs = set(names()) - WITHOUT_A_MODEL
+    assert PAIRS.keys() == of_logs
+    assert of_logs == {one.anomaly for one in MUTATIONS}
     assert IMPLIED.keys() <= set(names())
 
 
