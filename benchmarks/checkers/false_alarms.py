@@ -5,7 +5,7 @@
 A history is drawn from its seed alone (checkers.proving): outcomes nobody knows, late appends, failovers that cut or keep
 what was not committed, rebalances, retries that append twice, final reads that fell short. ``--seed 4711 --histories 1
 --keep DIR`` makes that one history again, for ``wrackline analyze``. Without idempotence a retry's second copy is no
-alarm. Exit code 1 when there was any.
+alarm (``Knobs.may_show``). Exit code 1 when there was any.
 """
 
 from __future__ import annotations
@@ -43,12 +43,11 @@ class Totals:
 
 
 def alarms_of(made: Made, verdict: dict[str, Any]) -> list[str]:
-    """Anomalies found in a correct history. Unproven writes are a count, no finding."""
-    ignored = {"unproven-write"} | (set() if made.info.idempotence else {"duplicate"})
+    """Anomalies found in a correct history, besides what it may show."""
     return [
         f"seed {made.info.seed}: {one['count']} {one['anomaly']} ({one['why']})"
         for one in verdict["anomalies"]
-        if one["count"] and one["anomaly"] not in ignored
+        if one["count"] and one["anomaly"] not in made.knobs.may_show
     ]
 
 

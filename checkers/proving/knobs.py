@@ -68,6 +68,13 @@ class Knobs:
     epochs_told: bool = True
     """The consumers' client tells leader epochs (librdkafka does not)."""
 
+    @property
+    def may_show(self) -> frozenset[str]:
+        """What may be found in a correct history and is no false alarm: without idempotence a retry appends a second
+        time, which may be behind what was sent after it. Writes that were not proven are counted, whatever the run."""
+        counted = frozenset({"unproven-write"})
+        return counted if self.idempotence else counted | {"duplicate", "batch-order"}
+
     def __post_init__(self) -> None:
         if min(self.partitions, self.producers, self.records_at_once) < 1:
             raise ValueError("a run has one partition, one producer and one record in a send at least")
