@@ -54,12 +54,12 @@ def _late(one: Mapping[str, int], carry: Carry) -> bool:
 def _hole(one: Mapping[str, int], carry: Carry, about: LogInfo) -> bool:
     top = max(one["high_final"], one["floor"])
     upper = carry.get("final_offset", about.end)
-    return about.complete and top != NONE and upper != NONE and upper > top + 1
+    return about.complete and about.contiguous and top != NONE and upper != NONE and upper > top + 1
 
 
 def _gap(one: Mapping[str, int], carry: Carry, about: LogInfo) -> bool:
     top = max(one["high_point"], one["floor"])
-    if about.complete or not about.idempotent or top == NONE or "point" not in carry:
+    if about.complete or not (about.idempotent and about.contiguous) or top == NONE or "point" not in carry:
         return False
     return carry["point"] - top - carry["point_is_place"] > 0
 

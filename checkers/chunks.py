@@ -249,7 +249,7 @@ class Chunk:
     def _holes(self, places: Rows, carry: Mapping[str, int]) -> Rows:
         """Where the complete final read has nothing right above a record of it (or above the log's start), though
         the log goes on (rules 4 and 5). The highest is decided in the second round only."""
-        if not self.about.complete:
+        if not (self.about.complete and self.about.contiguous):
             return Rows({}, 0)
         final = np.flatnonzero(places.step == IN_FINAL)
         offset, index = places.offset[final], places.final_index[final]
@@ -284,7 +284,7 @@ class Chunk:
 
     def _gaps(self, places: Rows, proofs: dict[str, Proof], carry: Mapping[str, int]) -> Rows:
         """Offsets that were taken, and that only sends of unknown outcome can be at (rule 5)."""
-        if not self.about.idempotent or self.about.complete:
+        if not (self.about.idempotent and self.about.contiguous) or self.about.complete:
             return Rows({}, 0)
         points, held = self._points(places)
         upper = np.append(points, carry.get("point", NONE))

@@ -30,6 +30,8 @@ class LogInfo:
     complete: bool = False
     every: int = 0
     idempotent: bool = False
+    contiguous: bool = True
+    """Every offset holds a record: what is not there was lost."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -107,6 +109,7 @@ def context_of(runs: Sequence[Run], *, width: int = CHUNK_OFFSETS, buckets: int 
     logs_of: dict[int, list[int]] = {}
     replicas: dict[tuple[int, str], Replica] = {}
     for number, run in enumerate(runs):
+        contiguous = {topic.name: topic.contiguous for topic in run.info.topics}
         for place in places_of(run):
             log = topics[number, place[0]] + place[1]
             logs_of.setdefault(number, []).append(log)
@@ -118,6 +121,7 @@ def context_of(runs: Sequence[Run], *, width: int = CHUNK_OFFSETS, buckets: int 
                 final is not None and final.complete,
                 (1 << len(whole)) - 1,
                 run.info.idempotence,
+                contiguous.get(place[0], True),
             )
             for at, (host, read) in enumerate(sorted(there.items())):
                 bit = 1 << whole.index(host) if host in whole else 0

@@ -129,6 +129,8 @@ class TopicInfo:
     partitions: int
     replication_factor: int
     min_insync_replicas: int
+    contiguous: bool = True
+    """False: offsets without a record are no loss (markers of transactions, compaction)."""
 
 
 @dataclass(frozen=True, slots=True)

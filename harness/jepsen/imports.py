@@ -115,6 +115,7 @@ def _info(path: Path, settings: Settings, reader: _Reader) -> RunInfo:
                 max(reader.keys.values(), default=-1) + 1,
                 settings.replication_factor,
                 settings.min_insync_replicas,
+                contiguous=False,
             ),
         ),
         notes=(f"imported from {path.name}, a history of Jepsen", *reader.notes()),
