@@ -13,6 +13,8 @@ always                 no replica-divergence, lost-on-replica, phantom, misroute
                        future-read, append-order, epoch-order
 =====================  ==========================================================================================
 
+``register-not-linearizable`` and ``queue-not-linearizable`` follow loss too where reads rest on markers; where they ask
+the leader for the end (``read_by: end``) they are a matter of linearizable reads.
 ``inconsistent-offset`` in what clients were told follows loss: the offset of a record that was lost is used again.
 ``poll-skip`` and ``poll-rewind`` of a consumer under ``assign`` are forbidden unless committed records could go.
 """
@@ -44,6 +46,7 @@ OF_A_PRODUCER = ("duplicate", "session-order", "batch-order")
 OF_A_CONSUMER = ("poll-skip", "poll-rewind", "commit-beyond-end", "group-skip")
 OF_TRANSACTIONS = ("write-cycle", "read-cycle")
 OF_READS = ("stale-read", "watermark-regression", "not-linearizable")
+OF_OBJECTS = ("register-not-linearizable", "queue-not-linearizable")
 FLUSHED = "every-write"
 
 
@@ -184,7 +187,9 @@ class Contract:
             return Ruling(
                 Meaning.ALLOWED, "reported: transactions do not isolate their writes from each other (KIP-98)"
             )
-        if anomaly in OF_READS:
+        if anomaly in OF_OBJECTS and self.run.info.reads != "end":
+            return self._object(place)
+        if anomaly in (*OF_READS, *OF_OBJECTS):
             if self.terms.linearizable:
                 return Ruling(Meaning.VIOLATION, "forbidden where reads must be linearizable")
             return Ruling(
@@ -218,6 +223,14 @@ class Contract:
         """MinISR - 1 of the partition's topic."""
         of = [t.min_insync_replicas for t in self.run.info.topics if place is None or t.name == place[0]]
         return min(of, default=1) - 1
+
+    def _object(self, place: Place | None) -> Ruling:
+        """Reads that rest on an acknowledged marker promise as much as acknowledged writes do."""
+        loss = self._loss(place)
+        if loss.meaning is Meaning.VIOLATION:
+            why = "a read that rests on a marker of its own sees all that was acknowledged before"
+            return Ruling(Meaning.VIOLATION, why)
+        return loss
 
     def _reused(self, place: Place | None) -> Ruling:
         loss = self._loss(place)

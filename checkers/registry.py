@@ -35,6 +35,8 @@ class Family(StrEnum):
     VISIBILITY = "visibility"
     CYCLES = "cycles"
     GROUPS = "groups"
+    REGISTERS = "registers"
+    QUEUES = "queues"
 
 
 @dataclass

@@ -18,12 +18,14 @@ from rich.console import Console
 from rich.table import Table
 
 from checkers.contracts import UnknownContract
+from checkers.jvm.classpath import JvmUnavailable
 from checkers.runs import AnalysisError
 from checkers.session import SparkUnavailable
 from harness import results as stored
 from harness.cli_anomalies import anomalies_command
 from harness.cli_fleet import EXIT_HOSTS, doctor, fleet, need_root
 from harness.cli_jepsen import export_command, import_command
+from harness.cli_jvm import check_command, jvm
 from harness.fleet.base import FleetError
 from harness.history import HistoryError
 from harness.jepsen.imports import ImportFailed
@@ -47,6 +49,7 @@ WRONG_INPUT = (
     ReportError,
     ImportFailed,
     TextError,
+    JvmUnavailable,
 )
 
 results_option = click.option(
@@ -282,6 +285,8 @@ def defects_command(
 wrackline.add_command(anomalies_command)
 wrackline.add_command(export_command)
 wrackline.add_command(import_command)
+wrackline.add_command(check_command)
+wrackline.add_command(jvm)
 wrackline.add_command(fleet)
 wrackline.add_command(doctor)
 wrackline.add_command(simulate)

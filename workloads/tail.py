@@ -15,11 +15,13 @@ from typing import Any
 from confluent_kafka import KafkaException
 
 from harness.history.model import MARKER, Record, parts_of
-from workloads.log.clients import LogConsumer
+from workloads.log.clients import POSITION_LOST, LogConsumer
 from workloads.log.processes import Context, Sending, read_records
 
 WINDOW = 16
 """A read looks at so many records before the end, and further back only if all of them are markers."""
+
+AGAIN_S = 0.05
 
 
 class Unknown(Exception):
@@ -63,6 +65,11 @@ class Stretch:
     def next(self, timeout_s: float) -> Record | None:
         """The next record; None when none came by then. Raises Unknown."""
         polled = self.client.poll(1, timeout_s)
+        if polled.error is not None and polled.error.code() in POSITION_LOST:
+            # A leader that was replaced may not have come as far as this: the next answer is another's.
+            time.sleep(min(timeout_s, AGAIN_S))
+            self.client.assign(self.context.topic, {self.partition: self.position})
+            return None
         if polled.error is not None:
             raise Unknown(polled.error.name())
         records, wrong = read_records(polled.messages, self.context.tag)
@@ -76,10 +83,10 @@ class Stretch:
         """The records up to ``end`` (exclusive), which is known to exist. Raises Unknown when it is not reached."""
         while self.position < end:
             left = deadline - time.monotonic()
-            record = self.next(left) if left > 0 else None
-            if record is None:
+            if left <= 0:
                 raise Unknown("_TIMED_OUT")
-            if record.offset < end:
+            record = self.next(left)
+            if record is not None and record.offset < end:
                 yield record
 
 

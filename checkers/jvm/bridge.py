@@ -20,6 +20,9 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import Any
 
+import numpy as np
+
+from checkers.columns import NEVER
 from checkers.jvm.calls import EMPTY, MEMOISED, NIL, SHAPES, Calls, Model, Transactions, events_in_order
 from checkers.jvm.classpath import JvmUnavailable, required_classpath
 
@@ -121,6 +124,7 @@ class Bridge:
         arguments = (
             *(str(calls.model), calls.initial, calls.model in MEMOISED, list(shapes)),
             *(_longs(list(shapes.values())), calls.f, calls.a, calls.b, calls.flat, calls.order()),
+            np.flatnonzero(calls.ret == NEVER),
             *(NIL, EMPTY),
         )
         try:
@@ -142,6 +146,8 @@ class Bridge:
         """Elle's ``list-append`` or ``rw-register``. Raises JvmUnavailable."""
         self.load("elle")
         order = events_in_order(history.inv, history.ret)
+        # Elle looks for who wrote a value among completions: what never returned completes, as unknown, at the end.
+        order = np.concatenate([order, -1 - np.flatnonzero(history.ret == NEVER)])
         arguments = (
             *(model, consistency, max(1, int(deadline_s * 500)), order, history.process, history.outcome),
             *(history.starts, history.act, history.key, history.a, history.b, history.flat, NIL),
@@ -212,6 +218,4 @@ def _answer(valid: int) -> Answer:
 
 
 def _longs(values: Sequence[int]) -> Any:
-    import numpy as np
-
     return np.array(values, dtype=np.int64)

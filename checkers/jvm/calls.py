@@ -18,7 +18,7 @@ EMPTY = NIL + 1
 
 class Model(StrEnum):
     """Sequential objects that Knossos knows. With unique values ``register`` and ``fifo-queue`` have exact checks
-    that need no search (checkers.register, checkers.queue)."""
+    that need no search (checkers.exact_register, checkers.exact_queue)."""
 
     REGISTER = "register"
     CAS_REGISTER = "cas-register"

@@ -76,25 +76,24 @@
     3 (into #{} (map #(aget flat (int %))) (range a b))))
 
 (defn events
-  "A history of Knossos from columns. `order`: rows in the order of events, a completion as -1 - row. Every operation
-  is a process of its own: only real time relates them."
-  [fs ^longs shapes ^longs f ^longs a ^longs b ^longs flat ^longs order nothing empty]
+  "A history of Knossos from columns. `order`: rows in the order of events, a completion as -1 - row, and of what never
+  returned another one at the end. Every operation is a process of its own: only real time relates them."
+  [fs ^longs shapes ^longs f ^longs a ^longs b ^longs flat ^longs order ^longs never nothing empty]
   (let [fs (mapv keyword fs)
-        n (alength order)]
-    (loop [i 0, out (transient [])]
-      (if (= i n)
-        (persistent! out)
-        (let [at (aget order i)
-              row (int (if (neg? at) (- -1 at) at))
-              kind (aget f row)
-              value (value-of (aget shapes kind) (aget a row) (aget b row) flat nothing empty)]
-          (recur (inc i)
-                 (conj! out (op/op row (if (neg? at) :ok :invoke) (nth fs kind) value))))))))
+        never (into #{} never)
+        event (fn [index at]
+                (let [row (int (if (neg? at) (- -1 at) at))
+                      kind (aget f row)
+                      value (value-of (aget shapes kind) (aget a row) (aget b row) flat nothing empty)
+                      type (cond (not (neg? at)) :invoke (never row) :info :else :ok)]
+                  (op/->Op row type (nth fs kind) value index)))]
+    (into [] (map-indexed event) (concat order (map #(- -1 %) (sort never))))))
 
 (defn check
   "[valid? row]: 1 linearizable, 0 not (and the operation for which there was no place), -1 unknown."
+  ; A Boolean that comes from outside may be another `false` than Clojure's, and then counts as true.
   [model initial memo? & columns]
-  (alter-var-root #'memo/memo (constantly (if memo? memoise leave-alone)))
+  (alter-var-root #'memo/memo (constantly (if (.booleanValue ^Boolean memo?) memoise leave-alone)))
   (let [result (wgl/check (start model initial) (apply events columns) (atom {:running? true}))]
     (case (:valid? result)
       true  [1 -1]

@@ -60,10 +60,27 @@ def judge(
     from checkers.analysis import analyze
 
     verdicts = analyze(list(run_dirs), contract=contract, master=master, progress=progress)
+    for run_dir, verdict in zip(run_dirs, verdicts, strict=True):
+        _put_before_referee(run_dir, verdict, contract, progress)
     return [
         Judged(run_dir, verdict, _report(run_dir, progress))
         for run_dir, verdict in zip(run_dirs, verdicts, strict=True)
     ]
+
+
+def _put_before_referee(
+    run_dir: Path, verdict: dict[str, Any], contract: str | None, progress: Callable[[str], None]
+) -> None:
+    """Where Knossos is installed, its word on the witnesses is part of the verdict."""
+    from checkers.referee import lines, referee, summary
+
+    said = referee(run_dir, run_dir / "findings.parquet", progress=progress)
+    if not said:
+        return
+    verdict["referee"] = summary(said)
+    verdict["reasons"] = [*verdict["reasons"], *lines(said)]
+    name = VERDICT_JSON if contract is None else f"verdict.{contract}.json"
+    (run_dir / name).write_bytes(orjson.dumps(verdict, option=orjson.OPT_INDENT_2) + b"\n")
 
 
 def _report(run_dir: Path, progress: Callable[[str], None]) -> Path | None:

@@ -13,8 +13,8 @@ import pytest
 from pydantic import ValidationError
 
 from checkers.columns import NEVER, NOTHING, Columns, columns
-from checkers.queue import check_queue
-from checkers.register import check_register
+from checkers.exact_queue import check_queue
+from checkers.exact_register import check_register
 from harness.history import Recorder, history_files
 from harness.history.model import RunInfo, TopicInfo
 from harness.spec import SpecError, parse

@@ -7,7 +7,7 @@ no backward zone lies strictly inside a forward one, and every value read was wr
 was invoked before the read returned. (Gibbons & Korach, "Testing Shared Memories", SIAM J. Comput. 26(4), 1997.)
 
 Hence a history is wrong only where two values, or a read and its write, are wrong by themselves: a witness has at most
-six operations. checkers.objects finds the same with Spark.
+six operations. checkers.registers finds the same with Spark.
 """
 
 from __future__ import annotations

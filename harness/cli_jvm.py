@@ -1,0 +1,195 @@
+"""``wrackline check`` and ``wrackline jvm``: judge a history of one object or of transactions; Knossos and Elle."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import click
+
+from checkers.columns import RepeatedValue
+from checkers.exact_queue import check_queue
+from checkers.exact_register import check_register
+from checkers.jvm import install as maven
+from checkers.jvm.bridge import DEFAULT_DEADLINE_S, DEFAULT_HEAP, Answer, Bridge, Judgement
+from checkers.jvm.calls import Model
+from checkers.jvm.classpath import CLASSPATH_VARIABLE, JvmUnavailable, jvm_home, required_classpath
+from harness.jepsen.text import read
+from harness.subjects import ELLE_MODELS, Done, Subject, subjects, transactions
+
+UNDECIDED = 3
+MOST_SHOWN = 5
+classpath_option = click.option(
+    "--classpath",
+    metavar="PATH",
+    help=f"Jars of Knossos and Elle, separated by colons; ${CLASSPATH_VARIABLE} or what was installed by default.",
+)
+heap_option = click.option(
+    "--heap", default=DEFAULT_HEAP, show_default=True, metavar="SIZE", help="Most memory of the JVM."
+)
+
+
+@click.command("check", short_help="Is a history of Jepsen's linearizable, or serializable?")
+@click.argument("history", type=click.Path(exists=True, dir_okay=False, path_type=Path))
+@click.option(
+    "-m",
+    "--model",
+    required=True,
+    type=click.Choice([*map(str, Model), *ELLE_MODELS]),
+    help="What the operations are of.",
+)
+@click.option("--independent", is_flag=True, help="Values are [key value]: each key is an object of its own.")
+@click.option("--initial", type=int, help="What a register holds at first; nothing (nil) by default.")
+@click.option("--consistency", default="strict-serializable", show_default=True, help="For Elle's models.")
+@click.option("--search", is_flag=True, help="Ask Knossos even where the exact checks could decide.")
+@click.option(
+    "--deadline",
+    "deadline_s",
+    type=click.FloatRange(min=0.1),
+    default=DEFAULT_DEADLINE_S,
+    show_default=True,
+    help="Seconds for Knossos or Elle, per object; what they have not decided by then is unknown.",
+)
+@heap_option
+@classpath_option
+def check_command(history: Path, model: str, **options: Any) -> int:
+    """Judge HISTORY, an EDN or JSON file as Jepsen and elle-cli write them.
+
+    \b
+      wrackline check --model register history.edn         exact, at any size, without a JVM
+      wrackline check --model cas-register history.edn     by Knossos
+      wrackline check --model list-append history.json     by Elle
+
+    Registers and FIFO queues whose values are written once are decided exactly. Everything else needs Knossos or Elle
+    (see `wrackline jvm`), which may run into a limit.
+
+    Exit code: 0 valid, 1 not, 3 unknown, 2 wrong input.
+    """
+    if model in ELLE_MODELS:
+        return _elle(history, model, **options)
+    found = [_judged(one, Model(model), **options) for one in _subjects(history, options["independent"])]
+    if Answer.INVALID in found:
+        return 1
+    return UNDECIDED if Answer.UNKNOWN in found else 0
+
+
+def _subjects(history: Path, independent: bool) -> list[Subject]:
+    return subjects(read(history), independent=independent)
+
+
+def _judged(subject: Subject, model: Model, *, search: bool, initial: int | None, **options: Any) -> Answer:
+    name = "history" if subject.key is None else f"key {subject.key}"
+    if model in (Model.REGISTER, Model.FIFO_QUEUE) and not search:
+        try:
+            return _exactly(subject, model, initial, name)
+        except RepeatedValue as repeated:
+            click.echo(f"{name}: {repeated}", err=True)
+    calls = subject.calls(model, initial)
+    with Bridge(_classpath(options["classpath"]), heap=options["heap"]) as bridge:
+        found = bridge.linearizable(calls, deadline_s=options["deadline_s"])
+    click.echo(f"{name}: {_linearizable(found.answer)} (Knossos, {len(calls)} operations)")
+    if found.answer is Answer.UNKNOWN:
+        click.echo(f"  {found.why}")
+    if found.row is not None:
+        click.echo(f"  there is no place for {_told(subject.possible()[found.row])}")
+    return found.answer
+
+
+def _exactly(subject: Subject, model: Model, initial: int | None, name: str) -> Answer:
+    """Raises RepeatedValue."""
+    table = subject.exact(initial)
+    breaches: list[Any] = list(check_register(table) if model is Model.REGISTER else check_queue(table))
+    answer = Answer.INVALID if breaches else Answer.VALID
+    click.echo(f"{name}: {_linearizable(answer)} (exact, {len(table)} operations)")
+    done = subject.rows_of_exact()
+    for breach in breaches[:MOST_SHOWN]:
+        click.echo(f"  {breach.rule}:")
+        for row in breach.rows[:8]:
+            click.echo(f"    {_told(done[row])}")
+    if len(breaches) > MOST_SHOWN:
+        click.echo(f"  and {len(breaches) - MOST_SHOWN} more")
+    return answer
+
+
+def _elle(history: Path, model: str, *, consistency: str, **options: Any) -> int:
+    txns = transactions(read(history), model)
+    with Bridge(_classpath(options["classpath"]), heap=options["heap"]) as bridge:
+        found = bridge.serializable(model, txns, consistency=consistency, deadline_s=options["deadline_s"])
+    word = {Answer.VALID: f"{consistency}", Answer.INVALID: f"not {consistency}"}.get(found.answer, "unknown")
+    click.echo(f"history: {word} (Elle, {len(txns)} transactions)")
+    _show(found)
+    return {Answer.VALID: 0, Answer.INVALID: 1}.get(found.answer, UNDECIDED)
+
+
+def _show(found: Judgement) -> None:
+    if found.why:
+        click.echo(f"  {found.why}")
+    for kind, (count, cases) in found.anomalies.items():
+        click.echo(f"  {count} {kind}")
+        for case in cases[:1]:
+            click.echo(f"    {case.text}")
+    if found.refuted:
+        click.echo(f"  not {', not '.join(found.refuted)}")
+
+
+def _told(one: Done) -> str:
+    span = f"operation {one.at}" + (f" to {one.ret}" if one.ret < 1 << 62 else ", never completed")
+    return f"process {one.process} :{one.f} {one.value!r:.40} ({span})"
+
+
+def _linearizable(answer: Answer) -> str:
+    words = {Answer.VALID: "linearizable", Answer.INVALID: "not linearizable"}
+    return words.get(answer, "unknown whether linearizable")
+
+
+def _classpath(given: str | None) -> tuple[str, ...]:
+    return required_classpath(given)
+
+
+@click.group("jvm", short_help="Knossos and Elle: get them, and see that they answer.")
+def jvm() -> None:
+    """Knossos and Elle, as referee of what was found and for what the exact checks do not decide.
+
+    \b
+    Optional: everything else works without. It needs
+      JPype             pip install 'wrackline[jvm]'
+      Java 17 or newer
+      their jars        wrackline jvm install, or set WRACKLINE_JVM_CLASSPATH
+    """
+
+
+@jvm.command("install", short_help="Let Maven resolve Knossos and Elle.")
+@click.option("--knossos", default=maven.KNOSSOS, show_default=True, metavar="VERSION")
+@click.option("--elle", default=maven.ELLE, show_default=True, metavar="VERSION")
+@click.option("--clojars", default=maven.CLOJARS, show_default=True, metavar="URL", help="Or a mirror of it.")
+def install_command(knossos: str, elle: str, clojars: str) -> int:
+    """Resolve Knossos and Elle with Maven, from Clojars and Maven Central, and remember their classpath."""
+    where = maven.install(
+        jvm_home(),
+        maven.wanted(knossos, elle),
+        clojars=clojars,
+        progress=lambda line: click.echo(line, err=True),
+    )
+    click.echo(f"the classpath is in {where}; `wrackline jvm check` tries it")
+    return 0
+
+
+@jvm.command("check", short_help="See that Knossos and Elle answer.")
+@heap_option
+@classpath_option
+def check_jvm_command(heap: str, classpath: str | None) -> int:
+    """Start the JVM, load Knossos and Elle, and say what they are. Exit code 2 when something is missing."""
+    with Bridge(required_classpath(classpath), heap=heap) as bridge:
+        java, clojure = bridge.versions()
+        click.echo(f"Java {java}, Clojure {clojure}")
+        missing = []
+        for name in ("knossos", "elle"):
+            try:
+                bridge.load(name)
+            except JvmUnavailable as wrong:
+                missing.append(str(wrong))
+            else:
+                click.echo(f"{name.capitalize()} is there")
+    if missing:
+        raise JvmUnavailable("; ".join(missing))
+    return 0

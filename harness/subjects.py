@@ -1,0 +1,210 @@
+"""Histories of one object, or of transactions, in Jepsen's words: as the columns that checks and searches read.
+
+A register has ``:write v`` and ``:read v`` (and ``:cas [old new]``), a queue ``:enqueue v`` and ``:dequeue v``, a set
+``:add v`` and ``:read #{..}``, a mutex ``:acquire`` and ``:release``; Elle's histories have ``:txn [[f k v] ..]``. With
+``independent`` keys every value is a pair [key value], and each key is an object of its own.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Hashable, Iterable, Iterator, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+
+from checkers.columns import NEVER, NOTHING, Columns, columns
+from checkers.jvm.calls import (
+    EMPTY,
+    NIL,
+    SHAPES,
+    Act,
+    Calls,
+    Model,
+    Outcome,
+    Shape,
+    Transactions,
+    TransactionsBuilder,
+)
+from harness.jepsen.text import Operation, TextError
+
+ELLE_MODELS = ("list-append", "rw-register")
+_REGISTERS = (Model.REGISTER, Model.CAS_REGISTER)
+_PUTS = ("write", "enqueue")
+
+
+@dataclass(slots=True)
+class Done:
+    """An invocation with what became of it. ``ret`` is NEVER where nobody knows."""
+
+    process: int
+    f: str
+    value: Any
+    inv: int
+    ret: int
+    outcome: Outcome
+    at: int
+    """Place of the invocation in the file, from 1."""
+
+
+@dataclass(slots=True)
+class Subject:
+    """One object's operations. ``initial``: what a register holds at first."""
+
+    key: Any
+    done: list[Done] = field(default_factory=list)
+    _ids: dict[Hashable, int] = field(default_factory=dict)
+
+    def calls(self, model: Model, initial: Any = None) -> Calls:
+        """For a search. Raises TextError for an operation that the model does not have."""
+        shapes = SHAPES[model]
+        names = list(shapes)
+        flat: list[int] = []
+        rows = []
+        for one in self.possible():
+            if one.f not in shapes:
+                raise TextError(
+                    f"operation {one.at}: {model} has no :{one.f}, only {', '.join(':' + n for n in names)}"
+                )
+            a, b = self._words(shapes[one.f], one, flat)
+            rows.append((names.index(one.f), a, b, one.inv, one.ret))
+        f, first, second, inv, ret = (
+            np.ascontiguousarray(c) for c in np.array(rows, np.int64).reshape(-1, 5).T
+        )
+        start = self._id(initial) if model in _REGISTERS else None
+        return Calls(model, f, first, second, inv, ret, np.array(flat, dtype=np.int64), start)
+
+    def possible(self) -> list[Done]:
+        """Without those that certainly did not happen, and without reads that told nothing."""
+        return [
+            one
+            for one in self.done
+            if one.outcome is not Outcome.FAIL and not (one.f == "read" and one.outcome is not Outcome.OK)
+        ]
+
+    def _words(self, shape: Shape, one: Done, flat: list[int]) -> tuple[int, int]:
+        match shape:
+            case Shape.NONE:
+                return NIL, NIL
+            case Shape.PAIR:
+                if not (isinstance(one.value, list) and len(one.value) == 2):
+                    raise TextError(f"operation {one.at}: :{one.f} needs [old new], not {one.value!r:.40}")
+                return self._id(one.value[0]), self._id(one.value[1])
+            case Shape.ELEMENTS:
+                begin = len(flat)
+                flat += [self._id(element) for element in one.value or ()]
+                return begin, len(flat)
+        if one.f == "dequeue" and one.value in (None, "empty"):
+            return (NIL if one.outcome is not Outcome.OK else EMPTY), NIL
+        # A read of nil is a value like any other here: Knossos would take it as unknown and let it pass.
+        return self._id(one.value), NIL
+
+    def _id(self, value: Any) -> int:
+        key = _frozen(value)
+        return self._ids.setdefault(key, len(self._ids) + 1)
+
+    def exact(self, initial: Any = None) -> Columns:
+        """For the exact checks of a register or a FIFO queue. The initial value is NOTHING."""
+        rows = []
+        self._ids.setdefault(_frozen(initial), NOTHING)
+        for one in self.done:
+            puts = one.f in _PUTS
+            if not puts and one.outcome is not Outcome.OK and one.f == "read":
+                continue
+            nothing = one.f == "dequeue" and one.value in (None, "empty")
+            value = NOTHING if nothing else self._id(one.value)
+            rows.append((puts, value, one.inv, one.ret, one.outcome is Outcome.FAIL))
+        return columns(rows)
+
+    def rows_of_exact(self) -> list[Done]:
+        """What the rows of ``exact`` are."""
+        return [one for one in self.done if one.f != "read" or one.outcome is Outcome.OK]
+
+
+def subjects(operations: Iterable[Operation], *, independent: bool = False) -> list[Subject]:
+    """One subject, or one per key. Raises TextError."""
+    found: dict[Hashable, Subject] = defaultdict(lambda: Subject(None))
+    for one in paired(operations):
+        key: Any = None
+        if independent:
+            if not (isinstance(one.value, list) and len(one.value) == 2):
+                raise TextError(
+                    f"operation {one.at}: with --independent a value is [key value], not {one.value!r:.40}"
+                )
+            key, one.value = one.value
+        subject = found[_frozen(key)]
+        subject.key = key
+        subject.done.append(one)
+    return list(found.values())
+
+
+def paired(operations: Iterable[Operation]) -> Iterator[Done]:
+    """Invocations with their completions, those of clients alone, in order of invocation. Times are places in the
+    file. Raises TextError."""
+    done: list[Done] = []
+    open_of: dict[int, Done] = {}
+    for at, operation in enumerate(operations, 1):
+        process = operation.get("process")
+        if not isinstance(process, int):
+            continue
+        kind, f = operation.get("type"), operation.get("f")
+        if kind == "invoke":
+            if process in open_of:
+                raise TextError(
+                    f"operation {at}: process {process} invokes again before operation {open_of[process].at} completed"
+                )
+            open_of[process] = Done(process, str(f), operation.get("value"), at, NEVER, Outcome.INFO, at)
+            done.append(open_of[process])
+            continue
+        if kind not in ("ok", "fail", "info"):
+            raise TextError(f"operation {at}: :type is {kind!r}, not one of invoke, ok, fail, info")
+        if process not in open_of:
+            raise TextError(f"operation {at}: process {process} completes what it did not invoke")
+        one = open_of.pop(process)
+        one.outcome = Outcome[kind.upper()]
+        if one.outcome is not Outcome.INFO:
+            one.ret = at
+        if one.outcome is Outcome.OK:
+            one.value = operation.get("value")
+    yield from done
+
+
+def transactions(operations: Iterable[Operation], model: str) -> Transactions:
+    """For Elle. Raises TextError."""
+    builder = TransactionsBuilder()
+    ids: dict[Hashable, int] = {}
+
+    def number(value: Any) -> int:
+        return ids.setdefault(_frozen(value), len(ids) + 1)
+
+    for one in paired(operations):
+        if not isinstance(one.value, list):
+            raise TextError(
+                f"operation {one.at}: a transaction's value is a list of [f k v], not {one.value!r:.40}"
+            )
+        mops = [_micro(one, mop, model, number) for mop in one.value]
+        builder.add(one.process, one.inv, one.ret, one.outcome, mops)
+    return builder.build()
+
+
+def _micro(one: Done, mop: Any, model: str, number: Any) -> tuple[Act, int, int | list[int] | None]:
+    acts: Mapping[str, Act] = (
+        {"append": Act.APPEND, "r": Act.READ_LIST}
+        if model == "list-append"
+        else {"w": Act.WRITE, "r": Act.READ}
+    )
+    if not (isinstance(mop, list) and len(mop) == 3 and mop[0] in acts):
+        raise TextError(f"operation {one.at}: {model} has no micro-operation {mop!r:.40}")
+    act, key, value = acts[mop[0]], number(("key", _frozen(mop[1]))), mop[2]
+    if value is None:
+        return act, key, None
+    return act, key, [number(each) for each in value] if act is Act.READ_LIST else number(value)
+
+
+def _frozen(value: Any) -> Hashable:
+    if isinstance(value, list):
+        return tuple(_frozen(each) for each in value)
+    if isinstance(value, dict):
+        return tuple(sorted((str(k), _frozen(v)) for k, v in value.items()))
+    return value if isinstance(value, Hashable) else str(value)

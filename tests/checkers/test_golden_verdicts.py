@@ -1,0 +1,102 @@
+"""What Knossos, Porcupine and Elle said of small histories is what we say; where they are installed, they are asked."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator
+from typing import Any
+
+import numpy as np
+import pytest
+from goldens import ELLE, INITIAL, LINEARIZABLE, Golden, as_columns, calls, load, transactions
+
+from checkers.exact_queue import check_queue
+from checkers.exact_register import check_register
+from checkers.jvm.bridge import Answer, Bridge
+from checkers.jvm.calls import Model, calls_of
+from checkers.jvm.classpath import available
+
+GOLDENS = load(LINEARIZABLE)
+DECIDED = ("valid", "invalid")
+
+
+def ours(golden: Golden) -> str:
+    table = as_columns(golden)
+    is_register = golden["model"] == Model.REGISTER
+    found: list[Any] = list(check_register(table, initial=INITIAL) if is_register else check_queue(table))
+    return "invalid" if found else "valid"
+
+
+@pytest.mark.parametrize("model", [Model.REGISTER, Model.FIFO_QUEUE])
+@pytest.mark.parametrize("referee", ["knossos", "porcupine"])
+def test_the_exact_checks_say_what_the_searches_said(model: Model, referee: str) -> None:
+    asked = [one for one in GOLDENS if one["model"] == model and one[referee] in DECIDED]
+    said = Counter(one[referee] for one in asked)
+    assert min(said[word] for word in DECIDED) >= 15, (
+        "the golden histories are too one-sided to prove anything"
+    )
+    assert [one for one in asked if ours(one) != one[referee]] == []
+
+
+def test_the_searches_agree_with_each_other() -> None:
+    both = [one for one in GOLDENS if one["knossos"] in DECIDED and one["porcupine"] in DECIDED]
+    assert len(both) > 300
+    assert [one for one in both if one["knossos"] != one["porcupine"]] == []
+
+
+@pytest.fixture(scope="module")
+def bridge() -> Iterator[Bridge]:
+    if not available():
+        pytest.skip("no classpath with Knossos and Elle (WRACKLINE_JVM_CLASSPATH)")
+    with Bridge(heap="1g") as bridge:
+        yield bridge
+
+
+@pytest.mark.slow
+def test_knossos_says_it_again(bridge: Bridge) -> None:
+    for golden in GOLDENS[::3]:
+        if golden["knossos"] in DECIDED:
+            assert bridge.linearizable(calls(golden)).answer == golden["knossos"], golden
+
+
+@pytest.mark.slow
+def test_knossos_confirms_every_witness(bridge: Bridge) -> None:
+    confirmed = 0
+    for golden in GOLDENS:
+        if golden["model"] not in (Model.REGISTER, Model.FIFO_QUEUE):
+            continue
+        table, model = as_columns(golden), Model(golden["model"])
+        breaches: list[Any] = (
+            list(check_register(table, initial=INITIAL))
+            if model is Model.REGISTER
+            else list(check_queue(table))
+        )
+        for breach in breaches:
+            witness = table.rows(np.array(breach.rows))
+            assert bridge.linearizable(calls_of(witness, model, initial=INITIAL)).answer is Answer.INVALID, (
+                breach
+            )
+            confirmed += 1
+    assert confirmed > 40
+
+
+@pytest.mark.slow
+def test_elle_says_it_again(bridge: Bridge) -> None:
+    for golden in load(ELLE):
+        found = bridge.serializable(golden["model"], transactions(golden))
+        assert (found.answer, sorted(found.anomalies)) == (golden["elle"], golden["anomalies"]), golden[
+            "name"
+        ]
+
+
+@pytest.mark.slow
+def test_a_limit_that_is_hit_is_unknown_and_the_bridge_goes_on(bridge: Bridge) -> None:
+    # 200 overlapping writes and reads of a value that was overwritten: far beyond any search.
+    rows = [(True, n, n, 1000 + n) for n in range(200)] + [(False, 0, 2000, 2001), (False, 1, 2002, 2003)]
+    from checkers.columns import columns
+
+    hard, easy = columns(rows), columns(rows[:3])
+    found = bridge.linearizable(calls_of(hard, Model.REGISTER, initial=INITIAL), deadline_s=1.0)
+    assert found.answer is Answer.UNKNOWN
+    assert found.why
+    assert bridge.linearizable(calls_of(easy, Model.REGISTER, initial=INITIAL)).answer is Answer.VALID
