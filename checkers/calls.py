@@ -42,13 +42,15 @@ def object_calls(tables: Tables, workload: str) -> DataFrame:
     failed = (F.col("kind") == "fail") | (
         puts & (F.get("next_records", F.lit(0))["offset"] == FAILED) & (F.col("kind") != "info")
     )
+    logs = tables.logs_of_runs.select("run", "topic", "partition", "log")
     return (
-        events.withColumn("value", F.coalesce(told["value"], F.lit(NOTHING)))
+        events.join(F.broadcast(logs), ["run", "topic", "partition"])
+        .withColumn("value", F.coalesce(told["value"], F.lit(NOTHING)))
         .withColumn("failed", F.coalesce(failed, F.lit(False)))
         .filter(F.when(puts, F.col("value").bitwiseAND(15) != MARKER).otherwise(~F.col("failed")))
         .select(
             "run",
-            (F.col("base") + F.col("partition")).alias("log"),
+            "log",
             puts.alias("puts"),
             "value",
             ok.alias("ok"),
@@ -62,6 +64,12 @@ def object_calls(tables: Tables, workload: str) -> DataFrame:
             ).alias("call"),
         )
     )
+
+
+def named(rows: DataFrame, tables: Tables) -> DataFrame:
+    """Adds topic and partition to rows that know their log alone, and the offset that they have none of."""
+    logs = tables.logs.select("log", "topic", "partition")
+    return rows.join(F.broadcast(logs), "log").withColumn("offset", F.lit(None))
 
 
 def indexes(calls: Column) -> list[Column]:

@@ -8,9 +8,9 @@ from pyspark.sql import Column, DataFrame
 from pyspark.sql import Window as SqlWindow
 from pyspark.sql import functions as F
 
-from checkers.calls import CALL, QUEUE, around, indexes, moment, object_calls
+from checkers.calls import CALL, QUEUE, around, indexes, moment, named, object_calls
 from checkers.columns import NEVER, NOTHING
-from checkers.evidence import findings, named, place, say
+from checkers.evidence import findings, place, say
 from checkers.exact_queue import Rule
 from checkers.registry import Evidence, Family, check
 
@@ -166,11 +166,12 @@ def _empty(lives: DataFrame, empty: DataFrame) -> DataFrame:
     Family.QUEUES,
     "Knossos: fifo-queue",
     "what clients enqueued in and dequeued from a partition as a FIFO queue has no valid order",
+    needs=["dequeue"],
 )
 def queue_not_linearizable(evidence: Evidence) -> DataFrame:
     """One per culprit: a value that came out wrongly or never, or an empty answer that was not true."""
     tables = evidence.tables
-    found = queue_breaches(object_calls(tables, QUEUE)).withColumn("offset", F.lit(None))
+    found = queue_breaches(object_calls(tables, QUEUE))
     call = [F.get("calls", F.lit(n)) for n in range(4)]
     rows = found.select("*", *(one.alias(f"c{n}") for n, one in enumerate(call)))
 

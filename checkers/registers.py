@@ -12,9 +12,9 @@ from pyspark.sql import Column, DataFrame
 from pyspark.sql import Window as SqlWindow
 from pyspark.sql import functions as F
 
-from checkers.calls import REGISTER, around, indexes, moment, object_calls
+from checkers.calls import REGISTER, around, indexes, moment, named, object_calls
 from checkers.columns import NEVER, NOTHING
-from checkers.evidence import findings, named, place, say, seconds
+from checkers.evidence import findings, place, say, seconds
 from checkers.exact_register import Rule
 from checkers.registry import Evidence, Family, check
 
@@ -125,11 +125,12 @@ def value_text(column: str) -> Column:
     Family.REGISTERS,
     "Knossos: register",
     "what clients wrote to and read from a partition as a register has no valid order",
+    needs=["read"],
 )
 def register_not_linearizable(evidence: Evidence) -> DataFrame:
     """One per culprit: a value that was read and should not have been, or was held when another must have been."""
     tables = evidence.tables
-    found = register_breaches(object_calls(tables, REGISTER)).withColumn("offset", F.lit(None))
+    found = register_breaches(object_calls(tables, REGISTER))
     one, other = value_text("value"), value_text("other")
     read = say("%s was read at %s by process %d", one, moment("a.first", "ret"), "a.first.process")
     sentences = {

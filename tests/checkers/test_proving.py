@@ -30,9 +30,10 @@ MUTATIONS = tuple(mutations())
 WITHOUT_A_MODEL = {
     *("write-cycle", "read-cycle"),
     *("commit-regression", "commit-beyond-end", "group-skip", "zombie-commit"),
+    *("register-not-linearizable", "queue-not-linearizable"),
 }
 """The model log server has no transactions and no groups, and the language no words for them: these have hand-written
-histories only (cases.py)."""
+histories only (cases.py); registers and queues are in test_objects_spark.py."""
 OF_EACH = 2
 """Histories that each mutation is tried on."""
 CORRECT = range(5_000, 5_050)

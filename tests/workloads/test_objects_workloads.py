@@ -101,10 +101,13 @@ def test_what_is_dequeued_comes_out_once_and_in_order(mock_cluster: str, tmp_pat
 def test_settings_under_which_values_could_repeat_are_refused() -> None:
     for spec in (RegisterSpec, QueueSpec):
         with pytest.raises(ValidationError, match="acks: 1 or all"):
-            spec(acks=0)
+            spec(acks=0, idempotence=False)
+        with pytest.raises(ValidationError, match="acks: all needs idempotence: true"):
+            spec(idempotence=False)
         with pytest.raises(ValidationError, match=r"client\.retries without idempotence"):
-            spec(client={"retries": 3})
-        assert spec(client={"retries": 3}, idempotence=True).idempotence
+            spec(acks=1, idempotence=False, client={"retries": 3})
+        assert spec(acks=1, idempotence=False).acks == 1
+        assert spec(client={"retries": 3}).idempotence
 
 
 def test_a_specification_names_its_workload() -> None:

@@ -21,6 +21,7 @@ class Mix(BaseModel):
 
 class QueueSpec(ClientsSpec):
     name: Literal["queue"] = "queue"
+    idempotence: bool = True
     mix: Mix = Mix()
     senders: Annotated[int, Field(ge=0, le=200)] = 5
     """They enqueue."""

@@ -22,6 +22,7 @@ class Mix(BaseModel):
 
 class RegisterSpec(ClientsSpec):
     name: Literal["register"] = "register"
+    idempotence: bool = True
     mix: Mix = Mix()
     senders: Annotated[int, Field(ge=0, le=200)] = 5
     """They write."""
@@ -50,11 +51,14 @@ class RegisterSpec(ClientsSpec):
 
 
 def once(spec: S) -> S:
-    """Refuses what would make a value appear twice, or leave its place unknown."""
+    """Refuses what could make a value appear twice, or leave its place unknown."""
     if spec.acks == 0:
         raise ValueError("this workload needs acks: 1 or all: without acks no write is known to be done")
-    if spec.client.retries and not spec.idempotence:
+    if spec.acks == "all" and not spec.idempotence:
         raise ValueError(
-            "client.retries without idempotence may write a value twice, and then nobody can tell what a read means"
+            "acks: all needs idempotence: true here: the client sends again what a replaced leader refused, and a value "
+            "that is written twice can mean anything"
         )
+    if spec.client.retries and not spec.idempotence:
+        raise ValueError("client.retries without idempotence may write a value twice: leave them at 0")
     return spec
