@@ -31,7 +31,7 @@ from harness.history.model import MARKER, UNKNOWN, Record, Type, value_of
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
-pytestmark = pytest.mark.spark
+pytestmark = [pytest.mark.spark, pytest.mark.slow]
 HISTORIES = 250
 
 
