@@ -40,7 +40,7 @@ def swarm(base: Setup) -> Setup:
         ask_every_ms=draw.choice((60.0, 200.0)),
         idempotent=base.idempotent or draw.random() < 0.5,
         kinds=_some_of(draw, base.kinds),
-        fault_every_ms=draw.choice((1_500.0, 2_500.0)) if calm else draw.choice((400.0, 800.0)),
+        fault_every_ms=draw.choice((1_500.0, 2_500.0, 4_500.0)) if calm else draw.choice((400.0, 800.0)),
         pairs=0.1 if calm else 0.3,
         chains=0.8 if calm else 0.4,
         tcp=draw.random() < 0.8,
