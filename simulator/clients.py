@@ -44,6 +44,7 @@ from broker.core.messages import (
     Response,
 )
 from broker.core.types import NO_LEADER, NodeId, TopicPartition
+from broker.core.values import NO_ERROR
 from harness.history.model import FAILED, UNKNOWN, Event, Record, Type, value_of
 from simulator.history import History
 
@@ -299,7 +300,7 @@ class Producer(Client):
 
     def _initialise(self) -> None:
         def answered(response: Response | None) -> None:
-            if isinstance(response, InitProducerIdResponse) and response.error is ErrorCode.none:
+            if isinstance(response, InitProducerIdResponse) and response.error is NO_ERROR:
                 self._producer_id, self._producer_epoch = response.producer_id, response.producer_epoch
                 self._sequences = {}
                 self._next()
@@ -332,7 +333,7 @@ class Producer(Client):
 
     def _tried(self, response: Response | None) -> None:
         result = response.partitions[0] if isinstance(response, ProduceResponse) else None
-        if result is not None and result.error is ErrorCode.none:
+        if result is not None and result.error is NO_ERROR:
             self._finish(result, None)
             return
         error = "no answer" if result is None else result.error.name
@@ -432,7 +433,7 @@ class Consumer(Client):
         result = (
             response.partitions[0] if isinstance(response, FetchResponse) and response.partitions else None
         )
-        if result is not None and result.error is ErrorCode.none and isinstance(result.records, bytes):
+        if result is not None and result.error is NO_ERROR and isinstance(result.records, bytes):
             found = decode(result.records, self.partition, self.position)
             if found:
                 self.position = found[-1].offset + 1
@@ -460,7 +461,7 @@ class Consumer(Client):
         def answered(response: Response | None) -> None:
             if isinstance(response, ListOffsetsResponse):
                 result = response.partitions[0]
-                if result.error is ErrorCode.none:
+                if result.error is NO_ERROR:
                     self._assign(result.offset)
             self._again()
 
@@ -505,7 +506,7 @@ class EndAsker(Client):
 
         def answered(response: Response | None) -> None:
             result = response.partitions[0] if isinstance(response, ListOffsetsResponse) else None
-            if result is not None and result.error is ErrorCode.none:
+            if result is not None and result.error is NO_ERROR:
                 self._record(Type.OK, "end", partition=partition, high_watermark=result.offset)
                 self._pause()
                 return
@@ -557,7 +558,7 @@ class Drainer(Client):
 
         def answered(response: Response | None) -> None:
             result = response.partitions[0] if isinstance(response, ListOffsetsResponse) else None
-            if result is None or result.error is not ErrorCode.none:
+            if result is None or result.error is not NO_ERROR:
                 self._after("again", _RETRY_MS, self._partition)
             else:
                 answered_with(result.offset)
@@ -594,7 +595,7 @@ class Drainer(Client):
         result = (
             response.partitions[0] if isinstance(response, FetchResponse) and response.partitions else None
         )
-        if result is None or result.error is not ErrorCode.none or not isinstance(result.records, bytes):
+        if result is None or result.error is not NO_ERROR or not isinstance(result.records, bytes):
             error = "no answer" if result is None else result.error.name
             self._record(Type.FAIL, "drain", partition=self._at, error=error)
             self._after("again", _RETRY_MS, self._partition)

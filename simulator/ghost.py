@@ -39,10 +39,10 @@ from broker.core.image import BrokerImage, ClusterImage, PartitionImage
 from broker.core.messages import ProduceRequest, ProduceResponse, Request
 from broker.core.replica import Replica
 from broker.core.types import (
+    EVERY_WRITE,
     METADATA,
     NO_EPOCH,
     NO_LEADER,
-    FlushMode,
     NodeId,
     RecoveryStrategy,
     TopicPartition,
@@ -379,7 +379,7 @@ class Ghost:
         key = (node, tp)
         was = self.before.get(key)
         known, log = self.partitions.get(tp), self.log(node, tp)
-        every_write = replica.ctx.config.flush_mode is FlushMode.EVERY_WRITE
+        every_write = replica.ctx.config.flush_mode is EVERY_WRITE
         self.before[key] = Before(
             replica.ctx.incarnation,
             replica.topic_id,

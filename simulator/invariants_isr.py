@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Final
+
 from broker.core.effects import Append, DeleteLog
 from broker.core.events import RequestReceived
 from broker.core.image import PartitionImage
@@ -12,6 +14,7 @@ from simulator.ghost import Ghost
 from simulator.ghost_seen import BROKERS, CHANGES, LOGS, PARTITIONS, REPLICAS, Seen
 from simulator.invariants import KIP966, Invariant, Violation
 
+_CLOSED: Final = State.CLOSED
 _KIP966 = frozenset({KIP966})
 
 
@@ -128,7 +131,7 @@ class OneFetcher(Invariant):
 
     def check(self, ghost: Ghost, seen: Seen) -> Violation | None:
         broker = ghost.broker(seen.node)
-        if broker is None or broker.state is State.CLOSED:
+        if broker is None or broker.state is _CLOSED:
             return None
         for replica, _ in seen.replicas:
             if (

@@ -6,6 +6,7 @@ snapshots are in invariants_snapshots.py.
 
 from __future__ import annotations
 
+from typing import Final
 from uuid import UUID
 
 from broker.core.controller import Controller
@@ -16,6 +17,11 @@ from broker.rules.raft import RaftRole
 from simulator.ghost import Ghost
 from simulator.ghost_seen import COMMITTED, DISKS, QUORUM, Seen
 from simulator.invariants import Invariant, Violation
+
+_LEADER: Final = RaftRole.LEADER
+_FOLLOWER: Final = RaftRole.FOLLOWER
+_CANDIDATE: Final = RaftRole.CANDIDATE
+_NO_LIFE = UUID(int=0)
 
 
 class ElectionSafety(Invariant):
@@ -33,7 +39,7 @@ class ElectionSafety(Invariant):
         if controller is None or not controller.raft.leads:
             return None
         boot = ghost.boots.get(seen.node)
-        me = (seen.node, UUID(int=0) if boot is None else boot.incarnation_id)
+        me = (seen.node, _NO_LIFE if boot is None else boot.incarnation_id)
         epoch = controller.raft.epoch
         first = self._leaders.setdefault(epoch, me)
         if first == me:
@@ -184,7 +190,7 @@ class OneVotePerEpoch(Invariant):
             if isinstance(request, VoteRequest) and isinstance(response, VoteResponse)
             if response.granted and not request.pre_vote
         ]
-        if controller.raft.role is RaftRole.CANDIDATE:
+        if controller.raft.role is _CANDIDATE:
             given.append((controller.raft.epoch, seen.node))
         for epoch, candidate in given:
             first = self._votes.setdefault((seen.node, epoch), candidate)
@@ -205,11 +211,12 @@ class ValidRoles(Invariant):
             return None
         raft, me = controller.raft, seen.node
         leader, role = raft.state.leader_id, raft.role
-        wrong = {
-            RaftRole.LEADER: leader != me or raft.leadership is None,
-            RaftRole.FOLLOWER: leader in (me, NO_LEADER),
-            RaftRole.CANDIDATE: raft.state.voted_for != me,
-        }.get(role, False)
-        if wrong or (raft.leadership is not None and role is not RaftRole.LEADER):
+        if role is _LEADER:
+            wrong = leader != me or raft.leadership is None
+        elif role is _FOLLOWER:
+            wrong = leader in (me, NO_LEADER)
+        else:
+            wrong = role is _CANDIDATE and raft.state.voted_for != me
+        if wrong or (raft.leadership is not None and role is not _LEADER):
             return self.violated(seen, None, f"{role.value}, and its state is {raft.state}")
         return None

@@ -7,9 +7,13 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from typing import Final
 
 from harness.history.model import FAILED, Event, Record, Type, parts_of
 from simulator.clients import PROCESS_STRIDE
+
+_OK: Final = Type.OK
+_FAIL: Final = Type.FAIL
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,7 +80,7 @@ class ClientOracle:
 
     def _take(self, event: Event) -> None:
         self._now_ms = event.time_ns / 1e6
-        if event.type is Type.OK:
+        if event.type is _OK:
             match event.f:
                 case "send":
                     for record in event.records:
@@ -92,7 +96,7 @@ class ClientOracle:
                 case "assign":
                     for partition, offset in (event.extra or {}).get("positions", {}).items():
                         self._due[event.process, int(partition)] = offset
-        elif event.type is Type.FAIL and event.f == "send":
+        elif event.type is _FAIL and event.f == "send":
             self._failed |= {record.value for record in event.records if record.offset == FAILED}
 
     def _seen_at(self, event: Event, who: str) -> None:

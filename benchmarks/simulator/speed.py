@@ -22,8 +22,7 @@ from pathlib import Path
 from statistics import median
 
 from harness.history.model import Type
-from simulator.run import run
-from simulator.setup import Setup
+from simulator.search import Setup, run  # where older checkouts have them too
 
 ROOT = Path(__file__).resolve().parents[2]
 IDLE = Setup(seed=2, kinds=(), invariants=False, producers=0, consumers=0, askers=0)

@@ -6,8 +6,6 @@ arrives and not earlier, whatever metadata says meanwhile (KAFKA-12686, B41).
 
 from __future__ import annotations
 
-from kio.schema.errors import ErrorCode
-
 from broker.core.context import Context
 from broker.core.messages import (
     AlterPartitionItem,
@@ -18,6 +16,7 @@ from broker.core.messages import (
 )
 from broker.core.replica import Replica
 from broker.core.uplink import Uplink
+from broker.core.values import NO_ERROR
 from broker.rules.isr import AfterAlter
 
 _TIMER = "alter-partition-retry"
@@ -56,7 +55,7 @@ class AlterPartitions:
         sent = self._in_flight or []
         if self._ctx.rules.isr.frees_slot(any(_is_overtaken(replica, item) for replica, item in sent)):
             self._in_flight = None
-        if not isinstance(response, AlterPartitionResponse) or response.error is not ErrorCode.none:
+        if not isinstance(response, AlterPartitionResponse) or response.error is not NO_ERROR:
             self._again(sent)
             return
         results = {(result.topic_id, result.tp.partition): result for result in response.partitions}
@@ -70,7 +69,7 @@ class AlterPartitions:
         self._again(undecided)
 
     def _is_open(self, result: AlterPartitionResult) -> bool:
-        refused = result.error is not ErrorCode.none
+        refused = result.error is not NO_ERROR
         return refused and self._ctx.rules.isr.after_refusal(result.error) is AfterAlter.RETRY
 
     def _again(self, undecided: list[tuple[Replica, AlterPartitionItem]]) -> None:

@@ -5,6 +5,8 @@
 
 from __future__ import annotations
 
+from typing import Final
+
 from kio.schema.errors import ErrorCode
 
 from broker.core.admin import Forwarder, ProducerIds
@@ -65,6 +67,7 @@ from broker.rules.profile import Rules
 
 DISK_FAILURE = 3
 """Exit code."""
+_CLOSED: Final = State.CLOSED
 _NOT_WHEN_CLOSED = (TimerFired, Flushed, SnapshotWritten)
 """Between CloseLogs and LogsClosed nothing may be written any more."""
 
@@ -124,7 +127,7 @@ class Broker:
         """Effects in the order in which they must be carried out."""
         ctx = self._ctx
         ctx.begin(now_ms)
-        if self._exited or (self._lifecycle.state is State.CLOSED and isinstance(event, _NOT_WHEN_CLOSED)):
+        if self._exited or (self._lifecycle.state is _CLOSED and isinstance(event, _NOT_WHEN_CLOSED)):
             return []
         match event:
             case RequestReceived():
@@ -171,7 +174,7 @@ class Broker:
                 changed = True
         if changed:
             self._deletes.look()
-        if self._lifecycle.state is State.CLOSED:
+        if self._lifecycle.state is _CLOSED:
             return
         if ctx.proposed:
             self._alter.pump()
@@ -197,7 +200,7 @@ class Broker:
 
     def _request(self, event: RequestReceived) -> None:
         request_id, request = event.request_id, event.request
-        if self._lifecycle.state is State.CLOSED:
+        if self._lifecycle.state is _CLOSED:
             self._ctx.reply(request_id, Refused(ErrorCode.broker_not_available, "the broker is stopping"))
             return
         match request:

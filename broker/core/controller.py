@@ -72,6 +72,7 @@ from broker.core.raft import RAFT_TIMERS, Raft
 from broker.core.records import ConfigRecord, NoOpRecord
 from broker.core.snapshot_messages import FetchSnapshotRequest
 from broker.core.types import METADATA, NO_LEADER
+from broker.core.values import NO_ERROR
 from broker.rules.profile import Rules
 
 SESSIONS = "sessions"
@@ -421,4 +422,4 @@ def _everything(image: ClusterImage) -> ImageDelta:
 
 def _is_final(response: Response) -> bool:
     """An error that makes the asker give something up."""
-    return getattr(response, "error", ErrorCode.none) is not ErrorCode.none
+    return getattr(response, "error", NO_ERROR) is not NO_ERROR

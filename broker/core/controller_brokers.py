@@ -20,6 +20,7 @@ from broker.core.messages import (
 )
 from broker.core.records import BrokerRegistrationChangeRecord, ProducerIdsRecord, RegisterBrokerRecord
 from broker.core.types import NodeId
+from broker.core.values import NO_ERROR
 from broker.rules.registration import BrokerState, Heartbeat
 
 
@@ -86,7 +87,7 @@ class Brokers:
         epoch = draft.next_offset
         draft.add(_register_record(request, epoch))
         self._sessions[request.broker_id] = Session(epoch, now_ms)
-        return BrokerRegistrationResponse(ErrorCode.none, epoch)
+        return BrokerRegistrationResponse(NO_ERROR, epoch)
 
     def _amend(
         self, draft: Draft, request: BrokerRegistrationRequest, existing: BrokerImage, now_ms: float
@@ -102,7 +103,7 @@ class Brokers:
                     in_controlled_shutdown=existing.in_controlled_shutdown,
                 )
             )
-        return BrokerRegistrationResponse(ErrorCode.none, existing.epoch)
+        return BrokerRegistrationResponse(NO_ERROR, existing.epoch)
 
     def _session_valid(self, draft: Draft, broker: BrokerImage, now_ms: float) -> bool:
         session = self._sessions.get(broker.id)
@@ -134,7 +135,7 @@ class Brokers:
         if after is not beat.state:
             self._enter(draft, broker, after, session)
         return BrokerHeartbeatResponse(
-            ErrorCode.none,
+            NO_ERROR,
             is_caught_up=caught_up,
             is_fenced=after in (BrokerState.FENCED, BrokerState.SHUTDOWN_NOW),
             should_shut_down=after is BrokerState.SHUTDOWN_NOW,
@@ -185,7 +186,7 @@ def allocate_producer_ids(draft: Draft, request: AllocateProducerIdsRequest) -> 
         return AllocateProducerIdsResponse(ErrorCode.stale_broker_epoch)
     start, length = draft.image.next_producer_id, draft.config.producer_id_block
     draft.add(ProducerIdsRecord(request.broker_id, request.broker_epoch, start + length))
-    return AllocateProducerIdsResponse(ErrorCode.none, start, length)
+    return AllocateProducerIdsResponse(NO_ERROR, start, length)
 
 
 def _state(broker: BrokerImage) -> BrokerState:

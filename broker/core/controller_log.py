@@ -33,6 +33,7 @@ from broker.core.types import (
     SnapshotId,
     StoredSnapshot,
 )
+from broker.core.values import NO_ERROR
 from broker.rules.snapshots import SnapshotRules
 
 Entry = tuple[int, MetadataRecord]
@@ -251,7 +252,7 @@ class MetadataLog:
     ) -> FetchResult:
         """As the leader (2.2, 2.12.4): records below ``limit``, or where the asker's log parts from this."""
         error = check_epoch(asked.current_leader_epoch, leader.leader_epoch)
-        if error is not ErrorCode.none:
+        if error is not NO_ERROR:
             return FetchResult(METADATA, error, current_leader=leader, topic_id=asked.topic_id)
         high_watermark = self.high_watermark or -1
         result = FetchResult(
@@ -287,7 +288,7 @@ class MetadataLog:
 
 def check_epoch(asked: int, own: int) -> ErrorCode:
     if asked in (NO_EPOCH, own):
-        return ErrorCode.none
+        return NO_ERROR
     return ErrorCode.fenced_leader_epoch if asked < own else ErrorCode.unknown_leader_epoch
 
 

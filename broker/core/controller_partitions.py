@@ -15,6 +15,7 @@ from broker.core.messages import (
     AlterPartitionResult,
 )
 from broker.core.types import NO_LEADER, NodeId, TopicPartition
+from broker.core.values import NO_ERROR
 from broker.rules.election import ChangeInput
 from broker.rules.reassign import Assignment
 
@@ -78,7 +79,7 @@ def _alter_one(draft: Draft, sender: NodeId, item: AlterPartitionItem) -> AlterP
         error = ErrorCode.unknown_topic_or_partition if known else ErrorCode.unknown_topic_id
         return AlterPartitionResult(item.tp, item.topic_id, error)
     error = draft.rules.isr_change.verdict(sender, item, partition, draft.image.brokers)
-    if error is not ErrorCode.none:
+    if error is not NO_ERROR:
         return AlterPartitionResult(partition.tp, item.topic_id, error)
     isr = tuple(member for member, _ in item.isr)
     after = change(draft, partition, isr, draft.active_brokers(), recovery_state=item.leader_recovery_state)

@@ -11,6 +11,7 @@ from broker.core.partitions import Partitions
 from broker.core.purgatory import FetchPurgatory
 from broker.core.replica import Replica
 from broker.core.types import LogSlice, TopicPartition
+from broker.core.values import NO_ERROR
 
 
 class FetchHandler:
@@ -88,7 +89,7 @@ class FetchHandler:
             return self._elsewhere(part)
         rules = self._ctx.rules.reads
         error = rules.epoch_check(part.current_leader_epoch, replica.leader_epoch)
-        if error is ErrorCode.none and request.replica_id >= 0:
+        if error is NO_ERROR and request.replica_id >= 0:
             error = rules.follower_check(
                 request.replica_id,
                 replica.replicas,
@@ -96,7 +97,7 @@ class FetchHandler:
                 request.broker_epoch,
                 self._ctx.registered_epoch(request.replica_id),
             )
-        if error is not ErrorCode.none:
+        if error is not NO_ERROR:
             leader = self._ctx.leader_of(part.tp)
             return FetchResult(part.tp, error, current_leader=leader, topic_id=part.topic_id)
         return self._log_fault(replica, part)
@@ -119,7 +120,7 @@ class FetchHandler:
                     topic_id=part.topic_id,
                 )
         error = self._ctx.rules.reads.range_check(part.fetch_offset, log.log_start, log.leo)
-        return None if error is ErrorCode.none else self._out_of_range(replica, part)
+        return None if error is NO_ERROR else self._out_of_range(replica, part)
 
     def _out_of_range(self, replica: Replica, part: FetchPartition) -> FetchResult:
         return FetchResult(

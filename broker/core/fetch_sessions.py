@@ -19,6 +19,7 @@ from kio.schema.errors import ErrorCode
 from broker.core.context import Context
 from broker.core.messages import FetchPartition, FetchRequest, FetchResponse, FetchResult
 from broker.core.types import TopicPartition
+from broker.core.values import NO_ERROR
 from broker.rules.sessions import FINAL_EPOCH, INITIAL_EPOCH, NO_SESSION, SessionFacts
 
 Key = tuple[UUID, int] | TopicPartition
@@ -176,13 +177,13 @@ def _tell(known: _Known, result: FetchResult) -> bool:
     """Has the partition something to say? Then its owner knows it from now on."""
     news = (
         bool(result.records)
-        or result.error is not ErrorCode.none
+        or result.error is not NO_ERROR
         or result.diverging is not None
         or result.high_watermark != known.high_watermark
         or result.log_start != known.log_start
     )
     known.high_watermark, known.log_start = result.high_watermark, result.log_start
-    if result.error is not ErrorCode.none or result.diverging is not None:
+    if result.error is not NO_ERROR or result.diverging is not None:
         # When the error goes away, that is news. With a divergence a follower takes no high watermark
         # (KAFKA-14704): were it held for told, an idle partition's would stay behind for ever.
         known.high_watermark = -1

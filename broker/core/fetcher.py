@@ -20,7 +20,7 @@ from broker.core.messages import FetchPartition, FetchRequest, FetchResponse, Re
 from broker.core.probe import RangeProbe
 from broker.core.replica import Replica
 from broker.core.types import NO_LEADER, NodeId, TopicPartition
-from broker.core.values import dataclass
+from broker.core.values import NO_ERROR, dataclass
 
 _CHANNELS = 4
 """Overtaking requests take turns on these, so that connections are few and waiting behind a poll is rare."""
@@ -220,7 +220,7 @@ class Fetcher:
         if current:
             self._current = None
             self.due = True
-        if not isinstance(response, FetchResponse) or response.error is not ErrorCode.none:
+        if not isinstance(response, FetchResponse) or response.error is not NO_ERROR:
             if current:
                 self._failed(response)
             return

@@ -10,6 +10,7 @@ from broker.core import incoming
 from broker.core.context import Context
 from broker.core.messages import EpochEndOffset, FetchResult
 from broker.core.replica import Replica
+from broker.core.values import NO_ERROR
 from broker.rules.fetching import AnswerFacts
 
 
@@ -53,7 +54,7 @@ class Following:
             return Outcome.IGNORED
         if result.error is ErrorCode.offset_out_of_range:
             return Outcome.OUT_OF_RANGE
-        if result.error is not ErrorCode.none:
+        if result.error is not NO_ERROR:
             self.pause(result.error)
             return Outcome.PAUSED
         if result.diverging is not None:

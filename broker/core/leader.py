@@ -10,10 +10,9 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from kio.schema.errors import ErrorCode
-
 from broker.core.messages import AlterPartitionItem, AlterPartitionResult
 from broker.core.types import NO_EPOCH, NodeId
+from broker.core.values import NO_ERROR
 from broker.rules.election import RECOVERING
 from broker.rules.isr import AfterAlter, JoinFacts, LagFacts
 from broker.rules.watermark import UNKNOWN_OFFSET
@@ -213,7 +212,7 @@ class Leader:
         """2.6b. ``proposal`` stays, and is sent again, when the answer leaves everything open."""
         if self.proposal is not item:
             return
-        if result.error is ErrorCode.none:
+        if result.error is NO_ERROR:
             self._accepted(result)
             return
         self._ctx.trace("isr_refused", tp=str(self._replica.tp), error=result.error.name)

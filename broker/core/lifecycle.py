@@ -21,6 +21,7 @@ from broker.core.messages import (
 )
 from broker.core.types import NO_EPOCH
 from broker.core.uplink import Uplink
+from broker.core.values import NO_ERROR
 
 _REGISTER = "register"
 _HEARTBEAT = "heartbeat"
@@ -94,7 +95,7 @@ class Lifecycle:
     def _registered(self, response: Response | None) -> None:
         if self.state is State.CLOSED:
             return
-        if not isinstance(response, BrokerRegistrationResponse) or response.error is not ErrorCode.none:
+        if not isinstance(response, BrokerRegistrationResponse) or response.error is not NO_ERROR:
             error = getattr(response, "error", None)
             if error in _FINAL_REFUSALS:
                 self._exit(1, _FINAL_REFUSALS[error])
@@ -147,12 +148,12 @@ class Lifecycle:
                     f"{self._ctx.config.node_id} any more: only a restart may register anew (2.7.7)",
                 )
                 return
-            if response.error is ErrorCode.none:
+            if response.error is NO_ERROR:
                 self._learnt(response)
                 if response.should_shut_down and self.state is State.STOPPING:
                     self._close("the controller agreed")
                     return
-        if getattr(response, "error", None) is not ErrorCode.none:
+        if getattr(response, "error", None) is not NO_ERROR:
             interval = self._uplink.retry_ms
         if self._wishes != (request.want_fence, request.want_shut_down):
             self._beat()

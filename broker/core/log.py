@@ -14,7 +14,7 @@ from broker.core.batch import BatchHeader
 from broker.core.effects import Append, Effect, Flush, MoveLogStart, ResetLog, Truncate, WriteEpochs
 from broker.core.epochs import EpochCache
 from broker.core.producers import ProducerTable
-from broker.core.types import FlushMode, RecoveredLog, TopicPartition
+from broker.core.types import EVERY_WRITE, FlushMode, RecoveredLog, TopicPartition
 
 PLENTY_BYTES = 1 << 30
 """What ``bytes_between`` says of offsets older than the tail index: enough for any min_bytes."""
@@ -117,7 +117,7 @@ class PartitionLog:
 
     def flush_if_due(self, mode: FlushMode, every_batches: int, out: list[Effect]) -> None:
         """After appends: what the flush mode asks for (R01, R02; R03 is a timer, R04 the shell's)."""
-        if mode is FlushMode.EVERY_WRITE or (
+        if mode is EVERY_WRITE or (
             mode is FlushMode.EVERY_N_BATCHES and self.unflushed_batches >= every_batches
         ):
             self.flush(out)

@@ -31,6 +31,7 @@ from broker.core.types import (
     StoredSnapshot,
 )
 from broker.core.uplink import Uplink
+from broker.core.values import NO_ERROR
 
 _TIMER = "metadata-fetch"
 
@@ -99,7 +100,7 @@ class Observer:
     def _piece(self, download: Download, asked: NodeId, said: Response | None) -> None:
         if self._stopped:
             return
-        if not isinstance(said, FetchSnapshotResponse) or said.error is not ErrorCode.none:
+        if not isinstance(said, FetchSnapshotResponse) or said.error is not NO_ERROR:
             if isinstance(said, FetchSnapshotResponse) and said.error is ErrorCode.not_leader_or_follower:
                 self._uplink.led_by(said.leader_id, asked)
             self._again()
@@ -165,7 +166,7 @@ class Observer:
             self._diverged(f"it ends epoch {result.diverging.epoch} at {result.diverging.end_offset}")
         elif result.error is ErrorCode.offset_out_of_range:
             self._diverged("it says our end is out of its range")
-        elif result.error is not ErrorCode.none:
+        elif result.error is not NO_ERROR:
             self._again()
         elif self._take(result):
             self._fetch()
@@ -213,6 +214,6 @@ class Observer:
 
 
 def _only(response: Response | None) -> FetchResult | None:
-    if not isinstance(response, FetchResponse) or response.error is not ErrorCode.none:
+    if not isinstance(response, FetchResponse) or response.error is not NO_ERROR:
         return None
     return next((result for result in response.partitions if result.tp == METADATA), None)

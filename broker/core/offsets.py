@@ -21,6 +21,7 @@ from broker.core.messages import (
 from broker.core.partitions import Partitions
 from broker.core.replica import Replica
 from broker.core.types import TopicPartition
+from broker.core.values import NO_ERROR
 
 
 class OffsetsHandler:
@@ -76,4 +77,4 @@ class OffsetsHandler:
         if replica.leader is None:
             return ErrorCode.not_leader_or_follower
         error = self._ctx.rules.reads.epoch_check(current_leader_epoch, replica.leader_epoch)
-        return replica if error is ErrorCode.none else error
+        return replica if error is NO_ERROR else error

@@ -12,6 +12,7 @@ from broker.core.partitions import Partitions
 from broker.core.purgatory import ProducePurgatory, trace_acks
 from broker.core.replica import Replica
 from broker.core.types import Acks
+from broker.core.values import NO_ERROR
 from broker.rules.produce import Sequence
 
 _SEQUENCE_ERRORS = {
@@ -36,7 +37,7 @@ class ProduceHandler:
                 continue
             result, required = self._partition(part, acks)
             replica = self._partitions.get(part.tp)
-            if acks == Acks.ALL and result.error is ErrorCode.none and replica is not None:
+            if acks == Acks.ALL and result.error is NO_ERROR and replica is not None:
                 waits.append((len(results), replica, required))
             results.append(result)
         if waits:
@@ -44,7 +45,7 @@ class ProduceHandler:
             return
         trace_acks(self._ctx, request_id, results, acks)
         if acks == Acks.NONE:
-            failed = any(result.error is not ErrorCode.none for result in results)
+            failed = any(result.error is not NO_ERROR for result in results)
             self._ctx.out.append(NoReply(request_id, close=failed))
         else:
             self._ctx.reply(request_id, ProduceResponse(tuple(results)))
@@ -59,7 +60,7 @@ class ProduceHandler:
         if replica.leader is None:
             return self._elsewhere(part), -1
         error = ctx.rules.produce.refusal(acks, len(replica.leader.isr), replica.min_isr)
-        if error is not ErrorCode.none:
+        if error is not NO_ERROR:
             message = f"{len(replica.leader.isr)} in-sync replicas, {replica.min_isr} needed"
             return _refused(part, error, message), -1
         try:

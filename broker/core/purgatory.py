@@ -16,6 +16,7 @@ from kio.schema.errors import ErrorCode
 from broker.core.context import Context
 from broker.core.messages import FetchRequest, ProduceResponse, ProduceResult
 from broker.core.types import TopicPartition
+from broker.core.values import NO_ERROR
 
 if TYPE_CHECKING:
     from broker.core.replica import Replica
@@ -114,7 +115,7 @@ class ProducePurgatory:
         waiters, rules, leader = replica.produces, self._ctx.rules.produce, replica.leader
         if leader is None and rules.outlives_leadership() and not replica.failed:
             while waiters and waiters[0].required <= replica.high_watermark:
-                self._decide(heappop(waiters), ErrorCode.none)
+                self._decide(heappop(waiters), NO_ERROR)
             return
         if leader is None:
             error = ErrorCode.kafka_storage_error if replica.failed else ErrorCode.not_leader_or_follower
@@ -136,7 +137,7 @@ class ProducePurgatory:
         parked = waiter.parked
         if parked.waiting.pop(waiter.slot, None) is None:
             return
-        if error is not ErrorCode.none:
+        if error is not NO_ERROR:
             parked.results[waiter.slot] = refused(parked.results[waiter.slot], error)
         if not parked.waiting:
             self._answer(parked)

@@ -35,6 +35,7 @@ from broker.core.raft_voting import Tally, answer_vote, refuse
 from broker.core.records import LeaderChangeRecord, MetadataRecord
 from broker.core.snapshot_messages import FetchSnapshotRequest
 from broker.core.types import METADATA, NO_LEADER, NodeId, QuorumState
+from broker.core.values import NO_ERROR
 from broker.rules.raft import LogEnd, RaftRole, Voter
 
 RAFT_TIMERS = (RAFT, FETCH_TIMERS)
@@ -225,9 +226,9 @@ class Raft(RaftFollower):
 
     def _vote(self, request: VoteRequest) -> VoteResponse:
         error = refuse(self._ctx, request.cluster_id, request.candidate_id, request.voter_id)
-        if error is ErrorCode.none and request.epoch < self.epoch:
+        if error is NO_ERROR and request.epoch < self.epoch:
             error = ErrorCode.fenced_leader_epoch
-        if error is not ErrorCode.none:
+        if error is not NO_ERROR:
             return VoteResponse(error, self.epoch, self.leader_id)
         if request.epoch > self.epoch:
             self._detach(request.epoch)
@@ -242,7 +243,7 @@ class Raft(RaftFollower):
             self._remember(voted)
             self._become(RaftRole.UNATTACHED)
             self._wait(self._ctx.election_timeout_ms(), self._ask_around)
-        return VoteResponse(ErrorCode.none, self.epoch, self.leader_id, granted)
+        return VoteResponse(NO_ERROR, self.epoch, self.leader_id, granted)
 
     # --- leading (2.12.3, 2.12.5, 2.12.6) ----------------------------------------------------------------------
 
@@ -281,7 +282,7 @@ class Raft(RaftFollower):
         def heard(voter: NodeId, said: Response | None) -> None:
             if not isinstance(said, QuorumEpochResponse) or self._learn(said.leader_id, said.epoch):
                 return
-            if turn == self._turn and said.error is ErrorCode.none:
+            if turn == self._turn and said.error is NO_ERROR:
                 leadership.voters[voter].knows = True
 
         for voter, progress in leadership.voters.items():
@@ -316,9 +317,9 @@ class Raft(RaftFollower):
 
     def _begins(self, request: BeginQuorumEpochRequest) -> QuorumEpochResponse:
         error = refuse(self._ctx, request.cluster_id, request.leader_id)
-        if error is ErrorCode.none and request.epoch < self.epoch:
+        if error is NO_ERROR and request.epoch < self.epoch:
             error = ErrorCode.fenced_leader_epoch
-        if error is ErrorCode.none:
+        if error is NO_ERROR:
             self._learn(request.leader_id, request.epoch)
             if self.state.leader_id != request.leader_id:
                 error = ErrorCode.invalid_request
@@ -326,9 +327,9 @@ class Raft(RaftFollower):
 
     def _ends(self, request: EndQuorumEpochRequest) -> QuorumEpochResponse:
         error = refuse(self._ctx, request.cluster_id, request.leader_id)
-        if error is ErrorCode.none and request.epoch < self.epoch:
+        if error is NO_ERROR and request.epoch < self.epoch:
             error = ErrorCode.fenced_leader_epoch
-        if error is not ErrorCode.none:
+        if error is not NO_ERROR:
             return QuorumEpochResponse(error, self.epoch, self.leader_id)
         if request.epoch > self.epoch:
             self._detach(request.epoch)
@@ -338,4 +339,4 @@ class Raft(RaftFollower):
             first = bool(request.successors) and request.successors[0] == self._ctx.me
             backoff_ms = self._ctx.chance.below(self._ctx.config.quorum_election_backoff_max_ms)
             self._wait(0.0 if first else backoff_ms, self._ask_around)
-        return QuorumEpochResponse(ErrorCode.none, self.epoch, self.leader_id)
+        return QuorumEpochResponse(NO_ERROR, self.epoch, self.leader_id)

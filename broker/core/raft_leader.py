@@ -15,7 +15,7 @@ from broker.core.messages import FetchPartition, FetchRequest, FetchResponse, Fe
 from broker.core.raft_context import RaftContext
 from broker.core.snapshot_messages import FetchSnapshotRequest, FetchSnapshotResponse
 from broker.core.types import METADATA, METADATA_TOPIC_ID, LogSlice, NodeId, SnapshotSlice
-from broker.core.values import dataclass
+from broker.core.values import NO_ERROR, dataclass
 from broker.rules.raft import RaftRules
 
 _UNSET = UUID(int=0)
@@ -118,7 +118,7 @@ class Leadership:
             progress.asked(asked.fetch_offset, self._log.leo, self._ctx.now_ms)
             progress.knows, progress.directory_id = True, asked.directory_id
             result = self._read(asked, request)
-            if result.error is ErrorCode.none and result.diverging is None and result.snapshot is None:
+            if result.error is NO_ERROR and result.diverging is None and result.snapshot is None:
                 progress.end = asked.fetch_offset
 
     def _observed(self, node: NodeId, offset: int) -> None:
@@ -162,7 +162,7 @@ class Leadership:
     def piece(self, request: FetchSnapshotRequest) -> FetchSnapshotResponse:
         """Of a snapshot. A voter that asks is there."""
         told = FetchSnapshotResponse(
-            ErrorCode.none,
+            NO_ERROR,
             request.snapshot,
             position=request.position,
             leader_id=self.hint.leader_id,
@@ -170,14 +170,14 @@ class Leadership:
         )
         error = check_epoch(request.current_leader_epoch, self.hint.leader_epoch)
         size = self._log.snapshots.size_of(request.snapshot)
-        if error is ErrorCode.none and request.directory_id is not None and request.replica_id in self.voters:
+        if error is NO_ERROR and request.directory_id is not None and request.replica_id in self.voters:
             self.voters[request.replica_id].last_fetch_ms = self._ctx.now_ms
             self.voters[request.replica_id].knows = True
-        if error is ErrorCode.none and size is None:
+        if error is NO_ERROR and size is None:
             error = ErrorCode.snapshot_not_found
-        elif error is ErrorCode.none and not 0 <= request.position < (size or 0):
+        elif error is NO_ERROR and not 0 <= request.position < (size or 0):
             error = ErrorCode.position_out_of_range
-        if error is not ErrorCode.none or size is None:
+        if error is not NO_ERROR or size is None:
             return replace(told, error=error)
         return replace(
             told, size=size, records=SnapshotSlice(request.snapshot, request.position, request.max_bytes)
@@ -255,7 +255,7 @@ def _is_metadata(asked: FetchPartition) -> bool:
 def _waits(response: FetchResponse) -> bool:
     """Nothing to tell yet: no records, no error, no divergence, no snapshot."""
     return all(
-        result.error is ErrorCode.none
+        result.error is NO_ERROR
         and result.diverging is None
         and result.snapshot is None
         and not isinstance(result.records, LogSlice)

@@ -9,6 +9,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Callable
 from dataclasses import replace
+from typing import Final
 
 from broker.core.config import ControllerConfig
 from broker.core.controller_log import Entry, MetadataLog
@@ -24,6 +25,8 @@ from broker.rules.raft import NOTHING_KNOWN, RaftRole
 CLOCK = RAFT
 """The timer of every role but the leader's: without news until then, an election."""
 RETRY = f"{RAFT}-retry"
+_LEADER: Final = RaftRole.LEADER
+_RESIGNED: Final = RaftRole.RESIGNED
 PULSE = f"{RAFT}-leader"
 
 
@@ -56,12 +59,12 @@ class RaftRoles(ABC):
 
     @property
     def leads(self) -> bool:
-        return self.role is RaftRole.LEADER
+        return self.role is _LEADER
 
     @property
     def leader_id(self) -> NodeId:
         """Who leads this epoch, as far as known; -1 when nobody does any more."""
-        return NO_LEADER if self.role is RaftRole.RESIGNED else self.state.leader_id
+        return NO_LEADER if self.role is _RESIGNED else self.state.leader_id
 
     @property
     def hint(self) -> LeaderIdAndEpoch:

@@ -17,7 +17,7 @@ from broker.core.image import PartitionImage
 from broker.core.leader import Leader
 from broker.core.log import PartitionLog
 from broker.core.topic_settings import TopicSettings, settings_of
-from broker.core.types import NO_EPOCH, NO_LEADER, FlushMode, NodeId, RecoveredLog, TopicPartition
+from broker.core.types import EVERY_WRITE, NO_EPOCH, NO_LEADER, NodeId, RecoveredLog, TopicPartition
 
 if TYPE_CHECKING:
     from broker.core.purgatory import ParkedFetch, Waiter
@@ -135,7 +135,7 @@ class Replica:
     @property
     def every_write(self) -> bool:
         """Is a record flushed before it counts (R01)? By the broker's flush mode, or by the topic's."""
-        return self.ctx.config.flush_mode is FlushMode.EVERY_WRITE or self.settings.flush_messages == 1
+        return self.ctx.config.flush_mode is EVERY_WRITE or self.settings.flush_messages == 1
 
     def _trace_role(self, role: str, changed: bool) -> None:
         if changed:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import field
 from enum import Enum, IntEnum
-from typing import NamedTuple
+from typing import Final, NamedTuple
 from uuid import UUID
 
 from broker.core.values import dataclass
@@ -43,6 +43,9 @@ class FlushMode(Enum):
     EVERY_N_BATCHES = "every-n-batches"
     EVERY_INTERVAL = "every-interval"
     ON_ROLL = "on-roll"
+
+
+EVERY_WRITE: Final = FlushMode.EVERY_WRITE
 
 
 class RecoveryStrategy(Enum):

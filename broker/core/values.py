@@ -7,7 +7,9 @@ to a field all the same. Equality and hash are those of a frozen dataclass.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
+
+from kio.schema.errors import ErrorCode
 
 if TYPE_CHECKING:
     from dataclasses import dataclass as dataclass
@@ -17,3 +19,8 @@ else:
     def dataclass(*, frozen: bool = False, **options: bool):
         """The arguments of ``dataclasses.dataclass``."""
         return dataclasses.dataclass(unsafe_hash=frozen, **options)
+
+
+NO_ERROR: Final = ErrorCode.none
+"""The same object: to look a member up in its enumeration costs as much as to call a function (until Python 3.12), and
+hardly anything is asked as often as whether there was an error."""

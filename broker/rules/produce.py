@@ -7,7 +7,7 @@ from enum import Enum
 from kio.schema.errors import ErrorCode
 
 from broker.core.types import Acks, ProducerBatch, ProducerSnapshot
-from broker.core.values import dataclass
+from broker.core.values import NO_ERROR, dataclass
 
 MAX_SEQUENCE = 0x7FFFFFFF
 
@@ -38,7 +38,7 @@ class ProduceRules:
         """Before the append: acks=all needs MinISR members, acks 0 and 1 do not (K28, K29)."""
         if acks == Acks.ALL and isr_size < min_isr:
             return ErrorCode.not_enough_replicas
-        return ErrorCode.none
+        return NO_ERROR
 
     def sequence(self, known: ProducerSnapshot | None, epoch: int, first: int, last: int) -> SequenceVerdict:
         """Idempotent producers (2.1.3). An unknown producer may begin anywhere."""
@@ -64,7 +64,7 @@ class ProduceRules:
 
     def on_commit(self, maximal_size: int, min_isr: int) -> ErrorCode:
         """The answer once the high watermark has passed the batch (2.1.8)."""
-        return ErrorCode.none if maximal_size >= min_isr else ErrorCode.not_enough_replicas_after_append
+        return NO_ERROR if maximal_size >= min_isr else ErrorCode.not_enough_replicas_after_append
 
     def fails_at_once(self, isr_size: int, min_isr: int, pending_on_shrink: str) -> bool:
         """Are waiting acks=all requests refused when the ISR falls below MinISR, or left to time out (C5)?"""

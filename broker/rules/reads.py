@@ -5,6 +5,7 @@ from __future__ import annotations
 from kio.schema.errors import ErrorCode
 
 from broker.core.types import NO_EPOCH, NodeId
+from broker.core.values import NO_ERROR
 
 
 class ReadRules:
@@ -13,7 +14,7 @@ class ReadRules:
     def epoch_check(self, asked: int, own: int) -> ErrorCode:
         """A request that names an epoch must name this leader's own (KIP-320)."""
         if asked in (NO_EPOCH, own):
-            return ErrorCode.none
+            return NO_ERROR
         return ErrorCode.fenced_leader_epoch if asked < own else ErrorCode.unknown_leader_epoch
 
     def follower_check(
@@ -33,7 +34,7 @@ class ReadRules:
             )
         if broker_epoch != NO_EPOCH and broker_epoch < registered:
             return ErrorCode.not_leader_or_follower
-        return ErrorCode.none
+        return NO_ERROR
 
     def readable_end(self, is_follower: bool, high_watermark: int, leo: int) -> int:
         """Followers read all of the log, consumers only what is committed."""
@@ -42,4 +43,4 @@ class ReadRules:
     def range_check(self, offset: int, log_start: int, leo: int) -> ErrorCode:
         """Out of range is judged by the log, not by the high watermark: a consumer that a new leader's
         lagging high watermark has not reached yet waits, it must not be told to reset."""
-        return ErrorCode.none if log_start <= offset <= leo else ErrorCode.offset_out_of_range
+        return NO_ERROR if log_start <= offset <= leo else ErrorCode.offset_out_of_range

@@ -43,11 +43,13 @@ Rows of the runner have ``process = CONTROL``, ``type = info``: ``f = phase`` (e
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from enum import StrEnum
 from typing import Any, NamedTuple
 
 import orjson
+
+from harness.history.values import dataclass
 
 NEMESIS = -1
 CONTROL = -2
