@@ -1,0 +1,109 @@
+"""Finding and getting Knossos and Elle, and the bridge's way of failing, without any of them."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from checkers.columns import NEVER, NOTHING, columns
+from checkers.jvm.bridge import Answer, Bridge
+from checkers.jvm.calls import EMPTY, NIL, Model, calls_of, events_in_order
+from checkers.jvm.classpath import CLASSPATH_VARIABLE, JvmUnavailable, find_classpath, jvm_home
+from checkers.jvm.install import Artifact, install, pom, wanted
+
+
+def maven(folder: Path, script: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A Maven that does what the script says."""
+    program = folder / "bin" / "mvn"
+    program.parent.mkdir()
+    program.write_text(f"#!/bin/sh\n{script}\n")
+    program.chmod(0o755)
+    monkeypatch.setenv("PATH", f"{program.parent}:/usr/bin:/bin")
+
+
+def test_what_maven_resolves_is_found_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "a.jar").touch()
+    script = (
+        f'for a in "$@"; do case $a in -Dmdep.outputFile=*) echo {tmp_path}/a.jar > "${{a#*=}}";; esac; done'
+    )
+    maven(tmp_path, script, monkeypatch)
+    environment = {"XDG_CACHE_HOME": str(tmp_path / "cache")}
+    home = jvm_home(environment)
+    assert find_classpath(environment=environment) is None
+    install(home, wanted())
+    assert find_classpath(environment=environment) == (f"{tmp_path}/a.jar",)
+    assert "<artifactId>knossos</artifactId>" in (home / "pom.xml").read_text()
+
+
+UNREACHABLE = (
+    "[ERROR] Failed to execute goal on project jvm: Could not resolve dependencies: Failed to collect dependencies at "
+    "knossos:knossos:jar:0.3.15: Could not transfer artifact knossos:knossos:pom:0.3.15 from/to clojars "
+    "(https://repo.clojars.org/): transfer failed: Unknown host repo.clojars.org -> [Help 1]"
+)
+
+
+def test_a_repository_that_cannot_be_reached_is_one_line_and_loses_nothing(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    maven(tmp_path, f"echo '{UNREACHABLE}'; exit 1", monkeypatch)
+    (tmp_path / "classpath.txt").write_text("kept")
+    with pytest.raises(JvmUnavailable) as wrong:
+        install(tmp_path, wanted())
+    assert str(wrong.value).startswith(
+        "Maven could not get knossos:knossos:pom:0.3.15 from clojars (https://repo.clojars.org/): "
+        "transfer failed: Unknown host repo.clojars.org; check the network, or set WRACKLINE_JVM_CLASSPATH"
+    )
+    assert "\n" not in str(wrong.value)
+    assert (tmp_path / "classpath.txt").read_text() == "kept"
+
+
+def test_without_maven_there_is_one_line(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("PATH", str(tmp_path))
+    with pytest.raises(JvmUnavailable, match="no Maven found: install it"):
+        install(tmp_path, wanted())
+
+
+def test_versions_are_text_in_the_pom() -> None:
+    assert "<version>1&lt;2</version>" in pom([Artifact("g", "a", "1<2")])
+
+
+def test_a_classpath_is_checked_where_it_is_named(tmp_path: Path) -> None:
+    for name in ("b.jar", "a.jar"):
+        (tmp_path / name).touch()
+    found = find_classpath(f"{tmp_path}/*:{tmp_path}")
+    assert found == (f"{tmp_path}/a.jar", f"{tmp_path}/b.jar", str(tmp_path))
+    with pytest.raises(JvmUnavailable, match=rf"{CLASSPATH_VARIABLE}: /no/such.jar is not there and 1 more"):
+        find_classpath(environment={CLASSPATH_VARIABLE: "/no/such.jar:/nor/this.jar"})
+
+
+def test_a_process_that_ends_is_unknown_with_its_last_words(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    java = tmp_path / "python"
+    java.write_text("#!/bin/sh\necho 'no jvm here' >&2\nexit 7\n")
+    java.chmod(0o755)
+    monkeypatch.setattr(sys, "executable", str(java))
+    with (
+        Bridge(["/nothing"]) as bridge,
+        pytest.raises(JvmUnavailable, match="ended with code 7: no jvm here"),
+    ):
+        bridge.load("knossos")
+
+
+def test_a_dequeue_nobody_can_model_is_unknown_without_asking() -> None:
+    history = columns([(True, 1, 0, 1), (False, 0, 2, NEVER)])
+    with Bridge(["/nothing"]) as bridge:
+        found = bridge.linearizable(calls_of(history, Model.UNORDERED_QUEUE))
+    assert (found.answer, "not modelled" in found.why) == (Answer.UNKNOWN, True)
+
+
+def test_columns_for_the_jvm() -> None:
+    history = columns([(True, 5, 0, 3), (False, NOTHING, 1, 4), (False, 9, 2, NEVER), (True, 6, 3, 8, True)])
+    calls = calls_of(history, Model.FIFO_QUEUE)
+    assert calls.a.tolist() == [5, EMPTY, NIL]
+    assert calls.order().tolist() == [0, 1, 2, -1, -2]
+    touching = events_in_order(np.array([0, 5]), np.array([5, 6]))
+    assert touching.tolist() == [0, 1, -1, -2], "of equal stamps the invocation comes first"
