@@ -57,6 +57,8 @@ class Knobs:
     """Failovers in which what had not been committed is cut; else it is committed when the new leader opens."""
     rebalance: float = 0.1
     """Steps of a consumer that are a new assignment, of other partitions at other offsets."""
+    subscribed: float = 0.5
+    """Of the consumers: members of a group of their own, told of their partitions by rebalances; others assign."""
     idempotence: bool = True
     retried: float = 0.1
     """Without idempotence: records that a retry appends a second time."""
@@ -116,4 +118,5 @@ def drawn(seed: int, operations: int = 120) -> Knobs:
         replicas=bool(random.random() < 0.8),
         straggler=share(0.6),
         epochs_told=bool(random.random() < 0.5),
+        subscribed=share(1.0),
     )

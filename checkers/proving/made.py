@@ -181,7 +181,10 @@ def _reads(outcome: Outcome) -> Iterator[Block]:
     of = outcome.reads
     if not len(of.invoke_op):
         return
-    assigns, polls = np.flatnonzero(of.assigns_op), np.flatnonzero(~of.assigns_op)
+    members = outcome.knobs.producers + round(outcome.knobs.subscribed * outcome.knobs.consumers)
+    yield from _rebalances(outcome, np.flatnonzero(of.assigns_op & (of.process_op < members)))
+    assigns = np.flatnonzero(of.assigns_op & (of.process_op >= members))
+    polls = np.flatnonzero(~of.assigns_op)
     starts = _positions(of.end_op[assigns], of.holds_op[assigns])
     for times, kind in ((of.invoke_op, "invoke"), (of.complete_op, "ok")):
         yield Block(times[assigns], of.process_op[assigns], kind, "assign", topic=TOPIC, extra=starts)
@@ -197,6 +200,29 @@ def _reads(outcome: Outcome) -> Iterator[Block]:
         records=_given(outcome, good),
         extra=_positions(of.end_op[good], of.holds_op[good]),
     )
+
+
+def _rebalances(outcome: Outcome, rows: Ints) -> Iterator[Block]:
+    """A member joins, then it is told of its partitions again and again; sometimes also where it starts in them."""
+    of = outcome.reads
+    first = rows[np.diff(of.process_op[rows], prepend=-1) != 0]
+    joins = [
+        orjson.dumps({"group": f"g{p}", "partitions": list(range(outcome.knobs.partitions))}).decode()
+        for p in of.process_op[first].tolist()
+    ]
+    for times, kind in ((of.invoke_op, "invoke"), (of.complete_op, "ok")):
+        yield Block(times[first], of.process_op[first], kind, "subscribe", topic=TOPIC, extra=joins)
+    told, before = [], (-1, list[int]())
+    for generation, row in enumerate(rows.tolist()):
+        process, mine = int(of.process_op[row]), np.flatnonzero(of.holds_op[row]).tolist()
+        extra: dict[str, object] = {"group": f"g{process}", "generation": generation, "partitions": mine}
+        if before[0] == process:
+            extra["revoked"] = [p for p in before[1] if p not in mine]
+        if generation % 3:
+            extra["positions"] = {str(p): int(of.end_op[row, p]) for p in mine}
+        told.append(orjson.dumps(extra).decode())
+        before = (process, mine)
+    yield Block(of.complete_op[rows], of.process_op[rows], "ok", "rebalance", topic=TOPIC, extra=told)
 
 
 def _positions(stands: Ints, holds: Any) -> list[str]:

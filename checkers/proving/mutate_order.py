@@ -122,7 +122,7 @@ def give_again(edit: Edit) -> bool:
 def go_back(edit: Edit) -> bool:
     last: dict[int, tuple[int, Record]] = {}
     for at, event in enumerate(edit.events):
-        if event.f == "assign":
+        if event.f in ("assign", "rebalance"):
             last.pop(event.process, None)
         elif event.f == "poll" and event.type == "ok" and event.records:
             known = last.get(event.process)
