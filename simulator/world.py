@@ -95,6 +95,7 @@ Observer = Callable[["World", StepRecord], None]
 _HAIR_MS = 1e-6
 _LIVELOCK_STEPS = 5_000
 _CREATE_TRIES = 5
+_CREATE_AGAIN = (ErrorCode.request_timed_out, ErrorCode.invalid_replication_factor)
 
 
 class World(Transport):
@@ -578,7 +579,6 @@ class World(Transport):
         replication_factor: int = -1,
     ) -> None:
         """And wait until every replica has it. ``replicas``: the assignment of each partition."""
-        self.until(self.all_unfenced, what="every broker unfenced")
         given = {} if replicas is None else dict.fromkeys(range(partitions), tuple(replicas))
         topic = NewTopic(
             name,
@@ -589,6 +589,7 @@ class World(Transport):
         )
         error = "no answer"
         for _ in range(_CREATE_TRIES):
+            self.until(self.all_unfenced, what="every broker unfenced")
             call = self.ask(next(iter(self.brokers)), CreateTopicsRequest((topic,), 10_000))
             self.until(lambda call=call: call.done, 31_000, f"an answer about topic {name}")  # type: ignore[misc]
             answer = call.response
@@ -596,7 +597,8 @@ class World(Transport):
             error = call.failed if created is None else created.error.name
             if error in ("none", "topic_already_exists"):
                 break
-            if created is not None and created.error is not ErrorCode.request_timed_out:
+            # Too few brokers: one was fenced again meanwhile, since its heartbeats got lost.
+            if created is not None and created.error not in _CREATE_AGAIN:
                 raise SimulationError(f"topic {name} was not created: {error}")
         else:
             raise SimulationError(f"topic {name} was not created: {error}")
