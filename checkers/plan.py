@@ -22,7 +22,7 @@ from checkers.context import Context, context_of, places_of
 from checkers.metrics import Figures, take_counts, take_gaps
 from checkers.packets import SCHEMA, Kind, packets, unpack
 from checkers.registry import Evidence
-from checkers.runs import AnalysisError, Run, surveyed, surveyed_split
+from checkers.runs import AnalysisError, Place, Run, surveyed, surveyed_split
 from checkers.splits import Split
 from checkers.survey import Partners, Survey
 from checkers.suspects import SCHEMA as SUSPECT_SCHEMA
@@ -85,12 +85,13 @@ def judge(tables: Tables, *, width: int | None = None) -> Judged:
             source.mapInArrow(_ingested(spark, context, stages.EVERYTHING), SCHEMA), spark, context, tasks
         )
     )
-    small = first.filter(F.col("kind").isin(int(Kind.META), int(Kind.SUMMARY)))
+    small = first.filter(F.col("kind").isin(*map(int, (Kind.META, Kind.SUMMARY, Kind.JUMP, Kind.SESSION))))
     found = Judged(Evidence(tables, first), [Figures() for _ in runs])
-    summaries = _take(found, _collected(small), tables)
-    late = first.filter(F.col("kind").isin(int(Kind.JUMP), int(Kind.SESSION)))
-    above, again, gaps = carries(summaries, context)
-    again |= {(row["owner"], row["chunk"]) for row in late.select("owner", "chunk").distinct().collect()}
+    told = _take(found, _collected(small), tables)
+    above, again, gaps = carries(told.summaries, context)
+    again |= told.late
+    if not (again or told.by_value):
+        return found
     context = replace(context, carry=above, again=frozenset(again), unfilled=frozenset(gaps))
     values = first.filter(F.col("kind").isin(int(Kind.SUSPECT), int(Kind.HOMELESS)))
     if again:
@@ -98,7 +99,8 @@ def judge(tables: Tables, *, width: int | None = None) -> Judged:
         facts = source.filter(F.col("run").isin(affected)).mapInArrow(
             _ingested(spark, context, stages.CHUNKS), SCHEMA
         )
-        second = _judged(facts.union(late), spark, context, tasks)
+        late = first.filter(F.col("kind").isin(int(Kind.JUMP), int(Kind.SESSION)))
+        second = _judged(facts.union(late) if told.late else facts, spark, context, tasks)
         values = keep(values.union(second.filter(F.col("kind") == int(Kind.SUSPECT))))
     _by_value(found, source, values, context, tasks)
     return found
@@ -191,27 +193,44 @@ def _collected(rows: DataFrame) -> Iterable[tuple[int, int, Kind, int, bytes]]:
     return packets(table.to_batches())
 
 
-def _take(
-    found: Judged, rows: Iterable[tuple[int, int, Kind, int, bytes]], tables: Tables
-) -> list[dict[str, int]]:
-    """Counts to their runs. Returns the summaries of chunks."""
+@dataclass
+class _Told:
+    summaries: list[dict[str, int]] = field(default_factory=list)
+    """Of chunks."""
+    late: set[tuple[int, int]] = field(default_factory=set)
+    """Chunks with reads or sends that follow on ones in an earlier split."""
+    by_value: int = 0
+    """How many rows are to be looked at by value."""
+
+
+def _take(found: Judged, rows: Iterable[tuple[int, int, Kind, int, bytes]], tables: Tables) -> _Told:
+    """Counts to their runs; returns what the plan goes on from."""
     places = [
         {tables.log(number, place): place for place in places_of(run)}
         for number, run in enumerate(tables.runs)
     ]
-    summaries = []
-    for _, _, kind, n, data in rows:
-        if kind is Kind.SUMMARY:
-            columns = unpack(data, n, SUMMARY).columns
-            summaries.append({name: int(column[0]) for name, column in columns.items()})
-            continue
-        said = orjson.loads(data)
-        run = said["run"]
-        if "problem" in said:
-            found.problems[run] = said["problem"]
-        take_counts(found.figures[run], said)
-        _count(found, said.get("marks", {}))
-        take_gaps(tables.runs[run], found.figures[run], said.get("gaps", ()), places[run])
+    told = _Told()
+    for owner, chunk, kind, n, data in rows:
+        match kind:
+            case Kind.SUMMARY:
+                columns = unpack(data, n, SUMMARY).columns
+                told.summaries.append({name: int(column[0]) for name, column in columns.items()})
+            case Kind.META:
+                said = orjson.loads(data)
+                told.by_value += said.get("by_value", 0)
+                if "run" in said:
+                    _take_counts(found, said, tables, places[said["run"]])
+            case _:
+                told.late.add((owner, chunk))
     for figures in found.figures:
         figures.seconds.sort(key=lambda second: (second["t"], second["f"]))
-    return summaries
+    return told
+
+
+def _take_counts(found: Judged, said: Mapping[str, Any], tables: Tables, places: Mapping[int, Place]) -> None:
+    run = said["run"]
+    if "problem" in said:
+        found.problems[run] = said["problem"]
+    take_counts(found.figures[run], said)
+    _count(found, said.get("marks", {}))
+    take_gaps(tables.runs[run], found.figures[run], said.get("gaps", ()), places)

@@ -89,15 +89,16 @@ class _Log:
     def _rows(self, kind: Kind) -> Rows:
         return together(self._facts.get(kind, []), COLUMNS[kind])
 
-    def put(self, writer: Writer) -> None:
-        self._edges(writer)
-        self._epochs(writer)
+    def put(self, writer: Writer) -> int:
+        found = self._edges(writer) + self._epochs(writer)
         gaps = self._rows(Kind.GAP)
         if len(gaps):
             said = {"run": self.log >> 32, "gaps": longest_gaps(self.log, gaps, self.context)}
             writer.put(self.log, -1, Kind.META, 1, orjson.dumps(said))
+        return found
 
-    def _edges(self, writer: Writer) -> None:
+    def _edges(self, writer: Writer) -> int:
+        """How many findings there may be."""
         edges = self._rows(Kind.EDGE)
         order = np.lexsort((edges.last, edges.order, edges.process, edges.what))
         rows = edges.take(order)
@@ -107,15 +108,19 @@ class _Log:
         same = (rows.earlier_what == rows.what) & (rows.earlier_process == rows.process)
         pairs = rows.take(same & (rows.last == 0) & (rows.earlier_last == 1))
         read = pairs.take((pairs.what == POLLED) & (pairs.earlier_next != NONE) & (pairs.offset != NONE))
-        put_steps(writer, read.take(read.offset != read.earlier_next), self.context)
+        read = read.take(read.offset != read.earlier_next)
+        put_steps(writer, read, self.context)
         sent = pairs.take(pairs.what == SENT)
-        put_sessions(writer, sent.take(sent.earlier_next > sent.offset), self.context)
+        sent = sent.take(sent.earlier_next > sent.offset)
+        put_sessions(writer, sent, self.context)
+        return len(read) + len(sent)
 
-    def _epochs(self, writer: Writer) -> None:
+    def _epochs(self, writer: Writer) -> int:
         """An epoch that begins before a smaller one ends."""
         epochs = self._rows(Kind.EPOCH)
+        found = 0
         if not len(epochs):
-            return
+            return found
         order, starts, _ = grouped(epochs.node, epochs.epoch)
         rows, at = epochs.take(order), np.flatnonzero(starts)
         node, epoch = rows.node[at], rows.epoch[at]
@@ -139,6 +144,8 @@ class _Log:
                 }
                 columns = {name: np.array([value], dtype=np.int64) for name, value in told.items()}
                 put_suspects(writer, self.context, EPOCH, "disordered epochs", **columns)
+                found += 1
+        return found
 
 
 class _Run:
@@ -152,10 +159,11 @@ class _Run:
         assert kind is Kind.TALLY
         self._tallies.append(rows)
 
-    def put(self, writer: Writer) -> None:
+    def put(self, writer: Writer) -> int:
         if self._tallies:
             said = figures_of(self.run, self._tallies, self.context)
             writer.put(owner_of_run(self.run), 0, Kind.META, 1, orjson.dumps(said))
+        return 0
 
 
 _PASSING = frozenset({Kind.META, Kind.HOMELESS, Kind.SUSPECT})
@@ -167,20 +175,23 @@ def judged(told: Told) -> Callable[[Batches], Batches]:
     def run(batches: Batches) -> Batches:
         context = told()
         writer = Writer()
+        found = 0
         here: tuple[int, int] | None = None
         bucket: Chunk | _Log | _Run | None = None
         for owner, chunk, kind, n, data in packets(batches):
             if kind in _PASSING:
+                found += n if kind is not Kind.META else 0
                 writer.put(owner, chunk, kind, n, data)
                 yield from writer.batches()
                 continue
             if (owner, chunk) != here:
-                _leave(bucket, writer, context)
+                found += _leave(bucket, writer, context)
                 yield from writer.batches()
                 here, bucket = (owner, chunk), _bucket(owner, chunk, context)
             assert bucket is not None
             bucket.take(kind, unpack(data, n, COLUMNS[kind]))
-        _leave(bucket, writer, context)
+        found += _leave(bucket, writer, context)
+        writer.put(VALUES, 0, Kind.META, 1, orjson.dumps({"by_value": found}))
         yield from writer.batches(everything=True)
 
     return run
@@ -192,13 +203,14 @@ def _bucket(owner: int, chunk: int, context: Context) -> Chunk | _Log | _Run:
     return _Log(owner, context) if chunk < 0 else Chunk(owner, chunk, context)
 
 
-def _leave(bucket: Chunk | _Log | _Run | None, writer: Writer, context: Context) -> None:
+def _leave(bucket: Chunk | _Log | _Run | None, writer: Writer, context: Context) -> int:
+    """How much there may be to be looked at by value."""
     if isinstance(bucket, Chunk):
         suspects, summary = bucket.judged()
         put(writer, context, suspects, again=bool(context.again))
         writer.rows(bucket.log, bucket.number, Kind.SUMMARY, summary, SUMMARY)
-    elif bucket is not None:
-        bucket.put(writer)
+        return len(suspects)
+    return 0 if bucket is None else bucket.put(writer)
 
 
 def by_value(told: Told) -> Callable[[Batches], Batches]:

@@ -230,17 +230,17 @@ class History:
         self.clock_ns += int(seconds * 1e9)
         return self
 
-    def write(self, directory: Path) -> Path:
+    def write(self, directory: Path, row_group: int | None = None) -> Path:
         directory.mkdir(parents=True, exist_ok=True)
-        write_parquet(directory / "history.parquet", self.info, self.events)
+        write_parquet(directory / "history.parquet", self.info, self.events, row_group)
         return directory
 
 
-def write_parquet(path: Path, info: RunInfo, events: Iterable[Event]) -> None:
+def write_parquet(path: Path, info: RunInfo, events: Iterable[Event], row_group: int | None = None) -> None:
     rows = [_row(info.test_id, event) for event in events]
     table = pa.Table.from_pylist(rows, SCHEMA)
     with open_writer(path) as writer:
-        writer.write_table(table)
+        writer.write_table(table, row_group_size=row_group)
         put_info(writer, info)
 
 

@@ -1,0 +1,98 @@
+"""However a history is cut, by rows or by offsets, the same is found. Without Spark: the stages alone."""
+
+from __future__ import annotations
+
+from collections import Counter
+from pathlib import Path
+
+import numpy as np
+import pytest
+from cases import all_cases
+from histories import History
+from hypothesis import given
+from hypothesis import strategies as st
+from model import Model
+from without_spark import suspects
+
+from checkers.context import run_of
+from checkers.packets import NONE, Rows, pack, unpack
+from checkers.registry import bit_of, marks
+from checkers.runs import Run, open_run, surveyed, surveyed_split
+from checkers.splits import splits_of
+
+CASES = all_cases()
+WHOLE = 131_072
+
+
+def load(directory: Path, row_groups: int) -> Run:
+    """A run whose splits have so many row groups each (0: one split)."""
+    run = open_run(directory)
+    if row_groups:
+        file = run.files[0]
+        every = splits_of(0, file, events=1)
+        assert len(every) > 1
+        run.splits = every if row_groups == 1 else run.splits
+    return surveyed(run, [surveyed_split(split) for split in run.splits])
+
+
+def found(runs: list[Run], width: int) -> tuple[list[Counter[str]], int]:
+    """Per run how many rows have each mark."""
+    rows, again = suspects(runs, width)
+    counts = []
+    for number in range(len(runs)):
+        mine = rows.take(run_of(rows.log) == number)
+        counts.append(Counter({one.name: int((mine.marks & bit_of(one.name) != 0).sum()) for one in marks()}))
+    return [+one for one in counts], again
+
+
+@pytest.fixture(scope="module")
+def uncut(tmp_path_factory: pytest.TempPathFactory) -> list[Counter[str]]:
+    folder = tmp_path_factory.mktemp("uncut")
+    counts, again = found([load(one.write(folder / str(n)), 0) for n, one in enumerate(histories())], WHOLE)
+    assert again == 0
+    assert sum(counts, Counter()).total() > 50
+    return counts
+
+
+def histories() -> list[History]:
+    """All hand-written ones, and correct ones of the model."""
+    return [case.history for case in CASES] + [
+        Model(f"cut {seed}", seed, partitions=2, operations=60, final=seed % 2 == 0).run()
+        for seed in range(6)
+    ]
+
+
+@pytest.mark.parametrize(("row_group", "width"), [(None, 1), (3, WHOLE), (6, 2)])
+def test_cut_anywhere(row_group: int | None, width: int, uncut: list[Counter[str]], tmp_path: Path) -> None:
+    runs = [
+        load(one.write(tmp_path / str(n), row_group), 1 if row_group and len(one.events) > row_group else 0)
+        for n, one in enumerate(histories())
+    ]
+    counts, again = found(runs, width)
+    assert again > 0  # some chunks had to know what was above them, or some steps went over a cut
+    for history, one, whole in zip(histories(), counts, uncut, strict=True):
+        # A send that may be anywhere, and that offsets are missing, is told once per gap: gaps are what is cut.
+        for mark in ("gap", "placeless"):
+            assert bool(one.pop(mark, 0)) == bool(whole[mark]), history.info.test_id
+        assert one == +Counter({m: n for m, n in whole.items() if m not in ("gap", "placeless")}), (
+            history.info.test_id
+        )
+
+
+@given(
+    st.lists(
+        st.lists(
+            st.one_of(st.just(NONE), st.integers(-(2**62), 2**62), st.integers(-3, 300)),
+            min_size=4,
+            max_size=4,
+        ),
+        min_size=1,
+        max_size=4,
+    )
+)
+def test_packets_hold_any_integers(columns: list[list[int]]) -> None:
+    arrays = [np.array(column, dtype=np.int64) for column in columns]
+    names = [f"c{n}" for n in range(len(arrays))]
+    back: Rows = unpack(pack(arrays), 4, names)
+    for name, column in zip(names, arrays, strict=True):
+        assert back.columns[name].tolist() == column.tolist()
