@@ -20,6 +20,8 @@ from checkers.registry import bit_of, marks
 from checkers.runs import Run, open_run, surveyed, surveyed_split
 from checkers.splits import splits_of
 
+pytestmark = pytest.mark.slow
+
 CASES = all_cases()
 WHOLE = 131_072
 
