@@ -225,8 +225,8 @@ class Cluster:
     def create_topic(self, name: str, *, partitions: int = 1, replicas: int = 3, **configs: str) -> None:
         settings = {key.replace("_", "."): value for key, value in configs.items()}
         topic = NewTopic(name, num_partitions=partitions, replication_factor=replicas, config=settings)
-        future = self.admin().create_topics([topic], operation_timeout=10, request_timeout=10)[name]
-        future.result(15)
+        future = self.admin().create_topics([topic], operation_timeout=30, request_timeout=30)[name]
+        future.result(40)
         self.wait_isr(name, partitions=partitions, size=replicas)
 
     def describe(self, topic: str) -> dict[int, Any]:
