@@ -6,6 +6,7 @@ on the runs only ``verdict.<contract>.json`` is written: what a run's own contra
 
 from __future__ import annotations
 
+import re
 import shutil
 import tempfile
 import time
@@ -166,8 +167,12 @@ def _cause(wrong: Exception) -> str:
     """Spark's reason in one line: the last cause in its trace, and what to do about memory."""
     lines = [line.strip() for line in str(wrong).splitlines() if line.strip()]
     causes = [line.removeprefix("Caused by: ") for line in lines if line.startswith("Caused by: ")]
-    cause = (causes or lines or [type(wrong).__name__])[-1 if causes else 0][:300]
-    if any(word in cause for word in ("OutOfMemory", "enough memory", "No space left")):
+    cause = (causes or lines or [type(wrong).__name__])[-1 if causes else 0]
+    raised = [line for line in lines if re.match(r"[\w.]+(Error|Exception)\b", line)]
+    if raised and "Python worker" in lines[0]:
+        cause = raised[0]  # what a task of ours raised, after its traceback
+    cause = cause[:300]
+    if any(word in cause for word in ("OutOfMemory", "MemoryError", "enough memory", "No space left")):
         cause += f"; give it more memory ({MEMORY_VARIABLE}=6g) or room in the temporary directory"
     return cause
 

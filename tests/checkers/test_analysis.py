@@ -287,6 +287,11 @@ def test_what_spark_says_when_it_fails_becomes_one_line() -> None:
     assert "WRACKLINE_SPARK_MEMORY" in said
     assert "\n" not in said
     assert _cause(RuntimeError("no such thing\nmore")) == "no such thing"
+    trace = "An exception was thrown from the Python worker:\nTraceback (most recent call last):\n  File x, line 1\n    y()\n"
+    assert (
+        _cause(RuntimeError(trace + "ValueError: not a number\n\tat a.b(C.scala)"))
+        == "ValueError: not a number"
+    )
 
 
 @pytest.mark.spark
