@@ -10,8 +10,11 @@ date from appends and truncations, so that most invariants are one comparison pe
 from __future__ import annotations
 
 from bisect import insort
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from typing import Any
 from uuid import UUID
+
+import orjson
 
 from broker.core.broker import Broker
 from broker.core.controller import Controller
@@ -35,8 +38,9 @@ from broker.core.effects import (
     WriteSnapshot,
 )
 from broker.core.events import Boot, RequestReceived
-from broker.core.image import BrokerImage, ClusterImage, PartitionImage
+from broker.core.image import BrokerImage, ClusterImage, PartitionImage, changed
 from broker.core.messages import ProduceRequest, ProduceResponse, Request
+from broker.core.records import PartitionChangeRecord, decode
 from broker.core.replica import Replica
 from broker.core.types import (
     EVERY_WRITE,
@@ -298,7 +302,7 @@ class Ghost:
         if log is not None and self.metadata.commit(log, image.metadata_offset + 1):
             self.metadata.extend(seen.node, log)
         self._brokers_changed(seen)
-        counts = _partition_records(seen.step.effects, before)
+        committed = _partition_records(seen.step.effects, before)
         for partition in image.partitions():
             old = self._known.get(partition.tp)
             if old is partition or old == partition:
@@ -306,9 +310,23 @@ class Ghost:
             if old is not None and old.topic_id != partition.topic_id:
                 old = None
             self._known[partition.tp] = partition
-            records = counts.get((str(partition.topic_id), partition.tp.partition), 0)
-            seen.changes.append(Change(old, partition, records))
-            self._partition_changed(old, partition)
+            records = committed.get((str(partition.topic_id), partition.tp.partition), ())
+            seen.changes.append(Change(old, partition, len(records)))
+            self._partition_changed(self._passed(old, records[:-1]), partition)
+
+    def _passed(
+        self, old: PartitionImage | None, records: Sequence[Mapping[str, Any]]
+    ) -> PartitionImage | None:
+        """One commit may carry several changes of a partition, like an election and the fencing of the elected: what
+        was true in between counts too. Returns the image before the last of them."""
+        for fields in records:
+            record = decode(orjson.dumps(fields))
+            if old is None or not isinstance(record, PartitionChangeRecord):
+                break
+            between = changed(old, record)
+            self._partition_changed(old, between)
+            old = between
+        return old
 
     def _brokers_changed(self, seen: Seen) -> None:
         for node, broker in self.image.brokers.items():
@@ -430,13 +448,14 @@ class Ghost:
         return NO_EPOCH if broker is None else broker.epoch
 
 
-def _partition_records(effects: Sequence[Effect], after: int) -> dict[tuple[str, int], int]:
-    """(topic id, partition) -> how many records of it were committed past offset ``after``."""
-    counts: dict[tuple[str, int], int] = {}
+def _partition_records(
+    effects: Sequence[Effect], after: int
+) -> dict[tuple[str, int], list[Mapping[str, Any]]]:
+    """(topic id, partition) -> the records of it that were committed past offset ``after``, in their order."""
+    found: dict[tuple[str, int], list[Mapping[str, Any]]] = {}
     for effect in effects:
         if isinstance(effect, Trace) and effect.kind == "ctl_commit" and effect.fields["offset"] > after:
             record = effect.fields["record"]
             if record["type"] in ("PartitionRecord", "PartitionChangeRecord"):
-                key = (record["topic_id"], record["partition_id"])
-                counts[key] = counts.get(key, 0) + 1
-    return counts
+                found.setdefault((record["topic_id"], record["partition_id"]), []).append(record)
+    return found

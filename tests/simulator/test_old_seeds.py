@@ -1,0 +1,34 @@
+"""Runs that once ended in a violation and must not again. Each says what was wrong then."""
+
+from __future__ import annotations
+
+import pytest
+from click.testing import CliRunner
+
+from simulator.cli import simulate
+
+FAST = "--pairs 0.3 --chains 0.4 --broker-setting heartbeat_interval_ms=133 --controller-setting session_timeout_ms=800"
+
+OLD = {
+    "one commit carries the election from outside the ISR and the fencing of the elected": (
+        "--seed 373 --seconds 6 --brokers 4 --controllers 3 --partitions 2 --weak 1 --produce-every-ms 500 "
+        "--ask-every-ms 200 --faults kill,power,kill-midway,power-midway,pause,cut-one-way,cut-controller,lag,"
+        "hold-alter-response,hold-fetch-response,hold-fetch-request,hold-metadata,hold-produce-response,"
+        "hold-heartbeat,disk-error,disk-full,controller-power,controller-isolate,elect,move-leader,reassign-cancel "
+        f"--fault-every-ms 400 {FAST} --broker-setting replica_lag_time_max_ms=2000 "
+        "--broker-setting replica_fetch_wait_max_ms=300 --broker-setting replica_fetch_backoff_ms=50 "
+        "--broker-setting request_timeout_ms=1000 --no-tcp"
+    ),
+    "a broker is fenced between the moment when all were unfenced and the creation of the topic": (
+        "--seed 64 --seconds 6 --controllers 3 --weak 1 --produce-every-ms 120 --ask-every-ms 200 "
+        f"--fault-every-ms 400 {FAST} --broker-setting replica_lag_time_max_ms=1000 "
+        "--broker-setting replica_fetch_wait_max_ms=500 --broker-setting replica_fetch_backoff_ms=200 "
+        "--broker-setting request_timeout_ms=3000 --no-tcp"
+    ),
+}
+
+
+@pytest.mark.parametrize("arguments", OLD.values(), ids=OLD)
+def test_a_seed_that_once_failed_is_clean(arguments: str) -> None:
+    ended = CliRunner().invoke(simulate, arguments.split())
+    assert (ended.exit_code, "clean" in ended.output) == (0, True), ended.output[-2000:]
