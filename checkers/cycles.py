@@ -30,8 +30,6 @@ import pandas as pd
 from pyspark.sql import DataFrame
 from pyspark.sql import Window as SqlWindow
 from pyspark.sql import functions as F
-from scipy.sparse import coo_matrix
-from scipy.sparse.csgraph import connected_components
 
 from checkers.evidence import Window, findings
 from checkers.packets import Ints
@@ -188,6 +186,10 @@ def _readers(given: pd.DataFrame, invoke: Ints, complete: Ints) -> Iterator[Edge
 def _components(nodes: Sequence[Transaction], edges: Sequence[Edge]) -> list[list[int]]:
     """Strongly connected components of two transactions or more. Real time: every completion is a moment, moments are a
     chain, and a transaction follows the last moment before its invocation."""
+    # Every task that judges anything imports this module, and few need a graph.
+    from scipy.sparse import coo_matrix
+    from scipy.sparse.csgraph import connected_components
+
     size = len(nodes)
     if not edges:
         return []
