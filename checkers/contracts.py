@@ -268,6 +268,11 @@ def promise_of(anomaly: str) -> str:
         return "reported: transactions do not isolate their writes from each other"
     if anomaly in OF_READS:
         return "forbidden with +linearizable-reads; reported without"
+    if anomaly in OF_OBJECTS:
+        return (
+            "where reads rest on markers, forbidden where loss is forbidden; where they ask for the end, with "
+            "+linearizable-reads"
+        )
     return "no contract speaks of it"
 
 
