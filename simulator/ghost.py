@@ -77,6 +77,8 @@ class Ghost:
         self.partitions: dict[TopicPartition, PartitionGhost] = {}
         self.before: dict[tuple[NodeId, TopicPartition], Before] = {}
         self.boots: dict[NodeId, Boot] = {}
+        self._lives: dict[UUID, int] = {}
+        """Incarnations in the order of their starts, from 1 on; those that began before the ghost did count as 0."""
         self.replaced: set[NodeId] = set()
         """Nodes whose disk was wiped or set back: no quorum can promise anything about such a voter."""
         self._known: dict[TopicPartition, PartitionImage] = {}
@@ -130,7 +132,7 @@ class Ghost:
         known = self.partitions.get(image.tp)
         if known is None or not known.impaired:
             return False
-        return len(known.impaired.intersection(image.replicas)) >= self.lossy_limit(image.tp)
+        return len(known.impaired.keys() & image.replicas) >= self.lossy_limit(image.tp)
 
     def concerned(self, seen: Seen) -> list[tuple[PartitionImage, PartitionGhost]]:
         """Partitions of which a log, the registration or the committed end is another than before."""
@@ -201,10 +203,12 @@ class Ghost:
         now = 0 if log is None else known.extend(node, log)
         leo = 0 if log is None else log.leo
         if now < old or (was is not None and leo < was.flushed):
-            known.impaired.add(node)
+            boot = self.boots.get(node)
+            known.impaired[node] = 0 if boot is None else self._lives[boot.incarnation_id]
 
     def _booted(self, node: NodeId, boot: Boot) -> None:
         self.boots[node] = boot
+        self._lives[boot.incarnation_id] = len(self._lives) + 1
         for key in [key for key in self._requests if key[0] == node]:
             del self._requests[key]
         for who, tp in [key for key in self.before if key[0] == node]:
@@ -368,8 +372,17 @@ class Ghost:
             self._give_up(known, new)
         if len(new.isr) >= min_isr:
             known.below_min = False
-        known.impaired -= joined
+        for node in joined:
+            if node in known.impaired and self._registered_life(node) > known.impaired[node]:
+                del known.impaired[node]
         known.suspects -= joined
+
+    def _registered_life(self, node: NodeId) -> int:
+        """What joins an ISR is the life that is registered. After a crash that is, until its session ends or the next
+        life registers, the one that is over: a proposal that was under way is accepted rightly, and brings nothing
+        back of what the crash took."""
+        broker = self.image.brokers.get(node)
+        return 0 if broker is None else self._lives.get(broker.incarnation, 0)
 
     def _unclean_election(self, tp: TopicPartition) -> bool:
         """Loss is allowed: by the topic's setting, or by a strategy that waits for nobody (R27)."""
@@ -387,7 +400,7 @@ class Ghost:
             known.give_up(
                 match, image.leader_epoch, {node: log.leo for node, log in logs.items() if log is not None}
             )
-        known.impaired.discard(leader)
+        known.impaired.pop(leader, None)
         known.suspects.discard(leader)
 
     # --- replicas --------------------------------------------------------------------------------------------

@@ -41,8 +41,8 @@ class PartitionGhost:
     """(epoch, base) -> (crc, end) of every batch ever appended anywhere."""
     leaders: dict[int, NodeId] = field(default_factory=dict)
     """Leader epoch -> who took the role in it."""
-    impaired: set[NodeId] = field(default_factory=set)
-    """Lost records in a crash and have not joined the ISR since."""
+    impaired: dict[NodeId, int] = field(default_factory=dict)
+    """Lost records in a crash, and no later life has joined the ISR since; which life lost them last."""
     suspects: set[NodeId] = field(default_factory=set)
     """Still hold what an unclean election has given up, and have not been cut yet."""
     unproved: set[NodeId] = field(default_factory=set)

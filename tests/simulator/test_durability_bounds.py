@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import pytest
 
-from simulator.guided.stage import Setting, Stage
+from simulator.guided.stage import Setting, Stage, T, carries_records
 
 
 def outage(min_isr: int, lossy: int) -> Stage:
@@ -34,6 +34,39 @@ def test_k25_one_lossy_shutdown_fewer_than_min_isr_loses_nothing(min_isr: int) -
 def test_k25_as_many_as_min_isr_lose_it(min_isr: int) -> None:
     """The bound is sharp: the promise ends here, and the oracle sees it."""
     assert "lost-write" in {finding.oracle for finding in outage(min_isr, lossy=min_isr).findings()}
+
+
+def test_k25_a_life_that_lost_its_log_joins_by_a_late_proposal_and_counts_as_lossy() -> None:
+    """3 has fetched m2 and is proposed; a power cut takes m2 from it before the controller hears, which still has
+    it registered: it joins, m2 is acknowledged, and one lossy shutdown is fewer than MinISR."""
+    s = Stage(Setting())
+    s.commit(b"m1")
+    s.isolate(3)
+    late = s.hold("AlterPartitionRequest", source=1)
+    s.rejoin(3)
+    s.until(lambda: bool(late.held), "3 proposed")
+    slow = s.hold("FetchResponse", source=1, to=2, when=carries_records)
+    call = s.produce(1, b"m2")
+    s.until(
+        lambda: (r := s.replica(1)) is not None and r.leader is not None and r.leader.followers[3].leo == 2,
+        "m2 on 3",
+    )
+    s.power(3, keep=1)
+    s.release(late)
+    s.until(lambda: s.isr == {1, 2, 3}, "3 in the ISR")
+    assert not s.up(3)
+    s.release(slow)
+    s.until(lambda: call.done, "m2 answered")
+    assert s.is_acked(call)
+    assert not s.findings(), s.said
+    assert s.isr == {1, 2, 3}
+    impaired = s.checker.ghost.partitions[T].impaired
+    assert set(impaired) == {3}
+    s.until(lambda: s.isr == {1, 2}, "3's session ended")
+    s.finish()
+    assert not s.findings(), s.said
+    assert not impaired, "its next life has joined"
+    assert s.values(3) == [b"m1", b"m2"]
 
 
 def test_z12_two_replicas_go_on_with_one_after_the_lag_time() -> None:
