@@ -64,12 +64,12 @@ class Leader:
                     last_caught_up_ms=now if other in self.isr else -math.inf
                 )
 
-    def reelected(self, isr: Iterable[NodeId]) -> None:
-        """K50: the same broker leads on in a new epoch."""
+    def reelected(self, isr: Iterable[NodeId], epochs: int) -> None:
+        """K50: the same broker leads on, ``epochs`` after the one in which it led."""
         self.isr = self.maximal = frozenset(isr)
         self.proposal = None
         self.leso = self._replica.log.leo
-        kept = self._ctx.rules.isr.kept_in_new_epoch(self.followers, self.isr)
+        kept = self._ctx.rules.isr.kept_in_new_epoch(self.followers, self.isr, epochs)
         self.followers = {other: state for other, state in self.followers.items() if other in kept}
         for state in self.followers.values():
             state.last_caught_up_ms = self._ctx.now_ms

@@ -67,7 +67,8 @@ class Replica:
 
     def become_leader(self, image: PartitionImage) -> None:
         """K48 to K50: from any role, in the same or in a new leader epoch."""
-        fresh = image.leader_epoch != self.leader_epoch
+        epochs = image.leader_epoch - self.leader_epoch
+        fresh = epochs != 0
         was = self.leader
         self._adopt(image)
         if fresh and self.ctx.rules.metadata.assigns_epoch_on_election():
@@ -77,7 +78,7 @@ class Replica:
         if was is None:
             self.leader = Leader(self, image.isr)
         elif fresh:
-            was.reelected(image.isr)
+            was.reelected(image.isr, epochs)
         else:
             was.isr_committed(image.isr)
         self._trace_role("leader", fresh or was is None)

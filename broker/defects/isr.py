@@ -59,7 +59,12 @@ class KeepStalePeers(IsrRules):
     One that was removed and added again meanwhile has an empty log. A CHECK of the TLA+ model (4.5).
     """
 
-    def kept_in_new_epoch(self, followers: Iterable[NodeId], isr: frozenset[NodeId]) -> frozenset[NodeId]:  # noqa: ARG002
+    def kept_in_new_epoch(
+        self,
+        followers: Iterable[NodeId],
+        isr: frozenset[NodeId],  # noqa: ARG002
+        epochs: int,  # noqa: ARG002
+    ) -> frozenset[NodeId]:
         return frozenset(followers)
 
 

@@ -78,9 +78,15 @@ class IsrRules:
         """H08: neither at the end of the leader's log nor recently so."""
         return facts.leo != facts.leader_leo and facts.now_ms - facts.last_caught_up_ms > facts.lag_max_ms
 
-    def kept_in_new_epoch(self, followers: Iterable[NodeId], isr: frozenset[NodeId]) -> frozenset[NodeId]:
-        """Re-elected in a new epoch: whose follower state is still true (B21, K50)."""
-        return frozenset(followers) & isr
+    def kept_in_new_epoch(
+        self, followers: Iterable[NodeId], isr: frozenset[NodeId], epochs: int
+    ) -> frozenset[NodeId]:
+        """Re-elected ``epochs`` later: whose follower state is still true (B21, K50).
+
+        Of an ISR member in the very next epoch: it can have joined by this leader's proposal alone. Metadata that
+        comes late shows several epochs as one change, and others may have led in between: a follower may have been
+        removed, have lost its log and have joined their ISR with less than it once fetched from here."""
+        return frozenset(followers) & isr if epochs == 1 else frozenset()
 
     def frees_slot(self, overtaken: bool) -> bool:  # noqa: ARG002
         """An answer frees the request slot, also when metadata has settled the proposal meanwhile

@@ -68,6 +68,18 @@ def test_k50_leader_to_leader_of_a_new_epoch() -> None:
     assert {node: follower.leo for node, follower in leading.followers.items()} == {2: 1, 3: -1}
 
 
+def test_k50_several_epochs_seen_as_one_change() -> None:
+    """Others may have led in between: what was known of the followers is true no more (B21)."""
+    solo = Solo(isr=(1, 2))
+    solo.produce(b"a", acks=1)
+    solo.fetch(3, 1)
+    solo.metadata(change(leader=2), change(leader=1, isr=(1, 3)))
+    leading = solo.replica.leading
+    assert (solo.replica.leader_epoch, leading.isr) == (2, {1, 3})
+    assert {node: follower.leo for node, follower in leading.followers.items()} == {2: -1, 3: -1}
+    assert solo.replica.high_watermark == 0
+
+
 def test_k51_leader_to_follower() -> None:
     """It asks at its own end, in the new leader epoch, with its broker epoch; nothing is cut before the answer."""
     solo = Solo(isr=(1, 2), leader_epoch=4)

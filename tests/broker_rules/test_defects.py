@@ -79,7 +79,7 @@ DIFFERS: list[Case] = [
     ("shrink_before_commit", lambda r: r.isr.maximal(frozenset({1, 2}), frozenset({1})), {1, 2}, {1}),
     ("isr_no_leso", lambda r: r.isr.may_join(join(3)), False, True),
     ("isr_no_hw", lambda r: r.isr.has_committed(join(2)), False, True),
-    ("keep_stale_peers", lambda r: r.isr.kept_in_new_epoch([2, 3], frozenset({1, 2})), {2}, {2, 3}),
+    ("keep_stale_peers", lambda r: r.isr.kept_in_new_epoch([2, 3], frozenset({1, 2}), 1), {2}, {2, 3}),
     ("inflight_leak", lambda r: r.isr.frees_slot(True), True, False),
     (
         "no_isr_broker_epoch",
@@ -163,7 +163,7 @@ SAME: list[tuple[str, Callable[[Rules], Any]]] = [
     ("batch_fence", lambda r: r.registration.to_fence([(2.0, 1)])),
     ("no_broker_epoch", lambda r: r.registration.has_right_epoch(None, 10)),
     ("apply_stale_off", lambda r: r.fetch.accepts(answer(asked_epoch=3))),
-    ("keep_stale_peers", lambda r: r.isr.kept_in_new_epoch([2], frozenset({1, 2}))),
+    ("keep_stale_peers", lambda r: r.isr.kept_in_new_epoch([2], frozenset({1, 2}), 1)),
 ]
 
 

@@ -19,6 +19,13 @@ OLD = {
         "--broker-setting replica_fetch_wait_max_ms=300 --broker-setting replica_fetch_backoff_ms=50 "
         "--broker-setting request_timeout_ms=1000 --no-tcp"
     ),
+    "others led between two epochs of a leader that was told of both at once": (
+        "--seed 3201 --seconds 2.8 --controllers 3 --producers 1 --weak 1 --produce-every-ms 500 --ask-every-ms 200 "
+        "--fault-every-ms 400 --pairs 0.3 --chains 0.4 --broker-setting heartbeat_interval_ms=250 "
+        "--controller-setting session_timeout_ms=1500 --broker-setting replica_lag_time_max_ms=1000 "
+        "--broker-setting replica_fetch_wait_max_ms=100 --broker-setting replica_fetch_backoff_ms=50 "
+        "--broker-setting request_timeout_ms=1000 --keep-faults 0,1,2,3,4,5,6,7,8,9"
+    ),
     "a broker is fenced between the moment when all were unfenced and the creation of the topic": (
         "--seed 64 --seconds 6 --controllers 3 --weak 1 --produce-every-ms 120 --ask-every-ms 200 "
         f"--fault-every-ms 400 {FAST} --broker-setting replica_lag_time_max_ms=1000 "
