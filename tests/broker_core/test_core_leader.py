@@ -29,7 +29,7 @@ from broker.core.messages import (
     ProduceRequest,
 )
 from broker.core.records import BrokerRegistrationChangeRecord, ConfigRecord, PartitionRecord
-from broker.core.types import NO_LEADER, LogSlice, TopicPartition
+from broker.core.types import LogSlice, TopicPartition
 from broker.rules.profile import profile
 
 
