@@ -19,6 +19,23 @@ OLD = {
         "--broker-setting replica_fetch_wait_max_ms=300 --broker-setting replica_fetch_backoff_ms=50 "
         "--broker-setting request_timeout_ms=1000 --no-tcp"
     ),
+    "a registration is committed when the life that asked for it is over, and the next one is unclean": (
+        "--seed 4058 --seconds 6 --controllers 3 --partitions 2 --producers 1 --idempotent "
+        "--produce-every-ms 120 --ask-every-ms 200 --faults "
+        "kill,power,clean,kill-midway,power-midway,pause,isolate,cut,cut-one-way,lag,hold-alter-response,hold-fetch-response,skew,disk-error,controller-kill,controller-power,controller-isolate,controller-deaf,move-leader,reassign,min-isr "
+        "--fault-every-ms 800 --pairs 0.3 --chains 0.4 --broker-setting heartbeat_interval_ms=250 "
+        "--broker-setting replica_lag_time_max_ms=2000 --broker-setting replica_fetch_wait_max_ms=100 "
+        "--broker-setting replica_fetch_backoff_ms=200 --broker-setting request_timeout_ms=3000 "
+        "--controller-setting session_timeout_ms=1500 --no-tcp"
+    ),
+    "the disk refuses the first write of a leader": (
+        "--seed 4589 --seconds 6 --controllers 3 --produce-every-ms 60 --ask-every-ms 200 --faults "
+        "power,clean,kill-midway,power-midway,pause,isolate,cut-controller,lag,hold-alter-request,hold-fetch-request,hold-produce-response,hold-heartbeat,skew,disk-full,controller-kill,controller-power,controller-isolate,elect,reassign,reassign-cancel,min-isr "
+        "--pairs 0.1 --chains 0.8 --broker-setting heartbeat_interval_ms=250 --broker-setting "
+        "replica_lag_time_max_ms=1000 --broker-setting replica_fetch_wait_max_ms=100 --broker-setting "
+        "replica_fetch_backoff_ms=50 --broker-setting request_timeout_ms=1000 --controller-setting "
+        "session_timeout_ms=1500"
+    ),
     "others led between two epochs of a leader that was told of both at once": (
         "--seed 3201 --seconds 2.8 --controllers 3 --producers 1 --weak 1 --produce-every-ms 500 --ask-every-ms 200 "
         "--fault-every-ms 400 --pairs 0.3 --chains 0.4 --broker-setting heartbeat_interval_ms=250 "
