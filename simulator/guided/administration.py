@@ -1,4 +1,4 @@
-"""B32, B36, B44: what operators change while something is wrong."""
+"""B21, B32, B36, B44: what operators change while something is wrong."""
 
 from __future__ import annotations
 
@@ -9,6 +9,8 @@ from broker.core.admin_messages import (
     AlterOp,
     AlterPartitionReassignmentsRequest,
     ConfigChange,
+    ElectionType,
+    ElectLeadersRequest,
     IncrementalAlterConfigsRequest,
     Reassignment,
     Resource,
@@ -61,6 +63,26 @@ def completes_with_one(s: Stage) -> None:
     s.run(5_000)
 
 
+def others_led(s: Stage) -> None:
+    """B21. 3 has 1's m1, 2 has not. 1 is told nothing while 2 leads, 3 follows 2 and drops m1, and 2 is fenced; then 1
+    learns at once that it leads again, with 3 beside it, and remembers how far 3 had come."""
+    s.commit(b"m0")
+    s.cut(2, 1)
+    s.write(1, b"m1")
+    s.until(lambda: s.leo(3) == 2, "m1 on 3")
+    s.hold("BrokerHeartbeatRequest", source=2)
+    s.run(2_000)
+    deaf = s.hold("MetadataFetchResponse", to=1)
+    _reassign(s, 2, 1, 3)
+    s.run(50)  # this change is on its way to 1, and nothing behind it
+    s.world.asked(CONTROLLER, ElectLeadersRequest(ElectionType.PREFERRED, (T,), 10_000))
+    s.until(lambda: s.leo(3) == 1, "3 level with 2, its new leader")
+    s.until(lambda: s.fenced(2), "2 fenced", 1_500)
+    s.must(lambda: s.elected == 1 and s.isr == {1, 3}, "1 elected, with 3")
+    s.release(deaf)
+    s.run(1_000)
+
+
 def never_begins(s: Stage) -> None:
     """B44. 4 is added and 3 removed, without a new leader epoch until that is done."""
     s.commit(b"m1")
@@ -69,6 +91,13 @@ def never_begins(s: Stage) -> None:
 
 
 SCHEDULES = (
+    Guided(
+        "keep_stale_peers",
+        "B21",
+        ("keep_stale_peers",),
+        others_led,
+        frozenset({"I02", "lost-write"}),
+    ),
     Guided(
         "elr_kept_on_config",
         "B32",

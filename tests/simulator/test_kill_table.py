@@ -16,7 +16,6 @@ from simulator.kill_rows import Budget, Row
 from simulator.kill_table import command, guided_row, hunt, kill_table
 
 WITHOUT_SCHEDULE = {
-    "keep_stale_peers": "masked: a follower is proposed by its own fetch only, which says where it is",
     "zombie_ctl_fenced": "masked: a deposed controller's answers wait for a commit that never comes",
     "raft_commit_old_epoch": "shown by tests/broker_raft",
 }
