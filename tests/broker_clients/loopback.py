@@ -208,10 +208,11 @@ class Cluster:
 
     def admin(self) -> AdminClient:
         if self._admin is None:
-            self._admin = AdminClient(
-                {"bootstrap.servers": self.bootstrap, "socket.timeout.ms": 5_000, "log_level": 0}
-            )
+            self._admin = self._new_admin()
         return self._admin
+
+    def _new_admin(self) -> AdminClient:
+        return AdminClient({"bootstrap.servers": self.bootstrap, "socket.timeout.ms": 5_000, "log_level": 0})
 
     def wait_registered(self) -> None:
         wanted = {node.node_id for node in self.brokers.values() if node.running}
@@ -225,7 +226,8 @@ class Cluster:
     def create_topic(self, name: str, *, partitions: int = 1, replicas: int = 3, **configs: str) -> None:
         settings = {key.replace("_", "."): value for key, value in configs.items()}
         topic = NewTopic(name, num_partitions=partitions, replication_factor=replicas, config=settings)
-        future = self.admin().create_topics([topic], operation_timeout=30, request_timeout=30)[name]
+        # A client that once took a broker for the controller, and knows no topics, never asks another when it has died.
+        future = self._new_admin().create_topics([topic], operation_timeout=30, request_timeout=30)[name]
         future.result(40)
         self.wait_isr(name, partitions=partitions, size=replicas)
 
