@@ -227,7 +227,8 @@ class Cluster:
         settings = {key.replace("_", "."): value for key, value in configs.items()}
         topic = NewTopic(name, num_partitions=partitions, replication_factor=replicas, config=settings)
         # A client that once took a broker for the controller, and knows no topics, never asks another when it has died.
-        future = self._new_admin().create_topics([topic], operation_timeout=30, request_timeout=30)[name]
+        admin = self._new_admin()
+        future = admin.create_topics([topic], operation_timeout=30, request_timeout=30)[name]
         future.result(40)
         self.wait_isr(name, partitions=partitions, size=replicas)
 
