@@ -7,6 +7,7 @@ is ``UNKNOWN``, with the reason, and is nobody's proof.
 
 from __future__ import annotations
 
+import contextlib
 import os
 import pickle
 import select
@@ -92,7 +93,9 @@ class Bridge:
         child.wait()
         for stream in (child.stdin, child.stdout):
             if stream is not None:
-                stream.close()
+                # What it was never able to read is still in our buffer, and nobody is there to take it.
+                with contextlib.suppress(BrokenPipeError):
+                    stream.close()
         self._words.close()
 
     def versions(self) -> tuple[str, str]:
