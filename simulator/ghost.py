@@ -77,7 +77,7 @@ class Ghost:
         self.partitions: dict[TopicPartition, PartitionGhost] = {}
         self.before: dict[tuple[NodeId, TopicPartition], Before] = {}
         self.boots: dict[NodeId, Boot] = {}
-        self._boot_of: dict[UUID, Boot] = {}
+        self.boot_of: dict[UUID, Boot] = {}
         """By incarnation: a registration may be committed when the life that asked for it is over."""
         self._lives: dict[UUID, int] = {}
         """Incarnations in the order of their starts, from 1 on; those that began before the ghost did count as 0."""
@@ -210,7 +210,7 @@ class Ghost:
 
     def _booted(self, node: NodeId, boot: Boot) -> None:
         self.boots[node] = boot
-        self._boot_of[boot.incarnation_id] = boot
+        self.boot_of[boot.incarnation_id] = boot
         self._lives[boot.incarnation_id] = len(self._lives) + 1
         for key in [key for key in self._requests if key[0] == node]:
             del self._requests[key]
@@ -349,7 +349,7 @@ class Ghost:
                     known.unproved.add(node)
 
     def _clean(self, broker: BrokerImage, former_epoch: int) -> bool:
-        boot = self._boot_of.get(broker.incarnation)
+        boot = self.boot_of.get(broker.incarnation)
         return boot is not None and boot.previous_broker_epoch == former_epoch
 
     def _partition_changed(self, old: PartitionImage | None, new: PartitionImage) -> None:

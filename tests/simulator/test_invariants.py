@@ -202,7 +202,7 @@ def i11_two_brokers_of_one_epoch(s: Stage) -> None:
     for node in (2, 3):
         was = s.world.image.brokers[node].epoch
         incarnation = s.world.image.brokers[node].incarnation
-        s.ghost.boots[node] = Boot(incarnation, {}, previous_broker_epoch=was)
+        s.ghost.boot_of[incarnation] = Boot(incarnation, {}, previous_broker_epoch=was)
         s.register(node, epoch=epoch)
     s.commit()
 
