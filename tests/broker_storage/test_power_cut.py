@@ -100,6 +100,14 @@ def pull_the_plug(where: Path) -> None:
         os.close(fd)
 
 
+def written_past(progress: Path, offset: int) -> None:
+    """Wait until the writer has come so far: about one append in fifty is followed by a flush."""
+    deadline = time.monotonic() + 60
+    while (reached := int.from_bytes(progress.read_bytes(), "big")) < offset:
+        assert time.monotonic() < deadline, f"the writer is at {reached} of {offset}"
+        time.sleep(0.002)
+
+
 def test_what_was_flushed_survives_and_the_rest_is_cut_cleanly(disk: Path) -> None:
     safe, lost = 0, 0
     progress = disk.parent / "progress"
@@ -115,7 +123,7 @@ def test_what_was_flushed_survives_and_the_rest_is_cut_cleanly(disk: Path) -> No
         )
         assert writer.stdout is not None
         assert writer.stdout.readline().split() == ["began", str(safe)]
-        time.sleep(0.3 + 0.1 * seed)
+        written_past(progress, safe + 150 + 50 * seed)
         pull_the_plug(disk)
         writer.send_signal(signal.SIGKILL)
         said = [line.split() for line in writer.stdout.read().splitlines() if len(line.split()) == 2]
