@@ -26,6 +26,7 @@ from harness.cli_anomalies import anomalies_command
 from harness.cli_fleet import EXIT_HOSTS, doctor, fleet, need_root
 from harness.cli_jepsen import export_command, import_command
 from harness.cli_jvm import check_command, jvm
+from harness.cli_options import results_option
 from harness.fleet.base import FleetError
 from harness.history import HistoryError
 from harness.jepsen.imports import ImportFailed
@@ -52,13 +53,6 @@ WRONG_INPUT = (
     JvmUnavailable,
 )
 
-results_option = click.option(
-    "--results",
-    type=click.Path(file_okay=False, path_type=Path),
-    default=stored.default_dir,
-    show_default="$WRACKLINE_RESULTS, or ./results",
-    help="Folder with the runs.",
-)
 contract_option = click.option(
     "--contract",
     metavar="NAME",

@@ -7,17 +7,10 @@ from pathlib import Path
 import click
 
 from harness import results as stored
+from harness.cli_options import results_option
 from harness.jepsen.exports import MODELS, Keys, rows
 from harness.jepsen.imports import Settings, import_history
 from harness.jepsen.text import TextError, write
-
-results_option = click.option(
-    "--results",
-    type=click.Path(file_okay=False, path_type=Path),
-    default=stored.default_dir,
-    show_default="$WRACKLINE_RESULTS, or ./results",
-    help="Folder with the runs.",
-)
 
 
 @click.command("export", short_help="Write a run's history as EDN or JSON for elle-cli, Knossos or Jepsen.")

@@ -59,19 +59,13 @@ class Keys:
 
 def kafka(events: Iterable[Row], keys: Keys) -> Iterator[Operation]:
     """Operations of ``jepsen.tests.kafka``, one per event that has a counterpart."""
+    for index, operation in enumerate(_kafka_operations(events, keys)):
+        said = {name: value for name, value in operation.items() if value is not None or name == "value"}
+        yield {"index": index, **said}
+
+
+def _kafka_operations(events: Iterable[Row], keys: Keys) -> Iterator[Operation]:
     drains: set[int] = set()
-    for index, row in enumerate(_numbered(_kafka_operations(events, keys, drains))):
-        yield {"index": index, **row}
-
-
-def _numbered(operations: Iterable[Operation]) -> Iterator[Operation]:
-    return (
-        {name: value for name, value in op.items() if value is not None or name == "value"}
-        for op in operations
-    )
-
-
-def _kafka_operations(events: Iterable[Row], keys: Keys, drains: set[int]) -> Iterator[Operation]:
     for row in events:
         if row["process"] == NEMESIS:
             yield _fault(row)

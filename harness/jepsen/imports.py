@@ -140,6 +140,7 @@ class _Reader:
     ignored: Counter[str] = field(default_factory=Counter)
     time_ns: int = 0
     transactions: int = 0
+    nemesis_rows: int = 0
     began: bool = False
 
     def take(self, op: Operation, at: int) -> None:
@@ -290,7 +291,7 @@ class _Reader:
             going_on[-1] = going_on[-1].rstrip("?")
             self._fault(kind, going_on[-1], "active", op)
             return
-        fault = f"f{sum(event.process == NEMESIS for event in self.events) + 1}"
+        fault = f"f{self.nemesis_rows + 1}"
         going_on.append(fault + "?")
         self._fault(kind, fault, "begin", op)
 
@@ -304,6 +305,7 @@ class _Reader:
             "proof": "imported: Jepsen records what its nemesis did, not whether it took effect",
         }
         self.add(Event(NEMESIS, Type.INFO, kind, extra=extra))
+        self.nemesis_rows += 1
 
     def finish(self) -> list[Event]:
         """All events, ended by the final read."""

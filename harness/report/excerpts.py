@@ -113,9 +113,7 @@ class History:
         """The events with these indexes; those that are not there are left out."""
         if not indexes:
             return {}
-        wanted = (ds.field("index") >= min(indexes)) & (ds.field("index") <= max(indexes))
-        wanted &= ds.field("index").isin(pa.array(sorted(set(indexes)), pa.int64()))
-        return {e.event.index: e for batch in self._scan(wanted) for e in _excerpts(batch)}
+        return {e.event.index: e for batch in self._scan(_having(indexes)) for e in _excerpts(batch)}
 
     def records_of(
         self, indexes: Collection[int], near: Collection[tuple[int, int]], values: Collection[int]
@@ -124,12 +122,10 @@ class History:
         ``near``, those of one of the ``values`` and the last of each partition. At most ``NEAR_RECORDS`` of an event."""
         if not indexes:
             return {}
-        wanted = (ds.field("index") >= min(indexes)) & (ds.field("index") <= max(indexes))
-        wanted &= ds.field("index").isin(pa.array(sorted(set(indexes)), pa.int64()))
         codes = np.array(sorted(_code(p, o) for p, o in near), dtype=np.int64)
         sought = np.array(sorted(values), dtype=np.int64)
         found: dict[int, list[Record]] = {}
-        for batch in self._scan(wanted, columns=["index", "f", "records"]):
+        for batch in self._scan(_having(indexes), columns=["index", "f", "records"]):
             for index, f, own in zip(*(batch.column(n) for n in ("index", "f", "records")), strict=True):
                 if own.is_valid and len(own.values):
                     kept = np.arange(len(own.values))
@@ -208,6 +204,13 @@ class History:
             columns=list(columns), filter=wanted, batch_size=32_768, batch_readahead=2, fragment_readahead=1
         )
         return (batch for batch in batches if batch.num_rows)
+
+
+def _having(indexes: Collection[int]) -> pc.Expression:
+    """A filter for these indexes, with bounds that row-group statistics can prune by."""
+    index = ds.field("index")
+    within = (index >= min(indexes)) & (index <= max(indexes))
+    return within & index.isin(pa.array(sorted(set(indexes)), pa.int64()))
 
 
 def _code(partition: int, offset: int) -> int:
