@@ -65,8 +65,8 @@ def last_replica_standing(s: Stage) -> None:
     s.run(2_000)
 
 
-def whole_isr_loses_power(s: Stage) -> None:
-    """B11. All lose power, 2 loses nothing by it; 1, empty, is back first."""
+def _all_but_the_best_log(s: Stage) -> None:
+    """All lose power; 1, which lost everything, is back; 2, which lost nothing, and 3 are still away."""
     s.commit(b"m1")
     s.commit(b"m2")
     s.cut(1, CONTROLLER)
@@ -76,6 +76,11 @@ def whole_isr_loses_power(s: Stage) -> None:
     s.power(3, keep=1)
     s.run(5_000)
     s.unfence(1)
+
+
+def whole_isr_loses_power(s: Stage) -> None:
+    """B11. All lose power, 2 loses nothing by it; 1, empty, is back first."""
+    _all_but_the_best_log(s)
     s.run(1_000)
     s.unfence(2)
     s.unfence(3)
@@ -84,15 +89,7 @@ def whole_isr_loses_power(s: Stage) -> None:
 
 def best_log_is_away(s: Stage) -> None:
     """B35. All lose power, 2 loses nothing by it; 1, empty, is back, and 2 only when the window is over."""
-    s.commit(b"m1")
-    s.commit(b"m2")
-    s.cut(1, CONTROLLER)
-    s.run(700)
-    s.power(1, keep=0)
-    s.power(2, keep=2)
-    s.power(3, keep=1)
-    s.run(5_000)
-    s.unfence(1)
+    _all_but_the_best_log(s)
     s.run(4_000)
     s.unfence(2)
     s.unfence(3)

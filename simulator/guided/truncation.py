@@ -89,36 +89,37 @@ def epoch_kept(s: Stage) -> None:
     s.must(lambda: 2 in s.isr, "2 back in the ISR", 1_500)
 
 
-def epoch_dropped(s: Stage) -> None:
-    """B26. The last answer 3 had from 1 was empty; then it follows 2, whose log is another at offset 1."""
+def _x_beside_2(s: Stage) -> None:
+    """x is on 1 and 3, and 2 hears from neither."""
     s.commit(b"a")
     s.cut(1, 2)
     s.cut(2, 3)
     s.write(1, b"x")
     s.until(lambda: s.leo(3) == 2, "x on 3")
-    s.world.create_topic("u", 1, (1, 3))
-    s.run(1_500)
+
+
+def _2_writes_y_instead(s: Stage) -> None:
+    """2 leads with y where 1 and 3 have x, and 3 follows it."""
     s.cut(1, 3)
     s.fence(1)
     s.until(lambda: s.leader == 2, "2 leads")
     s.write(2, b"y")
     s.mend(2, 3)
     s.run(2_000)
+
+
+def epoch_dropped(s: Stage) -> None:
+    """B26. The last answer 3 had from 1 was empty; then it follows 2, whose log is another at offset 1."""
+    _x_beside_2(s)
+    s.world.create_topic("u", 1, (1, 3))
+    s.run(1_500)
+    _2_writes_y_instead(s)
 
 
 def no_check(s: Stage) -> None:
     """B55. x on 1 and 3 only; 2 leads and writes y in its place."""
-    s.commit(b"a")
-    s.cut(1, 2)
-    s.cut(2, 3)
-    s.write(1, b"x")
-    s.until(lambda: s.leo(3) == 2, "x on 3")
-    s.cut(1, 3)
-    s.fence(1)
-    s.until(lambda: s.leader == 2, "2 leads")
-    s.write(2, b"y")
-    s.mend(2, 3)
-    s.run(2_000)
+    _x_beside_2(s)
+    _2_writes_y_instead(s)
 
 
 def checkpoint_lost(s: Stage) -> None:
