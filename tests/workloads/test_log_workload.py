@@ -5,10 +5,10 @@ from __future__ import annotations
 import contextlib
 import threading
 from pathlib import Path
-from typing import Any
 
 import orjson
 import pyarrow.parquet as pq
+from driving import Row, driven, recorded
 
 from harness.history import Recorder, history_files
 from harness.history.model import FAILED, RunInfo, TopicInfo, parts_of
@@ -17,34 +17,13 @@ from workloads.log.clients import LogProducer, Outgoing
 from workloads.payload import encode, key_of, run_tag
 
 PARTITIONS = 4
-Row = dict[str, Any]
 
 
 def drive(bootstrap: str, run_dir: Path, spec: LogSpec, operations: int) -> tuple[list[Row], LogWorkload]:
-    info = RunInfo(
-        "t1", "t", 1, "", "mock", "log", str(spec.acks), False, (TopicInfo("log", PARTITIONS, 3, 2),)
-    )
-    with Recorder(run_dir, info) as recorder:
-        workload = LogWorkload(
-            spec,
-            bootstrap=bootstrap,
-            topic="log",
-            partitions=PARTITIONS,
-            seed=3,
-            recorder=recorder,
-            enter=contextlib.nullcontext,
-        )
-        workload.start()
-        waiting = threading.Event()
-        for _ in range(200):
-            if workload.counts().operations >= operations and not workload.missing_kinds():
-                break
-            waiting.wait(0.1)
-        assert workload.stop(timeout_s=15) == []
-        assert workload.failure is None
+    with driven(bootstrap, run_dir, spec, PARTITIONS, operations, tries=200, stop_s=15) as workload:
         drained = workload.drain(deadline_s=20)
         assert [each.problem for each in drained] == [None] * PARTITIONS
-    return pq.read_table(history_files(run_dir)[0]).to_pylist(), workload
+    return recorded(run_dir), workload
 
 
 def test_every_operation_is_on_record_and_what_was_acked_is_read_back(

@@ -2,55 +2,30 @@
 
 from __future__ import annotations
 
-import contextlib
-import threading
 from pathlib import Path
 from typing import Any
 
 import numpy as np
-import pyarrow.parquet as pq
 import pytest
+from driving import Row, driven, recorded
 from pydantic import ValidationError
 
 from checkers.columns import NEVER, NOTHING, Columns, columns
 from checkers.exact_queue import check_queue
 from checkers.exact_register import check_register
-from harness.history import Recorder, history_files
-from harness.history.model import RunInfo, TopicInfo
 from harness.spec import SpecError, parse
-from workloads.catalog import workload_for
 from workloads.log import ClientsSpec
 from workloads.queue import QueueSpec
 from workloads.register import RegisterSpec
 from workloads.tail import is_marker
 
 PARTITIONS = 2
-Row = dict[str, Any]
 
 
 def drive(bootstrap: str, run_dir: Path, spec: ClientsSpec, operations: int) -> list[Row]:
-    info = RunInfo(
-        "t1", "t", 1, "", "mock", "x", str(spec.acks), False, (TopicInfo("log", PARTITIONS, 3, 2),)
-    )
-    with Recorder(run_dir, info) as recorder:
-        workload = workload_for(spec)(
-            spec,
-            bootstrap=bootstrap,
-            topic="log",
-            partitions=PARTITIONS,
-            seed=3,
-            recorder=recorder,
-            enter=contextlib.nullcontext,
-        )
-        workload.start()
-        waiting = threading.Event()
-        for _ in range(300):
-            if workload.counts().operations >= operations and not workload.missing_kinds():
-                break
-            waiting.wait(0.1)
-        assert workload.stop(timeout_s=20) == []
-        assert workload.failure is None
-    return pq.read_table(history_files(run_dir)[0]).to_pylist()
+    with driven(bootstrap, run_dir, spec, PARTITIONS, operations, tries=300, stop_s=20):
+        pass
+    return recorded(run_dir)
 
 
 def of_partition(rows: list[Row], partition: int, get: str) -> Columns:

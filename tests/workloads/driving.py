@@ -1,0 +1,58 @@
+"""A workload that is driven for a while, with its history on record."""
+
+from __future__ import annotations
+
+import contextlib
+import threading
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pyarrow.parquet as pq
+
+from harness.history import Recorder, history_files
+from harness.history.model import RunInfo, TopicInfo
+from workloads.catalog import workload_for
+from workloads.log import ClientsSpec
+
+Row = dict[str, Any]
+
+
+@contextlib.contextmanager
+def driven(
+    bootstrap: str,
+    run_dir: Path,
+    spec: ClientsSpec,
+    partitions: int,
+    operations: int,
+    *,
+    tries: int,
+    stop_s: float,
+) -> Iterator[Any]:
+    """The workload, stopped, after ``operations`` of every kind it has; what is done with it is recorded still."""
+    topics = (TopicInfo("log", partitions, 3, 2),)
+    info = RunInfo("t1", "t", 1, "", "mock", spec.name, str(spec.acks), False, topics)
+    with Recorder(run_dir, info) as recorder:
+        workload = workload_for(spec)(
+            spec,
+            bootstrap=bootstrap,
+            topic="log",
+            partitions=partitions,
+            seed=3,
+            recorder=recorder,
+            enter=contextlib.nullcontext,
+        )
+        workload.start()
+        waiting = threading.Event()
+        for _ in range(tries):
+            if workload.counts().operations >= operations and not workload.missing_kinds():
+                break
+            waiting.wait(0.1)
+        assert workload.stop(timeout_s=stop_s) == []
+        assert workload.failure is None
+        yield workload
+
+
+def recorded(run_dir: Path) -> list[Row]:
+    rows: list[Row] = pq.read_table(history_files(run_dir)[0]).to_pylist()
+    return rows
