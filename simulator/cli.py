@@ -355,7 +355,8 @@ def _write_history(result: Result, run_dir: Path | None) -> None:
     try:
         write_run(result, run_dir)
     except OSError as wrong:
-        raise WrongCall(f"{run_dir}: {wrong.strerror or wrong}; --history names another folder") from wrong
+        what = f"{run_dir}: {wrong.strerror}" if wrong.strerror else str(wrong)
+        raise WrongCall(f"{what}; --history names another folder") from wrong
 
 
 def main() -> None:

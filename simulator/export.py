@@ -6,10 +6,8 @@ from pathlib import Path
 from typing import Any
 
 from broker.core.types import FlushMode, RecoveryStrategy
-from harness.history import write_info
-from harness.history.files import WAL
-from harness.history.model import Event, RunInfo, TopicInfo
-from harness.history.wal import encode_tail, header_line, with_beginning
+from harness.history.files import write_history
+from harness.history.model import RunInfo, TopicInfo
 from simulator.run import Result
 from simulator.setup import TOPIC, Setup
 
@@ -45,15 +43,5 @@ def _value(setting: Any) -> str:
 
 
 def write_run(result: Result, run_dir: Path) -> None:
-    """Its information and its history, into a directory that is made. Raises OSError."""
-    run_dir.mkdir(parents=True, exist_ok=True)
-    info = info_of(result.setup)
-    write_info(run_dir, info)
-    with (run_dir / WAL).open("wb") as file:
-        file.write(header_line(info))
-        for event in result.events:
-            file.write(_line(event))
-
-
-def _line(event: Event) -> bytes:
-    return with_beginning(event.index, event.time_ns, encode_tail(event))
+    """Its information and its history. Raises OSError, FileExistsError where there is a history already."""
+    write_history(run_dir, info_of(result.setup), result.events)
