@@ -117,7 +117,7 @@ def watermark_regression(evidence: Evidence) -> DataFrame:
         sentence=F.concat(
             how,
             say(
-                " at %s; process %d asked for it at %s and was told %d",
+                " at %s; process %d asked for the end at %s and was told %d",
                 *(seconds("shown_ns"), "process", seconds("invoke_ns"), "told"),
             ),
         ),
@@ -251,7 +251,8 @@ def _unfilled(evidence: Evidence) -> DataFrame:
         F.lit("unfilled"),
         ["shown"],
         say(
-            "by %s, %d offsets that nobody read had been taken, with only %d sends of unknown outcome to fill them",
+            "by %s the offsets that were taken and that nobody read came to %d, the sends of unknown outcome that may have "
+            "filled them only to %d",
             *(seconds("shown_ns"), "all_needed", "all_there"),
         ),
         F.lit(0),

@@ -8,11 +8,8 @@ from dataclasses import asdict, dataclass
 import click
 import orjson
 
-METRICS = (
-    ("unproven-write", "loss", "–", "sends of unknown outcome: how many were read, how many never were"),
-    ("group-duplicates", "groups", "–", "deliveries per record to the members of a group"),
-    ("no-progress", "availability", "–", "phases in which clients tried and nothing succeeded"),
-)
+from harness.report.glossary import METRICS
+
 COUNTED = "counted, never a violation"
 
 

@@ -1,13 +1,13 @@
 """Findings with what proves them: sentence, operations, offset neighbourhood, per-process timelines.
 
 Everything is bounded: ``PER_PARTITION`` findings per anomaly and partition, ``DETAILED`` of them in all with a
-drawing, ``GROUPS`` groups in all. The history is read four times at most plus once per window, and windows that
+drawing, ``EXPLAINED`` with an explanation, ``GROUPS`` groups in all. Where there are more, every anomaly has its turn. The history is read four times at most plus once per window, and windows that
 overlap are read together.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Final
 
@@ -18,13 +18,14 @@ from harness.report.excerpts import Excerpt, History, Sightings
 from harness.report.explanation import Explanation, explanation
 from harness.report.faults import Fault, LeaderSpan, active_between
 from harness.report.files import Finding, FindingGroup
-from harness.report.neighbourhood import Grid, grid, reach
+from harness.report.neighbourhood import Grid, grid, reach, with_readings
 from harness.report.operations import Operation, operation, pair
 from harness.report.text import partition_label
 from harness.report.timeline import Timeline, Window, process_timeline
 from harness.report.witness import version_strip, witness_drawing
 
 DETAILED: Final = 60
+EXPLAINED: Final = 200
 PER_GROUP_DETAILED: Final = 5
 GROUPS: Final = 80
 _WINDOW_ROWS: Final = 6_000
@@ -33,6 +34,10 @@ _S: Final = 1_000_000_000
 _APART_NS: Final = 4 * _S
 """Cited operations further apart than this are drawn in windows of their own."""
 _WINDOWS_EACH: Final = 2
+_ABSENCES: Final = ("lost-write", "vanished-read", "commit-beyond-end")
+_END: Final = 1 << 43
+"""Stands for the end of a log, where an offset is asked for."""
+_ADDED: Final = 2
 _LOSSES: Final = ("lost-write", "vanished-read", "lost-on-replica", "replica-divergence")
 
 
@@ -49,6 +54,8 @@ class Evidence:
     faults: tuple[Fault, ...] = ()
     """Those under way around the operations."""
     explained: Explanation | None = None
+    around: Grid | None = None
+    """``grid``, with what each poll that proves the finding was given."""
     witness: Markup | None = None
     strip: Markup | None = None
 
@@ -99,53 +106,134 @@ def evidence(
 ) -> list[EvidenceGroup]:
     """The groups in the order given; without a history only their sentences."""
     if history is None:
-        return [EvidenceGroup(g, tuple(Evidence(f) for f in g.sample)) for g in groups[:GROUPS]]
-    shown = [finding for group in groups[:GROUPS] for finding in group.sample]
-    rows = history.by_index({index for finding in shown for index in finding.operations})
-    ends = history.completions([row.event for row in rows.values() if row.event.type == Type.INVOKE])
+        return [EvidenceGroup(g, tuple(Evidence(f) for f in g.sample)) for g in fair(groups, GROUPS)]
+    groups = fair(groups, GROUPS)
+    shown = [finding for group in groups for finding in group.sample]
     seen = history.around(_offsets(shown))
-    detailed = _detailed(groups[:GROUPS])
-    made = {id(finding): _without_drawing(finding, rows, ends, seen, around.faults) for finding in shown}
-    windows = {id(f): _windows(f.anomaly, made[id(f)].operations, around) for f in detailed}
+    cited = {id(finding): cited_by(finding, seen) for finding in shown}
+    rows, ends = _events(history, {index for own in cited.values() for index in own})
+    chosen = detailed(groups, DETAILED)
+    made = {
+        id(finding): _without_drawing(finding, cited[id(finding)], rows, ends, seen, around.faults)
+        for finding in shown
+    }
+    windows = {id(f): _windows(f.anomaly, made[id(f)].operations, around) for f in chosen}
     excerpts = _read_windows(history, [window for own in windows.values() for window in own])
-    cited = rows | {row.event.index: row for row in ends.values()}
-    near = _records_near(detailed, made, history)
-    for finding in detailed:
+    explained = detailed(groups, EXPLAINED)
+    whys = _explanations(explained, made, rows, history, seen)
+    for finding in explained:
+        item, why = made[id(finding)], whys[id(finding)]
+        around_it = with_readings(item.grid, why.readings) if item.grid is not None else None
+        made[id(finding)] = replace(item, explained=why, around=around_it)
+    for finding in chosen:
         item = made[id(finding)]
         leaders = around.leaders.get(partition_label(finding.topic, finding.partition), ())
         drawn = tuple(
             process_timeline(excerpts[window], item.operations, window, around.faults, leaders)
             for window in windows[id(finding)]
         )
-        why = explanation(finding, item.operations, cited, near)
-        made[id(finding)] = replace(
-            item,
-            timelines=drawn,
-            explained=why,
-            witness=witness_drawing(why) if why.edges else None,
-            strip=version_strip(item.grid) if item.grid else None,
-        )
-    for finding, earlier in _repeated(groups[:GROUPS]):
+        strip = version_strip(item.around) if item.around is not None else None
+        witness = witness_drawing(whys[id(finding)]) if whys[id(finding)].edges else None
+        made[id(finding)] = replace(item, timelines=drawn, witness=witness, strip=strip)
+    for finding, earlier in _repeated(groups):
         if made[id(earlier)].timelines:
             made[id(finding)] = replace(made[id(finding)], drawn_at=earlier.offset)
-    return [EvidenceGroup(g, tuple(made[id(f)] for f in g.sample)) for g in groups[:GROUPS]]
+    return [EvidenceGroup(g, tuple(made[id(f)] for f in g.sample)) for g in groups]
 
 
-def _detailed(groups: Sequence[FindingGroup]) -> list[Finding]:
-    """The findings that get a timeline: the first few of a group that rest on different operations."""
-    chosen: list[Finding] = []
+def fair(groups: Sequence[FindingGroup], limit: int) -> list[FindingGroup]:
+    """At most so many groups, in their order, of every anomaly as many as of any other that has them."""
+    turns: dict[str, int] = {}
+    ranked = []
+    for at, group in enumerate(groups):
+        turns[group.anomaly] = turn = turns.get(group.anomaly, 0) + 1
+        ranked.append((turn, at))
+    return [groups[at] for _, at in sorted(sorted(ranked)[:limit], key=lambda item: item[1])]
+
+
+def detailed(groups: Sequence[FindingGroup], limit: int) -> list[Finding]:
+    """At most so many findings, in their order: of each group the first few that rest on different operations. The
+    first of every group come before the second of any, and each anomaly has its turn."""
+    turns: dict[str, int] = {}
+    ranked: list[tuple[int, int, int, Finding]] = []
     for group in groups:
-        distinct = {finding.operations: finding for finding in reversed(group.sample)}
-        chosen += [finding for finding in group.sample if distinct[finding.operations] is finding][
-            :PER_GROUP_DETAILED
+        turns[group.anomaly] = turn = turns.get(group.anomaly, 0) + 1
+        first = {finding.operations: finding for finding in reversed(group.sample)}
+        distinct = [finding for finding in group.sample if first[finding.operations] is finding]
+        ranked += [
+            (rank, turn, len(ranked) + rank, finding)
+            for rank, finding in enumerate(distinct[:PER_GROUP_DETAILED])
         ]
-    return chosen[:DETAILED]
+    chosen = sorted(ranked, key=lambda item: item[:3])[:limit]
+    return [finding for *_, finding in sorted(chosen, key=lambda item: item[2])]
+
+
+def cited_by(finding: Finding, seen: Sightings) -> tuple[int, ...]:
+    """The events a finding cites, and where something is lost also that which should hold it and does not: the rows of the
+    final read, or of the logs that lack it, that reach its offset; and of logs that disagree one of each opinion."""
+    if finding.topic is None or finding.partition is None:
+        return finding.operations
+    offset = _END if finding.offset is None else finding.offset
+    lacking: list[str | None] = []
+    if finding.anomaly == "lost-on-replica":
+        lacking = list((finding.where or "").split(" and "))
+    elif finding.anomaly == "replica-divergence":
+        lacking = _disagreeing(finding, seen)
+    elif finding.anomaly in _ABSENCES:
+        lacking = [None]
+    there = [seen.chunks.get((finding.topic, finding.partition, log, offset)) for log in lacking]
+    added = [index for index in there if index is not None and index not in finding.operations]
+    return (*finding.operations, *added[:_ADDED])
+
+
+def _disagreeing(finding: Finding, seen: Sightings) -> list[str | None]:
+    """One replica for each record that replicas hold at the offset."""
+    place = (finding.topic, finding.partition, finding.offset)
+    holders: dict[tuple[int, int], str | None] = {}
+    for s in sorted(seen.counts, key=lambda s: s.node or ""):
+        if s.f == "replica" and (s.topic, s.partition, s.offset) == place:
+            holders.setdefault((s.value, s.leader_epoch), s.node)
+    return list(holders.values())
+
+
+def _events(history: History, indexes: Collection[int]) -> tuple[dict[int, Excerpt], dict[int, Excerpt]]:
+    """The events with these indexes, and those of the invocations and completions that belong to them; and by the index
+    of each that of the other half of its operation."""
+    rows = history.by_index(indexes)
+    ends = history.completions([row.event for row in rows.values() if row.event.type == Type.INVOKE])
+    done = [row.event for row in rows.values() if row.event.type != Type.INVOKE and row.event.process >= 0]
+    begins = history.invocations(done)
+    begun = history.by_index(set(begins.values()) - rows.keys())
+    rows |= {row.event.index: row for row in ends.values()} | begun
+    halves = dict(ends)
+    halves |= {done: rows[invoke] for done, invoke in begins.items() if invoke in rows}
+    return rows, halves
+
+
+def _explanations(
+    findings: Sequence[Finding],
+    made: Mapping[int, Evidence],
+    rows: Mapping[int, Excerpt],
+    history: History,
+    seen: Sightings,
+) -> dict[int, Explanation]:
+    near = _records_near(findings, made, rows, history)
+    reaching: dict[tuple[str | None, int | None, int | None], set[int]] = {}
+    for (topic, partition, _, offset), index in seen.chunks.items():
+        reaching.setdefault((topic, partition, offset), set()).add(index)
+    return {
+        id(f): explanation(
+            f, made[id(f)].operations, rows, near, reaching.get((f.topic, f.partition, f.offset), ())
+        )
+        for f in findings
+    }
 
 
 def _records_near(
-    findings: Sequence[Finding], made: Mapping[int, Evidence], history: History
+    findings: Sequence[Finding], made: Mapping[int, Evidence], rows: Mapping[int, Excerpt], history: History
 ) -> dict[int, list[Record]]:
-    """Index of an event that a finding cites -> its records that matter to it."""
+    """Index of an event that a finding cites -> its records that matter to it: near its offset, and of the values that the
+    operations it cites sent."""
     indexes = {i for f in findings for op in made[id(f)].operations for i in op.indexes}
     places = {
         (f.partition, o)
@@ -154,6 +242,12 @@ def _records_near(
         for o in reach(f.offset)
     }
     values = {f.value for f in findings if f.value is not None}
+    values |= {
+        record.value
+        for index in indexes
+        if index in rows and rows[index].event.f == "send"
+        for record in rows[index].event.records
+    }
     return history.records_of(indexes, places, values)
 
 
@@ -170,27 +264,32 @@ def _repeated(groups: Sequence[FindingGroup]) -> Iterator[tuple[Finding, Finding
 def _offsets(findings: Sequence[Finding]) -> dict[tuple[str, int], set[int]]:
     wanted: dict[tuple[str, int], set[int]] = {}
     for finding in findings:
-        if finding.topic is not None and finding.partition is not None and finding.offset is not None:
-            wanted.setdefault((finding.topic, finding.partition), set()).update(reach(finding.offset))
+        if finding.topic is not None and finding.partition is not None:
+            own = reach(finding.offset) if finding.offset is not None else (_END,)
+            wanted.setdefault((finding.topic, finding.partition), set()).update(own)
     return wanted
 
 
 def _without_drawing(
     finding: Finding,
+    cited: Sequence[int],
     rows: Mapping[int, Excerpt],
-    ends: Mapping[int, Excerpt],
+    halves: Mapping[int, Excerpt],
     seen: Sightings,
     faults: Sequence[Fault],
 ) -> Evidence:
-    cited = [index for index in finding.operations if index in rows]
     made: list[Operation] = []
     for index in cited:
-        op = operation(rows[index], ends.get(index))
+        if index not in rows:
+            continue
+        row, half = rows[index], halves.get(index)
+        if row.event.type != Type.INVOKE and half is not None:
+            row, half = half, row
+        op = operation(row, half)
         # an invocation and its completion may both be cited: they are one operation
         if not any(set(op.indexes) & set(known.indexes) for known in made):
             made.append(op)
-        elif len(op.indexes) > 1:
-            made = [op if set(op.indexes) & set(known.indexes) else known for known in made]
+    made.sort(key=lambda op: op.indexes)
     near = [op for op in made if op.of_a_client] or made
     active: list[Fault] = []
     if near:

@@ -27,6 +27,7 @@ NEAR_RECORDS: Final = 64
 LONGEST_OPERATION_NS: Final = 120_000_000_000
 """How long after a window an operation that overlaps it may still complete and be found."""
 _OFFSET_BITS: Final = 44
+_OFFSET_MASK: Final = (1 << _OFFSET_BITS) - 1
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,6 +79,8 @@ class Sightings:
     counts: dict[Sighting, int] = field(default_factory=dict)
     ends: dict[tuple[str, int, str | None], LogEnd] = field(default_factory=dict)
     """By (topic, partition, replica's node or None for the final read)."""
+    chunks: dict[tuple[str, int, str | None, int], int] = field(default_factory=dict)
+    """The same and an offset asked for -> index of the row that holds it, or would: what was read up to it or past it."""
 
 
 class History:
@@ -162,6 +165,28 @@ class History:
             if index in events and events[index].event.type != Type.INVOKE
         }
 
+    def invocations(self, completions: Sequence[Event]) -> dict[int, int]:
+        """Index of a completion -> index of its invocation: the last one of its process and kind before it."""
+        ended: dict[tuple[int, str], list[int]] = {}
+        for event in completions:
+            ended.setdefault((event.process, event.f), []).append(event.index)
+        if not ended:
+            return {}
+        found: dict[int, int] = {}
+        wanted = ds.field("process").isin(sorted({process for process, _ in ended}))
+        wanted &= ds.field("type") == Type.INVOKE.value
+        wanted &= ds.field("index") < max(max(own) for own in ended.values())
+        for batch in self._scan(wanted, columns=["index", "process", "f"]):
+            processes, indexes = batch.column("process").to_numpy(), batch.column("index").to_numpy()
+            kinds = batch.column("f").to_numpy(zero_copy_only=False)
+            for (process, f), waiting in ended.items():
+                own = np.sort(indexes[(processes == process) & (kinds == f)])
+                for index in waiting if len(own) else ():
+                    at = int(np.searchsorted(own, index)) - 1
+                    if at >= 0:
+                        found[index] = max(int(own[at]), found.get(index, -1))
+        return found
+
     def between(self, begin_ns: int, end_ns: int, limit: int) -> list[Excerpt]:
         """Events of clients in a window: completions of every operation that overlaps it, and the invocations
         within it; at most ``limit`` rows, earliest first."""
@@ -220,13 +245,19 @@ def _code(partition: int, offset: int) -> int:
 def _near(
     records: pa.StructArray, codes: np.ndarray[Any, Any], values: np.ndarray[Any, Any]
 ) -> np.ndarray[Any, Any]:
-    """Positions of the records at a place or of a value asked for, and of the last one of each partition."""
+    """Positions of the records at a place or of a value asked for, of the last one of each partition, and of the last one
+    behind such a place that has a smaller leader epoch."""
     offsets = records.field("offset").to_numpy(zero_copy_only=False)
     partitions = records.field("partition").to_numpy(zero_copy_only=False).astype(np.int64)
     held = records.field("value").to_numpy(zero_copy_only=False)
     chosen = np.isin(partitions << _OFFSET_BITS | offsets, codes) | np.isin(held, values)
+    epochs = records.field("leader_epoch").to_numpy(zero_copy_only=False)
     for partition in np.unique(partitions):
         own = np.flatnonzero(partitions == partition)
+        places = own[np.isin(offsets[own], codes & _OFFSET_MASK)]
+        if len(places):
+            smaller = own[(own > places[0]) & (epochs[own] >= 0) & (epochs[own] < epochs[places].max())]
+            chosen[smaller[-1:]] = True
         chosen[own[np.argmax(offsets[own])]] = True
     return np.flatnonzero(chosen)
 
@@ -254,15 +285,30 @@ def _note_records(batch: pa.RecordBatch, topic: str, codes: np.ndarray[Any, Any]
         into.counts[seen] = into.counts.get(seen, 0) + 1
 
 
-def _note_ends(batch: pa.RecordBatch, wanted: Collection[tuple[str, int]], into: Sightings) -> None:
-    """Remember where the final read and the replicas' own logs start and end."""
-    names = ["topic", "partition", "f", "node", "offset", "high_watermark", "extra"]
-    is_end = pc.is_in(batch.column("f"), pa.array(["drain", "replica"]))
-    for row in batch.select(names).filter(is_end).to_pylist():
+def _last_offsets(lists: pa.ListArray) -> list[int]:
+    """The offset of the last record of each list; -1 where there is none."""
+    found = []
+    for own in lists:
+        found.append(own.values.field("offset")[-1].as_py() if own.is_valid and len(own.values) else -1)
+    return found
+
+
+def _note_ends(
+    batch: pa.RecordBatch, wanted: Mapping[tuple[str, int], Collection[int]], into: Sightings
+) -> None:
+    """Remember where the final read and the replicas' own logs start and end, and which of their rows reach what is
+    asked for."""
+    names = ["topic", "partition", "f", "node", "offset", "high_watermark", "extra", "index"]
+    ends = batch.filter(pc.is_in(batch.column("f"), pa.array(["drain", "replica"])))
+    reached = _last_offsets(ends.column("records"))
+    for row, last in zip(ends.select(names).to_pylist(), reached, strict=True):
         if (row["topic"], row["partition"]) not in wanted:
             continue
         extra = decode_extra(row["extra"])
         key = (row["topic"], row["partition"], row["node"] if row["f"] == "replica" else None)
+        for offset in wanted[key[:2]]:
+            if last >= offset or extra.get("complete"):
+                into.chunks[*key, offset] = min(row["index"], into.chunks.get((*key, offset), row["index"]))
         before = into.ends.get(key)
         into.ends[key] = LogEnd(
             start=row["offset"],

@@ -6,6 +6,7 @@ Nothing here raises for the content of a run: what cannot be read becomes a ``Ga
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -17,6 +18,7 @@ import pyarrow.compute as pc
 import pyarrow.dataset as ds
 
 from harness.history.model import RunInfo
+from harness.report.text import labels_of, sentence
 
 KNOWN: Final = (
     "spec.yaml",
@@ -106,16 +108,19 @@ def read_run(directory: Path) -> RunFiles:
     """Everything of a run but its history. Raises ReportError when the folder is no run at all."""
     check_run(directory)
     gaps: list[Gap] = []
+    info = _read_info(directory / "run.json", gaps)
+    with labels_of(info.system if info is not None else ""):
+        groups = _read_findings(directory / "findings.parquet", gaps)
     return RunFiles(
         directory=directory,
-        info=_read_info(directory / "run.json", gaps),
+        info=info,
         verdict=_read_json(directory / "verdict.json", "the judge wrote no verdict", gaps),
         others=_read_others(directory, gaps),
         metrics=_read_json(directory / "metrics.json", "no throughput, latency and availability", gaps),
         plan_text=_read_text(directory / "plan.json", "the fault schedule is not known", gaps),
         spec_text=_read_text(directory / "spec.yaml", "the specification is not known", gaps),
         configs=_read_configs(directory / "nodes", gaps),
-        groups=_read_findings(directory / "findings.parquet", gaps),
+        groups=groups,
         listing=_list_files(directory),
         trouble=_read_trouble(directory / "infrastructure.json", gaps),
         gaps=tuple(gaps),
@@ -282,7 +287,7 @@ def _finding(row: Mapping[str, Any]) -> Finding:
         value=row["value"],
         operations=tuple(row["operations"] or ())[:8],
         where=row["where"],
-        explanation=row["explanation"] or "",
+        explanation=sentence(row["explanation"] or ""),
     )
 
 
@@ -311,6 +316,17 @@ def _batches(path: Path, columns: Sequence[str]) -> Iterable[pa.RecordBatch]:
 
 def _group_order(key: _Key) -> tuple[str, str, int]:
     return (key[0], key[1] or "", -1 if key[2] is None else key[2])
+
+
+def replace_file(path: Path, content: bytes) -> Path:
+    """Write a file so that a reader never sees half of it, nor loses the old one when there is no room for the new one.
+    Raises OSError."""
+    partial = path.with_name(f"{path.name}.{os.getpid()}.part")
+    try:
+        partial.write_bytes(content)
+        return partial.replace(path)
+    finally:
+        partial.unlink(missing_ok=True)
 
 
 def first_line(wrong: BaseException) -> str:

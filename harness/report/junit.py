@@ -12,7 +12,7 @@ from typing import Any
 from xml.etree import ElementTree
 
 from checkers.findings import Meaning, Verdict
-from harness.report.files import RunFiles, mapping, numeric, read_run, rows, texts, whole
+from harness.report.files import RunFiles, mapping, numeric, read_run, replace_file, rows, texts, whole
 from harness.report.text import number, partition_label, printable
 
 _TEXT_LIMIT = 8_000
@@ -25,12 +25,8 @@ def junit(run_dirs: Sequence[Path], path: Path) -> Path:
         root.append(_suite(read_run(run_dir)))
     for key in ("tests", "failures", "errors", "skipped"):
         root.set(key, str(sum(int(suite.get(key, "0")) for suite in root)))
-    tree = ElementTree.ElementTree(root)
-    ElementTree.indent(tree)
-    partial = path.with_suffix(path.suffix + ".part")
-    tree.write(partial, encoding="utf-8", xml_declaration=True)
-    partial.replace(path)
-    return path
+    ElementTree.indent(root)
+    return replace_file(path, ElementTree.tostring(root, encoding="utf-8", xml_declaration=True))
 
 
 def _suite(files: RunFiles) -> ElementTree.Element:

@@ -64,6 +64,7 @@ from harness.report.summary import (
     tiles_of,
     versions_of,
 )
+from harness.report.text import labels_of
 
 _T = TypeVar("_T")
 NOT_JUDGED: Final = "not judged"
@@ -73,6 +74,7 @@ _CHANGES_SHOWN: Final = 60
 @dataclass(frozen=True, slots=True)
 class Report:
     run_id: str
+    system: str
     name: str
     verdict: str
     headline: str
@@ -116,6 +118,11 @@ def build(run_dir: Path) -> Report:
     early: list[Gap] = []
     history = _open_history(run_dir, early)  # first: a killed run's history brings run.json up to date
     files = read_run(run_dir)
+    with labels_of(files.info.system if files.info else ""):
+        return _build(files, history, early)
+
+
+def _build(files: RunFiles, history: History | None, early: Sequence[Gap]) -> Report:
     gaps = [*early, *files.gaps, *disagreements(files)]
     control = _guarded(history.control, gaps, list[Event]()) if history else []
     metrics = files.metrics
@@ -137,6 +144,7 @@ def build(run_dir: Path) -> Report:
     step, series = buckets(metrics, end_ns / 1e9)
     return Report(
         run_id=run_id(files),
+        system=files.info.system if files.info else "",
         name=run_name(files),
         verdict=verdict,
         headline=headline_of(files),

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
-from typing import Final
+from dataclasses import dataclass, replace
+from typing import Any, Final
 
+from harness.history.model import Record
 from harness.report.excerpts import LogEnd, Sighting, Sightings
 from harness.report.text import number, value_label
 
@@ -40,6 +41,8 @@ class Line:
     offset: int
     culprit: bool
     cells: tuple[Cell, ...]
+    expected: int | None = None
+    """The value that ought to be there."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,6 +50,75 @@ class Grid:
     columns: tuple[tuple[str, str], ...]
     """(name, what is known of that log's bounds)."""
     lines: tuple[Line, ...]
+
+    def plain(self) -> dict[str, Any]:
+        """For ``explanations.json``: a list of logs and readers, and what each of them has at each offset."""
+        return {
+            "seen_by": [{"name": name, "bounds": bounds} for name, bounds in self.columns],
+            "offsets": [
+                {"offset": line.offset, "seen": [_plain(cell) for cell in line.cells]} for line in self.lines
+            ],
+        }
+
+    @property
+    def sentence(self) -> str:
+        """Who says what lies at the offset itself."""
+        line = next((line for line in self.lines if line.culprit), None)
+        if line is None:
+            return ""
+        saying: dict[str, list[str]] = {}
+        for (name, _), cell in zip(self.columns, line.cells, strict=True):
+            said = " and ".join(item.label for item in cell.held) or cell.note
+            if said:
+                saying.setdefault(said, []).append(name)
+        told = "; ".join(f"{said} ({', '.join(names)})" for said, names in saying.items())
+        return f"Offset {number(line.offset)}: {told}" if told else ""
+
+
+@dataclass(frozen=True, slots=True)
+class Reading:
+    """What one operation that a finding cites was given of the partition, in the order in which it was given it."""
+
+    name: str
+    who: str
+    records: tuple[Record, ...]
+
+
+def with_readings(grid: Grid, readings: Sequence[Reading]) -> Grid:
+    """A column more for each, so that what *this* consumer was given stands beside what all of them were."""
+    columns = [*grid.columns, *((reading.name, f"by {reading.who}") for reading in readings)]
+    lines = [
+        replace(line, cells=(*line.cells, *(_given(reading, line) for reading in readings)))
+        for line in grid.lines
+    ]
+    return Grid(tuple(columns), tuple(lines))
+
+
+def _given(reading: Reading, line: Line) -> Cell:
+    here = [record for record in reading.records if record.offset == line.offset]
+    if not here:
+        offsets = [record.offset for record in reading.records]
+        passed = bool(offsets) and min(offsets) < line.offset < max(offsets) and line.expected is not None
+        return Cell(note="not given", state="missing") if passed else Cell()
+    times = Counter((record.value, record.leader_epoch) for record in here)
+    held = tuple(
+        Held(value_label(value), value, None if epoch < 0 else epoch, count)
+        for (value, epoch), count in times.items()
+    )
+    wrong = len(here) > 1 or any(item.value != line.expected for item in held)
+    return Cell(held[:_VALUES_SHOWN], max(0, len(held) - _VALUES_SHOWN), "differs" if wrong else "same")
+
+
+def _plain(cell: Cell) -> dict[str, Any]:
+    said: dict[str, Any] = {
+        "held": [
+            {"value": item.value, "label": item.label, "leader_epoch": item.leader_epoch, "times": item.times}
+            for item in cell.held
+        ]
+    }
+    said |= {"more": cell.more} if cell.more else {}
+    said |= {"state": cell.state} if cell.state else {}
+    return said | ({"note": cell.note} if cell.note else {})
 
 
 def reach(offset: int) -> range:
@@ -68,7 +140,7 @@ def grid(topic: str, partition: int, offset: int, seen: Sightings) -> Grid | Non
     lines = []
     for at in reach(offset):
         here = [s for s in near if s.offset == at]
-        lines.append(Line(at, at == offset, _cells(here, at, replicas, ends, seen)))
+        lines.append(Line(at, at == offset, _cells(here, at, replicas, ends, seen), _expected(here)))
     return Grid(tuple(columns), tuple(lines))
 
 

@@ -13,6 +13,7 @@ from harness.report.text import number, outcome_label, partition_label, plural, 
 OPEN: Final = "open"
 """Outcome of an operation whose completion is not in the history."""
 _RECORDS_SPELT: Final = 3
+_PARTITIONS_SPELT: Final = 6
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,10 +33,21 @@ class Operation:
     topic: str | None
     partition: int | None
 
+    txn: int | None = None
+    """Number of the transaction it is part of."""
+
     @property
     def who(self) -> str:
         special = {NEMESIS: "nemesis", CONTROL: "runner", REPLICA: f"replica {self.node or '?'}"}
         return special.get(self.process, f"p{self.process}")
+
+    @property
+    def name(self) -> str:
+        """What the operation is called in a sentence."""
+        names = {
+            "end": "end-offset request", "drain": "final read", "committed": "request for what is committed",
+        }  # fmt: skip
+        return f"log of {self.node}" if self.f == "replica" else names.get(self.f, self.f)
 
     @property
     def of_a_client(self) -> bool:
@@ -75,7 +87,12 @@ def _make(
         what=_what(row),
         topic=event.topic,
         partition=partition,
+        txn=_number((event.extra or {}).get("txn")),
     )
+
+
+def _number(said: object) -> int | None:
+    return said if isinstance(said, int) else None
 
 
 def pair(excerpts: Iterable[Excerpt], *, complete: bool = True) -> list[Operation]:
@@ -108,7 +125,11 @@ def _what(row: Excerpt) -> str:
         asked = "" if event.high_watermark is None else f" → {number(event.high_watermark)}"
         return f"{where}{asked}"
     if event.f == "assign":
-        return f"assign {_positions(event)}"
+        return _positions(event)
+    if event.f in ("read", "dequeue"):
+        return _taken(event)
+    if event.f in ("commit", "committed", "rebalance", "subscribe"):
+        return _of_a_group(event)
     if event.f in ("poll", "drain", "replica"):
         end = "" if event.high_watermark is None else f", log ends at {number(event.high_watermark)}"
         return f"{_read(row)}{end}"
@@ -152,4 +173,38 @@ def _positions(event: Event) -> str:
     positions = event.extra.get("positions") if event.extra else None
     if not isinstance(positions, Mapping):
         return partition_label(event.topic, event.partition)
-    return ", ".join(f"{event.topic}-{p} from {offset}" for p, offset in list(positions.items())[:6])
+    return _listed(f"{event.topic}-{p} from {offset}" for p, offset in positions.items())
+
+
+def _taken(event: Event) -> str:
+    """What a read of a register or a dequeue came back with."""
+    where = partition_label(event.topic, event.partition)
+    if event.type != Type.OK:
+        return where
+    if not event.records:
+        return f"nothing · {where}"
+    return f"{value_label(event.records[0].value)} · {where}"
+
+
+def _of_a_group(event: Event) -> str:
+    """Partitions and offsets of a consumer's group, and who it was there."""
+    extra = event.extra or {}
+    offsets, positions = extra.get("offsets"), extra.get("positions")
+    if isinstance(offsets, Mapping):
+        said = _listed(f"offset {offset} of {event.topic}-{p}" for p, offset in offsets.items())
+    else:
+        starts = positions if isinstance(positions, Mapping) else {}
+        taken = extra.get("partitions")
+        said = _listed(
+            f"{event.topic}-{p}" + (f" from {starts[str(p)]}" if str(p) in starts else "")
+            for p in (taken if isinstance(taken, list) else ())
+        )
+    said = said or (event.topic or "") if event.type == Type.INVOKE else said or "nothing"
+    names = [f"{name} {extra[name]}" for name in ("group", "generation") if extra.get(name) is not None]
+    return f"{said} · {', '.join(names)}" if names else said
+
+
+def _listed(items: Iterable[str]) -> str:
+    listed = list(items)
+    more = f" and {len(listed) - _PARTITIONS_SPELT} more" if len(listed) > _PARTITIONS_SPELT else ""
+    return ", ".join(listed[:_PARTITIONS_SPELT]) + more

@@ -9,6 +9,8 @@ import jinja2
 import orjson
 
 from harness.report import text
+from harness.report.faults import Fault
+from harness.report.files import replace_file
 from harness.report.junit import junit
 from harness.report.model import Report, build
 from harness.report.summary import verdict_class
@@ -40,16 +42,16 @@ def write_report(run_dir: Path) -> Path:
     Raises ReportError when the folder is no run, OSError when it cannot be written to.
     """
     report = build(run_dir)
-    html = render(report)
+    why = orjson.dumps(explanations(report), option=orjson.OPT_INDENT_2) + b"\n"
+    html = render(report).encode("utf-8", "replace")
     junit([run_dir], run_dir / "junit.xml")
-    (run_dir / "explanations.json").write_bytes(
-        orjson.dumps(explanations(report), option=orjson.OPT_INDENT_2) + b"\n"
-    )
-    return _replace(run_dir / "report.html", html)
+    replace_file(run_dir / "explanations.json", why)
+    return replace_file(run_dir / "report.html", html)
 
 
 def explanations(report: Report) -> list[dict[str, Any]]:
-    """Why the findings that the report draws are contradictions, as data: operations, edges, facts."""
+    """Why findings are contradictions, as data: for each the sentence, the operations that prove it, the edges between them
+    or what each of them knows, the faults around it, and what lies around its offset, by whom it was seen."""
     return [
         {
             "anomaly": item.finding.anomaly,
@@ -57,8 +59,11 @@ def explanations(report: Report) -> list[dict[str, Any]]:
             "partition": item.finding.partition,
             "offset": item.finding.offset,
             "value": item.finding.value,
+            "where": item.finding.where,
             "sentence": item.finding.explanation,
             **item.explained.plain(),
+            "faults": [_fault(fault) for fault in item.faults],
+            "neighbourhood": item.around.plain() if item.around is not None else None,
         }
         for _, groups in report.evidence
         for group in groups
@@ -67,13 +72,19 @@ def explanations(report: Report) -> list[dict[str, Any]]:
     ]
 
 
+def _fault(fault: Fault) -> dict[str, Any]:
+    return {
+        "id": fault.id,
+        "fault": fault.name,
+        "targets": list(fault.targets),
+        "role": fault.role,
+        "begin_ns": fault.begin_ns,
+        "ended_ns": fault.ended_ns,
+        "proved": fault.proved,
+    }
+
+
 def render(report: Report) -> str:
     # Jinja escapes markup; characters that no HTML may carry can come in through any text of a run
-    return text.printable(_ENVIRONMENT.get_template("report.html.j2").render(report=report))
-
-
-def _replace(path: Path, content: str) -> Path:
-    """A reader never sees half a report."""
-    partial = path.with_suffix(path.suffix + ".part")
-    partial.write_text(content, encoding="utf-8", errors="replace")
-    return partial.replace(path)
+    with text.labels_of(report.system):
+        return text.printable(_ENVIRONMENT.get_template("report.html.j2").render(report=report))

@@ -3,12 +3,36 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Iterator
+from contextlib import contextmanager
+from contextvars import ContextVar
 from typing import Final
 
 from harness.history.model import ACKED_WITHOUT_OFFSET, CORRUPT, FAILED, FOREIGN, UNKNOWN, Record, parts_of
 
 NOTHING: Final = "–"
 _UNPRINTABLE = re.compile(r"[^\t\n\r\x20-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
+
+
+_IN_A_SENTENCE = re.compile(r"\bvalue (\d+)\b")
+_BARE_STARTS: Final = frozenset(
+    ("a", "below", "by", "nothing", "of", "offset", "process", "the", "transactions", "value")
+)
+IMPORTED: Final = "imported"
+_IMPORTED_NUMBERS: Final = 1 << 52
+"""harness.jepsen.imports numbers values that are no integers from here on."""
+_system: ContextVar[str] = ContextVar("_system", default="")
+
+
+@contextmanager
+def labels_of(system: str) -> Iterator[None]:
+    """Inside, values are named as this system (``RunInfo.system``) makes them: ours by process and counter, those of an
+    imported history by the number it has there."""
+    before = _system.set(system)
+    try:
+        yield
+    finally:
+        _system.reset(before)
 
 
 def printable(text: str, limit: int | None = None) -> str:
@@ -71,8 +95,29 @@ def value_label(value: int | None) -> str:
         return "foreign"
     if value < 0:
         return str(value)
+    if _system.get() == IMPORTED:
+        named = value - _IMPORTED_NUMBERS
+        return f"#{named}" if named >= 0 else str(value & 0xFFFFFFFF)
     process, counter, attempt = parts_of(value)
     return f"p{process}·{counter}" + (f"/{attempt}" if attempt else "")
+
+
+def sentence(said: str) -> str:
+    """A sentence of the judge as the report says it: values by their labels, and a capital letter to begin with, unless it
+    begins with a name."""
+    labelled = _IN_A_SENTENCE.sub(lambda found: f"value {value_label(int(found[1]))}", said)
+    plain = labelled.split(" ", 1)[0] in _BARE_STARTS
+    return labelled[:1].upper() + labelled[1:] if plain else labelled
+
+
+def apart(earlier_ns: int | None, later_ns: int | None) -> tuple[str, str]:
+    """Two times as ``seconds`` has them, with as many digits as it takes to tell them apart."""
+    if earlier_ns is not None and later_ns is not None:
+        for digits in (3, 6, 9):
+            said = f"{earlier_ns / 1e9:,.{digits}f} s", f"{later_ns / 1e9:,.{digits}f} s"
+            if said[0] != said[1]:
+                return said
+    return seconds(earlier_ns), seconds(later_ns)
 
 
 def outcome_label(record: Record) -> str:

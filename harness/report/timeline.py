@@ -234,4 +234,6 @@ def _draw_axis(svg: Svg, window: Window, x: Scale, bottom: float) -> None:
     digits = 0 if step >= 1 else 1 if step >= 0.1 else 2 if step >= 0.01 else 3
     for place in places:
         svg.line(x(place * 1e9), bottom, x(place * 1e9), bottom + 4, "axis")
-        svg.text(x(place * 1e9), bottom + 17, f"{place:,.{digits}f} s", "tick", anchor="middle")
+        label = f"{place:,.{digits}f} s"
+        middle = min(x(place * 1e9), WIDTH - text_width(label) / 2)
+        svg.text(middle, bottom + 17, label, "tick", anchor="middle")

@@ -7,45 +7,54 @@ whom it was seen.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import math
+from collections.abc import Mapping, Sequence
 from typing import Final
 
 from markupsafe import Markup
 
 from harness.report.chart import WIDTH
-from harness.report.explanation import Edge, Explanation
-from harness.report.neighbourhood import Cell, Grid
+from harness.report.edges import Edge
+from harness.report.explanation import Explanation
+from harness.report.neighbourhood import Cell, Grid, Held
 from harness.report.operations import Operation
 from harness.report.svg import Svg
 from harness.report.text import number, seconds, shorten
 
-_LEFT: Final = 230
-_LANE: Final = 46
+_LEFT: Final = 300
+_LANE: Final = 52
 _BAR: Final = 14
 _TOP: Final = 12
 _STRIP_ROW: Final = 22
-_KINDS: Final = {"time": "in time", "log": "in the log", "seen": "seen", "unseen": "unseen"}
+_BEND: Final = 26
+_Point = tuple[float, float]
+_KINDS: Final = {
+    "time": "in time", "log": "in the log", "seen": "seen", "unseen": "not seen", "with": "one transaction",
+    "held": "one value", "queue": "in the queue",
+}  # fmt: skip
 
 
 def witness_drawing(explained: Explanation) -> Markup | None:
-    """Bars and arrows; None when there is no operation to draw."""
-    operations = explained.operations
+    """Bars and arrows of the operations that the edges join; None when there is none."""
+    joined = sorted({number for edge in explained.edges for number in (edge.before, edge.after)})
+    operations = {at: explained.operations[at - 1] for at in joined}
     if not operations:
         return None
-    columns = _columns(operations)
+    columns = _columns(list(operations.values()))
     step = (WIDTH - _LEFT - 30) / max(len(columns), 1)
     x = {moment: _LEFT + 10 + step * (at + 0.5) for at, moment in enumerate(columns)}
     height = _TOP + _LANE * len(operations) + 24
     svg = Svg(WIDTH, height, "The operations that contradict one another, in their order", "witness")
-    boxes: list[tuple[float, float, float]] = []
-    for row, op in enumerate(operations):
-        boxes.append(_draw_operation(svg, row, op, x, step))
-    for edge in explained.edges:
-        _draw_edge(svg, edge, boxes)
+    boxes = {
+        at: _draw_operation(svg, row, at, op, x, step) for row, (at, op) in enumerate(operations.items())
+    }
+    taken: list[_Point] = []
+    for at, edge in enumerate(explained.edges, 1):
+        _draw_edge(svg, at, edge, boxes, taken)
     svg.text(
         _LEFT + 10,
         height - 6,
-        "each column is one invocation or completion; distances are not to scale",
+        "each column is one invocation or completion, in their order; distances are not to scale",
         "tick",
     )
     return svg.markup()
@@ -62,7 +71,7 @@ def _columns(operations: Sequence[Operation]) -> list[tuple[int, int]]:
 
 
 def _draw_operation(
-    svg: Svg, row: int, op: Operation, x: dict[tuple[int, int], float], step: float
+    svg: Svg, row: int, at: int, op: Operation, x: dict[tuple[int, int], float], step: float
 ) -> tuple[float, float, float]:
     """Draws a lane; returns (left, right, middle height) of its bar."""
     top = _TOP + row * _LANE
@@ -70,9 +79,10 @@ def _draw_operation(
     begin, end = _moments(op)
     left = x[begin] - step * 0.3
     right = x[end] + step * 0.3 if op.end_ns is not None else WIDTH - 20
-    svg.text(22, middle + 4, shorten(f"{op.who} {op.f} {op.what}", 34), "tick")
-    svg.circle(10, middle, 8, "number", tip=f"operation {row + 1}")
-    svg.text(10, middle + 4, str(row + 1), "numbered", anchor="middle")
+    svg.circle(10, middle, 8, "number", tip=f"operation {at}")
+    svg.text(10, middle + 4, str(at), "numbered", anchor="middle")
+    svg.text(24, middle - 3, f"{op.who} · {op.name} · {op.outcome}", "witness-name")
+    svg.text(24, middle + 11, shorten(op.what, 50), "tick")
     svg.line(_LEFT, top + _LANE - 1, WIDTH - 10, top + _LANE - 1, "lane")
     ended = seconds(op.end_ns) if op.end_ns is not None else "never completed"
     tip = f"{op.who} {op.f} {op.what}: {seconds(op.begin_ns)} to {ended}, {op.outcome}"
@@ -80,22 +90,63 @@ def _draw_operation(
     return left, right, middle
 
 
-def _draw_edge(svg: Svg, edge: Edge, boxes: Sequence[tuple[float, float, float]]) -> None:
-    """An arrow from the bar that came before to the one that came after."""
-    from_left, from_right, from_y = boxes[edge.before - 1]
-    to_left, to_right, to_y = boxes[edge.after - 1]
+def _draw_edge(
+    svg: Svg, at: int, edge: Edge, boxes: Mapping[int, tuple[float, float, float]], taken: list[_Point]
+) -> None:
+    """An arrow from the bar that came before to the one that came after, bent so that two of them stay apart; its number
+    is that of its sentence. ``taken``: where labels are already."""
+    from_left, from_right, from_y = boxes[edge.before]
+    to_left, to_right, to_y = boxes[edge.after]
     down = 1 if to_y > from_y else -1
+    timed = edge.kind == "time"
     start = (
-        from_right - 4 if edge.kind == "time" else (from_left + from_right) / 2,
+        from_right - 4 if timed else from_left + (from_right - from_left) * 0.35,
         from_y + down * _BAR / 2,
     )
-    end = (to_left + 4 if edge.kind == "time" else (to_left + to_right) / 2, to_y - down * _BAR / 2)
-    svg.path([start, end], f"edge e-{edge.kind}")
-    svg.path([(end[0] - 4, end[1] - down * 7), end, (end[0] + 4, end[1] - down * 7)], f"edge e-{edge.kind}")
-    # Arrows of a cycle of two cross: their words stand apart.
-    along = 0.3 if edge.kind == "time" else 0.7
-    at = (start[0] + (end[0] - start[0]) * along, start[1] + (end[1] - start[1]) * along)
-    svg.text(at[0] + 6, at[1] + 4, _KINDS[edge.kind], f"edge-label e-{edge.kind}")
+    end = (to_left + 4 if timed else to_left + (to_right - to_left) * 0.65, to_y - down * _BAR / 2)
+    bend = _BEND if down > 0 else -_BEND
+    if abs(start[0] - end[0]) < 4 * _BEND:  # upright: leave room for the words of both
+        bend *= 2
+    middle = ((start[0] + end[0]) / 2 + bend, (start[1] + end[1]) / 2 - down * 4)
+    curve = [_between(start, middle, end, share / 16) for share in range(17)]
+    svg.path(curve, f"edge e-{edge.kind}")
+    svg.path(_head(curve[-3], end), f"edge edge-head e-{edge.kind}")
+    x, y = max(curve[3:14], key=lambda point: _room(point, [box[2] for box in boxes.values()], taken))
+    taken.append((x, y))
+    before = bend < 0
+    svg.text(
+        x + (-5 if before else 5),
+        y + 4,
+        f"{at} {_KINDS[edge.kind]}",
+        f"edge-label e-{edge.kind}",
+        anchor="end" if before else "start",
+    )
+
+
+def _room(point: _Point, bars: Sequence[float], taken: Sequence[_Point]) -> float:
+    """How far a label is from the bars, and from the labels that are there already."""
+    from_bars = min(abs(point[1] - y) for y in bars)
+    from_labels = min((abs(point[1] - y) + abs(point[0] - x) / 6 for x, y in taken), default=99.0)
+    return min(from_bars, from_labels)
+
+
+def _between(start: _Point, bend: _Point, end: _Point, share: float) -> _Point:
+    """A point of the curve that leaves ``start`` towards ``bend`` and comes from there to ``end``."""
+    near, far = (1 - share) ** 2, share**2
+    both = 2 * share * (1 - share)
+    return (
+        near * start[0] + both * bend[0] + far * end[0],
+        near * start[1] + both * bend[1] + far * end[1],
+    )
+
+
+def _head(come_from: _Point, end: _Point) -> list[_Point]:
+    """The two strokes of an arrow's head."""
+    angle = math.atan2(end[1] - come_from[1], end[0] - come_from[0])
+    sides = [
+        (end[0] - 8 * math.cos(angle + turn), end[1] - 8 * math.sin(angle + turn)) for turn in (-0.45, 0.45)
+    ]
+    return [sides[0], end, sides[1]]
 
 
 def version_strip(grid: Grid) -> Markup:
@@ -106,18 +157,22 @@ def version_strip(grid: Grid) -> Markup:
     for at, line in enumerate(grid.lines):
         centre = _LEFT + 10 + width * (at + 0.5)
         svg.text(
-            centre, _TOP + 4, number(line.offset), "tick culprit" if line.culprit else "tick", anchor="middle"
+            centre, _TOP + 4, number(line.offset), "at-offset" if line.culprit else "tick", anchor="middle"
         )
     for row, (name, bounds) in enumerate(grid.columns):
         top = _TOP + 12 + row * _STRIP_ROW
-        svg.text(_LEFT, top + 14, name, "tick", anchor="end")
+        svg.text(_LEFT, top + 14, shorten(f"{name}{_told(bounds)}", 52), "tick", anchor="end")
         for at, line in enumerate(grid.lines):
             _draw_version(svg, line.cells[row], _LEFT + 10 + width * at, top, width, bounds)
     return svg.markup()
 
 
+def _told(bounds: str) -> str:
+    return f" · {bounds}" if bounds.startswith(("ends", "not", "by p")) else ""
+
+
 def _draw_version(svg: Svg, cell: Cell, left: float, top: float, width: float, bounds: str) -> None:
-    held = ", ".join(item.label for item in cell.held)
+    held = ", ".join(_spelt(item) for item in cell.held)
     if not cell.held and not cell.note:
         return
     state = cell.state or "empty"
@@ -130,4 +185,9 @@ def _draw_version(svg: Svg, cell: Cell, left: float, top: float, width: float, b
         tip=f"{held or cell.note} ({bounds})",
         rx=2,
     )
-    svg.text(left + width / 2, top + 14, shorten(held or cell.note, 16), "version-label", anchor="middle")
+    svg.text(left + width / 2, top + 14, shorten(held or cell.note, 20), "version-label", anchor="middle")
+
+
+def _spelt(item: Held) -> str:
+    epoch = f" e{item.leader_epoch}" if item.leader_epoch is not None else ""
+    return f"{item.label}{epoch}" + (f" ×{item.times}" if item.times > 1 else "")

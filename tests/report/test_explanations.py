@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import dataclasses
+from collections import Counter
 from pathlib import Path
+from typing import Any
 
 import orjson
 import pyarrow as pa
@@ -13,6 +16,8 @@ from checkers.findings import FINDINGS
 from harness.history.files import write_history
 from harness.history.model import ACKED_WITHOUT_OFFSET, UNKNOWN, Event, Record, RunInfo, TopicInfo, Type
 from harness.report import write_report
+from harness.report.evidence import detailed, fair
+from harness.report.files import Finding, FindingGroup
 
 A, B = 160, 176
 INFO = RunInfo(
@@ -57,15 +62,29 @@ def explained(
     tmp_path: Path, events: list[Event], anomaly: str, offset: int, value: int | None
 ) -> dict[str, object]:
     """The explanation of a finding that cites every event."""
+    return explanation_of(tmp_path, events, anomaly, offset, value)
+
+
+def explanation_of(
+    tmp_path: Path,
+    events: list[Event],
+    anomaly: str,
+    offset: int | None,
+    value: int | None,
+    *,
+    cited: list[int] | None = None,
+    info: RunInfo = INFO,
+    said: str = "said",
+) -> dict[str, Any]:
     timed = [
         Event(**{**{f: getattr(e, f) for f in e.__slots__}, "time_ns": 1_000_000 * n})
         for n, e in enumerate(events)
     ]
     run_dir = tmp_path / "run"
-    write_history(run_dir, INFO, timed)
+    write_history(run_dir, info, timed)
     finding = {
         "test_id": "t", "anomaly": anomaly, "topic": "log", "partition": 0, "offset": offset, "value": value,
-        "operations": list(range(len(events))), "where": None, "explanation": "said",
+        "operations": list(range(len(events))) if cited is None else cited, "where": None, "explanation": said,
     }  # fmt: skip
     pq.write_table(pa.Table.from_pylist([finding], FINDINGS), run_dir / "findings.parquet")
     html = write_report(run_dir).read_text()
@@ -116,6 +135,114 @@ def test_a_correct_history_has_no_cycle(tmp_path: Path, events: list[Event]) -> 
 def test_without_a_cycle_each_operation_says_what_it_knows(tmp_path: Path) -> None:
     found = explained(tmp_path, send(1, A, 0) + poll(3, (0, B)), "inconsistent-offset", 0, B)
     assert found["facts"] == [
-        "the send (1) sent p0·10: acknowledged at offset 0",
-        "the poll (2) holds p0·11 at offset 0",
+        "the send (1) sent p0·10 to log-0: acknowledged at offset 0",
+        "the poll (2) has p0·11 at offset 0 of log-0",
     ]
+
+
+def batch(process: int, *records: tuple[int, int]) -> list[Event]:
+    said = {"topic": "log", "partition": 0}
+    return [
+        Event(process, Type.INVOKE, "send", records=tuple(Record(0, UNKNOWN, v) for v, _ in records), **said),
+        Event(process, Type.OK, "send", records=tuple(Record(0, o, v) for v, o in records), **said),
+    ]
+
+
+def test_records_of_one_send_are_appended_one_by_one(tmp_path: Path) -> None:
+    """That a read saw the first of them and not the second is no contradiction: no circle may go through the two."""
+    sent = batch(1, (A, 0), (B, 1))
+    begun, done = drain((0, A), ends=1)
+    overlapping = [sent[0], begun, done, sent[1]]
+    assert explained(tmp_path, overlapping, "not-linearizable", 1, B)["edges"] == []
+
+
+def taken(process: int, f: str, value: int | None) -> list[Event]:
+    records = () if value is None else (Record(0, UNKNOWN, value),)
+    said = {"topic": "log", "partition": 0}
+    return [Event(process, Type.INVOKE, f, **said), Event(process, Type.OK, f, records=records, **said)]
+
+
+@pytest.mark.parametrize(
+    ("anomaly", "events", "kinds"),
+    [
+        # the write of B came between the write of A and the read of it
+        ("register", send(1, A, 0) + send(2, B, 1) + taken(3, "read", A), ["time", "time", "held"]),
+        ("register", send(1, A, 0) + taken(3, "read", None), ["time", "unseen"]),
+        ("register", taken(3, "read", A) + send(1, A, 0), ["time", "seen"]),
+        ("queue", send(1, A, 0) + send(1, B, 1) + taken(2, "dequeue", B) + taken(3, "dequeue", A), ["time", "queue"]),
+        ("queue", send(1, A, 0) + taken(2, "dequeue", None) + taken(3, "dequeue", A), ["time", "unseen"]),
+        # right ones
+        ("register", send(1, A, 0) + taken(3, "read", A) + send(2, B, 1) + taken(3, "read", B), []),
+        ("queue", send(1, A, 0) + send(1, B, 1) + taken(2, "dequeue", A) + taken(3, "dequeue", B), []),
+        ("queue", send(1, A, 0) + taken(2, "dequeue", A) + taken(3, "dequeue", None), []),
+    ],
+)  # fmt: skip
+def test_registers_and_queues(tmp_path: Path, anomaly: str, events: list[Event], kinds: list[str]) -> None:
+    found = explanation_of(tmp_path, events, f"{anomaly}-not-linearizable", None, A)
+    assert [edge["kind"] for edge in found["edges"]] == kinds
+    assert kinds or found["facts"]
+
+
+def test_a_loss_is_held_against_the_read_that_lacks_it(tmp_path: Path) -> None:
+    """The finding cites the completions alone: their invocations, and the chunk of the final read that reaches the offset,
+    are found."""
+    first, second = drain((0, A), ends=3), drain((2, 192), ends=3)
+    first[1] = dataclasses.replace(first[1], extra={})
+    events = send(1, A, 0) + send(2, B, 1) + first + second
+    found = explanation_of(tmp_path, events, "lost-write", 1, B, cited=[3])
+    assert [op["indexes"] for op in found["operations"]] == [[2, 3], [6, 7]]
+    assert [edge["kind"] for edge in found["edges"]] == ["time", "unseen"]
+    around = found["neighbourhood"]
+    final = [column["name"] for column in around["seen_by"]].index("final read")
+    at = {line["offset"]: line["seen"][final] for line in around["offsets"]}
+    assert at[1] == {"held": [], "state": "missing", "note": "nothing"}
+    assert at[2]["held"][0]["value"] == 192
+
+
+def test_a_transaction_is_one(tmp_path: Path) -> None:
+    """One was given what the other sent, which lies behind what it sent itself."""
+    whole = [
+        dataclasses.replace(event, extra={"txn": txn})
+        for own, txn in ((send(1, A, 0), 1), (send(2, B, 1), 2), (poll(11, (1, B)), 1))
+        for event in own
+    ]
+    found = explained(tmp_path, [*whole[0::2], *whole[1::2]], "read-cycle", 0, A)
+    edges = found["edges"]
+    assert isinstance(edges, list)
+    assert sorted(edge["kind"] for edge in edges) == ["log", "seen", "with"]
+
+
+def test_values_of_an_imported_history_are_named_as_they_are_there(tmp_path: Path) -> None:
+    info = dataclasses.replace(INFO, system="imported")
+    value = 3 << 32 | 17
+    found = explanation_of(
+        tmp_path, send(1, value, 0), "lost-write", 0, value, info=info, said=f"value {value} was acked"
+    )
+    assert found["sentence"] == "Value 17 was acked"
+    assert "17 → 0" in found["operations"][0]["what"]
+
+
+def test_what_a_consumer_was_given_stands_in_its_order_and_beside_the_log(tmp_path: Path) -> None:
+    events = batch(1, (A, 0), (B, 1), (192, 2)) + poll(4, (0, A), (2, 192))
+    found = explained(tmp_path, events, "poll-skip", 1, None)
+    assert "the poll (2): p4 was given, around offset 1 of log-0, 0 (p0·10), 2 (p0·12)" in found["facts"]
+    around = found["neighbourhood"]
+    assert isinstance(around, dict)
+    column = [one["name"] for one in around["seen_by"]].index("poll (2)")
+    assert [line["seen"][column].get("note") for line in around["offsets"]][:3] == [None, "not given", None]
+
+
+def test_where_there_are_too_many_every_anomaly_has_its_turn() -> None:
+    def group(anomaly: str, partition: int) -> FindingGroup:
+        sample = tuple(
+            Finding(anomaly, "log", partition, n, n, (100 * partition + n,), None, "") for n in range(6)
+        )
+        return FindingGroup(anomaly, "log", partition, 6, 0, 5, sample)
+
+    groups = [group("lost-write", p) for p in range(40)] + [group(a, 0) for a in ("duplicate", "phantom")]
+    chosen = fair(groups, 10)
+    assert [g.anomaly for g in chosen] == ["lost-write"] * 8 + ["duplicate", "phantom"]
+    assert chosen == [g for g in groups if g in chosen]
+    drawn = detailed(groups, 44)
+    assert Counter(f.anomaly for f in drawn) == {"lost-write": 40, "duplicate": 2, "phantom": 2}
+    assert {f.partition for f in drawn if f.anomaly == "lost-write"} == set(range(40))

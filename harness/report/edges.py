@@ -1,0 +1,214 @@
+"""One operation before another: the edges of an explanation, and the shortest circle of them.
+
+An edge says that one came before another: in *time* (it had completed when the other was invoked), in the *log* (its record
+lies at the smaller offset), because it was *seen* (the other read its record, or was told an end beyond it), because it was
+*unseen* (it read past where the other's record is, or was told a smaller end), or *with* it (both are one transaction). Each
+holds in every correct order, so a circle of edges is a proof that there is none.
+
+Records of one send are appended one by one, so a way that comes to a send by one record goes on from that record, or from one
+behind it in the log. Transactions are whole: a way may go on from any of their records.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from itertools import permutations
+from typing import Any, Literal
+
+from harness.history.model import ACKED_WITHOUT_OFFSET, Record
+from harness.report.files import Finding
+from harness.report.testimony import ACROSS_PARTITIONS, EVERYTHING, Witness, held
+from harness.report.text import apart, number, partition_label, value_label
+
+Kind = Literal["time", "log", "seen", "unseen", "with", "held", "queue"]
+
+
+@dataclass(frozen=True, slots=True)
+class Edge:
+    """``before`` and ``after`` are numbers of operations, from 1, in the order of ``Explanation.operations``."""
+
+    before: int
+    after: int
+    kind: Kind
+    sentence: str
+    leaves: Record | None = None
+    """The record of ``before`` that it is about; None: the whole operation."""
+    reaches: Record | None = None
+    """The same of ``after``."""
+
+    @property
+    def says(self) -> str:
+        """What follows from the sentence."""
+        verb = "and" if self.kind in ("with", "held") else "before"
+        return f"{self.before} {verb} {self.after}" + (" belong together" if verb == "and" else "")
+
+    def plain(self) -> dict[str, Any]:
+        return {"before": self.before, "after": self.after, "kind": self.kind, "sentence": self.sentence}
+
+
+def edges_among(witnesses: Sequence[Witness], finding: Finding) -> list[Edge]:
+    """Those about the finding's own record first, so that of several circles of one length it is theirs that is shown."""
+    if finding.anomaly == "vanished-read":  # the ack may be missing too, but that is another finding
+        witnesses = [w for w in witnesses if w.op.f != "send"] or witnesses
+    found = [edge for a, b in permutations(witnesses, 2) for edge in _edges(a, b, finding)]
+    return sorted(found, key=lambda edge: not _about(edge, finding))
+
+
+def _about(edge: Edge, finding: Finding) -> bool:
+    records = [record for record in (edge.leaves, edge.reaches) if record is not None]
+    return any(r.value == finding.value or r.offset == finding.offset for r in records)
+
+
+def in_time(a: Witness, b: Witness) -> Edge | None:
+    """Had ``a`` completed when ``b`` was invoked?"""
+    if a.completed is None or b.invoked is None or a.completed > b.invoked:
+        return None
+    done, begun = apart(a.op.end_ns, b.op.begin_ns)
+    said = f"{a.name} had completed at {done}, before {b.name} was invoked at {begun}"
+    if done == begun:
+        said = f"{a.name} had completed before {b.name} was invoked, both at {done}"
+    return Edge(a.number, b.number, "time", said)
+
+
+def _edges(a: Witness, b: Witness, finding: Finding) -> Iterator[Edge]:
+    timed = in_time(a, b)
+    if timed is not None:
+        yield timed
+    if a.op.txn is not None and a.op.txn == b.op.txn:
+        said = f"{a.name} and {b.name} are one transaction ({a.op.txn})"
+        yield Edge(a.number, b.number, "with", said)
+    yield from _log_edges(a, b, finding)
+    yield from _seen_edges(a, b, finding)
+    yield from _unseen_edges(a, b, finding)
+
+
+def _log_edges(a: Witness, b: Witness, finding: Finding) -> Iterator[Edge]:
+    for first in a.placed:
+        for second in b.placed:
+            if first.partition == second.partition and first.offset < second.offset:
+                where = partition_label(finding.topic, first.partition)
+                yield Edge(
+                    a.number,
+                    b.number,
+                    "log",
+                    f"{a.name} put {value_label(first.value)} at offset {number(first.offset)} of {where}, {b.name} put "
+                    f"{value_label(second.value)} behind it at {number(second.offset)}",
+                    first,
+                    second,
+                )
+
+
+def _seen_edges(a: Witness, b: Witness, finding: Finding) -> Iterator[Edge]:
+    for sent in a.sent:
+        what = f"{value_label(sent.value)}, which {a.name} sent"
+        if any(read.value == sent.value for read in b.read):
+            yield Edge(a.number, b.number, "seen", f"{b.name} was given {what}", leaves=sent)
+        elif b.end is not None and 0 <= sent.offset < b.end and sent.partition == finding.partition:
+            where = partition_label(finding.topic, finding.partition)
+            said = (
+                f"{b.name} was told that {where} ends at {number(b.end)}, so offset {number(sent.offset)} was taken, "
+                f"and there lies {what}"
+            )
+            yield Edge(a.number, b.number, "seen", said, leaves=sent)
+
+
+def _unseen_edges(a: Witness, b: Witness, finding: Finding) -> Iterator[Edge]:
+    """``a`` does not know what ``b`` did or saw, though it would if it came later."""
+    where = partition_label(finding.topic, finding.partition)
+    if a.end is not None:
+        told = f"{a.name} was told that {where} ends at {number(a.end)}"
+        beyond = [r for r in (*b.placed, *b.read) if r.offset >= a.end and r.partition == finding.partition]
+        for record in sorted(beyond, key=lambda record: (record.offset != finding.offset, -record.offset)):
+            verb = "put" if record in b.sent else "was given"
+            yield Edge(
+                a.number,
+                b.number,
+                "unseen",
+                f"{told}, which leaves out offset {number(record.offset)}, where {b.name} {verb} {held(record)}",
+                reaches=record if record in b.sent else None,
+            )
+        if b.end is not None and a.end < b.end:
+            said = f"{told}, less than the {number(b.end)} that {b.name} was told"
+            yield Edge(a.number, b.number, "unseen", said)
+    if a.span is not None:
+        for sent in b.sent:
+            if _covers(a, sent) and not any(read.value == sent.value for read in a.read):
+                yield Edge(a.number, b.number, "unseen", _missing(a, b, sent, where), reaches=sent)
+        for given in b.read if b.op.f == "poll" else ():
+            at = (given.offset, given.value)
+            if _covers(a, given) and not any((read.offset, read.value) == at for read in a.read):
+                yield Edge(a.number, b.number, "unseen", _missing(a, b, given, where))
+
+
+def _missing(a: Witness, b: Witness, sent: Record, where: str) -> str:
+    assert a.span is not None
+    to = "to its end" if a.span[1] == EVERYTHING else f"up to offset {number(a.span[1])}"
+    if sent in b.read:
+        given = f"{b.name} was given at offset {number(sent.offset)}"
+        return f"{_looked(a, where)} {to} and does not hold {held(sent)}, which {given}"
+    promised = f" and was told to be at offset {number(sent.offset)}" if sent.offset >= 0 else ""
+    return (
+        f"{_looked(a, where)} {to} and does not hold {value_label(sent.value)}, which {b.name} sent{promised}"
+    )
+
+
+def _looked(a: Witness, where: str) -> str:
+    return f"{a.name} goes" if a.op.f == "replica" else f"{a.name} read {where}"
+
+
+def _covers(a: Witness, sent: Record) -> bool:
+    """Does the read cover where the record must be? Of a record without offset only a read of the whole log can tell."""
+    assert a.span is not None
+    first, end = a.span
+    if sent.partition != a.op.partition:
+        return False
+    if sent.offset == ACKED_WITHOUT_OFFSET:
+        return first == 0 and end == EVERYTHING
+    return sent.offset >= 0 and first <= sent.offset < end
+
+
+# circles ----------------------------------------------------------------------------------------------------
+
+
+def shortest_circle(edges: Sequence[Edge], witnesses: Sequence[Witness], finding: Finding) -> list[Edge]:
+    """Each edge's ``after`` is the next one's ``before``, the last one's the first one's. Empty: there is none."""
+    whole = {w.number for w in witnesses if w.op.txn is not None and finding.anomaly in ACROSS_PARTITIONS}
+    leaving: dict[int, list[Edge]] = {}
+    for edge in edges:
+        leaving.setdefault(edge.before, []).append(edge)
+    best: list[Edge] = []
+    for first in edges:
+        found = _way_round(first, leaving, whole)
+        if found and (not best or len(found) < len(best)):
+            best = found
+    turn = min(range(len(best)), key=lambda at: (best[at].kind != "time", best[at].before), default=0)
+    return best[turn:] + best[:turn]
+
+
+def _way_round(first: Edge, leaving: Mapping[int, Sequence[Edge]], whole: set[int]) -> list[Edge]:
+    """The shortest way that begins with this edge and ends where it begins, by breadth. Two edges that only say
+    that operations are one transaction go round nothing."""
+    reached = {first}
+    waiting: deque[list[Edge]] = deque([[first]])
+    while waiting:
+        way = waiting.popleft()
+        if way[-1].after == first.before and _goes_on(way[-1], first, whole):
+            if any(edge.kind != "with" for edge in way):
+                return way
+            continue
+        for edge in leaving.get(way[-1].after, ()):
+            if edge not in reached and _goes_on(way[-1], edge, whole):
+                reached.add(edge)
+                waiting.append([*way, edge])
+    return []
+
+
+def _goes_on(come: Edge, go: Edge, whole: set[int]) -> bool:
+    """Does what came before the record by which ``come`` arrives come before the one by which ``go`` leaves?"""
+    arrived, leaves = come.reaches, go.leaves
+    if come.after in whole or arrived is None or leaves is None or arrived.value == leaves.value:
+        return True
+    same_log = arrived.partition == leaves.partition
+    return same_log and 0 <= arrived.offset <= leaves.offset
