@@ -10,7 +10,8 @@ over small histories is the test of both.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import heapq
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 
@@ -36,12 +37,15 @@ class Rule(StrEnum):
     HOLE = "hole"
     """A read that covered a range shows nothing at an offset in it."""
     UNFILLED = "unfilled"
-    """More offsets without known content than appends of unknown outcome that could fill them."""
+    """More offsets without known content than appends without known place that could fill them."""
+    NO_PLACE = "no place"
+    """Acknowledged without an offset, seen nowhere, and every place that it could have is another's."""
 
 
 @dataclass(frozen=True, slots=True)
 class Append:
-    """``offset`` is NOWHERE where the client was told none; ``ret`` is NEVER where the outcome is unknown."""
+    """``offset`` is NOWHERE where the client was told none (it may have been acknowledged all the same); ``ret`` is
+    NEVER where the outcome is unknown."""
 
     value: int
     inv: int
@@ -105,6 +109,11 @@ def _seen(appends: Sequence[Append], reads: Sequence[Read]) -> tuple[Ints, Ints,
     """(offset, value, when it was known) of every ack and every record read."""
     rows = [(a.offset, a.value, a.ret) for a in appends if a.offset >= 0]
     rows += [(r.offset, r.value, r.ret) for r in reads]
+    at = {r.value: r.offset for r in reads}
+    # Acknowledged without an offset: where it is, a read told; that it is there, the acknowledgement.
+    rows += [
+        (at[a.value], a.value, a.ret) for a in appends if a.offset < 0 and a.ret != NEVER and a.value in at
+    ]
     columns = np.array(rows, dtype=np.int64).reshape(-1, 3)
     return columns[:, 0], columns[:, 1], columns[:, 2]
 
@@ -176,17 +185,50 @@ def _unfilled(
     appends: Sequence[Append], ends: Sequence[End], offset: Ints, value: Ints, ret: Ints, start: int
 ) -> list[Violation]:
     """Rule 5: each unseen offset below a known end needs an append of its own whose place nobody knows, invoked no
-    later than the offset was known to be taken. Sorted, the i-th unseen needs the i-th append."""
+    later than the offset was known to be taken; and one of these that was acknowledged needs a place: unseen, or past
+    the known end, with nothing below it that was appended after the acknowledgement.
+
+    Offsets in their order take, of what was invoked in time, what returned first. That is exact: both ends of an offset's
+    window grow with the offset, so what is there for one offset is there for the next, and what is left over is what can
+    wait longest. (Two of them never end up against real time: the one that had returned was there to be taken.)"""
     offsets, known = _upper_bounds(ends, offset, ret)
-    if not len(offsets):
-        return []
-    unseen = np.setdiff1d(np.arange(start, offsets[-1] + 1), offset)
-    deadline = known[np.searchsorted(offsets, unseen, side="left")]
     placed = set(value.tolist())
-    free = sorted(a.inv for a in appends if not a.failed and a.offset < 0 and a.value not in placed)
-    candidates = np.array(free, dtype=np.int64)
-    order = np.lexsort((unseen, deadline))
-    for rank, at in enumerate(order.tolist()):
-        if rank >= len(candidates) or candidates[rank] > deadline[at]:
-            return [Violation(Rule.UNFILLED, int(unseen[at]))]
-    return []
+    free = sorted(
+        (a.inv, a.ret, a.value) for a in appends if not a.failed and a.offset < 0 and a.value not in placed
+    )
+    unseen = np.setdiff1d(np.arange(start, offsets[-1] + 1 if len(offsets) else start), offset)
+    deadlines = known[np.searchsorted(offsets, unseen, side="left")].tolist()
+    earliest = _earliest(appends, ends, offset, value)
+    waiting: list[tuple[int, int]] = []
+    at = 0
+    for hole, deadline in zip(unseen.tolist(), deadlines, strict=True):
+        while at < len(free) and free[at][0] <= deadline:
+            heapq.heappush(waiting, free[at][1:])
+            at += 1
+        if not waiting:
+            return [Violation(Rule.UNFILLED, hole)]
+        returned, which = heapq.heappop(waiting)
+        if returned < earliest(hole):
+            return [Violation(Rule.NO_PLACE, which)]
+    last = earliest(NEVER)
+    left = [which for returned, which in waiting if returned < last]
+    left += [which for _, returned, which in free[at:] if returned < last]
+    return [Violation(Rule.NO_PLACE, min(left))] if left else []
+
+
+def _earliest(
+    appends: Sequence[Append], ends: Sequence[End], offset: Ints, value: Ints
+) -> Callable[[int], int]:
+    """For an offset the earliest time at which it can have been appended to: nothing below it was invoked later, and no
+    end at or below it was asked for later."""
+    inv_of = {a.value: a.inv for a in appends}
+    bounds = [(o, inv_of[v]) for o, v in zip(offset.tolist(), value.tolist(), strict=True) if v in inv_of]
+    table = np.array(bounds + [(e.told, e.inv) for e in ends], dtype=np.int64).reshape(-1, 2)
+    table = table[np.argsort(table[:, 0], kind="stable")]
+    latest = np.maximum.accumulate(table[:, 1])
+
+    def of(place: int) -> int:
+        below = int(np.searchsorted(table[:, 0], place, side="right"))
+        return int(latest[below - 1]) if below else -1
+
+    return of

@@ -1,4 +1,5 @@
-"""Knossos as referee: the witnesses of register and queue findings are put before it, a few operations each.
+"""Knossos as referee: the witnesses of what is not linearizable (a partition's log, a register, a queue) are put before
+it, a few operations each.
 
 A witness that Knossos confirms needs no trust in our checks. One for which it finds an order is a mistake, ours or its,
 and is said so loudly. Without a classpath (checkers.jvm) nobody is asked.
@@ -6,11 +7,12 @@ and is said so loudly. Without a classpath (checkers.jvm) nobody is asked.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
+import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.dataset as ds
 import pyarrow.parquet as pq
@@ -18,15 +20,22 @@ import pyarrow.parquet as pq
 from checkers.columns import NEVER, NOTHING, Columns, columns
 from checkers.exact_queue import Rule
 from checkers.jvm.bridge import Answer, Bridge
-from checkers.jvm.calls import Model, calls_of
+from checkers.jvm.calls import Calls, Model, calls_of
 from checkers.jvm.classpath import JvmUnavailable, available
+from checkers.witness_log import KINDS, UNFILLED, Operation, Row, calls_of_log
 from harness.history import history_files
 
-MODELS = {"register-not-linearizable": Model.REGISTER, "queue-not-linearizable": Model.FIFO_QUEUE}
+LOG = "not-linearizable"
+MODELS = {
+    "register-not-linearizable": Model.REGISTER,
+    "queue-not-linearizable": Model.FIFO_QUEUE,
+    LOG: Model.SOME_OF_LOG,
+}
 MOST = 20
-"""Witnesses of a run that are put before it: they come one row per culprit."""
+"""Witnesses of an anomaly that are put before it: they come one row per culprit (of a log, one per partition)."""
 DEADLINE_S = 20.0
-_COLUMNS = ["index", "process", "type", "f", "records"]
+_KINDS = sorted({*KINDS, "read", "dequeue"})
+_COLUMNS = ["index", "process", "type", "f", "records", "high_watermark"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,56 +58,71 @@ def referee(
     if not wanted or not available():
         return []
     progress(f"Knossos looks at {len(wanted)} witnesses")
-    rows = _events(run_dir, {index for one in wanted for index in one["operations"]})
     said = []
     try:
         with Bridge(heap="512m") as bridge:
-            for one in wanted:
-                said.append(_ask(bridge, one, rows))
+            for one, calls in zip(wanted, histories(run_dir, wanted), strict=True):
+                said.append(_ask(bridge, one, calls))
     except JvmUnavailable as wrong:
         progress(f"Knossos cannot be asked: {wrong}")
     return said
 
 
-def _witnesses(findings: Path) -> list[Mapping[str, Any]]:
+def _witnesses(findings: Path) -> list[Row]:
     if not findings.is_file():
         return []
-    found = pq.read_table(findings, filters=pc.field("anomaly").isin(list(MODELS))).slice(0, MOST)
-    return found.to_pylist()  # type: ignore[no-any-return]
+    found = pq.read_table(findings, filters=pc.field("anomaly").isin(list(MODELS)))
+    some = [found.filter(pc.equal(found["anomaly"], name)).slice(0, MOST) for name in MODELS]
+    return pa.concat_tables(some).to_pylist()  # type: ignore[no-any-return]
 
 
-def _events(
-    run_dir: Path, indexes: set[int]
-) -> dict[int, tuple[Mapping[str, Any], Mapping[str, Any] | None]]:
-    """Index of a witness's event -> (invocation, completion) of its operation."""
-    found: dict[int, tuple[Mapping[str, Any], Mapping[str, Any] | None]] = {}
+def histories(run_dir: Path, findings: Sequence[Row]) -> list[Calls]:
+    """The operations that each finding names, as Knossos reads them. Raises OSError."""
+    rows = _events(run_dir, {index for one in findings for index in one["operations"]})
+    return [_calls(one, [rows[at] for at in one["operations"] if at in rows]) for one in findings]
+
+
+def _events(run_dir: Path, indexes: set[int]) -> dict[int, Operation]:
+    """Index of a witness's event -> its operation, without the completion where only the invocation is named."""
+    found: dict[int, Operation] = {}
     for file in history_files(run_dir):
         dataset = ds.dataset(str(file))
         events = dataset.to_table(columns=["index", "process"], filter=pc.field("index").isin(list(indexes)))
-        processes = pc.field("process").isin(pc.unique(events["process"]).to_pylist())
-        kinds = pc.field("f").isin(["send", "read", "dequeue"])
-        begun: dict[int, Mapping[str, Any]] = {}
-        for batch in dataset.scanner(
-            columns=_COLUMNS, filter=processes & kinds, use_threads=False
-        ).to_batches():
-            for row in batch.to_pylist():
-                if row["type"] == "invoke":
-                    begun[row["process"]] = row
-                    if row["index"] in indexes:
-                        found[row["index"]] = (row, None)
-                elif row["index"] in indexes:
-                    found[row["index"]] = (begun[row["process"]], row)
+        invoked = _invocations(dataset, events)
+        wanted = pc.field("index").isin([*indexes, *invoked.values()])
+        rows = {row["index"]: row for row in dataset.to_table(columns=_COLUMNS, filter=wanted).to_pylist()}
+        for index in indexes & rows.keys():
+            if index in invoked:
+                found[index] = (rows[invoked[index]], rows[index])
+            elif rows[index]["type"] == "invoke" and rows[index]["f"] in _KINDS:
+                found[index] = (rows[index], None)
     return found
 
 
-def _ask(
-    bridge: Bridge,
-    one: Mapping[str, Any],
-    rows: Mapping[int, tuple[Mapping[str, Any], Mapping[str, Any] | None]],
-) -> Refereed:
-    model = MODELS[one["anomaly"]]
-    table = _columns([rows[index] for index in one["operations"] if index in rows])
-    found = bridge.linearizable(calls_of(table, model), deadline_s=DEADLINE_S)
+def _invocations(dataset: ds.Dataset, events: pa.Table) -> dict[int, int]:
+    """Index of a completion among the events -> index of its invocation: the last before it of its process."""
+    processes = pc.field("process").isin(pc.unique(events["process"]).to_pylist())
+    indexes = set(events["index"].to_pylist())
+    begun: dict[int, int] = {}
+    found: dict[int, int] = {}
+    columns = ["index", "process", "type"]
+    kinds = pc.field("f").isin(_KINDS)
+    for batch in dataset.scanner(columns=columns, filter=processes & kinds, use_threads=False).to_batches():
+        for index, process, kind in zip(*(batch.column(name).to_pylist() for name in columns), strict=True):
+            if kind == "invoke":
+                begun[process] = index
+            elif index in indexes and process in begun:
+                found[index] = begun[process]
+    return found
+
+
+def _ask(bridge: Bridge, one: Row, calls: Calls) -> Refereed:
+    if one["where"] == UNFILLED:
+        # It counts all offsets and all sends of unknown outcome: no few operations show it.
+        return Refereed(*_name(one), "undecided", "the whole history is counted, not a few operations")
+    if not len(calls):
+        return Refereed(*_name(one), "undecided", "no operation of it is in the history")
+    found = bridge.linearizable(calls, deadline_s=DEADLINE_S)
     answer = {Answer.INVALID: "confirmed", Answer.VALID: "refuted"}.get(found.answer, "undecided")
     if found.answer is Answer.VALID and one["where"] == str(Rule.NOT_EMPTY):
         # Where several values together contradict an answer, the finding names one of them.
@@ -106,11 +130,21 @@ def _ask(
     return Refereed(*_name(one), answer, found.why)
 
 
-def _name(one: Mapping[str, Any]) -> tuple[str, str, int, int | None, str]:
+def _calls(one: Row, told: Sequence[Operation]) -> Calls:
+    if one["anomaly"] != LOG:
+        return calls_of(_columns(told), MODELS[one["anomaly"]])
+    operations: dict[int, Operation] = {}
+    for invocation, completion in told:  # both events of an operation may be named
+        if completion is not None or invocation["index"] not in operations:
+            operations[invocation["index"]] = (invocation, completion)
+    return calls_of_log(one, list(operations.values()))
+
+
+def _name(one: Row) -> tuple[str, str, int, int | None, str]:
     return one["anomaly"], one["topic"], one["partition"], one["value"], one["where"]
 
 
-def _columns(operations: Sequence[tuple[Mapping[str, Any], Mapping[str, Any] | None]]) -> Columns:
+def _columns(operations: Sequence[Operation]) -> Columns:
     rows = []
     for invocation, completion in operations:
         puts = invocation["f"] == "send"
@@ -135,8 +169,8 @@ def lines(said: Sequence[Refereed]) -> list[str]:
     told = summary(said)
     found = [f"Knossos confirms {told['confirmed']} of {len(said)} witnesses ({told['undecided']} undecided)"]
     found += [
-        f"Knossos finds an order for the witness of {one.anomaly} in {one.topic}-{one.partition} (value {one.value}): "
-        "that finding is a mistake of the checker or of the referee"
+        f"Knossos finds an order for the witness of {one.anomaly} in {one.topic}-{one.partition} ({one.where}"
+        f"{'' if one.value is None else f', value {one.value}'}): that finding is a mistake of the checker or of the referee"
         for one in said
         if one.answer == "refuted"
     ]

@@ -26,6 +26,10 @@ class Model(StrEnum):
     SET = "set"
     UNORDERED_QUEUE = "unordered-queue"
     FIFO_QUEUE = "fifo-queue"
+    LOG = "log"
+    """Append-only, with contiguous offsets (checkers.linearizable): all that was ever done to it."""
+    SOME_OF_LOG = "some-of-log"
+    """Some operations of such a log: others may have appended anything, at any time."""
 
 
 class Shape(IntEnum):
@@ -37,6 +41,11 @@ class Shape(IntEnum):
     """[a b]"""
     ELEMENTS = 3
     """The set of ``flat[a:b]``."""
+    PLACED = 4
+    """[a b]; b is NIL where no offset was told."""
+    RECORDS = 5
+    """``flat[a:b]``: the range of offsets [from, to) that a read covered whole (0, 0: none), then offset, value and
+    whether nobody here appended it (0 or 1), record by record."""
 
 
 SHAPES: Mapping[Model, Mapping[str, Shape]] = {
@@ -46,6 +55,8 @@ SHAPES: Mapping[Model, Mapping[str, Shape]] = {
     Model.SET: {"add": Shape.ONE, "read": Shape.ELEMENTS},
     Model.UNORDERED_QUEUE: {"enqueue": Shape.ONE, "dequeue": Shape.ONE},
     Model.FIFO_QUEUE: {"enqueue": Shape.ONE, "dequeue": Shape.ONE},
+    Model.LOG: {"append": Shape.PLACED, "read": Shape.RECORDS, "end": Shape.ONE},
+    Model.SOME_OF_LOG: {"append": Shape.PLACED, "read": Shape.RECORDS, "end": Shape.ONE},
 }
 MEMOISED = frozenset({Model.REGISTER, Model.CAS_REGISTER, Model.MUTEX})
 """Models of few states, which Knossos may number before it searches. For the others that alone can take for ever."""
@@ -67,6 +78,7 @@ class Calls:
     ret: Ints
     flat: Ints = field(default_factory=_none)
     initial: int | None = None
+    """What a register holds at first; a log's first offset."""
 
     def __len__(self) -> int:
         return len(self.f)

@@ -42,6 +42,61 @@
               this
               (model/inconsistent "another set was read")))))
 
+;; Logs with offsets. An append's value is [value offset-or-nil], a read's {:covered [from to] :records [[offset value
+;; foreign?] ..]}, an end's the offset that was told.
+
+(defn whole?
+  "Does the read have a record at every offset of the range that it covered?"
+  [{[from to] :covered records :records}]
+  (every? (into #{} (map first) records) (range from to)))
+
+; All that was done to a log: the next append is at its end.
+(defrecord Log [start values]
+  Model
+  (step [this op]
+    (let [value (:value op)
+          end (+ start (count values))]
+      (condp = (:f op)
+        :append (let [[what offset] value]
+                  (if (or (nil? offset) (= offset end))
+                    (Log. start (conj values what))
+                    (model/inconsistent (str "the next offset is " end))))
+        :read   (if (and (<= (second (:covered value)) end)
+                         (whole? value)
+                         (every? (fn [[offset what]] (= what (get values (- offset start)))) (:records value)))
+                  this
+                  (model/inconsistent "other records are there"))
+        :end    (if (= value end) this (model/inconsistent (str "the end is " end)))))))
+
+(defn shown
+  "Contents after a record was shown: the same where it was known; nil where it cannot be there. What nobody here
+  appended was put there by others, before."
+  [contents [offset what foreign?]]
+  (cond (= what (contents offset))                        contents
+        (or (not foreign?) (contents offset))             nil
+        (some (fn [[_ there]] (= there what)) contents)   nil
+        :else                                             (assoc contents offset what)))
+
+; Some of what was done to a log: what is between is others'. An append whose place nobody was told leaves no trace.
+(defrecord SomeOfLog [end contents]
+  Model
+  (step [this op]
+    (let [value (:value op)]
+      (condp = (:f op)
+        :append (let [[what offset] value]
+                  (cond (nil? offset)  this
+                        (< offset end) (model/inconsistent (str "the next offset is at least " end))
+                        :else          (SomeOfLog. (inc offset) (assoc contents offset what))))
+        :read   (let [after (reduce (fn [there record] (or (shown there record) (reduced nil)))
+                                    contents (:records value))]
+                  (if (and after (whole? value))
+                    (SomeOfLog. (apply max end (second (:covered value)) (map (comp inc first) (:records value)))
+                                after)
+                    (model/inconsistent "other records are there")))
+        :end    (if (< value end)
+                  (model/inconsistent (str "the end is at least " end))
+                  (SomeOfLog. value contents))))))
+
 (defn start
   "The model in its initial state."
   [model initial]
@@ -51,7 +106,9 @@
     "mutex"           (model/mutex)
     "set"             (Elements. #{})
     "unordered-queue" (Bag. (multiset/multiset))
-    "fifo-queue"      (Fifo. PersistentQueue/EMPTY)))
+    "fifo-queue"      (Fifo. PersistentQueue/EMPTY)
+    "log"             (Log. initial [])
+    "some-of-log"     (SomeOfLog. initial {})))
 
 (def memoise memo/memo)
 
@@ -73,7 +130,11 @@
     0 nil
     1 (cond (= a nothing) nil (= a empty) :empty :else a)
     2 [a b]
-    3 (into #{} (map #(aget flat (int %))) (range a b))))
+    3 (into #{} (map #(aget flat (int %))) (range a b))
+    4 [a (when-not (= b nothing) b)]
+    5 (let [[from to & records] (map #(aget flat (int %)) (range a b))]
+        {:covered [from to]
+         :records (mapv (fn [[offset what foreign]] [offset what (= 1 foreign)]) (partition 3 records))})))
 
 (defn events
   "A history of Knossos from columns. `order`: rows in the order of events, a completion as -1 - row, and of what never

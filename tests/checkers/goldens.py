@@ -1,8 +1,9 @@
 """Recorded verdicts: small histories made by ``golden/ask.py``, and what Knossos, Porcupine and Elle said of them.
 
 One JSON object a line. ``ops``: [f, value, inv, ret]; value is null where it is not known, "empty" for an empty queue,
-[old, new] for a cas, a list for the elements of a set; ret is null where the operation never returned. ``txns`` (Elle):
-[process, outcome, inv, ret, [[act, key, value], ...]].
+[old, new] for a cas, a list for the elements of a set; ret is null where the operation never returned. Of a log: [value,
+offset or null] for an append, the end that was told, and for a read {"covered": [from, to], "records": [[offset, value],
+...]}. ``txns`` (Elle): [process, outcome, inv, ret, [[act, key, value], ...]].
 """
 
 from __future__ import annotations
@@ -27,12 +28,15 @@ from checkers.jvm.calls import (
     Transactions,
     TransactionsBuilder,
 )
+from checkers.jvm.log_calls import LogCalls
+from checkers.linearizable import NOWHERE, Append, End, Read, check_log
 
 GOLDEN = Path(__file__).parent / "golden"
 LINEARIZABLE = GOLDEN / "linearizable.jsonl"
 ELLE = GOLDEN / "elle.jsonl"
 INITIAL = -1
 """Of registers: a value, since a read of nil is nobody's proof."""
+LOGS = (Model.LOG, Model.SOME_OF_LOG)
 Golden = dict[str, Any]
 _ACTS = {"append": Act.APPEND, "w": Act.WRITE, "r": Act.READ}
 _OUTCOMES = {"ok": Outcome.OK, "fail": Outcome.FAIL, "info": Outcome.INFO}
@@ -44,6 +48,8 @@ def load(path: Path) -> list[Golden]:
 
 def calls(golden: Golden) -> Calls:
     model = Model(golden["model"])
+    if model in LOGS:
+        return _log_calls(golden, model)
     names = list(SHAPES[model])
     flat: list[int] = []
     rows = []
@@ -65,6 +71,62 @@ def calls(golden: Golden) -> Calls:
     initial = INITIAL if model in (Model.REGISTER, Model.CAS_REGISTER) else None
     f, a, b, inv, ret = (np.ascontiguousarray(column) for column in table.T)
     return Calls(model, f, a, b, inv, ret, np.array(flat, dtype=np.int64), initial)
+
+
+def _log_calls(golden: Golden, model: Model) -> Calls:
+    found = LogCalls()
+    for f, value, inv, ret in golden["ops"]:
+        match f:
+            case "append":
+                found.append(value[0], inv, NEVER if ret is None else ret, value[1])
+            case "read":
+                found.read(value["records"], inv, ret, tuple(value["covered"]))
+            case _:
+                found.end(value, inv, ret)
+    return found.build(model)
+
+
+def golden_of_log(calls: Calls) -> Golden:
+    """A log's columns as they would be written here."""
+    names = list(SHAPES[calls.model])
+    ops: list[Any] = []
+    for f, a, b, inv, ret in zip(
+        *(c.tolist() for c in (calls.f, calls.a, calls.b, calls.inv, calls.ret)), strict=True
+    ):
+        match names[f]:
+            case "append":
+                value: Any = [a, None if b == NIL else b]
+            case "read":
+                flat = calls.flat[a:b].tolist()
+                records = [[offset, what] for offset, what in zip(flat[2::3], flat[3::3], strict=True)]
+                value = {"covered": flat[:2], "records": records}
+            case _:
+                value = a
+        ops.append([names[f], value, inv, None if ret == NEVER else ret])
+    return {"model": str(calls.model), "ops": ops}
+
+
+def check_golden_log(golden: Golden) -> str:
+    """What the exact rules say of a log's history."""
+    appends: list[Append] = []
+    reads: list[Read] = []
+    ends: list[End] = []
+    holes = False
+    for f, value, inv, ret in golden["ops"]:
+        match f:
+            case "append":
+                offset = NOWHERE if value[1] is None else value[1]
+                appends.append(Append(value[0], inv, NEVER if ret is None else ret, offset))
+            case "read":
+                reads += [Read(ret, offset, what) for offset, what in value["records"]]
+                holes |= not set(range(*value["covered"])) <= {offset for offset, _ in value["records"]}
+            case _:
+                ends.append(End(inv, ret, value))
+    every = golden["model"] == Model.LOG
+    if not every:  # what nobody here appended, others did, before everything
+        ours = {one.value for one in appends}
+        appends += [Append(value, -1) for value in {one.value for one in reads} - ours]
+    return "invalid" if holes or check_log(appends, reads, ends, holes=every) else "valid"
 
 
 def as_columns(golden: Golden) -> Columns:
@@ -110,6 +172,10 @@ def make(model: Model, rng: random.Random, size: int) -> Golden:
         lost = rng.random() < 0.1
         happens = not lost or rng.random() < 0.5
         f, value = act(state, rng, 100 + n, happens, spoil)
+        if lost and model in LOGS:
+            if f != "append":
+                continue
+            value = [value[0], None]
         if lost and f in ("read", "dequeue"):
             value = None
         ops.append([f, value, inv, None if lost else ret])
@@ -183,6 +249,34 @@ def _queue(pick: Callable[[random.Random, list[int]], int]) -> Callable[..., tup
     return act
 
 
+def _log(state: Any, rng: random.Random, fresh: int, happens: bool, spoil: float) -> tuple[str, Any]:
+    held, kind = state["held"], rng.random()
+    wrong = rng.random() < spoil
+    wobble = rng.choice((-1, 1)) if wrong else 0
+    if kind < 0.5:
+        offset = None if rng.random() < 0.15 else max(0, len(held) + wobble)
+        state["put"].append(fresh)
+        if happens:
+            held.append(fresh)
+        return "append", [fresh, offset]
+    if kind < 0.7:
+        return "end", max(0, len(held) + wobble)
+    begin = rng.randint(0, len(held))
+    to = rng.randint(begin, len(held))
+    records = [[offset, held[offset]] for offset in range(begin, to)]
+    covered = [begin, to] if rng.random() < 0.6 else [0, 0]
+    if wrong and records:
+        at = rng.randrange(len(records))
+        match rng.choice(("gone", "moved", "other")):
+            case "gone":
+                del records[at]
+            case "moved":
+                records[at][0] = max(0, records[at][0] + wobble)
+            case _:
+                records[at][1] = rng.choice([99, *state["put"]])
+    return "read", {"covered": covered, "records": records}
+
+
 _MAKERS: dict[Model, Callable[..., tuple[str, Any]]] = {
     Model.REGISTER: _register,
     Model.CAS_REGISTER: _cas,
@@ -190,6 +284,8 @@ _MAKERS: dict[Model, Callable[..., tuple[str, Any]]] = {
     Model.SET: _set,
     Model.UNORDERED_QUEUE: _queue(lambda rng, held: rng.choice(held)),
     Model.FIFO_QUEUE: _queue(lambda _, held: held[0]),
+    Model.LOG: _log,
+    Model.SOME_OF_LOG: _log,
 }
 
 
@@ -200,4 +296,6 @@ def histories(seed: int, counts: dict[Model, int]) -> Iterator[Golden]:
             golden = make(model, rng, rng.randint(4, 16))
             if model is Model.UNORDERED_QUEUE:  # dequeues of unknown outcome are not modelled there
                 golden["ops"] = [op for op in golden["ops"] if op[0] == "enqueue" or op[3] is not None]
+            if model is Model.SOME_OF_LOG:
+                golden["ops"] = [op for op in golden["ops"] if rng.random() < 0.6]
             yield golden

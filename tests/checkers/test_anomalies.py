@@ -7,18 +7,25 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable
+from contextlib import ExitStack
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pytest
 from cases import Case, all_cases
+from goldens import check_golden_log, golden_of_log
 from histories import History
 from model import Model, completions, copy_of
 
+from checkers import referee
 from checkers.contracts import OF_OBJECTS
+from checkers.jvm.bridge import Answer, Bridge
+from checkers.jvm.classpath import available
 from checkers.proving.rules import violations
+from checkers.referee import LOG
 from checkers.registry import checks, names
+from checkers.witness_log import UNFILLED
 from harness.history.model import FAILED, Type
 
 if TYPE_CHECKING:
@@ -139,21 +146,23 @@ def renumber(h: History) -> None:
 
 RANDOM = random_histories()
 SPOILED = spoiled_histories()
+EVERY = [case.history for case in CASES] + RANDOM + [spoiled for _, spoiled in SPOILED]
 
 
 @pytest.fixture(scope="module")
-def findings(
-    spark: SparkSession, tmp_path_factory: pytest.TempPathFactory
-) -> dict[str, list[dict[str, Any]]]:
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return tmp_path_factory.mktemp("histories")
+
+
+@pytest.fixture(scope="module")
+def findings(spark: SparkSession, folder: Path) -> dict[str, list[dict[str, Any]]]:
     """All findings of all histories of this file, by test id."""
     from checkers.analysis import all_findings
     from checkers.plan import judge
     from checkers.runs import load_run
     from checkers.tables import Tables
 
-    folder: Path = tmp_path_factory.mktemp("histories")
-    histories = [case.history for case in CASES] + RANDOM + [spoiled for _, spoiled in SPOILED]
-    runs = [load_run(h.write(folder / str(n))) for n, h in enumerate(histories)]
+    runs = [load_run(h.write(folder / str(n))) for n, h in enumerate(EVERY)]
     found_by_spark = all_findings(judge(Tables(spark, runs)).evidence)
     assert found_by_spark is not None
     rows = found_by_spark.collect()
@@ -216,7 +225,7 @@ def test_spoiled_history(name: str, history: History, findings: dict[str, list[d
 def test_spark_and_numpy_agree_on_linearizability(findings: dict[str, list[dict[str, Any]]]) -> None:
     """Per partition of every history of this file, correct, bad and spoiled."""
     verdicts = Counter()
-    for history in [case.history for case in CASES] + RANDOM + [spoiled for _, spoiled in SPOILED]:
+    for history in EVERY:
         rows = findings[history.info.test_id]
         by_spark = {row["partition"] for row in rows if row["anomaly"] == "not-linearizable"}
         partitions = history.info.topics[0].partitions
@@ -231,3 +240,21 @@ def test_spark_and_numpy_agree_on_linearizability(findings: dict[str, list[dict[
             verdicts[bool(by_numpy)] += 1
     assert verdicts[True] > 20
     assert verdicts[False] > 100
+
+
+def test_a_witness_is_impossible_by_itself(findings: dict[str, list[dict[str, Any]]], folder: Path) -> None:
+    """Few operations, whatever else others did: by the numpy rules always, by Knossos where it is."""
+    seen: Counter[str] = Counter()
+    with ExitStack() as stack:
+        knossos = stack.enter_context(Bridge(heap="512m")) if available() else None
+        for number, history in enumerate(EVERY):
+            rows = [row for row in findings[history.info.test_id] if row["anomaly"] == LOG]
+            for row, calls in zip(rows, referee.histories(folder / str(number), rows), strict=True):
+                seen[row["where"]] += 1
+                if row["where"] == UNFILLED:
+                    continue
+                assert len(calls) <= 5
+                assert check_golden_log(golden_of_log(calls)) == "invalid", (row, golden_of_log(calls))
+                if knossos:
+                    assert knossos.linearizable(calls).answer is Answer.INVALID, row
+    assert min(seen[rule] for rule in ("late append", "stale end", "two values", "hole")) > 0, seen

@@ -41,7 +41,11 @@ def small_histories(draw: st.DrawFn) -> tuple[list[Append], list[list[Read]], li
     verdicts are common."""
     count = draw(st.integers(2, 6))
     kinds = draw(
-        st.lists(st.sampled_from(["append", "append", "lost", "read", "end"]), min_size=count, max_size=count)
+        st.lists(
+            st.sampled_from(["append", "append", "acked", "lost", "read", "end"]),
+            min_size=count,
+            max_size=count,
+        )
     )
     points = draw(st.permutations(range(2 * count)))
     spans = [sorted(points[2 * n : 2 * n + 2]) for n in range(count)]
@@ -57,6 +61,10 @@ def small_histories(draw: st.DrawFn) -> tuple[list[Append], list[list[Read]], li
             case "append":
                 appends.append(Append(100 + n, inv, ret, max(0, len(log) + wobble)))
                 log.append(100 + n)
+            case "acked":  # without an offset
+                appends.append(Append(100 + n, inv, ret))
+                if not wobble:
+                    log.append(100 + n)
             case "lost":
                 appends.append(Append(100 + n, inv, NEVER))
                 if draw(st.booleans()):

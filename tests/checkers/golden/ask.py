@@ -28,6 +28,8 @@ COUNTS = {
     Model.MUTEX: 40,
     Model.SET: 40,
     Model.UNORDERED_QUEUE: 40,
+    Model.LOG: 300,
+    Model.SOME_OF_LOG: 200,
 }
 LIMIT_S = 10.0
 

@@ -1,0 +1,88 @@
+"""The witness of a log's finding as operations for Knossos: what its few operations say about the partition.
+
+Of an operation on many records only those count that the finding is about (its value, its offset) and the one with the
+largest offset, which shows how long the log was. To leave something out can only allow more orders: what is impossible
+then was impossible before.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
+
+from checkers.columns import NEVER
+from checkers.jvm.calls import Calls, Model
+from checkers.jvm.log_calls import LogCalls
+from harness.history.model import ACKED_WITHOUT_OFFSET, FAILED
+
+KINDS = ("send", "poll", "drain", "end")
+HOLE = "hole"
+UNFILLED = "unfilled"
+"""What a finding's ``where`` says (checkers.visibility)."""
+Row = Mapping[str, Any]
+Operation = tuple[Row, Row | None]
+"""(invocation, completion)."""
+
+
+def calls_of_log(finding: Row, operations: Sequence[Operation]) -> Calls:
+    """``finding``: a row of findings.parquet; its offset and value say what it is about."""
+    found = LogCalls()
+    reads = [one for one in operations if one[0]["f"] in ("poll", "drain")]
+    shown = {(r["offset"], r["value"]) for _, told in reads for r in _records(told, finding)}
+    for invocation, completion in operations:
+        if invocation["f"] == "send":
+            _sent(found, finding, invocation, completion, shown)
+        elif completion is None or completion["type"] != "ok":
+            continue
+        elif invocation["f"] == "end" and completion["high_watermark"] is not None:
+            found.end(completion["high_watermark"], invocation["index"], completion["index"])
+        elif invocation["f"] in ("poll", "drain"):
+            told = _telling(_records(completion, finding), finding)
+            found.read(told, invocation["index"], completion["index"])
+    if finding["where"] == HOLE:
+        _final(
+            found, finding, [told for invoked, told in reads if invoked["f"] == "drain" and told is not None]
+        )
+    return found.build(Model.SOME_OF_LOG)
+
+
+def _records(event: Row | None, finding: Row) -> list[Row]:
+    records = [] if event is None else event["records"] or []
+    return [one for one in records if one["partition"] == finding["partition"]]
+
+
+def _telling(records: Iterable[Row], finding: Row) -> list[tuple[int, int]]:
+    """(offset, value) of the records that matter. A payload that is no value of ours says nothing about values."""
+    placed = [(one["offset"], one["value"]) for one in records if one["offset"] >= 0 and one["value"] >= 0]
+    return [one for one in placed if one[0] == finding["offset"] or one == max(placed)]
+
+
+def _sent(
+    found: LogCalls, finding: Row, invocation: Row, completion: Row | None, shown: set[tuple[int, int]]
+) -> None:
+    """Each record of a send is an append with an outcome of its own."""
+    told = {one["value"]: one["offset"] for one in _records(completion, finding)}
+    telling = {value for _, value in _telling(_records(completion, finding), finding)}
+    for record in _records(invocation, finding):
+        value = record["value"]
+        if value != finding["value"] and value not in telling:
+            continue
+        offset = told.get(value, -1)
+        refused = completion is not None and completion["type"] == "fail" and offset < 0
+        if offset == FAILED or refused:
+            found.failed(value)
+            continue
+        acked = completion is not None and (offset >= 0 or offset == ACKED_WITHOUT_OFFSET)
+        place = finding["offset"] if (finding["offset"], value) in shown else None
+        ret = completion["index"] if acked and completion is not None else NEVER
+        found.append(value, invocation["index"], ret, offset if offset >= 0 else place)
+
+
+def _final(found: LogCalls, finding: Row, chunks: Sequence[Row]) -> None:
+    """The chunks of the final read together covered the finding's offset, if they went on beyond it."""
+    offset = finding["offset"]
+    records = [one for told in chunks for one in _records(told, finding)]
+    reached = [*(told["high_watermark"] or 0 for told in chunks), *(one["offset"] + 1 for one in records)]
+    if max(reached, default=0) > offset and all(one["offset"] != offset for one in records):
+        first, last = (pick(told["index"] for told in chunks) for pick in (min, max))
+        found.read([], first, last, (offset, offset + 1))
