@@ -1,7 +1,7 @@
 """Findings with what proves them: sentence, operations, offset neighbourhood, per-process timelines.
 
 Everything is bounded: ``PER_PARTITION`` findings per anomaly and partition, ``DETAILED`` of them in all with a
-drawing, ``EXPLAINED`` with an explanation, ``GROUPS`` groups in all. Where there are more, every anomaly has its turn. The history is read four times at most plus once per window, and windows that
+drawing, ``EXPLAINED`` with an explanation and the neighbourhood, ``GROUPS`` groups in all. Where there are more, every anomaly has its turn. The history is read four times at most plus once per window, and windows that
 overlap are read together.
 """
 
@@ -48,14 +48,13 @@ class Evidence:
     absent: tuple[int, ...] = ()
     """Indexes the finding cites that the history does not hold."""
     grid: Grid | None = None
+    """What lies around its offset, by whom it was seen, and what each poll that proves the finding was given."""
     timelines: tuple[Timeline, ...] = ()
     drawn_at: int | None = None
     """Offset of an earlier finding of the group with the same operations, whose timeline serves both."""
     faults: tuple[Fault, ...] = ()
     """Those under way around the operations."""
     explained: Explanation | None = None
-    around: Grid | None = None
-    """``grid``, with what each poll that proves the finding was given."""
     witness: Markup | None = None
     strip: Markup | None = None
 
@@ -114,7 +113,7 @@ def evidence(
     rows, ends = _events(history, {index for own in cited.values() for index in own})
     chosen = detailed(groups, DETAILED)
     made = {
-        id(finding): _without_drawing(finding, cited[id(finding)], rows, ends, seen, around.faults)
+        id(finding): _without_drawing(finding, cited[id(finding)], rows, ends, around.faults)
         for finding in shown
     }
     windows = {id(f): _windows(f.anomaly, made[id(f)].operations, around) for f in chosen}
@@ -123,8 +122,9 @@ def evidence(
     whys = _explanations(explained, made, rows, history, seen)
     for finding in explained:
         item, why = made[id(finding)], whys[id(finding)]
-        around_it = with_readings(item.grid, why.readings) if item.grid is not None else None
-        made[id(finding)] = replace(item, explained=why, around=around_it)
+        table = _grid(finding, seen)
+        beside = with_readings(table, why.readings) if table is not None else None
+        made[id(finding)] = replace(item, explained=why, grid=beside)
     for finding in chosen:
         item = made[id(finding)]
         leaders = around.leaders.get(partition_label(finding.topic, finding.partition), ())
@@ -132,7 +132,7 @@ def evidence(
             process_timeline(excerpts[window], item.operations, window, around.faults, leaders)
             for window in windows[id(finding)]
         )
-        strip = version_strip(item.around) if item.around is not None else None
+        strip = version_strip(item.grid) if item.grid is not None else None
         witness = witness_drawing(whys[id(finding)]) if whys[id(finding)].edges else None
         made[id(finding)] = replace(item, timelines=drawn, witness=witness, strip=strip)
     for finding, earlier in _repeated(groups):
@@ -188,10 +188,12 @@ def cited_by(finding: Finding, seen: Sightings) -> tuple[int, ...]:
 
 def _disagreeing(finding: Finding, seen: Sightings) -> list[str | None]:
     """One replica for each record that replicas hold at the offset."""
-    place = (finding.topic, finding.partition, finding.offset)
+    if finding.topic is None or finding.partition is None or finding.offset is None:
+        return []
+    there = seen.at(finding.topic, finding.partition, finding.offset)
     holders: dict[tuple[int, int], str | None] = {}
-    for s in sorted(seen.counts, key=lambda s: s.node or ""):
-        if s.f == "replica" and (s.topic, s.partition, s.offset) == place:
+    for s in sorted(there, key=lambda s: s.node or ""):
+        if s.f == "replica":
             holders.setdefault((s.value, s.leader_epoch), s.node)
     return list(holders.values())
 
@@ -275,7 +277,6 @@ def _without_drawing(
     cited: Sequence[int],
     rows: Mapping[int, Excerpt],
     halves: Mapping[int, Excerpt],
-    seen: Sightings,
     faults: Sequence[Fault],
 ) -> Evidence:
     made: list[Operation] = []
@@ -295,16 +296,18 @@ def _without_drawing(
     if near:
         first, last = min(op.begin_ns for op in near), max(op.end_ns or op.begin_ns for op in near)
         active = active_between(faults, first - _S, last + 2 * _S)
-    table = None
-    if finding.topic is not None and finding.partition is not None and finding.offset is not None:
-        table = grid(finding.topic, finding.partition, finding.offset, seen)
     return Evidence(
         finding=finding,
         operations=tuple(made),
         absent=tuple(index for index in finding.operations if index not in rows),
-        grid=table,
         faults=tuple(active),
     )
+
+
+def _grid(finding: Finding, seen: Sightings) -> Grid | None:
+    if finding.topic is None or finding.partition is None or finding.offset is None:
+        return None
+    return grid(finding.topic, finding.partition, finding.offset, seen)
 
 
 def _windows(anomaly: str, operations: Sequence[Operation], around: Surroundings) -> list[Window]:

@@ -81,6 +81,22 @@ class Sightings:
     """By (topic, partition, replica's node or None for the final read)."""
     chunks: dict[tuple[str, int, str | None, int], int] = field(default_factory=dict)
     """The same and an offset asked for -> index of the row that holds it, or would: what was read up to it or past it."""
+    _places: dict[tuple[str, int, int], list[Sighting]] = field(default_factory=dict)
+    _logs: dict[tuple[str, int], dict[str | None, LogEnd]] = field(default_factory=dict)
+
+    def at(self, topic: str, partition: int, offset: int) -> Sequence[Sighting]:
+        """What was seen at one offset. To be asked when all is known."""
+        if not self._places:
+            for s in self.counts:
+                self._places.setdefault((s.topic, s.partition, s.offset), []).append(s)
+        return self._places.get((topic, partition, offset), ())
+
+    def ends_of(self, topic: str, partition: int) -> Mapping[str | None, LogEnd]:
+        """Where the final read of a partition and its replicas' logs end. To be asked when all is known."""
+        if not self._logs:
+            for (t, p, node), end in self.ends.items():
+                self._logs.setdefault((t, p), {})[node] = end
+        return self._logs.get((topic, partition), {})
 
 
 class History:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Final
 
@@ -127,19 +127,20 @@ def reach(offset: int) -> range:
 
 def grid(topic: str, partition: int, offset: int, seen: Sightings) -> Grid | None:
     """The neighbourhood of one offset; None when the history shows nothing there."""
-    near = [
-        s for s in seen.counts if (s.topic, s.partition) == (topic, partition) and s.offset in reach(offset)
-    ]
-    ends = {node: end for (t, p, node), end in seen.ends.items() if (t, p) == (topic, partition)}
-    if not near and not ends:
+    near = {at: seen.at(topic, partition, at) for at in reach(offset)}
+    ends = seen.ends_of(topic, partition)
+    if not any(near.values()) and not ends:
         return None
-    replicas = sorted({s.node for s in near if s.f == "replica" and s.node} | {node for node in ends if node})
+    replicas = sorted(
+        {s.node for own in near.values() for s in own if s.f == "replica" and s.node}
+        | {node for node in ends if node}
+    )
     columns = [("acked", "by sends")]
     columns += [(f"log of {node}", _bounds(ends.get(node))) for node in replicas]
     columns += [("final read", _bounds(ends.get(None))), ("polls", "by consumers")]
     lines = []
     for at in reach(offset):
-        here = [s for s in near if s.offset == at]
+        here = near[at]
         lines.append(Line(at, at == offset, _cells(here, at, replicas, ends, seen), _expected(here)))
     return Grid(tuple(columns), tuple(lines))
 
@@ -161,7 +162,7 @@ def _cells(
     here: Sequence[Sighting],
     at: int,
     replicas: Sequence[str],
-    ends: dict[str | None, LogEnd],
+    ends: Mapping[str | None, LogEnd],
     seen: Sightings,
 ) -> tuple[Cell, ...]:
     right = _expected(here)

@@ -63,7 +63,7 @@ def explanations(report: Report) -> list[dict[str, Any]]:
             "sentence": item.finding.explanation,
             **item.explained.plain(),
             "faults": [_fault(fault) for fault in item.faults],
-            "neighbourhood": item.around.plain() if item.around is not None else None,
+            "neighbourhood": item.grid.plain() if item.grid is not None else None,
         }
         for _, groups in report.evidence
         for group in groups
