@@ -44,7 +44,7 @@ ALWAYS = (
 )
 OF_A_PRODUCER = ("duplicate", "session-order", "batch-order")
 OF_A_CONSUMER = ("poll-skip", "poll-rewind", "commit-beyond-end", "group-skip")
-OF_TRANSACTIONS = ("write-cycle", "read-cycle")
+OF_SEVERAL_RECORDS = ("write-cycle", "read-cycle")
 OF_READS = ("stale-read", "watermark-regression", "not-linearizable")
 OF_OBJECTS = ("register-not-linearizable", "queue-not-linearizable")
 FLUSHED = "every-write"
@@ -183,9 +183,10 @@ class Contract:
             return Ruling(Meaning.ALLOWED, "idempotence is off: a retry may be appended again")
         if anomaly in OF_A_CONSUMER:
             return self._consumer(place)
-        if anomaly in OF_TRANSACTIONS:
+        if anomaly in OF_SEVERAL_RECORDS:
             return Ruling(
-                Meaning.ALLOWED, "reported: transactions do not isolate their writes from each other (KIP-98)"
+                Meaning.ALLOWED,
+                "reported: neither sends nor transactions isolate their writes from each other (KIP-98)",
             )
         if anomaly in OF_OBJECTS and self.run.info.reads != "end":
             return self._object(place)
@@ -264,8 +265,8 @@ def promise_of(anomaly: str) -> str:
         return "forbidden with +idempotence; allowed without"
     if anomaly in OF_A_CONSUMER:
         return "forbidden while committed records must stay; allowed by acks-all-unclean"
-    if anomaly in OF_TRANSACTIONS:
-        return "reported: transactions do not isolate their writes from each other"
+    if anomaly in OF_SEVERAL_RECORDS:
+        return "reported: neither sends nor transactions isolate their writes from each other"
     if anomaly in OF_READS:
         return "forbidden with +linearizable-reads; reported without"
     if anomaly in OF_OBJECTS:

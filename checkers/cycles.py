@@ -1,21 +1,27 @@
-"""Cycles between transactions (anomalies.md section 3): Elle's G0 and G1c for transactions that send and poll.
+"""Cycles between operations of several records (anomalies.md section 3): Elle's G0 and G1c.
 
-Nodes are transactions: sends and polls that carry the same ``extra.txn``. Records of one operation that is no
-transaction are independent of each other, so what is wrong with their order is ``append-order`` or ``batch-order``.
+Nodes are transactions (sends and polls that carry the same ``extra.txn``), and in a graph of their own sends of several
+records that are no transaction.
 
-=====  =========================================================================================================
-ww     a record of one transaction is followed, among records of transactions in its partition, by one of another
+=====  ==================================================================================================
+ww     a record of one node is followed, among records of nodes in its partition, by one of another
 wr     a transaction was given a record that another one sent
-rt     one transaction had completed before another was invoked
-=====  =========================================================================================================
+rt     one node had completed before another was invoked
+=====  ==================================================================================================
 
 A consumer reads ahead and a poll never proves that there was no more, so there are no anti-dependencies (rw). Edges
-that real time implies anyway say nothing and are left out. What is left is a sparse graph per run, whose strongly
-connected components are found in linear time; real time is a chain of moments in it, not a square of pairs. Of each
-component the shortest cycle through its first transaction is told, edge by edge.
+that real time implies anyway say nothing and are left out. What is left is a sparse graph, whose strongly connected
+components are found in linear time; real time is a chain of moments in it, not a square of pairs. Of each component
+the shortest cycle through its first node is told, edge by edge.
 
-Spark brings the operations of transactions together, with one row for each record they sent or were given; the graph
-of one run is in one task (about 100 bytes for each of those records).
+Spark brings operations together, with one row for each record they sent or were given (about 100 bytes each). The
+transactions of a run are one graph, in one task. Sends are many more, and are cut by time: a ww edge between sends that
+contradicts real time is ``append-order`` and no edge here, and then of a shortest cycle all invocations lie within
+twice the longest operation (D). Proof: where one member completed before another was invoked, the other is the next
+one, or the cycle had a shorter way; so all but the next one of the first to complete (at c) are invoked in [c - D, c],
+and that next one before the completion of the one after it, which is c + D at the latest. So each cycle is whole in
+one of the windows of 4 D that begin every 2 D. Where no send is torn (its records apart, or in several partitions)
+sends have no cycles, and nothing of this is done.
 """
 
 from __future__ import annotations
@@ -40,16 +46,16 @@ OPEN = 2**62
 """The completion of a transaction that never completed."""
 TRANSACTIONS = mark("transactions")
 """Seen where operations carry ``extra.txn``."""
+TORN = mark("torn sends")
+"""Seen where records of one send are not side by side, or in several partitions."""
+WHOLE_RUN = -1
+"""The ``cut`` of transactions."""
 WW, WR, RT = "ww", "wr", "rt"
 MAX_CYCLES = 1000
 """Cycles told of one run: every transaction in a component has one."""
-_TOUCHED = (
-    "run int, txn bigint, process int, type string, invoke_index bigint, complete_index bigint, invoke_ns bigint, "
-    "complete_ns bigint, log bigint, place string, offset bigint, value bigint, sent boolean"
-)
 _CYCLE = (
     "run int, log bigint, kind string, offset bigint, value bigint, since_ns bigint, until_ns bigint, "
-    "indexes array<bigint>, told string"
+    "indexes array<bigint>, unit string, told string"
 )
 
 
@@ -76,51 +82,61 @@ class Edge:
     value: int = -1
 
 
-def touched(tables: Tables) -> DataFrame:
+def of_transactions(tables: Tables) -> DataFrame:
     """One row per record that a transaction sent (acknowledged) or was given, with its operation."""
-    by_process = SqlWindow.partitionBy("run", "process").orderBy("index")
-    events = tables.history.filter("f in ('send', 'poll') and extra like '%\"txn\"%'").select(
-        *("run", "process", "f", "type", "topic", "index", "time_ns", "records"),
-        F.get_json_object("extra", "$.txn").cast("bigint").alias("txn"),
+    events = tables.history.filter("f in ('send', 'poll') and extra like '%\"txn\"%'").withColumn(
+        "txn", F.get_json_object("extra", "$.txn").cast("bigint")
     )
+    return _records(events, tables).withColumn("cut", F.lit(WHOLE_RUN)).withColumn("width", F.lit(0))
+
+
+def of_sends(tables: Tables) -> DataFrame:
+    """The same for sends of several records that are no transaction: a row for each window of time that it is in.
+    ``txn`` is the index of the send's invocation. The window ``cut`` goes from (cut - 1) ``width`` to (cut + 1) ``width``."""
+    events = tables.history.filter(
+        "f = 'send' and size(records) > 1 and coalesce(extra, '') not like '%\"txn\"%'"
+    ).withColumn("txn", F.lit(None).cast("bigint"))
+    rows = _records(events, tables).withColumn("txn", F.col("invoke_index"))
+    longest = F.max(F.col("complete_index") - F.col("invoke_index"))
+    widths = rows.groupBy("run").agg((2 * longest).alias("width"))
+    at = F.floor(F.col("invoke_index") / F.col("width"))
+    return rows.join(F.broadcast(widths), "run").withColumn("cut", F.explode(F.array(at, at + 1)))
+
+
+def _records(events: DataFrame, tables: Tables) -> DataFrame:
+    by_process = SqlWindow.partitionBy("run", "process").orderBy("index")
+    columns = ("run", "txn", "process", "f", "type", "topic", "records")
     before = {name: F.lag(name).over(by_process) for name in ("index", "time_ns", "type", "txn")}
     whole = (
         events.select(
-            *("run", "txn", "process", "f", "type", "topic", "records"),
+            *columns,
             before["index"].alias("invoke_index"),
             F.col("index").alias("complete_index"),
             before["time_ns"].alias("invoke_ns"),
             F.col("time_ns").alias("complete_ns"),
             before["type"].alias("before"),
-            before["txn"].alias("same"),
+            before["txn"].eqNullSafe(F.col("txn")).alias("same"),
         )
-        .filter("type = 'ok' and before = 'invoke' and same = txn")
-        .select("*", F.explode("records").alias("record"))
+        .filter("type = 'ok' and before = 'invoke' and same")
+        .withColumn("record", F.explode("records"))
         .filter("record.offset >= 0 and record.value >= 0")
     )
     logs = F.broadcast(tables.logs_of_runs.select("run", "topic", "partition", "log"))
-    place = F.format_string("%s-%d", "topic", "partition").alias("place")
-    rows = whole.withColumn("partition", F.col("record.partition")).join(logs, ["run", "topic", "partition"])
-    return rows.select(
-        *(
-            "run",
-            "txn",
-            "process",
-            "type",
-            "invoke_index",
-            "complete_index",
-            "invoke_ns",
-            "complete_ns",
-            "log",
-        ),
-        place,
-        *("record.offset", "record.value", (F.col("f") == "send").alias("sent")),
+    times = ("invoke_index", "complete_index", "invoke_ns", "complete_ns")
+    return (
+        whole.withColumn("partition", F.col("record.partition"))
+        .join(logs, ["run", "topic", "partition"])
+        .select(
+            *("run", "txn", "process", *times, "log"),
+            F.format_string("%s-%d", "topic", "partition").alias("place"),
+            *("record.offset", "record.value", (F.col("f") == "send").alias("sent")),
+        )
     )
 
 
 def cycles_of(rows: pd.DataFrame) -> Iterator[list[Edge]]:
-    """The cycles among the transactions of one run; rows as of ``touched``. Each is a list of edges, the last of which
-    leads back to where the first begins."""
+    """The cycles among the transactions of one run, or the sends of one window; rows as of ``of_transactions``. Each is
+    a list of edges, the last of which leads back to where the first begins."""
     nodes, edges = graph_of(rows)
     for members in _components(nodes, edges):
         cycle = _shortest(sorted(members, key=lambda node: nodes[node].invoke), nodes, edges)
@@ -129,7 +145,7 @@ def cycles_of(rows: pd.DataFrame) -> Iterator[list[Edge]]:
 
 
 def graph_of(rows: pd.DataFrame) -> tuple[list[Transaction], list[Edge]]:
-    """Transactions in the order of their first invocation, and the edges that real time does not imply."""
+    """Nodes in the order of their first invocation, and the edges that real time does not imply."""
     spans = (
         rows.groupby("txn", sort=False)
         .agg(
@@ -149,7 +165,7 @@ def graph_of(rows: pd.DataFrame) -> tuple[list[Transaction], list[Edge]]:
     node = rows["txn"].map(number).to_numpy(dtype=np.int64)
     rows = rows.assign(node=node)
     sent = rows[rows["sent"]].sort_values(["log", "offset"]).drop_duplicates(["log", "offset"])
-    found = list(_followers(sent, invoke, complete))
+    found = list(_followers(sent, invoke, complete, either_way=not _of_sends(rows)))
     given = rows[~rows["sent"]].merge(
         sent[["log", "offset", "value", "node"]], on=["log", "offset", "value"], suffixes=("", "_of")
     )
@@ -157,16 +173,23 @@ def graph_of(rows: pd.DataFrame) -> tuple[list[Transaction], list[Edge]]:
     return nodes, found
 
 
+def _of_sends(rows: pd.DataFrame) -> bool:
+    return bool(rows["cut"].iloc[0] != WHOLE_RUN)
+
+
 def _matters(source: Ints, target: Ints, invoke: Ints, complete: Ints) -> Any:
     """Whether an edge says more than real time does."""
     return (source != target) & ~(complete[source] < invoke[target])
 
 
-def _followers(sent: pd.DataFrame, invoke: Ints, complete: Ints) -> Iterator[Edge]:
+def _followers(sent: pd.DataFrame, invoke: Ints, complete: Ints, *, either_way: bool) -> Iterator[Edge]:
+    """``either_way``: edges that contradict real time too."""
     log, node = sent["log"].to_numpy(), sent["node"].to_numpy()
     if len(sent) < 2:
         return
     wanted = (log[1:] == log[:-1]) & _matters(node[:-1], node[1:], invoke, complete)
+    if not either_way:
+        wanted &= complete[node[1:]] >= invoke[node[:-1]]
     offset, value, place = (sent[name].tolist() for name in ("offset", "value", "place"))
     for at in np.flatnonzero(wanted).tolist():
         why = (
@@ -249,21 +272,25 @@ def _way(came: dict[int, Edge], start: int, last: Edge) -> list[Edge]:
     return way[::-1]
 
 
-def told(cycle: Sequence[Edge], nodes: Sequence[Transaction]) -> str:
-    """One sentence for each edge."""
+def told(cycle: Sequence[Edge], nodes: Sequence[Transaction], unit: str) -> str:
+    """One sentence for each edge. ``unit``: what nodes are."""
 
     def name(node: int) -> str:
-        return f"transaction {nodes[node].number} (process {nodes[node].process})"
+        return f"{unit} {nodes[node].number} (process {nodes[node].process})"
 
     return "; ".join(f"{name(edge.source)}: " + edge.why.format(target=name(edge.target)) for edge in cycle)
 
 
 def _cycles(rows: pd.DataFrame) -> pd.DataFrame:
     nodes, _ = graph_of(rows)
+    unit = "send" if _of_sends(rows) else "transaction"
+    cut, width = int(rows["cut"].iloc[0]), int(rows["width"].iloc[0])
     found = []
     for cycle in cycles_of(rows):
         place = next((edge for edge in cycle if edge.log >= 0), None)
         members = [nodes[edge.source] for edge in cycle]
+        if cut != WHOLE_RUN and min(one.invoke for one in members) // width + 1 != cut:
+            continue  # the next window has it too
         found.append(
             (
                 int(rows["run"].iloc[0]),
@@ -274,7 +301,8 @@ def _cycles(rows: pd.DataFrame) -> pd.DataFrame:
                 min(one.invoke_ns for one in members),
                 max(one.complete_ns for one in members),
                 sorted({index for one in members for index in (one.invoke, one.complete)}),
-                told(cycle, nodes),
+                unit,
+                told(cycle, nodes, unit),
             )
         )
     names = [part.split()[0] for part in _CYCLE.replace("array<bigint>", "x").split(", ")]
@@ -282,16 +310,19 @@ def _cycles(rows: pd.DataFrame) -> pd.DataFrame:
 
 
 def _found(evidence: Evidence, kind: str, anomaly: str) -> DataFrame:
-    cycles = (
-        touched(evidence.tables).groupBy("run").applyInPandas(_cycles, _CYCLE).filter(F.col("kind") == kind)
-    )
-    logs = F.broadcast(evidence.tables.logs_of_runs.select("log", "topic", "partition"))
+    tables = evidence.tables
+    rows = of_transactions(tables)
+    if evidence.counts.get(TORN):
+        rows = rows.unionByName(of_sends(tables))
+    cycles = rows.groupBy("run", "cut").applyInPandas(_cycles, _CYCLE).filter(F.col("kind") == kind)
+    logs = F.broadcast(tables.logs_of_runs.select("log", "topic", "partition"))
     return findings(
         cycles.join(logs, "log", "left"),
         anomaly,
         operations=[F.get("indexes", F.lit(n)) for n in range(8)],
-        sentence=F.concat(F.lit("transactions follow each other in a circle: "), F.col("told")),
+        sentence=F.concat("unit", F.lit("s follow each other in a circle: "), F.col("told")),
         around=Window(F.col("since_ns"), F.col("until_ns")),
+        where=F.concat("unit", F.lit("s")),
     )
 
 
@@ -299,8 +330,8 @@ def _found(evidence: Evidence, kind: str, anomaly: str) -> DataFrame:
     "write-cycle",
     Family.CYCLES,
     "G0",
-    "transactions follow each other in a circle, by the order of their records and real time",
-    marks=[TRANSACTIONS],
+    "transactions, or sends of several records, follow each other in a circle, by the order of their records and real time",
+    marks=[TRANSACTIONS, TORN],
 )
 def write_cycle(evidence: Evidence) -> DataFrame:
     return _found(evidence, WW, "write-cycle")

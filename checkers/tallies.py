@@ -55,7 +55,7 @@ class Tally:
         self._errors: Counter[tuple[int, int]] = Counter()
         self._acked = 0
         self._read = 0
-        self.transactional = 0
+        self.transactional = self.torn = 0
         """Events that belong to transactions."""
         self._gaps = _Gaps(context.spans[run])
 
@@ -96,8 +96,8 @@ class Tally:
         for (outcome, error), count in self._errors.items():
             errors[names["error"].names[error] if error != NONE else OUTCOMES[outcome]] += count
         said: dict[str, Any] = {"run": self.run, "errors": errors, "acked": self._acked, "read": self._read}
-        if self.transactional:
-            said["marks"] = {"transactions": self.transactional}
+        marks = {"transactions": self.transactional, "torn sends": self.torn}
+        said["marks"] = {name: count for name, count in marks.items() if count}
         owner = owner_of_run(self.run)
         writer.put(owner, 0, Kind.META, 1, orjson.dumps(said))
         if self._keys:

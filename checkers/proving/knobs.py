@@ -73,9 +73,14 @@ class Knobs:
     @property
     def may_show(self) -> frozenset[str]:
         """What may be found in a correct history and is no false alarm: without idempotence a retry appends a second
-        time, which may be behind what was sent after it. Writes that were not proven are counted, whatever the run."""
-        counted = frozenset({"unproven-write"})
-        return counted if self.idempotence else counted | {"duplicate", "batch-order"}
+        time, which may be behind what was sent after it; nothing keeps the records of a send together that do not
+        arrive together. Writes that were not proven are counted, whatever the run."""
+        found = {"unproven-write"}
+        if not self.idempotence:
+            found |= {"duplicate", "batch-order"}
+        if self.apart or self.spread or not self.idempotence:
+            found.add("write-cycle")
+        return frozenset(found)
 
     def __post_init__(self) -> None:
         if min(self.partitions, self.producers, self.records_at_once) < 1:

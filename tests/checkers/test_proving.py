@@ -37,8 +37,16 @@ histories only (cases.py); registers and queues are in test_objects_spark.py."""
 OF_EACH = 2
 """Histories that each mutation is tried on."""
 CORRECT = range(5_000, 5_050)
-PLAIN = {"straggler": 0.0, "latency_ms": 2.0, "think_ms": 8.0, "never_completes": 0.1}
-"""Of histories to be changed: enough of everything, and as much in turn as at once."""
+PLAIN = {
+    "straggler": 0.0,
+    "latency_ms": 2.0,
+    "think_ms": 8.0,
+    "never_completes": 0.1,
+    "apart": 0.0,
+    "spread": 0.0,
+}
+"""Of histories to be changed: enough of everything, as much in turn as at once, and no send whose records are torn apart
+(two of these may follow each other in a circle)."""
 
 
 @cache
