@@ -162,12 +162,34 @@ def jvm() -> None:
 @click.option("--knossos", default=maven.KNOSSOS, show_default=True, metavar="VERSION")
 @click.option("--elle", default=maven.ELLE, show_default=True, metavar="VERSION")
 @click.option("--clojars", default=maven.CLOJARS, show_default=True, metavar="URL", help="Or a mirror of it.")
-def install_command(knossos: str, elle: str, clojars: str) -> int:
-    """Resolve Knossos and Elle with Maven, from Clojars and Maven Central, and remember their classpath."""
+@click.option(
+    "--repository",
+    "repositories",
+    multiple=True,
+    metavar="URL",
+    help="A Maven repository (or a folder that is one) to ask before Clojars and Maven Central; may be given again.",
+)
+def install_command(knossos: str, elle: str, clojars: str, repositories: tuple[str, ...]) -> int:
+    """Resolve Knossos and Elle with Maven, from Clojars and Maven Central, and remember their classpath.
+
+    \b
+      wrackline jvm install
+      wrackline jvm install --repository https://nexus.example.org/repository/maven-all/
+      wrackline jvm install --repository /media/stick/maven
+
+    A repository that has everything is the only one that is asked. What Maven downloads it keeps in its own folder
+    (~/.m2); its settings.xml (proxies, mirrors, passwords) holds here too.
+    """
+    try:
+        first = [maven.repository_url(one) for one in repositories]
+        maven.repository_url(clojars)
+    except ValueError as wrong:
+        raise click.UsageError(str(wrong)) from wrong
     where = maven.install(
         jvm_home(),
         maven.wanted(knossos, elle),
         clojars=clojars,
+        first=first,
         progress=lambda line: click.echo(line, err=True),
     )
     click.echo(f"the classpath is in {where}; `wrackline jvm check` tries it")

@@ -98,6 +98,11 @@ class Bridge:
                     stream.close()
         self._words.close()
 
+    @property
+    def pid(self) -> int | None:
+        """Of the child, for who wants to see or bound what it uses; None while there is none."""
+        return None if self._child is None else self._child.pid
+
     def versions(self) -> tuple[str, str]:
         """(Java, Clojure). Raises JvmUnavailable."""
         try:

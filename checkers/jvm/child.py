@@ -31,10 +31,21 @@ def main(heap: str, classpath: str) -> None:
         try:
             answer: Any = getattr(jvm, function)(*arguments)
         except (jpype.JException, TypeError, ValueError, RuntimeError) as wrong:
-            first = (str(wrong).splitlines() or [""])[0]
-            answer = ("error", f"{type(wrong).__name__}: {first}")
+            answer = ("error", _told(wrong))
         pickle.dump(answer, answers)
         answers.flush()
+
+
+def _told(wrong: Exception) -> str:
+    """In one line, with what is at the bottom of it: Clojure wraps what went wrong in "Syntax error at ..."."""
+    cause: Any = wrong
+    for _ in range(16):
+        below = cause.getCause() if isinstance(cause, jpype.JException) else None
+        if below is None:
+            break
+        cause = below
+    told = [f"{type(one).__name__}: {(str(one).splitlines() or [''])[0]}" for one in (wrong, cause)]
+    return told[0] if cause is wrong else f"{told[0]} ({told[1]})"
 
 
 def _listen(stream: BinaryIO, requests: queue.SimpleQueue[Any]) -> None:

@@ -2,17 +2,22 @@
 
 from __future__ import annotations
 
+import re
+import shutil
 import sys
+import zipfile
 from pathlib import Path
 
 import numpy as np
 import pytest
+from click.testing import CliRunner
 
 from checkers.columns import NEVER, NOTHING, columns
 from checkers.jvm.bridge import Answer, Bridge
 from checkers.jvm.calls import EMPTY, NIL, Model, calls_of, events_in_order
 from checkers.jvm.classpath import CLASSPATH_VARIABLE, JvmUnavailable, find_classpath, jvm_home
-from checkers.jvm.install import Artifact, install, pom, wanted
+from checkers.jvm.install import Artifact, install, pom, repository_url, wanted
+from harness.cli_jvm import install_command
 
 
 def maven(folder: Path, script: str, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -54,10 +59,92 @@ def test_a_repository_that_cannot_be_reached_is_one_line_and_loses_nothing(
         install(tmp_path, wanted())
     assert str(wrong.value).startswith(
         "Maven could not get knossos:knossos:pom:0.3.15 from clojars (https://repo.clojars.org/): "
-        "transfer failed: Unknown host repo.clojars.org; check the network, or set WRACKLINE_JVM_CLASSPATH"
+        "transfer failed: Unknown host repo.clojars.org; check the network, name a mirror (--repository), or set "
+        "WRACKLINE_JVM_CLASSPATH"
     )
     assert "\n" not in str(wrong.value)
     assert (tmp_path / "classpath.txt").read_text() == "kept"
+
+
+@pytest.mark.parametrize(
+    ("told", "said"),
+    [
+        (
+            "[ERROR] Failed: Could not transfer artifact knossos:knossos:jar:0.3.15 from/to clojars (https://repo.clojars.org/): "
+            "GET request failed: No space left on device -> [Help 1]",
+            "Maven ran out of disk space, in its own folder (~/.m2) or in ",
+        ),
+        (
+            "[ERROR] Failed: Could not transfer artifact knossos:knossos:pom:0.3.15 from/to maven-default-http-blocker "
+            "(http://0.0.0.0/): Blocked mirror for repositories: [repository-1 (http://nexus.example.org/, default, releases)]",
+            "Maven takes nothing from http://nexus.example.org/ without TLS: name it by https://",
+        ),
+    ],
+)
+def test_what_maven_cannot_do_is_one_line(
+    told: str, said: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    maven(tmp_path, f"echo '{told}'; exit 1", monkeypatch)
+    with pytest.raises(JvmUnavailable) as wrong:
+        install(tmp_path, wanted())
+    assert str(wrong.value).startswith(said)
+    assert "\n" not in str(wrong.value)
+
+
+def test_a_repository_is_a_url_or_a_folder(tmp_path: Path) -> None:
+    assert repository_url("https://nexus.example.org/maven") == "https://nexus.example.org/maven"
+    assert repository_url(str(tmp_path)) == f"file://{tmp_path}"
+    found = CliRunner().invoke(install_command, ["--repository", "nexus"])
+    assert (found.exit_code, "'nexus' is neither a URL" in found.output) == (2, True)
+
+
+def publish(repository: Path, artifact: Artifact, needs: Artifact | None = None) -> None:
+    """A jar with nothing in it, as a Maven repository has it."""
+    folder = repository / artifact.group.replace(".", "/") / artifact.name / artifact.version
+    folder.mkdir(parents=True)
+    name = f"{artifact.name}-{artifact.version}"
+    with zipfile.ZipFile(folder / f"{name}.jar", "w") as jar:
+        jar.writestr("empty.txt", artifact.name)
+    project = pom([needs] if needs else [])
+    for word, what in (
+        ("groupId", artifact.group),
+        ("artifactId", artifact.name),
+        ("version", artifact.version),
+    ):
+        project = re.sub(f"<{word}>[^<]*", f"<{word}>{what}", project, count=1)
+    (folder / f"{name}.pom").write_text(project.replace("<packaging>pom", "<packaging>jar"))
+
+
+@pytest.mark.slow
+@pytest.mark.skipif(shutil.which("mvn") is None, reason="no Maven here")
+def test_maven_resolves_from_a_repository_that_is_named(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """With what an artifact needs in its turn. Clojars is not asked for what is found before: it is nowhere here."""
+    top, below = Artifact("wrackline.test", "top", "1"), Artifact("wrackline.test", "below", "2")
+    publish(tmp_path / "mirror", top, needs=below)
+    publish(tmp_path / "mirror", below)
+    # A local repository of its own, so that these two are in nobody's; Maven's plugins are where they are.
+    local = tmp_path / "m2"
+    local.mkdir()
+    for one in (Path.home() / ".m2" / "repository").glob("*"):
+        (local / one.name).symlink_to(one)
+    monkeypatch.setenv("MAVEN_OPTS", f"-Dmaven.repo.local={local}")
+    nowhere = "https://127.0.0.1:1/"
+    try:
+        install(tmp_path / "home", [top], clojars=nowhere, first=[repository_url(str(tmp_path / "mirror"))])
+    except JvmUnavailable as wrong:
+        if "maven-dependency-plugin" in str(wrong) or "org.apache.maven" in str(wrong):
+            pytest.skip(f"Maven has no plugin and no network: {wrong}")
+        raise
+    environment = {"XDG_CACHE_HOME": str(tmp_path)}
+    jvm_home(environment).parent.mkdir()
+    (tmp_path / "home").rename(jvm_home(environment))
+    found = find_classpath(environment=environment)
+    assert found is not None
+    assert [Path(one).name for one in found] == ["top-1.jar", "below-2.jar"]
+    with pytest.raises(JvmUnavailable, match=r"could not get wrackline.test:other:pom:1 .*127.0.0.1"):
+        install(tmp_path / "home", [Artifact("wrackline.test", "other", "1")], clojars=nowhere)
 
 
 def test_without_maven_there_is_one_line(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -1,5 +1,6 @@
 // Reads histories, one JSON object a line (tests/checkers/goldens.py has the form), asks Porcupine, and writes for each
-// a line {"verdict": "valid" | "invalid" | "unknown", "seconds": s}. The first argument is the limit in seconds.
+// a line {"verdict": "valid" | "invalid" | "unknown", "seconds": s, "cpu_seconds": c}. The first argument is the limit
+// in seconds.
 package main
 
 import (
@@ -9,6 +10,7 @@ import (
 	"math"
 	"os"
 	"strconv"
+	"syscall"
 	"time"
 
 	"github.com/anishathalye/porcupine"
@@ -101,6 +103,14 @@ func operations(h history) []porcupine.Operation {
 	return ops
 }
 
+func cpuSeconds() float64 {
+	var used syscall.Rusage
+	if err := syscall.Getrusage(syscall.RUSAGE_SELF, &used); err != nil {
+		return 0
+	}
+	return time.Duration(used.Utime.Nano() + used.Stime.Nano()).Seconds()
+}
+
 func main() {
 	limit, err := strconv.ParseFloat(os.Args[1], 64)
 	if err != nil {
@@ -116,15 +126,15 @@ func main() {
 			fmt.Fprintln(os.Stderr, "not a history:", err)
 			os.Exit(2)
 		}
-		verdict, seconds := "none", 0.0
+		verdict, seconds, cpu := "none", 0.0, 0.0
 		if m, known := model(h.Model); known {
 			ops := operations(h)
-			began := time.Now()
+			began, used := time.Now(), cpuSeconds()
 			result := porcupine.CheckOperationsTimeout(m, ops, time.Duration(limit*float64(time.Second)))
-			seconds = time.Since(began).Seconds()
+			seconds, cpu = time.Since(began).Seconds(), cpuSeconds()-used
 			verdict = map[porcupine.CheckResult]string{"Ok": "valid", "Illegal": "invalid", "Unknown": "unknown"}[result]
 		}
-		if err := out.Encode(map[string]any{"verdict": verdict, "seconds": seconds}); err != nil {
+		if err := out.Encode(map[string]any{"verdict": verdict, "seconds": seconds, "cpu_seconds": cpu}); err != nil {
 			os.Exit(1)
 		}
 	}
