@@ -281,7 +281,9 @@ def told(cycle: Sequence[Edge], nodes: Sequence[Transaction], unit: str) -> str:
     return "; ".join(f"{name(edge.source)}: " + edge.why.format(target=name(edge.target)) for edge in cycle)
 
 
-def _cycles(rows: pd.DataFrame) -> pd.DataFrame:
+def found_in(rows: pd.DataFrame) -> pd.DataFrame:
+    """The cycles of one graph as rows of ``_CYCLE``; of a window those that begin in its first half, for the others
+    are in the next window too."""
     nodes, _ = graph_of(rows)
     unit = "send" if _of_sends(rows) else "transaction"
     cut, width = int(rows["cut"].iloc[0]), int(rows["width"].iloc[0])
@@ -290,7 +292,7 @@ def _cycles(rows: pd.DataFrame) -> pd.DataFrame:
         place = next((edge for edge in cycle if edge.log >= 0), None)
         members = [nodes[edge.source] for edge in cycle]
         if cut != WHOLE_RUN and min(one.invoke for one in members) // width + 1 != cut:
-            continue  # the next window has it too
+            continue
         found.append(
             (
                 int(rows["run"].iloc[0]),
@@ -314,7 +316,7 @@ def _found(evidence: Evidence, kind: str, anomaly: str) -> DataFrame:
     rows = of_transactions(tables)
     if evidence.counts.get(TORN):
         rows = rows.unionByName(of_sends(tables))
-    cycles = rows.groupBy("run", "cut").applyInPandas(_cycles, _CYCLE).filter(F.col("kind") == kind)
+    cycles = rows.groupBy("run", "cut").applyInPandas(found_in, _CYCLE).filter(F.col("kind") == kind)
     logs = F.broadcast(tables.logs_of_runs.select("log", "topic", "partition"))
     return findings(
         cycles.join(logs, "log", "left"),
