@@ -20,7 +20,8 @@ from harness.jepsen.text import TextError, write
     type=click.Choice(list(MODELS)),
     default="kafka",
     show_default=True,
-    help="kafka: jepsen.tests.kafka's operations; list-append: Elle's; register, queue: Knossos's.",
+    help="kafka: jepsen.tests.kafka's operations; list-append: Elle's; log, register, queue: one per "
+    "partition, for `wrackline check --independent` and Knossos.",
 )
 @click.option(
     "--format", "fmt", type=click.Choice(["edn", "json"]), help="The output's ending by default, else edn."
@@ -39,6 +40,7 @@ def export_command(name: str, model: str, fmt: str | None, output: Path | None, 
       wrackline export last                                     history.kafka.edn in the run's directory
       wrackline export last --model list-append -o appends.json
       elle-cli --model list-append appends.json
+      wrackline export last --model log && wrackline check --model log --independent .../history.log.edn
 
     Partitions become integer keys; which is which is printed.
     """

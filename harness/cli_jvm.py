@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -12,9 +13,10 @@ from checkers.exact_queue import check_queue
 from checkers.exact_register import check_register
 from checkers.jvm import install as maven
 from checkers.jvm.bridge import DEFAULT_DEADLINE_S, DEFAULT_HEAP, Answer, Bridge, Judgement
-from checkers.jvm.calls import Model
+from checkers.jvm.calls import Calls, Model
 from checkers.jvm.classpath import CLASSPATH_VARIABLE, JvmUnavailable, jvm_home, required_classpath
-from harness.jepsen.text import read
+from harness.jepsen.text import TextError, read
+from harness.logs import OF_VALUES, Log, logs
 from harness.subjects import ELLE_MODELS, Done, Subject, subjects, transactions
 
 UNDECIDED = 3
@@ -35,10 +37,13 @@ heap_option = click.option(
     "-m",
     "--model",
     required=True,
-    type=click.Choice([*map(str, Model), *ELLE_MODELS]),
+    type=click.Choice([*(str(one) for one in Model if one is not Model.SOME_OF_LOG), *ELLE_MODELS]),
     help="What the operations are of.",
 )
 @click.option("--independent", is_flag=True, help="Values are [key value]: each key is an object of its own.")
+@click.option(
+    "--holes", is_flag=True, help="Of a log: offsets without a record are no loss (transactions, compaction)."
+)
 @click.option("--initial", type=int, help="What a register holds at first; nothing (nil) by default.")
 @click.option("--consistency", default="strict-serializable", show_default=True, help="For Elle's models.")
 @click.option("--search", is_flag=True, help="Ask Knossos even where the exact checks could decide.")
@@ -57,17 +62,28 @@ def check_command(history: Path, model: str, **options: Any) -> int:
 
     \b
       wrackline check --model register history.edn         exact, at any size, without a JVM
+      wrackline check --model log history.kafka.edn        the same, for each partition of `wrackline export`
       wrackline check --model cas-register history.edn     by Knossos
       wrackline check --model list-append history.json     by Elle
 
-    Registers and FIFO queues whose values are written once are decided exactly. Everything else needs Knossos or Elle
-    (see `wrackline jvm`), which may run into a limit.
+    Registers, FIFO queues and logs with offsets whose values are written once are decided exactly. Everything else needs
+    Knossos or Elle (see `wrackline jvm`), which may run into a limit.
 
     Exit code: 0 valid, 1 not, 3 unknown, 2 wrong input.
     """
     if model in ELLE_MODELS:
         return _elle(history, model, **options)
-    found = [_judged(one, Model(model), **options) for one in _subjects(history, options["independent"])]
+    if model == Model.LOG:
+        of_logs = logs(read(history), independent=options["independent"])
+        return _exit_code([_judged_log(one, **options) for one in of_logs])
+    return _exit_code(
+        [_judged(one, Model(model), **options) for one in _subjects(history, options["independent"])]
+    )
+
+
+def _exit_code(found: Sequence[Answer]) -> int:
+    if not found:
+        raise TextError("there is no operation of a client in it; nothing to judge")
     if Answer.INVALID in found:
         return 1
     return UNDECIDED if Answer.UNKNOWN in found else 0
@@ -84,14 +100,18 @@ def _judged(subject: Subject, model: Model, *, search: bool, initial: int | None
             return _exactly(subject, model, initial, name)
         except RepeatedValue as repeated:
             click.echo(f"{name}: {repeated}", err=True)
-    calls = subject.calls(model, initial)
+    return _searched(name, subject.calls(model, initial), subject.possible(), **options)
+
+
+def _searched(name: str, calls: Calls, rows: Sequence[Done], **options: Any) -> Answer:
+    """By Knossos. ``rows``: the operations that are the rows of ``calls``."""
     with Bridge(_classpath(options["classpath"]), heap=options["heap"]) as bridge:
         found = bridge.linearizable(calls, deadline_s=options["deadline_s"])
     click.echo(f"{name}: {_linearizable(found.answer)} (Knossos, {len(calls)} operations)")
     if found.answer is Answer.UNKNOWN:
         click.echo(f"  {found.why}")
     if found.row is not None:
-        click.echo(f"  there is no place for {_told(subject.possible()[found.row])}")
+        click.echo(f"  there is no place for {_told(rows[found.row])}")
     return found.answer
 
 
@@ -108,6 +128,36 @@ def _exactly(subject: Subject, model: Model, initial: int | None, name: str) -> 
             click.echo(f"    {_told(done[row])}")
     if len(breaches) > MOST_SHOWN:
         click.echo(f"  and {len(breaches) - MOST_SHOWN} more")
+    return answer
+
+
+def _judged_log(log: Log, *, search: bool, holes: bool, **options: Any) -> Answer:
+    """Each offset below a known end must hold a record, unless ``holes`` are allowed or transactions leave some."""
+    name = "history" if log.key is None else f"key {log.key}"
+    whole = not (holes or log.transactions)
+    if not search:
+        try:
+            return _log_exactly(log, name, whole)
+        except RepeatedValue as repeated:
+            click.echo(f"{name}: {repeated}", err=True)
+            if not whole:
+                click.echo(f"{name}: {_linearizable(Answer.UNKNOWN)} (with holes a search cannot either)")
+                return Answer.UNKNOWN
+    return _searched(name, *log.calls(holes=whole), **options)
+
+
+def _log_exactly(log: Log, name: str, whole: bool) -> Answer:
+    """Raises RepeatedValue."""
+    found = log.violations(holes=whole)
+    answer = Answer.INVALID if found else Answer.VALID
+    click.echo(
+        f"{name}: {_linearizable(answer)} (exact, {len(log)} operations{'' if whole else ', holes allowed'})"
+    )
+    for wrong, about in found[:MOST_SHOWN]:
+        what = f"value {log.value(wrong.offset)}" if wrong.rule in OF_VALUES else f"offset {wrong.offset}"
+        click.echo(f"  {wrong.rule}: {what}")
+        for one in about[:8]:
+            click.echo(f"    {_told(one)}")
     return answer
 
 

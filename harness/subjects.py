@@ -101,13 +101,13 @@ class Subject:
         return self._id(one.value), NIL
 
     def _id(self, value: Any) -> int:
-        key = _frozen(value)
+        key = frozen(value)
         return self._ids.setdefault(key, len(self._ids) + 1)
 
     def exact(self, initial: Any = None) -> Columns:
         """For the exact checks of a register or a FIFO queue. The initial value is NOTHING."""
         rows = []
-        self._ids.setdefault(_frozen(initial), NOTHING)
+        self._ids.setdefault(frozen(initial), NOTHING)
         for one in self.done:
             puts = one.f in _PUTS
             if not puts and one.outcome is not Outcome.OK and one.f == "read":
@@ -133,7 +133,7 @@ def subjects(operations: Iterable[Operation], *, independent: bool = False) -> l
                     f"operation {one.at}: with --independent a value is [key value], not {one.value!r:.40}"
                 )
             key, one.value = one.value
-        subject = found[_frozen(key)]
+        subject = found[frozen(key)]
         subject.key = key
         subject.done.append(one)
     return list(found.values())
@@ -176,7 +176,7 @@ def transactions(operations: Iterable[Operation], model: str) -> Transactions:
     ids: dict[Hashable, int] = {}
 
     def number(value: Any) -> int:
-        return ids.setdefault(_frozen(value), len(ids) + 1)
+        return ids.setdefault(frozen(value), len(ids) + 1)
 
     for one in paired(operations):
         if not isinstance(one.value, list):
@@ -196,15 +196,16 @@ def _micro(one: Done, mop: Any, model: str, number: Any) -> tuple[Act, int, int 
     )
     if not (isinstance(mop, list) and len(mop) == 3 and mop[0] in acts):
         raise TextError(f"operation {one.at}: {model} has no micro-operation {mop!r:.40}")
-    act, key, value = acts[mop[0]], number(("key", _frozen(mop[1]))), mop[2]
+    act, key, value = acts[mop[0]], number(("key", frozen(mop[1]))), mop[2]
     if value is None:
         return act, key, None
     return act, key, [number(each) for each in value] if act is Act.READ_LIST else number(value)
 
 
-def _frozen(value: Any) -> Hashable:
+def frozen(value: Any) -> Hashable:
+    """The same value as a key."""
     if isinstance(value, list):
-        return tuple(_frozen(each) for each in value)
+        return tuple(frozen(each) for each in value)
     if isinstance(value, dict):
-        return tuple(sorted((str(k), _frozen(v)) for k, v in value.items()))
+        return tuple(sorted((str(k), frozen(v)) for k, v in value.items()))
     return value if isinstance(value, Hashable) else str(value)

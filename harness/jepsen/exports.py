@@ -6,6 +6,8 @@
                 ``:seek-to-beginning? true``.
 ``list-append`` Elle (``elle-cli -m list-append``): a record sent is ``[:append k v]``, the final read of a partition one
                 ``[:r k [...]]``. Polls do not fit: a read of this model is a whole prefix of the list.
+``log``         ``wrackline check -m log --independent``: ``:append``, ``:read``, ``:end`` of ``[k ...]`` tuples, with what was
+                told of offsets and ends
 ``register``    Knossos: ``:write``, ``:read`` of ``[k v]`` tuples (``jepsen.independent``), of the workload ``register``
 ``queue``       Knossos: ``:enqueue``, ``:dequeue`` of ``[k v]`` tuples, of the workload ``queue``
 ==============  =============================================================================================
@@ -202,6 +204,45 @@ def _prefix_read(
             yield _txn(row, process, "ok", [[Keyword("r"), key, prefix.values]])
 
 
+def log(events: Iterable[Row], keys: Keys) -> Iterator[Operation]:
+    """``:append [k v]`` (ok: ``[k [offset v]]``), ``:read [k [[offset v] ...]]`` and ``:end [k offset]`` of independent logs.
+
+    A poll shows records of several partitions that were fetched at any time before, so it becomes one read of each
+    that is invoked when it completes: that records are there holds from then on."""
+    processes = _Processes()
+    index = 0
+    for row in events:
+        if row["process"] < 0:
+            continue
+        for process, kind, f, value in _of_logs(row, keys, processes):
+            said = {"index": index, "time": row["time_ns"], "type": Keyword(kind), "process": process}
+            yield {**said, "f": Keyword(f), "value": value}
+            index += 1
+
+
+def _of_logs(row: Row, keys: Keys, processes: _Processes) -> Iterator[tuple[int, str, str, Any]]:
+    """(process, type, f, value)."""
+    if row["f"] == "send":
+        for at, record in enumerate(row["records"] or ()):
+            kind = "invoke" if row["type"] == "invoke" else _outcome(row, record)
+            key, offset, value = keys.of(row["topic"], record["partition"]), record["offset"], record["value"]
+            told = [offset if offset >= 0 else None, value] if kind == "ok" else value
+            yield processes.of(row["process"], at), kind, "append", [key, told]
+    elif row["f"] == "end":
+        key = keys.of(row["topic"], row["partition"])
+        told = row["high_watermark"] if row["type"] == "ok" else None
+        yield processes.of(row["process"], 0), row["type"], "end", [key, told]
+    elif row["f"] in _READ_BY_POLL and row["type"] == "ok":
+        shown: dict[int, list[list[int]]] = {}
+        for record in row["records"] or ():
+            key = keys.of(row["topic"], record["partition"])
+            shown.setdefault(key, []).append([record["offset"], record["value"]])
+        for key, records in shown.items():
+            process = processes.of(row["process"], "poll")
+            yield process, "invoke", "read", [key, None]
+            yield process, "ok", "read", [key, records]
+
+
 def register(events: Iterable[Row], keys: Keys) -> Iterator[Operation]:
     """``:write`` and ``:read`` of independent registers, one per partition."""
     return _objects(events, keys, "write", "read")
@@ -259,6 +300,7 @@ def _txn(row: Row, process: int, kind: str, value: list[Any]) -> Operation:
 MODELS: Mapping[str, Callable[[Iterable[Row], Keys], Iterator[Operation]]] = {
     "kafka": kafka,
     "list-append": list_append,
+    "log": log,
     "register": register,
     "queue": queue,
 }

@@ -220,3 +220,32 @@ def test_knossos_gets_registers_and_queues_by_key(tmp_path: Path) -> None:
         ("ok", "read", [1, value]),
     ]
     assert shown["queue"][2:] == [("invoke", "dequeue", [1, None]), ("ok", "dequeue", [1, None])]
+
+
+def test_logs_go_out_with_offsets_and_ends(tmp_path: Path) -> None:
+    said: dict[str, Any] = {"topic": "log", "partition": 1}
+    one, lost = Record(1, 0, 160), Record(1, UNKNOWN, 176)
+    timeline = [
+        Event(1, Type.INVOKE, "send", records=(one._replace(offset=UNKNOWN), lost), **said),
+        Event(2, Type.INVOKE, "end", **said),
+        Event(1, Type.OK, "send", records=(one, lost), **said),
+        Event(2, Type.OK, "end", high_watermark=1, **said),
+        Event(3, Type.INVOKE, "poll", topic="log"),
+        Event(3, Type.OK, "poll", topic="log", records=(Record(0, 4, 192), one)),
+    ]
+    write_history(tmp_path, INFO, timeline)
+    keys = Keys()
+    found = [(str(o["type"]), str(o["f"]), o["value"]) for o in MODELS["log"](rows(tmp_path), keys)]
+    assert keys.numbers == {("log", 1): 1, ("log", 0): 0}
+    assert found == [
+        ("invoke", "append", [1, 160]),
+        ("invoke", "append", [1, 176]),
+        ("invoke", "end", [1, None]),
+        ("ok", "append", [1, [0, 160]]),
+        ("info", "append", [1, 176]),
+        ("ok", "end", [1, 1]),
+        ("invoke", "read", [0, None]),
+        ("ok", "read", [0, [[4, 192]]]),
+        ("invoke", "read", [1, None]),
+        ("ok", "read", [1, [[0, 160]]]),
+    ]

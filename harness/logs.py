@@ -1,0 +1,176 @@
+"""Histories of append-only logs in Jepsen's words, for ``wrackline check --model log``.
+
+==========================  ==============================================================================
+``:append v``               ok: ``[offset v]``; an offset of nil is an acknowledgement without one
+``:read``                   ok: ``[[offset v] ...]``, some records that are there
+``:end``                    ok: the offset that the next record will get
+``:send``, ``:poll``,       as ``jepsen.tests.kafka`` records them and ``wrackline export`` writes them: lists of
+``:txn``                    ``[:send k v]`` (ok: ``[:send k [offset v]]``) and ``[:poll {k [[offset v] ...]}]``
+==========================  ==============================================================================
+
+The first three are of one log, or of one per key with ``independent`` (values are then ``[key value]``); of the
+others each key is a log of its own. What a consumer does besides (``:assign``, ``:subscribe``, ``:crash``) says nothing here.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Hashable, Iterable, Iterator
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+from checkers.columns import NEVER, RepeatedValue
+from checkers.jvm.calls import Calls, Model, Outcome
+from checkers.jvm.log_calls import LogCalls
+from checkers.linearizable import NOWHERE, Append, End, Read, Rule, Violation, check_log
+from harness.jepsen.text import Operation, TextError
+from harness.subjects import Done, frozen, paired
+
+OF_VALUES = (Rule.TWO_OFFSETS, Rule.GARBAGE, Rule.ABORTED, Rule.NO_PLACE)
+_SILENT = ("assign", "subscribe", "crash", "debug-topic-partitions")
+Part = tuple[str, Any, Done]
+"""(append, read or end; its value; the operation)."""
+
+
+@dataclass(slots=True)
+class Log:
+    key: Any
+    parts: list[Part] = field(default_factory=list)
+    transactions: bool = False
+    """Markers of transactions take offsets, so that offsets without a record are no loss."""
+    _ids: dict[Hashable, int] = field(default_factory=dict)
+
+    def __len__(self) -> int:
+        return len(self.parts)
+
+    def violations(self, *, holes: bool) -> list[tuple[Violation, list[Done]]]:
+        """What is wrong, each with some operations that speak of it. ``holes``: offsets without a record are wrong.
+        Raises RepeatedValue, TextError."""
+        appends: list[Append] = []
+        reads: list[Read] = []
+        ends: list[End] = []
+        about: dict[tuple[bool, int], list[Done]] = defaultdict(list)
+        for what, value, one in self.parts:
+            match what:
+                case "append":
+                    offset, number = self._placed(value, one)
+                    failed = one.outcome is Outcome.FAIL
+                    place = NOWHERE if offset is None else offset
+                    appends.append(Append(number, one.inv, one.ret, place, failed))
+                    told = [(offset, number)]
+                case "read":
+                    told = [self._placed(record, one) for record in value]
+                    reads += [Read(one.ret, offset, number) for offset, number in told if offset is not None]
+                case _:
+                    ends.append(End(one.inv, one.ret, _offset(value, one)))
+                    told = [(value, NOWHERE)]
+            for offset, number in told:
+                about[True, number].append(one)
+                if offset is not None:
+                    about[False, offset].append(one)
+        self._refuse_repeats(appends)
+        found = check_log(appends, reads, ends, holes=holes)
+        return [(wrong, about[wrong.rule in OF_VALUES, wrong.offset]) for wrong in found]
+
+    def calls(self, *, holes: bool) -> tuple[Calls, list[Done]]:
+        """For a search, with the operations that its rows are. Raises TextError."""
+        found = LogCalls()
+        rows = []
+        for what, value, one in self.parts:
+            match what:
+                case "append":
+                    offset, number = self._placed(value, one)
+                    if one.outcome is Outcome.FAIL:
+                        found.failed(number)
+                        continue
+                    found.append(number, one.inv, one.ret, offset)
+                case "read":
+                    records = [self._placed(record, one) for record in value]
+                    found.read([(o, number) for o, number in records if o is not None], one.inv, one.ret)
+                case _:
+                    found.end(_offset(value, one), one.inv, one.ret)
+            rows.append(one)
+        return found.build(Model.LOG if holes else Model.SOME_OF_LOG), rows
+
+    def value(self, number: int) -> Any:
+        """What was written as this number."""
+        return next(value for value, known in self._ids.items() if known == number)
+
+    def _placed(self, value: Any, one: Done) -> tuple[int | None, int]:
+        """(offset, number of the value) of [offset v], or of a value alone."""
+        offset = None
+        if isinstance(value, list):
+            if len(value) != 2:
+                raise TextError(f"operation {one.at}: a record is [offset value], not {value!r:.40}")
+            offset, value = value
+        number = self._ids.setdefault(frozen(value), len(self._ids) + 1)
+        return (None if offset is None else _offset(offset, one)), number
+
+    def _refuse_repeats(self, appends: list[Append]) -> None:
+        if len({one.value for one in appends}) < len(appends):
+            raise RepeatedValue("a value was appended more than once: only a search can decide this history")
+
+
+def _offset(value: Any, one: Done) -> int:
+    if isinstance(value, int) and not isinstance(value, bool) and 0 <= value < 1 << 62:
+        return value
+    raise TextError(f"operation {one.at}: an offset is a number from 0 on, not {value!r:.40}")
+
+
+def logs(operations: Iterable[Operation], *, independent: bool = False) -> list[Log]:
+    """Raises TextError."""
+    found: dict[Hashable, Log] = {}
+    for one in paired(operations):
+        for key, part in _parts(one, independent):
+            log = found.setdefault(frozen(key), Log(key))
+            log.transactions |= one.f == "txn"
+            log.parts.append(part)
+    return list(found.values())
+
+
+def _parts(one: Done, independent: bool) -> Iterator[tuple[Any, Part]]:
+    known = one.outcome is Outcome.OK
+    if one.f in ("send", "poll", "txn"):
+        yield from _of_kafka(one, known)
+    elif one.f in ("append", "read", "end"):
+        key, value = None, one.value
+        if independent:
+            if not (isinstance(value, list) and len(value) == 2):
+                raise TextError(
+                    f"operation {one.at}: with --independent a value is [key value], not {value!r:.40}"
+                )
+            key, value = value
+        if one.f == "read" and known and not isinstance(value, list):
+            raise TextError(f"operation {one.at}: a read gives [[offset value] ...], not {value!r:.40}")
+        if one.f == "append" or known:
+            yield key, (one.f, value, one)
+    elif one.f not in _SILENT:
+        raise TextError(
+            f"operation {one.at}: a log has no :{one.f}, only :append, :read, :end, or :send, :poll, :txn"
+        )
+
+
+def _of_kafka(one: Done, known: bool) -> Iterator[tuple[Any, Part]]:
+    if not isinstance(one.value, list):
+        raise TextError(
+            f"operation {one.at}: :{one.f} has a list of [:send k v] and [:poll ..], not {one.value!r:.40}"
+        )
+    for mop in one.value:
+        match mop:
+            case ["send", key, value]:
+                # In a send that is ok a value without [offset v] is a record whose own outcome nobody told.
+                lost = known and not isinstance(value, list)
+                sent = replace(one, ret=NEVER, outcome=Outcome.INFO) if lost else one
+                yield _key(key), ("append", value, sent)
+            case ["poll", dict() as told] if known:
+                for key, records in told.items():
+                    yield _key(key), ("read", records or [], one)
+            case ["poll", *_]:
+                pass
+            case _:
+                raise TextError(f"operation {one.at}: no [:send k v] and no [:poll ..] but {mop!r:.40}")
+
+
+def _key(key: Any) -> Any:
+    """JSON has no maps with numbers as keys."""
+    return int(key) if isinstance(key, str) and key.isdecimal() else key
