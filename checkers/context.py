@@ -11,13 +11,17 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from checkers.metrics import RECOVERY_NS, boundaries, driven, trouble
-from checkers.packets import NONE, Ints
+from checkers.packets import NONE, Ints, Rows
 from checkers.runs import Place, ReplicaRead, Run
 
 PARTITION_BITS = 20
 TOPIC_BITS = 12
 CHUNK_OFFSETS = 131_072
 """Offsets of one partition that are judged together: about 50 MiB with three replicas."""
+SPAN_EVENTS = 1 << 20
+"""Events of a run whose objects are judged together, and events that make a part of its values: about 100 MiB."""
+OBJECTS = ("register", "queue")
+"""Workloads whose partitions are objects."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,6 +45,20 @@ class Replica:
     bit: int
 
 
+@dataclass(frozen=True, slots=True)
+class Beyond:
+    """What a stretch of one object's time must know of the others (checkers.moments). Rows are in order of ``chunk``."""
+
+    reach: Rows
+    """Of the zones or lives that start in or before a stretch the one that lasts longest."""
+    soonest: Rows
+    """Of the lives that start in or after a stretch the one that comes out first."""
+    left: Rows
+    """``count``: values that went in in or before a stretch, and that nobody got; and the last of them."""
+    unsure: Ints
+    """Invocations of dequeues of unknown outcome, ascending."""
+
+
 @dataclass(frozen=True)
 class Context:
     kinds: Sequence[str]
@@ -61,6 +79,13 @@ class Context:
     trouble: Mapping[int, tuple[int, int]]
     """Run -> the segments after which its first fault began and its last one ended."""
     width: int = CHUNK_OFFSETS
+    span: int = SPAN_EVENTS
+    objects: Mapping[int, str] = field(default_factory=dict)
+    """Run -> its workload, where that is ``register`` or ``queue``."""
+    parts: Mapping[int, int] = field(default_factory=dict)
+    """Run -> into how many parts the values of its objects are divided."""
+    beyond: Mapping[int, Beyond] = field(default_factory=dict)
+    """Log -> what stretches of its time must know of each other."""
     buckets: int = 1
     """Into how many parts what is found by value is divided."""
     carry: Mapping[tuple[int, int], Mapping[str, int]] = field(default_factory=dict)
@@ -103,7 +128,9 @@ def places_of(run: Run) -> list[Place]:
     return sorted({*run.places, *run.final, *run.replicas})
 
 
-def context_of(runs: Sequence[Run], *, width: int = CHUNK_OFFSETS, buckets: int = 1) -> Context:
+def context_of(
+    runs: Sequence[Run], *, width: int = CHUNK_OFFSETS, span: int = SPAN_EVENTS, buckets: int = 1
+) -> Context:
     topics = topics_of(runs)
     logs: dict[int, LogInfo] = {}
     logs_of: dict[int, list[int]] = {}
@@ -142,6 +169,15 @@ def context_of(runs: Sequence[Run], *, width: int = CHUNK_OFFSETS, buckets: int 
         bounds={number: (driven(run)[0].begin_ns, driven(run)[-1].end_ns) for number, run in enumerate(runs)},
         trouble={number: found for number, run in enumerate(runs) if (found := _trouble(run)) is not None},
         width=width,
+        span=span,
+        objects={
+            number: run.info.workload for number, run in enumerate(runs) if run.info.workload in OBJECTS
+        },
+        parts={
+            number: max(1, run.rows // span)
+            for number, run in enumerate(runs)
+            if run.info.workload in OBJECTS
+        },
         buckets=buckets,
     )
 

@@ -7,7 +7,8 @@ no backward zone lies strictly inside a forward one, and every value read was wr
 was invoked before the read returned. (Gibbons & Korach, "Testing Shared Memories", SIAM J. Comput. 26(4), 1997.)
 
 Hence a history is wrong only where two values, or a read and its write, are wrong by themselves: a witness has at most
-six operations. checkers.registers finds the same with Spark.
+six operations. In Spark the same functions look at some values (``clusters_of``: checkers.objects) and at a stretch of
+time (``overlaps``: checkers.moments) at once.
 """
 
 from __future__ import annotations
@@ -58,7 +59,7 @@ class Breach:
 
 
 @dataclass(frozen=True, slots=True)
-class _Clusters:
+class Clusters:
     """One row per value that was held; ``first`` and ``last`` are the rows of the earliest return and the latest
     invocation, ``write`` that of the write (-1: the initial value's)."""
 
@@ -78,6 +79,13 @@ def check_register(table: Columns, *, initial: int = NOTHING) -> list[Breach]:
     """What is wrong with a register's history; empty if and only if it is linearizable. One breach per culprit.
 
     Raises RepeatedValue when two writes that did not fail have the same value, or one has the initial value."""
+    found, clusters = clusters_of(table, initial=initial)
+    return found + _zones(table, clusters)
+
+
+def clusters_of(table: Columns, *, initial: int = NOTHING) -> tuple[list[Breach], Clusters]:
+    """(what is wrong with one value by itself, what is known of each). Needs the operations of each value together, but
+    not all values. Raises RepeatedValue."""
     writes = np.flatnonzero(table.puts & ~table.failed)
     writes = writes[np.argsort(table.value[writes], kind="stable")]
     refuse_repeats(np.append(table.value[writes], initial))
@@ -89,7 +97,7 @@ def check_register(table: Columns, *, initial: int = NOTHING) -> list[Breach]:
     early[at >= 0] = table.ret[reads[at >= 0]] < table.inv[writes[at[at >= 0]]]
     found = _unwritten(table, reads[unwritten]) + _future(table, reads[early], writes[at[early]])
     clusters = _clusters(table, writes, reads[~unwritten & ~early], at[~unwritten & ~early], initial)
-    return found + _zones(table, clusters)
+    return found, clusters
 
 
 def _unwritten(table: Columns, reads: Ints) -> list[Breach]:
@@ -113,7 +121,7 @@ def _future(table: Columns, reads: Ints, writes: Ints) -> list[Breach]:
     ]
 
 
-def _clusters(table: Columns, writes: Ints, reads: Ints, at: Ints, initial: int) -> _Clusters:
+def _clusters(table: Columns, writes: Ints, reads: Ints, at: Ints, initial: int) -> Clusters:
     """``at``: of each read, the place of its write in ``writes``; -1 for the initial value."""
     count = len(writes)
     place = np.where(at < 0, count, at)
@@ -132,18 +140,31 @@ def _clusters(table: Columns, writes: Ints, reads: Ints, at: Ints, initial: int)
     # A write of unknown outcome that nobody read can be left out, and so can an initial value that nobody read.
     held = read | np.append(table.ret[writes] != NEVER, False)
     values = np.append(table.value[writes], initial)
-    return _Clusters(values[held], np.append(writes, -1)[held], first[held], last[held], f[held], s[held])
+    return Clusters(values[held], np.append(writes, -1)[held], first[held], last[held], f[held], s[held])
 
 
-def _zones(table: Columns, clusters: _Clusters) -> list[Breach]:
-    """Zones in order of their start, each against the forward zone before it that reaches furthest."""
-    if not len(clusters.f):
-        return []
-    forward: Flags = clusters.f < clusters.s
-    start, end = np.minimum(clusters.f, clusters.s), np.maximum(clusters.f, clusters.s)
-    order = np.lexsort(
-        (forward, start)
-    )  # of zones that start together the backward ones first: none is inside
+def _zones(table: Columns, clusters: Clusters) -> list[Breach]:
+    culprits, victims, counts = overlaps(clusters.f, clusters.s)
+    found = []
+    for one, other, count in zip(culprits.tolist(), victims.tolist(), counts.tolist(), strict=True):
+        rule = Rule.TWO_AT_ONCE if clusters.f[other] < clusters.s[other] else Rule.INSIDE
+        values = int(clusters.value[one]), int(clusters.value[other])
+        found.append(Breach(rule, *values, count, clusters.witness(table, one, other)))
+    return found
+
+
+def overlaps(f: Ints, s: Ints) -> tuple[Ints, Ints, Ints]:
+    """(forward zones that reach over others, the first that each contradicts, how many it does), as rows of ``f`` and
+    ``s``: zones in order of their start, each against the forward zone before it that reaches furthest.
+
+    All that zones must know of those that start earlier is that one zone: put beside them it stands for all of them."""
+    nothing = np.zeros(0, dtype=np.int64)
+    if not len(f):
+        return nothing, nothing, nothing
+    forward: Flags = f < s
+    start, end = np.minimum(f, s), np.maximum(f, s)
+    # Of zones that start together the backward ones first: none is inside.
+    order = np.lexsort((forward, start))
     reach = np.where(forward[order], end[order], BEFORE)
     furthest = np.maximum.accumulate(reach)
     holder = np.maximum.accumulate(np.where(reach == furthest, np.arange(len(order)), 0))
@@ -151,10 +172,4 @@ def _zones(table: Columns, clusters: _Clusters) -> list[Breach]:
     limit = np.where(forward[order], start[order], end[order])
     bad = np.flatnonzero(before > limit)
     culprits, first, counts = np.unique(by[bad], return_index=True, return_counts=True)
-    found = []
-    for culprit, at, count in zip(culprits.tolist(), bad[first].tolist(), counts.tolist(), strict=True):
-        one, other = int(order[culprit]), int(order[at])
-        rule = Rule.TWO_AT_ONCE if forward[other] else Rule.INSIDE
-        values = int(clusters.value[one]), int(clusters.value[other])
-        found.append(Breach(rule, *values, count, clusters.witness(table, one, other)))
-    return found
+    return order[culprits], order[bad[first]], counts

@@ -15,7 +15,9 @@ import orjson
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from checkers.columns import NOTHING
 from checkers.context import Context
+from checkers.objects import GETS, put_gets, put_puts
 from checkers.packets import NONE, VALUES, Bools, Ints, Kind, Rows, Writer
 from checkers.sequences import POLLED, SENT, Sequence, put_batch_order, put_sessions, put_steps
 from checkers.splits import FAIL, INVOKE, OK, Batch, Names, Split, joined, picked, read
@@ -177,6 +179,8 @@ class Ingest:
             drain = self._number("drain")
             self.tally.operations(batch, operations.take(operations.f != drain), self._number("poll"))
             self._ends(operations)
+            if self.split.run in self.context.objects:
+                self._gets(batch, operations)
         sends = operations.take(operations.f == self._number("send"))
         if len(sends.process):
             self._sends(batch, sends)
@@ -191,6 +195,18 @@ class Ingest:
         width = self.context.width
         self.writer.spread(Kind.END, log[some], below // width, [below, *(one[some] for one in times)])
         self.writer.spread(Kind.ASKED, log, np.maximum(ends.told, 0) // width, [ends.told, *times])
+
+    def _gets(self, batch: Batch, operations: Operations) -> None:
+        """Of a register or a queue."""
+        f = self._number(GETS[self.context.objects[self.split.run]])
+        gets = operations.take((operations.f == f) & (operations.kind != FAIL))
+        gets = gets.take((gets.base != NONE) & (gets.partition != NONE))
+        told = batch.size[gets.tells] > 0
+        value = np.full(len(told), NOTHING)
+        value[told] = batch.record_value[batch.begin[gets.tells[told]]]
+        call = (gets.invoke_index, gets.complete_index, gets.invoke_ns, gets.complete_ns, gets.process)
+        log = gets.base + gets.partition
+        put_gets(self.writer, self.context, self.split.run, gets.kind == OK, log, value, call)
 
     def _sends(self, batch: Batch, sends: Operations) -> None:
         which, rows = batch.records_of(sends.tells)
@@ -215,6 +231,8 @@ class Ingest:
                 Kind.SENT, np.full(len(log), VALUES), bucket, [log, value, process, outcome, offset, *times]
             )
             return
+        if self.split.run in self.context.objects:
+            put_puts(self.writer, self.context, self.split.run, log, value, outcome, process, times)
         self.tally.sends(log, outcome, sends.error[which], times[3], acked & known)
         self.tally.torn += _torn(which[placed], log[placed], offset[placed])
         self.writer.spread(

@@ -62,10 +62,34 @@ class Kind(IntEnum):
     SENT = 15
     SUSPECT = 16
     SUMMARY = 17
+    PUT = 18
+    """Kinds from here on are of registers and queues (checkers.objects, checkers.moments)."""
+    GET = 19
+    UNSURE = 20
+    EMPTY = 21
+    ZONE = 22
+    LIFE = 23
+    REACH = 24
+    SOONEST = 25
+    LEFT = 26
+    BREACH = 27
 
 
 TIMES = ("invoke_index", "invoke_ns", "complete_index", "complete_ns")
 SEND = ("log", "value", "process", "outcome", "sent_offset", *TIMES)
+CALL = ("inv", "ret", "inv_ns", "ret_ns", "process")
+"""An operation on an object. ``ret`` and ``ret_ns`` are NONE where it did not return, or nobody knows whether it happened."""
+
+
+def calls(*names: str) -> tuple[str, ...]:
+    """The columns of several operations: ``put_inv``, ..."""
+    return tuple(f"{name}_{part}" for name in names for part in CALL)
+
+
+SLOTS = 8
+"""Operations that a breach tells."""
+_ZONE = ("value", *calls("write", "first", "last"))
+_LIFE = ("value", "role", *calls("put", "got"))
 COLUMNS: Mapping[Kind, tuple[str, ...]] = {
     Kind.FINAL: ("offset", "value", "index", "ns"),
     Kind.POLL: ("offset", "value", "index", "ns"),
@@ -82,6 +106,19 @@ COLUMNS: Mapping[Kind, tuple[str, ...]] = {
     Kind.TALLY: ("key", "n", "slowest"),
     Kind.HOMELESS: SEND,
     Kind.SENT: SEND,
+    Kind.PUT: ("log", "value", "failed", *CALL),
+    Kind.GET: ("log", "value", *CALL),
+    Kind.UNSURE: ("inv",),
+    Kind.EMPTY: ("pieces", *CALL),
+    Kind.ZONE: _ZONE,
+    Kind.LIFE: _LIFE,
+    Kind.REACH: ("chunk", *dict.fromkeys((*_ZONE, *_LIFE))),
+    Kind.SOONEST: ("chunk", *_LIFE),
+    Kind.LEFT: ("chunk", "count", *_LIFE),
+    Kind.BREACH: (
+        *("log", "rule", "value", "other", "contradicted", "key", "order", "pieces"),
+        *calls(*(f"c{slot}" for slot in range(SLOTS))),
+    ),
 }
 
 
@@ -93,6 +130,8 @@ class Rows:
         self.size = size if size is not None else len(next(iter(self.columns.values())))
 
     def __getattr__(self, name: str) -> Ints:
+        if name == "columns":
+            raise AttributeError(name)  # pickle asks before they are there
         try:
             return self.columns[name]
         except KeyError:

@@ -20,7 +20,8 @@ from checkers.carries import carries
 from checkers.chunks import SUMMARY
 from checkers.context import Context, context_of, places_of
 from checkers.metrics import Figures, take_counts, take_gaps
-from checkers.packets import SCHEMA, Kind, packets, unpack
+from checkers.moments import DECIDED, SUMMARIES, beyond_of
+from checkers.packets import SCHEMA, Kind, Packet, packets, unpack
 from checkers.registry import Evidence
 from checkers.runs import AnalysisError, Place, Run, surveyed, surveyed_split
 from checkers.splits import Split
@@ -68,11 +69,11 @@ def survey_all(spark: SparkSession | None, runs: Sequence[Run]) -> Iterator[tupl
             yield run, wrong
 
 
-def judge(tables: Tables, *, width: int | None = None) -> Judged:
-    """Looks at everything once, and at what must be looked at again."""
+def judge(tables: Tables, **cuts: int) -> Judged:
+    """Looks at everything once, and at what must be looked at again. ``cuts``: ``width`` and ``span`` of the context."""
     runs, spark = tables.runs, tables.spark
     tasks = tasks_of(runs)
-    context = context_of(runs, buckets=tasks, **({} if width is None else {"width": width}))
+    context = context_of(runs, buckets=tasks, **cuts)
     splits = [replace(split, run=number) for number, run in enumerate(runs) for split in run.splits]
     source = _table_of_splits(
         spark,
@@ -85,9 +86,12 @@ def judge(tables: Tables, *, width: int | None = None) -> Judged:
             source.mapInArrow(_ingested(spark, context, stages.EVERYTHING), SCHEMA), spark, context, tasks
         )
     )
-    small = first.filter(F.col("kind").isin(*map(int, (Kind.META, Kind.SUMMARY, Kind.JUMP, Kind.SESSION))))
+    few = (Kind.META, Kind.SUMMARY, Kind.JUMP, Kind.SESSION, *SUMMARIES)
+    small = first.filter(F.col("kind").isin(*map(int, few)))
     found = Judged(Evidence(tables, first), [Figures() for _ in runs])
     told = _take(found, _collected(small), tables)
+    if context.objects:
+        _objects(found, first, replace(context, beyond=beyond_of(told.stretches)), tasks)
     above, again, gaps = carries(told.summaries, context)
     again |= told.late
     if not (again or told.by_value):
@@ -104,6 +108,18 @@ def judge(tables: Tables, *, width: int | None = None) -> Judged:
         values = keep(values.union(second.filter(F.col("kind") == int(Kind.SUSPECT))))
     _by_value(found, source, values, context, tasks)
     return found
+
+
+def _objects(found: Judged, first: DataFrame, context: Context, tasks: int) -> None:
+    """Registers and queues: stretches of their time, each with what it must know of the others."""
+    spark = found.evidence.tables.spark
+    decided = first.filter(F.col("kind").isin(*map(int, DECIDED)))
+    second = keep(
+        _sorted(decided, tasks, "owner", "chunk").mapInArrow(stages.moments(_told(spark, context)), SCHEMA)
+    )
+    for *_, data in _collected(second.filter(F.col("kind") == int(Kind.META))):
+        _count(found, orjson.loads(data)["breaches"])
+    found.evidence.breaches = first.union(second).filter(F.col("kind") == int(Kind.BREACH))
 
 
 def tasks_of(runs: Sequence[Run]) -> int:
@@ -151,8 +167,8 @@ def _judged(facts: DataFrame, spark: SparkSession, context: Context, tasks: int)
 
 
 def _sorted(rows: DataFrame, tasks: int, *by: str) -> DataFrame:
-    """Each task gets whole buckets, one after another."""
-    return rows.repartition(tasks, *by).sortWithinPartitions(*by)
+    """Each task gets whole buckets, one after another, and within one kind after kind."""
+    return rows.repartition(tasks, *by).sortWithinPartitions(*by, "kind")
 
 
 def _told(spark: SparkSession, context: Context) -> Callable[[], Context]:
@@ -199,6 +215,8 @@ class _Told:
     """Of chunks."""
     late: set[tuple[int, int]] = field(default_factory=set)
     """Chunks with reads or sends that follow on ones in an earlier split."""
+    stretches: list[Packet] = field(default_factory=list)
+    """Summaries of stretches of objects' time."""
     by_value: int = 0
     """How many rows are to be looked at by value."""
 
@@ -218,10 +236,13 @@ def _take(found: Judged, rows: Iterable[tuple[int, int, Kind, int, bytes]], tabl
             case Kind.META:
                 said = orjson.loads(data)
                 told.by_value += said.get("by_value", 0)
+                _count(found, said.get("breaches", {}))
                 if "run" in said:
                     _take_counts(found, said, tables, places[said["run"]])
-            case _:
+            case Kind.JUMP | Kind.SESSION:
                 told.late.add((owner, chunk))
+            case _:
+                told.stretches.append((owner, chunk, kind, n, data))
     for figures in found.figures:
         figures.seconds.sort(key=lambda second: (second["t"], second["f"]))
     return told

@@ -48,6 +48,8 @@ class Evidence:
     """Rows of checkers.suspects with at least one mark."""
     counts: dict[str, int] = field(default_factory=dict)
     """Mark -> how many rows have it."""
+    breaches: DataFrame | None = None
+    """Packets: what is wrong with registers and queues (checkers.breaches); None where no run has any."""
 
 
 @dataclass(frozen=True, slots=True)

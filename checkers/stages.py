@@ -15,6 +15,9 @@ import pyarrow as pa
 from checkers.chunks import SUMMARY, Chunk
 from checkers.context import Context, owner_of_run
 from checkers.ingest import Ingest
+from checkers.moments import DECIDED, Moments
+from checkers.moments import SUMMARIES as OF_STRETCHES
+from checkers.objects import Values
 from checkers.packets import COLUMNS, NONE, VALUES, Kind, Rows, Writer, grouped, packets, together, unpack
 from checkers.runs import surveyed_split, unreadable
 from checkers.sequences import POLLED, SENT, put_sessions, put_steps
@@ -166,21 +169,23 @@ class _Run:
         return 0
 
 
-_PASSING = frozenset({Kind.META, Kind.HOMELESS, Kind.SUSPECT})
+_BY_VALUE = frozenset({Kind.HOMELESS, Kind.SUSPECT})
+_PASSING = frozenset({Kind.META, Kind.BREACH, *_BY_VALUE, *DECIDED, *OF_STRETCHES})
 
 
 def judged(told: Told) -> Callable[[Batches], Batches]:
-    """Facts, sorted by (owner, chunk), to suspects, summaries of chunks and counts. What is found by value passes."""
+    """Facts, sorted by (owner, chunk, kind), to suspects, summaries of chunks and counts. What is found by value passes, and
+    what is of stretches of objects' time."""
 
     def run(batches: Batches) -> Batches:
         context = told()
         writer = Writer()
         found = 0
         here: tuple[int, int] | None = None
-        bucket: Chunk | _Log | _Run | None = None
+        bucket: Chunk | Values | _Log | _Run | None = None
         for owner, chunk, kind, n, data in packets(batches):
             if kind in _PASSING:
-                found += n if kind is not Kind.META else 0
+                found += n if kind in _BY_VALUE else 0
                 writer.put(owner, chunk, kind, n, data)
                 yield from writer.batches()
                 continue
@@ -197,13 +202,13 @@ def judged(told: Told) -> Callable[[Batches], Batches]:
     return run
 
 
-def _bucket(owner: int, chunk: int, context: Context) -> Chunk | _Log | _Run:
+def _bucket(owner: int, chunk: int, context: Context) -> Chunk | Values | _Log | _Run:
     if owner < 0:
-        return _Run(-1 - owner, context)
+        return _Run(-1 - owner, context) if chunk == 0 else Values(-1 - owner, context)
     return _Log(owner, context) if chunk < 0 else Chunk(owner, chunk, context)
 
 
-def _leave(bucket: Chunk | _Log | _Run | None, writer: Writer, context: Context) -> int:
+def _leave(bucket: Chunk | Values | _Log | _Run | None, writer: Writer, context: Context) -> int:
     """How much there may be to be looked at by value."""
     if isinstance(bucket, Chunk):
         suspects, summary = bucket.judged()
@@ -211,6 +216,27 @@ def _leave(bucket: Chunk | _Log | _Run | None, writer: Writer, context: Context)
         writer.rows(bucket.log, bucket.number, Kind.SUMMARY, summary, SUMMARY)
         return len(suspects)
     return 0 if bucket is None else bucket.put(writer)
+
+
+def moments(told: Told) -> Callable[[Batches], Batches]:
+    """What stretches of objects' time hold, sorted by (owner, chunk), to breaches."""
+
+    def run(batches: Batches) -> Batches:
+        context = told()
+        writer = Writer()
+        here: Moments | None = None
+        for owner, chunk, kind, n, data in packets(batches):
+            if here is None or (owner, chunk) != (here.log, here.number):
+                if here is not None:
+                    here.put(writer)
+                    yield from writer.batches()
+                here = Moments(owner, chunk, context)
+            here.take(kind, unpack(data, n, COLUMNS[kind]))
+        if here is not None:
+            here.put(writer)
+        yield from writer.batches(everything=True)
+
+    return run
 
 
 def by_value(told: Told) -> Callable[[Batches], Batches]:

@@ -52,16 +52,21 @@ class Made:
 
     def write(self, run_dir: Path) -> Path:
         """The history's file in a directory of its own, for ``checkers.analysis``. Raises OSError."""
-        run_dir.mkdir(parents=True, exist_ok=True)
-        with open_writer(run_dir / "history.parquet") as writer:
-            writer.write_table(self.table, row_group_size=ROW_GROUP_ROWS)
-            put_info(writer, self.info)
-        return run_dir
+        return write_table(run_dir, self.info, self.table)
 
     @cached_property
     def events(self) -> tuple[Event, ...]:
         """The same as objects: for histories one can read through."""
-        return tuple(_event(row) for row in self.table.to_pylist())
+        return tuple(as_event(row) for row in self.table.to_pylist())
+
+
+def write_table(run_dir: Path, info: RunInfo, table: pa.Table) -> Path:
+    """A history of rows in the harness' schema. Raises OSError."""
+    run_dir.mkdir(parents=True, exist_ok=True)
+    with open_writer(run_dir / "history.parquet") as writer:
+        writer.write_table(table, row_group_size=ROW_GROUP_ROWS)
+        put_info(writer, info)
+    return run_dir
 
 
 def write_events(run_dir: Path, info: RunInfo, events: list[Event]) -> Path:
@@ -88,11 +93,11 @@ def make(test_id: str, seed: int, knobs: Knobs | None = None) -> Made:
     )
     clients = join([*_sends(outcome), *_ends(outcome), *_reads(outcome), *_control(outcome)], by_time=True)
     after = join([*_final(outcome, seed), *_replicas(outcome, seed)], by_time=False)
-    table = _numbered(pa.concat_tables([clients, after]), test_id)
+    table = numbered(pa.concat_tables([clients, after]), test_id)
     return Made(info, table.cast(SCHEMA), knobs)
 
 
-def _numbered(table: pa.Table, test_id: str) -> pa.Table:
+def numbered(table: pa.Table, test_id: str) -> pa.Table:
     names = table.column_names
     constant = pa.DictionaryArray.from_arrays(pa.array(np.zeros(len(table), np.int32)), pa.array([test_id]))
     return table.set_column(names.index("test_id"), "test_id", constant.cast(pa.string())).set_column(
@@ -100,7 +105,7 @@ def _numbered(table: pa.Table, test_id: str) -> pa.Table:
     )
 
 
-def _event(row: Mapping[str, Any]) -> Event:
+def as_event(row: Mapping[str, Any]) -> Event:
     columns = {name: value for name, value in row.items() if name != "test_id"}
     columns["records"] = tuple(Record(**one) for one in row["records"] or ())
     columns["extra"] = orjson.loads(row["extra"]) if row["extra"] else None

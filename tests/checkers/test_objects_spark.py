@@ -3,101 +3,54 @@
 from __future__ import annotations
 
 import dataclasses
-import random
-from collections.abc import Callable
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pyarrow.parquet as pq
 import pytest
-from goldens import INITIAL, as_columns, make
 from histories import TOPIC, History
-from search import is_queue as is_queue_history
-from search import is_register as is_register_history
+from object_histories import WORKLOADS, expected, loaded, objects, rough
+from search import is_queue, is_register
 
 from checkers.analysis import analyze
-from checkers.calls import CALLS
-from checkers.columns import NEVER, NOTHING, Columns
-from checkers.exact_queue import check_queue
-from checkers.exact_register import check_register
+from checkers.breaches import breaches
 from checkers.findings import FINDINGS
 from checkers.jvm.calls import Model
 from checkers.jvm.classpath import available
-from checkers.queues import queue_breaches
+from checkers.packets import SLOTS
+from checkers.plan import judge
 from checkers.referee import MODELS, referee
-from checkers.registers import register_breaches
+from checkers.tables import Tables
 from harness.history.model import MARKER, UNKNOWN, Record, Type, value_of
 
 if TYPE_CHECKING:
-    from pyspark.sql import DataFrame, SparkSession
+    from pyspark.sql import SparkSession
 
 pytestmark = [pytest.mark.spark, pytest.mark.slow]
-HISTORIES = 250
 
 
-def distinct_stamps(table: Columns) -> Columns:
-    """Events one after another, as the recorder numbers them; of equal stamps invocations come first."""
-    stamps = sorted(
-        [(int(inv), 0, row) for row, inv in enumerate(table.inv)]
-        + [(int(ret), 1, row) for row, ret in enumerate(table.ret) if ret != NEVER]
-    )
-    for index, (_, done, row) in enumerate(stamps):
-        (table.ret if done else table.inv)[row] = index
-    return table
-
-
-def spoil(table: Columns, rng: random.Random) -> None:
-    """Exchange what two gets returned, or let one return what nobody put, or a put fail; or leave it as it is."""
-    gets, puts = np.flatnonzero(~table.puts), np.flatnonzero(table.puts)
-    what = rng.randrange(5)
-    if what == 0 and len(gets) > 1:
-        one, other = rng.sample(gets.tolist(), 2)
-        table.value[[one, other]] = table.value[[other, one]]
-    elif what == 1 and len(gets):
-        table.value[rng.choice(gets.tolist())] = 999
-    elif what == 2 and len(puts):
-        table.failed[rng.choice(puts.tolist())] = True
-
-
-def calls_of(table: Columns, log: int) -> list[tuple[Any, ...]]:
-    """Rows of checkers.calls.CALLS; the operation's row stands for its process."""
-    rows = []
-    for row in range(len(table)):
-        inv, ret, ok = int(table.inv[row]), int(table.ret[row]), int(table.ret[row]) != NEVER
-        call = (inv, ret, inv, ret if ok else None, row)
-        rows.append((0, log, bool(table.puts[row]), int(table.value[row]), ok, bool(table.failed[row]), call))
-    return rows
-
-
-@pytest.mark.parametrize("model", [Model.REGISTER, Model.FIFO_QUEUE])
-def test_spark_finds_what_the_exact_checks_find(spark: SparkSession, model: Model) -> None:
-    is_register = model is Model.REGISTER
-    check: Callable[[Columns], list[Any]] = check_register if is_register else check_queue
-    breaches: Callable[[DataFrame], DataFrame] = register_breaches if is_register else queue_breaches
-    linearizable = is_register_history if is_register else is_queue_history
-    expected: set[Any] = set()
-    rows: list[Any] = []
-    tables = [history(model, log) for log in range(HISTORIES)]
-    for log, table in enumerate(tables):
-        expected |= {(log, str(breach.rule), breach.value) for breach in check(table)}
-        rows += calls_of(table, log)
-    found = breaches(spark.createDataFrame(rows, CALLS)).collect()
-    assert {(row["log"], row["rule"], row["value"]) for row in found} == expected
-    assert len({rule for _, rule, _ in expected}) >= 5, "the histories show too few kinds of breaches"
-    for row in found:
-        if row["rule"] == "not empty" and row["contradicted"] > 1:
-            continue  # the witness names one of several values
-        witness = sorted(call["process"] for call in row["calls"])
-        assert not linearizable(tables[row["log"]].rows(witness)), row
-
-
-def history(model: Model, number: int) -> Columns:
-    rng = random.Random(f"spark/{model}/{number}")
-    table = as_columns(make(model, rng, rng.randint(3, 14)))
-    table.value[table.value == INITIAL] = NOTHING
-    table = distinct_stamps(table)
-    spoil(table, rng)
-    return table
+@pytest.mark.parametrize("span", [150, 1 << 20])
+def test_spark_finds_what_the_exact_checks_find(spark: SparkSession, span: int, tmp_path: Path) -> None:
+    made = [(model, *objects(model, seed)) for model in WORKLOADS for seed in (10, 11)]
+    runs = [loaded(run, tmp_path / str(n), 200) for n, (_, run, _) in enumerate(made)]
+    found = judge(Tables(spark, runs), span=span)
+    said: dict[int, set[Any]] = {number: set() for number in range(len(runs))}
+    for workload in WORKLOADS.values():
+        for row in breaches(found.evidence, workload).collect():
+            calls = [row[f"c{slot}"] for slot in range(SLOTS)]
+            witness = frozenset(call["inv"] for call in calls if call is not None)
+            told = (row["partition"], row["rule"], row["value"], row["other"], row["contradicted"], witness)
+            said[row["run"]].add(told)
+            if row["rule"] != "not empty" or row["contradicted"] == 1:
+                model, _, tables = made[row["run"]]
+                table = tables[row["partition"]]
+                rows = np.flatnonzero(np.isin(table.inv, list(witness)))
+                brute = is_register if model is Model.REGISTER else is_queue
+                assert not brute(table.rows(rows)), row
+    for number, (model, _, tables) in enumerate(made):
+        assert rough(said[number]) == rough(expected(model, tables))
+        assert len({one[1] for one in said[number]}) >= 5, "the histories show too few kinds of breaches"
 
 
 class Objects(History):

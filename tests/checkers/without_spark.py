@@ -12,6 +12,8 @@ from checkers import stages
 from checkers.carries import carries
 from checkers.chunks import SUMMARY
 from checkers.context import Context, context_of
+from checkers.moments import DECIDED, SUMMARIES, beyond_of
+from checkers.packets import COLUMNS as COLUMNS_OF
 from checkers.packets import Kind, Packet, Rows, Writer, packets, together, unpack
 from checkers.plan import NOBODY
 from checkers.runs import Run
@@ -78,3 +80,20 @@ def ingested(runs: Sequence[Run], context: Context, what: str) -> list[Packet]:
     ]
     table = pa.RecordBatch.from_pylist(rows)
     return list(packets(stages.ingested(lambda: context, what)(iter([table]))))
+
+
+def breaches(runs: Sequence[Run], span: int) -> Rows:
+    """What is wrong with the registers and queues of these runs, as stretches of ``span`` events tell it."""
+    context = context_of(runs, span=span)
+    first = through(
+        stages.judged(lambda: context),
+        sorted(ingested(runs, context, stages.EVERYTHING), key=lambda row: (*_place(row), row[2])),
+    )
+    told = [row for row in first if row[2] in SUMMARIES]
+    known = replace(context, beyond=beyond_of(told))
+    second = through(
+        stages.moments(lambda: known), sorted((row for row in first if row[2] in DECIDED), key=_place)
+    )
+    packed = [row for row in (*first, *second) if row[2] is Kind.BREACH]
+    names = COLUMNS_OF[Kind.BREACH]
+    return together([unpack(data, n, names) for *_, n, data in packed], names)

@@ -1,0 +1,187 @@
+"""Histories of registers and queues (checkers.proving.objects) in the harness' own format."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from functools import cached_property
+from pathlib import Path
+
+import numpy as np
+import orjson
+import pyarrow as pa
+
+from checkers.proving.columns import Block, Ints, join, records
+from checkers.proving.made import (
+    CHUNK,
+    HOSTS,
+    LOST_ERROR,
+    REFUSED_ERROR,
+    TOPIC,
+    as_event,
+    numbered,
+    write_table,
+)
+from checkers.proving.objects import (
+    ACKED,
+    GET_FAILED,
+    GOT,
+    NOBODY,
+    ObjectKnobs,
+    Objects,
+    serve_objects,
+)
+from harness.history.model import CONTROL, FAILED, REPLICA, UNKNOWN, Event, RunInfo, TopicInfo
+from harness.history.schema import SCHEMA
+
+
+@dataclass
+class MadeObjects:
+    """A history that was made, not recorded."""
+
+    info: RunInfo
+    table: pa.Table
+    knobs: ObjectKnobs = field(default_factory=ObjectKnobs)
+
+    def write(self, run_dir: Path) -> Path:
+        """The history's file in a directory of its own, for ``checkers.analysis``. Raises OSError."""
+        return write_table(run_dir, self.info, self.table)
+
+    @cached_property
+    def events(self) -> tuple[Event, ...]:
+        """The same as objects: for histories one can read through."""
+        return tuple(as_event(row) for row in self.table.to_pylist())
+
+
+def info_of(test_id: str, seed: int, workload: str, partitions: int, *, by_end: bool = False) -> RunInfo:
+    return RunInfo(
+        test_id=test_id,
+        name="made",
+        seed=seed,
+        started_at="2026-01-01T00:00:00Z",
+        system="wrackline",
+        workload=workload,
+        acks="all",
+        idempotence=True,
+        reads="end" if by_end else "marker",
+        topics=(TopicInfo(TOPIC, partitions, len(HOSTS), 2),),
+        nodes={str(node): host for node, host in HOSTS.items()},
+    )
+
+
+def make_objects(test_id: str, seed: int, knobs: ObjectKnobs | None = None) -> MadeObjects:
+    """A correct history. The same seed and knobs give the same rows."""
+    knobs = knobs or ObjectKnobs()
+    happened = serve_objects(seed, knobs)
+    clients = join([*_sends(happened), *_answers(happened), *_control(happened)], by_time=True)
+    after = join([*_final(happened)], by_time=False)
+    table = numbered(pa.concat_tables([clients, after]), test_id)
+    info = info_of(test_id, seed, knobs.workload, knobs.partitions, by_end=knobs.by_end)
+    return MadeObjects(info, table.cast(SCHEMA), knobs)
+
+
+def _sends(happened: Objects) -> Iterator[Block]:
+    of = happened.puts
+    told = np.where(of.told == ACKED, happened.offset, of.told)
+
+    def block(rows: Ints, kind: str, error: str | None = None) -> Block:
+        done = kind != "invoke"
+        offsets = told[rows] if done else np.full(len(rows), UNKNOWN)
+        return Block(
+            (of.ret if done else of.inv)[rows],
+            of.process[rows],
+            kind,
+            "send",
+            topic=TOPIC,
+            partition=of.partition[rows],
+            records=records(of.partition[rows], offsets, of.value[rows], np.arange(len(rows) + 1)),
+            error=error,
+        )
+
+    yield block(np.arange(len(of.value)), "invoke")
+    yield block(np.flatnonzero((told != UNKNOWN) & (told != FAILED)), "ok")
+    yield block(np.flatnonzero(told == FAILED), "fail", REFUSED_ERROR)
+    yield block(np.flatnonzero((told == UNKNOWN) & of.completes), "info", LOST_ERROR)
+
+
+def _answers(happened: Objects) -> Iterator[Block]:
+    of, knobs = happened.gets, happened.knobs
+    f = "read" if knobs.workload == "register" else "dequeue"
+    yield Block(of.inv, of.process, "invoke", f, topic=TOPIC, partition=of.partition)
+    failed = np.flatnonzero(of.fate == GET_FAILED)
+    yield Block(
+        of.ret[failed],
+        of.process[failed],
+        "fail",
+        f,
+        topic=TOPIC,
+        partition=of.partition[failed],
+        error=LOST_ERROR,
+    )
+    good = np.flatnonzero(of.fate == GOT)
+    partition, offset = of.partition[good], of.offset[good]
+    some = offset != NOBODY
+    row = happened.log[happened.starts[partition[some]] + offset[some]]
+    bounds = np.append(0, np.cumsum(some))
+    yield Block(
+        of.ret[good],
+        of.process[good],
+        "ok",
+        f,
+        topic=TOPIC,
+        partition=partition,
+        high_watermark=of.end[good] if f == "read" else None,
+        records=records(partition[some], offset[some], happened.puts.value[row], bounds),
+    )
+
+
+def _control(happened: Objects) -> Iterator[Block]:
+    def row(at: int, f: str, extra: object, topic: str | None = None) -> Block:
+        said = [orjson.dumps(extra).decode()]
+        return Block(np.array([at]), np.array([CONTROL]), "info", f, topic=topic, extra=said)
+
+    parts, hosts = range(happened.knobs.partitions), list(HOSTS)
+    nodes = {str(node): host for node, host in HOSTS.items()}
+    one = {"topic": TOPIC, "leader": hosts[0], "leader_epoch": 0, "isr": hosts, "elr": [], "replicas": hosts}
+    yield row(0, "phase", {"phase": "setup"})
+    yield row(1, "assignment", {"assignment": {str(p): hosts for p in parts}, "nodes": nodes}, TOPIC)
+    yield row(2, "cluster", {"partitions": [{**one, "partition": p} for p in parts]})
+    yield row(3, "phase", {"phase": "main"})
+    yield row(happened.end_ns + 1, "phase", {"phase": "heal"})
+    yield row(happened.end_ns + 2, "phase", {"phase": "drain"})
+
+
+def _final(happened: Objects) -> Iterator[Block]:
+    """The final read, and every replica's own log: all hold the same."""
+    if not happened.knobs.final:
+        return
+    at = happened.end_ns + 10
+    for f, host in (("drain", None), *(("replica", host) for host in HOSTS.values())):
+        for partition in range(happened.knobs.partitions):
+            lo, hi = happened.starts[partition : partition + 2].tolist()
+            values = happened.puts.value[happened.log[lo:hi]]
+            reader = int(happened.puts.process.max()) + int(happened.gets.process.max()) + 1 + partition
+            for start in range(0, max(1, hi - lo), CHUNK):
+                held = values[start : start + CHUNK]
+                size, last = len(held), start + CHUNK >= hi - lo
+                now, number = np.array([at]), np.array([partition])
+                process = np.array([reader if host is None else REPLICA])
+                if host is None:
+                    yield Block(now, process, "invoke", f, topic=TOPIC, partition=number)
+                places, offsets = np.full(size, partition), np.arange(start, start + size)
+                epochs = np.zeros(size, dtype=np.int64)
+                known = {} if host is None else {"in_isr": True, "hw": hi - lo}
+                yield Block(
+                    now + 1,
+                    process,
+                    "ok",
+                    f,
+                    topic=TOPIC,
+                    partition=number,
+                    offset=np.array([0]),
+                    high_watermark=np.array([hi - lo]),
+                    records=records(places, offsets, held, np.array([0, size]), epochs),
+                    node=host,
+                    extra=[orjson.dumps({**known, "complete": last} if host or last else {}).decode()],
+                )
+                at += 2
