@@ -75,6 +75,7 @@ def explanation_of(
     cited: list[int] | None = None,
     info: RunInfo = INFO,
     said: str = "said",
+    where: str | None = None,
 ) -> dict[str, Any]:
     timed = [
         Event(**{**{f: getattr(e, f) for f in e.__slots__}, "time_ns": 1_000_000 * n})
@@ -84,7 +85,7 @@ def explanation_of(
     write_history(run_dir, info, timed)
     finding = {
         "test_id": "t", "anomaly": anomaly, "topic": "log", "partition": 0, "offset": offset, "value": value,
-        "operations": list(range(len(events))) if cited is None else cited, "where": None, "explanation": said,
+        "operations": list(range(len(events))) if cited is None else cited, "where": where, "explanation": said,
     }  # fmt: skip
     pq.write_table(pa.Table.from_pylist([finding], FINDINGS), run_dir / "findings.parquet")
     html = write_report(run_dir).read_text()
@@ -210,6 +211,15 @@ def test_a_transaction_is_one(tmp_path: Path) -> None:
     edges = found["edges"]
     assert isinstance(edges, list)
     assert sorted(edge["kind"] for edge in edges) == ["log", "seen", "with"]
+
+
+def test_sends_in_a_circle_are_whole(tmp_path: Path) -> None:
+    """One lies between the records of the other: a contradiction only where the finding says that it is one."""
+    one, other = batch(1, (A, 0), (192, 2)), batch(2, (B, 1))
+    events = [one[0], *other, one[1]]
+    for where, edges in (("sends", 2), (None, 0)):
+        found = explanation_of(tmp_path / str(where), events, "write-cycle", 0, A, where=where)
+        assert len(found["edges"]) == edges
 
 
 def test_values_of_an_imported_history_are_named_as_they_are_there(tmp_path: Path) -> None:
