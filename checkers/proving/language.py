@@ -9,6 +9,9 @@
 ``c: from 3``               consumer c is assigned partition 0 at offset 3; ``from 0 1/5``: both partitions
 ``c: got a@0 b@1``          a poll gives these; ``(got`` and ``got a@0)`` are its two events
 ``e: end 2``                the end offset is told to be 2; ``end 1/2`` of partition 1; ``(end`` and ``end 2)``
+``r: read a@0``             a read of a register; ``read nothing``, ``read 1/ nothing``: nothing is written in partition 1;
+                            ``(read``, ``(read 1/`` and ``read a@0)``: its two events; ``dequeue``: of a queue; ``read !``
+                            failed. A case with one of these words is a run of that workload
 ``final a@0 b@1``           the final read, complete; ``final a@0 to 3 short``: end offset 3, not reached; ``final 1/``
 ``n2 holds a@0^4 hw 1``     host n2's own log, leader epoch 4, high watermark 1; ``out``: not in the ISR; ``part``
 ==========================  =================================================================================
@@ -41,6 +44,7 @@ from harness.history.model import (
 TOPIC = "log"
 STEP_NS = 1_000_000
 _READER = 900
+_WORKLOADS = {"read": "register", "dequeue": "queue"}
 _HOSTS = {"1": "n1", "2": "n2", "3": "n3"}
 _STEP = re.compile(r"(?:(?P<who>\w+):|(?P<host>n[123]) holds|(?P<final>final))(?P<rest>.*)\Z", re.DOTALL)
 _RECORD = re.compile(
@@ -59,6 +63,7 @@ class Case:
 
     test_id: str
     idempotence: bool = True
+    workload: str = "log"
     events: list[Event] = field(default_factory=list)
     _processes: dict[str, int] = field(default_factory=dict)
     _values: dict[str, int] = field(default_factory=dict)
@@ -72,9 +77,10 @@ class Case:
             seed=0,
             started_at="2026-01-01T00:00:00Z",
             system="wrackline",
-            workload="log",
+            workload=self.workload,
             acks="all",
             idempotence=self.idempotence,
+            reads="" if self.workload == "log" else "marker",
             topics=(TopicInfo(TOPIC, self._partitions, 3, 2),),
             nodes=_HOSTS,
         )
@@ -103,6 +109,8 @@ class Case:
             self._end(process, words[1:], invoke, complete, step)
         elif kind == "got" or (opens and kind == "poll"):
             self._got(process, words[1:], invoke, complete, step)
+        elif kind in _WORKLOADS:
+            self._get(process, kind, words[1:], invoke, complete, step)
         elif kind == "from":
             self._from(process, words[1:], step)
         elif words:
@@ -140,6 +148,21 @@ class Case:
                 if r.value == CORRUPT
             ]
             self._event(process, Type.OK, "poll", records=given, extra={"corrupt": bad} if bad else None)
+
+    def _get(self, process: int, f: str, words: list[str], invoke: bool, complete: bool, step: str) -> None:
+        self.workload = _WORKLOADS[f]
+        place = words.pop(0)[:-1] if words and re.fullmatch(r"\d+/", words[0]) else "0"
+        if len(words) != complete:
+            raise CaseError(f"{step!r}: {f!r} gives one record (a@0), 'nothing' or '!' where it ends")
+        record = self._record(words[0], step) if complete and words[0] not in ("nothing", "!") else None
+        partition = record.partition if record else int(place)
+        self._partitions = max(self._partitions, partition + 1)
+        if invoke:
+            self._event(process, Type.INVOKE, f, partition=partition)
+        if complete and words[0] == "!":
+            self._event(process, Type.FAIL, f, partition=partition, error="_TIMED_OUT")
+        elif complete:
+            self._event(process, Type.OK, f, partition=partition, records=(record,) if record else ())
 
     def _end(self, process: int, words: list[str], invoke: bool, complete: bool, step: str) -> None:
         if len(words) != 1:
