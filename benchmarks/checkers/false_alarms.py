@@ -1,6 +1,7 @@
 """Random correct histories through the judge: every finding is a false alarm. Prints them with their seeds, and the time.
 
     nice -n 10 python benchmarks/checkers/false_alarms.py --histories 1000
+    nice -n 10 python benchmarks/checkers/false_alarms.py --histories 1000 --objects     of registers and queues
 
 A history is drawn from its seed alone (checkers.proving): outcomes nobody knows, late appends, failovers that cut or keep
 what was not committed, rebalances, retries that append twice, final reads that fell short. ``--seed 4711 --histories 1
@@ -23,6 +24,8 @@ from typing import Any
 from checkers.analysis import analyze
 from checkers.proving.knobs import drawn
 from checkers.proving.made import Made, make
+from checkers.proving.object_events import MadeObjects, make_objects
+from checkers.proving.objects import drawn_objects
 from checkers.session import session
 
 
@@ -42,7 +45,7 @@ class Totals:
         )
 
 
-def alarms_of(made: Made, verdict: dict[str, Any]) -> list[str]:
+def alarms_of(made: Made | MadeObjects, verdict: dict[str, Any]) -> list[str]:
     """Anomalies found in a correct history, besides what it may show."""
     return [
         f"seed {made.info.seed}: {one['count']} {one['anomaly']} ({one['why']})"
@@ -51,9 +54,15 @@ def alarms_of(made: Made, verdict: dict[str, Any]) -> list[str]:
     ]
 
 
-def one_batch(seeds: range, operations: int, folder: Path, totals: Totals) -> None:
+def one_history(seed: int, operations: int, *, objects: bool) -> Made | MadeObjects:
+    if objects:
+        return make_objects(f"correct-{seed}", seed, drawn_objects(seed, operations))
+    return make(f"correct-{seed}", seed, drawn(seed, operations))
+
+
+def one_batch(seeds: range, options: argparse.Namespace, folder: Path, totals: Totals) -> None:
     began = time.monotonic()
-    made = [make(f"correct-{seed}", seed, drawn(seed, operations)) for seed in seeds]
+    made = [one_history(seed, options.operations, objects=options.objects) for seed in seeds]
     runs = [one.write(folder / one.info.test_id) for one in made]
     between = time.monotonic()
     verdicts = analyze(runs)
@@ -72,6 +81,7 @@ def main() -> int:
     )
     parser.add_argument("--histories", type=int, default=1_000)
     parser.add_argument("--operations", type=int, default=120, help="of one history, about")
+    parser.add_argument("--objects", action="store_true", help="registers and queues instead of logs")
     parser.add_argument("--seed", type=int, default=0, help="of the first; the others follow")
     parser.add_argument("--batch", type=int, default=250, help="histories in one Spark job")
     parser.add_argument("--keep", type=Path, help="leave the histories in this directory")
@@ -84,7 +94,7 @@ def main() -> int:
             seeds = range(first, min(first + options.batch, options.seed + options.histories))
             folder = options.keep or Path(tempfile.mkdtemp(prefix="wrackline-false-alarms-"))
             try:
-                one_batch(seeds, options.operations, folder, totals)
+                one_batch(seeds, options, folder, totals)
             finally:
                 if options.keep is None:
                     shutil.rmtree(folder, ignore_errors=True)

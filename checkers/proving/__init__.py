@@ -5,6 +5,8 @@
 ``log_server``      a model of a correct replicated log under load, in numpy
 ``made``            such a run as a history: events in the harness' own format
 ``mutations``       one change per anomaly of the registry, and what else follows from it
+``objects``         a model of correct registers and queues, as histories: ``object_events``
+``mutate_objects``  one change per rule of registers and queues
 ``language``        cases written by hand, in a line
 ==================  ===========================================================================================
 

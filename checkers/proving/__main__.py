@@ -11,13 +11,18 @@ from pathlib import Path
 from checkers.proving.knobs import Final, Knobs, drawn
 from checkers.proving.language import CaseError, parse
 from checkers.proving.made import make, write_events
-from checkers.proving.mutations import mutate, mutations
+from checkers.proving.mutate_objects import KNOBS, ObjectMutation, mutate_objects, object_mutations
+from checkers.proving.mutations import Mutation, mutate, mutations
+from checkers.proving.object_events import make_objects
+from checkers.proving.objects import ObjectKnobs, drawn_objects
 
 _TRIES = 200
 _EXAMPLES = """examples:
   python -m checkers.proving make results/big --operations 1000000 --partitions 16
   python -m checkers.proving make results/odd --seed 4711 --drawn
+  python -m checkers.proving make results/queue --workload queue --operations 1000000
   python -m checkers.proving mutate poll-skip results/skip
+  python -m checkers.proving mutate queue-swap-dequeues results/swapped
   python -m checkers.proving case results/mine "p: a@0 | p: b@1 | e: end 1 | final a@0 b@1"
 """
 
@@ -33,6 +38,7 @@ def parser() -> argparse.ArgumentParser:
     commands.add_parser("list", help="the mutations: anomaly, what is changed, what else follows")
     sub = commands.add_parser("make", help="write a correct history")
     sub.add_argument("directory", type=Path)
+    sub.add_argument("--workload", choices=("log", "register", "queue"), default="log")
     sub.add_argument("--seed", type=int, default=1)
     sub.add_argument("--operations", type=int, default=1_000, help="of clients, about (default 1000)")
     sub.add_argument("--partitions", type=int, default=2)
@@ -55,7 +61,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
         if options.command == "list":
             for one in mutations():
                 also = ", ".join(sorted(one.findings - {one.anomaly}))
-                print(f"{one.anomaly:22}{one.name:26}{one.what}" + (f"; so also: {also}" if also else ""))
+                print(f"{one.anomaly:27}{one.name:36}{one.what}" + (f"; so also: {also}" if also else ""))
+            for other in object_mutations():
+                print(f"{other.anomaly:27}{other.name:36}{other.what} ({other.rule})")
             return 0
         print(_written(options))
     except (CaseError, ValueError, OSError) as wrong:
@@ -75,32 +83,64 @@ def _written(options: argparse.Namespace) -> str:
     if min(options.seed, getattr(options, "operations", 1) - 1, getattr(options, "partitions", 1) - 1) < 0:
         raise ValueError("operations and partitions must be 1 or more, the seed 0 or more")
     if options.command == "make":
-        knobs = Knobs(operations=options.operations, partitions=options.partitions)
-        made = make(
-            directory.name, options.seed, drawn(options.seed, options.operations) if options.drawn else knobs
-        )
-        made.write(directory)
-        return f"{directory}: {len(made.table):,} events, nothing wrong with them"
+        return _made(options)
     return _mutated(options.anomaly, directory, options.seed)
 
 
+def _made(options: argparse.Namespace) -> str:
+    name, seed, operations = options.directory.name, options.seed, options.operations
+    if options.workload == "log":
+        knobs = Knobs(operations=operations, partitions=options.partitions)
+        made = make(name, seed, drawn(seed, operations) if options.drawn else knobs)
+        made.write(options.directory)
+        return f"{options.directory}: {len(made.table):,} events, nothing wrong with them"
+    if options.drawn:
+        any_of_them = drawn_objects(seed, operations)
+        by_end = any_of_them.by_end and options.workload == "register"
+        of_object = replace(any_of_them, workload=options.workload, by_end=by_end)
+    else:
+        of_object = ObjectKnobs(options.workload, operations=operations, partitions=options.partitions)
+    objects = make_objects(name, seed, of_object)
+    objects.write(options.directory)
+    return f"{options.directory}: {len(objects.table):,} events, nothing wrong with them"
+
+
 def _mutated(wanted: str, directory: Path, seed: int) -> str:
-    chosen = [one for one in mutations() if wanted in (one.name, one.anomaly)]
+    every: list[Mutation | ObjectMutation] = [*mutations(), *object_mutations()]
+    chosen = [one for one in every if wanted in (one.name, one.anomaly)]
     if not chosen:
         raise ValueError(
             f"no mutation and no anomaly is called {wanted!r}: see python -m checkers.proving list"
         )
     one = chosen[0]
-    knobs = replace(Knobs(), final=Final.COMPLETE if one.final else Final.NONE, straggler=0.0)
     for number in range(seed, seed + _TRIES):
-        made = make(directory.name, number, knobs)
-        events = mutate(one, made)
-        if events is not None:
-            write_events(directory, made.info, events)
-            return (
-                f"{directory}: seed {number}, {one.what}: {', '.join(sorted(one.findings))} and nothing else"
-            )
+        said = (
+            _object(one, directory, number)
+            if isinstance(one, ObjectMutation)
+            else _log(one, directory, number)
+        )
+        if said is not None:
+            return f"{directory}: seed {number}, {one.what}: {said} and nothing else"
     raise ValueError(f"none of the seeds {seed} to {seed + _TRIES - 1} has a place for {one.name}")
+
+
+def _log(one: Mutation, directory: Path, seed: int) -> str | None:
+    knobs = replace(Knobs(), final=Final.COMPLETE if one.final else Final.NONE, straggler=0.0)
+    made = make(directory.name, seed, knobs)
+    events = mutate(one, made)
+    if events is None:
+        return None
+    write_events(directory, made.info, events)
+    return ", ".join(sorted(one.findings))
+
+
+def _object(one: ObjectMutation, directory: Path, seed: int) -> str | None:
+    made = make_objects(directory.name, seed, KNOBS[one.workload])
+    events = mutate_objects(one, made)
+    if events is None:
+        return None
+    write_events(directory, made.info, events)
+    return f"{one.anomaly} ({one.rule})"
 
 
 if __name__ == "__main__":

@@ -60,6 +60,11 @@ class ObjectKnobs:
     final: bool = True
     """There is a complete final read, and every replica's own log."""
 
+    @property
+    def may_show(self) -> frozenset[str]:
+        """What may be found in a correct history: writes that were not proven are counted, whatever the run."""
+        return frozenset({"unproven-write"})
+
     def __post_init__(self) -> None:
         if self.workload not in ("register", "queue"):
             raise ValueError(f"{self.workload!r} is no workload of objects: register or queue")

@@ -33,7 +33,7 @@ WITHOUT_A_MODEL = {
     *("register-not-linearizable", "queue-not-linearizable"),
 }
 """The model log server has no transactions and no groups, and the language no words for them: these have hand-written
-histories only (cases.py); registers and queues are in test_objects_spark.py."""
+histories only (cases.py); registers and queues have a model of their own (test_proving_objects.py)."""
 OF_EACH = 2
 """Histories that each mutation is tried on."""
 CORRECT = range(5_000, 5_050)

@@ -8,6 +8,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from checkers.proving.__main__ import main
+from checkers.proving.mutate_objects import object_mutations
 from checkers.proving.mutations import mutations
 from harness.history import history_files, read_info
 from harness.history.schema import SCHEMA
@@ -16,7 +17,8 @@ from harness.history.schema import SCHEMA
 def test_every_mutation_is_listed(capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["list"]) == 0
     lines = capsys.readouterr().out.splitlines()
-    assert [line.split()[:2] for line in lines] == [[one.anomaly, one.name] for one in mutations()]
+    every = [*mutations(), *object_mutations()]
+    assert [line.split()[:2] for line in lines] == [[one.anomaly, one.name] for one in every]
 
 
 @pytest.mark.parametrize(
@@ -24,6 +26,9 @@ def test_every_mutation_is_listed(capsys: pytest.CaptureFixture[str]) -> None:
     [
         ["make", "DIR", "--operations", "200", "--seed", "3"],
         ["make", "DIR", "--operations", "200", "--drawn"],
+        ["make", "DIR", "--workload", "queue"],
+        ["make", "DIR", "--workload", "queue", "--drawn", "--seed", "2"],
+        ["mutate", "register-not-linearizable", "DIR"],
         ["mutate", "poll-skip", "DIR"],
         ["mutate", "count-too-many", "DIR"],
         ["case", "DIR", "p: a@0 | final a@0"],
