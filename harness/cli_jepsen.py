@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from pathlib import Path
 
 import click
@@ -49,10 +50,10 @@ def export_command(name: str, model: str, fmt: str | None, output: Path | None, 
         fmt = "json" if output is not None and output.suffix == ".json" else "edn"
     target = output or run_dir / f"history.{model}.{fmt}"
     keys = Keys()
-    count = write(MODELS[model](rows(run_dir), keys), target, fmt)
+    count = write(MODELS[model](rows(run_dir), keys), target, fmt, _progress("written"))
     if not count:
         raise TextError(
-            f"{run_dir.name}: no operation in it that {model} has a word for; nothing to judge in {target}"
+            f"{run_dir.name}: no operation in it that {model} has a word for; nothing was written to {target}"
         )
     click.echo(f"{target}: {count} operations")
     for (topic, partition), key in sorted(keys.numbers.items(), key=lambda item: item[1]):
@@ -106,7 +107,7 @@ def import_command(
         replication_factor=replication_factor,
         min_insync_replicas=min_isr,
     )
-    run_dir = import_history(history, results, settings, _progress)
+    run_dir = import_history(history, results, settings, _progress("read"))
     click.echo(f"{run_dir}: `wrackline analyze {run_dir.name}` judges it")
     return 0
 
@@ -116,6 +117,9 @@ def _word(name: str) -> str:
     return kept[:60] or "jepsen"
 
 
-def _progress(done: int) -> None:
-    if done % 100_000 == 0:
-        click.echo(f"{done} operations read", err=True)
+def _progress(what: str) -> Callable[[int], None]:
+    def said(done: int) -> None:
+        if done % 100_000 == 0:
+            click.echo(f"{done:,} operations {what}", err=True)
+
+    return said

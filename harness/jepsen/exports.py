@@ -1,8 +1,8 @@
 """A run's history in Jepsen's words, so that other checkers can judge it.
 
 ==============  =============================================================================================
-``kafka``       what Jepsen's Kafka and Redpanda queue tests record: ``:send``, ``:poll``, ``:assign``, ``:txn``; a key is
-                a partition. The final read is polls of its own process, after an ``:assign`` with
+``kafka``       what Jepsen's Kafka and Redpanda queue tests record: ``:send``, ``:poll``, ``:assign``, ``:subscribe``; a key
+                is a partition. What a group's member was given is in its next poll's ``:rebalance-log``. The final read is polls of its own process, after an ``:assign`` with
                 ``:seek-to-beginning? true``.
 ``list-append`` Elle (``elle-cli -m list-append``): a record sent is ``[:append k v]``, the final read of a partition one
                 ``[:r k [...]]``. Polls do not fit: a read of this model is a whole prefix of the list.
@@ -17,12 +17,16 @@ Rows of runner and replicas have no counterpart and are left out; faults are ``:
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import orjson
+import pyarrow as pa
+import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from harness.history import history_files
@@ -32,15 +36,29 @@ from harness.jepsen.text import Keyword, Operation
 Row = Mapping[str, Any]
 Place = tuple[str, int]
 
+RECORDS_AT_ONCE = 50_000
+FAULT_WORDS = ("id", "phase", "targets", "role", "proved", "proof", "lossy")
+"""What an operation of the nemesis says of a fault."""
 _READ_BY_POLL = ("poll", "drain")
 
 
 def rows(run_dir: Path) -> Iterator[Row]:
-    """The events of a run, in their order, a bounded piece of the file at a time. Raises HistoryError."""
+    """The events of clients and of the nemesis, in their order, a bounded piece of the file at a time. Raises HistoryError."""
+    wanted = pc.field("process") >= NEMESIS
     for path in history_files(run_dir):
         with pq.ParquetFile(path) as file:
             for batch in file.iter_batches(batch_size=8192):
-                yield from batch.to_pylist()
+                for piece in _pieces(batch.filter(wanted)):
+                    yield from piece.to_pylist()
+
+
+def _pieces(batch: pa.RecordBatch) -> Iterator[pa.RecordBatch]:
+    """Rows of final reads have thousands of records: as many rows at once as have ``RECORDS_AT_ONCE`` together."""
+    sizes = pc.list_value_length(batch.column("records")).fill_null(0).to_numpy()
+    until = np.cumsum(sizes) // RECORDS_AT_ONCE
+    edges = [0, *(np.flatnonzero(np.diff(until)) + 1), len(batch)]
+    for start, end in itertools.pairwise(edges):
+        yield batch.slice(start, end - start)
 
 
 @dataclass
@@ -68,21 +86,49 @@ def kafka(events: Iterable[Row], keys: Keys) -> Iterator[Operation]:
 
 def _kafka_operations(events: Iterable[Row], keys: Keys) -> Iterator[Operation]:
     drains: set[int] = set()
+    rebalances: dict[int, list[Operation]] = {}
     for row in events:
-        if row["process"] == NEMESIS:
+        process, f = row["process"], row["f"]
+        if process == NEMESIS:
             yield _fault(row)
-        elif row["process"] < 0:
+        elif process < 0:
             continue
-        elif row["f"] == "send":
+        elif f == "send":
             yield _operation(row, "send", [_send_mop(row, record, keys) for record in row["records"] or ()])
-        elif row["f"] in _READ_BY_POLL:
-            if row["f"] == "drain" and row["process"] not in drains:
-                drains.add(row["process"])
+        elif f in _READ_BY_POLL:
+            if f == "drain" and process not in drains:
+                drains.add(process)
                 yield from _from_the_beginning(row, keys)
-            yield _operation(row, "poll", [_poll_mop(row, keys)])
-        elif row["f"] == "assign":
-            positions = (orjson.loads(row["extra"] or "{}").get("positions")) or {}
-            yield _operation(row, "assign", [keys.of(row["topic"], int(p)) for p in positions])
+            log = rebalances.pop(process, None) if row["type"] != "invoke" else None
+            yield {**_operation(row, "poll", [_poll_mop(row, keys)]), "rebalance-log": log}
+        elif f == "assign":
+            yield from _assign(row, keys)
+        elif f == "subscribe":
+            partitions = (orjson.loads(row["extra"] or "{}").get("partitions")) or ()
+            yield _operation(row, "subscribe", [keys.of(row["topic"], int(p)) for p in partitions])
+        elif f == "rebalance":
+            rebalances.setdefault(process, []).append(_rebalance(row, keys))
+
+
+def _assign(row: Row, keys: Keys) -> Iterator[Operation]:
+    """Ours says where each partition begins, and one that the consumer had already may begin elsewhere. In Jepsen's words such a
+    one goes on where it was; so all of them are given up first."""
+    positions = (orjson.loads(row["extra"] or "{}").get("positions")) or {}
+    starts = {keys.of(row["topic"], int(p)): offset for p, offset in positions.items()}
+    if row["type"] == "invoke":
+        for kind in ("invoke", "ok"):
+            yield _operation({**row, "type": kind}, "assign", [])
+    yield {**_operation(row, "assign", list(starts)), "positions": starts}
+
+
+def _rebalance(row: Row, keys: Keys) -> Operation:
+    """What a member has now, and where it goes on, for the ``:rebalance-log`` of the poll in which it was told."""
+    extra = orjson.loads(row["extra"] or "{}")
+    said: Operation = {"keys": [keys.of(row["topic"], int(p)) for p in extra.get("partitions") or ()]}
+    positions = extra.get("positions") or {}
+    if positions:
+        said["positions"] = {keys.of(row["topic"], int(p)): offset for p, offset in positions.items()}
+    return said
 
 
 def _operation(row: Row, f: str, value: Any) -> Operation:
@@ -124,7 +170,7 @@ def _poll_mop(row: Row, keys: Keys) -> list[Any]:
 
 def _fault(row: Row) -> Operation:
     extra = orjson.loads(row["extra"] or "{}")
-    said = {name: extra[name] for name in ("id", "phase", "targets", "role", "proved") if name in extra}
+    said = {name: extra[name] for name in FAULT_WORDS if name in extra}
     return {
         "time": row["time_ns"],
         "type": Keyword("info"),

@@ -24,9 +24,11 @@ become sends of unknown outcome, and a note says how many. Replicas' logs and en
 
 from __future__ import annotations
 
+import contextlib
 import dataclasses
 import datetime
 import secrets
+import shutil
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -37,7 +39,9 @@ from harness.history.files import write_history
 from harness.history.model import (
     ACKED_WITHOUT_OFFSET,
     CONTROL,
+    CORRUPT,
     FAILED,
+    FOREIGN,
     NEMESIS,
     UNKNOWN,
     Event,
@@ -55,6 +59,7 @@ SOMEWHERE = -1
 MAX_KEY = 1 << 20
 CHUNK = 10_000
 _OPERATIONS = ("send", "poll", "txn")
+_PHASES = ("begin", "active", "undo", "ended")
 _UNDO = {"start": "kill", "resume": "pause", "heal": "partition"}
 """What ends a fault of Jepsen's nemeses, where it is not stop-X for start-X."""
 
@@ -94,7 +99,10 @@ def import_history(
     events = reader.finish()
     info = _info(path, settings, reader)
     run_dir = results / info.test_id
-    write_history(run_dir, info, events)
+    with contextlib.ExitStack() as undo:
+        undo.callback(shutil.rmtree, run_dir, ignore_errors=True)
+        write_history(run_dir, info, events)
+        undo.pop_all()
     return run_dir
 
 
@@ -185,6 +193,8 @@ class _Reader:
         return self.keys[said]
 
     def value(self, key: int, said: Any) -> int:
+        if said in (CORRUPT, FOREIGN) and not isinstance(said, float):
+            return int(said)  # of an exported history of ours; Jepsen's values are never negative
         if isinstance(said, int) and not isinstance(said, bool) and 0 <= said < 1 << 32:
             return key << 32 | said
         name = (key, repr(said))
@@ -252,7 +262,8 @@ class _Reader:
                     if offset is None:
                         continue
                     number = self.value(key, value_said)
-                    seen.setdefault(int(offset), number)
+                    if seen.get(int(offset), CORRUPT) < 0:
+                        seen[int(offset)] = number
                     yield Record(key, int(offset), number)
 
     def _assign(self, process: int, op: Operation, kind: Type) -> None:
@@ -264,6 +275,8 @@ class _Reader:
         positions = {
             str(key): 0 if begin else SOMEWHERE for key in sorted(wanted) if begin or key not in kept
         }
+        if isinstance(op.get("positions"), Mapping):  # of an exported history of ours
+            positions = {str(self.key(key)): int(at) for key, at in op["positions"].items()}
         self.add(Event(process + CONSUMERS, kind, "assign", topic=TOPIC, extra={"positions": positions}))
 
     def _subscribe(self, process: int, op: Operation, kind: Type) -> None:
@@ -274,11 +287,21 @@ class _Reader:
 
     def _rebalance(self, consumer: int, said: Mapping[str, Any]) -> None:
         taken = said.get("keys") or said.get("partitions") or ()
-        extra = {"partitions": sorted({self.key(key) for key in taken if not isinstance(key, Mapping)})}
+        extra: dict[str, Any] = {
+            "partitions": sorted({self.key(key) for key in taken if not isinstance(key, Mapping)})
+        }
+        if isinstance(said.get("positions"), Mapping):
+            extra["positions"] = {str(self.key(key)): int(at) for key, at in said["positions"].items()}
         self.add(Event(consumer, Type.OK, "rebalance", topic=TOPIC, extra=extra))
 
     def _take_fault(self, f: str, op: Operation) -> None:
-        """Jepsen records each act of the nemesis twice, as it is asked for and when it was done."""
+        """Jepsen records each act of the nemesis twice, as it is asked for and when it was done. A history that was
+        exported here says itself what each row is."""
+        own = op.get("value")
+        if isinstance(own, Mapping) and isinstance(own.get("id"), str) and own.get("phase") in _PHASES:
+            self.add(Event(NEMESIS, Type.INFO, f, extra={"targets": [], "proved": None, **own}))
+            self.nemesis_rows += 1
+            return
         undone = f.removeprefix("stop-") if f.startswith("stop-") else _UNDO.get(f)
         if undone is not None:
             for fault in self.faults.pop(undone, []):

@@ -1,25 +1,28 @@
 """EDN and JSON as Jepsen writes them: operations in, operations out.
 
 An operation is a plain dict here: keys and keywords are strings (``"type": "ok"``), a process is an int or
-``"nemesis"``, vectors are lists, sets are lists. Reading is the library's work (edn_format; orjson); it makes about four
-thousand operations of EDN a second, so large files are read by several processes.
+``"nemesis"``, vectors are lists, sets are lists.
 """
 
 from __future__ import annotations
 
-import itertools
+import gzip
 import os
+import zlib
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from concurrent.futures import ProcessPoolExecutor
+from io import BufferedIOBase
 from pathlib import Path
 from typing import Any
 
-import edn_format
 import orjson
+
+from harness.jepsen.edn import EdnError, forms
 
 Operation = dict[str, Any]
 
-LINES_A_TASK = 2000
+PROGRESS = 2000
+_EXPECTED = "a history.edn of Jepsen's store was expected"
+_NOT_EDN = "an EDN history must not end in .json"
 _ESCAPES = str.maketrans({"\\": "\\\\", '"': '\\"', "\n": "\\n", "\r": "\\r", "\t": "\\t"})
 
 
@@ -33,132 +36,62 @@ class Keyword(str):
     __slots__ = ()
 
 
-class _JepsenOp(edn_format.TaggedElement):  # type: ignore[misc]
-    """``#jepsen.history.Op{...}``, as newer versions print an operation: the map in it."""
-
-    def __init__(self, value: Any) -> None:
-        self.value = value
-
-    def __str__(self) -> str:
-        return edn_format.dumps(self.value)  # type: ignore[no-any-return]
-
-
-for _tag in ("jepsen.history.Op", "knossos.op.Op"):
-    edn_format.add_tag(_tag, _JepsenOp)
-
-
 def read(path: Path, progress: Callable[[int], None] = lambda _done: None) -> Iterator[Operation]:
     """The operations of a history file, in its order. ``progress`` is told how many were read.
 
     ``.json`` holds one array or one object a line; anything else is read as EDN: one vector, or maps one after
-    another. Raises TextError, OSError."""
-    operations = _read_json(path) if path.suffix == ".json" else _read_edn(path)
-    for done, operation in enumerate(operations, 1):
-        if not isinstance(operation, dict):
-            raise TextError(
-                f"{path}: item {done} is no operation (a map with :type, :f, :process) but {operation!r:.60}"
-            )
-        yield operation
-        if done % LINES_A_TASK == 0:
-            progress(done)
+    another. Either may be compressed (``.gz``). Raises TextError, OSError."""
+    suffixes = [suffix.lower() for suffix in path.suffixes[-2:]]
+    zipped = suffixes[-1:] == [".gz"]
+    json = (suffixes[:-1] if zipped else suffixes)[-1:] in ([".json"], [".jsonl"])
+    try:
+        with gzip.open(path, "rb") if zipped else path.open("rb") as file:
+            operations = _read_json(file, path) if json else _read_edn(file, path)
+            for done, operation in enumerate(operations, 1):
+                if not isinstance(operation, dict):
+                    raise TextError(
+                        f"{path}: item {done} is no operation (a map with :type, :f, :process) but {operation!r:.60}"
+                    )
+                yield operation
+                if done % PROGRESS == 0:
+                    progress(done)
+    except (gzip.BadGzipFile, EOFError, zlib.error) as wrong:
+        raise TextError(f"{path}: not readable as gzip ({wrong}); is it whole?") from wrong
+    except UnicodeDecodeError as wrong:
+        raise TextError(
+            f"{path}: no text (byte {wrong.start} of a line is no UTF-8); of Jepsen's store give history.edn, not "
+            "test.jepsen"
+        ) from wrong
 
 
-def _read_json(path: Path) -> Iterator[Any]:
-    text = path.read_bytes()
+def _read_json(file: BufferedIOBase, path: Path) -> Iterator[Any]:
+    text = file.read()
+    if not text.strip():
+        raise TextError(f"{path}: empty; {_EXPECTED}")
     try:
         if text.lstrip()[:1] == b"[":
             yield from orjson.loads(text)
         else:
-            yield from (orjson.loads(line) for line in text.splitlines() if line.strip())
+            for at, line in enumerate(text.splitlines(), 1):
+                if line.strip():
+                    try:
+                        yield orjson.loads(line)
+                    except orjson.JSONDecodeError as wrong:
+                        raise TextError(f"{path}, line {at}: no JSON ({wrong}); {_NOT_EDN}") from wrong
     except orjson.JSONDecodeError as wrong:
-        raise TextError(f"{path}: no JSON ({wrong}); an EDN history must not end in .json") from wrong
+        raise TextError(f"{path}: no JSON ({wrong}); {_NOT_EDN}") from wrong
 
 
-def _read_edn(path: Path) -> Iterator[Any]:
-    """Jepsen writes one operation a line, so lines are shared out; any other shape is read in one piece."""
-    with path.open(encoding="utf-8") as file:
-        first = next((line for line in file if line.strip()), "")
-    if not first.strip():
-        raise TextError(f"{path}: empty; a history.edn of Jepsen's store was expected")
-    if not _whole(first):
-        yield from _parse_text(path.read_text(encoding="utf-8"), path)
-        return
-    with path.open(encoding="utf-8") as file:
-        tasks = _tasks(file)
-        head = list(itertools.islice(tasks, 2))
-        if len(head) < 2:  # small: another process would cost more than it saves
-            for lines in head:
-                yield from _parse_lines(lines, path)
-            return
-        with ProcessPoolExecutor(os.cpu_count()) as pool:
-            pending = [pool.submit(_parse_lines, lines, path) for lines in head]
-            for lines in tasks:
-                pending.append(pool.submit(_parse_lines, lines, path))
-                if len(pending) > 16:
-                    yield from pending.pop(0).result()
-            for task in pending:
-                yield from task.result()
-
-
-def _whole(line: str) -> bool:
-    """Is this line a whole operation by itself?"""
-    if not line.lstrip().startswith(("{", "#")):
-        return False
+def _read_edn(file: BufferedIOBase, path: Path) -> Iterator[Any]:
+    any_ = False
     try:
-        return isinstance(plain(edn_format.loads(line)), dict)
-    except (edn_format.EDNDecodeError, NotImplementedError):
-        return False
-
-
-def _tasks(file: Iterable[str]) -> Iterator[list[tuple[int, str]]]:
-    numbered = ((at, line) for at, line in enumerate(file, 1) if line.strip())
-    while chunk := list(itertools.islice(numbered, LINES_A_TASK)):
-        yield chunk
-
-
-def _parse_lines(lines: list[tuple[int, str]], path: Path) -> list[Any]:
-    return [_parse_line(line, path, at) for at, line in lines]
-
-
-def _parse_line(line: str, path: Path, at: int) -> Any:
-    try:
-        return plain(edn_format.loads(line))
-    except (edn_format.EDNDecodeError, NotImplementedError, ValueError) as wrong:
-        raise TextError(f"{path}, line {at}: no EDN ({_first_line(wrong)})") from None
-
-
-def _parse_text(text: str, path: Path) -> list[Any]:
-    try:
-        found = [plain(form) for form in edn_format.loads_all(text)]
-    except (edn_format.EDNDecodeError, NotImplementedError, ValueError) as wrong:
-        raise TextError(
-            f"{path}: no EDN ({_first_line(wrong)}); is it a history.edn of Jepsen's store?"
-        ) from None
-    return found[0] if len(found) == 1 and isinstance(found[0], list) else found
-
-
-def _first_line(wrong: Exception) -> str:
-    return (str(wrong).splitlines() or [type(wrong).__name__])[0][:120]
-
-
-def plain(form: Any) -> Any:
-    """EDN as the library gives it -> dicts, lists, strings, numbers."""
-    match form:
-        case _JepsenOp():
-            return plain(form.value)
-        case edn_format.Keyword() | edn_format.Symbol():
-            return form.name
-        case str() | int() | float() | None:
-            return form
-        case Mapping():
-            return {plain(key): plain(value) for key, value in form.items()}
-        case set() | frozenset():
-            return sorted((plain(item) for item in form), key=repr)
-        case edn_format.TaggedElement():
-            return str(form)
-        case Iterable():
-            return [plain(item) for item in form]
-    return str(form)
+        for form in forms(line.decode("utf-8") for line in file):
+            any_ = True
+            yield form
+    except EdnError as wrong:
+        raise TextError(f"{path}, line {wrong.line}: no EDN ({wrong}); {_EXPECTED}") from wrong
+    if not any_:
+        raise TextError(f"{path}: empty; {_EXPECTED}")
 
 
 def to_edn(value: Any) -> str:
@@ -199,19 +132,32 @@ def _to_str(value: Any) -> str:
     raise TypeError(f"no JSON for {type(value).__name__}")
 
 
-def write(operations: Iterable[Operation], path: Path, fmt: str) -> int:
+def write(
+    operations: Iterable[Operation],
+    path: Path,
+    fmt: str,
+    progress: Callable[[int], None] = lambda _done: None,
+) -> int:
     """Write a history file, one operation a line: EDN as Jepsen's store does, JSON as one array (elle-cli reads no
-    other). Returns the number of operations. Raises OSError."""
+    other). Returns the number of operations; where there is none, or it cannot be finished, no file is written.
+    Raises OSError."""
     count = 0
-    with path.open("wb") as file:
-        if fmt == "json":
-            file.write(b"[")
-        for operation in operations:
+    part = path.with_name(f"{path.name}.{os.getpid()}.part")
+    try:
+        with part.open("wb") as file:
             if fmt == "json":
-                file.write((b",\n" if count else b"\n") + to_json(operation))
-            else:
-                file.write(to_edn(operation).encode() + b"\n")
-            count += 1
-        if fmt == "json":
-            file.write(b"\n]\n")
+                file.write(b"[")
+            for count, operation in enumerate(operations, 1):
+                if fmt == "json":
+                    file.write((b",\n" if count > 1 else b"\n") + to_json(operation))
+                else:
+                    file.write(to_edn(operation).encode() + b"\n")
+                if count % PROGRESS == 0:
+                    progress(count)
+            if fmt == "json":
+                file.write(b"\n]\n")
+        if count:
+            part.replace(path)
+    finally:
+        part.unlink(missing_ok=True)
     return count
