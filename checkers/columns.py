@@ -28,6 +28,12 @@ payloads that are no values)."""
 class RepeatedValue(ValueError):
     """A value was written twice: these checks do not apply (the problem is then NP-complete), a search does."""
 
+    def __init__(self, value: int, others: int) -> None:
+        more = f" (as were {others} others)" if others else ""
+        super().__init__(f"value {value} was put more than once{more}: only a search can decide this history")
+        self.value = value
+        self.others = others
+
 
 @dataclass(frozen=True, slots=True)
 class Columns:
@@ -62,10 +68,7 @@ def refuse_repeats(values: Ints) -> None:
     ordered = np.sort(values)
     again = ordered[1:][ordered[1:] == ordered[:-1]]
     if len(again):
-        raise RepeatedValue(
-            f"value {int(again[0])} was put more than once (as were {len(np.unique(again)) - 1} others): "
-            "only a search can decide this history"
-        )
+        raise RepeatedValue(int(again[0]), len(np.unique(again)) - 1)
 
 
 def find(keys: Ints, wanted: Ints) -> Ints:

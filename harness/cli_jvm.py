@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import re
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -20,6 +21,7 @@ from harness.logs import OF_VALUES, Log, logs
 from harness.subjects import ELLE_MODELS, Done, Subject, subjects, transactions
 
 UNDECIDED = 3
+_NOTHING = "there is no operation of a client in it; nothing to judge"
 MOST_SHOWN = 5
 classpath_option = click.option(
     "--classpath",
@@ -83,7 +85,7 @@ def check_command(history: Path, model: str, **options: Any) -> int:
 
 def _exit_code(found: Sequence[Answer]) -> int:
     if not found:
-        raise TextError("there is no operation of a client in it; nothing to judge")
+        raise TextError(_NOTHING)
     if Answer.INVALID in found:
         return 1
     return UNDECIDED if Answer.UNKNOWN in found else 0
@@ -99,8 +101,14 @@ def _judged(subject: Subject, model: Model, *, search: bool, initial: int | None
         try:
             return _exactly(subject, model, initial, name)
         except RepeatedValue as repeated:
-            click.echo(f"{name}: {repeated}", err=True)
+            _say_repeated(name, subject.value(repeated.value), repeated.others)
     return _searched(name, subject.calls(model, initial), subject.possible(), **options)
+
+
+def _say_repeated(name: str, value: Any, others: int) -> None:
+    more = f" (as were {others} others)" if others else ""
+    said = f"{name}: value {value!r:.40} was put more than once{more}: only a search can decide"
+    click.echo(said, err=True)
 
 
 def _searched(name: str, calls: Calls, rows: Sequence[Done], **options: Any) -> Answer:
@@ -139,7 +147,7 @@ def _judged_log(log: Log, *, search: bool, holes: bool, **options: Any) -> Answe
         try:
             return _log_exactly(log, name, whole)
         except RepeatedValue as repeated:
-            click.echo(f"{name}: {repeated}", err=True)
+            _say_repeated(name, log.value(repeated.value), repeated.others)
             if not whole:
                 click.echo(f"{name}: {_linearizable(Answer.UNKNOWN)} (with holes a search cannot either)")
                 return Answer.UNKNOWN
@@ -162,22 +170,30 @@ def _log_exactly(log: Log, name: str, whole: bool) -> Answer:
 
 
 def _elle(history: Path, model: str, *, consistency: str, **options: Any) -> int:
-    txns = transactions(read(history), model)
+    txns, names = transactions(read(history), model)
+    if not len(txns):
+        raise TextError(_NOTHING)
     with Bridge(_classpath(options["classpath"]), heap=options["heap"]) as bridge:
         found = bridge.serializable(model, txns, consistency=consistency, deadline_s=options["deadline_s"])
     word = {Answer.VALID: f"{consistency}", Answer.INVALID: f"not {consistency}"}.get(found.answer, "unknown")
     click.echo(f"history: {word} (Elle, {len(txns)} transactions)")
-    _show(found)
+    _show(found, names)
     return {Answer.VALID: 0, Answer.INVALID: 1}.get(found.answer, UNDECIDED)
 
 
-def _show(found: Judgement) -> None:
+def _show(found: Judgement, names: Mapping[int, Any]) -> None:
+    """``names``: what negative numbers in Elle's words stand for."""
     if found.why:
         click.echo(f"  {found.why}")
     for kind, (count, cases) in found.anomalies.items():
         click.echo(f"  {count} {kind}")
-        for case in cases[:1]:
+        for case in cases[: 0 if kind == "empty-transaction-graph" else 1]:
             click.echo(f"    {case.text}")
+            numbers = {int(number) for number in re.findall(r"(?<![\w.])-\d+", case.text)} & names.keys()
+            if numbers:
+                click.echo(
+                    "    " + ", ".join(f"{n} is {names[n]!r:.40}" for n in sorted(numbers, reverse=True))
+                )
     if found.refuted:
         click.echo(f"  not {', not '.join(found.refuted)}")
 

@@ -19,7 +19,9 @@ from collections.abc import Hashable, Iterable, Iterator
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-from checkers.columns import NEVER, RepeatedValue
+import numpy as np
+
+from checkers.columns import NEVER, refuse_repeats
 from checkers.jvm.calls import Calls, Model, Outcome
 from checkers.jvm.log_calls import LogCalls
 from checkers.linearizable import NOWHERE, Append, End, Read, Rule, Violation, check_log
@@ -107,8 +109,7 @@ class Log:
         return (None if offset is None else _offset(offset, one)), number
 
     def _refuse_repeats(self, appends: list[Append]) -> None:
-        if len({one.value for one in appends}) < len(appends):
-            raise RepeatedValue("a value was appended more than once: only a search can decide this history")
+        refuse_repeats(np.array([one.value for one in appends], dtype=np.int64))
 
 
 def _offset(value: Any, one: Done) -> int:

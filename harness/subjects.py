@@ -8,7 +8,7 @@ A register has ``:write v`` and ``:read v`` (and ``:cas [old new]``), a queue ``
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Hashable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -92,6 +92,8 @@ class Subject:
                     raise TextError(f"operation {one.at}: :{one.f} needs [old new], not {one.value!r:.40}")
                 return self._id(one.value[0]), self._id(one.value[1])
             case Shape.ELEMENTS:
+                if not isinstance(one.value, list | None):
+                    raise TextError(f"operation {one.at}: :{one.f} needs a set, not {one.value!r:.40}")
                 begin = len(flat)
                 flat += [self._id(element) for element in one.value or ()]
                 return begin, len(flat)
@@ -103,6 +105,10 @@ class Subject:
     def _id(self, value: Any) -> int:
         key = frozen(value)
         return self._ids.setdefault(key, len(self._ids) + 1)
+
+    def value(self, number: int) -> Any:
+        """What was written as this number."""
+        return next(value for value, known in self._ids.items() if known == number)
 
     def exact(self, initial: Any = None) -> Columns:
         """For the exact checks of a register or a FIFO queue. The initial value is NOTHING."""
@@ -170,25 +176,40 @@ def paired(operations: Iterable[Operation]) -> Iterator[Done]:
     yield from done
 
 
-def transactions(operations: Iterable[Operation], model: str) -> Transactions:
-    """For Elle. Raises TextError."""
+@dataclass(slots=True)
+class Numbers:
+    """Keys and values as numbers: those that are some already stay as they are, others become -1, -2, ..."""
+
+    names: dict[int, Any] = field(default_factory=dict)
+    _ids: dict[Hashable, int] = field(default_factory=dict)
+
+    def of(self, value: Any) -> int:
+        if isinstance(value, int) and not isinstance(value, bool) and 0 <= value < 1 << 62:
+            return value
+        key = frozen(value)
+        if key not in self._ids:
+            self._ids[key] = -1 - len(self._ids)
+            self.names[self._ids[key]] = value
+        return self._ids[key]
+
+
+def transactions(operations: Iterable[Operation], model: str) -> tuple[Transactions, Mapping[int, Any]]:
+    """For Elle, with what negative numbers stand for. Raises TextError."""
     builder = TransactionsBuilder()
-    ids: dict[Hashable, int] = {}
-
-    def number(value: Any) -> int:
-        return ids.setdefault(frozen(value), len(ids) + 1)
-
+    numbers = Numbers()
     for one in paired(operations):
         if not isinstance(one.value, list):
             raise TextError(
                 f"operation {one.at}: a transaction's value is a list of [f k v], not {one.value!r:.40}"
             )
-        mops = [_micro(one, mop, model, number) for mop in one.value]
+        mops = [_micro(one, mop, model, numbers.of) for mop in one.value]
         builder.add(one.process, one.inv, one.ret, one.outcome, mops)
-    return builder.build()
+    return builder.build(), numbers.names
 
 
-def _micro(one: Done, mop: Any, model: str, number: Any) -> tuple[Act, int, int | list[int] | None]:
+def _micro(
+    one: Done, mop: Any, model: str, number: Callable[[Any], int]
+) -> tuple[Act, int, int | list[int] | None]:
     acts: Mapping[str, Act] = (
         {"append": Act.APPEND, "r": Act.READ_LIST}
         if model == "list-append"
@@ -196,9 +217,11 @@ def _micro(one: Done, mop: Any, model: str, number: Any) -> tuple[Act, int, int 
     )
     if not (isinstance(mop, list) and len(mop) == 3 and mop[0] in acts):
         raise TextError(f"operation {one.at}: {model} has no micro-operation {mop!r:.40}")
-    act, key, value = acts[mop[0]], number(("key", frozen(mop[1]))), mop[2]
+    act, key, value = acts[mop[0]], number(mop[1]), mop[2]
     if value is None:
         return act, key, None
+    if act is Act.READ_LIST and not isinstance(value, list):
+        raise TextError(f"operation {one.at}: a read gives a list, not {value!r:.40}")
     return act, key, [number(each) for each in value] if act is Act.READ_LIST else number(value)
 
 

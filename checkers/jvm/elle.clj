@@ -36,8 +36,9 @@
 (defn operations
   "Indexes of the events that a case names, at most 16."
   [case]
+  ; A sorted map of numbers (what was seen twice, and how often) cannot be asked for a keyword.
   (->> (tree-seq coll? seq case)
-       (filter #(and (map? %) (:process %) (:index %)))
+       (filter #(and (map? %) (not (sorted? %)) (:process %) (:index %)))
        (map :index)
        distinct
        (take 16)

@@ -101,3 +101,43 @@ def test_the_searches_decide_what_the_exact_checks_do_not(tmp_path: Path) -> Non
 {:process 1 :type :ok :f :txn :value [[:r :x [1]]]}"""
     found = check(tmp_path, lost, "--model", "list-append")
     assert (found.return_value, "G-single-item-realtime" in found.output) == (1, True)
+    assert "    -1 is 'x'\n" in found.output
+    seen_twice = lost.replace("[1]", "[1 1]")
+    found = check(tmp_path, seen_twice, "--model", "list-append")
+    assert (found.return_value, ":duplicates {1 2}" in found.output) == (1, True)
+
+
+DEEP = "[" * 400 + "]" * 400
+
+
+@pytest.mark.parametrize(
+    ("model", "content", "said"),
+    [
+        ("register", b"\xff\xfe\x00", "no text in UTF-8"),
+        ("register", b"[" * 100_000 + b"]" * 100_000, "nested"),
+        ("register", f"{{:process 0 :type :invoke :f :write :value {DEEP}}}".encode(), "nested"),
+        (
+            "register",
+            b"{:process :nemesis :type :info :f :kill :value nil}",
+            "there is no operation of a client",
+        ),
+        ("list-append", b"[]", "there is no operation of a client"),
+        (
+            "set",
+            b"{:process 0 :type :invoke :f :read}{:process 0 :type :ok :f :read :value 7}",
+            "needs a set",
+        ),
+        (
+            "list-append",
+            b"{:process 0 :type :invoke :f :txn :value [[:r 1 nil]]}{:process 0 :type :ok :f :txn :value [[:r 1 5]]}",
+            "a read gives a list, not 5",
+        ),
+    ],
+)
+def test_what_is_no_history_is_one_line(tmp_path: Path, model: str, content: bytes, said: str) -> None:
+    file = tmp_path / "history.edn"
+    file.write_bytes(content)
+    found = CliRunner().invoke(check_command, ["--model", model, str(file)], standalone_mode=False)
+    assert isinstance(found.exception, TextError), found.exception
+    assert said in str(found.exception)
+    assert "\n" not in str(found.exception)
