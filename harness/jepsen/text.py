@@ -21,6 +21,8 @@ from harness.jepsen.edn import EdnError, forms
 Operation = dict[str, Any]
 
 PROGRESS = 2000
+DEEPEST = 100
+"""Levels of vectors and maps in one operation; Jepsen's have six or so."""
 _EXPECTED = "a history.edn of Jepsen's store was expected"
 _NOT_EDN = "an EDN history must not end in .json"
 _ESCAPES = str.maketrans({"\\": "\\\\", '"': '\\"', "\n": "\\n", "\r": "\\r", "\t": "\\t"})
@@ -48,6 +50,10 @@ def read(path: Path, progress: Callable[[int], None] = lambda _done: None) -> It
         with gzip.open(path, "rb") if zipped else path.open("rb") as file:
             operations = _read_json(file, path) if json else _read_edn(file, path)
             for done, operation in enumerate(operations, 1):
+                if _deeper(operation, DEEPEST):
+                    raise TextError(
+                        f"{path}: item {done} is nested more than {DEEPEST} deep; that is no operation"
+                    )
                 if not isinstance(operation, dict):
                     raise TextError(
                         f"{path}: item {done} is no operation (a map with :type, :f, :process) but {operation!r:.60}"
@@ -62,6 +68,21 @@ def read(path: Path, progress: Callable[[int], None] = lambda _done: None) -> It
             f"{path}: no text (byte {wrong.start} of a line is no UTF-8); of Jepsen's store give history.edn, not "
             "test.jepsen"
         ) from wrong
+
+
+def _deeper(value: Any, most: int) -> bool:
+    """Without recursion, which is what this protects."""
+    level = [value]
+    for _ in range(most):
+        level = [
+            inner
+            for outer in level
+            if isinstance(outer, (dict, list))
+            for inner in (outer.values() if isinstance(outer, dict) else outer)
+        ]
+        if not level:
+            return False
+    return True
 
 
 def _read_json(file: BufferedIOBase, path: Path) -> Iterator[Any]:
