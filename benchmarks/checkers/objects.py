@@ -25,12 +25,12 @@ from checkers.analysis import BRIEF_FACTS, analyze
 from checkers.session import session
 
 
-def write(folder: Path, workload: str, operations: int, partitions: int) -> None:
-    from checkers.proving.object_events import make_objects
+def write(run: Path, workload: str, operations: int, partitions: int) -> None:
+    from checkers.proving.object_events import write_objects
     from checkers.proving.objects import ObjectKnobs
 
     knobs = ObjectKnobs(workload, operations=operations, partitions=partitions, putters=8, getters=8)
-    make_objects(f"{workload}-{operations}-{partitions}", 1, knobs).write(folder)
+    write_objects(run, 1, knobs)
 
 
 def main() -> None:

@@ -13,7 +13,7 @@ from checkers.proving.language import CaseError, parse
 from checkers.proving.made import make, write_events
 from checkers.proving.mutate_objects import KNOBS, ObjectMutation, mutate_objects, object_mutations
 from checkers.proving.mutations import Mutation, mutate, mutations
-from checkers.proving.object_events import make_objects
+from checkers.proving.object_events import make_objects, write_objects
 from checkers.proving.objects import ObjectKnobs, drawn_objects
 
 _TRIES = 200
@@ -100,9 +100,7 @@ def _made(options: argparse.Namespace) -> str:
         of_object = replace(any_of_them, workload=options.workload, by_end=by_end)
     else:
         of_object = ObjectKnobs(options.workload, operations=operations, partitions=options.partitions)
-    objects = make_objects(name, seed, of_object)
-    objects.write(options.directory)
-    return f"{options.directory}: {len(objects.table):,} events, nothing wrong with them"
+    return f"{options.directory}: {write_objects(options.directory, seed, of_object):,} events, nothing wrong with them"
 
 
 def _mutated(wanted: str, directory: Path, seed: int) -> str:

@@ -97,11 +97,12 @@ def make(test_id: str, seed: int, knobs: Knobs | None = None) -> Made:
     return Made(info, table.cast(SCHEMA), knobs)
 
 
-def numbered(table: pa.Table, test_id: str) -> pa.Table:
+def numbered(table: pa.Table, test_id: str, first: int = 0) -> pa.Table:
+    """With the test's id, and the events numbered from ``first`` on."""
     names = table.column_names
     constant = pa.DictionaryArray.from_arrays(pa.array(np.zeros(len(table), np.int32)), pa.array([test_id]))
     return table.set_column(names.index("test_id"), "test_id", constant.cast(pa.string())).set_column(
-        names.index("index"), "index", pa.array(np.arange(len(table)), pa.int64())
+        names.index("index"), "index", pa.array(first + np.arange(len(table)), pa.int64())
     )
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from functools import cached_property
@@ -31,8 +32,13 @@ from checkers.proving.objects import (
     Objects,
     serve_objects,
 )
+from harness.history.files import ROW_GROUP_ROWS, open_writer, put_info
 from harness.history.model import CONTROL, FAILED, REPLICA, UNKNOWN, Event, RunInfo, TopicInfo
 from harness.history.schema import SCHEMA
+
+BLOCK_NS = 600_000_000_000
+"""So much of a history's time is written at once."""
+_FINAL_ROWS = 500
 
 
 @dataclass
@@ -72,15 +78,54 @@ def info_of(test_id: str, seed: int, workload: str, partitions: int, *, by_end: 
 def make_objects(test_id: str, seed: int, knobs: ObjectKnobs | None = None) -> MadeObjects:
     """A correct history. The same seed and knobs give the same rows."""
     knobs = knobs or ObjectKnobs()
-    happened = serve_objects(seed, knobs)
-    clients = join([*_sends(happened), *_answers(happened), *_control(happened)], by_time=True)
-    after = join([*_final(happened)], by_time=False)
-    table = numbered(pa.concat_tables([clients, after]), test_id)
-    info = info_of(test_id, seed, knobs.workload, knobs.partitions, by_end=knobs.by_end)
-    return MadeObjects(info, table.cast(SCHEMA), knobs)
+    return MadeObjects(
+        _info(test_id, seed, knobs), pa.concat_tables(_tables(serve_objects(seed, knobs), test_id)), knobs
+    )
 
 
-def _sends(happened: Objects) -> Iterator[Block]:
+def write_objects(run_dir: Path, seed: int, knobs: ObjectKnobs, *, block_ns: int = BLOCK_NS) -> int:
+    """The same as a file in a directory of its own, so much of its time at once: for histories larger than memory.
+    Returns the number of events. Raises OSError."""
+    run_dir.mkdir(parents=True, exist_ok=True)
+    events = 0
+    with open_writer(run_dir / "history.parquet") as writer:
+        for table in _tables(serve_objects(seed, knobs), run_dir.name, block_ns):
+            writer.write_table(table, row_group_size=ROW_GROUP_ROWS)
+            events += len(table)
+        put_info(writer, _info(run_dir.name, seed, knobs))
+    return events
+
+
+def _info(test_id: str, seed: int, knobs: ObjectKnobs) -> RunInfo:
+    return info_of(test_id, seed, knobs.workload, knobs.partitions, by_end=knobs.by_end)
+
+
+def _tables(happened: Objects, test_id: str, block_ns: int = 0) -> Iterator[pa.Table]:
+    """Rows in order: ``block_ns`` of time in one table (0: all), and what comes after."""
+    first, end = 0, happened.end_ns + 10
+    for begin in range(0, end, block_ns or end):
+        during = (begin, begin + (block_ns or end))
+        blocks = [*_sends(happened, during), *_answers(happened, during), *_control(happened, during)]
+        table = numbered(join(blocks, by_time=True), test_id, first)
+        first += len(table)
+        yield table.cast(SCHEMA)
+    final = _final(happened)
+    while blocks := list(itertools.islice(final, _FINAL_ROWS)):
+        table = numbered(join(blocks, by_time=False), test_id, first)
+        first += len(table)
+        yield table.cast(SCHEMA)
+
+
+During = tuple[int, int]
+"""Of time, in nanoseconds: from, and up to."""
+
+
+def _within(times: Ints, during: During) -> Ints:
+    """Rows whose time is within."""
+    return np.flatnonzero((times >= during[0]) & (times < during[1]))
+
+
+def _sends(happened: Objects, during: During) -> Iterator[Block]:
     of = happened.puts
     told = np.where(of.told == ACKED, happened.offset, of.told)
 
@@ -98,17 +143,19 @@ def _sends(happened: Objects) -> Iterator[Block]:
             error=error,
         )
 
-    yield block(np.arange(len(of.value)), "invoke")
-    yield block(np.flatnonzero((told != UNKNOWN) & (told != FAILED)), "ok")
-    yield block(np.flatnonzero(told == FAILED), "fail", REFUSED_ERROR)
-    yield block(np.flatnonzero((told == UNKNOWN) & of.completes), "info", LOST_ERROR)
+    yield block(_within(of.inv, during), "invoke")
+    done = _within(of.ret, during)
+    yield block(done[(told[done] != UNKNOWN) & (told[done] != FAILED)], "ok")
+    yield block(done[told[done] == FAILED], "fail", REFUSED_ERROR)
+    yield block(done[(told[done] == UNKNOWN) & of.completes[done]], "info", LOST_ERROR)
 
 
-def _answers(happened: Objects) -> Iterator[Block]:
+def _answers(happened: Objects, during: During) -> Iterator[Block]:
     of, knobs = happened.gets, happened.knobs
     f = "read" if knobs.workload == "register" else "dequeue"
-    yield Block(of.inv, of.process, "invoke", f, topic=TOPIC, partition=of.partition)
-    failed = np.flatnonzero(of.fate == GET_FAILED)
+    asked, done = _within(of.inv, during), _within(of.ret, during)
+    yield Block(of.inv[asked], of.process[asked], "invoke", f, topic=TOPIC, partition=of.partition[asked])
+    failed = done[of.fate[done] == GET_FAILED]
     yield Block(
         of.ret[failed],
         of.process[failed],
@@ -118,7 +165,7 @@ def _answers(happened: Objects) -> Iterator[Block]:
         partition=of.partition[failed],
         error=LOST_ERROR,
     )
-    good = np.flatnonzero(of.fate == GOT)
+    good = done[of.fate[done] == GOT]
     partition, offset = of.partition[good], of.offset[good]
     some = offset != NOBODY
     row = happened.log[happened.starts[partition[some]] + offset[some]]
@@ -135,20 +182,22 @@ def _answers(happened: Objects) -> Iterator[Block]:
     )
 
 
-def _control(happened: Objects) -> Iterator[Block]:
-    def row(at: int, f: str, extra: object, topic: str | None = None) -> Block:
+def _control(happened: Objects, during: During) -> Iterator[Block]:
+    def row(at: int, f: str, extra: object, topic: str | None = None) -> Iterator[Block]:
+        if not during[0] <= at < during[1]:
+            return
         said = [orjson.dumps(extra).decode()]
-        return Block(np.array([at]), np.array([CONTROL]), "info", f, topic=topic, extra=said)
+        yield Block(np.array([at]), np.array([CONTROL]), "info", f, topic=topic, extra=said)
 
     parts, hosts = range(happened.knobs.partitions), list(HOSTS)
     nodes = {str(node): host for node, host in HOSTS.items()}
     one = {"topic": TOPIC, "leader": hosts[0], "leader_epoch": 0, "isr": hosts, "elr": [], "replicas": hosts}
-    yield row(0, "phase", {"phase": "setup"})
-    yield row(1, "assignment", {"assignment": {str(p): hosts for p in parts}, "nodes": nodes}, TOPIC)
-    yield row(2, "cluster", {"partitions": [{**one, "partition": p} for p in parts]})
-    yield row(3, "phase", {"phase": "main"})
-    yield row(happened.end_ns + 1, "phase", {"phase": "heal"})
-    yield row(happened.end_ns + 2, "phase", {"phase": "drain"})
+    yield from row(0, "phase", {"phase": "setup"})
+    yield from row(1, "assignment", {"assignment": {str(p): hosts for p in parts}, "nodes": nodes}, TOPIC)
+    yield from row(2, "cluster", {"partitions": [{**one, "partition": p} for p in parts]})
+    yield from row(3, "phase", {"phase": "main"})
+    yield from row(happened.end_ns + 1, "phase", {"phase": "heal"})
+    yield from row(happened.end_ns + 2, "phase", {"phase": "drain"})
 
 
 def _final(happened: Objects) -> Iterator[Block]:

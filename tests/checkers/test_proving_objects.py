@@ -18,8 +18,9 @@ from checkers.objects import RULES
 from checkers.proving.language import CaseError, parse
 from checkers.proving.made import write_events
 from checkers.proving.mutate_objects import KNOBS, ObjectMutation, mutate_objects, object_mutations
-from checkers.proving.object_events import MadeObjects, info_of, make_objects
+from checkers.proving.object_events import MadeObjects, info_of, make_objects, write_objects
 from checkers.proving.objects import ObjectKnobs, drawn_objects
+from harness.history import history_files
 from harness.history.model import MARKER, UNKNOWN, Event, Type
 from harness.history.schema import SCHEMA
 
@@ -111,6 +112,18 @@ def test_the_same_seed_is_the_same_history() -> None:
     assert first.table.equals(second.table)
     assert not first.table.equals(other.table)
     assert first.table.schema.equals(SCHEMA)
+
+
+def test_a_history_may_be_written_in_blocks(tmp_path: Path) -> None:
+    for seed in (6, 7):
+        knobs = drawn_objects(seed)
+        whole = make_objects("blocks", seed, knobs)
+        last = whole.events[-1].time_ns
+        assert write_objects(tmp_path / str(seed) / "blocks", seed, knobs, block_ns=last // 7) == len(
+            whole.table
+        )
+        [file] = history_files(tmp_path / str(seed) / "blocks")
+        assert pq.read_table(file).cast(SCHEMA).equals(whole.table)
 
 
 def test_a_made_history_keeps_the_rules_of_histories() -> None:
