@@ -52,34 +52,48 @@ def overlapping(model: Model, rng: random.Random) -> Columns:
     return table
 
 
-def in_turn(model: Model, rng: random.Random) -> Columns:
-    """One operation after another: what is exchanged is wrong for certain, over many stretches of time."""
+def in_turn(model: Model, rng: random.Random, most: int = 40) -> Columns:
+    """One operation after another: what is exchanged or not told is wrong, over many stretches of time. Some dequeues
+    never come back; most of these took something."""
     rows: list[tuple[bool, int, int, int]] = []
     held: list[int] = []
-    for step in range(rng.randint(10, 40)):
-        if rng.random() < 0.6:
-            held = [*held, 16 * step] if model is Model.FIFO_QUEUE else [16 * step]
-            rows.append((True, 16 * step, 2 * step, 2 * step + 1))
+    queue = model is Model.FIFO_QUEUE
+    puts = rng.choice([0.45, 0.55, 0.65])
+    for step in range(rng.randint(most // 4, most)):
+        begin, end = 2 * step, 2 * step + 1
+        if rng.random() < puts:
+            held = [*held, 16 * step] if queue else [16 * step]
+            rows.append((True, 16 * step, begin, end))
+        elif queue and rng.random() < 0.2:
+            held = held[1:] if rng.random() < 0.7 else held
+            rows.append((False, NOTHING, begin, NEVER))
         else:
-            rows.append((False, held[0] if held else NOTHING, 2 * step, 2 * step + 1))
-            held = held[1:] if model is Model.FIFO_QUEUE else held
+            rows.append((False, held[0] if held else NOTHING, begin, end))
+            held = held[1:] if queue else held
     table = columns(rows)
-    gets = np.flatnonzero(~table.puts)
+    gets, wrong = np.flatnonzero(~table.puts & (table.ret != NEVER)), rng.choice([0.0, 0.04, 0.15])
     for at in range(len(gets) - 1):
-        if rng.random() < 0.15:
+        if rng.random() < wrong:
             table.value[gets[[at, at + 1]]] = table.value[gets[[at + 1, at]]]
+        elif rng.random() < wrong:
+            table.failed[gets[at]] = True
     return table
 
 
-def objects(model: Model, seed: int, logs: int = LOGS) -> tuple[History, list[Columns]]:
-    """A run with a small history on each partition, all at once, and the operations of each; times are indexes."""
+def objects(
+    model: Model, seed: int, logs: int = LOGS, again: float = 0.0, most: int = 0
+) -> tuple[History, list[Columns]]:
+    """A run with a small history on each partition, all at once, and the operations of each; times are indexes.
+    ``again``: of the gets some are there several times. ``most``: all are of operations in turn, up to so many."""
     rng = random.Random(f"{model}/{seed}")
     topics = (TopicInfo(TOPIC, logs, 3, 2),)
     run = History(f"{model}-{seed}", workload=WORKLOADS[model], reads="marker", topics=topics)
     run.assignment().phase("main")
     tables, moments = [], []
     for log in range(logs):
-        table = in_turn(model, rng) if log % 6 == 0 else overlapping(model, rng)
+        table = in_turn(model, rng, most or 40) if most or log % 6 == 0 else overlapping(model, rng)
+        few = [row for row in range(len(table)) if not table.puts[row] and rng.random() < again]
+        table = table.rows([*range(len(table)), *(few * 4)])
         tables.append(table)
         stamps = [(int(inv), 0, row) for row, inv in enumerate(table.inv)]
         stamps += [(int(ret), 1, row) for row, ret in enumerate(table.ret) if ret != NEVER]

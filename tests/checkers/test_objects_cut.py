@@ -10,9 +10,14 @@ import pytest
 from object_histories import WORKLOADS, Said, expected, loaded, objects, rough
 from without_spark import breaches
 
+import checkers.objects
+from checkers.columns import Columns, Ints
 from checkers.jvm.calls import Model
 from checkers.objects import RULES
 from checkers.packets import NONE, SLOTS, Rows
+from checkers.proving.language import parse
+from checkers.proving.made import write_events
+from checkers.runs import open_run, surveyed, surveyed_split
 
 
 def together(rows: Rows) -> Said:
@@ -40,7 +45,7 @@ def together(rows: Rows) -> Said:
 @pytest.mark.parametrize("span", [2, 25, 1 << 20])
 def test_what_is_found_does_not_depend_on_where_it_is_cut(model: Model, span: int, tmp_path: Path) -> None:
     rules: set[str] = set()
-    for seed in range(4):
+    for seed in range(5):
         history, tables = objects(model, seed)
         row_group = (None, 50)[seed % 2]
         rows = breaches([loaded(history, tmp_path / str(seed), row_group)], span)
@@ -50,3 +55,45 @@ def test_what_is_found_does_not_depend_on_where_it_is_cut(model: Model, span: in
             assert said == wanted
         rules |= {rule for _, rule, *_ in wanted}
     assert len(rules) == len([1 for workload, _ in RULES if workload == WORKLOADS[model]]), rules
+
+
+@pytest.mark.parametrize("model", WORKLOADS)
+@pytest.mark.parametrize("span", [9, 40])
+def test_long_histories_in_many_stretches(model: Model, span: int, tmp_path: Path) -> None:
+    good, bad = 0, 0
+    for seed in range(30, 42):
+        history, tables = objects(model, seed, logs=3, most=120)
+        said = together(breaches([loaded(history, tmp_path / str(seed), None)], span))
+        assert rough(said) == rough(expected(model, tables))
+        good, bad = good + (not said), bad + bool(said)
+    assert min(good, bad) > 0
+
+
+@pytest.mark.parametrize("model", WORKLOADS)
+def test_any_number_of_gets_of_one_value_fits(
+    model: Model, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Gets that say nothing more are forgotten on the way, in packets of few rows: the same is found."""
+    forgotten: list[int] = []
+    essential = checkers.objects.essential
+
+    def counted(workload: str, table: Columns) -> Ints:
+        kept = essential(workload, table)
+        forgotten.append(len(table) - len(kept))
+        return kept
+
+    monkeypatch.setattr(checkers.objects, "_COMPACT_ROWS", 10)
+    monkeypatch.setattr(checkers.objects, "essential", counted)
+    for seed in (20, 21):
+        history, tables = objects(model, seed, again=0.5)
+        rows = breaches([loaded(history, tmp_path / str(seed), 40)], 1 << 20)
+        assert together(rows) == expected(model, tables)
+    assert sum(forgotten) > 20
+
+
+def test_a_value_that_was_put_twice_is_left_out(tmp_path: Path) -> None:
+    for workload, get in (("register", "read"), ("queue", "dequeue")):
+        case = parse(f"p: a@0 | q: a@1 | p: b@2 | r: {get} a@0 | r: {get} a@1 | r: {get} z@3", workload)
+        run = open_run(write_events(tmp_path / workload, case.info, case.events))
+        rows = breaches([surveyed(run, [surveyed_split(split) for split in run.splits])], 1 << 20)
+        assert [str(RULES[rule][1]) for rule in rows.rule.tolist()] == ["garbage"]
