@@ -6,7 +6,8 @@ from __future__ import annotations
 import numpy as np
 import pandas as pd
 
-from checkers.cycles import cycles_of, found_in
+from checkers.circles import circles, graph_of
+from checkers.cycles import found_in
 
 SENDS, PARTITIONS = 30, 3
 
@@ -56,7 +57,7 @@ def test_windows_lose_no_cycle_and_make_none() -> None:
     with_cycles = 0
     for seed in range(50):
         rows = drawn(seed)
-        whole = any(True for _ in cycles_of(rows))
+        whole = any(True for _ in circles(graph_of(rows, either_way=False)))
         cut = [found_in(part) for part in in_windows(rows)]
         assert whole == any(len(found) for found in cut), seed
         with_cycles += whole

@@ -1,0 +1,196 @@
+"""Circles in a graph of operations: its edges, its strongly connected components, the shortest circle of each.
+
+Everything is arrays until a component is found, for most graphs have none: a graph of a million nodes costs a second.
+checkers.cycles says what nodes and edges are, and brings the rows.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import pandas as pd
+
+from checkers.packets import Ints
+
+WW, WR, RT = "ww", "wr", "rt"
+MAX_CYCLES = 1000
+"""Circles told of one graph: every component has one."""
+_OF_REAL_TIME = -1
+_EDGES = ("source", "target", "kind", "log", "place", "offset", "value", "next_offset", "next_value")
+
+
+@dataclass(frozen=True, slots=True)
+class Edge:
+    """``why``: a sentence without its end, in which {target} is the node it leads to. Nodes by their place in
+    ``Graph.nodes``."""
+
+    kind: str
+    source: int
+    target: int
+    why: str
+    log: int = -1
+    offset: int = -1
+    value: int = -1
+
+
+@dataclass(frozen=True, slots=True)
+class Graph:
+    """``nodes``: txn, process, invoke, complete, invoke_ns, complete_ns, in the order of invocations. ``edges``: the ww
+    and wr edges that real time does not imply, with what they rest on."""
+
+    nodes: pd.DataFrame
+    edges: pd.DataFrame
+
+
+def graph_of(rows: pd.DataFrame, *, either_way: bool) -> Graph:
+    """``rows``: one per record that was sent or given, as of ``checkers.cycles.of_transactions``. ``either_way``: ww
+    edges that contradict real time too."""
+    nodes = (
+        rows.groupby("txn", sort=False)
+        .agg(
+            process=("process", "min"),
+            invoke=("invoke_index", "min"),
+            complete=("complete_index", "max"),
+            invoke_ns=("invoke_ns", "min"),
+            complete_ns=("complete_ns", "max"),
+        )
+        .reset_index()
+        .sort_values("invoke", ignore_index=True)
+    )
+    invoke, complete = nodes["invoke"].to_numpy(), nodes["complete"].to_numpy()
+    number = pd.Series(np.arange(len(nodes)), index=nodes["txn"])
+    rows = rows.assign(node=rows["txn"].map(number))
+    sent = rows[rows["sent"]].sort_values(["log", "offset"]).drop_duplicates(["log", "offset"])
+    follower = sent.shift(-1, fill_value=-1)
+    ww = pd.DataFrame(
+        {
+            "source": sent["node"],
+            "target": follower["node"],
+            "kind": WW,
+            "log": sent["log"],
+            "place": sent["place"],
+            "offset": sent["offset"],
+            "value": sent["value"],
+            "next_offset": follower["offset"],
+            "next_value": follower["value"],
+        }
+    )[sent["log"] == follower["log"]]
+    if not either_way:
+        ww = ww[complete[ww["target"]] >= invoke[ww["source"]]]
+    given = rows[~rows["sent"]].merge(
+        sent[["log", "offset", "value", "node"]], on=["log", "offset", "value"], suffixes=("", "_of")
+    )
+    wr = given.assign(kind=WR, next_offset=-1, next_value=-1).rename(
+        columns={"node_of": "source", "node": "target"}
+    )
+    edges = pd.concat([ww[list(_EDGES)], wr[list(_EDGES)]], ignore_index=True)
+    source, target = edges["source"].to_numpy(np.int64), edges["target"].to_numpy(np.int64)
+    says_more = (source != target) & ~(complete[source] < invoke[target])
+    return Graph(nodes, edges[says_more].reset_index(drop=True))
+
+
+def circles(graph: Graph) -> Iterator[list[Edge]]:
+    """The shortest circle through the first node (that an edge leaves) of each component. Each edge leads to where the
+    next begins, the last one to where the first does."""
+    label = _components(graph)
+    inside = label[graph.edges["source"]] == label[graph.edges["target"]]
+    edges = graph.edges[inside]
+    of_component = label[edges["source"]]
+    order = np.argsort(of_component, kind="stable")
+    cuts = np.flatnonzero(np.diff(of_component[order])) + 1
+    nodes_by_label = np.argsort(label, kind="stable")
+    for some in np.split(order, cuts)[:MAX_CYCLES] if len(order) else ():
+        component = label[edges["source"].iloc[some[0]]]
+        first, last = np.searchsorted(label[nodes_by_label], [component, component + 1])
+        circle = _shortest(nodes_by_label[first:last], graph.nodes, edges.iloc[some])
+        if circle:
+            yield [_edge(graph, source, target, at) for source, target, at in circle]
+
+
+def _components(graph: Graph) -> Ints:
+    """The number of each node's strongly connected component. Real time: every completion is a moment, moments are a
+    chain, and a node follows the last moment before its invocation."""
+    # Every task that judges anything imports this module, and few need a graph.
+    from scipy.sparse import coo_matrix
+    from scipy.sparse.csgraph import connected_components
+
+    size = len(graph.nodes)
+    invoke, complete = (graph.nodes[name].to_numpy() for name in ("invoke", "complete"))
+    by_completion = np.argsort(complete, kind="stable")
+    last = np.searchsorted(complete[by_completion], invoke, "left") - 1
+    follows = np.flatnonzero(last >= 0)
+    moments = size + np.arange(size)
+    source = [graph.edges["source"], by_completion, moments[:-1], moments[last[follows]]]
+    target = [graph.edges["target"], moments, moments[1:], follows]
+    pairs = (np.concatenate(source).astype(np.int64), np.concatenate(target).astype(np.int64))
+    matrix = coo_matrix((np.ones(len(pairs[0]), dtype=np.int8), pairs), shape=(2 * size, 2 * size))
+    _, label = connected_components(matrix, directed=True, connection="strong")
+    return np.asarray(label[:size], dtype=np.int64)
+
+
+Step = tuple[int, int, int]
+"""(source, target, row of ``Graph.edges`` or ``_OF_REAL_TIME``)."""
+
+
+def _shortest(members: Ints, nodes: pd.DataFrame, edges: pd.DataFrame) -> list[Step]:
+    """Breadth first. ``members`` ascend, and with them their invocations: whatever real time says comes after a node
+    is the end of that list, and what one node has reached of it no other needs to look at again."""
+    out: dict[int, list[Step]] = {}
+    for step in zip(edges["source"].tolist(), edges["target"].tolist(), edges.index.tolist(), strict=True):
+        out.setdefault(step[0], []).append(step)
+    invoke, complete = nodes["invoke"].to_numpy(), nodes["complete"].to_numpy()
+    begun = invoke[members]
+    start = next(node for node in members.tolist() if node in out)
+    came: dict[int, Step] = {}
+    unreached = len(members)
+    queue = deque([start])
+    while queue:
+        at = queue.popleft()
+        later = int(np.searchsorted(begun, complete[at], "right"))
+        steps = list(out.get(at, ()))
+        if invoke[start] > complete[at]:
+            steps.append((at, start, _OF_REAL_TIME))
+        steps += [(at, node, _OF_REAL_TIME) for node in members[later:unreached].tolist()]
+        unreached = min(unreached, later)
+        for step in steps:
+            if step[1] == start:
+                return _way(came, start, step)
+            if step[1] not in came:
+                came[step[1]] = step
+                queue.append(step[1])
+    return []
+
+
+def _way(came: Mapping[int, Step], start: int, last: Step) -> list[Step]:
+    way = [last]
+    while way[-1][0] != start:
+        way.append(came[way[-1][0]])
+    return way[::-1]
+
+
+def _edge(graph: Graph, source: int, target: int, at: int) -> Edge:
+    if at == _OF_REAL_TIME:
+        done, begun = graph.nodes["complete_ns"][source] / 1e9, graph.nodes["invoke_ns"][target] / 1e9
+        why = f"it had completed at {done:.3f} s, before {{target}} was invoked at {begun:.3f} s"
+        return Edge(RT, source, target, why)
+    one = graph.edges.loc[at]
+    if one["kind"] == WR:
+        why = f"{{target}} was given its value {one['value']} at offset {one['offset']} of {one['place']}"
+    else:
+        why = (
+            f"its value {one['value']} is at offset {one['offset']} of {one['place']}, before value {one['next_value']} "
+            f"of {{target}} at offset {one['next_offset']}"
+        )
+    return Edge(one["kind"], source, target, why, int(one["log"]), int(one["offset"]), int(one["value"]))
+
+
+def told(circle: Sequence[Edge], nodes: pd.DataFrame, unit: str) -> str:
+    """One sentence for each edge. ``unit``: what nodes are."""
+
+    def name(node: int) -> str:
+        return f"{unit} {nodes['txn'][node]} (process {nodes['process'][node]})"
+
+    return "; ".join(f"{name(edge.source)}: " + edge.why.format(target=name(edge.target)) for edge in circle)
