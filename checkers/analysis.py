@@ -6,11 +6,13 @@ on the runs only ``verdict.<contract>.json`` is written: what a run's own contra
 
 from __future__ import annotations
 
+import contextlib
+import os
 import re
 import shutil
 import tempfile
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import reduce
 from pathlib import Path
@@ -58,7 +60,7 @@ def analyze(
     """Judge runs; returns their verdicts, in order, as written to their directories.
 
     A run that cannot be read is told to ``progress`` and the others are still judged; AnalysisError is raised at the
-    end, with their verdicts in ``judged``. Raises also UnknownContract, JavaMissing and SparkUnavailable, before anything is judged."""
+    end, for the first of them, with the verdicts of the others in ``judged``. Raises also UnknownContract, JavaMissing and SparkUnavailable, before anything is judged."""
     if contract is not None:
         named(contract)
     problems: list[str] = []
@@ -87,8 +89,10 @@ def analyze(
         else:
             verdicts[run.directory] = _write(run, contract, outcome)
     if problems:
-        error = AnalysisError("; ".join(problems))
-        error.judged = list(verdicts.values())
+        more = len(problems) - 1
+        besides = f" (and {more} more of {len(run_dirs)} runs cannot be judged, see above)" if more else ""
+        error = AnalysisError(problems[0] + besides)
+        error.judged = verdicts
         raise error
     return [verdicts[Path(one).resolve()] for one in run_dirs]
 
@@ -172,7 +176,9 @@ def _cause(wrong: Exception) -> str:
     if raised and "Python worker" in lines[0]:
         cause = raised[0]  # what a task of ours raised, after its traceback
     cause = cause[:300]
-    if any(word in cause for word in ("OutOfMemory", "MemoryError", "enough memory", "No space left")):
+    if "No space left" in cause:
+        cause += "; make room where the runs are and in the temporary directory"
+    elif any(word in cause for word in ("OutOfMemory", "MemoryError", "enough memory")):
         cause += f"; give it more memory ({MEMORY_VARIABLE}=6g) or room in the temporary directory"
     return cause
 
@@ -208,8 +214,10 @@ def _rank(order: dict[str, int]) -> Any:
 def _gather(folder: Path, run: Run) -> Found:
     """One file of findings in the run's directory, out of Spark's part files, batch by batch."""
     found = Found({name: {} for name in names()})
-    part = run.directory / (FINDINGS_FILE + ".part")
-    with pq.ParquetWriter(part, FINDINGS, compression="zstd") as writer:
+    with (
+        _whole(run.directory / FINDINGS_FILE) as part,
+        pq.ParquetWriter(part, FINDINGS, compression="zstd") as writer,
+    ):
         for file in sorted(folder.glob("*.parquet")) if folder.is_dir() else []:
             for batch in (
                 ds.dataset(str(file)).scanner(columns=FINDINGS.names, use_threads=False).to_batches()
@@ -217,8 +225,22 @@ def _gather(folder: Path, run: Run) -> Found:
                 table = pa.Table.from_batches([batch]).cast(FINDINGS)
                 writer.write_table(table)
                 _count(found, table)
-    part.replace(run.directory / FINDINGS_FILE)
     return found
+
+
+@contextlib.contextmanager
+def _whole(path: Path) -> Iterator[Path]:
+    """A file beside ``path`` to write to: it takes its place when all is written, and goes away when that fails."""
+    part = path.with_name(f"{path.name}.{os.getpid()}.part")
+    try:
+        yield part
+        part.replace(path)
+    except OSError as wrong:
+        wrong.filename = str(path)  # a full disk does not say which file it was
+        raise
+    finally:
+        with contextlib.suppress(OSError):
+            part.unlink(missing_ok=True)
 
 
 def _count(found: Found, table: pa.Table) -> None:
@@ -242,6 +264,5 @@ def _write(run: Run, contract: str | None, outcome: _Outcome) -> dict[str, Any]:
 
 
 def _write_json(path: Path, content: Any) -> None:
-    fresh = path.with_name(path.name + ".new")
-    fresh.write_bytes(orjson.dumps(content, option=orjson.OPT_INDENT_2) + b"\n")
-    fresh.replace(path)
+    with _whole(path) as part:
+        part.write_bytes(orjson.dumps(content, option=orjson.OPT_INDENT_2) + b"\n")

@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any
 
 import orjson
@@ -25,8 +26,8 @@ INFRASTRUCTURE = "infrastructure.json"
 class AnalysisError(Exception):
     """A run cannot be judged. One line: which file, what is wrong, the way out."""
 
-    judged: Sequence[dict[str, Any]] = ()
-    """The verdicts of the other runs, which were judged nevertheless."""
+    judged: Mapping[Path, dict[str, Any]] = MappingProxyType({})
+    """The verdicts of the other runs, by directory: they were judged nevertheless."""
 
 
 @dataclass(slots=True)

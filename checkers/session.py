@@ -13,7 +13,7 @@ import sys
 import tempfile
 import warnings
 import zipfile
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from importlib.resources import files
 from pathlib import Path
 from typing import IO, TYPE_CHECKING
@@ -25,6 +25,7 @@ MIN_JAVA = 17
 DEFAULT_MEMORY = "2g"
 MEMORY_VARIABLE = "WRACKLINE_SPARK_MEMORY"
 JAVA_TIMEOUT_S = 30.0
+_REMARKS = ("WARNING", "Setting default log level", "To adjust logging level", "Using Spark's default log4j")
 _MENDING = f"install a Java {MIN_JAVA} runtime (Debian: openjdk-{MIN_JAVA}-jre-headless) or set JAVA_HOME"
 
 
@@ -123,15 +124,19 @@ def _start(chosen: Mapping[str, str], jvm_log: IO[str], scratch: Path) -> SparkS
         return SparkSession(context)
     except (PySparkException, Py4JError) as wrong:
         jvm_log.seek(0)
-        said = [
-            line for line in jvm_log.read().splitlines() if line.strip() and not line.startswith("WARNING")
-        ]
-        why = said[0] if said else str(wrong).splitlines()[0]
+        why = _reason(jvm_log.read().splitlines()) or str(wrong).splitlines()[0]
         raise SparkUnavailable(
             f"Spark did not start with master {chosen['spark.master']} and {chosen['spark.driver.memory']} of memory: "
             f"{why}; "
             f"check the master, or set {MEMORY_VARIABLE}"
         ) from wrong
+
+
+def _reason(said: Sequence[str]) -> str:
+    """The JVM's own reason: its first error, else the first line that is no remark about logging."""
+    errors = [line.split(" ERROR ", 1)[1] for line in said if " ERROR " in line]
+    plain = [line for line in said if line.strip() and not line.startswith(_REMARKS)]
+    return (errors or plain or [""])[0].strip()
 
 
 def _bundle(scratch: Path) -> Path:

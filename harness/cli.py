@@ -6,6 +6,7 @@ Every error is one line: what, where, how to mend.
 
 from __future__ import annotations
 
+import errno
 import logging
 import sys
 from collections.abc import Callable, Sequence
@@ -40,6 +41,12 @@ from harness.systems.base import DeployError
 from simulator.cli import simulate
 
 STOPPED = 130
+_WAYS_OUT = {
+    errno.ENOSPC: "; make room on that disk, nothing was left half-written",
+    errno.EDQUOT: "; make room, nothing was left half-written",
+    errno.EROFS: "; copy the run to a place that can be written to",
+    errno.EACCES: "; run it as the owner, or copy the run elsewhere",
+}
 WRONG_INPUT = (
     SpecError,
     stored.NoSuchRun,
@@ -326,9 +333,10 @@ def _guarded(command: Callable[[], Any]) -> int:
     except (FleetError, DeployError) as wrong:
         return _fail(f"wrackline: {wrong}", EXIT_HOSTS)
     except OSError as wrong:  # a full or read-only disk below the results
-        return _fail(f"wrackline: {wrong.filename or 'results'}: {wrong.strerror or wrong}", 2)
+        hint = _WAYS_OUT.get(wrong.errno or 0, "")
+        return _fail(f"wrackline: {wrong.filename or 'results'}: {wrong.strerror or wrong}{hint}", 2)
     except (Interrupted, click.Abort, KeyboardInterrupt) as stopped:
-        return _fail(f"wrackline: {stopped or 'stopped'}", STOPPED)
+        return _fail(f"wrackline: {str(stopped) or 'stopped; what was there before is as it was'}", STOPPED)
     return code if isinstance(code, int) else 0
 
 

@@ -46,6 +46,10 @@ def find(name: str, results: Path) -> Path:
     ]
     if len(matching) == 1:
         return matching[0]
+    if not there:
+        raise NoSuchRun(
+            f"{name}: no such run in {results}, which holds none; give a run's directory, or --results the folder they are in"
+        )
     if not matching:
         raise NoSuchRun(
             f"{name}: no such run in {results}; `wrackline runs` lists the {len(there)} there are"

@@ -101,7 +101,11 @@ def import_history(
     run_dir = results / info.test_id
     with contextlib.ExitStack() as undo:
         undo.callback(shutil.rmtree, run_dir, ignore_errors=True)
-        write_history(run_dir, info, events)
+        try:
+            write_history(run_dir, info, events)
+        except OSError as wrong:
+            wrong.filename = wrong.filename or str(run_dir)
+            raise
         undo.pop_all()
     return run_dir
 

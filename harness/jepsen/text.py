@@ -6,6 +6,7 @@ An operation is a plain dict here: keys and keywords are strings (``"type": "ok"
 
 from __future__ import annotations
 
+import contextlib
 import gzip
 import os
 import zlib
@@ -179,6 +180,10 @@ def write(
                 file.write(b"\n]\n")
         if count:
             part.replace(path)
+    except OSError as wrong:
+        wrong.filename = str(path)  # a full disk does not say which file it was
+        raise
     finally:
-        part.unlink(missing_ok=True)
+        with contextlib.suppress(OSError):
+            part.unlink(missing_ok=True)
     return count

@@ -6,6 +6,7 @@ Nothing here raises for the content of a run: what cannot be read becomes a ``Ga
 
 from __future__ import annotations
 
+import contextlib
 import os
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -325,8 +326,12 @@ def replace_file(path: Path, content: bytes) -> Path:
     try:
         partial.write_bytes(content)
         return partial.replace(path)
+    except OSError as wrong:
+        wrong.filename = str(path)  # a full disk does not say which file it was
+        raise
     finally:
-        partial.unlink(missing_ok=True)
+        with contextlib.suppress(OSError):
+            partial.unlink(missing_ok=True)
 
 
 def first_line(wrong: BaseException) -> str:

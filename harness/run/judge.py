@@ -11,6 +11,7 @@ import orjson
 
 from checkers.findings import EXIT_CODES, Verdict
 from harness.history import read_info
+from harness.report.files import replace_file
 
 VERDICT_JSON = "verdict.json"
 INFRASTRUCTURE_JSON = "infrastructure.json"
@@ -55,17 +56,28 @@ def judge(
     """Analyse runs in one Spark session and write their reports. With a ``contract`` they are judged by that one
     for once: their own verdicts and reports stay as they are.
 
-    Raises HistoryError or AnalysisError for a history that cannot be judged, UnknownContract, SparkUnavailable."""
+    Raises HistoryError or AnalysisError for a history that cannot be judged, UnknownContract, SparkUnavailable. What the
+    others were found to be is told to ``progress`` before, and their reports are written."""
     # Spark takes a second to import, which `wrackline --help` should not wait for.
     from checkers.analysis import analyze
+    from checkers.runs import AnalysisError
 
-    verdicts = analyze(list(run_dirs), contract=contract, master=master, progress=progress)
-    for run_dir, verdict in zip(run_dirs, verdicts, strict=True):
+    try:
+        verdicts = analyze(list(run_dirs), contract=contract, master=master, progress=progress)
+    except AnalysisError as wrong:
+        for each in _reported(wrong.judged, contract, progress):
+            progress(each.line)
+        raise
+    found = dict(zip(run_dirs, verdicts, strict=True))
+    return _reported(found, contract, progress)
+
+
+def _reported(
+    verdicts: Mapping[Path, dict[str, Any]], contract: str | None, progress: Callable[[str], None]
+) -> list[Judged]:
+    for run_dir, verdict in verdicts.items():
         _put_before_referee(run_dir, verdict, contract, progress)
-    return [
-        Judged(run_dir, verdict, _report(run_dir, progress))
-        for run_dir, verdict in zip(run_dirs, verdicts, strict=True)
-    ]
+    return [Judged(run_dir, verdict, _report(run_dir, progress)) for run_dir, verdict in verdicts.items()]
 
 
 def _put_before_referee(
@@ -80,7 +92,7 @@ def _put_before_referee(
     verdict["referee"] = summary(said)
     verdict["reasons"] = [*verdict["reasons"], *lines(said)]
     name = VERDICT_JSON if contract is None else f"verdict.{contract}.json"
-    (run_dir / name).write_bytes(orjson.dumps(verdict, option=orjson.OPT_INDENT_2) + b"\n")
+    replace_file(run_dir / name, orjson.dumps(verdict, option=orjson.OPT_INDENT_2) + b"\n")
 
 
 def _report(run_dir: Path, progress: Callable[[str], None]) -> Path | None:

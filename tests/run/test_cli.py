@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
+import errno
 import os
 from pathlib import Path
 
 import orjson
 import pytest
 
+import checkers.analysis
+from checkers.runs import AnalysisError
 from harness.cli import main
-from harness.history import Recorder
-from harness.history.model import RunInfo, TopicInfo
+from harness.history import Recorder, read_info
+from harness.history.model import Event, Record, RunInfo, TopicInfo, Type
 
 SUITES = Path(__file__).parents[2] / "suites"
 
@@ -140,3 +143,51 @@ def test_a_report_of_a_run_that_was_not_judged_says_what_to_do(
     code, _, err = call(capsys, "report", "last", "--results", str(tmp_path))
     assert code == 2
     assert "wrackline analyze 20260101T000000Z-a-0001" in err
+
+
+def test_runs_beside_one_that_cannot_be_judged_are_told_and_reported(
+    capsys: pytest.CaptureFixture[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    good = recorded(tmp_path, "20260101T000000Z-good-0001", "pass")
+    recorded(tmp_path, "20260101T000000Z-bad-0002")
+
+    def analyze(_runs: object, **_options: object) -> None:
+        error = AnalysisError("bad: corrupt or truncated")
+        error.judged = {good: orjson.loads((good / "verdict.json").read_bytes())}
+        raise error
+
+    monkeypatch.setattr(checkers.analysis, "analyze", analyze)
+    code, _, err = call(capsys, "analyze", "20260101", "good", "bad", "--results", str(tmp_path))
+    assert code == 2  # "20260101" means both
+    code, _, err = call(capsys, "analyze", "good", "bad", "--results", str(tmp_path))
+    assert (code, err.splitlines()[-1]) == (2, "wrackline: bad: corrupt or truncated")
+    assert "pass           20260101T000000Z-good-0001  nothing was lost" in err
+    assert (good / "report.html").exists()
+
+
+@pytest.mark.parametrize("command", ["report", "export"])
+def test_a_full_disk_is_one_line_and_leaves_what_was_there(
+    command: str, capsys: pytest.CaptureFixture[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    run_dir = recorded(tmp_path, "20260101T000000Z-a-0001", "pass")
+    with Recorder(tmp_path / "20260101T000000Z-b-0002", read_info(run_dir)) as recorder:
+        recorder.record(Event(1, Type.INVOKE, "send", topic="log", records=(Record(0, -1, 160),)))
+    run_dir = tmp_path / "20260101T000000Z-b-0002"
+    (run_dir / "verdict.json").write_bytes((tmp_path / "20260101T000000Z-a-0001/verdict.json").read_bytes())
+    for name in ("report.html", "history.kafka.edn"):
+        (run_dir / name).write_text("what was there")
+    real = Path.replace
+
+    def full(self: Path, target: Path) -> Path:
+        if self.name.endswith(".part") and "history.parquet" not in self.name:
+            raise OSError(errno.ENOSPC, "No space left on device")
+        return real(self, target)
+
+    monkeypatch.setattr(Path, "replace", full)
+    code, _, err = call(capsys, command, "last", "--results", str(tmp_path))
+    assert (code, len(err.splitlines())) == (2, 1)
+    assert "No space left on device; make room" in err
+    assert str(run_dir) in err
+    assert not list(run_dir.glob("*.part"))
+    assert (run_dir / "report.html").read_text() == "what was there"
+    assert (run_dir / "history.kafka.edn").read_text() == "what was there"
