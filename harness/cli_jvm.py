@@ -28,8 +28,21 @@ classpath_option = click.option(
     metavar="PATH",
     help=f"Jars of Knossos and Elle, separated by colons; ${CLASSPATH_VARIABLE} or what was installed by default.",
 )
+
+
+def _heap(_context: click.Context, _option: click.Parameter, given: str) -> str:
+    if not re.fullmatch(r"[1-9]\d*[kKmMgG]", given):
+        raise click.BadParameter(f"{given!r} is no size; say 512m or 4g")
+    return given
+
+
 heap_option = click.option(
-    "--heap", default=DEFAULT_HEAP, show_default=True, metavar="SIZE", help="Most memory of the JVM."
+    "--heap",
+    default=DEFAULT_HEAP,
+    show_default=True,
+    metavar="SIZE",
+    callback=_heap,
+    help="Most memory of the JVM: 512m, 4g.",
 )
 
 

@@ -220,7 +220,7 @@ def row(
             peer.gave_up.add(key)
             cells.append(said.why)
         else:
-            cells.append(f"{said.cpu_s:.2f} ({said.cpu_s / ours:,.0f}x)")
+            cells.append(f"{said.cpu_s:.2g} ({said.cpu_s / ours:,.0f}x)")
     what = f"| {operations:,} | {processes} | {unknown:.0%} | {expected} | "
     print(what + " | ".join(cells) + " |", flush=True)
 
