@@ -97,7 +97,8 @@ class Report:
     clean: tuple[Anomaly, ...]
     """Checkers that ran and found nothing."""
     evidence: tuple[tuple[Anomaly, tuple[EvidenceGroup, ...]], ...]
-    groups_hidden: int
+    hidden: Mapping[str, tuple[int, int]]
+    """Anomaly -> how many of its partitions are not shown, and how many findings those have."""
     latency: tuple[tuple[str, str, str], ...]
     errors: tuple[tuple[str, int], ...] | None
     cluster: Markup | None
@@ -164,7 +165,7 @@ def _build(files: RunFiles, history: History | None, early: Sequence[Gap]) -> Re
         found=tuple(a for a in anomalies if a.count),
         clean=tuple(a for a in anomalies if not a.count),
         evidence=proven,
-        groups_hidden=len(files.groups) - sum(len(groups) for _, groups in proven),
+        hidden=_hidden(files.groups, [one.group for _, groups in proven for one in groups]),
         latency=latency_of(metrics),
         errors=errors_of(files.verdict),
         cluster=cluster_chart(
@@ -222,6 +223,16 @@ def _evidence(
     for group in proven:
         by_name.setdefault(group.group.anomaly, []).append(group)
     return tuple((known[name], tuple(own)) for name, own in by_name.items())
+
+
+def _hidden(groups: Sequence[FindingGroup], shown: Sequence[FindingGroup]) -> dict[str, tuple[int, int]]:
+    told = {(group.anomaly, group.topic, group.partition) for group in shown}
+    hidden: dict[str, tuple[int, int]] = {}
+    for group in groups:
+        if (group.anomaly, group.topic, group.partition) not in told:
+            partitions, findings = hidden.get(group.anomaly, (0, 0))
+            hidden[group.anomaly] = (partitions + 1, findings + group.count)
+    return hidden
 
 
 def _rate(metrics: Mapping[str, Any] | None) -> Callable[[int], float]:

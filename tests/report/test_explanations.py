@@ -16,7 +16,7 @@ from checkers.findings import FINDINGS
 from harness.history.files import write_history
 from harness.history.model import ACKED_WITHOUT_OFFSET, UNKNOWN, Event, Record, RunInfo, TopicInfo, Type
 from harness.report import write_report
-from harness.report.evidence import detailed, fair
+from harness.report.evidence import GROUPS, detailed, fair
 from harness.report.files import Finding, FindingGroup
 
 A, B = 160, 176
@@ -256,3 +256,20 @@ def test_where_there_are_too_many_every_anomaly_has_its_turn() -> None:
     drawn = detailed(groups, 45)
     assert Counter(f.anomaly for f in drawn) == {"lost-write": 41, "duplicate": 2, "phantom": 2}
     assert {f.partition for f in drawn if f.anomaly == "lost-write"} == set(range(40))
+
+
+def test_what_is_not_shown_is_counted_by_anomaly(tmp_path: Path) -> None:
+    write_history(tmp_path, INFO, send(1, A, 0))
+    found = [
+        {"test_id": "t", "anomaly": anomaly, "topic": "log", "partition": p, "offset": o, "value": o,
+         "operations": [0, 1], "where": None, "explanation": f"value {o} was acked"}
+        for anomaly, partitions in (("lost-write", 90), ("duplicate", 3)) for p in range(partitions) for o in range(2)
+    ]  # fmt: skip
+    pq.write_table(pa.Table.from_pylist(found, FINDINGS), tmp_path / "findings.parquet")
+    html = write_report(tmp_path).read_text()
+    assert html.count('<details class="group"') == GROUPS
+    assert "and 26 findings of 13 more partitions in" in html
+    assert html.index('id="a-duplicate"') > html.index('id="a-lost-write"')
+    explained = orjson.loads((tmp_path / "explanations.json").read_bytes())
+    # two findings of a partition rest on the same operations: one of them is explained
+    assert Counter(one["anomaly"] for one in explained) == {"lost-write": GROUPS - 3, "duplicate": 3}
