@@ -77,7 +77,8 @@ def indexes(calls: Column) -> list[Column]:
 
 def moment(call: str, which: str) -> Column:
     """``12.318 s``; ``the beginning`` for what was there before anything."""
-    return F.coalesce(seconds(f"{call}.{which}_ns"), F.lit("the beginning"))
+    ns = F.col(f"{call}.{which}_ns")
+    return F.when(ns.isNull(), "the beginning").otherwise(seconds(ns))
 
 
 def around(calls: Column) -> Window:

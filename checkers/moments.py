@@ -16,7 +16,7 @@ import numpy as np
 from checkers import exact_queue, exact_register
 from checkers.columns import BEFORE, NEVER, NOTHING
 from checkers.context import Beyond, Context, run_of
-from checkers.objects import ASK, ENTRY, QUEUE, REGISTER, Breach, put_breaches
+from checkers.objects import ASK, ENTRY, REGISTER, Breach, put_breaches
 from checkers.packets import (
     CALL,
     COLUMNS,
@@ -204,4 +204,4 @@ def _operations(rows: Rows, *names: str) -> Rows:
     )
 
 
-__all__ = ["DECIDED", "QUEUE", "SUMMARIES", "Moments", "beyond_of"]
+__all__ = ["DECIDED", "SUMMARIES", "Moments", "beyond_of"]

@@ -29,7 +29,6 @@ from checkers.packets import (
     Rows,
     Writer,
     bools,
-    calls,
     grouped,
     together,
 )
@@ -270,4 +269,4 @@ def _put_summary(writer: Writer, kind: Kind, log: int, rows: Rows, chunk: Ints, 
     writer.rows(log, -1, kind, one.completed(COLUMNS[kind]))
 
 
-__all__ = ["ASK", "ENTRY", "QUEUE", "REGISTER", "RULES", "Breach", "Values", "calls", "put_gets", "put_puts"]
+__all__ = ["ASK", "ENTRY", "QUEUE", "REGISTER", "RULES", "Breach", "Values", "put_gets", "put_puts"]

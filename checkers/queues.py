@@ -14,7 +14,7 @@ from checkers.exact_queue import Rule
 from checkers.objects import QUEUE
 from checkers.registry import Evidence, Family, check, mark
 
-mark(QUEUE)
+mark(QUEUE)  # set where breaches are found (checkers.objects.put_breaches)
 
 
 @check(

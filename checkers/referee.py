@@ -125,8 +125,8 @@ def _ask(bridge: Bridge, one: Row, calls: Calls) -> Refereed:
     found = bridge.linearizable(calls, deadline_s=DEADLINE_S)
     answer = {Answer.INVALID: "confirmed", Answer.VALID: "refuted"}.get(found.answer, "undecided")
     if found.answer is Answer.VALID and one["where"] == str(Rule.NOT_EMPTY):
-        # Where several values together contradict an answer, the finding names one of them.
-        return Refereed(*_name(one), "undecided", "one of several values that contradict it together")
+        # Where many values together contradict an answer, the finding names the first of them.
+        return Refereed(*_name(one), "undecided", "some of many values that contradict it together")
     return Refereed(*_name(one), answer, found.why)
 
 

@@ -15,7 +15,7 @@ from checkers.exact_register import Rule
 from checkers.objects import REGISTER
 from checkers.registry import Evidence, Family, check, mark
 
-mark(REGISTER)
+mark(REGISTER)  # set where breaches are found (checkers.objects.put_breaches)
 
 
 def value_text(column: str) -> Column:

@@ -71,8 +71,8 @@ OBJECT_PAIRS: dict[str, tuple[str, str, str]] = {
     ),
     "queue not empty, of two values in turn": (
         "not empty",
-        "p: a@0 | p: b@1 | c: (dequeue | d: dequeue a@0 | c: dequeue nothing) | d: dequeue b@1",
-        "p: a@0 | p: (b | c: (dequeue | d: dequeue a@0 | c: dequeue nothing) | p: b@1) | d: dequeue b@1",
+        "p: a@0 | c: (dequeue | p: b@1 | d: dequeue a@0 | c: dequeue nothing) | d: dequeue b@1",
+        "p: a@0 | c: (dequeue | p: (b | d: dequeue a@0 | c: dequeue nothing) | p: b@1) | d: dequeue b@1",
     ),
 }
 """What it is about: (rule, bad, good)."""
