@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Final
 
@@ -87,14 +87,25 @@ class Reading:
 def with_readings(grid: Grid, readings: Sequence[Reading]) -> Grid:
     """A column more for each, so that what *this* consumer was given stands beside what all of them were."""
     columns = [*grid.columns, *((reading.name, f"by {reading.who}") for reading in readings)]
+    earlier = [
+        {r.offset for other in readings[:at] if other.who == reading.who for r in other.records}
+        for at, reading in enumerate(readings)
+    ]
     lines = [
-        replace(line, cells=(*line.cells, *(_given(reading, line) for reading in readings)))
+        replace(
+            line,
+            cells=(
+                *line.cells,
+                *(_given(one, line, had) for one, had in zip(readings, earlier, strict=True)),
+            ),
+        )
         for line in grid.lines
     ]
     return Grid(tuple(columns), tuple(lines))
 
 
-def _given(reading: Reading, line: Line) -> Cell:
+def _given(reading: Reading, line: Line, had: Collection[int]) -> Cell:
+    """``had``: offsets that the same consumer was given before, by another of the operations."""
     here = [record for record in reading.records if record.offset == line.offset]
     if not here:
         offsets = [record.offset for record in reading.records]
@@ -105,7 +116,7 @@ def _given(reading: Reading, line: Line) -> Cell:
         Held(value_label(value), value, None if epoch < 0 else epoch, count)
         for (value, epoch), count in times.items()
     )
-    wrong = len(here) > 1 or any(item.value != line.expected for item in held)
+    wrong = len(here) > 1 or line.offset in had or any(item.value != line.expected for item in held)
     return Cell(held[:_VALUES_SHOWN], max(0, len(held) - _VALUES_SHOWN), "differs" if wrong else "same")
 
 

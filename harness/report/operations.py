@@ -8,7 +8,15 @@ from typing import Final
 
 from harness.history.model import CONTROL, NEMESIS, REPLICA, Event, Type
 from harness.report.excerpts import KEPT_RECORDS, Excerpt
-from harness.report.text import number, outcome_label, partition_label, plural, printable, value_label
+from harness.report.text import (
+    number,
+    outcome_label,
+    partition_label,
+    plural,
+    printable,
+    process_label,
+    value_label,
+)
 
 OPEN: Final = "open"
 """Outcome of an operation whose completion is not in the history."""
@@ -39,7 +47,7 @@ class Operation:
     @property
     def who(self) -> str:
         special = {NEMESIS: "nemesis", CONTROL: "runner", REPLICA: f"replica {self.node or '?'}"}
-        return special.get(self.process, f"p{self.process}")
+        return special.get(self.process, f"p{process_label(self.process)}")
 
     @property
     def name(self) -> str:

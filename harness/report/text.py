@@ -14,13 +14,15 @@ NOTHING: Final = "–"
 _UNPRINTABLE = re.compile(r"[^\t\n\r\x20-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
 
 
-_IN_A_SENTENCE = re.compile(r"\bvalue (\d+)\b")
+_IN_A_SENTENCE = re.compile(r"\b(value|process) (\d+)\b")
 _BARE_STARTS: Final = frozenset(
     ("a", "below", "by", "nothing", "of", "offset", "process", "the", "transactions", "value")
 )
 IMPORTED: Final = "imported"
 _IMPORTED_NUMBERS: Final = 1 << 52
 """harness.jepsen.imports numbers values that are no integers from here on."""
+_IMPORTED_CONSUMERS: Final = 1 << 24
+"""There a process's consumer is a client of its own, with this added to its number."""
 _system: ContextVar[str] = ContextVar("_system", default="")
 
 
@@ -105,9 +107,27 @@ def value_label(value: int | None) -> str:
 def sentence(said: str) -> str:
     """A sentence of the judge as the report says it: values by their labels, and a capital letter to begin with, unless it
     begins with a name."""
-    labelled = _IN_A_SENTENCE.sub(lambda found: f"value {value_label(int(found[1]))}", said)
+    labelled = _IN_A_SENTENCE.sub(_labelled, said)
     plain = labelled.split(" ", 1)[0] in _BARE_STARTS
     return labelled[:1].upper() + labelled[1:] if plain else labelled
+
+
+def _labelled(found: re.Match[str]) -> str:
+    number_ = int(found[2])
+    return f"value {value_label(number_)}" if found[1] == "value" else f"process {process_label(number_)}"
+
+
+def process_label(process: int) -> str:
+    """Its number; of an imported history that which it has there."""
+    if _system.get() == IMPORTED and process >= _IMPORTED_CONSUMERS:
+        return f"{process - _IMPORTED_CONSUMERS} (consumer)"
+    return str(process)
+
+
+def lane_label(process: int) -> str:
+    """What stands at the left of a process's lane."""
+    label = process_label(process)
+    return f"process {label}" if label.isdigit() else f"consumer {label.split()[0]}"
 
 
 def apart(earlier_ns: int | None, later_ns: int | None) -> tuple[str, str]:

@@ -16,7 +16,7 @@ from harness.report.chart import LEFT, RIGHT, WIDTH, fault_tip
 from harness.report.faults import Fault, LeaderSpan
 from harness.report.operations import OPEN, Operation
 from harness.report.svg import Scale, Svg, text_width, ticks
-from harness.report.text import duration, seconds, shorten
+from harness.report.text import duration, lane_label, seconds, shorten
 
 LANES: Final = 12
 BARS: Final = 2_500
@@ -79,7 +79,7 @@ def process_timeline(
     told = sum(map(len, merged)) <= _BARS_TOLD
     for row, (process, bars) in enumerate(zip(lanes, merged, strict=True)):
         top = _TOP + row * _LANE
-        svg.text(LEFT - 8, top + 12, f"process {process}", "tick", anchor="end")
+        svg.text(LEFT - 8, top + 12, lane_label(process), "tick", anchor="end")
         svg.line(LEFT, top + _LANE - 1, RIGHT, top + _LANE - 1, "lane")
         _draw_bars(svg, bars, top, told=told)
         _draw_proof(svg, [op for op in by_lane[row] if numbers.keys() & set(op.indexes)], numbers, x, top)

@@ -226,9 +226,15 @@ def test_values_of_an_imported_history_are_named_as_they_are_there(tmp_path: Pat
     info = dataclasses.replace(INFO, system="imported")
     value = 3 << 32 | 17
     found = explanation_of(
-        tmp_path, send(1, value, 0), "lost-write", 0, value, info=info, said=f"value {value} was acked"
+        tmp_path,
+        send(1, value, 0),
+        "lost-write",
+        0,
+        value,
+        info=info,
+        said=f"process {(1 << 24) + 5} got value {value}",
     )
-    assert found["sentence"] == "Value 17 was acked"
+    assert found["sentence"] == "Process 5 (consumer) got value 17"
     assert "17 → 0" in found["operations"][0]["what"]
 
 
@@ -273,3 +279,15 @@ def test_what_is_not_shown_is_counted_by_anomaly(tmp_path: Path) -> None:
     explained = orjson.loads((tmp_path / "explanations.json").read_bytes())
     # two findings of a partition rest on the same operations: one of them is explained
     assert Counter(one["anomaly"] for one in explained) == {"lost-write": GROUPS - 3, "duplicate": 3}
+
+
+def test_what_a_consumer_is_given_twice_stands_out(tmp_path: Path) -> None:
+    events = batch(1, (A, 0), (B, 1)) + poll(4, (0, A), (1, B)) + poll(4, (1, B))
+    around = explained(tmp_path, events, "poll-rewind", 1, None)["neighbourhood"]
+    assert isinstance(around, dict)
+    names = [one["name"] for one in around["seen_by"]]
+    states = {
+        name: [line["seen"][names.index(name)].get("state") for line in around["offsets"]][:2]
+        for name in ("poll (2)", "poll (3)")
+    }
+    assert states == {"poll (2)": ["same", "same"], "poll (3)": [None, "differs"]}
