@@ -32,6 +32,7 @@ from harness.jepsen.text import Operation, TextError
 ELLE_MODELS = ("list-append", "rw-register")
 _REGISTERS = (Model.REGISTER, Model.CAS_REGISTER)
 _PUTS = ("write", "enqueue")
+_TAKES = ("read", "dequeue")
 
 
 @dataclass(slots=True)
@@ -111,11 +112,15 @@ class Subject:
         return next(value for value, known in self._ids.items() if known == number)
 
     def exact(self, initial: Any = None) -> Columns:
-        """For the exact checks of a register or a FIFO queue. The initial value is NOTHING."""
+        """For the exact checks of a register or a FIFO queue. The initial value is NOTHING. Raises TextError for an
+        operation that neither of them has."""
         rows = []
         self._ids.setdefault(frozen(initial), NOTHING)
         for one in self.done:
             puts = one.f in _PUTS
+            if not puts and one.f not in _TAKES:
+                has = ", ".join(f":{f}" for f in (*_PUTS, *_TAKES))
+                raise TextError(f"operation {one.at}: a register or queue has no :{one.f}, only {has}")
             if not puts and one.outcome is not Outcome.OK and one.f == "read":
                 continue
             nothing = one.f == "dequeue" and one.value in (None, "empty")

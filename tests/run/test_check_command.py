@@ -60,6 +60,10 @@ def test_independent_keys_are_objects_of_their_own(tmp_path: Path) -> None:
     ("text", "said"),
     [
         (
+            "{:process 0 :type :invoke :f :poll :value [[:poll]]}\n{:process 0 :type :ok :f :poll :value [[:poll {}]]}",
+            "operation 1: a register or queue has no :poll, only :write, :enqueue, :read, :dequeue",
+        ),
+        (
             "{:process 0 :type :ok :f :read :value 1}",
             "operation 1: process 0 completes what it did not invoke",
         ),
