@@ -153,6 +153,15 @@ def seconds(ns: Column | str) -> Column:
     return F.format_string("%.3f s", column / 1e9)
 
 
+def apart(earlier: Column | str, later: Column | str) -> tuple[Column, Column]:
+    """Two times, as ``seconds`` has them; in microseconds where the milliseconds are the same."""
+    columns = [F.col(ns) if isinstance(ns, str) else ns for ns in (earlier, later)]
+    short = [seconds(ns) for ns in columns]
+    long = [F.format_string("%.6f s", ns / 1e9) for ns in columns]
+    alike = short[0] == short[1]
+    return F.when(alike, long[0]).otherwise(short[0]), F.when(alike, long[1]).otherwise(short[1])
+
+
 def place(topic: Column | str = "topic", partition: Column | str = "partition") -> Column:
     """``log-0``."""
     return F.format_string("%s-%d", topic, partition)

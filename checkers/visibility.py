@@ -16,7 +16,7 @@ from pyspark.sql import Window as SqlWindow
 from pyspark.sql import functions as F
 
 from checkers.context import Context
-from checkers.evidence import Window, findings, having, place, say, seconds, shown
+from checkers.evidence import Window, apart, findings, having, place, say, seconds, shown
 from checkers.integrity import TWO_VALUES
 from checkers.packets import NONE, Bools, Rows, bools
 from checkers.registry import Evidence, Family, check, mark
@@ -67,14 +67,15 @@ PLACELESS = mark("placeless", by_value=_placeless)
     marks=[STALE],
 )
 def stale_read(evidence: Evidence) -> DataFrame:
+    acked, asked = apart("shown_ns", "invoke_ns")
     return findings(
         shown(having(evidence, STALE), "by_ack"),
         "stale-read",
         operations=["shown", "invoke_index", "complete_index"],
         sentence=say(
             "process %d asked for the end of %s at %s and was told %d, though value %d had been acked at offset %d at %s",
-            *("process", place(), seconds("invoke_ns"), "told"),
-            *("shown_value", "shown_offset", seconds("shown_ns")),
+            *("process", place(), asked, "told"),
+            *("shown_value", "shown_offset", acked),
         ),
         around=Window(F.col("shown_ns"), F.col("complete_ns")),
     )
@@ -84,14 +85,15 @@ def stale_read(evidence: Evidence) -> DataFrame:
     "future-read", Family.VISIBILITY, "–", "a record was returned before its send was invoked", marks=[FUTURE]
 )
 def future_read(evidence: Evidence) -> DataFrame:
-    when = F.coalesce(seconds("poll_ns"), F.lit("the time of the final read"))
+    polled, sent = apart("poll_ns", "invoke_ns")
+    when = F.coalesce(polled, F.lit("the time of the final read"))
     return findings(
         having(evidence, FUTURE),
         "future-read",
         operations=["poll_index", "final_index", "invoke_index"],
         sentence=say(
             "value %d was read at offset %d of %s by %s, before its send was invoked at %s",
-            *("value", "offset", place(), when, seconds("invoke_ns")),
+            *("value", "offset", place(), when, sent),
         ),
         around=Window(F.coalesce("poll_ns", "invoke_ns"), F.col("invoke_ns")),
     )
@@ -110,6 +112,7 @@ def watermark_regression(evidence: Evidence) -> DataFrame:
         F.col("shown_f") == "end",
         say("the end of %s was told to be %d", place(), F.col("shown_offset") + 1),
     ).otherwise(say("a consumer was given offset %d of %s", "shown_offset", place()))
+    before, asked = apart("shown_ns", "invoke_ns")
     return findings(
         shown(having(evidence, REGRESSED), "by_end", "by_poll"),
         "watermark-regression",
@@ -118,7 +121,7 @@ def watermark_regression(evidence: Evidence) -> DataFrame:
             how,
             say(
                 " at %s; process %d asked for the end at %s and was told %d",
-                *(seconds("shown_ns"), "process", seconds("invoke_ns"), "told"),
+                *(before, "process", asked, "told"),
             ),
         ),
         around=Window(F.col("shown_ns"), F.col("complete_ns")),
@@ -174,9 +177,10 @@ def _late(evidence: Evidence) -> DataFrame:
     asked = F.col("step") == END_ASKED
     read = F.when(~asked, F.least("poll_index", "final_index"))
     rows = shown(having(evidence, LATE), "by_ack", "by_poll", "by_final", "by_end").withColumn("read", read)
-    known = say("offset %d was known to be taken at %s", "shown_offset", seconds("shown_ns"))
-    end = say("an end offset asked for at %s was told as %d", seconds("invoke_ns"), "told")
-    sent = say("value %d, sent at %s, got offset %d", "value", seconds("invoke_ns"), "offset")
+    before, after = apart("shown_ns", "invoke_ns")
+    known = say("offset %d was known to be taken at %s", "shown_offset", before)
+    end = say("an end offset asked for at %s was told as %d", after, "told")
+    sent = say("value %d, sent at %s, got offset %d", "value", after, "offset")
     return _witness(
         rows,
         F.when(asked, "stale end").otherwise("late append"),

@@ -12,6 +12,9 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+import orjson
+import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 from cases import Case, all_cases
 from goldens import check_golden_log, golden_of_log
@@ -20,6 +23,7 @@ from model import Model, completions, copy_of
 
 from checkers import referee
 from checkers.contracts import OF_OBJECTS
+from checkers.findings import FINDINGS
 from checkers.jvm.bridge import Answer, Bridge
 from checkers.jvm.classpath import available
 from checkers.proving.rules import violations
@@ -27,6 +31,7 @@ from checkers.referee import LOG
 from checkers.registry import checks, names
 from checkers.witness_log import UNFILLED
 from harness.history.model import FAILED, Type
+from harness.report import write_report
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -258,3 +263,33 @@ def test_a_witness_is_impossible_by_itself(findings: dict[str, list[dict[str, An
                 if knossos:
                     assert knossos.linearizable(calls).answer is Answer.INVALID, row
     assert min(seen[rule] for rule in ("late append", "stale end", "two values", "hole")) > 0, seen
+
+
+IN_A_CIRCLE = {
+    "lost-write", "vanished-read", "append-order", "session-order", "stale-read", "future-read", "watermark-regression",
+    "write-cycle", "read-cycle",
+}  # fmt: skip
+"""Anomalies that contradict an order, so that the edges of their explanations must show it."""
+
+
+def test_every_anomaly_is_explained(findings: dict[str, list[dict[str, Any]]], folder: Path) -> None:
+    """From the findings of each case to what its report says of them."""
+    explained: list[dict[str, Any]] = []
+    for n, case in enumerate(CASES):
+        run_dir = folder / str(n)
+        rows = [{name: row[name] for name in FINDINGS.names} for row in findings[case.history.info.test_id]]
+        pq.write_table(pa.Table.from_pylist(rows, FINDINGS), run_dir / "findings.parquet")
+        write_report(run_dir)
+        explained += orjson.loads((run_dir / "explanations.json").read_bytes())
+    assert {one["anomaly"] for one in explained} == {one.name for one in checks()} - set(OF_OBJECTS)
+    for one in explained:
+        assert one["operations"], one["sentence"]
+        assert one["edges"] or one["facts"], one["sentence"]
+        following = [*one["edges"][1:], *one["edges"][:1]]
+        assert all(a["after"] == b["before"] for a, b in zip(one["edges"], following, strict=True))
+        told = " ".join([*one["facts"], *(edge["sentence"] for edge in one["edges"])])
+        assert "None" not in told, told
+        if one["offset"] is not None:
+            around = one["neighbourhood"]["offsets"]
+            assert one["offset"] in [line["offset"] for line in around], one["sentence"]
+    assert {one["anomaly"] for one in explained if one["edges"]} >= IN_A_CIRCLE
