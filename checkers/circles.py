@@ -93,9 +93,33 @@ def graph_of(rows: pd.DataFrame, *, either_way: bool) -> Graph:
 
 
 def circles(graph: Graph) -> Iterator[list[Edge]]:
-    """The shortest circle through the first node (that an edge leaves) of each component. Each edge leads to where the
-    next begins, the last one to where the first does."""
-    label = _components(graph)
+    """Of each component of writes and real time the shortest circle through its first node (that an edge leaves); then,
+    of each component with a read that does not lie within one of those, the shortest circle through that read. So neither
+    hides the other. Each edge leads to where the next begins, the last one to where the first does."""
+    if not len(graph.edges):
+        return
+    writes = Graph(graph.nodes, graph.edges[graph.edges["kind"] == WW])
+    by_writes = _components(writes)
+    yield from _of_writes(writes, by_writes)
+    if len(writes.edges) < len(graph.edges):
+        yield from _with_a_read(graph, _components(graph), by_writes)
+
+
+def _with_a_read(graph: Graph, label: Ints, by_writes: Ints) -> Iterator[list[Edge]]:
+    """``by_writes``: the components without what reads add, each of which counts as one node."""
+    source, target = (graph.edges[name].to_numpy(np.int64) for name in ("source", "target"))
+    inside = label[source] == label[target]
+    adds = inside & (graph.edges["kind"] == WR).to_numpy() & (by_writes[source] != by_writes[target])
+    first = np.flatnonzero(adds)[np.unique(label[source[adds]], return_index=True)[1]]
+    for at in first[:MAX_CYCLES].tolist():
+        component = label[source[at]]
+        edges = graph.edges[inside & (label[source] == component)]
+        step = (int(source[at]), int(target[at]), int(graph.edges.index[at]))
+        circle = _shortest(np.flatnonzero(label == component), graph.nodes, edges, step)
+        yield [_edge(graph, *one) for one in circle]
+
+
+def _of_writes(graph: Graph, label: Ints) -> Iterator[list[Edge]]:
     inside = label[graph.edges["source"]] == label[graph.edges["target"]]
     edges = graph.edges[inside]
     of_component = label[edges["source"]]
@@ -135,18 +159,23 @@ Step = tuple[int, int, int]
 """(source, target, row of ``Graph.edges`` or ``_OF_REAL_TIME``)."""
 
 
-def _shortest(members: Ints, nodes: pd.DataFrame, edges: pd.DataFrame) -> list[Step]:
-    """Breadth first. ``members`` ascend, and with them their invocations: whatever real time says comes after a node
+def _shortest(
+    members: Ints, nodes: pd.DataFrame, edges: pd.DataFrame, first: Step | None = None
+) -> list[Step]:
+    """Breadth first; by way of ``first``, where that is given. ``members`` ascend, and with them their invocations: whatever real time says comes after a node
     is the end of that list, and what one node has reached of it no other needs to look at again."""
     out: dict[int, list[Step]] = {}
     for step in zip(edges["source"].tolist(), edges["target"].tolist(), edges.index.tolist(), strict=True):
         out.setdefault(step[0], []).append(step)
     invoke, complete = nodes["invoke"].to_numpy(), nodes["complete"].to_numpy()
     begun = invoke[members]
-    start = next(node for node in members.tolist() if node in out)
+    start = next(node for node in members.tolist() if node in out) if first is None else first[0]
     came: dict[int, Step] = {}
     unreached = len(members)
     queue = deque([start])
+    if first is not None:
+        came[first[1]] = first
+        queue = deque([first[1]])
     while queue:
         at = queue.popleft()
         later = int(np.searchsorted(begun, complete[at], "right"))

@@ -12,7 +12,8 @@ rt     one node had completed before another was invoked
 A consumer reads ahead and a poll never proves that there was no more, so there are no anti-dependencies (rw). Edges
 that real time implies anyway say nothing and are left out. What is left is a sparse graph, whose strongly connected
 components are found in linear time; real time is a chain of moments in it, not a square of pairs. Of each component
-the shortest cycle through its first node is told, edge by edge (checkers.circles).
+of writes and real time the shortest cycle through its first node is told, edge by edge; of each component with a read
+that does not lie within one of those, the shortest cycle through that read (checkers.circles).
 
 Spark brings operations together, with one row for each record they sent or were given (about 100 bytes each). The
 transactions of a run are one graph, in one task. Sends are many more, and are cut by time: a ww edge between sends that
@@ -135,7 +136,7 @@ def found_in(rows: pd.DataFrame) -> pd.DataFrame:
 def _found(evidence: Evidence, kind: str, anomaly: str) -> DataFrame:
     tables = evidence.tables
     rows = of_transactions(tables)
-    if evidence.counts.get(TORN):
+    if kind == WW and evidence.counts.get(TORN):
         rows = rows.unionByName(of_sends(tables))
     cycles = rows.groupBy("run", "cut").applyInPandas(found_in, _CYCLE).filter(F.col("kind") == kind)
     logs = F.broadcast(tables.logs_of_runs.select("log", "topic", "partition"))

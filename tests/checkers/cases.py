@@ -18,7 +18,7 @@ from harness.history.model import (
     Type,
 )
 
-A, B, C, D = 160, 176, 192, 208
+A, B, C, D, E = 160, 176, 192, 208, 224
 """Values."""
 
 
@@ -377,6 +377,22 @@ def _(h: History) -> History:
 def _(h: History) -> History:
     one = (1, 1, ((0, 0, A), (1, 1, B)), ())
     other = (2, 4, ((0, 1, C), (1, 0, D)), ())
+    return h.transaction(one, other).drain((0, A), (1, C)).drain((0, D), (1, B), partition=1)
+
+
+@case("write-cycle that reads lead into and out of", write_cycle=1, read_cycle=1)
+def _(h: History) -> History:
+    """Neither hides the other."""
+    first = (1, 1, ((0, 0, A),), ((0, 2, C),))
+    one, other = (2, 4, ((0, 1, B), (1, 1, D)), ()), (3, 5, ((0, 2, C), (1, 0, E)), ())
+    h.transaction(first, one, other)
+    return h.drain((0, A), (1, B), (2, C)).drain((0, E), (1, D), partition=1)
+
+
+@case("write-cycle within which a transaction reads the other", write_cycle=1)
+def _(h: History) -> History:
+    one = (1, 1, ((0, 0, A), (1, 1, B)), ())
+    other = (2, 4, ((0, 1, C), (1, 0, D)), ((0, 0, A),))
     return h.transaction(one, other).drain((0, A), (1, C)).drain((0, D), (1, B), partition=1)
 
 
