@@ -42,7 +42,8 @@ def _events(tables: Tables, *kinds: str) -> DataFrame:
 
 def operations(tables: Tables, f: str) -> DataFrame:
     """One row per partition of a ``commit`` or ``committed``: group, member, generation, log, offset, process, the
-    operation's indexes and times (null when it never completed) and type."""
+    operation's indexes and times (null when it never completed) and type. An offset is -1 where nothing was told to be
+    committed."""
     by_process = SqlWindow.partitionBy("run", "process").orderBy("index")
     names = ("type", "index", "time_ns", "extra")
     rows = _events(tables, f).select(
@@ -62,7 +63,7 @@ def operations(tables: Tables, f: str) -> DataFrame:
         F.coalesce(completion("type"), F.lit("info")).alias("type"),
         F.coalesce(completion("extra"), F.col("extra")).alias("extra"),
     )
-    told = _by_partition(whole, "offsets", tables).filter("offset >= 0")
+    told = _by_partition(whole, "offsets", tables).filter(F.col("offset") >= (0 if f == COMMIT else -1))
     return told.select(
         *_LOG,
         *("process", "offset", "invoke_index", "invoke_ns", "complete_index", "complete_ns", "type"),
@@ -72,19 +73,40 @@ def operations(tables: Tables, f: str) -> DataFrame:
     )
 
 
-def _rewinds(tables: Tables) -> DataFrame:
-    """run, log, process, at (index), start: where a consumer was put by itself or by its group."""
+_MOVE = ("run", "log", "process", "member", "index as at")
+
+
+def _moves(tables: Tables) -> DataFrame:
     moves = _events(tables, "assign", REBALANCE).filter("type = 'ok'")
-    return _by_partition(moves, "positions", tables).select(
-        "run", "log", "process", F.col("index").alias("at"), F.col("offset").alias("start")
+    return moves.withColumn("member", _said("member"))
+
+
+def _rewinds(tables: Tables) -> DataFrame:
+    """run, log, process, member, at (index), start: where a consumer was put by itself or by its group."""
+    return _by_partition(_moves(tables), "positions", tables).selectExpr(*_MOVE, "offset as start")
+
+
+def _untold(tables: Tables) -> DataFrame:
+    """run, log, process, member, at (index): where a group gave a partition and nobody told from where."""
+    given = _moves(tables).select(
+        "*",
+        F.explode(F.from_json(_said("partitions"), "array<int>")).alias("partition"),
+        F.from_json(F.coalesce(_said("positions"), F.lit("{}")), _OFFSETS).alias("told"),
     )
+    without = given.filter(~F.array_contains(F.map_keys("told"), F.col("partition").cast("string")))
+    return without.join(F.broadcast(tables.logs_of_runs), ["run", "topic", "partition"]).selectExpr(*_MOVE)
 
 
 def _with_largest_before(asked: DataFrame, acked: DataFrame) -> DataFrame:
-    """Each row beside the largest offset whose commit had succeeded before it was invoked: before.offset, .index,
-    .ns."""
+    """Each row beside the largest offset whose commit had succeeded before it was invoked: before.offset, .index, .ns
+    (of its completion), .since (of its invocation)."""
     keys = ("run", "log", "group")
-    told = F.struct(F.col("offset"), F.col("complete_index").alias("index"), F.col("complete_ns").alias("ns"))
+    told = F.struct(
+        F.col("offset"),
+        F.col("complete_index").alias("index"),
+        F.col("complete_ns").alias("ns"),
+        F.col("invoke_index").alias("since"),
+    )
     events = asked.select(
         *keys, F.col("invoke_index").alias("at"), F.struct("*").alias("row"), F.lit(None).alias("told")
     )
@@ -100,6 +122,18 @@ def _with_largest_before(asked: DataFrame, acked: DataFrame) -> DataFrame:
     )
 
 
+_MAY_FOLLOW = "c.run = {0}.run and c.log = {0}.log and c.group = {0}.group and c.until > {0}.before.since"
+"""Commit c may have taken effect after ``before`` did."""
+
+
+def _accounts(commits: DataFrame) -> DataFrame:
+    """Commits that took effect, or may have, and until when they may."""
+    return commits.filter("type != 'fail'").select(
+        *("run", "log", "group", "offset", "invoke_index"),
+        F.when(F.col("type") == "ok", F.col("complete_index")).otherwise(F.lit(2**62)).alias("until"),
+    )
+
+
 @check(
     "commit-regression",
     Family.GROUPS,
@@ -108,37 +142,49 @@ def _with_largest_before(asked: DataFrame, acked: DataFrame) -> DataFrame:
     needs=[COMMIT],
 )
 def commit_regression(evidence: Evidence) -> DataFrame:
-    """``where``: ``commit`` (a consumer committed less than had been committed, with no assignment or seek back to
-    there in between) or ``read`` (what is committed is told to be less, and no commit accounts for it)."""
+    """``where``: ``commit`` (a consumer committed less than had been committed, and neither it nor its group had put it
+    back to there in between) or ``read`` (what is committed is told to be less, or nothing at all, and no commit
+    accounts for it). A commit of unknown outcome accounts for it ever after: it may take effect late."""
     tables = evidence.tables
     commits = operations(tables, COMMIT)
     acked = commits.filter("type = 'ok'")
     went_back = _with_largest_before(acked, acked).filter("before.offset > offset")
-    unasked = went_back.alias("w").join(
-        _rewinds(tables).alias("a"),
-        F.expr(
-            "a.run = w.run and a.log = w.log and a.process = w.process and a.at > w.before.index "
-            "and a.at < w.invoke_index and a.start <= w.offset"
-        ),
-        "anti",
+    accounts = _accounts(commits)
+    moved = (
+        "a.run = w.run and a.log = w.log and (a.process = w.process or a.member = w.member) "
+        "and a.at > w.before.index and a.at < w.invoke_index"
     )
+    unasked = went_back.alias("w").join(
+        _rewinds(tables).alias("a"), F.expr(f"{moved} and a.start <= w.offset"), "anti"
+    )
+    # Where nobody told, it began at what was committed: no less than any commit that may have been the last by then.
+    named = ("run", "log", "group", "invoke_index")
+    begun = (
+        unasked.alias("w")
+        .join(_untold(tables).alias("a"), F.expr(moved))
+        .join(
+            accounts.alias("c"),
+            F.expr(f"{_MAY_FOLLOW.format('w')} and c.invoke_index < a.at and c.offset <= w.offset"),
+        )
+        .select(*(f"w.{name}" for name in named))
+        .distinct()
+    )
+    same = " and ".join(f"b.{name} = w.{name}" for name in named)
+    unasked = unasked.alias("w").join(begun.alias("b"), F.expr(same), "anti")
     told = _with_largest_before(operations(tables, COMMITTED).filter("type = 'ok'"), acked).filter(
         "before.offset > offset"
     )
-    accounts = commits.filter("type != 'fail'").select(
-        *("run", "log", "group", "offset"), F.coalesce("complete_index", F.lit(2**62)).alias("until")
-    )
     unaccounted = told.alias("t").join(
-        accounts.alias("c"),
-        F.expr(
-            "c.run = t.run and c.log = t.log and c.group = t.group and c.offset = t.offset "
-            "and c.until > t.before.index"
-        ),
-        "anti",
+        accounts.alias("c"), F.expr(f"{_MAY_FOLLOW.format('t')} and c.offset = t.offset"), "anti"
     )
     rows = unasked.withColumn("how", F.lit("commit")).union(unaccounted.withColumn("how", F.lit("read")))
     committed = say("process %d committed offset %d of %s", "process", "offset", place())
-    read = say("process %d was told that offset %d of %s is committed", "process", "offset", place())
+    read = say(
+        "process %d was told that %s of %s is committed",
+        "process",
+        F.when(F.col("offset") < 0, F.lit("nothing")).otherwise(say("offset %d", "offset")),
+        place(),
+    )
     return findings(
         rows,
         "commit-regression",
