@@ -2,7 +2,8 @@
 
 ==================  ===========================================================================================
 ``knobs``           what the correct histories vary in, and how a seed draws them
-``log_server``      a model of a correct replicated log under load, in numpy
+``log_server``      a model of a correct replicated log under load, in numpy: sends, transactions, failovers
+``readers``         its consumers and those who ask for ends; ``group_server``: its groups of members that commit
 ``made``            such a run as a history: events in the harness' own format
 ``mutations``       one change per anomaly of the registry, and what else follows from it
 ``objects``         a model of correct registers and queues, as histories: ``object_events``

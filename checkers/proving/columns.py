@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 import numpy as np
 import pyarrow as pa
@@ -11,7 +12,11 @@ from numpy.typing import NDArray
 
 from harness.history.schema import RECORD, SCHEMA
 
+if TYPE_CHECKING:
+    from checkers.proving.log_server import Outcome
+
 Ints = NDArray[np.int64]
+TOPIC = "log"
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,3 +87,30 @@ def _strings(values: Sequence[str | None], sizes: Ints) -> pa.Array:
     return pa.DictionaryArray.from_arrays(
         pa.array(codes, pa.int32(), mask=codes < 0), pa.array(names, pa.string())
     ).cast(pa.string())
+
+
+def positions(stands: Ints, holds: NDArray[np.bool_]) -> list[str]:
+    """``extra`` of polls and assignments: (operation, partition) where a consumer stands, in those that it holds."""
+    return [
+        '{"positions":{' + ",".join(f'"{p}":{at}' for p, at in enumerate(row) if mine[p]) + "}}"
+        for row, mine in zip(stands.tolist(), holds.tolist(), strict=True)
+    ]
+
+
+def given(outcome: Outcome, begin: Ints, end: Ints, holds: NDArray[np.bool_]) -> pa.Array:
+    """The records between where each poll stood and where it stands, partition after partition."""
+    parts = outcome.knobs.partitions
+    count = np.where(holds, end - begin, 0).reshape(-1)
+    partition = np.repeat(np.tile(np.arange(parts), len(begin)), count)
+    before = np.repeat(np.cumsum(count) - count, count)
+    offset = np.repeat(begin.reshape(-1), count) + np.arange(int(count.sum())) - before
+    sizes = np.array([len(log.value) for log in outcome.logs], dtype=np.int64)
+    row = (np.cumsum(sizes) - sizes)[partition] + offset
+    value, epoch, shown = (
+        np.concatenate([getattr(log, name) for log in outcome.logs])[row]
+        for name in ("value", "epoch", "shown")
+    )
+    poll = np.repeat(np.arange(len(begin)), count.reshape(-1, parts).sum(axis=1))[shown]
+    bounds = np.append(0, np.cumsum(np.bincount(poll, minlength=len(begin))))
+    told = epoch if outcome.knobs.epochs_told else np.full_like(epoch, -1)
+    return records(partition[shown], offset[shown], value[shown], bounds, told[shown])

@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 
-from checkers.proving.made import TOPIC, Made
+from checkers.proving.columns import TOPIC
+from checkers.proving.made import Made
 from harness.history.model import FAILED, REPLICA, UNKNOWN, Event, Record, Type, value_of
 
 NOBODY = 1_999_999
@@ -86,6 +87,12 @@ class Edit:
             if found:
                 return [found[offset] for offset in sorted(found)]
         return []
+
+    def end(self, partition: int) -> int:
+        """How long the log is in the end."""
+        return max(
+            (e.high_watermark or 0 for _, e in self.of("drain", partition)), default=len(self.log(partition))
+        )
 
     def polled(self, partition: int, offset: int) -> list[int]:
         """Polls that gave this offset."""
@@ -177,15 +184,15 @@ class Edit:
 
     def add_tail(self, partition: int, value: int) -> None:
         """The final read and every replica have one record more, under the epoch of the last."""
-        log = self.log(partition)
-        more = log[-1]._replace(offset=len(log), value=value)
+        log, end = self.log(partition), self.end(partition)
+        more = log[-1]._replace(offset=end, value=value)
         for f in ("drain", "replica"):
             for at, event in list(self.of(f, partition)):
-                if event.records and event.records[-1].offset == len(log) - 1:
+                if event.records and event.high_watermark == end:
                     # Replicas tell the leader epoch, the final read perhaps does not.
                     fits = more._replace(leader_epoch=event.records[-1].leader_epoch)
                     self.change(at, records=(*event.records, fits))
-        self._ends(partition, len(log) + 1)
+        self._ends(partition, end + 1)
 
     def _ends(self, partition: int, end: int) -> None:
         before = max(

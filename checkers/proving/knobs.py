@@ -59,6 +59,28 @@ class Knobs:
     """Steps of a consumer that are a new assignment, of other partitions at other offsets."""
     subscribed: float = 0.5
     """Of the consumers: members of a group of their own, told of their partitions by rebalances; others assign."""
+    groups: int = 1
+    """Groups of several members that commit; their operations come on top, 4 for each group where sends are 6."""
+    members: int = 3
+    """Of each group."""
+    generations: int = 5
+    """Of each group, at most, and one more for some hundred operations. Each has other members, other owners, and fences those that missed it."""
+    joins: float = 0.8
+    """Members that are in a generation; the others go on in an older one, and their commits are refused."""
+    commits: float = 0.3
+    """Steps of a member that commit; half as many ask what is committed."""
+    commit_unanswered: float = 0.08
+    """Commits whose answer does not come: half of them take effect, most of those late."""
+    polled_at_most: int = 20
+    """Records of a partition that a poll gives a member."""
+    generations_told: bool = True
+    """The client tells which member it is, and in which generation."""
+    transactional: int = 0
+    """Of the producers: each sends to several partitions and polls in one transaction."""
+    aborted: float = 0.1
+    """Transactions that abort; their records stay in the log, and no reader is given them."""
+    isolated: bool = True
+    """All records of a transaction land at one moment, after what it polled; else one by one, as KIP-98 has it."""
     idempotence: bool = True
     retried: float = 0.1
     """Without idempotence: records that a retry appends a second time."""
@@ -74,17 +96,29 @@ class Knobs:
     def may_show(self) -> frozenset[str]:
         """What may be found in a correct history and is no false alarm: without idempotence a retry appends a second
         time, which may be behind what was sent after it; nothing keeps the records of a send together that do not
-        arrive together. Writes that were not proven are counted, whatever the run."""
+        arrive together, nor those of a transaction that is not isolated. Writes that were not proven are counted, whatever
+        the run."""
         found = {"unproven-write"}
         if not self.idempotence:
             found |= {"duplicate", "batch-order"}
         if self.apart or self.spread or not self.idempotence:
             found.add("write-cycle")
+        if self.transactional and not self.isolated:
+            found |= {"write-cycle", "read-cycle"}
         return frozenset(found)
+
+    @property
+    def threads(self) -> int:
+        """Clients that act at the same time."""
+        return self.producers + self.consumers + self.askers + self.groups * self.members
 
     def __post_init__(self) -> None:
         if min(self.partitions, self.producers, self.records_at_once) < 1:
             raise ValueError("a run has one partition, one producer and one record in a send at least")
+        if self.groups and min(self.members, self.generations, self.polled_at_most) < 1:
+            raise ValueError("a group has one member, one generation and one record in a poll at least")
+        if self.transactional > self.producers or (self.transactional and not self.idempotence):
+            raise ValueError("transactions are those of producers, with idempotence")
 
 
 def drawn(seed: int, operations: int = 120) -> Knobs:
@@ -95,18 +129,25 @@ def drawn(seed: int, operations: int = 120) -> Knobs:
         """Often nothing, else anything up to the most."""
         return 0.0 if random.random() < 0.25 else float(random.random() * most)
 
+    producers = int(random.integers(1, 8))
+    idempotence = bool(random.random() < 0.7)
+    transactional = int(random.integers(1, producers + 1)) if idempotence and random.random() < 0.4 else 0
+    isolated = bool(random.random() < 0.8)
+    # Where sends that are no transaction are torn apart, these may follow each other in a circle.
+    torn = not transactional or not isolated or random.random() < 0.3
+    apart, spread = (share(most) if torn else 0.0 for most in (1.0, 0.5))
     final = (Final.COMPLETE, Final.COMPLETE, Final.COMPLETE, Final.SHORT, Final.NONE)[random.integers(5)]
     return Knobs(
         operations=int(random.integers(operations // 2, operations + operations // 2)),
         partitions=int(random.integers(1, 5)),
-        producers=int(random.integers(1, 8)),
+        producers=producers,
         consumers=int(random.integers(0, 4)),
         askers=int(random.integers(0, 3)),
         latency_ms=float(random.choice([0.01, 1.0, 5.0, 50.0])),
         think_ms=float(random.choice([0.01, 5.0, 20.0])),
         records_at_once=int(random.integers(1, 6)),
-        apart=share(1.0),
-        spread=share(0.5),
+        apart=apart,
+        spread=spread,
         refused=share(0.1),
         answer_lost=share(0.15),
         request_lost=share(0.15),
@@ -117,11 +158,22 @@ def drawn(seed: int, operations: int = 120) -> Knobs:
         failovers=int(random.integers(0, 6)),
         tail_lost=share(1.0),
         rebalance=share(0.4),
-        idempotence=bool(random.random() < 0.7),
+        idempotence=idempotence,
         retried=share(0.3),
         final=final,
         replicas=bool(random.random() < 0.8),
         straggler=share(0.6),
         epochs_told=bool(random.random() < 0.5),
         subscribed=share(1.0),
+        groups=int(random.choice([0, 1, 1, 2])),
+        members=int(random.integers(1, 5)),
+        generations=int(random.integers(1, 9)),
+        joins=1.0 - share(0.7),
+        commits=share(0.7),
+        commit_unanswered=share(0.6),
+        polled_at_most=int(random.choice([1, 3, 20, 500])),
+        generations_told=bool(random.random() < 0.8),
+        transactional=transactional,
+        aborted=share(0.4),
+        isolated=isolated,
     )

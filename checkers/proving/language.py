@@ -12,10 +12,18 @@
 ``r: read a@0``             a read of a register; ``read nothing``, ``read 1/ nothing``: nothing is written in partition 1;
                             ``(read``, ``(read 1/`` and ``read a@0)``: its two events; ``dequeue``: of a queue; ``read !``
                             failed. A case with one of these words is a run of that workload
+``c: gen 2 from 0 1/5``     a rebalance: c is told of its group's generation 2, with partitions 0 and 1, which begin there;
+                            ``1/?`` where nobody told; ``gen 2`` alone: without partitions
+``c: commit 3 1/5``         c commits 3 and 5, under the generation it was told last; ``commit 3 gen 1``: under another;
+                            ``commit 3 !``: refused; ``commit 3 ?``: outcome unknown; ``(commit 3`` and ``commit 3)``
+``o: committed 3 1/none``   somebody asks what is committed, and is told that; ``(committed`` and ``committed 3)``
+``p: txn 1 a@0 got b@1/0``  transaction 1: p sends a, its consumer is given b; ``(txn 1 a got`` and ``txn 1 a@0 got b@1/0)``;
+                            without ``got`` it does not poll; where all outcomes are ``!`` it aborted
 ``final a@0 b@1``           the final read, complete; ``final a@0 to 3 short``: end offset 3, not reached; ``final 1/``
 ``n2 holds a@0^4 hw 1``     host n2's own log, leader epoch 4, high watermark 1; ``out``: not in the ISR; ``part``
 ==========================  =================================================================================
 
+Commits are those of group g; ``in h`` (also after ``gen ... from ...``) is another.
 Values are letters or words, unique in the run; ``#`` is a payload with a wrong checksum, ``~`` one of another run.
 ``^4`` after an offset is the leader epoch of a record read (0 when not said). Processes are words, numbered as they come.
 """
@@ -26,6 +34,7 @@ import re
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 
+from checkers.proving.readers import CONSUMERS
 from harness.history.model import (
     ACKED_WITHOUT_OFFSET,
     CORRUPT,
@@ -50,6 +59,8 @@ _STEP = re.compile(r"(?:(?P<who>\w+):|(?P<host>n[123]) holds|(?P<final>final))(?
 _RECORD = re.compile(
     r"(?P<value>\w+|#|~)(?:@(?:(?P<part>\d+)/)?(?P<offset>\d+|\?)(?:\^(?P<epoch>\d+))?)?(?P<mark>[?!+]?)\Z"
 )
+_OFFSET = re.compile(r"(?:(\d+)/)?(\d+|\?|none)\Z")
+_COMMITS = {"!": (Type.FAIL, "ILLEGAL_GENERATION"), "?": (Type.INFO, "_TIMED_OUT")}
 _CODES = {"?": UNKNOWN, "!": FAILED, "+": ACKED_WITHOUT_OFFSET}
 
 
@@ -67,6 +78,8 @@ class Case:
     events: list[Event] = field(default_factory=list)
     _processes: dict[str, int] = field(default_factory=dict)
     _values: dict[str, int] = field(default_factory=dict)
+    _generations: dict[int, int] = field(default_factory=dict)
+    """Process -> the one it was told last."""
     _partitions: int = 1
 
     @property
@@ -113,23 +126,101 @@ class Case:
             self._get(process, kind, words[1:], invoke, complete, step)
         elif kind == "from":
             self._from(process, words[1:], step)
+        elif kind == "gen":
+            self._rebalance(process, words, step)
+        elif kind == "commit":
+            self._commit(process, words[1:], invoke, complete, step)
+        elif kind == "committed":
+            self._committed(process, words[1:], invoke, complete, step)
+        elif kind == "txn":
+            self._transaction(process, words, invoke, complete, step)
         elif words:
             self._send(process, words, invoke, complete, step)
         else:
             raise CaseError(f"{step!r}: {who} does nothing")
 
-    def _send(self, process: int, words: list[str], invoke: bool, complete: bool, step: str) -> None:
+    def _send(
+        self,
+        process: int,
+        words: list[str],
+        invoke: bool,
+        complete: bool,
+        step: str,
+        extra: dict[str, object] | None = None,
+    ) -> None:
         told = [self._record(word, step, sent=True) for word in words]
         partition = told[0].partition
         if invoke:
             asked = tuple(record._replace(offset=UNKNOWN) for record in told)
-            self._event(process, Type.INVOKE, "send", partition=partition, records=asked)
+            self._event(process, Type.INVOKE, "send", partition=partition, records=asked, extra=extra)
         if complete:
             codes = [record.offset for record in told]
             kind = Type.OK if UNKNOWN not in codes and FAILED not in codes else Type.INFO
             kind = Type.FAIL if all(code == FAILED for code in codes) else kind
             error = None if kind is Type.OK else "_TIMED_OUT" if kind is Type.INFO else "MSG_SIZE_TOO_LARGE"
-            self._event(process, kind, "send", partition=partition, records=tuple(told), error=error)
+            self._event(
+                process, kind, "send", partition=partition, records=tuple(told), error=error, extra=extra
+            )
+
+    def _transaction(self, process: int, words: list[str], invoke: bool, complete: bool, step: str) -> None:
+        words, flags = self._flags(words, ("txn",), (), step)
+        extra: dict[str, object] = {"txn": flags["txn"]}
+        at = words.index("got") if "got" in words else len(words)
+        sent, given = words[:at], words[at + 1 :]
+        if not sent:
+            raise CaseError(f"{step!r}: a transaction sends something (txn 1 a@0 got b@1/0)")
+        consumer = process + CONSUMERS
+        if invoke:
+            self._send(process, sent, True, False, step, extra)
+            if at < len(words):
+                self._event(consumer, Type.INVOKE, "poll", extra=extra)
+        if complete:
+            self._send(process, sent, False, True, step, extra)
+            kind = self.events[-1].type
+            if at < len(words):
+                records = tuple(self._record(word, step, epoch=-1) for word in given)
+                self._event(consumer, kind, "poll", records=records, extra=extra)
+
+    def _in_group(self, words: list[str], step: str) -> tuple[list[str], dict[str, object]]:
+        """The words without ``in h``, and the group."""
+        if "in" not in words:
+            return words, {"group": "g"}
+        at = words.index("in")
+        if at + 2 != len(words):
+            raise CaseError(f"{step!r}: a group's name must follow 'in', and nothing else")
+        return words[:at], {"group": words[-1]}
+
+    def _rebalance(self, process: int, words: list[str], step: str) -> None:
+        words, extra = self._in_group(words, step)
+        words, flags = self._flags(words, ("gen",), ("from",), step)
+        places = dict(self._offset(word, step) for word in words)
+        self._generations[process] = flags["gen"]
+        extra |= {"member": f"m{process}", "generation": flags["gen"], "partitions": list(places)}
+        known = {str(partition): start for partition, start in places.items() if start is not None}
+        if known:
+            extra["positions"] = known
+        self._event(process, Type.OK, "rebalance", extra=extra)
+
+    def _commit(self, process: int, words: list[str], invoke: bool, complete: bool, step: str) -> None:
+        words, extra = self._in_group(words, step)
+        words, flags = self._flags(words, ("gen",), ("!", "?"), step)
+        extra["offsets"] = {str(p): offset for p, offset in self._offsets(words, step)}
+        generation = flags.get("gen", self._generations.get(process))
+        if generation is not None:
+            extra |= {"member": f"m{process}", "generation": generation}
+        kind, error = next((_COMMITS[mark] for mark in _COMMITS if mark in flags), (Type.OK, None))
+        if invoke:
+            self._event(process, Type.INVOKE, "commit", extra=extra)
+        if complete:
+            self._event(process, kind, "commit", extra=extra, error=error)
+
+    def _committed(self, process: int, words: list[str], invoke: bool, complete: bool, step: str) -> None:
+        words, extra = self._in_group(words, step)
+        if invoke:
+            self._event(process, Type.INVOKE, "committed", extra=extra)
+        if complete:
+            told = {str(p): offset for p, offset in self._offsets(words, step)}
+            self._event(process, Type.OK, "committed", extra={**extra, "offsets": told})
 
     def _from(self, process: int, words: list[str], step: str) -> None:
         places = [self._place(word, step) for word in words]
@@ -225,6 +316,21 @@ class Case:
             else:
                 rest.append(word)
         return rest, flags
+
+    def _offsets(self, words: list[str], step: str) -> list[tuple[int, int]]:
+        """(partition, offset) of each word; ``none`` is -1."""
+        found = [self._offset(word, step) for word in words]
+        if not found or any(offset is None for _, offset in found):
+            raise CaseError(f"{step!r}: an offset must follow (3, 1/5, 1/none)")
+        return [(partition, offset) for partition, offset in found if offset is not None]
+
+    def _offset(self, word: str, step: str) -> tuple[int, int | None]:
+        found = _OFFSET.match(word)
+        if found is None:
+            raise CaseError(f"{step!r}: {word!r} is no offset (7, or 1/7 in partition 1)")
+        partition = int(found[1] or 0)
+        self._partitions = max(self._partitions, partition + 1)
+        return partition, {"?": None, "none": -1}[found[2]] if not found[2].isdigit() else int(found[2])
 
     def _place(self, word: str, step: str) -> tuple[int, int]:
         found = re.fullmatch(r"(?:(\d+)/)?(\d+)", word)

@@ -16,13 +16,14 @@ import numpy as np
 import orjson
 import pyarrow as pa
 
-from checkers.proving.columns import Block, Ints, join, records
+from checkers.proving import made_groups, made_transactions
+from checkers.proving.columns import TOPIC, Block, Ints, given, join, positions, records
+from checkers.proving.drawing import MARKER, PartitionLog
 from checkers.proving.knobs import Final, Knobs
-from checkers.proving.log_server import Outcome, PartitionLog, serve
+from checkers.proving.log_server import Outcome, serve
 from harness.history.files import ROW_GROUP_ROWS, open_writer, put_info, write_history
 from harness.history.model import (
     CONTROL,
-    FAILED,
     NEMESIS,
     REPLICA,
     UNKNOWN,
@@ -34,7 +35,6 @@ from harness.history.model import (
 )
 from harness.history.schema import SCHEMA
 
-TOPIC = "log"
 HOSTS = {1: "n1", 2: "n2", 3: "n3"}
 CHUNK = 2_000
 """Records of one row of the final read or of a replica's log."""
@@ -88,10 +88,10 @@ def make(test_id: str, seed: int, knobs: Knobs | None = None) -> Made:
         workload="log",
         acks="all",
         idempotence=knobs.idempotence,
-        topics=(TopicInfo(TOPIC, knobs.partitions, len(HOSTS), 2),),
+        topics=(TopicInfo(TOPIC, knobs.partitions, len(HOSTS), 2, contiguous=not knobs.transactional),),
         nodes={str(node): host for node, host in HOSTS.items()},
     )
-    clients = join([*_sends(outcome), *_ends(outcome), *_reads(outcome), *_control(outcome)], by_time=True)
+    clients = join(list(_clients(outcome)), by_time=True)
     after = join([*_final(outcome, seed), *_replicas(outcome, seed)], by_time=False)
     table = numbered(pa.concat_tables([clients, after]), test_id)
     return Made(info, table.cast(SCHEMA), knobs)
@@ -116,6 +116,16 @@ def as_event(row: Mapping[str, Any]) -> Event:
 # --- clients -------------------------------------------------------------------------------------------------
 
 
+def _clients(outcome: Outcome) -> Iterator[Block]:
+    yield from _sends(outcome)
+    yield from _ends(outcome)
+    yield from _reads(outcome)
+    yield from made_transactions.polls(outcome)
+    for group in outcome.groups:
+        yield from made_groups.members(outcome, group)
+    yield from _control(outcome)
+
+
 def _sends(outcome: Outcome) -> Iterator[Block]:
     of = outcome.sends
     if not len(of.invoke_op):
@@ -131,19 +141,12 @@ def _sends(outcome: Outcome) -> Iterator[Block]:
         topic=TOPIC,
         partition=partition,
         records=records(of.partition_rec, asked, of.value_rec, bounds),
+        extra=_in_transactions(of.txn_op),
     )
-    n = len(of.invoke_op)
-    op = np.repeat(np.arange(n), of.count_op)
-    unknown = np.bincount(op, weights=of.told_rec == UNKNOWN, minlength=n) > 0
-    failed = np.bincount(op, weights=of.told_rec == FAILED, minlength=n)
     whole = records(of.partition_rec, of.told_rec, of.value_rec, bounds)
-    kinds = {
-        ("ok", None): ~unknown & (failed == 0),
-        ("fail", REFUSED_ERROR): failed == of.count_op,
-        ("info", LOST_ERROR): unknown | ((failed > 0) & (failed < of.count_op)),
-    }
-    for (kind, error), mine in kinds.items():
-        rows = np.flatnonzero(mine & of.recorded_op)
+    errors = {"ok": None, "fail": REFUSED_ERROR, "info": LOST_ERROR}
+    for kind, mine in of.kinds().items():
+        error, rows = errors[kind], np.flatnonzero(mine & of.recorded_op)
         if len(rows):
             yield Block(
                 of.complete_op[rows],
@@ -154,7 +157,15 @@ def _sends(outcome: Outcome) -> Iterator[Block]:
                 partition=partition[rows],
                 records=whole.take(pa.array(rows)),
                 error=error,
+                extra=_in_transactions(of.txn_op[rows]),
             )
+
+
+def _in_transactions(number: Ints) -> list[str | None] | None:
+    """``extra`` of sends and polls."""
+    if not (number >= 0).any():
+        return None
+    return [None if one < 0 else f'{{"txn":{one}}}' for one in number.tolist()]
 
 
 def _ends(outcome: Outcome) -> Iterator[Block]:
@@ -191,7 +202,7 @@ def _reads(outcome: Outcome) -> Iterator[Block]:
     yield from _rebalances(outcome, np.flatnonzero(of.assigns_op & (of.process_op < members)))
     assigns = np.flatnonzero(of.assigns_op & (of.process_op >= members))
     polls = np.flatnonzero(~of.assigns_op)
-    starts = _positions(of.end_op[assigns], of.holds_op[assigns])
+    starts = positions(of.end_op[assigns], of.holds_op[assigns])
     for times, kind in ((of.invoke_op, "invoke"), (of.complete_op, "ok")):
         yield Block(times[assigns], of.process_op[assigns], kind, "assign", topic=TOPIC, extra=starts)
     yield Block(of.invoke_op[polls], of.process_op[polls], "invoke", "poll", topic=TOPIC)
@@ -203,8 +214,8 @@ def _reads(outcome: Outcome) -> Iterator[Block]:
         "ok",
         "poll",
         topic=TOPIC,
-        records=_given(outcome, good),
-        extra=_positions(of.end_op[good], of.holds_op[good]),
+        records=given(outcome, of.begin_op[good], of.end_op[good], of.holds_op[good]),
+        extra=positions(of.end_op[good], of.holds_op[good]),
     )
 
 
@@ -229,30 +240,6 @@ def _rebalances(outcome: Outcome, rows: Ints) -> Iterator[Block]:
         told.append(orjson.dumps(extra).decode())
         before = (process, mine)
     yield Block(of.complete_op[rows], of.process_op[rows], "ok", "rebalance", topic=TOPIC, extra=told)
-
-
-def _positions(stands: Ints, holds: Any) -> list[str]:
-    return [
-        '{"positions":{' + ",".join(f'"{p}":{at}' for p, at in enumerate(row) if mine[p]) + "}}"
-        for row, mine in zip(stands.tolist(), holds.tolist(), strict=True)
-    ]
-
-
-def _given(outcome: Outcome, polls: Ints) -> pa.Array:
-    """The records between where each poll stood and where it stands, partition after partition."""
-    of, parts = outcome.reads, outcome.knobs.partitions
-    begin, end = of.begin_op[polls], of.end_op[polls]
-    count = np.where(of.holds_op[polls], end - begin, 0).reshape(-1)
-    partition = np.repeat(np.tile(np.arange(parts), len(polls)), count)
-    before = np.repeat(np.cumsum(count) - count, count)
-    offset = np.repeat(begin.reshape(-1), count) + np.arange(int(count.sum())) - before
-    sizes = np.array([len(log.value) for log in outcome.logs], dtype=np.int64)
-    row = (np.cumsum(sizes) - sizes)[partition] + offset
-    value = np.concatenate([log.value for log in outcome.logs])[row]
-    epoch = np.concatenate([log.epoch for log in outcome.logs])[row]
-    told = epoch if outcome.knobs.epochs_told else np.full_like(epoch, -1)
-    bounds = np.append(0, np.cumsum(count.reshape(-1, parts).sum(axis=1)))
-    return records(partition, offset, value, bounds, told)
 
 
 # --- runner and nemesis --------------------------------------------------------------------------------------
@@ -305,15 +292,17 @@ def _told(partition: int, epoch: int, isr: list[int]) -> dict[str, object]:
 
 
 def _chunks(
-    log: PartitionLog, partition: int, upto: int, told: bool = True
+    log: PartitionLog, partition: int, upto: int, *, told: bool = True, raw: bool = False
 ) -> Iterator[tuple[pa.Array, bool]]:
-    """Rows of records, and is it the last."""
+    """Rows of records, and is it the last. ``raw``: also those of transactions that aborted, as a replica holds them."""
     for start in range(0, max(upto, 1), CHUNK):
         stop = min(start + CHUNK, upto)
-        size = max(0, stop - start)
-        epoch = log.epoch[start:stop] if told else np.full(size, -1)
-        offsets, parts = np.arange(start, start + size), np.full(size, partition)
-        yield records(parts, offsets, log.value[start:stop], np.array([0, size]), epoch), stop >= upto
+        offsets = np.arange(start, max(start, stop))
+        offsets = offsets[(log.value[offsets] != MARKER) & (log.shown[offsets] | raw)]
+        size = len(offsets)
+        epoch = log.epoch[offsets] if told else np.full(size, -1)
+        bounds = np.array([0, size])
+        yield records(np.full(size, partition), offsets, log.value[offsets], bounds, epoch), stop >= upto
 
 
 def _final(outcome: Outcome, seed: int) -> Iterator[Block]:
@@ -326,7 +315,7 @@ def _final(outcome: Outcome, seed: int) -> Iterator[Block]:
         if not whole and random.random() < 0.3:
             continue
         upto = end if whole else int(random.integers(0, end + 1))
-        for chunk, last in _chunks(log, p, upto, outcome.knobs.epochs_told):
+        for chunk, last in _chunks(log, p, upto, told=outcome.knobs.epochs_told):
             now, process, partition = np.array([at]), np.array([first + p]), np.array([p])
             yield Block(now, process, "invoke", "drain", topic=TOPIC, partition=partition)
             yield Block(
@@ -359,10 +348,13 @@ def _replicas(outcome: Outcome, seed: int) -> Iterator[Block]:
                 # What it had taken from a deposed leader, in place of what came after: above its high watermark.
                 epoch = log.epoch[hw - 1] if hw else 0
                 held = PartitionLog(
-                    np.append(log.value[:hw], unseen), np.append(log.epoch[:hw], epoch), log.visible[:0]
+                    np.append(log.value[:hw], unseen),
+                    np.append(log.epoch[:hw], epoch),
+                    log.visible[:0],
+                    np.append(log.shown[:hw], True),
                 )
             leo = hw + 1 if held is not log else hw
-            for chunk, last in _chunks(held, p, leo):
+            for chunk, last in _chunks(held, p, leo, raw=True):
                 extra = {"in_isr": not behind, "complete": last, "hw": hw}
                 yield Block(
                     np.array([at]),

@@ -8,9 +8,10 @@ next seed.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from checkers.proving.edit import Edit
+from checkers.proving.knobs import Final, Knobs
 from checkers.proving.made import Made
 from harness.history.model import Event
 
@@ -36,6 +37,15 @@ class Mutation:
     """Besides what the anomaly implies: what this way of making it brings along, and why."""
     final: bool = True
     """Wants a history with a complete final read; else one without any."""
+    transactions: bool = False
+    """Wants a history of transactions; else one without any."""
+
+    def suited(self, knobs: Knobs) -> Knobs:
+        """For histories that may have a place for it."""
+        knobs = replace(knobs, final=Final.COMPLETE if self.final else Final.NONE)
+        if not self.transactions:
+            return knobs
+        return replace(knobs, transactional=knobs.producers, latency_ms=8.0, think_ms=1.0, aborted=0.05)
 
     @property
     def findings(self) -> frozenset[str]:
@@ -56,13 +66,18 @@ _MUTATIONS: dict[str, Mutation] = {}
 
 
 def mutation(
-    anomaly: str, what: str, *, also: Mapping[str, str] | None = None, final: bool = True
+    anomaly: str,
+    what: str,
+    *,
+    also: Mapping[str, str] | None = None,
+    final: bool = True,
+    transactions: bool = False,
 ) -> Callable[[Callable[[Edit], bool]], Callable[[Edit], bool]]:
     def register(apply: Callable[[Edit], bool]) -> Callable[[Edit], bool]:
         name = apply.__name__.replace("_", "-")
         if name in _MUTATIONS:
             raise ValueError(f"two mutations are called {name}")
-        _MUTATIONS[name] = Mutation(name, anomaly, what, apply, also or {}, final)
+        _MUTATIONS[name] = Mutation(name, anomaly, what, apply, also or {}, final, transactions)
         return apply
 
     return register
@@ -70,9 +85,17 @@ def mutation(
 
 def mutations() -> Iterator[Mutation]:
     """All of them, in the order of the anomalies' families."""
-    from checkers.proving import mutate_integrity, mutate_loss, mutate_order, mutate_visibility
+    from checkers.proving import (
+        mutate_cycles,
+        mutate_groups,
+        mutate_integrity,
+        mutate_loss,
+        mutate_order,
+        mutate_visibility,
+    )
 
-    for module in (mutate_loss, mutate_integrity, mutate_order, mutate_visibility):
+    modules = (mutate_loss, mutate_integrity, mutate_order, mutate_visibility, mutate_cycles, mutate_groups)
+    for module in modules:
         yield from (one for one in _MUTATIONS.values() if one.apply.__module__ == module.__name__)
 
 

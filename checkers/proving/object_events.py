@@ -12,13 +12,12 @@ import numpy as np
 import orjson
 import pyarrow as pa
 
-from checkers.proving.columns import Block, Ints, join, records
+from checkers.proving.columns import TOPIC, Block, Ints, join, records
 from checkers.proving.made import (
     CHUNK,
     HOSTS,
     LOST_ERROR,
     REFUSED_ERROR,
-    TOPIC,
     as_event,
     numbered,
     write_table,

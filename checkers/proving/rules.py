@@ -13,6 +13,8 @@ from harness.history.model import FAILED, Event, Record, Type
 RULES = frozenset({Rule.TWO_VALUES, Rule.LATE, Rule.HOLE, Rule.UNFILLED})
 """What makes a partition not linearizable; the other rules of ``check_log`` are anomalies of their own."""
 
+_OF_GROUPS = ("rebalance", "subscribe", "commit", "committed")
+
 
 @dataclass
 class _Partition:
@@ -24,12 +26,15 @@ class _Partition:
     """(log start, end) of a complete final read."""
 
 
-def violations(events: Iterable[Event], partitions: int, *, idempotence: bool) -> list[list[Violation]]:
-    """What each partition of the (one) topic breaks, of ``RULES``. The events are in order of ``index``."""
+def violations(
+    events: Iterable[Event], partitions: int, *, idempotence: bool, contiguous: bool = True
+) -> list[list[Violation]]:
+    """What each partition of the (one) topic breaks, of ``RULES``. The events are in order of ``index``. Where offsets
+    are not ``contiguous``, one without a record proves nothing."""
     seen = [_Partition() for _ in range(partitions)]
     open_: dict[int, Event] = {}
     for event in events:
-        if event.process < 0 or event.f == "rebalance":
+        if event.process < 0 or event.f in _OF_GROUPS:
             continue
         if event.type is Type.INVOKE:
             if event.process in open_:
@@ -39,7 +44,7 @@ def violations(events: Iterable[Event], partitions: int, *, idempotence: bool) -
             _completed(seen, open_.pop(event.process), event)
     for pending in open_.values():
         _sent(seen, pending, None)
-    return [_verdict(one, idempotence) for one in seen]
+    return [_verdict(one, idempotence, contiguous) for one in seen]
 
 
 def _completed(seen: Sequence[_Partition], invoked: Event, event: Event) -> None:
@@ -72,10 +77,12 @@ def _sent(seen: Sequence[_Partition], invoked: Event, completed: Event | None) -
         seen[record.partition].appends.append(one)
 
 
-def _verdict(one: _Partition, idempotence: bool) -> list[Violation]:
+def _verdict(one: _Partition, idempotence: bool, contiguous: bool) -> list[Violation]:
     every = [*one.reads, *one.final_reads]
     known = [read for read in every if read.value >= 0]
     found = check_log(one.appends, known, one.ends, holes=False)
+    if not contiguous:
+        return [violation for violation in found if violation.rule in RULES]
     if one.final is not None:
         found += [v for v in check_log([], one.final_reads, [], covered=one.final) if v.rule is Rule.HOLE]
     elif idempotence:

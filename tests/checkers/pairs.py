@@ -83,5 +83,63 @@ PAIRS: dict[str, tuple[str, str]] = {
         "p: a@0 | e: end 2",
         "p: a@0 | q: (b | e: end 2",
     ),
+    "write-cycle": (
+        "p: (txn 1 a b@1/? | q: (txn 2 c d@1/? | p: txn 1 a@0 b@1/1) | q: txn 2 c@1 d@1/0) "
+        "| final a@0 c@1 | final d@1/0 b@1/1",
+        "p: (txn 1 a b@1/? | q: (txn 2 c d@1/? | p: txn 1 a@0 b@1/0) | q: txn 2 c@1 d@1/1) "
+        "| final a@0 c@1 | final b@1/0 d@1/1",
+    ),
+    "write-cycle through real time": (
+        "p: (txn 1 a b@1/? | q: txn 2 c@1 | r: txn 3 d@1/0 | p: txn 1 a@0 b@1/1) | final a@0 c@1 | final d@1/0 b@1/1",
+        "p: (txn 1 a b@1/? | q: (txn 2 c | r: txn 3 d@1/0 | q: txn 2 c@1) | p: txn 1 a@0 b@1/1) "
+        "| final a@0 c@1 | final d@1/0 b@1/1",
+    ),
+    "read-cycle": (
+        "p: (txn 1 a got | q: (txn 2 b@1/? got | p: txn 1 a@0 got b@1/0) | q: txn 2 b@1/0 got a@0)",
+        "p: (txn 1 a got | q: (txn 2 b@1/? got | p: txn 1 a@0 got) | q: txn 2 b@1/0 got a@0)",
+    ),
+    "read-cycle with a write": (
+        "p: (txn 1 a got | q: (txn 2 b c@1/? got | p: txn 1 a@0 got c@1/0) | q: txn 2 b@1 c@1/0 got)",
+        "p: (txn 1 a got | q: (txn 2 b c@1/? got | p: txn 1 a@1 got c@1/0) | q: txn 2 b@0 c@1/0 got)",
+    ),
+    "commit-regression": (
+        "p: a@0 b@1 | c: gen 1 from 0 | c: got a@0 b@1 | c: commit 2 | c: commit 1",
+        "p: a@0 b@1 | c: gen 1 from 0 | c: got a@0 b@1 | c: commit 2 | c: gen 2 from 0 | c: commit 1",
+    ),
+    "commit-regression where nobody told where it began": (
+        "p: a@0 b@1 | c: gen 1 from 0 | c: got a@0 b@1 | c: commit 2 | d: gen 2 from ? | d: commit 1",
+        "p: a@0 b@1 | c: gen 1 from 0 | c: got a@0 | c: commit 1 ? | d: gen 1 from 0 | d: got a@0 b@1 | d: commit 2 "
+        "| e: gen 2 from ? | e: commit 1",
+    ),
+    "commit-regression seen by a reader": (
+        "p: a@0 b@1 | c: gen 1 from 0 | c: got a@0 b@1 | c: commit 1 | c: commit 2 | o: committed 1",
+        "p: a@0 b@1 | c: gen 1 from 0 | c: got a@0 b@1 | c: commit 1 ? | d: gen 1 from 0 | d: got a@0 b@1 | d: commit 2 "
+        "| o: committed 1",
+    ),
+    "commit-regression to nothing": (
+        "p: a@0 | c: gen 1 from 0 | c: got a@0 | c: commit 1 | o: committed none",
+        "p: a@0 | c: gen 1 from 0 | c: got a@0 | o: (committed | c: commit 1 | o: committed none)",
+    ),
+    "commit-regression of one group": (
+        "p: a@0 | c: gen 1 from 0 in h | c: got a@0 | c: commit 1 in h | o: committed none in h",
+        "p: a@0 | c: gen 1 from 0 in h | c: got a@0 | c: commit 1 in h | o: committed none",
+    ),
+    "commit-beyond-end": (
+        "p: a@0 | c: gen 1 from 0 | c: got a@0 | c: commit 2 | final a@0",
+        "p: a@0 | c: gen 1 from 0 | c: got a@0 | c: commit 2 | final a@0 to 2 short",
+    ),
+    "group-skip": (
+        "p: a@0 b@1 | c: gen 1 from 0 | c: got a@0 | d: gen 2 from 2 | d: commit 2 | final a@0 b@1",
+        "p: a@0 b@1 | c: gen 1 from 0 | c: got a@0 | z: gen 1 from 1 | z: got b@1 | d: gen 2 from 2 | d: commit 2 "
+        "| final a@0 b@1",
+    ),
+    "zombie-commit": (
+        "p: a@0 | c: gen 1 from 0 | c: got a@0 | d: gen 2 from 0 | c: commit 1",
+        "p: a@0 | c: gen 1 from 0 | c: got a@0 | c: (commit 1 | d: gen 2 from 0 | c: commit 1)",
+    ),
 }
-"""anomaly: (bad, good)."""
+"""anomaly, where it has several forms with which: (bad, good)."""
+
+
+def anomaly_of(name: str) -> str:
+    return name.split()[0]

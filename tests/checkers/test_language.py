@@ -36,6 +36,27 @@ def test_outcomes_make_the_type_of_an_operation() -> None:
     assert codes == {0: 1, 1: 1, ACKED_WITHOUT_OFFSET: 1, FAILED: 3, UNKNOWN: 1}
 
 
+def test_groups_and_transactions() -> None:
+    case = parse(
+        "c: gen 2 from 1 1/? | c: commit 3 1/5 gen 1 ! | d: (commit 4 in h | o: committed 3 1/none "
+        "| p: (txn 7 a b@1/? got | p: txn 7 a@0 b@1/0 got a@0) | q: txn 8 c! got"
+    )
+    extras = [(event.f, str(event.type), event.extra) for event in case.events]
+    of_c = {"group": "g", "member": "m1", "generation": 2}
+    assert extras[0] == ("rebalance", "ok", of_c | {"partitions": [0, 1], "positions": {"0": 1}})
+    refused = of_c | {"generation": 1, "offsets": {"0": 3, "1": 5}}
+    assert extras[1:3] == [("commit", "invoke", refused), ("commit", "fail", refused)]
+    assert extras[3] == ("commit", "invoke", {"group": "h", "offsets": {"0": 4}})
+    assert extras[5] == ("committed", "ok", {"group": "g", "offsets": {"0": 3, "1": -1}})
+    assert [(f, kind) for f, kind, _ in extras[6:]] == [
+        *(("send", "invoke"), ("poll", "invoke"), ("send", "ok"), ("poll", "ok")),
+        *(("send", "invoke"), ("poll", "invoke"), ("send", "fail"), ("poll", "fail")),
+    ]
+    assert [extra for _, _, extra in extras[6:]] == [{"txn": 7}] * 4 + [{"txn": 8}] * 4
+    sender, consumer = case.events[6].process, case.events[7].process
+    assert {case.events[at].process for at in (6, 8)} == {sender} != {consumer}
+
+
 @pytest.mark.parametrize(
     ("text", "message"),
     [
@@ -45,6 +66,11 @@ def test_outcomes_make_the_type_of_an_operation() -> None:
         ("c: got a", "so it has an offset"),
         ("e: end", "wants one offset"),
         ("e: end x", "'x' is no offset"),
+        ("c: commit", "an offset must follow"),
+        ("c: commit 3 in", "a group's name must follow 'in'"),
+        ("o: committed x", "'x' is no offset"),
+        ("c: gen x", "a number must follow 'gen'"),
+        ("p: txn 1 got", "a transaction sends something"),
         ("final a@0 to", "a number must follow 'to'"),
     ],
 )
