@@ -36,7 +36,8 @@ from harness.report import write_report
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-pytestmark = pytest.mark.spark
+pytestmark = [pytest.mark.spark, pytest.mark.timeout(1_800)]
+"""All histories are judged at once, in the first test that asks for it."""
 
 CASES = all_cases()
 MODELS = 200
