@@ -188,6 +188,7 @@ def commit_regression(evidence: Evidence) -> DataFrame:
     return findings(
         rows,
         "commit-regression",
+        offset=F.when(F.col("offset") >= 0, F.col("offset")),
         operations=["before.index", "invoke_index", "complete_index"],
         where=F.col("how"),
         sentence=F.concat(
