@@ -154,10 +154,10 @@ def seconds(ns: Column | str) -> Column:
 
 
 def apart(earlier: Column | str, later: Column | str) -> tuple[Column, Column]:
-    """Two times, as ``seconds`` has them; in microseconds where the milliseconds are the same."""
+    """Two times, as ``seconds`` has them; in nanoseconds where the milliseconds are the same."""
     columns = [F.col(ns) if isinstance(ns, str) else ns for ns in (earlier, later)]
     short = [seconds(ns) for ns in columns]
-    long = [F.format_string("%.6f s", ns / 1e9) for ns in columns]
+    long = [F.format_string("%.9f s", ns / 1e9) for ns in columns]
     alike = short[0] == short[1]
     return F.when(alike, long[0]).otherwise(short[0]), F.when(alike, long[1]).otherwise(short[1])
 
