@@ -22,7 +22,7 @@ from checkers.exact_queue import Rule
 from checkers.jvm.bridge import Answer, Bridge
 from checkers.jvm.calls import Calls, Model, calls_of
 from checkers.jvm.classpath import JvmUnavailable, available
-from checkers.witness_log import KINDS, UNFILLED, Operation, Row, calls_of_log
+from checkers.witness_log import HOLE, KINDS, UNFILLED, Operation, Row, calls_of_log
 from harness.history import history_files
 
 LOG = "not-linearizable"
@@ -35,7 +35,7 @@ MOST = 20
 """Witnesses of an anomaly that are put before it: they come one row per culprit (of a log, one per partition)."""
 DEADLINE_S = 20.0
 _KINDS = sorted({*KINDS, "read", "dequeue"})
-_COLUMNS = ["index", "process", "type", "f", "records", "high_watermark"]
+_COLUMNS = ["index", "process", "type", "f", "topic", "partition", "offset", "records", "high_watermark"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,8 +78,30 @@ def _witnesses(findings: Path) -> list[Row]:
 
 def histories(run_dir: Path, findings: Sequence[Row]) -> list[Calls]:
     """The operations that each finding names, as Knossos reads them. Raises OSError."""
-    rows = _events(run_dir, {index for one in findings for index in one["operations"]})
-    return [_calls(one, [rows[at] for at in one["operations"] if at in rows]) for one in findings]
+    chunks = [_chunks(run_dir, one) if one["where"] == HOLE else ((), (False, False)) for one in findings]
+    named = [sorted({*one["operations"], *more}) for one, (more, _) in zip(findings, chunks, strict=True)]
+    rows = _events(run_dir, {index for indexes in named for index in indexes})
+    return [
+        _calls(one, [rows[at] for at in indexes if at in rows], edges)
+        for one, indexes, (_, edges) in zip(findings, named, chunks, strict=True)
+    ]
+
+
+def _chunks(run_dir: Path, finding: Row) -> tuple[Sequence[int], tuple[bool, bool]]:
+    """Of the final read of the finding's partition: the chunks that it names, those between, and one on either side
+    (indexes of completions); whether the first and the last of all are among them."""
+    where = (pc.field("f") == "drain") & (pc.field("type") == "ok")
+    where &= (pc.field("topic") == finding["topic"]) & (pc.field("partition") == finding["partition"])
+    every = sorted(
+        index
+        for file in history_files(run_dir)
+        for index in ds.dataset(str(file)).to_table(columns=["index"], filter=where)["index"].to_pylist()
+    )
+    named = [at for at, index in enumerate(every) if index in finding["operations"]]
+    if not named:
+        return (), (False, False)
+    first, last = max(0, named[0] - 1), min(len(every), named[-1] + 2)
+    return every[first:last], (first == 0, last == len(every))
 
 
 def _events(run_dir: Path, indexes: set[int]) -> dict[int, Operation]:
@@ -87,9 +109,9 @@ def _events(run_dir: Path, indexes: set[int]) -> dict[int, Operation]:
     found: dict[int, Operation] = {}
     for file in history_files(run_dir):
         dataset = ds.dataset(str(file))
-        events = dataset.to_table(columns=["index", "process"], filter=pc.field("index").isin(list(indexes)))
+        events = dataset.to_table(columns=["index", "process"], filter=_among(indexes))
         invoked = _invocations(dataset, events)
-        wanted = pc.field("index").isin([*indexes, *invoked.values()])
+        wanted = _among({*indexes, *invoked.values()})
         rows = {row["index"]: row for row in dataset.to_table(columns=_COLUMNS, filter=wanted).to_pylist()}
         for index in indexes & rows.keys():
             if index in invoked:
@@ -99,6 +121,12 @@ def _events(run_dir: Path, indexes: set[int]) -> dict[int, Operation]:
     return found
 
 
+def _among(indexes: set[int]) -> pc.Expression:
+    """With the range they are in, by which whole row groups can be skipped."""
+    index = pc.field("index")
+    return index.isin(list(indexes)) & (index >= min(indexes, default=0)) & (index <= max(indexes, default=0))
+
+
 def _invocations(dataset: ds.Dataset, events: pa.Table) -> dict[int, int]:
     """Index of a completion among the events -> index of its invocation: the last before it of its process."""
     processes = pc.field("process").isin(pc.unique(events["process"]).to_pylist())
@@ -106,7 +134,7 @@ def _invocations(dataset: ds.Dataset, events: pa.Table) -> dict[int, int]:
     begun: dict[int, int] = {}
     found: dict[int, int] = {}
     columns = ["index", "process", "type"]
-    kinds = pc.field("f").isin(_KINDS)
+    kinds = pc.field("f").isin(_KINDS) & (pc.field("index") <= max(indexes, default=0))
     for batch in dataset.scanner(columns=columns, filter=processes & kinds, use_threads=False).to_batches():
         for index, process, kind in zip(*(batch.column(name).to_pylist() for name in columns), strict=True):
             if kind == "invoke":
@@ -130,14 +158,14 @@ def _ask(bridge: Bridge, one: Row, calls: Calls) -> Refereed:
     return Refereed(*_name(one), answer, found.why)
 
 
-def _calls(one: Row, told: Sequence[Operation]) -> Calls:
+def _calls(one: Row, told: Sequence[Operation], edges: tuple[bool, bool]) -> Calls:
     if one["anomaly"] != LOG:
         return calls_of(_columns(told), MODELS[one["anomaly"]])
     operations: dict[int, Operation] = {}
     for invocation, completion in told:  # both events of an operation may be named
         if completion is not None or invocation["index"] not in operations:
             operations[invocation["index"]] = (invocation, completion)
-    return calls_of_log(one, list(operations.values()))
+    return calls_of_log(one, list(operations.values()), edges)
 
 
 def _name(one: Row) -> tuple[str, str, int, int | None, str]:
@@ -167,7 +195,9 @@ def lines(said: Sequence[Refereed]) -> list[str]:
     if not said:
         return []
     told = summary(said)
-    found = [f"Knossos confirms {told['confirmed']} of {len(said)} witnesses ({told['undecided']} undecided)"]
+    why = "; ".join(dict.fromkeys(one.why for one in said if one.answer == "undecided"))
+    undecided = f"{told['undecided']} undecided" + (f": {why}" if why else "")
+    found = [f"Knossos confirms {told['confirmed']} of {len(said)} witnesses ({undecided})"]
     found += [
         f"Knossos finds an order for the witness of {one.anomaly} in {one.topic}-{one.partition} ({one.where}"
         f"{'' if one.value is None else f', value {one.value}'}): that finding is a mistake of the checker or of the referee"

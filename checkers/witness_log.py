@@ -24,9 +24,13 @@ Operation = tuple[Row, Row | None]
 """(invocation, completion)."""
 
 
-def calls_of_log(finding: Row, operations: Sequence[Operation]) -> Calls:
-    """``finding``: a row of findings.parquet; its offset and value say what it is about."""
+def calls_of_log(
+    finding: Row, operations: Sequence[Operation], edges: tuple[bool, bool] = (False, False)
+) -> Calls:
+    """``finding``: a row of findings.parquet; its offset and value say what it is about. ``edges``: whether chunks of
+    the final read among the operations are its first and its last."""
     found = LogCalls()
+    operations = [one for one in operations if _of_this_log(one[0], finding)]
     reads = [one for one in operations if one[0]["f"] in ("poll", "drain")]
     shown = {(r["offset"], r["value"]) for _, told in reads for r in _records(told, finding)}
     for invocation, completion in operations:
@@ -40,10 +44,17 @@ def calls_of_log(finding: Row, operations: Sequence[Operation]) -> Calls:
             told = _telling(_records(completion, finding), finding)
             found.read(told, invocation["index"], completion["index"])
     if finding["where"] == HOLE:
-        _final(
-            found, finding, [told for invoked, told in reads if invoked["f"] == "drain" and told is not None]
-        )
+        chunks = [told for invoked, told in reads if invoked["f"] == "drain" and told is not None]
+        _final(found, finding, chunks, edges)
     return found.build(Model.SOME_OF_LOG)
+
+
+def _of_this_log(invocation: Row, finding: Row) -> bool:
+    """Sends and polls may be of several partitions: their records say which."""
+    several = invocation["f"] in ("send", "poll")
+    return invocation["topic"] in (None, finding["topic"]) and (
+        several or invocation["partition"] == finding["partition"]
+    )
 
 
 def _records(event: Row | None, finding: Row) -> list[Row]:
@@ -78,11 +89,15 @@ def _sent(
         found.append(value, invocation["index"], ret, offset if offset >= 0 else place)
 
 
-def _final(found: LogCalls, finding: Row, chunks: Sequence[Row]) -> None:
-    """The chunks of the final read together covered the finding's offset, if they went on beyond it."""
+def _final(found: LogCalls, finding: Row, chunks: Sequence[Row], edges: tuple[bool, bool]) -> None:
+    """Chunks of the final read, one after another: together they covered the finding's offset if they show records
+    below it (or begin the read) and above it (or end the read, and the log goes on)."""
     offset = finding["offset"]
-    records = [one for told in chunks for one in _records(told, finding)]
-    reached = [*(told["high_watermark"] or 0 for told in chunks), *(one["offset"] + 1 for one in records)]
-    if max(reached, default=0) > offset and all(one["offset"] != offset for one in records):
+    there = [one["offset"] for told in chunks for one in _records(told, finding)]
+    ends = [told["high_watermark"] or 0 for told in chunks]
+    starts = [told["offset"] or 0 for told in chunks]
+    below = min(there, default=offset) < offset or (edges[0] and max(starts, default=offset + 1) <= offset)
+    above = max(there, default=offset) > offset or (edges[1] and max(ends, default=0) > offset)
+    if below and above and offset not in there:
         first, last = (pick(told["index"] for told in chunks) for pick in (min, max))
         found.read([], first, last, (offset, offset + 1))

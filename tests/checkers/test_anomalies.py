@@ -5,6 +5,7 @@ All histories go through Spark in one batch, told apart by their test ids.
 
 from __future__ import annotations
 
+import random
 from collections import Counter
 from collections.abc import Callable
 from contextlib import ExitStack
@@ -18,7 +19,7 @@ import pyarrow.parquet as pq
 import pytest
 from cases import Case, all_cases
 from goldens import check_golden_log, golden_of_log
-from histories import History
+from histories import TOPIC, History
 from model import Model, completions, copy_of
 
 from checkers import referee
@@ -29,7 +30,7 @@ from checkers.jvm.classpath import available
 from checkers.proving.rules import violations
 from checkers.referee import LOG
 from checkers.registry import checks, names
-from checkers.witness_log import UNFILLED
+from checkers.witness_log import KINDS, UNFILLED
 from harness.history.model import FAILED, Type
 from harness.report import write_report
 
@@ -294,3 +295,26 @@ def test_every_anomaly_is_explained(findings: dict[str, list[dict[str, Any]]], f
             around = one["neighbourhood"]["offsets"]
             assert one["offset"] in [line["offset"] for line in around], one["sentence"]
     assert {one["anomaly"] for one in explained if one["edges"]} >= IN_A_CIRCLE
+
+
+def test_operations_of_a_correct_log_are_never_impossible(tmp_path: Path) -> None:
+    """Whatever a finding might name of it, by any rule."""
+    rng = random.Random(5)
+    seen: Counter[str] = Counter()
+    for number, history in enumerate(one for one in RANDOM if one.info.idempotence):
+        directory = history.write(tmp_path / str(number))
+        done = [e.index for e in history.events if e.f in KINDS and e.process >= 0]
+        made = []
+        for rule in ("late append", "stale end", "two values", "hole"):
+            partition = rng.randrange(history.info.topics[0].partitions)
+            sent = [r for e in history.events if e.f == "send" for r in e.records if r.partition == partition]
+            record = rng.choice(sent)
+            finding = {"anomaly": LOG, "topic": TOPIC, "partition": partition, "where": rule}
+            drains = [e.index for e in history.events if e.f == "drain" and e.partition == partition]
+            named = rng.sample(drains, min(len(drains), 2)) if rule == "hole" else rng.sample(done, 6)
+            made.append(finding | {"operations": named, "offset": rng.randrange(12), "value": record.value})
+        for finding, calls in zip(made, referee.histories(directory, made), strict=True):
+            told = golden_of_log(calls)
+            assert check_golden_log(told) == "valid", (history.info.test_id, finding, told)
+            seen |= Counter(op[0] for op in told["ops"])
+    assert set(seen) == {"append", "read", "end"}
