@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import atexit
 import contextlib
+import fcntl
 import logging
 import os
 import re
@@ -25,6 +26,7 @@ MIN_JAVA = 17
 DEFAULT_MEMORY = "2g"
 MEMORY_VARIABLE = "WRACKLINE_SPARK_MEMORY"
 JAVA_TIMEOUT_S = 30.0
+_SCRATCH, _LOCK = "wrackline-spark-", "owner"
 _REMARKS = ("WARNING", "Setting default log level", "To adjust logging level", "Using Spark's default log4j")
 _MENDING = f"install a Java {MIN_JAVA} runtime (Debian: openjdk-{MIN_JAVA}-jre-headless) or set JAVA_HOME"
 
@@ -95,12 +97,32 @@ def start(master: str = "local[*]", *, memory: str | None = None, brief: bool = 
     """Start Spark (4 to 9 seconds). Raises JavaMissing or SparkUnavailable."""
     java_version()
     os.environ.setdefault("PYSPARK_PYTHON", sys.executable)  # else workers are whatever "python3" is
-    scratch = Path(tempfile.mkdtemp(prefix="wrackline-spark-"))
-    atexit.register(shutil.rmtree, scratch, ignore_errors=True)
+    scratch = _scratch()
     memory = memory or os.environ.get(MEMORY_VARIABLE, DEFAULT_MEMORY)
     with (scratch / "jvm.log").open("w+") as jvm_log, warnings.catch_warnings():
         warnings.simplefilter("ignore", FutureWarning)
         return _start(settings(master, memory, scratch, brief=brief), jvm_log, scratch)
+
+
+def _scratch() -> Path:
+    """A directory of this process's own, gone with it. What killed processes left of theirs goes now: it is theirs as long
+    as they hold its lock."""
+    for left in Path(tempfile.gettempdir()).glob(f"{_SCRATCH}*"):
+        with contextlib.suppress(OSError), (left / _LOCK).open() as lock:
+            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            shutil.rmtree(left, ignore_errors=True)
+    scratch = Path(tempfile.mkdtemp(prefix=_SCRATCH))
+    fresh = scratch / f"{_LOCK}.new"
+    held = fresh.open("w")
+    fcntl.flock(held, fcntl.LOCK_EX)
+    fresh.rename(scratch / _LOCK)  # nobody finds it before it is locked
+
+    def leave() -> None:
+        shutil.rmtree(scratch, ignore_errors=True)
+        held.close()
+
+    atexit.register(leave)
+    return scratch
 
 
 def _start(chosen: Mapping[str, str], jvm_log: IO[str], scratch: Path) -> SparkSession:
@@ -162,7 +184,7 @@ def settings(master: str, memory: str, scratch: Path, *, brief: bool = False) ->
         "spark.driver.memory": memory,
         "spark.driver.extraJavaOptions": f"-Dlog4j2.configurationFile=file:{log_config} -XX:+UseParallelGC "
         f"{'-XX:TieredStopAtLevel=1 ' if brief else ''}"
-        f"-Dderby.system.home={scratch}",
+        f"-Dderby.system.home={scratch} -Djava.io.tmpdir={scratch}",
         "spark.ui.enabled": "false",
         "spark.ui.showConsoleProgress": "false",
         "spark.sql.warehouse.dir": str(scratch / "warehouse"),

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import os
 import shutil
 import subprocess
 import sys
 from pathlib import Path
+from subprocess import PIPE
 from typing import TYPE_CHECKING, Any
 
 import orjson
@@ -312,3 +314,31 @@ def test_a_history_that_breaks_under_the_analysis(spark: SparkSession, tmp_path:
     assert whole.problem == ""
     assert whole.figures.acked_records == 1
     assert sorted(one.name for one in tmp_path.iterdir()) == ["brittle", "whole"]
+
+
+def test_what_a_killed_analysis_left_goes_with_the_next(tmp_path: Path) -> None:
+    """And a living one's is left alone, in the other process."""
+    code = "import sys, time\nfrom checkers.session import _scratch\nprint(_scratch(), flush=True)\nsys.stdin.read()"
+    environment = {**os.environ, "TMPDIR": str(tmp_path)}
+
+    def one() -> subprocess.Popen[str]:
+        return subprocess.Popen(
+            [sys.executable, "-c", code], stdin=PIPE, stdout=PIPE, text=True, env=environment
+        )
+
+    def folder(process: subprocess.Popen[str]) -> Path:
+        assert process.stdout is not None
+        return Path(process.stdout.readline().strip())
+
+    with one() as killed, one() as alive:
+        left, kept = folder(killed), folder(alive)
+        killed.kill()
+        killed.wait()
+        assert left.is_dir()
+        with one() as later:
+            own = folder(later)
+            assert not left.exists()
+            assert kept.is_dir()
+            later.communicate("")
+            assert not own.exists()
+        alive.communicate("")
