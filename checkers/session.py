@@ -134,6 +134,8 @@ def _start(chosen: Mapping[str, str], jvm_log: IO[str], scratch: Path) -> SparkS
 
     # What goes wrong is raised; PySpark would also print it, as one long line of JSON.
     logging.getLogger("DataFrameQueryContextLogger").setLevel(logging.CRITICAL)
+    # Says at the interpreter's end, when streams are closed, that it closes its connections too.
+    logging.getLogger("py4j").setLevel(logging.WARNING)
     conf = SparkConf(loadDefaults=False).setAll(list(chosen.items()))
     try:
         # The JVM's own words (incubator modules, native libraries) are no concern of whoever reads a verdict.
