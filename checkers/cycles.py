@@ -90,15 +90,26 @@ def _records(events: DataFrame, tables: Tables) -> DataFrame:
         .withColumn("record", F.explode("records"))
         .filter("record.offset >= 0 and record.value >= 0")
     )
-    logs = F.broadcast(tables.logs_of_runs.select("run", "topic", "partition", "log"))
+    logs = F.broadcast(tables.logs_of_runs.select("run", "topic", "partition", "log", "complete"))
+    place = ["run", "topic", "partition"]
+    # The offset of a lost record is used again, which is loss, and no order.
+    stayed = (
+        tables.history.filter("f = 'drain' and type = 'ok'")
+        .select("run", "topic", F.explode("records").alias("record"))
+        .select(
+            "run", "topic", "record.partition", "record.offset", "record.value", F.lit(True).alias("stayed")
+        )
+    )
     times = ("invoke_index", "complete_index", "invoke_ns", "complete_ns")
     return (
-        whole.withColumn("partition", F.col("record.partition"))
-        .join(logs, ["run", "topic", "partition"])
+        whole.select("*", "record.partition", "record.offset", "record.value")
+        .join(logs, place)
+        .join(stayed, [*place, "offset", "value"], "left")
+        .filter("stayed or not complete")
         .select(
             *("run", "txn", "process", *times, "log"),
             F.format_string("%s-%d", "topic", "partition").alias("place"),
-            *("record.offset", "record.value", (F.col("f") == "send").alias("sent")),
+            *("offset", "value", (F.col("f") == "send").alias("sent")),
         )
     )
 

@@ -473,6 +473,12 @@ def _(h: History) -> History:
     return h.drain((0, A), (1, C), (2, C + 1)).drain((0, D), (1, D + 1), (2, B), partition=1)
 
 
+@case("no circle through an offset that a lost record had", lost_write=1)
+def _(h: History) -> History:
+    sends(h, (1, ((0, 0, A), (0, 3, B))), (2, ((0, 1, C), (0, 2, D))))
+    return h.drain((0, A), (1, C), (2, D))
+
+
 @case("good: sends to two partitions, one after another in both")
 def _(h: History) -> History:
     sends(h, (1, ((0, 0, A), (1, 0, B))), (2, ((0, 1, C), (1, 1, D))))
