@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 
-from checkers.proving.knobs import Knobs, drawn
+from checkers.proving.knobs import TO_MUTATE, Knobs, drawn
 from checkers.proving.language import CaseError, parse
 from checkers.proving.made import make, write_events
 from checkers.proving.mutate_objects import KNOBS, ObjectMutation, mutate_objects, object_mutations
@@ -123,8 +123,7 @@ def _mutated(wanted: str, directory: Path, seed: int) -> str:
 
 
 def _log(one: Mutation, directory: Path, seed: int) -> str | None:
-    knobs = one.suited(replace(Knobs(), straggler=0.0, apart=0.0, spread=0.0))
-    made = make(directory.name, seed, knobs)
+    made = make(directory.name, seed, one.suited(TO_MUTATE))
     events = mutate(one, made)
     if events is None:
         return None

@@ -121,6 +121,19 @@ class Knobs:
             raise ValueError("transactions are those of producers, with idempotence")
 
 
+TO_MUTATE = Knobs(
+    operations=160,
+    straggler=0.0,
+    latency_ms=2.0,
+    think_ms=8.0,
+    never_completes=0.1,
+    apart=0.0,
+    spread=0.0,
+)
+"""Of histories that get one anomaly: enough of everything, as much in turn as at once, and no send whose records are torn
+apart (two of these may follow each other in a circle)."""
+
+
 def drawn(seed: int, operations: int = 120) -> Knobs:
     """The knobs of a random correct history; the same seed gives the same."""
     random = np.random.default_rng([seed, 0xA11])

@@ -15,7 +15,7 @@ from pairs import PAIRS, anomaly_of
 
 from checkers.proving.edit import Edit
 from checkers.proving.edit_groups import acked, highest, operations
-from checkers.proving.knobs import Knobs, drawn
+from checkers.proving.knobs import TO_MUTATE, Knobs, drawn
 from checkers.proving.language import parse
 from checkers.proving.made import Made, make, write_events
 from checkers.proving.mutations import IMPLIED, Mutation, closure, mutate, mutations
@@ -34,16 +34,6 @@ WITHOUT_A_MODEL = {"register-not-linearizable", "queue-not-linearizable"}
 OF_EACH = 2
 """Histories that each mutation is tried on."""
 CORRECT = range(5_000, 5_050)
-PLAIN = {
-    "straggler": 0.0,
-    "latency_ms": 2.0,
-    "think_ms": 8.0,
-    "never_completes": 0.1,
-    "apart": 0.0,
-    "spread": 0.0,
-}
-"""Of histories to be changed: enough of everything, as much in turn as at once, and no send whose records are torn apart
-(two of these may follow each other in a circle)."""
 
 
 @cache
@@ -56,7 +46,7 @@ def mutants(one: Mutation) -> list[tuple[Made, list[Event]]]:
     """The first histories that have a place for it."""
     found: list[tuple[Made, list[Event]]] = []
     for number in range(200):
-        made = base(number, one.suited(Knobs(operations=160, **PLAIN)))  # type: ignore[arg-type]
+        made = base(number, one.suited(TO_MUTATE))
         events = mutate(one, made)
         if events is not None:
             found.append((made, events))
