@@ -6,13 +6,11 @@ on the runs only ``verdict.<contract>.json`` is written: what a run's own contra
 
 from __future__ import annotations
 
-import contextlib
-import os
 import re
 import shutil
 import tempfile
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import reduce
 from pathlib import Path
@@ -38,6 +36,7 @@ from checkers.runs import AnalysisError, Place, Run, open_run
 from checkers.session import MEMORY_VARIABLE, session
 from checkers.tables import Tables
 from checkers.verdict import Found, verdict
+from harness.history.files import whole_file
 
 FINDINGS_FILE = "findings.parquet"
 VERDICT_FILE = "verdict.json"
@@ -215,7 +214,7 @@ def _gather(folder: Path, run: Run) -> Found:
     """One file of findings in the run's directory, out of Spark's part files, batch by batch."""
     found = Found({name: {} for name in names()})
     with (
-        _whole(run.directory / FINDINGS_FILE) as part,
+        whole_file(run.directory / FINDINGS_FILE) as part,
         pq.ParquetWriter(part, FINDINGS, compression="zstd") as writer,
     ):
         for file in sorted(folder.glob("*.parquet")) if folder.is_dir() else []:
@@ -226,21 +225,6 @@ def _gather(folder: Path, run: Run) -> Found:
                 writer.write_table(table)
                 _count(found, table)
     return found
-
-
-@contextlib.contextmanager
-def _whole(path: Path) -> Iterator[Path]:
-    """A file beside ``path`` to write to: it takes its place when all is written, and goes away when that fails."""
-    part = path.with_name(f"{path.name}.{os.getpid()}.part")
-    try:
-        yield part
-        part.replace(path)
-    except OSError as wrong:
-        wrong.filename = str(path)  # a full disk does not say which file it was
-        raise
-    finally:
-        with contextlib.suppress(OSError):
-            part.unlink(missing_ok=True)
 
 
 def _count(found: Found, table: pa.Table) -> None:
@@ -264,5 +248,5 @@ def _write(run: Run, contract: str | None, outcome: _Outcome) -> dict[str, Any]:
 
 
 def _write_json(path: Path, content: Any) -> None:
-    with _whole(path) as part:
+    with whole_file(path) as part:
         part.write_bytes(orjson.dumps(content, option=orjson.OPT_INDENT_2) + b"\n")

@@ -207,6 +207,22 @@ class Edit:
                         extra["hw"] = end if extra["hw"] == before or extra["hw"] > end else extra["hw"]
                         self.change(at, extra=extra)
 
+    def swap(self, partition: int, first: Record, second: Record) -> None:
+        """Two records of a partition change places, for whoever read them and whoever sent them."""
+        offsets = {first.value: second.offset, second.value: first.offset}
+        values = {first.offset: second.value, second.offset: first.value}
+
+        def swapped(record: Record) -> Record:
+            if record.partition == partition and record.offset in values:
+                return record._replace(value=values[record.offset])
+            return record
+
+        for at, event in enumerate(self.events):
+            if event.f in ("poll", "drain", "replica"):
+                self.records(at, swapped)
+        for value, offset in offsets.items():
+            self.tell(self.sent[value], offset)
+
     def tell(self, one: Sent, told: int) -> None:
         """What a send's completion says of one record."""
         assert one.completed is not None

@@ -42,13 +42,12 @@ REFUSED_ERROR, LOST_ERROR = "MSG_SIZE_TOO_LARGE", "_TIMED_OUT"
 
 
 @dataclass
-class Made:
+class MadeTable:
     """A history that was made, not recorded."""
 
     info: RunInfo
     table: pa.Table
     """Rows of ``harness.history.schema``, in order of ``index``."""
-    knobs: Knobs = field(default_factory=Knobs)
 
     def write(self, run_dir: Path) -> Path:
         """The history's file in a directory of its own, for ``checkers.analysis``. Raises OSError."""
@@ -58,6 +57,13 @@ class Made:
     def events(self) -> tuple[Event, ...]:
         """The same as objects: for histories one can read through."""
         return tuple(as_event(row) for row in self.table.to_pylist())
+
+
+@dataclass
+class Made(MadeTable):
+    """Of the model log server."""
+
+    knobs: Knobs = field(default_factory=Knobs)
 
 
 def write_table(run_dir: Path, info: RunInfo, table: pa.Table) -> Path:

@@ -25,7 +25,7 @@ def swap_in_one_partition(edit: Edit) -> bool:
         for first, second in pairwise(edit.log(partition)):
             a, b = of.get(first.value), of.get(second.value)
             if a is not None and b is not None and a is not b and _fit(edit, partition, a, b, first, second):
-                _swap(edit, partition, first, second)
+                edit.swap(partition, first, second)
                 return True
     return False
 
@@ -47,21 +47,6 @@ def _fit(edit: Edit, partition: int, a: Transaction, b: Transaction, first: Reco
     least = edit.least_end(partition, min(a.completed, b.completed))
     shown = max(edit.proofs(partition, b.invoked), edit.acked(partition, b.invoked))
     return not seen and (least is None or least > second.offset) and shown <= first.offset
-
-
-def _swap(edit: Edit, partition: int, first: Record, second: Record) -> None:
-    values = {first.offset: second.value, second.offset: first.value}
-
-    def swapped(record: Record) -> Record:
-        if record.partition == partition and record.offset in values:
-            return record._replace(value=values[record.offset])
-        return record
-
-    for at, event in enumerate(edit.events):
-        if event.f in ("poll", "drain", "replica"):
-            edit.records(at, swapped)
-    edit.tell(edit.sent[first.value], second.offset)
-    edit.tell(edit.sent[second.value], first.offset)
 
 
 class _Fresh:

@@ -29,7 +29,7 @@ def _swap_neighbours(edit: Edit, same_process: bool) -> bool:
                 and _ends_fit_both(edit, partition, second.offset, a)
                 and _own_neighbours(edit, a, b)
             ):
-                _swap(edit, partition, first, second)
+                edit.swap(partition, first, second)
                 return True
     return False
 
@@ -59,22 +59,6 @@ def _own_neighbours(edit: Edit, a: Sent, b: Sent) -> bool:
     return len(mates) == 2
 
 
-def _swap(edit: Edit, partition: int, first: Record, second: Record) -> None:
-    offsets = {first.value: second.offset, second.value: first.offset}
-    values = {first.offset: second.value, second.offset: first.value}
-
-    def swapped(record: Record) -> Record:
-        if record.partition == partition and record.offset in values:
-            return record._replace(value=values[record.offset])
-        return record
-
-    for at, event in enumerate(edit.events):
-        if event.f in ("poll", "drain", "replica"):
-            edit.records(at, swapped)
-    for value, offset in offsets.items():
-        edit.tell(edit.sent[value], offset)
-
-
 @mutation("append-order", "an acked record and one that another process sent later change places")
 def swap_with_a_later_send(edit: Edit) -> bool:
     return _swap_neighbours(edit, same_process=False)
@@ -95,7 +79,7 @@ def swap_within_a_send(edit: Edit) -> bool:
                 and (a.acked_at, b.acked_at) == (first.offset, second.offset)
                 and first.leader_epoch == second.leader_epoch
             ):
-                _swap(edit, partition, first, second)
+                edit.swap(partition, first, second)
                 return True
     return False
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 import itertools
 from collections.abc import Iterator
 from dataclasses import dataclass, field
-from functools import cached_property
 from pathlib import Path
 
 import numpy as np
@@ -18,9 +17,8 @@ from checkers.proving.made import (
     HOSTS,
     LOST_ERROR,
     REFUSED_ERROR,
-    as_event,
+    MadeTable,
     numbered,
-    write_table,
 )
 from checkers.proving.objects import (
     ACKED,
@@ -32,7 +30,7 @@ from checkers.proving.objects import (
     serve_objects,
 )
 from harness.history.files import ROW_GROUP_ROWS, open_writer, put_info
-from harness.history.model import CONTROL, FAILED, REPLICA, UNKNOWN, Event, RunInfo, TopicInfo
+from harness.history.model import CONTROL, FAILED, REPLICA, UNKNOWN, RunInfo, TopicInfo
 from harness.history.schema import SCHEMA
 
 BLOCK_NS = 600_000_000_000
@@ -41,21 +39,10 @@ _FINAL_ROWS = 500
 
 
 @dataclass
-class MadeObjects:
-    """A history that was made, not recorded."""
+class MadeObjects(MadeTable):
+    """Of the model registers and queues."""
 
-    info: RunInfo
-    table: pa.Table
     knobs: ObjectKnobs = field(default_factory=ObjectKnobs)
-
-    def write(self, run_dir: Path) -> Path:
-        """The history's file in a directory of its own, for ``checkers.analysis``. Raises OSError."""
-        return write_table(run_dir, self.info, self.table)
-
-    @cached_property
-    def events(self) -> tuple[Event, ...]:
-        """The same as objects: for histories one can read through."""
-        return tuple(as_event(row) for row in self.table.to_pylist())
 
 
 def info_of(test_id: str, seed: int, workload: str, partitions: int, *, by_end: bool = False) -> RunInfo:

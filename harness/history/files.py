@@ -15,7 +15,7 @@ import fcntl
 import itertools
 import logging
 import os
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 
 import orjson
@@ -148,6 +148,22 @@ def write_history(run_dir: Path, info: RunInfo, events: Iterable[Event]) -> None
             put_info(writer, info)
         finish(part, run_dir / PARQUET)
     write_info(run_dir, info)
+
+
+@contextlib.contextmanager
+def whole_file(path: Path) -> Iterator[Path]:
+    """A file beside ``path`` to write to: it takes its place when all is written, and goes away when that fails. So a
+    reader never sees half of it, and the old one stays when there is no room for the new one. Raises OSError."""
+    part = path.with_name(f"{path.name}.{os.getpid()}.part")
+    try:
+        yield part
+        part.replace(path)
+    except OSError as wrong:
+        wrong.filename = str(path)  # a full disk does not say which file it was
+        raise
+    finally:
+        with contextlib.suppress(OSError):
+            part.unlink(missing_ok=True)
 
 
 def open_writer(path: Path) -> pq.ParquetWriter:

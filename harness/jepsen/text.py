@@ -6,9 +6,8 @@ An operation is a plain dict here: keys and keywords are strings (``"type": "ok"
 
 from __future__ import annotations
 
-import contextlib
 import gzip
-import os
+import itertools
 import zlib
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from io import BufferedIOBase
@@ -17,6 +16,7 @@ from typing import Any
 
 import orjson
 
+from harness.history.files import whole_file
 from harness.jepsen.edn import EdnError, forms
 
 Operation = dict[str, Any]
@@ -163,27 +163,20 @@ def write(
     """Write a history file, one operation a line: EDN as Jepsen's store does, JSON as one array (elle-cli reads no
     other). Returns the number of operations; where there is none, or it cannot be finished, no file is written.
     Raises OSError."""
-    count = 0
-    part = path.with_name(f"{path.name}.{os.getpid()}.part")
-    try:
-        with part.open("wb") as file:
+    left = iter(operations)
+    first = next(left, None)
+    if first is None:
+        return 0
+    with whole_file(path) as part, part.open("wb") as file:
+        if fmt == "json":
+            file.write(b"[")
+        for count, operation in enumerate(itertools.chain([first], left), 1):
             if fmt == "json":
-                file.write(b"[")
-            for count, operation in enumerate(operations, 1):
-                if fmt == "json":
-                    file.write((b",\n" if count > 1 else b"\n") + to_json(operation))
-                else:
-                    file.write(to_edn(operation).encode() + b"\n")
-                if count % PROGRESS == 0:
-                    progress(count)
-            if fmt == "json":
-                file.write(b"\n]\n")
-        if count:
-            part.replace(path)
-    except OSError as wrong:
-        wrong.filename = str(path)  # a full disk does not say which file it was
-        raise
-    finally:
-        with contextlib.suppress(OSError):
-            part.unlink(missing_ok=True)
+                file.write((b",\n" if count > 1 else b"\n") + to_json(operation))
+            else:
+                file.write(to_edn(operation).encode() + b"\n")
+            if count % PROGRESS == 0:
+                progress(count)
+        if fmt == "json":
+            file.write(b"\n]\n")
     return count

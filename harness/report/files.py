@@ -6,8 +6,6 @@ Nothing here raises for the content of a run: what cannot be read becomes a ``Ga
 
 from __future__ import annotations
 
-import contextlib
-import os
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -18,6 +16,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.dataset as ds
 
+from harness.history.files import whole_file
 from harness.history.model import RunInfo
 from harness.report.text import labels_of, sentence
 
@@ -320,18 +319,10 @@ def _group_order(key: _Key) -> tuple[str, str, int]:
 
 
 def replace_file(path: Path, content: bytes) -> Path:
-    """Write a file so that a reader never sees half of it, nor loses the old one when there is no room for the new one.
-    Raises OSError."""
-    partial = path.with_name(f"{path.name}.{os.getpid()}.part")
-    try:
-        partial.write_bytes(content)
-        return partial.replace(path)
-    except OSError as wrong:
-        wrong.filename = str(path)  # a full disk does not say which file it was
-        raise
-    finally:
-        with contextlib.suppress(OSError):
-            partial.unlink(missing_ok=True)
+    """Write a file whole or not at all (``whole_file``). Raises OSError."""
+    with whole_file(path) as part:
+        part.write_bytes(content)
+    return path
 
 
 def first_line(wrong: BaseException) -> str:

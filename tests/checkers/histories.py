@@ -7,7 +7,7 @@ h.send(1, "a", at=0).poll(...)      # see the methods
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -251,3 +251,22 @@ def _row(test_id: str, event: Event) -> Mapping[str, Any]:
     row["records"] = [record._asdict() for record in event.records] or None
     row["extra"] = orjson.dumps(event.extra).decode() if event.extra is not None else None
     return row
+
+
+def keeps_the_rules(events: Sequence[Event], seed: int) -> None:
+    """A process does one thing at a time, and nothing any more after an outcome that is not known; no value comes twice."""
+    open_: dict[int, str] = {}
+    retired: set[int] = set()
+    times = [event.time_ns for event in events]
+    assert times == sorted(times)
+    for event in (event for event in events if event.process >= 0 and event.f != "rebalance"):
+        assert event.process not in retired, (seed, event)
+        if event.type is Type.INVOKE:
+            assert event.process not in open_, (seed, event)
+            open_[event.process] = event.f
+        else:
+            assert open_.pop(event.process) == event.f, (seed, event)
+        if event.type is Type.INFO:
+            retired.add(event.process)
+    values = [r.value for e in events if e.f == "send" and e.type is Type.INVOKE for r in e.records]
+    assert len(values) == len(set(values))

@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
+from histories import keeps_the_rules
 from pairs import PAIRS, anomaly_of
 
 from checkers.proving.edit import Edit
@@ -153,24 +154,8 @@ def test_the_same_seed_is_the_same_history() -> None:
 
 
 def test_a_made_history_keeps_the_rules_of_histories() -> None:
-    """A process does one thing at a time, and nothing any more after an outcome that is not known."""
     for seed in range(40):
-        open_: dict[int, str] = {}
-        retired: set[int] = set()
-        made = make("t", seed, drawn(seed))
-        times = [event.time_ns for event in made.events]
-        assert times == sorted(times)
-        for event in (event for event in made.events if event.process >= 0 and event.f != "rebalance"):
-            assert event.process not in retired, (seed, event)
-            if event.type is Type.INVOKE:
-                assert event.process not in open_, (seed, event)
-                open_[event.process] = event.f
-            else:
-                assert open_.pop(event.process) == event.f, (seed, event)
-            if event.type is Type.INFO:
-                retired.add(event.process)
-        values = [r.value for e in made.events if e.f == "send" and e.type is Type.INVOKE for r in e.records]
-        assert len(values) == len(set(values))
+        keeps_the_rules(make("t", seed, drawn(seed)).events, seed)
 
 
 def holes(event: Event) -> bool:

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 
 import pyarrow.parquet as pq
 import pytest
+from histories import keeps_the_rules
 from object_pairs import OBJECT_PAIRS
 
 from checkers.objects import RULES
@@ -128,24 +129,8 @@ def test_a_history_may_be_written_in_blocks(tmp_path: Path) -> None:
 
 
 def test_a_made_history_keeps_the_rules_of_histories() -> None:
-    """A process does one thing at a time, and nothing any more after an outcome that is not known."""
     for seed in range(30):
-        open_: dict[int, str] = {}
-        retired: set[int] = set()
-        made = make_objects("t", seed, drawn_objects(seed))
-        times = [event.time_ns for event in made.events]
-        assert times == sorted(times)
-        for event in (event for event in made.events if event.process >= 0):
-            assert event.process not in retired, (seed, event)
-            if event.type is Type.INVOKE:
-                assert event.process not in open_, (seed, event)
-                open_[event.process] = event.f
-            else:
-                assert open_.pop(event.process) == event.f, (seed, event)
-            if event.type is Type.INFO:
-                retired.add(event.process)
-        values = [r.value for e in made.events if e.f == "send" and e.type is Type.INVOKE for r in e.records]
-        assert len(values) == len(set(values))
+        keeps_the_rules(make_objects("t", seed, drawn_objects(seed)).events, seed)
 
 
 def test_the_histories_are_not_trivial() -> None:
