@@ -128,10 +128,18 @@ class Spec(_Strict):
     nemesis: NemesisSpec = NemesisSpec()
     contract: ContractSpec = ContractSpec()
 
-    @field_validator("workload", mode="before")
+    @model_validator(mode="before")
     @classmethod
-    def _a_log_unless_named(cls, workload: Any) -> Any:
-        return {"name": "log", **workload} if isinstance(workload, dict) else workload
+    def _a_log_unless_named(cls, raw: Any) -> Any:
+        """A workload without a name is ``log``; its clients follow from the number of partitions."""
+        if not isinstance(raw, dict):
+            return raw
+        workload, topic = raw.get("workload", {}), raw.get("topic", {})
+        if not isinstance(workload, dict) or workload.get("name", "log") != "log":
+            return raw
+        partitions = topic.get("partitions") if isinstance(topic, dict) else None
+        clients = LogSpec.clients_for(partitions) if isinstance(partitions, int) else {}
+        return {**raw, "workload": {"name": "log", **clients, **workload}}
 
     @model_validator(mode="after")
     def _parts_fit(self) -> Spec:

@@ -16,7 +16,8 @@ from confluent_kafka import KafkaException
 
 from harness.history.model import MARKER, Record, parts_of
 from workloads.log.clients import POSITION_LOST, LogConsumer
-from workloads.log.processes import Context, Sending, read_records
+from workloads.log.processes import Context, read_records
+from workloads.log.senders import Sending
 
 WINDOW = 16
 """A read looks at so many records before the end, and further back only if all of them are markers."""

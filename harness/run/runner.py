@@ -266,10 +266,13 @@ class _Run:
         longest_s = (client.message_timeout_ms + 2 * client.end_timeout_ms) / 1e3 + 5  # send, wait, read
         if stuck := workload.stop(timeout_s=longest_s):
             self._note(f"operations of {', '.join(stuck)} never came back")
-        if workload.dropped:
-            self._note(
-                f"{workload.dropped} operations fell due while every client was busy, and were left out"
-            )
+        for f, counts in workload.left_out.items():
+            if sum(counts):
+                where = ", ".join(f"{count} of partition {p}" for p, count in enumerate(counts) if count)
+                of = f" ({where})" if len(counts) > 1 else ""
+                self._note(
+                    f"{sum(counts)} {f} operations fell due while the clients were busy, and were left out{of}"
+                )
         if workload.failure is not None:
             raise RecordingFailed(workload.failure)
 

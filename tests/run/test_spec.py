@@ -8,11 +8,12 @@ import pytest
 import yaml
 
 from harness.spec import Spec, SpecError, load, parse
+from workloads.log import LogSpec
 
 SUITES = Path(__file__).parents[2] / "suites"
 LOG_KEYS = (
-    "name, duration_s, rate, spacing, acks, idempotence, record_bytes, client, mix, senders, pollers, enders, "
-    "records_per_op, reassign_every"
+    "name, duration_s, rate, spacing, acks, idempotence, record_bytes, client, mix, senders, in_flight, pollers, "
+    "enders, records_per_op, reassign_every"
 )
 TOP_KEYS = "name, seed, fleet, system, topic, workload, nemesis, contract"
 
@@ -162,3 +163,18 @@ def test_what_is_saved_is_complete_and_gives_the_same_run() -> None:
     assert Spec.model_validate(yaml.safe_load(saved)) == spec
     assert "catch" not in saved
     assert "message_timeout_ms: 3000" in saved
+
+
+def test_clients_that_nobody_counted_are_enough_for_every_partition() -> None:
+    def clients(text: str) -> tuple[int, int]:
+        workload = parse(f"name: x\n{text}", "x.yaml").workload
+        assert isinstance(workload, LogSpec)
+        return workload.senders, workload.enders
+
+    assert clients("") == (6, 2)
+    assert clients("topic: {partitions: 12}") == (24, 8)
+    assert clients("topic: {partitions: 12}\nworkload: {senders: 3}") == (3, 8)
+    assert clients("topic: {partitions: 1}\nworkload: {name: log, enders: 0}") == (6, 0)
+    assert (
+        parse("name: x\ntopic: {partitions: 12}\nworkload: {name: queue}", "x.yaml").workload.name == "queue"
+    )

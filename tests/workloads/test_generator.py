@@ -9,7 +9,7 @@ from collections.abc import Callable
 
 import pytest
 
-from harness.generators import Generator, Slot, Spacing
+from harness.generators import Generator, Lanes, Slot, Spacing
 
 MIX = {"send": 8.0, "poll": 3.0, "end": 1.0}
 
@@ -79,7 +79,7 @@ def test_a_stall_is_caught_up_with_only_so_far() -> None:
     generator.start()
     taken = due_by(generator, clock, "send", 60)
     assert len(taken) == pytest.approx(50, abs=2)
-    assert generator.dropped == pytest.approx(5950, abs=2)
+    assert sum(generator.left_out["send"]) == pytest.approx(5950, abs=2)
     assert taken[0].due_s == pytest.approx(59.5, abs=0.02)
 
 
@@ -139,3 +139,67 @@ def test_choices_of_a_slot_are_spread_and_repeatable() -> None:
 def test_nonsense_is_refused(rate: float, mix: dict[str, float]) -> None:
     with pytest.raises(ValueError, match="no stream"):
         Generator(rate, mix, 1)
+
+
+def test_a_dead_partition_leaves_the_healthy_ones_their_load() -> None:
+    """Eight clients, four partitions; whoever sends to partition 0 waits until the end of the test."""
+    generator = Generator(200, {"send": 1}, 1, lanes={"send": Lanes(4, 8)})
+    dead = threading.Event()
+    taken: list[list[int]] = [[], [], [], []]
+
+    def client() -> None:
+        while (slot := generator.take("send")) is not None:
+            taken[slot.lane].append(slot.number)
+            if slot.lane == 0:
+                dead.wait(60)
+            generator.done(slot)
+
+    clients = [threading.Thread(target=client) for _ in range(8)]
+    for thread in clients:
+        thread.start()
+    generator.start()
+    time.sleep(2.0)
+    left_out = generator.left_out["send"]
+    generator.stop()
+    dead.set()
+    for thread in clients:
+        thread.join(5)
+    assert len(taken[0]) == 2  # its own share of the clients, and no more
+    assert left_out[0] > 10
+    assert left_out[1:] == [0, 0, 0]
+    assert min(map(len, taken[1:])) > 60
+
+
+def under_way(lanes: Lanes, dead: int) -> list[int]:
+    """How many operations of each partition are under way when those of the first ``dead`` never end."""
+    generator = Generator(0, {"send": 1}, 1, lanes={"send": lanes})
+    generator.start()
+    threading.Timer(0.3, generator.stop).start()
+    counts = [0] * lanes.count
+    for _ in range(10_000):
+        slot = generator.take("send")
+        if slot is None:
+            break
+        if slot.lane < dead:
+            counts[slot.lane] += 1
+        else:
+            generator.done(slot)
+    return counts
+
+
+def test_however_many_partitions_are_dead_each_other_one_keeps_its_share() -> None:
+    assert under_way(Lanes(4, 8), 3) == [2, 2, 2, 0]
+    spare = under_way(Lanes(4, 7), 3)  # one each is promised to all, three go where they are wanted
+    assert (sum(spare), spare[3]) == (6, 0)
+    assert under_way(Lanes(4, 4), 3) == [1, 1, 1, 0]
+    assert under_way(Lanes(4, 2), 1) == [1, 0, 0, 0]  # fewer clients than partitions: nobody takes two
+    assert under_way(Lanes(1, 5), 1) == [5]
+
+
+def test_a_lane_is_the_choice_of_the_slot() -> None:
+    clock = Clock()
+    generator = Generator(100, {"send": 1}, 1, lanes={"send": Lanes(4, 1000)}, clock=clock, catch_up_s=1000)
+    generator.start()
+    taken = due_by(generator, clock, "send", 5)
+    assert [slot.number for slot in taken] == list(range(len(taken)))
+    assert all(slot.lane == slot.choice(4) for slot in taken)

@@ -7,10 +7,9 @@ import threading
 from pathlib import Path
 
 import orjson
-import pyarrow.parquet as pq
 from driving import Row, driven, recorded
 
-from harness.history import Recorder, history_files
+from harness.history import Recorder
 from harness.history.model import FAILED, RunInfo, TopicInfo, parts_of
 from workloads.log import LogSpec, LogWorkload
 from workloads.log.clients import LogProducer, Outgoing
@@ -110,17 +109,10 @@ def test_without_acks_nothing_is_taken_for_evidence(mock_cluster: str, tmp_path:
     assert set(acked) == {-3}
 
 
-def test_a_process_of_unknown_outcome_is_retired(tmp_path: Path) -> None:
-    """Nobody listens: every record times out, nobody knows what became of it."""
-    spec = LogSpec(
-        rate=50,
-        senders=2,
-        pollers=0,
-        enders=0,
-        client={"message_timeout_ms": 300, "request_timeout_ms": 200},
-    )
+def nobody_listens(run_dir: Path, spec: LogSpec, unknown: int) -> tuple[list[Row], LogWorkload]:
+    """Every record times out, nobody knows what became of it: until so many operations ended so."""
     info = RunInfo("t1", "t", 1, "", "mock", "log", "all", False, (TopicInfo("log", PARTITIONS, 3, 2),))
-    with Recorder(tmp_path / "run", info) as recorder:
+    with Recorder(run_dir, info) as recorder:
         workload = LogWorkload(
             spec,
             bootstrap="127.0.0.1:1",
@@ -132,11 +124,23 @@ def test_a_process_of_unknown_outcome_is_retired(tmp_path: Path) -> None:
         )
         workload.start()
         waiting = threading.Event()
-        while workload.counts().info < 6:
+        while workload.counts().info < unknown:
             waiting.wait(0.05)
-        workload.stop(timeout_s=10)
+        assert workload.stop(timeout_s=20) == []
         assert workload.failure is None
-    rows = pq.read_table(history_files(tmp_path / "run")[0]).to_pylist()
+    return recorded(run_dir), workload
+
+
+def test_a_process_of_unknown_outcome_is_retired(tmp_path: Path) -> None:
+    spec = LogSpec(
+        rate=50,
+        senders=2,
+        in_flight=1,
+        pollers=0,
+        enders=0,
+        client={"message_timeout_ms": 300, "request_timeout_ms": 200},
+    )
+    rows, _ = nobody_listens(tmp_path / "run", spec, 6)
     stride = spec.concurrency + PARTITIONS
     processes = sorted({row["process"] for row in rows})
     assert {process % stride for process in processes} == {0, 1}
@@ -179,3 +183,28 @@ def test_a_record_the_client_refuses_is_a_certain_failure(mock_cluster: str) -> 
     client.close()
     assert (refused.offset, refused.error) == (FAILED, "MSG_SIZE_TOO_LARGE")
     assert (taken.offset, taken.error) == (0, None)
+
+
+def test_a_silent_cluster_is_asked_as_much_as_any_other(tmp_path: Path) -> None:
+    """Two senders, and every operation takes two seconds to end unknown: one at a time each would be one a second."""
+    client = {"message_timeout_ms": 2_000, "request_timeout_ms": 1_000}
+    spec = LogSpec(rate=40, senders=2, pollers=0, enders=0, client=client)
+    assert spec.width == 90
+    rows, workload = nobody_listens(tmp_path / "run", spec, 120)
+    assert workload.left_out == {"send": [0, 0, 0, 0]}
+    invoked = [row["time_ns"] / 1e9 for row in rows if row["type"] == "invoke"]
+    assert len(invoked) / (invoked[-1] - invoked[0]) > 30
+    ids = {row["process"] for row in rows}
+    assert len(ids) == len(invoked)  # each was retired
+    assert max(ids) < (spec.concurrency + PARTITIONS) * 5  # and all of them in turn
+
+
+def test_what_is_under_way_follows_from_rate_and_timeout() -> None:
+    assert (
+        LogSpec(rate=300, senders=8).width == 150
+    )  # 200 sends a second, four seconds, eight senders, half as much more
+    assert LogSpec(rate=0).width == 1
+    assert LogSpec(rate=300, senders=8, in_flight=2).width == 2
+    assert LogSpec(rate=300, senders=8, in_flight=2).concurrency == 8 * 2 + 2 + 2
+    assert LogSpec(rate=50_000, senders=1).width == 200
+    assert LogSpec(rate=300, pollers=2).poll_wait_s < 2 / 75 < LogSpec(rate=3).poll_wait_s == 0.1

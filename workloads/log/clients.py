@@ -7,8 +7,10 @@ librdkafka's threads inherit the network namespace of the thread that makes the 
 from __future__ import annotations
 
 import logging
+import threading
 import time
-from collections.abc import Mapping, Sequence
+from collections import deque
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -77,8 +79,46 @@ def _settings(bootstrap: str, spec: ClientsSpec, own: Mapping[str, Any]) -> dict
     return {**_COMMON, **client, **own, **spec.client.librdkafka}
 
 
+class _Pending:
+    """One operation's records on their way. Thread-safe."""
+
+    def __init__(self, count: int, deadline: float, finished: Callable[[list[Outcome]], None]) -> None:
+        self.deadline = deadline
+        self._found: list[Outcome | None] = [None] * count
+        self._left = count
+        self._finished: Callable[[list[Outcome]], None] | None = finished
+        self._lock = threading.Lock()
+
+    @property
+    def over(self) -> bool:
+        return self._finished is None
+
+    def settle(self, place: int, outcome: Outcome) -> None:
+        """What became of one record; ignored once the operation is over."""
+        with self._lock:
+            if self._found[place] is None:
+                self._found[place] = outcome
+                self._left -= 1
+            done = self._take() if not self._left else None
+        self._tell(done)
+
+    def expire(self) -> None:
+        """What is not known by now is unknown for ever."""
+        with self._lock:
+            done = self._take()
+        self._tell(done)
+
+    def _take(self) -> Callable[[list[Outcome]], None] | None:
+        done, self._finished = self._finished, None
+        return done
+
+    def _tell(self, finished: Callable[[list[Outcome]], None] | None) -> None:
+        if finished is not None:
+            finished([outcome or Outcome(UNKNOWN, "_NO_REPORT") for outcome in self._found])
+
+
 class LogProducer:
-    """A producer that sends a few records and waits for what became of each."""
+    """A producer of operations: each sends a few records and is told what became of every one."""
 
     def __init__(self, bootstrap: str, spec: ClientsSpec) -> None:
         """Raises KafkaException when librdkafka refuses a setting."""
@@ -98,15 +138,21 @@ class LogProducer:
         self._deadline_s = client.message_timeout_ms / 1e3 + REPORT_GRACE_S
         self.broken = False
         """A fatal error: this client can send no more."""
+        self._pending: deque[_Pending] = deque()
+        """Oldest first: all have the same time to live."""
         self._producer = Producer(_settings(bootstrap, spec, settings), logger=log)
 
     def _on_error(self, error: KafkaError) -> None:
         self.broken = self.broken or error.fatal()
         log.debug("%s", error)
 
-    def send(self, topic: str, records: Sequence[Outgoing]) -> list[Outcome]:
-        """Send and wait; one outcome per record, in order. A record without a report by the deadline is unknown."""
-        found: list[Outcome | None] = [None] * len(records)
+    def begin(
+        self, topic: str, records: Sequence[Outgoing], finished: Callable[[list[Outcome]], None]
+    ) -> None:
+        """Hand records over and return; ``finished`` is given one outcome per record, in order, once: by ``serve`` in
+        the thread that calls it, or here when the client refused them all."""
+        pending = _Pending(len(records), time.monotonic() + self._deadline_s, finished)
+        self._pending.append(pending)
         for place, record in enumerate(records):
             try:
                 self._producer.produce(
@@ -114,27 +160,40 @@ class LogProducer:
                     record.payload,
                     record.key,
                     record.partition,
-                    on_delivery=self._reporter(found, place),
+                    on_delivery=self._reporter(pending, place),
                     timestamp=record.timestamp_ms,
                 )
             except BufferError:
-                found[place] = Outcome(FAILED, "_QUEUE_FULL")
+                pending.settle(place, Outcome(FAILED, "_QUEUE_FULL"))
             except KafkaException as refusal:
-                found[place] = outcomes.refused(refusal.args[0])
                 self.broken = self.broken or refusal.args[0].fatal()
-        deadline = time.monotonic() + self._deadline_s
-        while None in found and (left := deadline - time.monotonic()) > 0:
-            self._producer.poll(min(left, 0.5))
-        return [outcome or Outcome(UNKNOWN, "_NO_REPORT") for outcome in found]
+                pending.settle(place, outcomes.refused(refusal.args[0]))
 
-    def _reporter(self, found: list[Outcome | None], place: int) -> Any:
+    def serve(self, timeout_s: float) -> None:
+        """Wait up to so long for delivery reports and pass them on. A record without one by its deadline is unknown.
+        One thread at a time; another may call ``begin`` meanwhile."""
+        self._producer.poll(timeout_s)
+        now = time.monotonic()
+        while self._pending and (self._pending[0].over or self._pending[0].deadline <= now):
+            self._pending.popleft().expire()
+
+    def send(self, topic: str, records: Sequence[Outgoing]) -> list[Outcome]:
+        """Send and wait: ``begin``, and ``serve`` until all is known."""
+        found: list[list[Outcome]] = []
+        self.begin(topic, records, found.append)
+        while not found:
+            self.serve(0.5)
+        return found[0]
+
+    def _reporter(self, pending: _Pending, place: int) -> Any:
         def report(error: KafkaError | None, message: Message) -> None:
             if error is not None:
-                found[place] = outcomes.failed(
+                outcome = outcomes.failed(
                     error.code(), error.name(), first_try=self._first_try, acks=self._acks
                 )
             else:
-                found[place] = outcomes.delivered(message.offset(), message.timestamp()[1], acks=self._acks)
+                outcome = outcomes.delivered(message.offset(), message.timestamp()[1], acks=self._acks)
+            pending.settle(place, outcome)
 
         return report
 

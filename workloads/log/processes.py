@@ -1,7 +1,7 @@
-"""The processes of the workload: one thread each, one operation at a time, everything on record.
+"""The processes of the workload: one operation at a time each, everything on record.
 
-A process is retired after an operation of unknown outcome: the thread goes on as process ``old + stride`` with a
-client of its own, as Jepsen does; the old client is closed in the background.
+A process is retired after an operation of unknown outcome: whoever acted as it goes on as process ``old + stride``, as
+Jepsen does. Those who read are here, a thread and a client each; those who send are in `senders`.
 """
 
 from __future__ import annotations
@@ -9,8 +9,8 @@ from __future__ import annotations
 import logging
 import threading
 import time
-from collections.abc import Callable, Sequence
-from contextlib import AbstractContextManager
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -18,13 +18,11 @@ from confluent_kafka import KafkaException, Message
 
 from harness.generators import Generator, Slot
 from harness.history import Recorder
-from harness.history.model import UNKNOWN, Event, Record, Type, value_of
-from workloads.log import outcomes
-from workloads.log.clients import POSITION_LOST, LogConsumer, LogProducer, Outgoing, Polled, told
-from workloads.log.outcomes import Outcome
+from harness.history.model import Event, Record, Type
+from workloads.log.clients import POSITION_LOST, LogConsumer, LogProducer, Polled, told
 from workloads.log.spec import ClientsSpec, LogSpec
 from workloads.log.tally import Tally
-from workloads.payload import decode, encode, key_of
+from workloads.payload import decode
 
 log = logging.getLogger(__name__)
 
@@ -52,6 +50,17 @@ class Context:
     tally: Tally = field(default_factory=Tally)
 
 
+@contextmanager
+def supervised(context: Context, what: str) -> Iterator[None]:
+    """The one supervisor of the workload: whatever breaks a thread of it must end the run with a word about it, else
+    fewer and fewer clients would go on and the night would look green."""
+    try:
+        yield
+    except Exception as error:
+        log.debug("%s", what, exc_info=True)
+        context.on_failure(f"{what}: {type(error).__name__}: {error}")
+
+
 class Process(threading.Thread):
     """A thread that acts as one logical process after another. Subclasses say what an operation is."""
 
@@ -71,16 +80,17 @@ class Process(threading.Thread):
         raise NotImplementedError
 
     def run(self) -> None:
-        try:
-            with self.context.enter():
-                while (slot := self.context.generator.take(self.f)) is not None:
-                    self.operate(slot)
-                self.drop_client()
-        # The one supervisor of the workload: whatever breaks a process must end the run with a word about it,
-        # else fewer and fewer clients would go on and the night would look green.
-        except Exception as error:
-            log.debug("process %d", self.process, exc_info=True)
-            self.context.on_failure(f"process {self.process} ({self.f}): {type(error).__name__}: {error}")
+        with supervised(self.context, f"process {self.process} ({self.f})"), self.context.enter():
+            self.work()
+
+    def work(self) -> None:
+        """One operation after another, until there are no more to do."""
+        while (slot := self.context.generator.take(self.f)) is not None:
+            try:
+                self.operate(slot)
+            finally:
+                self.context.generator.done(slot)
+        self.drop_client()
 
     def retire(self) -> None:
         self.drop_client()
@@ -93,95 +103,6 @@ class Process(threading.Thread):
 def close_in_background(client: LogProducer | LogConsumer) -> None:
     """librdkafka may take seconds to end a client whose broker is silent: nobody waits for that."""
     threading.Thread(target=client.close, name="close-client", daemon=True).start()
-
-
-class Sending:
-    """One logical producer after another: sends records to a partition and writes down what became of them. After
-    an unknown outcome it goes on as process ``old + stride``, with a client of its own."""
-
-    def __init__(self, context: Context, process: int) -> None:
-        self.context = context
-        self.process = process
-        self.counter = 0
-        self._client: LogProducer | None = None
-
-    def send(self, partition: int, count: int = 1, *, attempt: int = 0) -> list[Outcome]:
-        """One operation. ``attempt`` becomes part of the values (history.model.value_of)."""
-        context, spec = self.context, self.context.spec
-        if self._client is None:
-            self._client = LogProducer(context.bootstrap, spec)
-        values = [self._next_value(attempt) for _ in range(count)]
-        now_ms = time.time_ns() // 1_000_000
-        outgoing = [
-            Outgoing(
-                partition,
-                key_of(value),
-                encode(context.tag, value, context.topic, partition, now_ms, spec.record_bytes),
-                now_ms,
-            )
-            for value in values
-        ]
-        asked = tuple(Record(partition, UNKNOWN, value, -1, now_ms) for value in values)
-        self._record(Type.INVOKE, partition, asked)
-        begin = time.monotonic_ns()
-        found = self._client.send(context.topic, outgoing)
-        latency = time.monotonic_ns() - begin
-        kind = outcomes.type_of(found)
-        records = tuple(
-            Record(partition, outcome.offset, value, -1, outcome.timestamp_ms)
-            for value, outcome in zip(values, found, strict=True)
-        )
-        self._record(kind, partition, records, outcomes.error_of(found), latency)
-        if kind is Type.INFO or self._client.broken:
-            self.drop_client()
-            self.process += context.stride
-            self.counter = 0
-        return found
-
-    def _next_value(self, attempt: int) -> int:
-        value = value_of(self.process, self.counter, attempt)
-        self.counter += 1
-        return value
-
-    def _record(
-        self,
-        kind: Type,
-        partition: int,
-        records: tuple[Record, ...],
-        error: str | None = None,
-        latency_ns: int | None = None,
-    ) -> None:
-        event = Event(
-            self.process,
-            kind,
-            "send",
-            topic=self.context.topic,
-            partition=partition,
-            records=records,
-            error=error,
-            latency_ns=latency_ns,
-        )
-        self.context.tally.count(self.context.recorder.record(event))
-
-    def drop_client(self) -> None:
-        if self._client is not None:
-            close_in_background(self._client)
-            self._client = None
-
-
-class Sender(Process):
-    f = "send"
-
-    def __init__(self, context: Context, slot: int) -> None:
-        super().__init__(context, slot)
-        self._sending = Sending(context, slot)
-        self._most = context.spec.records_per_op if isinstance(context.spec, LogSpec) else 1
-
-    def operate(self, slot: Slot) -> None:
-        self._sending.send(slot.choice(self.context.partitions), 1 + slot.choice(self._most, salt=1))
-
-    def drop_client(self) -> None:
-        self._sending.drop_client()
 
 
 class Reading(Process):
@@ -215,7 +136,7 @@ class Ender(Reading):
     f = "end"
 
     def operate(self, slot: Slot) -> None:
-        partition = slot.choice(self.context.partitions)
+        partition = slot.lane
         client = self.client()
         self.invoke(partition=partition)
         begin = time.monotonic_ns()
@@ -241,7 +162,9 @@ class Poller(Reading):
         self._known: dict[int, int] = {}
         """The last position ever reached, of every partition."""
         self._lost = False
-        self._every = context.spec.reassign_every if isinstance(context.spec, LogSpec) else 0
+        spec = context.spec
+        self._every = spec.reassign_every if isinstance(spec, LogSpec) else 0
+        self._wait_s = spec.poll_wait_s if isinstance(spec, LogSpec) else None
 
     def operate(self, slot: Slot) -> None:
         every = self._every
@@ -254,7 +177,7 @@ class Poller(Reading):
             self._assign(client, self._take_partitions(slot))
         self.invoke()
         begin = time.monotonic_ns()
-        polled = client.poll()
+        polled = client.poll(timeout_s=self._wait_s)
         self._complete(polled, begin)
         if client.broken:
             self.retire()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from math import ceil
 from typing import Annotated, Literal, Self
 
 from pydantic import BaseModel, ConfigDict, Field, model_validator
@@ -64,6 +65,11 @@ class ClientsSpec(_Strict):
         return {f: weight for f, (processes, weight) in self.shares.items() if processes and weight > 0}
 
     @property
+    def by_partition(self) -> frozenset[str]:
+        """Kinds whose operations each go to one partition: a dead one must not keep all clients waiting."""
+        return frozenset(self.shares) - {"poll"}
+
+    @property
     def reads(self) -> str:
         """How a read knows that it is the latest; empty where the workload makes no such claim."""
         return ""
@@ -92,21 +98,60 @@ class Mix(_Strict):
     end: Annotated[float, Field(ge=0)] = 1
 
 
+MOST_CLIENTS = 200
+MOST_IN_FLIGHT = 200
+TIMEOUT_SCAN_S = 1.0
+"""librdkafka looks for records whose time is over once a second."""
+UNEVEN = 1.5
+"""Partitions are drawn, so one may be asked for more than its share for a while."""
+
+
 class LogSpec(ClientsSpec):
     name: Literal["log"] = "log"
     mix: Mix = Mix()
-    senders: Annotated[int, Field(ge=0, le=200)] = 6
-    pollers: Annotated[int, Field(ge=0, le=200)] = 2
-    enders: Annotated[int, Field(ge=0, le=200)] = 1
+    senders: Annotated[int, Field(ge=0, le=MOST_CLIENTS)] = 6
+    """Clients that send. What they have under way is shared out among the partitions, so that one without a leader
+    does not keep them all waiting."""
+    in_flight: Annotated[int, Field(ge=1, le=MOST_IN_FLIGHT)] | None = None
+    """Operations that one sender may have under way at a time, each a logical process of its own. None: as many as
+    keep up the asked rate while every partition is silent for ``client.message_timeout_ms``; 1 without a rate."""
+    pollers: Annotated[int, Field(ge=0, le=MOST_CLIENTS)] = 2
+    enders: Annotated[int, Field(ge=0, le=MOST_CLIENTS)] = 2
+    """Shared out among the partitions as senders are."""
     records_per_op: Annotated[int, Field(ge=1, le=1_000)] = 1
     """At most: each operation sends one to this many records, to one partition."""
     reassign_every: Annotated[int, Field(ge=0)] = 40
     """On average, after so many polls a consumer takes other partitions or another position; 0: never."""
 
     @property
+    def width(self) -> int:
+        """Operations that one sender may have under way at a time."""
+        if self.in_flight is not None:
+            return self.in_flight
+        weights = self.mix.send + bool(self.pollers) * self.mix.poll + bool(self.enders) * self.mix.end
+        if not self.senders or not weights:
+            return 1
+        longest_s = self.client.message_timeout_ms / 1e3 + TIMEOUT_SCAN_S
+        silent = self.rate * self.mix.send / weights * longest_s * UNEVEN
+        return min(max(1, ceil(silent / self.senders)), MOST_IN_FLIGHT)
+
+    @property
+    def poll_wait_s(self) -> float:
+        """How long a poll waits for records: no longer than the asked rate of polls leaves time for."""
+        share = self.weights.get("poll", 0) / sum(self.weights.values())
+        asked_ms = 1e3 * self.pollers / (self.rate * share) if self.rate * share else self.client.poll_ms
+        return min(self.client.poll_ms, 0.8 * asked_ms) / 1e3
+
+    @staticmethod
+    def clients_for(partitions: int) -> dict[str, int]:
+        """How many clients there are when nobody says: enough that a partition which keeps its own waiting leaves
+        every other one served."""
+        return {"senders": min(max(6, 2 * partitions), MOST_CLIENTS), "enders": min(max(2, partitions), 8)}
+
+    @property
     def shares(self) -> dict[str, tuple[int, float]]:
         return {
-            "send": (self.senders, self.mix.send),
+            "send": (self.senders * self.width, self.mix.send),
             "poll": (self.pollers, self.mix.poll),
             "end": (self.enders, self.mix.end),
         }

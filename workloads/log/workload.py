@@ -8,10 +8,11 @@ import time
 from collections.abc import Callable
 from contextlib import AbstractContextManager
 
-from harness.generators import Generator
+from harness.generators import Generator, Lanes
 from harness.history import Recorder
 from workloads.log.drain import Drained, drain
-from workloads.log.processes import Context, Ender, Poller, Process, Sender
+from workloads.log.processes import Context, Ender, Poller, Process
+from workloads.log.senders import Sender
 from workloads.log.spec import ClientsSpec, LogSpec
 from workloads.log.tally import Counts
 from workloads.payload import run_tag
@@ -33,7 +34,12 @@ class Workload:
         recorder: Recorder,
         enter: Callable[[], AbstractContextManager[None]],
     ) -> None:
-        self._generator = Generator(spec.rate, spec.weights, seed, spacing=spec.spacing)
+        lanes = {
+            f: Lanes(partitions, clients)
+            for f, (clients, _) in spec.shares.items()
+            if clients and f in spec.by_partition
+        }
+        self._generator = Generator(spec.rate, spec.weights, seed, lanes=lanes, spacing=spec.spacing)
         self._failed = threading.Event()
         self._failure: str | None = None
         self._spec = spec
@@ -66,9 +72,10 @@ class Workload:
         return self._failure
 
     @property
-    def dropped(self) -> int:
-        """Operations that fell due while every client was busy for long, and were not done."""
-        return self._generator.dropped
+    def left_out(self) -> dict[str, list[int]]:
+        """By kind and partition (one number for a kind that has no partition): operations that fell due while the
+        clients were busy for long, and were not done."""
+        return self._generator.left_out
 
     def counts(self) -> Counts:
         return self._context.tally.counts()
@@ -104,5 +111,7 @@ class LogWorkload(Workload):
     def processes(self, context: Context) -> list[Process]:
         spec = context.spec
         assert isinstance(spec, LogSpec)
-        kinds: list[type[Process]] = [Sender] * spec.senders + [Poller] * spec.pollers + [Ender] * spec.enders
-        return [kind(context, slot) for slot, kind in enumerate(kinds)]
+        sending = spec.senders * spec.width
+        senders = [Sender(context, slot, spec.width) for slot in range(0, sending, spec.width)]
+        readers: list[type[Process]] = [Poller] * spec.pollers + [Ender] * spec.enders
+        return [*senders, *(kind(context, slot) for slot, kind in enumerate(readers, sending))]

@@ -13,7 +13,8 @@ from typing import Any
 
 from harness.generators import Slot
 from harness.history.model import Record, Type
-from workloads.log.processes import Context, Process, Reading, Sender
+from workloads.log.processes import Context, Process, Reading
+from workloads.log.senders import Sender
 from workloads.log.workload import Workload
 from workloads.queue.spec import QueueSpec
 from workloads.tail import Marks, Stretch, Unknown, is_marker
@@ -38,7 +39,7 @@ class Dequeuer(Reading):
         """Where the consumer stands; good as long as nobody else moved the head."""
 
     def operate(self, slot: Slot) -> None:
-        partition = slot.choice(self.context.partitions)
+        partition = slot.lane
         head = self._heads[partition]
         client = self.client()
         timeout_s = self.context.spec.client.end_timeout_ms / 1e3

@@ -11,7 +11,8 @@ from typing import Any
 
 from harness.generators import Slot
 from harness.history.model import Record, Type
-from workloads.log.processes import Context, Process, Reading, Sender
+from workloads.log.processes import Context, Process, Reading
+from workloads.log.senders import Sender
 from workloads.log.workload import Workload
 from workloads.register.spec import RegisterSpec
 from workloads.tail import Marks, Unknown, end_of, last_write
@@ -25,7 +26,7 @@ class Reader(Reading):
         self._marks = marks
 
     def operate(self, slot: Slot) -> None:
-        partition = slot.choice(self.context.partitions)
+        partition = slot.lane
         client = self.client()
         self.invoke(partition=partition)
         begin = time.monotonic_ns()
