@@ -29,6 +29,7 @@ from checkers.contracts import contract_for, named
 from checkers.evidence import finished
 from checkers.findings import FINDINGS
 from checkers.groups import duplicates
+from checkers.load import loads
 from checkers.metrics import Figures, metrics
 from checkers.plan import LOCAL_EVENTS, judge, survey_all
 from checkers.registry import Evidence, checks, names
@@ -243,7 +244,10 @@ def _write(run: Run, contract: str | None, outcome: _Outcome) -> dict[str, Any]:
         _write_json(run.directory / VERDICT_FILE, result)
     else:
         _write_json(run.directory / f"verdict.{contract}.json", result)
-    _write_json(run.directory / METRICS_FILE, metrics(run, outcome.figures))
+    _write_json(
+        run.directory / METRICS_FILE,
+        {**metrics(run, outcome.figures), "load": loads(run, outcome.figures)},
+    )
     return result
 
 

@@ -13,6 +13,7 @@ from typing import Any
 from checkers import metrics
 from checkers.contracts import Contract, Ruling
 from checkers.findings import EXIT_CODES, Meaning, Verdict
+from checkers.load import LEFT_OUT_LIMIT, load_during_faults, load_of_main
 from checkers.metrics import Figures, Outcomes
 from checkers.runs import Fault, Place, Run
 
@@ -58,6 +59,7 @@ def conditions(run: Run, figures: Figures) -> list[Condition]:
         _replicas_read(run),
         _kinds_succeeded(run, figures),
         _rate_reached(run, figures),
+        _load_kept_up(run, figures),
     ]
 
 
@@ -151,6 +153,22 @@ def _rate_reached(run: Run, figures: Figures) -> Condition:
         )
     detail = f"{reached:.1f} of {asked:g} operations a second succeeded before the first fault"
     return Condition(name, reached >= asked * RATE_TOLERANCE, detail)
+
+
+def _load_kept_up(run: Run, figures: Figures) -> Condition:
+    """Clients that wait for dead partitions must not make the test weakest where it should be strongest."""
+    name = "asked load kept up during faults"
+    load = load_during_faults(run, figures)
+    if load is None:
+        return Condition(
+            name, True, "no rate was asked for" if run.info.rate <= 0 else "no fault was injected"
+        )
+    limit = run.info.thresholds.get("left_out", LEFT_OUT_LIMIT)
+    detail = (
+        f"of {load.asked:g} operations a second asked for {load.begun:.0f} were begun and {load.succeeded:.0f} "
+        f"succeeded: {load.left_out:.0%} were left out, {limit:.0%} may be"
+    )
+    return Condition(name, load.left_out <= limit, detail)
 
 
 def _name(place: Place) -> str:
@@ -271,7 +289,7 @@ def _headline(
 ) -> str:
     acked = f"{figures.acked_records:,} acknowledged records"
     faults = len(contract.run.faults)
-    under = f"under {faults} fault{'s' * (faults != 1)}"
+    under = f"under {faults} fault{'s' * (faults != 1)}{_left_out(contract.run, figures)}"
     match decided:
         case Verdict.VIOLATION:
             forbidden = [one for one in anomalies if one.meaning is Meaning.VIOLATION and one.count]
@@ -289,6 +307,15 @@ def _headline(
             return f"The run broke down, not the system: {reasons[0]}"
         case _:
             return f"{str(decided).capitalize()}: {'; '.join(reasons)}"
+
+
+def _left_out(run: Run, figures: Figures) -> str:
+    load = load_of_main(run, figures)
+    if load is None or load.left_out < 0.005:
+        return ""
+    during = load_during_faults(run, figures)
+    faults = f", {during.left_out:.0%} during faults" if during else ""
+    return f", with {load.left_out:.0%} of the asked operations left out{faults}"
 
 
 def _fault(fault: Fault) -> dict[str, Any]:

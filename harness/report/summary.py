@@ -236,6 +236,11 @@ def tiles_of(files: RunFiles, faults: Sequence[Fault]) -> tuple[Tile, ...]:
                 f"per second; asked: {number(asked)}" if asked else "per second",
             )
         )
+    during = mapping(mapping(metrics, "load"), "faults")
+    begun, left_out = numeric(during, "begun_per_s"), numeric(during, "left_out")
+    if begun is not None and left_out is not None:
+        note = f"begun per second; asked: {number(round(numeric(during, 'asked_per_s') or 0))}; left out: {left_out:.0%}"
+        tiles.append(Tile("rate during faults", number(round(begun)), note))
     return tuple(tiles)
 
 

@@ -176,3 +176,43 @@ def test_healthy_stretches(begin_s: int) -> None:
     assert stretches == ([(0, 20)] if begin_s else []) + [
         (50, 60)
     ]  # 25 to 28 s is too short to mean anything
+
+
+def asked(rate: float, during_faults: int) -> tuple[Run, Figures]:
+    """A minute at 100 operations a second, of which from 20 to 25 s only so many were begun in all."""
+    run = good_run(rate=rate)
+    figures = good_figures(run)
+    edges = metrics.boundaries(run)
+    for number, edge in enumerate(edges, 1):
+        stretch = [0, 20, 25, 60, 70]
+        seconds = stretch[stretch.index(edge // SECOND) + 1] - edge // SECOND if edge < 70 * SECOND else 0
+        figures.segments[number, "send"] = Outcomes(during_faults if edge == 20 * SECOND else seconds * 100)
+        for f in ("poll", "end"):
+            figures.segments[number, f] = Outcomes(1)
+    return run, figures
+
+
+def test_load_that_faints_during_faults_proves_nothing() -> None:
+    run, figures = asked(100, during_faults=200)
+    assert missing(run, figures) == ["asked load kept up during faults"]
+    reasons = decided(run, figures)["reasons"]
+    assert (
+        "of 100 operations a second asked for 40 were begun and 40 succeeded: 60% were left out" in reasons[0]
+    )
+    run, figures = asked(100, during_faults=400)
+    assert missing(run, figures) == []
+    result = decided(run, figures)
+    assert result["verdict"] == Verdict.PASS
+    assert result["headline"].endswith("with 2% of the asked operations left out, 20% during faults")
+
+
+def test_how_much_may_be_left_out_is_a_threshold() -> None:
+    run, figures = asked(100, during_faults=400)
+    run.info = dataclasses.replace(run.info, thresholds={"left_out": 0.1})
+    assert missing(run, figures) == ["asked load kept up during faults"]
+
+
+def test_without_an_asked_rate_nothing_is_left_out() -> None:
+    run, figures = asked(0, during_faults=0)
+    assert "asked load kept up during faults" not in missing(run, figures)
+    assert "left out" not in decided(run, figures)["headline"]
