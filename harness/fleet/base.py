@@ -44,6 +44,17 @@ class Result:
         return self.exit_code == 0
 
 
+class Stream(Protocol):
+    """A command on a host that goes on, and what it says meanwhile."""
+
+    def read(self, timeout_s: float) -> bytes:
+        """What it said since (its errors too), as soon as there is some; ``b""`` when it has ended, or the connection
+        has. Raises TimeoutError when it said nothing for so long, as also a host without power does."""
+
+    def close(self) -> None:
+        """Stop listening: the command meets a broken pipe when it says the next thing."""
+
+
 class Remote(Protocol):
     """A kept SSH connection to one host; safe to use from several threads; reconnects by itself after a power cut."""
 
@@ -52,6 +63,10 @@ class Remote(Protocol):
     def run(self, command: str, *, timeout_s: float = 30.0, check: bool = True) -> Result:
         """Run ``command`` in a shell. Raises FleetError when the host cannot be reached, on the deadline, and
         (with ``check``) on an exit code other than 0."""
+
+    def follow(self, command: str, *, timeout_s: float = 30.0) -> Stream:
+        """Start a command that goes on, over a connection of its own: neither the deadline of another command nor
+        ``close`` ends it. Raises FleetError when it could not be started in time."""
 
     def put(self, content: Path | bytes, path: str, *, mode: int = 0o644) -> None:
         """Write a file on the host, atomically, making its folders."""

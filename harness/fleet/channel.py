@@ -1,9 +1,11 @@
-"""Carrying a remote command's output until it ends, with a deadline (paramiko's own reads block one stream at a time)."""
+"""Carrying a remote command's output: until it ends, with a deadline (paramiko's own reads block one stream at a time),
+or while it goes on."""
 
 from __future__ import annotations
 
 import select
 import time
+from collections.abc import Callable
 from typing import Protocol
 
 import paramiko
@@ -14,6 +16,24 @@ SILENCE_S = 0.3
 
 class Sink(Protocol):
     def write(self, data: bytes, /) -> object: ...
+
+
+class SshStream:
+    """A command on a host that goes on, with a connection of its own."""
+
+    def __init__(self, channel: paramiko.Channel, disconnect: Callable[[], None]) -> None:
+        self._channel = channel
+        self._disconnect = disconnect
+
+    def read(self, timeout_s: float) -> bytes:
+        """What it said since (its errors too), as soon as there is some; ``b""`` when it has ended, or the connection
+        has. Raises TimeoutError when it said nothing for so long, as also a host without power does."""
+        self._channel.settimeout(timeout_s)
+        return self._channel.recv(1 << 16)
+
+    def close(self) -> None:
+        """Stop listening: the command meets a broken pipe when it says the next thing."""
+        self._disconnect()
 
 
 def pump(channel: paramiko.Channel, stdout: Sink, stderr: Sink, deadline: float) -> int:

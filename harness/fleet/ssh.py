@@ -27,7 +27,7 @@ import fabric
 import paramiko
 
 from harness.fleet.base import FleetError, Host, Remote, Result
-from harness.fleet.channel import Sink, pump
+from harness.fleet.channel import Sink, SshStream, pump
 from harness.fleet.namespaces import entered_netns
 
 CONNECT_TIMEOUT_S = 10.0
@@ -132,6 +132,24 @@ class SshRemote:
             f"`{command}` did not end within {timeout_s:g} s ({how}); its errors: {said or 'none'};"
             " give it longer, or see what keeps it with `wrackline fleet ssh`"
         )
+
+    def follow(self, command: str, *, timeout_s: float = 30.0) -> SshStream:
+        """Start a command that goes on, over a connection of its own: neither the deadline of another command nor
+        ``close`` ends it. Raises FleetError when it could not be started in time."""
+        own = SshRemote(self.host, self._connector, known_hosts=self._known_hosts)
+        try:
+            channel = own._channel(timeout_s, command)
+            channel.set_combine_stderr(True)
+            channel.settimeout(timeout_s)
+            channel.exec_command(f"exec sh -c {shlex.quote(command)}")
+            channel.shutdown_write()
+        except (paramiko.SSHException, EOFError, OSError) as error:
+            own.close()
+            raise self._error(f"`{command}` could not be started: {error or 'connection closed'}") from error
+        except FleetError:
+            own.close()
+            raise
+        return SshStream(channel, own.close)
 
     # -- files ------------------------------------------------------------------------------------------------------
 

@@ -1,0 +1,143 @@
+"""Canaries on real hosts: real cuts take their tail, on both file systems and under load; sabotaged ones do not."""
+
+from __future__ import annotations
+
+import os
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+
+from harness.fleet.base import Host, PowerCut
+from harness.fleet.canary import FOLDER, REACH_S, Canaries
+from harness.fleet.netns import NetnsFleet
+
+pytestmark = pytest.mark.fleet
+
+SYNCER = """
+import os
+logs = [os.open(f"/data/log{n}", os.O_CREAT | os.O_WRONLY | os.O_APPEND) for n in range(4)]
+while True:
+    for log in logs:
+        os.write(log, os.urandom(1024))
+        os.fsync(log)
+"""
+MINE = "[w]rack-canary"
+"""Matches the canary and not the command that looks for it."""
+TOLD_S = REACH_S + 1.5
+
+
+@pytest.fixture(scope="module", params=["ext4", "xfs"])
+def fleet(request: pytest.FixtureRequest, state_root: Path) -> Iterator[NetnsFleet]:
+    name = f"tf-can-{request.param}-{os.getpid()}"
+    with NetnsFleet(name, ["n1"], state_dir=state_root, disk_mb=320, filesystem=request.param) as made:
+        yield made
+
+
+@pytest.fixture
+def canaries(fleet: NetnsFleet) -> Iterator[Canaries]:
+    canaries = Canaries(fleet, fleet.hosts)
+    canaries.start_all()
+    assert canaries.wait() == []
+    yield canaries
+    assert canaries.stop() == []
+    left = fleet.remote(fleet.hosts[0]).run(f"ls -A /data; pgrep -f '{MINE}' >&2 || true")
+    assert FOLDER not in left.stdout
+    assert left.stderr == ""
+
+
+def grown(canaries: Canaries, host: Host, number: int = int(10 * TOLD_S)) -> None:
+    """Until the canary has told that number."""
+    deadline = time.monotonic() + 20
+    while (told := canaries.told(host)) is None or told.number < number:
+        assert time.monotonic() < deadline, f"last told: {told}"
+        time.sleep(0.02)
+
+
+def cut_and_on(fleet: NetnsFleet, host: Host) -> PowerCut:
+    fleet.power.cut(host)
+    back = fleet.power.on(host)
+    assert back is not None
+    return back
+
+
+Cut = Callable[[NetnsFleet, Host], PowerCut]
+CUTS: list[Cut] = [cut_and_on, lambda fleet, host: fleet.power.drop_page_cache(host)]
+
+
+@pytest.mark.parametrize("cut", CUTS, ids=["power-cut", "page-cache-drop"])
+def test_a_real_cut_takes_the_canary_while_others_sync_their_files(
+    fleet: NetnsFleet, canaries: Canaries, cut: Cut
+) -> None:
+    (host,) = fleet.hosts
+    remote = fleet.remote(host)
+    remote.put(SYNCER.encode(), "/opt/syncer.py")
+    remote.run("setsid python3 /opt/syncer.py >/dev/null 2>&1 </dev/null &")
+    grown(canaries, host)
+    back = cut(fleet, host)
+    loss = canaries.after(host, back.decided_ns)
+    assert loss.proved, loss
+    assert loss.last_there is None
+    assert loss.lost_bytes == loss.before_bytes > 0
+    canaries.start(host)
+    assert canaries.wait() == []
+    grown(canaries, host, 2)
+
+
+@pytest.mark.parametrize("cut", CUTS, ids=["power-cut", "page-cache-drop"])
+def test_a_sync_just_before_the_cut_is_seen(fleet: NetnsFleet, canaries: Canaries, cut: Cut) -> None:
+    (host,) = fleet.hosts
+    grown(canaries, host)
+    fleet.remote(host).run("sync -f /data")
+    synced_ns = time.monotonic_ns()
+    back = cut(fleet, host)
+    loss = canaries.after(host, back.decided_ns)
+    assert back.decided_ns - synced_ns < REACH_S * 1e9, "the machine was too slow for this test"
+    assert not loss.proved, loss
+    assert "something synced the disk" in str(loss)
+    assert loss.last_there is not None
+
+
+def test_a_host_that_died_unasked_is_judged_from_the_last_word(fleet: NetnsFleet, canaries: Canaries) -> None:
+    (host,) = fleet.hosts
+    grown(canaries, host)
+    cut_and_on(fleet, host)
+    assert canaries.after(host).proved
+
+
+def test_a_canary_that_was_killed_proves_nothing_once_it_is_silent_for_long(
+    fleet: NetnsFleet, canaries: Canaries
+) -> None:
+    (host,) = fleet.hosts
+    grown(canaries, host)
+    fleet.remote(host).run(f"pkill -KILL -f '{MINE}'")
+    loss = canaries.after(host, time.monotonic_ns() + 6_000_000_000)
+    assert not loss.proved
+    assert "it had been silent for" in str(loss)
+    assert "its program ended" in str(loss)
+
+
+def test_a_canary_whose_files_were_removed_proves_nothing(fleet: NetnsFleet, canaries: Canaries) -> None:
+    (host,) = fleet.hosts
+    grown(canaries, host)
+    fleet.remote(host).run(f"rm -rf /data/{FOLDER}; sync -f /data")
+    back = cut_and_on(fleet, host)
+    loss = canaries.after(host, back.decided_ns)
+    assert not loss.proved
+    assert "what it had synced is not there" in str(loss)
+
+
+def test_a_full_disk_silences_the_canary_until_there_is_room_again(
+    fleet: NetnsFleet, canaries: Canaries
+) -> None:
+    (host,) = fleet.hosts
+    remote = fleet.remote(host)
+    grown(canaries, host, 5)
+    remote.run(
+        "fallocate -l $(df --output=avail -B1 /data | tail -1) /data/fill; yes >/data/rest 2>&1 || true"
+    )
+    full = canaries.told(host)
+    assert full is not None
+    remote.run("rm /data/fill /data/rest; sync -f /data")
+    grown(canaries, host, full.number + 30)
