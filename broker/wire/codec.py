@@ -8,6 +8,8 @@ here: it speaks of the wire alone, and its response header is always version 0.
 from __future__ import annotations
 
 import struct
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any
 
@@ -18,12 +20,15 @@ from broker.wire.api import Api
 from broker.wire.apis import API_VERSIONS, API_VERSIONS_RANGE, BY_KEY, BY_REQUEST, advertised, served
 from broker.wire.common import NO_THROTTLE, TopicNames
 from broker.wire.fast import REQUESTS, RESPONSES
+from broker.wire.guard import skip_tags
 from broker.wire.refusals import expand
 from broker.wire.schema import WireError, request_schema, response_schema
 
 _HEADER = struct.Struct(">hhih")
 _CORRELATION = struct.Struct(">i")
 _SIZE = struct.Struct(">i")
+_LINE = 300
+"""Characters of an error that are told."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,6 +62,10 @@ class Codec:
 
     def decode_request(self, frame: bytes) -> Incoming | AnswerNow:
         """Raises WireError, saying what is wrong: nothing more can be read from that connection."""
+        with _wire_errors("a request"):
+            return self._decode_request(frame)
+
+    def _decode_request(self, frame: bytes) -> Incoming | AnswerNow:
         key, version, correlation, client_id, at = _request_header(frame)
         if key == API_VERSIONS:
             return AnswerNow(self._answer_api_versions(frame, version, correlation, at))
@@ -67,7 +76,7 @@ class Codec:
             raise WireError(f"{api.name} version {version} is not spoken here (clients: {api.clients})")
         schema = request_schema(key, version)
         if schema.flexible:
-            at = _skip_tags(frame, at)
+            at = skip_tags(frame, at)
         request = api.decode_request(schema.read(frame, at), self._names)
         return Incoming(api, version, correlation, client_id, request)
 
@@ -90,7 +99,7 @@ class Codec:
         error = ErrorCode.none if low <= version <= high else ErrorCode.unsupported_version
         if error is ErrorCode.none:
             asked = request_schema(API_VERSIONS, version)
-            asked.read(frame, _skip_tags(frame, at) if asked.flexible else at)
+            asked.read(frame, skip_tags(frame, at) if asked.flexible else at)
         # A version we do not know is answered in version 0, with the list: the client tries again lower.
         schema = response_schema(API_VERSIONS, version if error is ErrorCode.none else 0)
         entity = schema.make(
@@ -125,9 +134,10 @@ class Codec:
         assert api.sent is not None
         assert api.decode_response is not None
         schema = response_schema(api.key, api.sent)
-        at = _skip_tags(frame, _CORRELATION.size) if schema.flexible else _CORRELATION.size
-        response: Response = api.decode_response(schema.read(frame, at), request)
-        return response
+        with _wire_errors(f"an answer to {api.name}"):
+            at = skip_tags(frame, _CORRELATION.size) if schema.flexible else _CORRELATION.size
+            response: Response = api.decode_response(schema.read(frame, at), request)
+            return response
 
     @staticmethod
     def _sent(request: Request) -> tuple[Api, Any]:
@@ -135,6 +145,23 @@ class Codec:
         if api.sent is None:
             raise WireError(f"{api.name} is never sent from node to node")
         return api, request_schema(api.key, api.sent)
+
+
+@contextmanager
+def _wire_errors(what: str) -> Iterator[None]:
+    """Bytes from the network can be wrong in more ways than anybody has thought of, so whatever reading them
+    raises is the frame's fault and costs its connection, never the node. One line is told of it."""
+    try:
+        yield
+    except WireError as wrong:
+        raise WireError(_one_line(str(wrong))) from wrong
+    except Exception as wrong:
+        raise WireError(_one_line(f"{what} cannot be read: {type(wrong).__name__}: {wrong}")) from wrong
+
+
+def _one_line(said: str) -> str:
+    """It may quote the sender, who must not write lines into the log."""
+    return said.encode("unicode_escape").decode()[:_LINE]
 
 
 def correlation_of(frame: bytes) -> int:
@@ -158,27 +185,3 @@ def _request_header(frame: bytes) -> tuple[int, int, int, str, int]:
     except UnicodeDecodeError as wrong:
         raise WireError(f"client id is not UTF-8: {wrong.reason}") from wrong
     return key, version, correlation, client_id, end
-
-
-def _skip_tags(frame: bytes, at: int) -> int:
-    count, at = _uvarint(frame, at)
-    for _ in range(count):
-        _, at = _uvarint(frame, at)
-        size, at = _uvarint(frame, at)
-        at += size
-        if at > len(frame):
-            raise WireError("a tagged field of the header ends past the frame")
-    return at
-
-
-def _uvarint(frame: bytes, at: int) -> tuple[int, int]:
-    result = 0
-    for shift in range(0, 35, 7):
-        if at >= len(frame):
-            raise WireError("the header ends in the middle of a number")
-        byte = frame[at]
-        at += 1
-        result |= (byte & 0x7F) << shift
-        if not byte & 0x80:
-            return result, at
-    raise WireError("a number in the header is longer than five bytes")

@@ -19,12 +19,11 @@ from kio.serial.errors import SerialError
 from kio.static.constants import EntityType
 
 from broker.wire import replica_log_info_schema
+from broker.wire.guard import Guard, WireError
+
+__all__ = ["NO_UUID", "Schema", "WireError", "request_schema", "response_schema"]
 
 NO_UUID = UUID(int=0)
-
-
-class WireError(ValueError):
-    """Bytes that are not the message they should be; the connection they came on is of no more use."""
 
 
 class Schema:
@@ -34,6 +33,7 @@ class Schema:
         self.version = version
         self.root, self._module = _load(key, version, response=response)
         self.flexible: bool = self.root.__flexible__
+        self._guard = Guard(self.root)
         self._read: Any = entity_reader(self.root)
         self._write: Any = entity_writer(self.root)
         self._fields: dict[str, tuple[Any, frozenset[str]]] = {}
@@ -50,14 +50,12 @@ class Schema:
     def has(self, name: str) -> bool:
         return hasattr(self._module, name)
 
-    def read(self, body: bytes, at: int) -> Any:
-        """Raises WireError when the bytes do not begin with such a message.
-
-        Bytes behind it are let pass, as Kafka does: librdkafka's Metadata request of version 12 has some.
-        """
+    def read(self, message: bytes, at: int) -> Any:
+        """Raises WireError when the bytes do not begin with such a message."""
+        message, at = self._guard(message, at)
         try:
-            entity, _ = self._read(body, at)
-        except (SerialError, ValueError, OverflowError, MemoryError) as wrong:
+            entity, _ = self._read(message, at)
+        except (SerialError, ValueError, OverflowError) as wrong:
             raise WireError(f"{self.root.__name__} v{self.version}: {wrong}") from wrong
         return entity
 
