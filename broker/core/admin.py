@@ -177,8 +177,9 @@ class ProducerIds:
 
     def handle(self, request_id: int, request: InitProducerIdRequest) -> None:
         if request.transactional_id is not None:
-            # Transactions need a coordinator, which this broker does not have.
-            self._ctx.reply(request_id, InitProducerIdResponse(ErrorCode.invalid_request))
+            # Transactions need a coordinator, which this broker does not have; this error ends every client.
+            refused = InitProducerIdResponse(ErrorCode.transactional_id_authorization_failed)
+            self._ctx.reply(request_id, refused)
             return
         if self._next < self._end:
             self._give(request_id)

@@ -21,7 +21,7 @@ from kio.schema.errors import ErrorCode
 from broker.core import effects as fx
 from broker.core import events as ev
 from broker.core.messages import FetchResponse, ListOffsetsResponse, Refused, Response
-from broker.core.types import METADATA, LogSlice, NodeId, TopicPartition
+from broker.core.types import METADATA, Endpoint, LogSlice, NodeId, TopicPartition
 from broker.server.answers import resolve
 from broker.server.config import Settings
 from broker.server.connection import Connection, Slot
@@ -58,7 +58,12 @@ class Shell:
         self.incarnation = incarnation
         self.ready: asyncio.Future[None] = self._loop.create_future()
         self.stopped: asyncio.Future[int] = self._loop.create_future()
-        self.codec = Codec(controller=settings.is_controller, names=log_dir.topic_name)
+        node = settings.node
+        self.codec = Codec(
+            controller=settings.is_controller,
+            names=log_dir.topic_name,
+            me=Endpoint(node.node_id, node.host, node.port),
+        )
         self._flusher = Flusher(self._flushed, self._flush_failed)
         self._events: deque[ev.Event] = deque()
         self._draining = False

@@ -28,8 +28,8 @@ class Api:
     decode_response: Callable[[Any, Any], Any] | None = None
 
     def accepts(self, version: int) -> bool:
-        return _within(self.clients, version) or _within(self.peers, version)
+        return within(self.clients, version) or within(self.peers, version)
 
 
-def _within(spoken: Range | None, version: int) -> bool:
+def within(spoken: Range | None, version: int) -> bool:
     return spoken is not None and spoken[0] <= version <= spoken[1]

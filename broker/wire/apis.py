@@ -26,6 +26,7 @@ from broker.wire import (
 )
 from broker.wire.administration import ADMINISTRATION
 from broker.wire.api import Api, Range
+from broker.wire.unserved import UNSERVED
 
 API_VERSIONS = 18
 API_VERSIONS_RANGE: Range = (0, 4)
@@ -276,4 +277,5 @@ def advertised(*, controller: bool) -> list[tuple[int, int, int]]:
         for api in served(controller=controller)
         if (span := api.clients or (api.peers if controller else None)) is not None
     ]
-    return sorted([*ranges, (API_VERSIONS, *API_VERSIONS_RANGE)])
+    refused = [] if controller else [(key, *api.versions) for key, api in UNSERVED.items()]
+    return sorted([*ranges, *refused, (API_VERSIONS, *API_VERSIONS_RANGE)])

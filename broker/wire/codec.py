@@ -16,19 +16,24 @@ from typing import Any
 from kio.schema.errors import ErrorCode
 
 from broker.core.messages import Refused, Request, Response
-from broker.wire.api import Api
+from broker.core.types import Endpoint
+from broker.wire.api import Api, within
 from broker.wire.apis import API_VERSIONS, API_VERSIONS_RANGE, BY_KEY, BY_REQUEST, advertised, served
 from broker.wire.common import NO_THROTTLE, TopicNames
 from broker.wire.fast import REQUESTS, RESPONSES
 from broker.wire.guard import skip_tags
 from broker.wire.refusals import expand
 from broker.wire.schema import WireError, request_schema, response_schema
+from broker.wire.unserved import UNSERVED
 
 _HEADER = struct.Struct(">hhih")
 _CORRELATION = struct.Struct(">i")
 _SIZE = struct.Struct(">i")
 _LINE = 300
 """Characters of an error that are told."""
+
+
+_NOBODY = Endpoint(-1, "", -1)
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,11 +57,13 @@ class AnswerNow:
 class Codec:
     """Of one node: its role decides what is served, its logs what topic ids mean."""
 
-    def __init__(self, *, controller: bool, names: TopicNames) -> None:
+    def __init__(self, *, controller: bool, names: TopicNames, me: Endpoint = _NOBODY) -> None:
         self._role = "controller" if controller else "broker"
         self._served = {api.key for api in served(controller=controller)}
         self._advertised = advertised(controller=controller)
+        self._unserved = {} if controller else UNSERVED
         self._names = names
+        self._me = me
 
     # --- as a server -----------------------------------------------------------------------------------
 
@@ -69,6 +76,8 @@ class Codec:
         key, version, correlation, client_id, at = _request_header(frame)
         if key == API_VERSIONS:
             return AnswerNow(self._answer_api_versions(frame, version, correlation, at))
+        if key in self._unserved:
+            return AnswerNow(self._answer_unserved(frame, key, version, correlation, at))
         api = BY_KEY.get(key)
         if api is None or key not in self._served:
             raise WireError(f"API key {key} is not served by a {self._role}")
@@ -112,6 +121,16 @@ class Codec:
             throttle_time=NO_THROTTLE,
         )
         body = _CORRELATION.pack(correlation) + schema.write(entity)
+        return _SIZE.pack(len(body)) + body
+
+    def _answer_unserved(self, frame: bytes, key: int, version: int, correlation: int, at: int) -> bytes:
+        api = self._unserved[key]
+        if not within(api.versions, version):
+            raise WireError(f"{api.name} version {version} is not spoken here (clients: {api.versions})")
+        asked, schema = request_schema(key, version), response_schema(key, version)
+        request = asked.read(frame, skip_tags(frame, at) if asked.flexible else at)
+        tags = b"\x00" if schema.flexible else b""
+        body = _CORRELATION.pack(correlation) + tags + schema.write(api.answer(schema, request, self._me))
         return _SIZE.pack(len(body)) + body
 
     # --- as a client -----------------------------------------------------------------------------------
