@@ -17,6 +17,8 @@ from typing import Any, get_args, get_origin
 
 _INT16 = struct.Struct(">h")
 _INT32 = struct.Struct(">i")
+_THERE, _NULL = 1, 0xFF
+"""Before a structure that may be null (KIP-893)."""
 MAX_ELEMENTS = 200_000
 """Of all arrays of one message together. Each becomes an object of some hundred bytes, and a frame of 100 MiB can
 hold 50 million; a cluster of Kafka's has 200,000 partitions at the very most."""
@@ -91,7 +93,7 @@ class Guard:
             raise WireError(f"{self._name}: it ends {end - len(message)} bytes early")
         if not walk.cuts:
             return message, at
-        pieces = []
+        pieces: list[bytes] = []
         for begin, behind, instead in sorted(walk.cuts):
             pieces += (message[at:begin], instead)
             at = behind
@@ -135,8 +137,10 @@ def _entity(kind: Any, *, nullable: bool = False) -> Step:
         return at
 
     def walk_nullable(message: bytes, at: int, state: _Walk) -> int:
-        # A signed byte tells whether it is there (KIP-893).
-        return at + 1 if message[at] & 0x80 else walk(message, at + 1, state)
+        marker = message[at]
+        if marker not in (_THERE, _NULL):
+            raise WireError(f"{kind.__name__} begins with {marker}, neither null nor there")
+        return at + 1 if marker == _NULL else walk(message, at + 1, state)
 
     return walk_nullable if nullable else walk
 
@@ -157,7 +161,9 @@ def _field(field: Any, *, flexible: bool) -> tuple[int, Step]:
 def _primitive(name: str, kind: str, *, flexible: bool, nullable: bool) -> tuple[int, Step]:
     if kind in _SIZES:
         return _SIZES[kind], _skip(_SIZES[kind])
-    length = _length_of(name, _uvarint if flexible else _int16 if kind == "string" else _int32, nullable=nullable)
+    length = _length_of(
+        name, _uvarint if flexible else _int16 if kind == "string" else _int32, nullable=nullable
+    )
 
     def walk(message: bytes, at: int, _: _Walk) -> int:
         size, at = length(message, at)
