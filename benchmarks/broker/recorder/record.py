@@ -20,7 +20,8 @@ from pathlib import Path
 HERE = Path(__file__).parent
 ROOT = HERE.parents[2]
 # The cluster on loopback is the one the client tests use.
-sys.path[:0] = [str(ROOT / "tests" / "broker_clients"), str(ROOT)]
+sys.path.insert(0, str(ROOT))
+sys.path.insert(0, str(ROOT / "tests" / "broker_clients"))
 
 from loopback import Cluster
 from proxy import HIDDEN, Exchange, Proxy
