@@ -32,6 +32,7 @@ from broker.server.trace import TraceWriter
 from broker.storage.log import PartitionLog
 from broker.storage.logdir import LogDir
 from broker.wire.codec import Codec
+from broker.wire.schema import WireError
 
 _LOG = logging.getLogger("broker.shell")
 
@@ -172,7 +173,12 @@ class Shell:
         except OSError as failure:
             response = Refused(ErrorCode.kafka_storage_error, str(failure))
             self._disk_failed(_read_from(effect.response), failure)
-        slot.connection.answer(slot, self.codec.encode_response(slot.incoming, response))
+        try:
+            frame = self.codec.encode_response(slot.incoming, response)
+        except WireError as wrong:
+            slot.connection.hang_up(str(wrong))
+            return
+        slot.connection.answer(slot, frame)
 
     def _refuse(self, effect: fx.Effect, failure: OSError) -> None:
         """An effect behind one that the disk refused. A follower's next fetch would acknowledge what it does not

@@ -14,6 +14,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from kio.schema.errors import ErrorCode
+from kio.serial.errors import SerialError
 
 from broker.core.messages import Refused, Request, Response
 from broker.core.types import Endpoint
@@ -90,13 +91,18 @@ class Codec:
         return Incoming(api, version, correlation, client_id, request)
 
     def encode_response(self, incoming: Incoming, response: Response) -> bytes:
-        """The whole frame, size in front."""
+        """The whole frame, size in front. Raises WireError when the version has no room for what is to be said."""
         if isinstance(response, Refused):
             response = expand(incoming.request, response)
         schema = response_schema(incoming.api.key, incoming.version)
         write = RESPONSES.get((incoming.api.key, incoming.version))
         if write is None:
-            body = schema.write(incoming.api.encode_response(schema, incoming.request, response))
+            entity = incoming.api.encode_response(schema, incoming.request, response)
+            try:
+                body = schema.write(entity)
+            except SerialError as wrong:
+                said = f"the answer to {incoming.api.name} v{incoming.version} cannot be written: {wrong}"
+                raise WireError(_one_line(said)) from wrong
         else:
             body = write(incoming.request, response)
         tags = b"\x00" if schema.flexible else b""

@@ -18,6 +18,9 @@ from broker.core.types import METADATA
 from broker.wire.common import TopicNames, uuid_or_none
 from broker.wire.schema import NO_UUID, Schema, WireError
 
+_HIGHEST_EPOCH = 2**31 - 1 - 2**24
+"""From here on there are sixteen million elections to go."""
+
 
 def metadata_part(
     entity: Any, topics: Any, topic_name: str = "topic_name", index: str = "partition_index"
@@ -31,7 +34,15 @@ def metadata_part(
 
 
 def _only(entity: Any) -> Any:
-    return metadata_part(entity, entity.topics)
+    """Raises WireError also when the epoch leaves no room: whoever took it over, and then stood for election in the
+    one behind it, would have none to write down."""
+    part = metadata_part(entity, entity.topics)
+    epoch = part.replica_epoch if hasattr(part, "replica_epoch") else part.leader_epoch
+    if epoch > _HIGHEST_EPOCH:
+        raise WireError(
+            f"{type(entity).__name__} of epoch {epoch}; the highest taken over is {_HIGHEST_EPOCH}"
+        )
+    return part
 
 
 def _topics(schema: Schema, **part: object) -> Any:

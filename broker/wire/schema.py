@@ -24,6 +24,9 @@ from broker.wire.guard import Guard, WireError
 __all__ = ["NO_UUID", "Schema", "WireError", "request_schema", "response_schema"]
 
 NO_UUID = UUID(int=0)
+_MESSAGE = "error_message"
+_MESSAGE_LENGTH = 1_000
+"""Characters. It may quote a request, whose strings may be as long as strings can be, and must be one itself."""
 
 
 class Schema:
@@ -45,6 +48,9 @@ class Schema:
             entity = getattr(self._module, kind)
             known = self._fields[kind] = (entity, frozenset(field.name for field in fields(entity)))
         entity, names = known
+        said = values.get(_MESSAGE)
+        if isinstance(said, str) and len(said) > _MESSAGE_LENGTH:
+            values[_MESSAGE] = f"{said[:_MESSAGE_LENGTH]}..."
         return entity(**{field: value for field, value in values.items() if field in names})
 
     def has(self, name: str) -> bool:

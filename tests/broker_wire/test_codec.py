@@ -541,6 +541,46 @@ def test_a_frame_over_the_limit_is_refused_before_it_is_kept(size: int) -> None:
         list(reader.feed(struct.pack(">i", size) + b"x" * 100))
 
 
+@pytest.mark.parametrize(("key", "version"), every_version())
+def test_a_refusal_that_quotes_a_very_long_name_fits_into_every_version(key: int, version: int) -> None:
+    """A topic's name of 32,767 letters, quoted in a message of an old version, once ended broker and controller."""
+    asked_for = incoming(key, version)
+    frame = codec(controller=not asked_for.api.on_broker).encode_response(
+        asked_for, m.Refused(ErrorCode.invalid_topic_exception, f"topic {'x' * 32_767} has an illegal name")
+    )
+    schema = response_schema(key, version)
+    answer = schema.read(frame, 9 if schema.flexible else 8)
+    said = getattr(answer, "error_message", None)
+    assert said is None or 1_000 < len(said) < 1_010
+
+
+def test_an_epoch_that_leaves_no_room_for_the_next_election_is_refused() -> None:
+    """A controller that took 2^31 - 1 over ended at its own election, and again at each start."""
+    controller, last = codec(controller=True), 2**31 - 1
+    for request in (
+        m.VoteRequest("c", 1, last, 2, UUID(int=9), 0, 0, pre_vote=False),
+        m.BeginQuorumEpochRequest("c", 2, last),
+        m.EndQuorumEpochRequest("c", 2, last, ()),
+    ):
+        frame = controller.encode_request(1, "n2", request)[4:]
+        with pytest.raises(WireError, match="of epoch 2147483647; the highest taken over is 2130706431"):
+            controller.decode_request(frame)
+    asked = m.VoteRequest("c", 1, 5, 2, UUID(int=9), 0, 0, pre_vote=False)
+    incoming_vote = controller.decode_request(controller.encode_request(1, "n2", asked)[4:])
+    assert isinstance(incoming_vote, Incoming)
+    answer = controller.encode_response(
+        incoming_vote, m.VoteResponse(ErrorCode.none, last, -1, granted=False)
+    )
+    with pytest.raises(WireError, match="VoteResponse of epoch 2147483647"):
+        controller.decode_response(answer[4:], asked)
+
+
+def test_an_answer_that_a_version_has_no_room_for_is_an_error_of_its_connection() -> None:
+    response = m.MetadataResponse((), "x" * 32_768, -1)
+    with pytest.raises(WireError, match="the answer to Metadata v4 cannot be written: String is too long"):
+        codec().encode_response(incoming(3, 4), response)
+
+
 def test_topics_are_described_page_by_page() -> None:
     parts = tuple(m.PartitionMetadata(i, 1, 0, (1,), (1,)) for i in range(3))
     response = m.MetadataResponse(
