@@ -72,6 +72,18 @@ def test_an_unknown_tagged_field_is_skipped(small: Cluster) -> None:
         assert found[:5] == struct.pack(">iB", 7, 0), "an answer, with its header of a flexible version"
 
 
+def test_the_longest_name_of_a_topic_is_refused_in_words_that_fit(small: Cluster) -> None:
+    """Version 4 of CreateTopics has strings of 32,767 bytes, and the refusal quotes the name."""
+    name = b"x" * 32_767
+    head = struct.pack(">hhih", 19, 4, 7, -1)
+    topic = struct.pack(">h", len(name)) + name + struct.pack(">ihii", 1, 1, 0, 0)
+    for node in small.nodes:
+        found = answer(node, head + struct.pack(">i", 1) + topic + struct.pack(">ib", 5_000, 0))
+        assert name in found
+        assert found[-1_010:].endswith(b"x...")
+        assert node.running
+
+
 def test_mutations_of_real_requests_end_no_node(tmp_path: Path) -> None:
     every, readers = cases(), Readers()
     frames = [case.frame for of in every.values() for case in of]

@@ -6,6 +6,7 @@ import socket
 import struct
 import time
 from collections import deque
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -114,7 +115,7 @@ class UnderFire:
         if trouble is None:
             self._since.clear()
             return []
-        suspects = self._since
+        suspects = list(self._since)
         found = self._one_by_one(suspects)
         self.start()
         return found or [
@@ -128,10 +129,8 @@ class UnderFire:
             with socket.create_connection(("127.0.0.1", self.node(shot.kind).port), _ANSWER_S) as sock:
                 sock.sendall(_SIZE.pack(len(shot.frame)) + shot.frame)
                 sock.settimeout(_ALONE_S)
-                try:
+                with suppress(OSError):
                     sock.recv(1)
-                except OSError:
-                    pass
             trouble = self._trouble()
             if trouble is not None:
                 found.append(Hit(shot.number, f"{trouble} ({shot.kind}): {shot.frame.hex()}"))

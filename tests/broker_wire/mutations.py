@@ -30,6 +30,7 @@ _OF_METADATA_ALONE = (52, 53, 54)
 """Vote, BeginQuorumEpoch, EndQuorumEpoch: an example of any topic is none of theirs; recorded they are."""
 FRAMES = Path(__file__).parent / "frames"
 _HEADER = struct.Struct(">hhih")
+_LONGEST = 2**15 - 1
 _NUMBERS = (0, 1, -1, -2, 127, -128, 2**15 - 1, -(2**15), 2**31 - 1, -(2**31), 2**31 - 2, 2**63 - 1, -(2**63))
 _VARINTS = (
     b"\x00",
@@ -101,6 +102,10 @@ def _answer(api: Api, schema: Schema) -> Any:
     return filled(schema.root)
 
 
+_WHY = "why " * 20_000
+"""More than a string of an old version can hold."""
+
+
 # --- mutations -----------------------------------------------------------------------------------------------------
 
 
@@ -168,6 +173,21 @@ def _insert(frame: bytearray, draw: random.Random, _: Sequence[bytes]) -> None:
     frame[at:at] = draw.randbytes(draw.choice((1, 2, 4, 16)))
 
 
+def _stretch(frame: bytearray, draw: random.Random, _: Sequence[bytes]) -> None:
+    """Some string becomes as long as one can be; whoever quotes it has no room for another word."""
+    found = []
+    for at, size in enumerate(frame):
+        text = frame[at + 1 : at + 1 + size]
+        if 0 < size < 0x7F and len(text) == size and text.isascii():
+            found.append((at, size))
+    if found:
+        at, size = draw.choice(found)
+        if at and frame[at - 1] == 0:
+            frame[at - 1 : at + 1 + size] = (_LONGEST).to_bytes(2, "big") + b"x" * _LONGEST
+        else:
+            frame[at : at + size] = b"\x80\x80\x02" + b"x" * _LONGEST
+
+
 def _splice(frame: bytearray, draw: random.Random, every: Sequence[bytes]) -> None:
     other = draw.choice(every)
     frame[_at(frame, draw) :] = other[draw.randint(0, len(other)) :]
@@ -194,6 +214,7 @@ _MUTATIONS: tuple[Mutation, ...] = (
     _drop,
     _repeat,
     _insert,
+    _stretch,
     _splice,
     _other_version,
     _other_header,
@@ -221,7 +242,7 @@ class Readers:
                 if case.request is None:
                     incoming = codec.decode_request(frame)
                     if isinstance(incoming, Incoming):
-                        codec.encode_response(incoming, Refused(ErrorCode.kafka_storage_error, "why"))
+                        codec.encode_response(incoming, Refused(ErrorCode.kafka_storage_error, _WHY))
                 else:
                     codec.decode_response(frame, self._asked(case.request))
                 takers.append(kind)

@@ -17,11 +17,8 @@ from collections import defaultdict
 from collections.abc import Callable, Iterable
 from pathlib import Path
 
-HERE = Path(__file__).parent
-ROOT = HERE.parents[2]
 # The cluster on loopback is the one the client tests use.
-sys.path.insert(0, str(ROOT))
-sys.path.insert(0, str(ROOT / "tests" / "broker_clients"))
+sys.path.insert(0, str(Path(__file__).parents[3] / "tests" / "broker_clients"))
 
 from loopback import Cluster
 from proxy import HIDDEN, Exchange, Proxy
@@ -30,6 +27,8 @@ from python_clients import aiokafka_client, kafka_python_client, kcat_client, li
 from broker.wire.apis import API_VERSIONS, BY_KEY
 from broker.wire.unserved import UNSERVED
 
+HERE = Path(__file__).parent
+ROOT = HERE.parents[2]
 _KEPT = 3
 """Frames of one client, API and version, of different lengths."""
 _LONGEST = 4_096
