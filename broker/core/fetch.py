@@ -92,7 +92,7 @@ class FetchHandler:
         if error is NO_ERROR and request.replica_id >= 0:
             error = rules.follower_check(
                 request.replica_id,
-                replica.replicas,
+                replica.leading.followers,
                 part.current_leader_epoch,
                 request.broker_epoch,
                 self._ctx.registered_epoch(request.replica_id),

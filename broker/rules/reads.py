@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection
+
 from kio.schema.errors import ErrorCode
 
 from broker.core.types import NO_EPOCH, NodeId
@@ -20,13 +22,14 @@ class ReadRules:
     def follower_check(
         self,
         follower: NodeId,
-        replicas: tuple[NodeId, ...],
+        followers: Collection[NodeId],
         asked_epoch: int,
         broker_epoch: int,
         registered: int,
     ) -> ErrorCode:
-        """A fetch of a replica: assigned here (KAFKA-14078), and not of a former life of it (2.2.3)."""
-        if follower not in replicas:
+        """A fetch of a replica: assigned here (KAFKA-14078) and not the leader itself, nor of a former life of it
+        (2.2.3)."""
+        if follower not in followers:
             return (
                 ErrorCode.not_leader_or_follower
                 if asked_epoch == NO_EPOCH

@@ -543,6 +543,9 @@ def test_epochs_of_the_request_are_checked_first() -> None:
     assert solo.fetched(2, 0, leader_epoch=4).error is ErrorCode.fenced_leader_epoch
     assert solo.fetched(2, 0, leader_epoch=6).error is ErrorCode.unknown_leader_epoch
     assert solo.fetched(9, 0, leader_epoch=5).error is ErrorCode.unknown_leader_epoch
+    assert solo.fetched(1, 0, leader_epoch=5).error is ErrorCode.unknown_leader_epoch, (
+        "in the leader's own name"
+    )
     assert solo.replica.leading.followers[2].leo == -1
 
 
