@@ -51,6 +51,7 @@ def answer(node: Node, frame: bytes) -> bytes:
         (HUGE_COUNT, "DeleteTopicsRequest v4: topic_names has a length of 4294967294, and 5 bytes are left"),
         (NO_COORDINATORS, "FindCoordinatorRequest v4: coordinator_keys has a length of 4294967294"),
     ],
+    ids=["a null array", "a huge count", "a huge count in what is not served"],
 )
 def test_a_frame_that_cannot_be_read_ends_its_connection(
     small: Cluster, role: str, frame: bytes, says: str

@@ -144,12 +144,12 @@ class UnderFire:
             try:
                 self._ask(node)
             except OSError as failure:
+                time.sleep(_ALONE_S)  # who is about to end has closed its port before
                 if node.running:
-                    return f"the {kind} does not answer: {failure}"
+                    return f"the {kind} does not answer: {failure}; it said last: {_last_line(node)}"
             self.longest_silence_s = max(self.longest_silence_s, time.monotonic() - begun)
             if not node.running:
-                said = [line for line in node.log.read_text().splitlines() if line.strip()]
-                return f"the {kind} ended with {node.wait()}: {said[-1] if said else ''}"
+                return f"the {kind} ended with {node.wait()}: {_last_line(node)}"
         return None
 
     @staticmethod
@@ -159,3 +159,8 @@ class UnderFire:
             sock.settimeout(_ANSWER_S)
             if len(sock.recv(4, socket.MSG_WAITALL)) < 4:
                 raise OSError("the connection was closed")
+
+
+def _last_line(node: Node) -> str:
+    said = [line for line in node.log.read_text().splitlines() if line.strip()]
+    return said[-1] if said else ""
