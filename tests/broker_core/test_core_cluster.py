@@ -265,7 +265,7 @@ def test_producer_ids_are_never_given_twice() -> None:
     assert len(set(ids)) == len(ids)
     assert min(ids) >= 0
     refused = c.answer(1, InitProducerIdRequest("transactional"))
-    assert refused.error is ErrorCode.invalid_request
+    assert refused.error is ErrorCode.transactional_id_authorization_failed
 
 
 def test_fenced_brokers_are_not_listed() -> None:
