@@ -31,6 +31,8 @@ _OF_METADATA_ALONE = (52, 53, 54)
 FRAMES = Path(__file__).parent / "frames"
 _HEADER = struct.Struct(">hhih")
 _LONGEST = 2**15 - 1
+_NEAR = 1_024
+"""Nothing is looked for further behind: there lies what an earlier mutation made long."""
 _NUMBERS = (0, 1, -1, -2, 127, -128, 2**15 - 1, -(2**15), 2**31 - 1, -(2**31), 2**31 - 2, 2**63 - 1, -(2**63))
 _VARINTS = (
     b"\x00",
@@ -149,7 +151,7 @@ def _overwrite_varint(frame: bytearray, draw: random.Random, _: Sequence[bytes])
 
 def _inject_tags(frame: bytearray, draw: random.Random, _: Sequence[bytes]) -> None:
     """In the place of a zero byte, which may be an empty set of tagged fields."""
-    zeros = [at for at, byte in enumerate(frame) if byte == 0]
+    zeros = [at for at, byte in enumerate(frame[:_NEAR]) if byte == 0]
     if zeros:
         at = draw.choice(zeros)
         tag, size = draw.choice((0, 1, 2, 100)), draw.choice((0, 1, 16, 17))
@@ -176,7 +178,7 @@ def _insert(frame: bytearray, draw: random.Random, _: Sequence[bytes]) -> None:
 def _stretch(frame: bytearray, draw: random.Random, _: Sequence[bytes]) -> None:
     """Some string becomes as long as one can be; whoever quotes it has no room for another word."""
     found = []
-    for at, size in enumerate(frame):
+    for at, size in enumerate(frame[:_NEAR]):
         text = frame[at + 1 : at + 1 + size]
         if 0 < size < 0x7F and len(text) == size and text.isascii():
             found.append((at, size))
