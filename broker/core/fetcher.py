@@ -115,6 +115,8 @@ class Fetcher:
 
     def add(self, following: Following) -> None:
         self._partitions[following.replica.tp] = following
+        # It may have been here before, and away when its answer came.
+        self._session.not_taken()
         self._overtake = self.due = True
         if self._ctx.rules.truncation.asks_first():
             self._epoch_probe.ask(following, self._woken)
@@ -236,6 +238,8 @@ class Fetcher:
                 self._partitions[result.tp] = self._partitions.pop(result.tp)
             elif outcome is Outcome.OUT_OF_RANGE:
                 self._probe.ask(following, self._woken)
+            elif outcome is Outcome.IGNORED and current:
+                self._session.not_taken()
 
     def _failed(self, response: Response | None) -> None:
         """A lost session only needs a full request, at once; anything else needs time."""

@@ -1,7 +1,9 @@
 """The follower's side of a fetch session: what its leader knows of its wishes already (KIP-227, 2.13).
 
 Whatever is not a plain answer ends the session: an error of any kind, a lost connection, a request that was
-overtaken. The next request then asks for everything anew.
+overtaken. So does a partition that was told of and did not take it: the answer came when its state was another, or
+when it was not followed from there. The leader takes it for known and does not tell it again in that session. The next request
+then asks for everything anew.
 """
 
 from __future__ import annotations
@@ -74,3 +76,8 @@ class FetcherSession:
     def failed(self) -> None:
         """An error, or no answer."""
         self.reset()
+
+    def not_taken(self) -> None:
+        """What was told of a partition may not have reached its replica."""
+        if not self._rules.outlives_stay():
+            self.reset()

@@ -55,6 +55,7 @@ REGISTRY: dict[str, type] = {
     "continue_after_io_error": lifecycle.ContinueAfterIoError,
     "apply_stale_off": requests.ApplyStaleOffset,
     "apply_stale_resp": requests.ApplyStaleAnswer,
+    "keep_told_session": requests.KeepToldSession,
     "no_topic_id": requests.NoTopicId,
     "no_client_epoch": requests.NoEpochCheck,
     "forget_producer_state": requests.ForgetProducers,

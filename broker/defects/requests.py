@@ -9,6 +9,7 @@ from kio.schema.errors import ErrorCode
 from broker.rules.fetching import AnswerFacts, FetchRules, MetadataRules
 from broker.rules.produce import ProduceRules
 from broker.rules.reads import ReadRules
+from broker.rules.sessions import SessionRules
 
 
 class ApplyStaleOffset(FetchRules):
@@ -29,6 +30,18 @@ class ApplyStaleAnswer(FetchRules):
         return True
 
     def may_append(self, batch_epoch: int, leader_epoch: int) -> bool:  # noqa: ARG002
+        return True
+
+
+class KeepToldSession(SessionRules):
+    """``keep_told_session``: 2.13, KIP-227. A fetch session goes on over a partition that was away from its fetcher when
+    the answer came.
+
+    The leader believes that it told the high watermark, and of an idle partition it says nothing more: the follower's
+    stays behind until somebody writes. Found here by random runs; Kafka's incremental sessions remember in this way, too.
+    """
+
+    def outlives_stay(self) -> bool:
         return True
 
 

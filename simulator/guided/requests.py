@@ -1,4 +1,4 @@
-"""B23, B40, B49: answers that come late, retries, and whose record it is that was acknowledged."""
+"""B04, B23, B40, B49 and 2.13: answers that come late, retries, and whose record it is that was acknowledged."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from kio.schema.errors import ErrorCode
 
 from broker.core.messages import FetchPartition, FetchRequest
 from simulator.guided.schedule import Guided
-from simulator.guided.stage import Setting, Stage, T, diverges
+from simulator.guided.stage import Setting, Stage, T, diverges, tells_high_watermark
 
 
 def stale_answer(s: Stage) -> None:
@@ -81,6 +81,26 @@ def cut_under_a_consumer(s: Stage) -> None:
         s.find("poll-skip", "the consumer reads on at 2, x at 1 is new and it will never be told")
 
 
+def told_and_not_taken(s: Stage) -> None:
+    """2.13. 1 tells 3 that b is committed; the answer comes when 3 follows 2, which it cannot reach. Then 1 leads again,
+    3 asks on in the session it has there, and nobody writes any more."""
+    s.commit(b"a")
+    s.cut(2, 3)
+    late = s.hold("FetchResponse", source=1, to=3, limit=1, when=tells_high_watermark(2))
+    s.acked(1, b"b")
+    s.until(lambda: bool(late.held), "3 told that b is committed")
+    s.fence(1)
+    s.until(lambda: s.leader == 2, "2 leads")
+    s.run(100)
+    s.release(late)
+    s.run(100)
+    s.unfence(1)
+    s.until(lambda: 1 in s.isr, "1 back in the ISR")
+    s.fence(2)
+    s.until(lambda: s.leader == 1, "1 leads again")
+    s.must(lambda: s.high_watermark(3) == 2, "3 knows that b is committed", 20_000, "stall")
+
+
 SCHEDULES = (
     Guided(
         "apply_stale_off",
@@ -111,6 +131,13 @@ SCHEDULES = (
         ("ack_by_hwm_only",),
         anothers_record,
         frozenset({"I17", "I01", "lost-write"}),
+    ),
+    Guided(
+        "keep_told_session",
+        "2.13",
+        ("keep_told_session",),
+        told_and_not_taken,
+        frozenset({"stall"}),
     ),
     Guided(
         "no_client_epoch",

@@ -19,6 +19,7 @@ from broker.core.messages import (
     FetchPartition,
     FetchRequest,
     FetchResponse,
+    FetchResult,
     ForgottenPartition,
     ProducePartition,
     ProduceRequest,
@@ -295,6 +296,21 @@ def test_a_partition_that_left_is_forgotten_at_the_leader() -> None:
     asked = asked_in(newest_to(solo, 1))
     assert (asked.session_id, asked.session_epoch, asked.partitions) == (9, 1, ())
     assert asked.forgotten == (ForgottenPartition(T, TOPIC_ID),)
+
+
+def test_a_partition_that_was_away_when_its_answer_came_is_asked_for_in_a_new_session() -> None:
+    """The leader takes what it told for known: in the old session an idle partition's high watermark came never."""
+    solo = Solo(2, leader=1, log=log_of([0, 0]), high_watermark=1)
+    solo.answer(solo.sent("fetcher-0", FetchRequest), FetchResponse((), session_id=7))
+    late = newest_to(solo, 1)
+    solo.metadata(change(leader=3, isr=(2, 3)))
+    told = FetchResult(T, high_watermark=2, last_stable_offset=2, log_start=0, topic_id=TOPIC_ID)
+    solo.answer(late, FetchResponse((told,), session_id=7))
+    assert solo.replica.high_watermark == 1, "the answer is to another state"
+    solo.metadata(change(leader=1, isr=(1, 2)))
+    asked = asked_in(newest_to(solo, 1))
+    assert (asked.session_id, asked.session_epoch) == (7, 0)
+    assert [p.tp for p in asked.partitions] == [T]
 
 
 # --- together ------------------------------------------------------------------------------------------------

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import inspect
+import re
 from collections.abc import Callable
 from dataclasses import fields
 from typing import Any
@@ -130,6 +131,7 @@ DIFFERS: list[Case] = [
     ("continue_after_io_error", lambda r: r.storage.stops_on_failure(), True, False),
     ("apply_stale_off", lambda r: r.fetch.accepts(answer(asked_offset=4)), False, True),
     ("apply_stale_resp", lambda r: r.fetch.accepts(answer(asked_reset=0)), False, True),
+    ("keep_told_session", lambda r: r.sessions.outlives_stay(), False, True),
     ("no_client_epoch", lambda r: r.reads.epoch_check(3, 4), ErrorCode.fenced_leader_epoch, ErrorCode.none),
     ("forget_producer_state", lambda r: r.produce.forgets_producers(), False, True),
     ("ack_by_hwm_only", lambda r: r.produce.outlives_leadership(), False, True),
@@ -194,7 +196,7 @@ def test_a_defect_replaces_rules_of_one_kind_and_says_what_and_since_when(name: 
     defect = REGISTRY[name]
     text = inspect.getdoc(defect) or ""
     assert f"``{name}``" in text
-    assert "B" in text or "4.5" in text
+    assert re.search(r"\b(B\d\d|4\.5|2\.13)\b", text), "its place in protocol.md"
     for known in ("kip966", "kraft35", "kip101"):
         rules = profile(known)
         try:

@@ -49,6 +49,16 @@ OLD = {
         "--broker-setting replica_fetch_wait_max_ms=500 --broker-setting replica_fetch_backoff_ms=200 "
         "--broker-setting request_timeout_ms=3000 --no-tcp"
     ),
+    "what the leader told counts as known in the session, and the follower was away when it was told": (
+        "--seed 55058 --seconds 5.4 --profile kraft35 --partitions 2 --weak 1 --produce-every-ms 500 "
+        "--ask-every-ms 60 --faults kill-midway,power-midway,pause,isolate,cut,cut-one-way,cut-controller,lag,"
+        "hold-alter-request,hold-alter-response,hold-fetch-response,hold-fetch-request,hold-metadata,"
+        "hold-produce-response,hold-heartbeat,skew,controller-kill,controller-power,controller-pause,"
+        "controller-isolate,controller-deaf,elect,move-leader,reassign,min-isr --pairs 0.1 --chains 0.8 "
+        "--broker-setting heartbeat_interval_ms=250 --broker-setting replica_lag_time_max_ms=6000 "
+        "--broker-setting replica_fetch_wait_max_ms=300 --broker-setting replica_fetch_backoff_ms=50 "
+        "--broker-setting request_timeout_ms=1000 --controller-setting session_timeout_ms=1500 --keep-faults 0,2,3,4"
+    ),
 }
 
 
