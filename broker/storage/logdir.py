@@ -37,6 +37,8 @@ from broker.storage.uuids import decode_uuid, encode_uuid
 _LOG = logging.getLogger("broker.storage")
 _LOG_DIRECTORY = re.compile(r"^(?P<topic>[a-zA-Z0-9._-]{1,249})-(?P<partition>\d{1,9})$")
 _DOOMED = "-delete"
+_NAME_MAX = 255
+"""Bytes a file name may have, on every file system we know."""
 
 
 class DataDirError(Exception):
@@ -53,6 +55,12 @@ class Found:
     quorum_state: QuorumState | None = None
     directory_id: UUID = UUID(int=0)
     snapshots: tuple[StoredSnapshot, ...] = ()
+
+
+def _doomed_name(tp: TopicPartition) -> str:
+    """What a log's directory is called while it is being removed: Kafka's name, the topic shortened to what fits."""
+    suffix = f"-{tp.partition}.{uuid4().hex}{_DOOMED}"
+    return tp.topic[: _NAME_MAX - len(suffix)] + suffix
 
 
 class LogDir:
@@ -256,7 +264,7 @@ class LogDir:
         for offsets in self._checkpoints.values():
             offsets.pop(tp, None)
         log.close()
-        doomed = self.path / f"{tp}.{uuid4().hex}{_DOOMED}"
+        doomed = self.path / _doomed_name(tp)
         log.directory.rename(doomed)
         fsync_dir(self.path)
         shutil.rmtree(doomed)

@@ -304,6 +304,30 @@ def test_a_topic_made_again_under_its_name_starts_empty(tmp_path: Path) -> None:
     directory.close()
 
 
+@pytest.mark.parametrize("length", [1, 213, 214, 249])
+@pytest.mark.parametrize("partition", [0, 99_999])
+def test_a_log_can_be_deleted_whatever_the_length_of_its_topics_name(
+    tmp_path: Path, length: int, partition: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Also when the process ends between the new name and the removal: the next start removes it."""
+    tp = TopicPartition("t" * length, partition)
+    directory, _ = reopen(tmp_path)
+    directory.create(tp, TOPIC, 0)
+    directory[tp].append(run_of(3))
+    with monkeypatch.context() as patch:
+        patch.setattr("broker.storage.logdir.shutil.rmtree", lambda _: None)
+        directory.delete(tp)
+    (doomed,) = (path.name for path in tmp_path.iterdir() if path.is_dir())
+    assert doomed.startswith("t")
+    assert doomed.endswith("-delete")
+    assert f"-{partition}." in doomed
+    directory.close()
+    directory, found = reopen(tmp_path)
+    assert not found.logs
+    assert not [path for path in tmp_path.iterdir() if path.is_dir()]
+    directory.close()
+
+
 def test_one_process_at_a_time(tmp_path: Path) -> None:
     directory = log_dir(tmp_path)
     with pytest.raises(DataDirError, match="in use by another process"):
