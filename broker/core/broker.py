@@ -186,7 +186,7 @@ class Broker:
     def _boot(self, boot: Boot) -> None:
         ctx = self._ctx
         ctx.incarnation = boot.incarnation_id
-        self._partitions.recovered(boot.logs)
+        self._partitions.recovered(boot.logs, boot.offline)
         ctx.trace(
             "start",
             previous_epoch=boot.previous_broker_epoch,

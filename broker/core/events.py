@@ -35,6 +35,8 @@ class Boot:
     """Of the data directory; another one after the disk was wiped or exchanged."""
     snapshots: tuple[StoredSnapshot, ...] = ()
     """Of the metadata log, every one found."""
+    offline: tuple[TopicPartition, ...] = ()
+    """There are records on disk, but it cannot be told of which topic: neither used nor thrown away."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 
 from broker.core.context import Context
 from broker.core.effects import CreateLog, DeleteLog
@@ -17,6 +17,8 @@ class Partitions:
         self._ctx = ctx
         self._fetchers = fetchers
         self._replicas: dict[TopicPartition, Replica] = {}
+        self._offline: frozenset[TopicPartition] = frozenset()
+        """Their records are on disk and cannot be used."""
         self.get: Callable[[TopicPartition], Replica | None] = self._replicas.get
 
     def __iter__(self) -> Iterator[Replica]:
@@ -24,8 +26,11 @@ class Partitions:
 
     # --- start ---------------------------------------------------------------------------------------------
 
-    def recovered(self, logs: Mapping[TopicPartition, RecoveredLog]) -> None:
-        """The logs found on disk, without a role yet."""
+    def recovered(
+        self, logs: Mapping[TopicPartition, RecoveredLog], offline: Iterable[TopicPartition]
+    ) -> None:
+        """The logs found on disk, without a role yet; and those that cannot be opened."""
+        self._offline = frozenset(offline)
         for tp in sorted(logs):
             if tp != METADATA:
                 self._replicas[tp] = Replica(self._ctx, tp, logs[tp])
@@ -87,8 +92,10 @@ class Partitions:
 
     def _create(self, image: PartitionImage) -> Replica:
         """K54: also for a replica added without a new leader epoch."""
-        self._ctx.out.append(CreateLog(image.tp, image.topic_id))
         replica = Replica(self._ctx, image.tp, RecoveredLog(image.topic_id, 0, 0, 0, 0))
+        replica.failed = image.tp in self._offline
+        if not replica.failed:
+            self._ctx.out.append(CreateLog(image.tp, image.topic_id))
         self._replicas[image.tp] = replica
         return replica
 

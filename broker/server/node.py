@@ -167,6 +167,7 @@ async def _serve_part(part: _Part, shell: Shell) -> None:
             found.quorum_state,
             found.directory_id,
             found.snapshots,
+            found.offline,
         )
     )
     either: set[asyncio.Future[Any]] = {shell.ready, shell.stopped}

@@ -4,6 +4,10 @@ Offset checkpoints: version, number of lines, then ``topic partition offset``. L
 same with ``epoch start_offset``. A checkpoint that cannot be read is reported and treated as absent: each
 of them only saves work or narrows what recovery must look at, except for the clean-shutdown file, whose
 absence is the safe answer.
+
+A bit that changes in a number leaves a number: what has no other witness (offsets, the topic's id, a vote) carries a
+CRC32C of itself, in a place where Kafka's own readers take no harm from it. A file without one, of Kafka's or older
+than this, is taken as it is.
 """
 
 from __future__ import annotations
@@ -12,6 +16,8 @@ import json
 from collections.abc import Iterable, Mapping
 from pathlib import Path
 from uuid import UUID
+
+from crc32c import crc32c
 
 from broker.core.effects import Checkpoint
 from broker.core.types import EpochEntry, QuorumState, TopicPartition
@@ -28,6 +34,9 @@ EPOCHS_FILE = "leader-epoch-checkpoint"
 META_FILE = "meta.properties"
 QUORUM_FILE = "quorum-state"
 PARTITION_METADATA_FILE = "partition.metadata"
+_CHECKSUM = "crc32c"
+_CHECKSUM_TOPIC = "#crc32c"
+"""No topic can be called so: in an offset checkpoint the last row, ``#crc32c 0 <CRC of the rows before it>``."""
 
 
 class CheckpointError(ValueError):
@@ -60,18 +69,27 @@ def _text(rows: Iterable[str]) -> bytes:
 
 def read_offsets(path: Path) -> dict[TopicPartition, int]:
     """Raises CheckpointError."""
+    rows = _lines(path, fields=3)
     try:
+        if rows and rows[-1][0] == _CHECKSUM_TOPIC and int(rows.pop()[2]) != _crc_of(map(" ".join, rows)):
+            raise CheckpointError(f"{path}: its checksum is wrong")
         return {
             TopicPartition(topic, int(partition)): int(offset)
-            for topic, partition, offset in _lines(path, fields=3)
+            for topic, partition, offset in rows
         }
+    except CheckpointError:
+        raise
     except ValueError as wrong:
         raise CheckpointError(f"{path}: {wrong}") from wrong
 
 
 def write_offsets(path: Path, offsets: Mapping[TopicPartition, int]) -> None:
-    rows = (f"{tp.topic} {tp.partition} {offset}" for tp, offset in sorted(offsets.items()))
-    replace_file(path, _text(rows))
+    rows = [f"{tp.topic} {tp.partition} {offset}" for tp, offset in sorted(offsets.items())]
+    replace_file(path, _text([*rows, f"{_CHECKSUM_TOPIC} 0 {_crc_of(rows)}"]))
+
+
+def _crc_of(rows: Iterable[str]) -> int:
+    return crc32c("\n".join(rows).encode())
 
 
 def read_epochs(path: Path) -> tuple[EpochEntry, ...]:
@@ -118,7 +136,11 @@ def write_quorum_state(data_dir: Path, state: QuorumState) -> None:
         "directoryId": encode_uuid(state.directory_id),
         "data_version": 1,
     }
-    replace_file(data_dir / QUORUM_FILE, json.dumps(fields, separators=(",", ":")).encode())
+    replace_file(data_dir / QUORUM_FILE, _json({**fields, _CHECKSUM: crc32c(_json(fields))}))
+
+
+def _json(fields: Mapping[str, object]) -> bytes:
+    return json.dumps(fields, separators=(",", ":")).encode()
 
 
 def read_quorum_state(data_dir: Path) -> QuorumState | None:
@@ -127,6 +149,8 @@ def read_quorum_state(data_dir: Path) -> QuorumState | None:
     path = data_dir / QUORUM_FILE
     try:
         fields = json.loads(path.read_bytes())
+        if fields.pop(_CHECKSUM, None) not in (None, crc32c(_json(fields))):
+            raise ValueError("its checksum is wrong")
         return QuorumState(
             epoch=int(fields["leaderEpoch"]),
             leader_id=int(fields["leaderId"]),
@@ -136,7 +160,7 @@ def read_quorum_state(data_dir: Path) -> QuorumState | None:
         )
     except FileNotFoundError:
         return None
-    except (ValueError, KeyError, TypeError) as wrong:
+    except (ValueError, KeyError, TypeError, AttributeError) as wrong:
         raise CheckpointError(
             f"{path} is not a quorum state ({wrong!r}): this controller cannot know whom it voted for; "
             "give it an empty data directory only while a majority of the others is up"
@@ -144,11 +168,13 @@ def read_quorum_state(data_dir: Path) -> QuorumState | None:
 
 
 def read_properties(path: Path) -> dict[str, str]:
-    """``name=value`` lines; {} when there is no file."""
+    """``name=value`` lines; {} when there is no file. Raises CheckpointError."""
     try:
-        lines = path.read_text().splitlines()
+        lines = path.read_bytes().decode().splitlines()
     except FileNotFoundError:
         return {}
+    except UnicodeDecodeError as wrong:
+        raise CheckpointError(f"{path}: not text ({wrong.reason})") from wrong
     pairs = (line.partition("=") for line in lines if "=" in line and not line.startswith("#"))
     return {name.strip(): value.strip() for name, _, value in pairs}
 
@@ -161,9 +187,16 @@ def write_properties(path: Path, properties: Mapping[str, object]) -> None:
 def read_topic_id(partition_dir: Path) -> UUID | None:
     """From partition.metadata; None when it is missing or unreadable."""
     try:
-        text = (partition_dir / PARTITION_METADATA_FILE).read_text()
+        text = (partition_dir / PARTITION_METADATA_FILE).read_bytes().decode()
+        content, _, checksum = text.partition(f"\n{_CHECKSUM}: ")
+        if checksum and int(checksum) != crc32c(content.encode()):
+            return None
         return decode_uuid(
-            next(line.partition(":")[2].strip() for line in text.splitlines() if line.startswith("topic_id:"))
+            next(
+                line.partition(":")[2].strip()
+                for line in content.splitlines()
+                if line.startswith("topic_id:")
+            )
         )
     except (FileNotFoundError, UnicodeDecodeError, StopIteration, ValueError):
         return None
@@ -171,4 +204,5 @@ def read_topic_id(partition_dir: Path) -> UUID | None:
 
 def write_topic_id(partition_dir: Path, topic_id: UUID) -> None:
     text = f"version: 0\ntopic_id: {encode_uuid(topic_id)}"
-    replace_file(partition_dir / PARTITION_METADATA_FILE, text.encode())
+    checked = f"{text}\n{_CHECKSUM}: {crc32c(text.encode())}"
+    replace_file(partition_dir / PARTITION_METADATA_FILE, checked.encode())

@@ -283,7 +283,13 @@ class PartitionLog:
         if part.start_offset >= end:
             return b""
         segment = self._segments[self._at(part.start_offset)]
-        return segment.read(part.start_offset, end, part.max_bytes, at_least_one=part.at_least_one)
+        return segment.read(
+            part.start_offset,
+            end,
+            part.max_bytes,
+            at_least_one=part.at_least_one,
+            contiguous=not self._settings.continue_after_error,
+        )
 
     def batches(self) -> list[bytes]:
         """Every batch of the log, whole. Only for small logs (the metadata log at start). Raises OSError."""
@@ -304,8 +310,7 @@ class PartitionLog:
                 if batch.base_offset >= wanted.end_offset:
                     return None
                 if batch.max_timestamp >= wanted.timestamp:
-                    raw = os.pread(segment.fd, batch.size_bytes, batch.position)
-                    return search_batch(raw, wanted.timestamp)
+                    return search_batch(segment.read_batch(batch), wanted.timestamp)
         return None
 
     # --- life ------------------------------------------------------------------------------------------

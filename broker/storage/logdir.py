@@ -55,6 +55,8 @@ class Found:
     quorum_state: QuorumState | None = None
     directory_id: UUID = UUID(int=0)
     snapshots: tuple[StoredSnapshot, ...] = ()
+    offline: tuple[TopicPartition, ...] = ()
+    """There are records, but nobody can tell of which topic."""
 
 
 def _doomed_name(tp: TopicPartition) -> str:
@@ -73,6 +75,8 @@ class LogDir:
         self._logs: dict[TopicPartition, PartitionLog] = {}
         self._names: dict[UUID, str] = {}
         self._checkpoints: dict[Checkpoint, dict[TopicPartition, int]] = {}
+        self._unknown: list[TopicPartition] = []
+        """Whose directories are left alone: their topic's id cannot be read."""
         self.offline: str | None = None
         """Why, once the disk has refused something."""
         try:
@@ -91,7 +95,7 @@ class LogDir:
             ) from failure
         try:
             self._check_identity(node_id, cluster_id)
-        except (OSError, DataDirError) as failure:
+        except (OSError, DataDirError, checkpoint.CheckpointError) as failure:
             os.close(self._lock)
             raise DataDirError(f"data_dir {path}: {failure}") from failure
 
@@ -123,39 +127,57 @@ class LogDir:
 
     def _open(self) -> Found:
         epoch = checkpoint.take_clean_shutdown(self.path)
-        for kind in checkpoint.CHECKPOINT_FILES:
-            self._checkpoints[kind] = self._read_checkpoint(kind)
+        readable = [self._read_checkpoint(kind) for kind in checkpoint.CHECKPOINT_FILES]
+        quorum_state = checkpoint.read_quorum_state(self.path)
         logs: dict[TopicPartition, RecoveredLog] = {}
-        trusted = epoch is not None
+        trusted = all(readable)
         for tp, directory in self._directories():
-            high_watermark = self._checkpoints["high-watermark"].get(tp, 0)
-            found = recovery.recover(
-                directory,
-                tp,
-                self._settings,
-                recovery_point=self._checkpoints["recovery-point"].get(tp, 0),
-                log_start=self._checkpoints["log-start"].get(tp, 0),
-                clean=epoch is not None,
-                high_watermark=high_watermark,
-            )
-            if found.cut is not None:
-                _LOG.warning("log %s cut to end offset %d: %s", tp, found.log.leo, found.cut)
-                if epoch is not None or found.cut_below_recovery_point:
-                    trusted = False
-                    _LOG.error(
-                        "log %s lost records that were flushed: registering as after an unclean stop", tp
-                    )
+            try:
+                found = self._recover(tp, directory, clean=epoch is not None, voter=quorum_state is not None)
+            except recovery.TopicUnknown as wrong:
+                _LOG.error("log %s is offline, registering as after an unclean stop: %s", tp, wrong)
+                self._unknown.append(tp)
+                trusted = False
+                continue
+            trusted = trusted and not found.damaged
             self._add(found.log)
-            logs[tp] = recovery.as_recovered(found, high_watermark)
+            logs[tp] = recovery.as_recovered(found, self._checkpoints["high-watermark"].get(tp, 0))
         metadata = tuple(self._logs[METADATA].batches()) if METADATA in self._logs else ()
         return Found(
             logs,
             metadata,
             epoch if epoch is not None and trusted else -1,
-            checkpoint.read_quorum_state(self.path),
+            quorum_state,
             self._directory_id(),
             snapshots.find(self._metadata_directory),
+            tuple(self._unknown),
         )
+
+    def _recover(
+        self, tp: TopicPartition, directory: Path, *, clean: bool, voter: bool
+    ) -> recovery.Recovered:
+        found = recovery.recover(
+            directory,
+            tp,
+            self._settings,
+            recovery_point=self._checkpoints["recovery-point"].get(tp, 0),
+            log_start=self._checkpoints["log-start"].get(tp, 0),
+            clean=clean,
+            high_watermark=self._checkpoints["high-watermark"].get(tp, 0),
+            irreplaceable=voter and tp == METADATA,
+        )
+        if found.damaged:
+            _LOG.error(
+                "DAMAGED log %s: %s. It ends at offset %d now, and the broker registers as after an unclean stop. "
+                "What lay behind is in: %s",
+                tp,
+                found.cut,
+                found.log.leo,
+                ", ".join(map(str, found.aside)) or "no file, there was nothing",
+            )
+        elif found.cut is not None:
+            _LOG.warning("log %s cut to end offset %d: %s", tp, found.log.leo, found.cut)
+        return found
 
     @property
     def _metadata_directory(self) -> Path:
@@ -168,12 +190,15 @@ class LogDir:
         except (KeyError, ValueError):
             return UUID(int=0)
 
-    def _read_checkpoint(self, kind: Checkpoint) -> dict[TopicPartition, int]:
+    def _read_checkpoint(self, kind: Checkpoint) -> bool:
+        """False when it cannot be read."""
+        self._checkpoints[kind] = {}
         try:
-            return checkpoint.read_offsets(self.path / checkpoint.CHECKPOINT_FILES[kind])
+            self._checkpoints[kind] = checkpoint.read_offsets(self.path / checkpoint.CHECKPOINT_FILES[kind])
         except checkpoint.CheckpointError as wrong:
-            _LOG.warning("%s; going on without it", wrong)
-            return {}
+            _LOG.error("%s; going on without it, registering as after an unclean stop", wrong)
+            return False
+        return True
 
     def _directories(self) -> list[tuple[TopicPartition, Path]]:
         found = []
@@ -192,10 +217,10 @@ class LogDir:
     @staticmethod
     def _half_created(directory: Path) -> bool:
         """A log is created in the order directory, partition.metadata, first segment: without the second
-        nothing can have been appended."""
-        if checkpoint.read_topic_id(directory) is not None:
+        nothing can have been appended, and nothing deleted from its beginning."""
+        if (directory / checkpoint.PARTITION_METADATA_FILE).exists():
             return False
-        return not any(path.stat().st_size for path in directory.glob("*.log"))
+        return not any(path.stat().st_size or path.stem.strip("0") for path in directory.glob("*.log"))
 
     def close_cleanly(
         self, broker_epoch: int, high_watermarks: Mapping[TopicPartition, int]
@@ -341,6 +366,10 @@ class LogDir:
         kept = dict(offsets)
         if kind == "recovery-point":
             kept = {tp: min(at, self._logs[tp].flushed_upto) for tp, at in kept.items() if tp in self._logs}
+        # Of a log that is left alone the core knows nothing: what was known before stays.
+        before = self._checkpoints.get(kind, {})
+        kept = {tp: at for tp, at in kept.items() if tp not in self._unknown}
+        kept |= {tp: before[tp] for tp in self._unknown if tp in before}
         checkpoint.write_offsets(self.path / checkpoint.CHECKPOINT_FILES[kind], kept)
         self._checkpoints[kind] = kept
 

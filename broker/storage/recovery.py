@@ -1,39 +1,58 @@
 """What a log is after a stop of any kind: read it back, cut it at the first thing that is not whole.
 
 After a power cut a file may lack its unsynced tail, hold zeros there, or hold anything in it; an index may be
-empty; a directory may lack its newest files. After ``kill -9`` only the write in progress may be torn. So:
+empty; a directory may lack its newest files. After ``kill -9`` only the write in progress may be torn. After any stop,
+also a clean one, a disk may give back other bytes than it was given. So, at every start:
 
 1. left-overs (``*.deleted``, ``*.tmp``, ``.swap``, ``*-delete`` directories, an index without its log) go;
-2. segments are walked in order; offsets must go on without a hole. The first batch that is short, malformed
-   or out of line ends the log; at or past the recovery point its CRC must be right too, unless the stop was clean;
-3. the log is cut there, later segments go, and what is left is synced: it survives the next power cut;
+2. segments are walked in order, from the first byte of the log: offsets must go on without a hole, every CRC must be
+   right, every leader epoch the one the checkpoint knows. The first batch that is not so ends the log;
+3. the log is cut there, later segments go, and what is left is synced: it survives the next power cut. What was
+   written and never flushed is deleted; where more than that is wrong (``damage``) the bytes are put aside first;
 4. index, leader-epoch cache and producer state are rebuilt from the headers that were walked anyway.
+
+Every byte is read for 2. in any case; checking the CRCs adds less than a tenth to a start.
 """
 
 from __future__ import annotations
 
+import logging
 import os
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
+from uuid import UUID
 
 from broker.core.batch import HEADER_BYTES, BatchHeader, CorruptBatch, crc_is_right, parse_header
 from broker.core.epochs import EpochCache
 from broker.core.producers import ProducerTable
-from broker.core.types import EpochEntry, ProducerSnapshot, RecoveredLog, TopicPartition
+from broker.core.types import (
+    METADATA,
+    METADATA_TOPIC_ID,
+    EpochEntry,
+    ProducerSnapshot,
+    RecoveredLog,
+    TopicPartition,
+)
 from broker.storage import checkpoint
+from broker.storage.damage import EpochWitness, put_aside, whole_batch_behind
 from broker.storage.files import fsync_dir
 from broker.storage.log import LogSettings, PartitionLog
 from broker.storage.segment import Segment, bounds_of, file_name
 
+_LOG = logging.getLogger("broker.storage")
 _SEGMENT_FILE = re.compile(r"^(\d{20})\.log$")
 _RUBBISH = (".deleted", ".tmp", ".swap", ".cleaned")
 _WINDOW_BYTES = 1 << 20
 
 
 class RecoveryError(Exception):
-    """The directory cannot be a log of ours, and taking it for an empty one would lose data."""
+    """The directory cannot be taken for a log of ours without losing data."""
+
+
+class TopicUnknown(RecoveryError):
+    """Records without the id of their topic."""
 
 
 @dataclass(slots=True)
@@ -44,8 +63,11 @@ class Recovered:
     epochs: tuple[EpochEntry, ...]
     producers: dict[int, ProducerSnapshot]
     cut: str | None
-    """Why the log was cut, when it was."""
-    cut_below_recovery_point: bool
+    """Why the log was cut, or ends before it should, when it does."""
+    damaged: bool
+    """What was lost had been flushed, or something in the middle was changed: more than a torn write."""
+    aside: tuple[Path, ...] = ()
+    """The files in which the bytes behind a damaged place are now."""
 
 
 @dataclass(slots=True)
@@ -53,14 +75,36 @@ class _Scan:
     """One pass over all segments."""
 
     next_offset: int
+    witness: EpochWitness
+    bad_offset: int | None = None
+    """Of a batch that another pass found wrong, by its leader epoch."""
     epochs: EpochCache = field(default_factory=EpochCache)
     producers: ProducerTable = field(default_factory=ProducerTable)
+    segments: list[Segment] = field(default_factory=list)
+    later: list[int] = field(default_factory=list)
+    """Base offsets of the segments that do not go on where the one before ends."""
+    cut: str | None = None
 
     def add(self, header: BatchHeader) -> None:
         if header.leader_epoch >= 0 and header.leader_epoch != self.epochs.latest:
             self.epochs = self.epochs.assign(header.leader_epoch, header.base_offset)
+        self.witness.hear(header.leader_epoch, header.base_offset)
         self.producers.appended(header)
         self.next_offset = header.last_offset + 1
+
+    def fault(self, header: BatchHeader, data: memoryview) -> str | None:
+        """Why the batch cannot be the next one of the log."""
+        if header.base_offset != self.next_offset:
+            return f"offset {header.base_offset} where {self.next_offset} is due"
+        if not crc_is_right(header, data):
+            return f"the CRC of the batch at {header.base_offset} is wrong"
+        if header.base_offset == self.bad_offset:
+            return f"leader epoch {header.leader_epoch} of the batch at {header.base_offset} is not the checkpoint's"
+        return None
+
+    def close(self) -> None:
+        for segment in self.segments:
+            segment.close()
 
 
 def recover(
@@ -72,72 +116,113 @@ def recover(
     log_start: int,
     clean: bool,
     high_watermark: int = 0,
+    irreplaceable: bool = False,
 ) -> Recovered:
-    """Open the log in ``directory``. ``clean``: the last stop flushed everything, CRCs need no check.
+    """Open the log in ``directory``. ``clean``: the last stop flushed everything, up to the recovery point.
     ``high_watermark``, from the checkpoint, bounds what a later truncation can need of the producers.
+    ``irreplaceable``: nobody may go on without what was flushed; a damaged log is left as it is.
 
-    Raises RecoveryError when the directory holds records but not the id of its topic, and OSError.
+    Raises TopicUnknown when the directory holds records but not the id of its topic, RecoveryError for a damaged log
+    that is irreplaceable, and OSError.
     """
     remove_rubbish(directory)
-    names = sorted(path.name for path in directory.iterdir() if _SEGMENT_FILE.match(path.name))
-    topic_id = checkpoint.read_topic_id(directory)
-    if topic_id is None:
+    bases = sorted(int(path.name[:20]) for path in directory.iterdir() if _SEGMENT_FILE.match(path.name))
+    topic_id = _topic_id(directory, tp)
+    known = _known_epochs(directory)
+    start = _Start(directory, settings, tuple(bases or [log_start]), known or (), high_watermark)
+    scan = start.scan(None)
+    wrong = scan.witness.wrong(exact=clean)
+    if wrong is not None:
+        scan.close()
+        scan = start.scan(wrong)
+    if scan.cut is None and clean and scan.next_offset < recovery_point:
+        scan.cut = f"it ends at {scan.next_offset}, and went on to {recovery_point} when it was closed"
+    damaged = scan.cut is not None and (clean or scan.next_offset < recovery_point or _changed(scan))
+    if damaged and irreplaceable:
+        scan.close()
         raise RecoveryError(
+            f"{directory}: {scan.cut}, and what was on disk of this log counts: give this node an empty data directory "
+            "only while a majority of the others is up"
+        )
+    aside = put_aside(scan.segments, directory, scan.later) if damaged else ()
+    _cut(scan, directory, sync=not clean or not bases)
+    first = min(max(log_start, start.bases[0]), scan.next_offset)
+    log = PartitionLog(tp, topic_id, directory, settings, scan.segments, first)
+    log.mark_flushed()
+    if known != scan.epochs.entries:
+        # It may have been written ahead of records that are gone.
+        checkpoint.write_epochs(directory / checkpoint.EPOCHS_FILE, scan.epochs.entries)
+    return Recovered(log, scan.epochs.entries, scan.producers.snapshots(), scan.cut, damaged, aside)
+
+
+def _topic_id(directory: Path, tp: TopicPartition) -> UUID:
+    topic_id = checkpoint.read_topic_id(directory)
+    if topic_id is None and tp == METADATA:
+        checkpoint.write_topic_id(directory, METADATA_TOPIC_ID)
+        return METADATA_TOPIC_ID
+    if topic_id is None:
+        raise TopicUnknown(
             f"{directory / checkpoint.PARTITION_METADATA_FILE} is missing or unreadable, so the records beside it "
             "belong to no known topic; move the directory away to go on without them"
         )
-    bases = [int(name[:20]) for name in names] or [log_start]
-    scan = _Scan(bases[0], producers=ProducerTable(committed=high_watermark))
-    segments: list[Segment] = []
-    cut: str | None = None
-    for at, base in enumerate(bases):
-        if base != scan.next_offset:
-            cut = (
-                cut or f"{file_name(base)} does not begin at {scan.next_offset}, where the one before it ends"
-            )
-            _remove_later(directory, bases[at:])
-            break
-        segment = Segment(directory, base, index_interval_bytes=settings.index_interval_bytes)
-        segments.append(segment)
-        # Rubbish behind the last whole batch of a segment loses nothing when the next one goes on there.
-        cut = _scan_segment(segment, scan, check_crc_from=None if clean else recovery_point) or cut
-    log = PartitionLog(
-        tp, topic_id, directory, settings, segments, min(max(log_start, bases[0]), scan.next_offset)
-    )
-    below = cut is not None and log.leo < recovery_point
-    if cut is not None or not clean or not names:
-        for segment in segments:
-            os.fdatasync(segment.fd)
-        fsync_dir(directory)
-    log.mark_flushed()
-    epochs = scan.epochs.entries
-    _mend_epochs(directory, epochs)
-    return Recovered(log, epochs, scan.producers.snapshots(), cut, below)
+    return topic_id
 
 
-def _scan_segment(segment: Segment, scan: _Scan, check_crc_from: int | None) -> str | None:
-    """Account for the whole batches of a segment and cut the rest off; why, or None when nothing was cut."""
-    file_size = os.fstat(segment.fd).st_size
+@dataclass(frozen=True, slots=True)
+class _Start:
+    """What every pass begins with."""
+
+    directory: Path
+    settings: LogSettings
+    bases: tuple[int, ...]
+    epochs: tuple[EpochEntry, ...]
+    """As the checkpoint has them."""
+    high_watermark: int
+
+    def scan(self, bad_offset: int | None) -> _Scan:
+        """Nothing is changed but the indexes, which are rebuilt."""
+        producers = ProducerTable(committed=self.high_watermark)
+        scan = _Scan(self.bases[0], EpochWitness(self.epochs), bad_offset, producers=producers)
+        for at, base in enumerate(self.bases):
+            if base != scan.next_offset:
+                why = f"{file_name(base)} does not begin at {scan.next_offset}, where the one before it ends"
+                scan.cut, scan.later = scan.cut or why, list(self.bases[at:])
+                break
+            interval = self.settings.index_interval_bytes
+            segment = Segment(self.directory, base, index_interval_bytes=interval)
+            scan.segments.append(segment)
+            # Rubbish behind the last whole batch of a segment loses nothing when the next one goes on there.
+            fault = _scan_segment(segment, scan)
+            scan.cut = scan.cut or fault
+        return scan
+
+
+def _scan_segment(segment: Segment, scan: _Scan) -> str | None:
+    """Account for the good batches of a segment; why it does not end behind them, or None when it does."""
     segment.index.rebuild([])
-    cut: str | None = None
-    for header, data, position in _headers(segment.fd, file_size):
-        if isinstance(header, str):
-            cut = f"{segment.path.name} byte {position}: {header}"
-            break
-        if header.base_offset != scan.next_offset:
-            cut = f"{segment.path.name} byte {position}: offset {header.base_offset} where {scan.next_offset} is due"
-            break
-        check = check_crc_from is not None and header.last_offset >= check_crc_from
-        if check and not crc_is_right(header, data):
-            cut = (
-                f"{segment.path.name} byte {position}: the CRC of the batch at {header.base_offset} is wrong"
-            )
-            break
+    for header, data, position in _headers(segment.fd, os.fstat(segment.fd).st_size):
+        fault = header if isinstance(header, str) else scan.fault(header, data)
+        if isinstance(header, str) or fault is not None:
+            return f"{segment.path.name} byte {position}: {fault}"
         segment.account(bounds_of(data, position))
         scan.add(header)
-    if cut is not None:
-        os.ftruncate(segment.fd, segment.size)
-    return cut
+    return None
+
+
+def _changed(scan: _Scan) -> bool:
+    return bool(scan.segments) and whole_batch_behind(scan.segments[-1], scan.next_offset)
+
+
+def _cut(scan: _Scan, directory: Path, *, sync: bool) -> None:
+    """Let the log end behind its last good batch, durably."""
+    if scan.cut is not None:
+        for segment in scan.segments:
+            os.ftruncate(segment.fd, segment.size)
+        _remove_later(directory, scan.later)
+    if scan.cut is not None or sync:
+        for segment in scan.segments:
+            os.fdatasync(segment.fd)
+        fsync_dir(directory)
 
 
 def _headers(fd: int, size: int) -> Iterator[tuple[BatchHeader | str, memoryview, int]]:
@@ -161,23 +246,21 @@ def _headers(fd: int, size: int) -> Iterator[tuple[BatchHeader | str, memoryview
         position += header.size_bytes
 
 
-def _mend_epochs(directory: Path, epochs: tuple[EpochEntry, ...]) -> None:
-    """The checkpoint must say what the log says; it may have been written ahead of records that are gone."""
-    path = directory / checkpoint.EPOCHS_FILE
+def _known_epochs(directory: Path) -> tuple[EpochEntry, ...] | None:
+    """As the checkpoint has them; None when it cannot be read."""
     try:
-        if checkpoint.read_epochs(path) == epochs:
-            return
-    except checkpoint.CheckpointError:
-        pass
-    checkpoint.write_epochs(path, epochs)
+        return checkpoint.read_epochs(directory / checkpoint.EPOCHS_FILE)
+    except checkpoint.CheckpointError as wrong:
+        _LOG.warning("%s; written anew from the log", wrong)
+        return None
 
 
 def _remove_later(directory: Path, bases: list[int]) -> None:
+    """Those that were put aside have another name by now."""
     for base in reversed(bases):
         path = directory / file_name(base)
-        path.unlink()
+        path.unlink(missing_ok=True)
         path.with_suffix(".index").unlink(missing_ok=True)
-    fsync_dir(directory)
 
 
 def remove_rubbish(directory: Path) -> None:

@@ -5,6 +5,7 @@ Byte for byte Kafka's own layout, so Kafka's dump tool reads it and one reader r
 
 from __future__ import annotations
 
+import errno
 import os
 import struct
 from bisect import bisect_left, bisect_right
@@ -12,12 +13,18 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
+from crc32c import crc32c
+
 from broker.core.batch import HEADER_BYTES, LENGTH_OFFSET
 from broker.storage.files import read_whole, write_whole
 from broker.storage.index import OffsetIndex
 
 _BOUNDS = struct.Struct(">qi11xi8xq")
 """base offset, batch length, last offset delta, max timestamp of a batch header."""
+_CHECKED = struct.Struct(">qi4xbI2xi")
+"""base offset, batch length, magic, CRC, last offset delta."""
+_CRC_START = 21
+_MAGIC = 2
 _WALK_BYTES = 64 * 1024
 _RECENT = 4_096
 """Batches at the tail whose place is remembered exactly: followers and consumers mostly read there."""
@@ -45,6 +52,35 @@ def bounds_of(batch: bytes | memoryview, position: int, at: int = 0) -> BatchBou
 
 def file_name(base_offset: int) -> str:
     return f"{base_offset:020d}.log"
+
+
+class DamagedLog(OSError):
+    """The disk gives back other bytes than were written. To everybody else a disk that fails to read, which it is."""
+
+    def __init__(self, path: Path, position: int, what: str) -> None:
+        super().__init__(
+            errno.EIO,
+            f"{path} byte {position}: {what}; the next start puts the rest of this log aside, and fetches it from the leader",
+        )
+
+
+def fault_of(batches: bytes | memoryview, start_offset: int, *, contiguous: bool = True) -> tuple[int, str] | None:
+    """What is wrong with batches read from a log, the first of which must hold ``start_offset``: (byte, what). Their CRC
+    leaves the base offset out, so they must also go on from each other (unless the log may have holes)."""
+    view, at, due = memoryview(batches), 0, start_offset
+    while at < len(view):
+        if len(view) - at < HEADER_BYTES:
+            return at, f"{len(view) - at} bytes, a batch header has {HEADER_BYTES}"
+        base, length, magic, crc, delta = _CHECKED.unpack_from(view, at)
+        end = at + LENGTH_OFFSET + length
+        if length < HEADER_BYTES - LENGTH_OFFSET or end > len(view) or magic != _MAGIC:
+            return at, f"a batch of {length} bytes and magic {magic}"
+        if crc32c(view[at + _CRC_START : end]) != crc:
+            return at, f"the CRC of the batch at {base} is wrong"
+        if contiguous and not (base <= due <= base + delta if at == 0 else base == due):
+            return at, f"a batch at {base} where {due} is due"
+        at, due = end, base + delta + 1
+    return None
 
 
 class Segment:
@@ -124,13 +160,15 @@ class Segment:
     # --- reading ---------------------------------------------------------------------------------------
 
     def walk(self, position: int) -> Iterator[BatchBounds]:
-        """The batches from byte ``position`` (where a batch begins) to the end."""
+        """The batches from byte ``position`` (where a batch begins) to the end. Raises OSError."""
         window, start = b"", position
         while position + HEADER_BYTES <= self.size:
             if position - start + HEADER_BYTES > len(window):
                 start = position
                 window = read_whole(self.fd, min(_WALK_BYTES, self.size - position), position)
             batch = bounds_of(window, position, position - start)
+            if batch.size_bytes < HEADER_BYTES or batch.end_position > self.size:
+                raise DamagedLog(self.path, position, f"a batch of {batch.size_bytes} bytes")
             yield batch
             position = batch.end_position
 
@@ -145,23 +183,46 @@ class Segment:
                 return batch.position
         return self.size
 
-    def read(self, start_offset: int, end_offset: int, max_bytes: int, *, at_least_one: bool) -> bytes:
-        """Whole batches, from the one that holds ``start_offset``, all of them before ``end_offset``."""
+    def read_batch(self, batch: BatchBounds) -> bytes:
+        """Raises OSError."""
+        data = read_whole(self.fd, batch.size_bytes, batch.position)
+        if (fault := fault_of(data, batch.base_offset)) is not None:
+            raise DamagedLog(self.path, batch.position, fault[1])
+        return data
+
+    def read(
+        self, start_offset: int, end_offset: int, max_bytes: int, *, at_least_one: bool, contiguous: bool = True
+    ) -> bytes:
+        """Whole batches, from the one that holds ``start_offset``, all of them before ``end_offset``. Each is checked:
+        who leads with bytes that nobody takes would keep the good copies of others from being read. Raises OSError."""
+        position, data = self._read(start_offset, end_offset, max_bytes, at_least_one=at_least_one)
+        if (fault := fault_of(data, start_offset, contiguous=contiguous)) is not None:
+            raise DamagedLog(self.path, position + fault[0], fault[1])
+        return data
+
+    def _read(
+        self, start_offset: int, end_offset: int, max_bytes: int, *, at_least_one: bool
+    ) -> tuple[int, bytes]:
+        """(where they begin, the batches as they are in the file)"""
         position = self.position_of(start_offset)
         limit = self.size if end_offset >= self.next_offset else self.position_of(end_offset)
         if position >= limit:
-            return b""
+            return position, b""
         wanted = min(limit - position, max(max_bytes, HEADER_BYTES))
         data = read_whole(self.fd, wanted, position)
+        if len(data) < wanted:
+            raise DamagedLog(self.path, position + len(data), "the file ends here")
         if wanted == limit - position and wanted <= max_bytes:
-            return data
+            return position, data
         whole = self._whole_batches(data, max_bytes)
         if whole:
-            return data[:whole]
+            return position, data[:whole]
         first = bounds_of(data, position)
-        if not at_least_one or first.end_position > limit:
-            return b""
-        return read_whole(self.fd, first.size_bytes, position)
+        if first.size_bytes < HEADER_BYTES or first.end_position > limit:
+            raise DamagedLog(self.path, position, f"a batch of {first.size_bytes} bytes")
+        if not at_least_one:
+            return position, b""
+        return position, read_whole(self.fd, first.size_bytes, position)
 
     @staticmethod
     def _whole_batches(data: bytes, max_bytes: int) -> int:

@@ -7,7 +7,6 @@ or, for the newest, its last.
 
 from __future__ import annotations
 
-import os
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
@@ -67,7 +66,7 @@ def newest_in(segments: Iterable[Segment], end_offset: int) -> Found | None:
     if best is None:
         return None
     segment, batch = best
-    raw = os.pread(segment.fd, batch.size_bytes, batch.position)
+    raw = segment.read_batch(batch)
     header = parse_header(raw)
     if _opens(header):
         for offset, record_time in _record_times(header, raw):

@@ -8,6 +8,7 @@ from uuid import UUID
 
 import pytest
 from batches import batch, run_of
+from crc32c import crc32c
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -66,11 +67,14 @@ def test_the_files_are_in_kafkas_formats(tmp_path: Path) -> None:
     directory.close_cleanly(7, {})
     directory.close()
     assert (tmp_path / "log-0" / "leader-epoch-checkpoint").read_text() == "0\n2\n0 0\n4 3\n"
-    assert (tmp_path / "replication-offset-checkpoint").read_text() == "0\n1\nlog 0 5\n"
-    assert (tmp_path / "recovery-point-offset-checkpoint").read_text() == "0\n1\nlog 0 5\n"
-    assert (
-        tmp_path / "log-0" / "partition.metadata"
-    ).read_text() == "version: 0\ntopic_id: ABEiM0RVZneImaq7zN3u_w"
+    # Kafka's reader takes the last row for a partition of a topic that there cannot be.
+    offsets = f"0\n2\nlog 0 5\n#crc32c 0 {crc32c(b'log 0 5')}\n"
+    assert (tmp_path / "replication-offset-checkpoint").read_text() == offsets
+    assert (tmp_path / "recovery-point-offset-checkpoint").read_text() == offsets
+    topic_id = "version: 0\ntopic_id: ABEiM0RVZneImaq7zN3u_w"
+    # Kafka's reader stops after the second line.
+    checked = f"{topic_id}\ncrc32c: {crc32c(topic_id.encode())}"
+    assert (tmp_path / "log-0" / "partition.metadata").read_text() == checked
     identity = checkpoint.read_properties(tmp_path / "meta.properties")
     assert identity["version"] == "1"
     assert (identity["cluster.id"], identity["node.id"]) == ("c", "1")
@@ -258,17 +262,50 @@ def test_left_overs_and_half_made_logs_go(tmp_path: Path) -> None:
     directory.close()
 
 
-def test_records_without_their_topic_id_are_never_thrown_away(tmp_path: Path) -> None:
+@pytest.mark.parametrize("damage", ["missing", "empty", "garbage", "another id"])
+def test_records_without_their_topic_id_are_offline_and_never_thrown_away(
+    tmp_path: Path, damage: str, caplog: pytest.LogCaptureFixture
+) -> None:
+    other = TopicPartition("other", 0)
     directory, _ = reopen(tmp_path)
     directory.create(TP, TOPIC, 0)
+    directory.create(other, UUID(int=2), 0)
     directory[TP].append(run_of(3))
+    directory.close_cleanly(7, {TP: 3, other: 0})
     directory.close()
-    (tmp_path / "log-0" / "partition.metadata").unlink()
-    directory = log_dir(tmp_path)
-    with pytest.raises(DataDirError, match=r"partition\.metadata is missing"):
-        directory.open()
-    directory.close()
+    metadata = tmp_path / "log-0" / "partition.metadata"
+    content = {
+        "missing": None,
+        "empty": b"",
+        "garbage": b"\xff\x00",
+        "another id": metadata.read_bytes().replace(b"ABEi", b"BBEi"),
+    }[damage]
+    metadata.unlink() if content is None else metadata.write_bytes(content)
+    directory, found = reopen(tmp_path)
+    assert found.offline == (TP,)
+    assert set(found.logs) == {other}, "the others are served"
+    assert found.previous_broker_epoch == -1, "the broker may not stay in the ISR"
+    assert "log log-0 is offline" in caplog.text
+    directory.write_checkpoint("high-watermark", {other: 0, TP: 0})
+    directory.delete(TP)
     assert (tmp_path / "log-0" / "00000000000000000000.log").stat().st_size > 0
+    directory.close()
+    checkpoint.write_topic_id(tmp_path / "log-0", TOPIC)
+    directory, found = reopen(tmp_path)
+    assert not found.offline
+    assert (found.logs[TP].leo, found.logs[TP].high_watermark) == (3, 3), "mended by hand it is what it was"
+    directory.close()
+
+
+def test_the_metadata_logs_id_is_known_anyway(tmp_path: Path) -> None:
+    directory, _ = reopen(tmp_path)
+    directory.create(METADATA, METADATA_TOPIC_ID, 0)
+    directory[METADATA].append(run_of(3))
+    directory.close()
+    (tmp_path / "__cluster_metadata-0" / "partition.metadata").write_bytes(b"")
+    directory, found = reopen(tmp_path)
+    assert (found.offline, found.logs[METADATA].topic_id, len(found.metadata)) == ((), METADATA_TOPIC_ID, 3)
+    directory.close()
 
 
 @pytest.mark.parametrize(
