@@ -137,8 +137,9 @@ def recover(
         scan = start.scan(wrong)
     if scan.cut is None and clean and scan.next_offset < recovery_point:
         scan.cut = f"it ends at {scan.next_offset}, and went on to {recovery_point} when it was closed"
-    damaged = scan.cut is not None and (clean or scan.next_offset < recovery_point or _changed(scan))
-    if damaged and irreplaceable:
+    was_flushed = scan.cut is not None and (clean or scan.next_offset < recovery_point)
+    damaged = was_flushed or (scan.cut is not None and _changed(scan))
+    if was_flushed and irreplaceable:
         scan.close()
         raise RecoveryError(
             f"{directory}: {scan.cut}, and what was on disk of this log counts: give this node an empty data directory "
