@@ -73,10 +73,7 @@ def read_offsets(path: Path) -> dict[TopicPartition, int]:
     try:
         if rows and rows[-1][0] == _CHECKSUM_TOPIC and int(rows.pop()[2]) != _crc_of(map(" ".join, rows)):
             raise CheckpointError(f"{path}: its checksum is wrong")
-        return {
-            TopicPartition(topic, int(partition)): int(offset)
-            for topic, partition, offset in rows
-        }
+        return {TopicPartition(topic, int(partition)): int(offset) for topic, partition, offset in rows}
     except CheckpointError:
         raise
     except ValueError as wrong:

@@ -11,7 +11,7 @@ also a clean one, a disk may give back other bytes than it was given. So, at eve
    written and never flushed is deleted; where more than that is wrong (``damage``) the bytes are put aside first;
 4. index, leader-epoch cache and producer state are rebuilt from the headers that were walked anyway.
 
-Every byte is read for 2. in any case; checking the CRCs adds less than a tenth to a start.
+Every byte is read for 2. in any case; checking the CRCs adds little to a start (0 to 30 % were measured).
 """
 
 from __future__ import annotations

@@ -64,7 +64,9 @@ class DamagedLog(OSError):
         )
 
 
-def fault_of(batches: bytes | memoryview, start_offset: int, *, contiguous: bool = True) -> tuple[int, str] | None:
+def fault_of(
+    batches: bytes | memoryview, start_offset: int, *, contiguous: bool = True
+) -> tuple[int, str] | None:
     """What is wrong with batches read from a log, the first of which must hold ``start_offset``: (byte, what). Their CRC
     leaves the base offset out, so they must also go on from each other (unless the log may have holes)."""
     view, at, due = memoryview(batches), 0, start_offset
@@ -191,7 +193,13 @@ class Segment:
         return data
 
     def read(
-        self, start_offset: int, end_offset: int, max_bytes: int, *, at_least_one: bool, contiguous: bool = True
+        self,
+        start_offset: int,
+        end_offset: int,
+        max_bytes: int,
+        *,
+        at_least_one: bool,
+        contiguous: bool = True,
     ) -> bytes:
         """Whole batches, from the one that holds ``start_offset``, all of them before ``end_offset``. Each is checked:
         who leads with bytes that nobody takes would keep the good copies of others from being read. Raises OSError."""

@@ -54,7 +54,15 @@ def lead(cluster: Cluster, node_id: int) -> None:
     wait_for(f"{node_id} to lead", asked, 30)
 
 
-REGIONS = {"base offset": 7, "length": 11, "leader epoch": 15, "magic": 16, "CRC": 18, "attributes": 22, "payload": 70}
+REGIONS = {
+    "base offset": 7,
+    "length": 11,
+    "leader epoch": 15,
+    "magic": 16,
+    "CRC": 18,
+    "attributes": 22,
+    "payload": 70,
+}
 
 
 @pytest.mark.parametrize("field", REGIONS)

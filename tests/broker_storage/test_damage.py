@@ -200,7 +200,9 @@ def test_every_bit_of_a_vote(tmp_path: Path) -> None:
             flip(path, at, bit)
 
 
-def test_a_bit_of_the_nodes_identity_or_of_the_clean_stop(stopped: Path, pristine: Callable[[], None]) -> None:
+def test_a_bit_of_the_nodes_identity_or_of_the_clean_stop(
+    stopped: Path, pristine: Callable[[], None]
+) -> None:
     """The node starts as itself or not at all; the proof of a clean stop is right or none."""
     for name in ("meta.properties", ".kafka_cleanshutdown"):
         path = stopped / name
@@ -319,9 +321,6 @@ def test_a_bit_that_changes_while_the_node_runs_is_not_served(running: LogDir, m
                 read(4)
             assert refused.value.errno == errno.EIO
             assert str(segment) in str(refused.value)
-            with pytest.raises(OSError):
-                for start in (3, 4):
-                    read(start)
             flip(segment, 4 * SIZE + at, bit)
     assert [read(start) for start in range(9)] == whole
     segment.write_bytes(segment.read_bytes()[: 6 * SIZE])
