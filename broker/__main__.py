@@ -10,8 +10,8 @@ from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 
 from broker.admin.cli import main as admin
-from broker.defects import apply
-from broker.rules.profile import Rules, profile
+from broker.check import rules_of
+from broker.rules.profile import Rules
 from broker.server import config
 from broker.server.node import StartError, run
 from broker.storage.logdir import DataDirError
@@ -97,11 +97,7 @@ def _rules(settings: config.Settings, *, allow_defects: bool) -> Rules:
         raise config.ConfigError(
             f"defects = {list(names)} make the broker wrong on purpose; they load only with --allow-defects"
         )
-    try:
-        rules = profile(settings.node.profile)
-        return apply(rules, names) if names else rules
-    except ValueError as wrong:
-        raise config.ConfigError(str(wrong)) from wrong
+    return rules_of(settings)
 
 
 def _configure_logging(level: str) -> None:

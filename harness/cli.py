@@ -36,7 +36,8 @@ from harness.report import ReportError, write_report
 from harness.run import Interrupted, Judged, Options, Outcome, run
 from harness.run.judge import broken_down, exit_code, judge
 from harness.run.setup import harness_version
-from harness.spec import SpecError, load
+from harness.spec import SpecError
+from harness.spec_check import load_checked
 from harness.systems.base import DeployError
 from simulator.cli import simulate
 
@@ -138,7 +139,7 @@ def run_command(
     Ctrl-C ends the run early: it is healed, read back and judged like any other. Ctrl-C again stops at once.
     Exit code: 0 pass, 1 violation, 2 wrong input, 3 inconclusive, 4 hosts or deployment failed.
     """
-    wanted = [load(spec, settings=settings, seed=seed) for spec in specs]
+    wanted = [load_checked(spec, settings=settings, seed=seed) for spec in specs]
     need_root()
     _writable(results)
     outcomes: list[Outcome] = []

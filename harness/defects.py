@@ -20,7 +20,8 @@ from checkers.findings import Meaning, Verdict
 from harness.demo import suites_dir
 from harness.run import Judged, Options, Outcome, run
 from harness.run.judge import broken_down, judge
-from harness.spec import Spec, SpecError, load
+from harness.spec import Spec, SpecError
+from harness.spec_check import load_checked
 
 _SHOWN_REASONS = 4
 
@@ -111,7 +112,7 @@ def cases(names: Iterable[str] = ()) -> list[Case]:
     for name in wanted:
         if name not in files:
             raise SpecError(f"no defect suite {name!r}; there are {', '.join(files) or 'none'}")
-    found = [Case(files[name], load(files[name])) for name in wanted]
+    found = [Case(files[name], load_checked(files[name])) for name in wanted]
     for case in found:
         if not case.spec.system.defects or not case.spec.contract.expected:
             raise SpecError(f"{case.path}: a defect suite names system.defects and contract.expected")

@@ -18,7 +18,7 @@ from checkers.findings import Verdict
 from checkers.session import session as judging_session
 from harness.run import Judged, Options, Outcome, run
 from harness.run.judge import broken_down, judge
-from harness.spec import load
+from harness.spec_check import load_checked
 
 ACKED_AT_LEAST = 5_000
 SPECS = ("demo-acks-all.yaml", "demo-acks-one.yaml", "demo-canary.yaml")
@@ -62,7 +62,7 @@ def demo(results: Path, *, master: str = "local[*]") -> int:
     outcomes = []
     for number, name in enumerate(SPECS, 1):
         click.echo(f"--- run {number} of {len(SPECS)}: {name}")
-        outcomes.append(run(load(suites_dir() / name), Options(results)))
+        outcomes.append(run(load_checked(suites_dir() / name), Options(results)))
     click.echo("--- judging")
     with judging_session(master):
         checked = _judge(outcomes, master)

@@ -14,7 +14,7 @@ What is left out has the default written here; `wrackline run` saves the complet
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Hashable, Sequence
 from ipaddress import IPv4Network
 from pathlib import Path
 from typing import Annotated, Any, Literal, Self
@@ -22,8 +22,8 @@ from typing import Annotated, Any, Literal, Self
 import yaml
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_validator, model_validator
 
-from harness.spec_errors import first_line
-from nemesis.schedule import plan
+from harness import spec_parts
+from harness.spec_errors import first_line, nearest
 from nemesis.spec import NemesisSpec
 from workloads.catalog import AnySpec
 from workloads.log import LogSpec
@@ -115,6 +115,21 @@ class ContractSpec(_Strict):
 
     expected: tuple[str, ...] = ()
     """Anomalies that must show (defect runs): the verdict is then `reproduced` or `not reproduced`."""
+
+    @field_validator("expected")
+    @classmethod
+    def _that_are_looked_for(cls, expected: tuple[str, ...]) -> tuple[str, ...]:
+        if expected:
+            from checkers.registry import names  # imports every check, which takes a second
+
+            for anomaly in expected:
+                if anomaly not in names():
+                    near = nearest(anomaly, names()) or ";"
+                    raise ValueError(
+                        f"there is no anomaly {anomaly!r}{near} `wrackline anomalies` lists them"
+                    )
+        return expected
+
     thresholds: dict[str, float] = Field(default_factory=dict)
 
 
@@ -143,35 +158,9 @@ class Spec(_Strict):
 
     @model_validator(mode="after")
     def _parts_fit(self) -> Spec:
-        topic, brokers = self.topic, self.fleet.brokers
-        if topic.replication_factor > brokers:
-            raise ValueError(
-                f"topic.replication_factor {topic.replication_factor} needs as many brokers, fleet.brokers is {brokers}"
-            )
-        if topic.min_insync_replicas > topic.replication_factor:
-            raise ValueError(
-                f"topic.min_insync_replicas {topic.min_insync_replicas} can never be met: "
-                f"topic.replication_factor is {topic.replication_factor}"
-            )
-        self._room_to_move()
-        plan(self.nemesis, self.seed, self.workload.duration_s)  # refuses faults that do not fit in the run
+        """Raises ValueError."""
+        spec_parts.check(self)
         return self
-
-    def _room_to_move(self) -> None:
-        """Faults that move replicas need brokers to move them to."""
-        scheduled = [one.inject.fault for one in self.nemesis.schedule]
-        drawn = [one.fault for one in self.nemesis.random.faults] if self.nemesis.random else []
-        added, spares = scheduled.count("add-broker"), self.fleet.spares
-        if added > spares:
-            raise ValueError(
-                f"nemesis: {added} times add-broker needs as many spare hosts, fleet.spares is {spares}"
-            )
-        factor = self.topic.replication_factor
-        if "reassign" in (*scheduled, *drawn) and self.fleet.brokers + added <= factor:
-            raise ValueError(
-                f"nemesis: reassign needs more brokers than topic.replication_factor ({factor}): "
-                f"fleet.brokers is {self.fleet.brokers}, and {added} are added"
-            )
 
     def to_yaml(self) -> str:
         """Complete: every default written out."""
@@ -185,6 +174,11 @@ class _Loader(yaml.SafeLoader):
         seen: set[Any] = set()
         for key_node, _ in node.value:
             key = self.construct_object(key_node, deep=True)
+            if not isinstance(key, Hashable):
+                raise yaml.MarkedYAMLError(
+                    problem="a key must be a word or a number; are there too many braces?",
+                    problem_mark=key_node.start_mark,
+                )
             if key in seen:
                 raise yaml.MarkedYAMLError(
                     problem=f"key {key!r} is there twice", problem_mark=key_node.start_mark

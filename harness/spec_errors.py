@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import difflib
 import types
+from collections.abc import Iterable
 from typing import Annotated, Any, Literal, Union, get_args, get_origin
 
 from pydantic import BaseModel, ValidationError
@@ -18,6 +19,12 @@ def first_line(error: ValidationError, model: type[BaseModel]) -> str:
     first = min(mistakes, key=lambda mistake: mistake["type"] != "extra_forbidden")
     tail = f" (and {len(mistakes) - 1} more)" if len(mistakes) > 1 else ""
     return _line(dict(first), model) + tail
+
+
+def nearest(given: str, known: Iterable[str]) -> str:
+    """``; did you mean 'x'?``, or nothing."""
+    near = difflib.get_close_matches(given, list(known), n=1)
+    return f"; did you mean {near[0]!r}?" if near else ""
 
 
 def _line(mistake: dict[str, Any], model: type[BaseModel]) -> str:

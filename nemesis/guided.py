@@ -10,7 +10,7 @@ from collections.abc import Callable, Mapping, Sequence
 
 from harness.systems.base import PartitionState
 from nemesis import guided_defects
-from nemesis.guided_steps import Aim, Await, GuidedStep, Heal, Inject, Sleep
+from nemesis.guided_steps import Aim, Await, GuidedStep, Heal, Inject, Needs, Sleep
 from nemesis.network import Direction, Partition, Shape
 from nemesis.power import PowerCut
 from nemesis.processes import Kill
@@ -117,3 +117,10 @@ SCHEDULES: Mapping[str, Callable[[Aim], Sequence[GuidedStep]]] = {
     "power-cut-lossy": power_cut_lossy,
     **guided_defects.SCHEDULES,
 }
+NEEDS: Mapping[str, Needs] = {
+    "b01-truncate-to-hw": Needs(replicas=3),
+    "acks1-leader-power-cut": Needs(replicas=2),
+    "power-cut-lossy": Needs(replicas=2),
+    **guided_defects.NEEDS,
+}
+"""What each schedule refuses when its time has come, so that it can be refused before."""

@@ -20,6 +20,7 @@ from nemesis.guided_steps import (
     GuidedStep,
     Heal,
     Inject,
+    Needs,
     Sleep,
 )
 from nemesis.network import Direction, Partition, Shape
@@ -333,4 +334,8 @@ SCHEDULES: Mapping[str, Callable[[Aim], Sequence[GuidedStep]]] = {
     "unchecked-tail": unchecked_tail,
     "anothers-record": anothers_record,
     "forgotten-producer": forgotten_producer,
+}
+_CUT_FROM_CONTROLLER = ("shrink-unheard", "joined-unheard")
+NEEDS: Mapping[str, Needs] = {
+    name: Needs(replicas=3, apart=True, one_controller=name in _CUT_FROM_CONTROLLER) for name in SCHEDULES
 }

@@ -14,6 +14,16 @@ class GuidedError(Exception):
 
 
 @dataclass(frozen=True, slots=True)
+class Needs:
+    """The cluster that a schedule fits, as a specification tells it: known before there are hosts."""
+
+    replicas: int
+    apart: bool = False
+    """The controllers are on hosts of their own."""
+    one_controller: bool = False
+
+
+@dataclass(frozen=True, slots=True)
 class Inject:
     id: str
     fault: Fault

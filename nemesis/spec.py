@@ -66,7 +66,9 @@ class PartitionSpec(_Aimed):
 
     @model_validator(mode="after")
     def _link_names_two(self) -> PartitionSpec:
-        if self.shape is Shape.LINK and self.target.count(",") != 1:
+        if self.shape is Shape.LINK and (
+            self.target.count(",") != 1 or len(set(self.target.split(","))) != 2
+        ):
             raise ValueError(f"shape link needs two hosts as target (n1,n2), not {self.target!r}")
         return self
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import random
 import re
 from collections.abc import Callable, Collection, Sequence
+from dataclasses import dataclass
 
 from harness.systems.base import ClusterState, Node, PartitionState
 
@@ -27,6 +28,45 @@ def check_role(role: str) -> str:
     if role in PLAIN or _OF_PARTITION.fullmatch(role) or _HOSTS.fullmatch(role):
         return role
     raise ValueError(f"target {role!r} is no role: use {HELP}")
+
+
+@dataclass(frozen=True, slots=True)
+class Cast:
+    """Whom roles may ever name in a run, as its specification says."""
+
+    hosts: tuple[str, ...]
+    brokers: int
+    spares: int
+    topic: str
+    partitions: int
+    replicas: int
+    """Of each partition."""
+
+
+def never(role: str, cast: Cast) -> str | None:
+    """Why a role can name nobody in a run with this cast, and what would; None when it can."""
+    if found := _OF_PARTITION.fullmatch(role):
+        kind, topic, partition = found.groups()
+        if topic is not None and topic != cast.topic:
+            return f"there is no topic {topic!r}: the run's is {cast.topic!r}, so {kind}({cast.topic}-0)"
+        if topic is not None and int(partition) >= cast.partitions:
+            return (
+                f"{topic} has no partition {partition}: topic.partitions is {cast.partitions}, "
+                f"the last is {kind}({topic}-{cast.partitions - 1})"
+            )
+        if kind != "leader" and cast.replicas < 2:
+            return f"a partition with one replica has no {kind}: topic.replication_factor is {cast.replicas}"
+    elif role == "minority" and cast.brokers < 3:
+        return f"a minority of {cast.brokers} brokers is nobody: fleet.brokers must be 3 or more"
+    elif role == "half" and len(cast.hosts) < 2:
+        return "there is one host only, it has no half: fleet.brokers must be more"
+    elif role == SPARE and not cast.spares:
+        return "there is no spare host: fleet.spares is 0"
+    elif role not in PLAIN:
+        for host in role.split(","):
+            if host not in cast.hosts:
+                return f"there is no host {host}; there are {', '.join(cast.hosts)}"
+    return None
 
 
 def needs_metadata(role: str) -> bool:

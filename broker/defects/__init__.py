@@ -6,6 +6,7 @@ the profile has, so defects combine with profiles and with each other.
 
 from __future__ import annotations
 
+import difflib
 from collections.abc import Iterable
 from dataclasses import fields, replace
 from typing import Any
@@ -81,7 +82,9 @@ def apply(rules: Rules, names: Iterable[str]) -> Rules:
     wanted = list(dict.fromkeys(names))
     for name in wanted:
         if name not in REGISTRY:
-            raise UnknownDefect(f"no defect {name!r}; there are: {', '.join(sorted(REGISTRY))}")
+            near = difflib.get_close_matches(name, REGISTRY, n=1)
+            hint = f"did you mean {near[0]!r}? " if near else ""
+            raise UnknownDefect(f"no defect {name!r}; {hint}there are: {', '.join(sorted(REGISTRY))}")
     changed: dict[str, Any] = {}
     used: set[str] = set()
     for slot in fields(rules):

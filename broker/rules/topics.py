@@ -2,28 +2,38 @@
 
 from __future__ import annotations
 
+import difflib
 import re
 from collections.abc import Callable, Collection, Mapping
 
 from broker.core.types import METADATA
+from broker.core.values import dataclass
 
 _LEGAL = re.compile(r"[a-zA-Z0-9._-]{1,249}\Z")
 
 
-def _whole(low: int, high: int = 2**63 - 1) -> Callable[[str], bool]:
+@dataclass(frozen=True)
+class Legal:
+    """The test of a setting's value, and what it asks for in words."""
+
+    words: str
+    fits: Callable[[str], bool]
+
+
+def _whole(low: int, high: int = 2**63 - 1) -> Legal:
     def fits(value: str) -> bool:
         return re.fullmatch(r"-?\d{1,19}", value, re.ASCII) is not None and low <= int(value) <= high
 
-    return fits
+    return Legal(f"a whole number from {low} to {high}", fits)
 
 
-def _one_of(*words: str) -> Callable[[str], bool]:
-    return lambda value: value in words
+def _one_of(*words: str) -> Legal:
+    return Legal(" or ".join(words), lambda value: value in words)
 
 
 _BOOL = _one_of("true", "false")
 _INT = 2**31 - 1
-SETTINGS: Mapping[str, Callable[[str], bool]] = {
+SETTINGS: Mapping[str, Legal] = {
     "cleanup.policy": _one_of("delete"),
     "compression.type": _one_of("producer"),
     "flush.messages": _whole(1),
@@ -41,7 +51,7 @@ SETTINGS: Mapping[str, Callable[[str], bool]] = {
 """Every topic setting we know, with the test of its value. Compaction, broker-side recompression and
 LogAppendTime are refused rather than accepted and ignored."""
 REPLICATION_RATE = "follower.replication.throttled.rate"
-CLUSTER_SETTINGS: Mapping[str, Callable[[str], bool]] = {
+CLUSTER_SETTINGS: Mapping[str, Legal] = {
     "min.insync.replicas": SETTINGS["min.insync.replicas"],
     "unclean.leader.election.enable": _BOOL,
     REPLICATION_RATE: _whole(1),
@@ -71,13 +81,13 @@ class TopicRules:
         return _settings_error(configs, CLUSTER_SETTINGS, "cluster")
 
 
-def _settings_error(
-    configs: Mapping[str, str | None], known: Mapping[str, Callable[[str], bool]], kind: str
-) -> str | None:
+def _settings_error(configs: Mapping[str, str | None], known: Mapping[str, Legal], kind: str) -> str | None:
     for key, value in configs.items():
-        fits = known.get(key)
-        if fits is None:
-            return f"unknown {kind} setting {key!r}"
-        if value is None or not fits(value):
-            return f"bad value {value!r} for {kind} setting {key!r}"
+        legal = known.get(key)
+        if legal is None:
+            near = difflib.get_close_matches(key, known, n=1)
+            hint = f"; did you mean {near[0]!r}?" if near else f"; there are: {', '.join(sorted(known))}"
+            return f"unknown {kind} setting {key!r}{hint}"
+        if value is None or not legal.fits(value):
+            return f"bad value {value!r} for {kind} setting {key!r}: it must be {legal.words}"
     return None

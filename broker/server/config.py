@@ -27,7 +27,11 @@ _MAX_SEGMENT_BYTES = 2**31 - 1
 
 
 class ConfigError(ValueError):
-    """One line: which file, which key, what is wrong, what would be right."""
+    """One line: which file, which key, what is wrong, what would be right. ``key``: the key alone, where it is one."""
+
+    def __init__(self, message: str, *, key: str = "") -> None:
+        super().__init__(message)
+        self.key = key
 
 
 @dataclass(frozen=True, slots=True)
@@ -98,7 +102,7 @@ def load(path: Path) -> Settings:
     try:
         return parse(values)
     except ConfigError as wrong:
-        raise ConfigError(f"{path}: {wrong}") from wrong
+        raise ConfigError(f"{path}: {wrong}", key=wrong.key) from wrong
 
 
 def parse(values: Mapping[str, Any]) -> Settings:
@@ -108,13 +112,17 @@ def parse(values: Mapping[str, Any]) -> Settings:
     if role == COMBINED:
         return _parse_combined(given)
     if role not in ROLES:
-        raise ConfigError(f"role = {role!r}; it must be one of: {', '.join(sorted((*ROLES, COMBINED)))}")
+        raise ConfigError(
+            f"role = {role!r}; it must be one of: {', '.join(sorted((*ROLES, COMBINED)))}", key="role"
+        )
     node_type = ROLES[role]
     node_keys = {spec.name for spec in fields(node_type)}
     shell_keys = {spec.name for spec in fields(ShellSettings)}
     for key in given:
         if key not in node_keys | shell_keys:
-            raise ConfigError(f"unknown key {key!r}{_similar(key, node_keys | shell_keys)} (role {role})")
+            raise ConfigError(
+                f"unknown key {key!r}{_similar(key, node_keys | shell_keys)} (role {role})", key=key
+            )
     node: Any = _build(node_type, {key: value for key, value in given.items() if key in node_keys})
     shell: ShellSettings = _build(
         ShellSettings, {key: value for key, value in given.items() if key in shell_keys}
@@ -133,7 +141,9 @@ def _with_preset(values: Mapping[str, Any]) -> dict[str, Any]:
     given = dict(values)
     preset = given.pop("preset", "kafka")
     if preset not in PRESETS:
-        raise ConfigError(f"preset = {preset!r}; it must be one of: {', '.join(sorted(PRESETS))}")
+        raise ConfigError(
+            f"preset = {preset!r}; it must be one of: {', '.join(sorted(PRESETS))}", key="preset"
+        )
     return given if given.get("role") == "controller" else {**PRESETS[preset], **given}
 
 
@@ -145,9 +155,11 @@ def _parse_combined(given: dict[str, Any]) -> Settings:
     known = shell_keys | broker_keys | controller_keys | {"controller_id"}
     for key in given:
         if key not in known:
-            raise ConfigError(f"unknown key {key!r}{_similar(key, known)} (role {COMBINED})")
+            raise ConfigError(f"unknown key {key!r}{_similar(key, known)} (role {COMBINED})", key=key)
     if "controller_id" not in given:
-        raise ConfigError("missing key 'controller_id': the combined node's own id among controllers")
+        raise ConfigError(
+            "missing key 'controller_id': the combined node's own id among controllers", key="controller_id"
+        )
     controller_id = _convert("controller_id", given.pop("controller_id"), int)
     broker = parse({"role": "broker", **{k: v for k, v in given.items() if k in shell_keys | broker_keys}})
     if controller_id == broker.node.node_id:
@@ -182,7 +194,7 @@ def _build(kind: type, given: Mapping[str, Any]) -> Any:
         if spec.default is MISSING and spec.default_factory is MISSING and spec.name not in given
     ]
     if missing:
-        raise ConfigError(f"missing key {missing[0]!r}")
+        raise ConfigError(f"missing key {missing[0]!r}", key=missing[0])
     return kind(**{key: _convert(key, value, hints[key]) for key, value in given.items()})
 
 
@@ -195,16 +207,16 @@ def _convert(key: str, value: object, hint: Any) -> Any:
         return _convert(key, value, next(item for item in arguments if item is not type(None)))
     if get_origin(hint) is tuple:
         if not isinstance(value, list) or not all(isinstance(item, str) for item in value):
-            raise ConfigError(f"{key} = {value!r}; it must be a list of strings")
+            raise ConfigError(f"{key} = {value!r}; it must be a list of strings", key=key)
         return tuple(_endpoint(key, item) if arguments[0] is Endpoint else item for item in value)
     if get_origin(hint) is dict:
         if not isinstance(value, dict):
-            raise ConfigError(f"{key} = {value!r}; it must be a table")
+            raise ConfigError(f"{key} = {value!r}; it must be a table", key=key)
         return {
             name: str(item).lower() if isinstance(item, bool) else str(item) for name, item in value.items()
         }
     if not isinstance(value, hint) or (isinstance(value, bool) and hint is not bool):
-        raise ConfigError(f"{key} = {value!r}; it must be of type {_TYPE_NAMES[hint]}")
+        raise ConfigError(f"{key} = {value!r}; it must be of type {_TYPE_NAMES[hint]}", key=key)
     return value
 
 
@@ -216,7 +228,7 @@ def _convert_enum(key: str, value: object, kind: type[Enum]) -> Enum:
         return kind(value)
     except ValueError:
         choices = ", ".join(str(member.value) for member in kind)
-        raise ConfigError(f"{key} = {value!r}; it must be one of: {choices}") from None
+        raise ConfigError(f"{key} = {value!r}; it must be one of: {choices}", key=key) from None
 
 
 def _endpoint(key: str, text: str) -> Endpoint:
@@ -252,7 +264,7 @@ def _check(settings: Settings) -> None:
             value = getattr(part, spec.name)
             low, high = _BETWEEN.get(spec.name, (1, 2**53) if spec.name.endswith("_ms") else (0, 2**53))
             if isinstance(value, int) and not isinstance(value, bool) and not low <= value <= high:
-                raise ConfigError(f"{spec.name} = {value}; it must be from {low} to {high}")
+                raise ConfigError(f"{spec.name} = {value}; it must be from {low} to {high}", key=spec.name)
     if not settings.node.controllers:
         raise ConfigError("controllers = []; name at least one, like '101@198.18.0.21:9093'")
     ids = [controller.node_id for controller in settings.node.controllers]
@@ -267,11 +279,14 @@ def _check(settings: Settings) -> None:
         raise ConfigError(f"node_id {settings.node.node_id} is a controller but not among controllers")
     if settings.shell.log_level.upper() not in _LOG_LEVELS:
         raise ConfigError(
-            f"log_level = {settings.shell.log_level!r}; it must be one of: {', '.join(_LOG_LEVELS)}"
+            f"log_level = {settings.shell.log_level!r}; it must be one of: {', '.join(_LOG_LEVELS)}",
+            key="log_level",
         )
     pending = getattr(settings.node, "pending_on_shrink", "fail_fast")
     if pending not in ("fail_fast", "timeout"):
-        raise ConfigError(f"pending_on_shrink = {pending!r}; it must be fail_fast or timeout")
+        raise ConfigError(
+            f"pending_on_shrink = {pending!r}; it must be fail_fast or timeout", key="pending_on_shrink"
+        )
 
 
 def _toml(value: object) -> str:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from enum import StrEnum
 from pathlib import Path
 from typing import Protocol
 
@@ -80,6 +81,27 @@ class TopicSpec:
     configs: Mapping[str, str]
 
 
+class About(StrEnum):
+    """What a refusal is about."""
+
+    CONFIG = "config"
+    PROFILE = "profile"
+    DEFECTS = "defects"
+    TOPIC = "topic"
+    """Its name."""
+    TOPIC_CONFIG = "topic config"
+
+
+@dataclass(frozen=True, slots=True)
+class Refusal:
+    """What a system would not start with, or not create. ``key``: of the setting."""
+
+    about: About
+    key: str
+    problem: str
+    """What is wrong and what would be right, in one line."""
+
+
 @dataclass(frozen=True, slots=True)
 class StoredRecord:
     """One record in a replica's own segments."""
@@ -110,6 +132,10 @@ class ReplicaLog:
 class System(Protocol):
     name: str
     nodes: tuple[Node, ...]
+
+    def refusals(self, topic: TopicSpec) -> Sequence[Refusal]:
+        """What the program itself would refuse of its settings and of this topic: asked here, without any host.
+        Raises DeployError when it cannot be asked."""
 
     def install(self) -> None:
         """Bring the software and the configuration to every host and start nothing."""

@@ -17,9 +17,9 @@ from typing import TypeVar
 
 from harness.fleet.base import Fleet, FleetError, Host, Result
 from harness.systems import bundle as bundles
-from harness.systems import segments
+from harness.systems import segments, settings
 from harness.systems.asking import ASK_TIMEOUT_S, ClusterClient
-from harness.systems.base import ClusterState, DeployError, Node, Place, ReplicaLog, TopicSpec
+from harness.systems.base import ClusterState, DeployError, Node, Place, Refusal, ReplicaLog, TopicSpec
 from harness.systems.phrases import LOGS, last_line, planned_replicas, toml, way_out_of, why_it_died
 from harness.systems.reassigning import Reassigner
 
@@ -30,35 +30,6 @@ HOME = "/opt/wrackline"
 SCRIPT = f"{HOME}/node.sh"
 CONFIG = "/etc/wrackline/broker.toml"
 START_WAIT_S = 10
-CONTROLLER_KEYS = frozenset(
-    {
-        "session_timeout_ms",
-        "default_partitions",
-        "default_replication_factor",
-        "min_insync_replicas",
-        "unclean_leader_election",
-        "unclean_recovery_strategy",
-        "noop_interval_ms",
-        "producer_id_block",
-        "placement",
-        "reassign_rule",
-        "auto_leader_rebalance",
-        "leader_imbalance_check_interval_ms",
-        "leader_imbalance_per_broker_percent",
-        "quorum_election_timeout_ms",
-        "quorum_fetch_timeout_ms",
-        "quorum_election_backoff_max_ms",
-        "quorum_request_timeout_ms",
-        "quorum_retry_backoff_ms",
-        "quorum_fetch_wait_max_ms",
-        "topic_defaults",
-    }
-)
-"""Settings that only a controller knows; any other is given to brokers only."""
-BOTH_KEYS = frozenset(
-    {"log_level", "segment_bytes", "index_interval_bytes", "socket_request_max_bytes", "connect_timeout_ms"}
-)
-
 T = TypeVar("T")
 
 
@@ -128,6 +99,11 @@ class WracklineSystem:
             both = frozenset({"broker", "controller"})
             return Node(number, host, both, BROKER_PORT, CONTROLLER_PORT, spare)
         return Node(number, host, frozenset({"broker"}), BROKER_PORT, spare=spare)
+
+    def refusals(self, topic: TopicSpec) -> tuple[Refusal, ...]:
+        """What the broker's own program would refuse. Raises DeployError when it does not answer."""
+        kinds = {node.roles: self.config_for(node) for node in self.nodes}
+        return (*settings.not_ours(self._config), *settings.refused(tuple(kinds.values()), topic))
 
     # --- installing ---------------------------------------------------------------------------------------
 
@@ -208,10 +184,7 @@ class WracklineSystem:
         }
         if len(node.roles) > 1:
             own["controller_id"] = self._voters[node.host.name]
-        for key, value in self._config.items():
-            wanted = node.is_controller if key in CONTROLLER_KEYS else node.is_broker
-            if key in BOTH_KEYS or wanted:
-                own[key] = value
+        own |= settings.of_roles(self._config, broker=node.is_broker, controller=node.is_controller)
         return "".join(f"{key} = {toml(value)}\n" for key, value in own.items())
 
     # --- starting and stopping ----------------------------------------------------------------------------

@@ -6,7 +6,7 @@ import pytest
 from nem_doubles import COMBINED, NODES, cluster, node, partition
 
 from harness.systems.base import ClusterState, Node
-from nemesis.guided import SCHEDULES
+from nemesis.guided import NEEDS, SCHEDULES
 from nemesis.guided_defects import SCHEDULES as OF_DEFECTS
 from nemesis.guided_steps import Aim, Await, AwaitBroker, GuidedError, Heal, Inject
 
@@ -144,3 +144,23 @@ def test_a_wait_for_a_broker_looks_at_who_is_alive() -> None:
     without = ClusterState(101, (1, 2), THREE.partitions)
     assert gone.holds(without)
     assert back.seen(without) == "brokers [1, 2]"
+
+
+@pytest.mark.parametrize("name", sorted(SCHEDULES))
+def test_what_a_schedule_is_said_to_need_is_what_it_refuses_without(name: str) -> None:
+    needs = NEEDS[name]
+    two = cluster(partition(0, leader=1, replicas=(1, 2), isr=(1, 2)))
+    many = {**BY_ID, 102: node("c2", 102, 22, controller=True)}
+    beside = {one.node_id: one for one in COMBINED}
+    lacking = {
+        "replicas": (Aim(two, BY_ID, "log", 0), needs.replicas > 2),
+        "apart": (Aim(THREE, beside, "log", 0), needs.apart),
+        "one controller": (Aim(THREE, many, "log", 0), needs.one_controller),
+    }
+    for what, (scene, needed) in lacking.items():
+        refused = False
+        try:
+            SCHEDULES[name](scene)
+        except GuidedError:
+            refused = True
+        assert refused == needed, what

@@ -73,6 +73,10 @@ MISTAKES = [
         "x.yaml: fleet: 8 brokers and 2 spares are more than the 9 there can be",
     ),
     ("name: x\nname: y", "x.yaml: line 2, column 1: key 'name' is there twice"),
+    (
+        "name: x\nsystem: {{profile: kip966}}",
+        "x.yaml: line 2, column 10: a key must be a word or a number; are there too many braces?",
+    ),
     ("name: [", "x.yaml: line 1, column 8: expected the node content, but found '<stream end>'"),
     ("- a", "x.yaml: a specification is a mapping with at least `name:`, this is list"),
     ("", "x.yaml: a specification is a mapping with at least `name:`, this is NoneType"),
@@ -80,6 +84,80 @@ MISTAKES = [
         "name: x\nnemesis: {schedule: [{at_s: 50, duration_s: 20, fault: kill}]}",
         "x.yaml: nemesis.schedule.0: kill ends at 70 s, but the run lasts 60 s; "
         "let it last longer or the fault begin earlier",
+    ),
+    (
+        "name: x\ncontract: {expected: [lostwrite]}",
+        "x.yaml: contract.expected: there is no anomaly 'lostwrite'; did you mean 'lost-write'? "
+        "`wrackline anomalies` lists them",
+    ),
+    (
+        "name: x\nnemesis: {schedule: [{at_s: 1, duration_s: 1, fault: kill, target: leader(nolog-9)}]}",
+        "x.yaml: nemesis.schedule[0].target leader(nolog-9): there is no topic 'nolog': the run's is 'log', so "
+        "leader(log-0)",
+    ),
+    (
+        "name: x\nnemesis: {random: {faults: [kill, {fault: pause, target: isr-last(log-2)}]}}",
+        "x.yaml: nemesis.random.faults[1].target isr-last(log-2): log has no partition 2: topic.partitions is 2, the last "
+        "is isr-last(log-1)",
+    ),
+    (
+        "name: x\nnemesis: {schedule: [{at_s: 1, duration_s: 1, fault: kill, target: 'n1,n4'}]}",
+        "x.yaml: nemesis.schedule[0].target n1,n4: there is no host n4; there are n1, n2, n3, c1",
+    ),
+    (
+        "name: x\nnemesis: {schedule: [{at_s: 1, duration_s: 1, fault: kill, target: spare}]}",
+        "x.yaml: nemesis.schedule[0].target spare: there is no spare host: fleet.spares is 0",
+    ),
+    (
+        "name: x\ntopic: {replication_factor: 1, min_insync_replicas: 1}\n"
+        "nemesis: {random: {faults: [{fault: kill, target: follower}]}}",
+        "x.yaml: nemesis.random.faults[0].target follower: a partition with one replica has no follower: "
+        "topic.replication_factor is 1",
+    ),
+    (
+        "name: x\nfleet: {brokers: 2}\ntopic: {replication_factor: 2}\n"
+        "nemesis: {random: {faults: [{fault: kill, target: minority}]}}",
+        "x.yaml: nemesis.random.faults[0].target minority: a minority of 2 brokers is nobody: fleet.brokers must be 3 or "
+        "more",
+    ),
+    (
+        "name: x\ntopic: {configs: {min.insync.replicas: 1}}",
+        "x.yaml: topic.configs.min.insync.replicas: give it as topic.min_insync_replicas, which the contract is taken from",
+    ),
+    (
+        "name: x\nfleet: {combined: true}\nnemesis: {guided: elr-outsider}",
+        "x.yaml: nemesis.guided elr-outsider needs the controllers on hosts of their own: fleet.combined must be false",
+    ),
+    (
+        "name: x\nfleet: {controllers: 3}\nnemesis: {guided: shrink-unheard}",
+        "x.yaml: nemesis.guided shrink-unheard cuts a leader from the only controller: fleet.controllers must be 1, not 3",
+    ),
+    (
+        "name: x\ntopic: {replication_factor: 2}\nnemesis: {guided: b01-truncate-to-hw}",
+        "x.yaml: nemesis.guided b01-truncate-to-hw needs 3 replicas: topic.replication_factor is 2",
+    ),
+    (
+        "name: x\nnemesis: {guided: {name: power-cut-lossy, partition: 2}}",
+        "x.yaml: nemesis.guided power-cut-lossy: log has no partition 2: topic.partitions is 2",
+    ),
+    (
+        "name: x\nnemesis: {guided: {name: power-cut-lossy, topic: lag}}",
+        "x.yaml: nemesis.guided power-cut-lossy: there is no topic 'lag', the run's is 'log'",
+    ),
+    (
+        "name: x\nworkload: {duration_s: 3}\nnemesis: {guided: {name: power-cut-lossy, at_s: 3}}",
+        "x.yaml: nemesis.guided power-cut-lossy begins at 3 s, but the run lasts 3 s: let it last longer or the schedule "
+        "begin earlier",
+    ),
+    (
+        "name: x\nworkload: {duration_s: 5}\nnemesis: {random: {faults: [kill]}}",
+        "x.yaml: nemesis.random: no fault fits into the run: the first begins at 2 s and lasts 2 to 5 s, 2 s at the end "
+        "are quiet, and workload.duration_s is 5: let it last longer",
+    ),
+    (
+        "name: x\nworkload: {client: {librdkafka: {plugin.library.paths: /tmp/mine.so}}}",
+        "x.yaml: workload.client.librdkafka: plugin.library.paths: it makes librdkafka load libraries or open files of "
+        "this machine; leave it out",
     ),
     (
         "name: x\nseed: a\nworkload: {rate: fast}",

@@ -153,7 +153,7 @@ def test_a_process_of_unknown_outcome_is_retired(tmp_path: Path) -> None:
 
 
 def test_a_failure_of_our_own_ends_the_workload_with_a_word(tmp_path: Path) -> None:
-    spec = LogSpec(rate=50, client={"librdkafka": {"no.such.setting": 1}})
+    spec = LogSpec(rate=50, client={"librdkafka": {"message.max.bytes": 5}})
     info = RunInfo("t1", "t", 1, "", "mock", "log", "all", False, (TopicInfo("log", PARTITIONS, 3, 2),))
     with Recorder(tmp_path / "run", info) as recorder:
         workload = LogWorkload(
@@ -171,7 +171,7 @@ def test_a_failure_of_our_own_ends_the_workload_with_a_word(tmp_path: Path) -> N
             waiting.wait(0.05)
         assert workload.stop(timeout_s=10) == []
     assert workload.failure is not None
-    assert "no.such.setting" in workload.failure
+    assert "message.max.bytes" in workload.failure
 
 
 def test_a_record_the_client_refuses_is_a_certain_failure(mock_cluster: str) -> None:

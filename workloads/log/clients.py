@@ -117,6 +117,13 @@ class _Pending:
             finished([outcome or Outcome(UNKNOWN, "_NO_REPORT") for outcome in self._found])
 
 
+def try_settings(spec: ClientsSpec) -> None:
+    """Make one client of each kind, which connects nowhere, and end it. Raises KafkaException with what librdkafka says
+    of a value that is none."""
+    LogProducer("", spec).close()
+    LogConsumer("", spec).close()
+
+
 class LogProducer:
     """A producer of operations: each sends a few records and is told what became of every one."""
 

@@ -5,9 +5,10 @@ from __future__ import annotations
 from math import ceil
 from typing import Annotated, Literal, Self
 
-from pydantic import BaseModel, ConfigDict, Field, model_validator
+from pydantic import BaseModel, ConfigDict, Field, field_validator, model_validator
 
 from harness.generators import Spacing
+from workloads.log.librdkafka import refusal
 from workloads.payload import MAX_BYTES, OVERHEAD
 
 
@@ -32,7 +33,17 @@ class ClientSettings(_Strict):
     fetch_wait_max_ms: Annotated[int, Field(ge=0, le=60_000)] = 100
     end_timeout_ms: Annotated[int, Field(ge=100, le=300_000)] = 2_000
     librdkafka: dict[str, str | int | float | bool] = Field(default_factory=dict)
-    """Any other property of librdkafka, as it is; these win."""
+    """Other properties of librdkafka, as they are (workloads.log.librdkafka says which); these win."""
+
+    @field_validator("librdkafka")
+    @classmethod
+    def _that_do_no_harm(
+        cls, given: dict[str, str | int | float | bool]
+    ) -> dict[str, str | int | float | bool]:
+        for name in given:
+            if why := refusal(name):
+                raise ValueError(f"{name}: {why}")
+        return given
 
 
 class ClientsSpec(_Strict):

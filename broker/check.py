@@ -1,0 +1,82 @@
+"""``python -m broker.check``: what this broker would refuse of settings and of a topic, asked before there is a node.
+
+Who deploys asks the very program that will be deployed, over JSON on standard input and output:
+
+    {"nodes": ["role = \\"broker\\"\\n...", ...], "topic": {"name": "log", "configs": {"retention.ms": "1000"}}}
+
+Each of ``nodes`` is a whole configuration file (TOML); ``topic`` may be left out. The answer is a list of refusals,
+empty when there are none: ``{"about": "config", "key": "flush_mode", "problem": "flush_mode = ...; it must be ..."}``.
+``about`` is ``config``, ``profile``, ``defects``, ``topic`` (its name) or ``topic config``. Exit code 0 whatever the
+answer is, 2 when the question is none.
+"""
+
+from __future__ import annotations
+
+import json
+import sys
+import tomllib
+from collections.abc import Mapping
+from typing import Any
+
+from broker.defects import apply
+from broker.rules.profile import Rules, profile
+from broker.rules.topics import TopicRules
+from broker.server import config
+
+Refusal = dict[str, str]
+
+
+def rules_of(settings: config.Settings) -> Rules:
+    """The profile with the defects in it. Raises ConfigError."""
+    names = settings.node.defects
+    try:
+        rules = profile(settings.node.profile)
+    except ValueError as wrong:
+        raise config.ConfigError(str(wrong), key="profile") from wrong
+    try:
+        return apply(rules, names) if names else rules
+    except ValueError as wrong:
+        raise config.ConfigError(str(wrong), key="defects") from wrong
+
+
+def refusals(question: Mapping[str, Any]) -> list[Refusal]:
+    """The first of each node (the same one once), then those of the topic. Raises KeyError, TypeError, ValueError for
+    what is no question."""
+    found = [*map(_of_node, question["nodes"])]
+    if topic := question.get("topic"):
+        found += _of_topic(TopicRules(), topic["name"], topic.get("configs", {}))
+    said = [one for one in found if one is not None]
+    return [one for place, one in enumerate(said) if one not in said[:place]]
+
+
+def _of_node(text: str) -> Refusal | None:
+    try:
+        rules_of(config.parse(tomllib.loads(text)))
+    except config.ConfigError as wrong:
+        about = wrong.key if wrong.key in ("profile", "defects") else "config"
+        return {"about": about, "key": wrong.key, "problem": str(wrong)}
+    return None
+
+
+def _of_topic(rules: TopicRules, name: str, configs: Mapping[str, str]) -> list[Refusal]:
+    found = []
+    if problem := rules.name_error(name, ()):
+        found.append({"about": "topic", "key": "name", "problem": problem})
+    for key, value in configs.items():
+        if problem := rules.config_error({key: value}):
+            found.append({"about": "topic config", "key": key, "problem": problem})
+    return found
+
+
+def main() -> int:
+    try:
+        answer = refusals(json.load(sys.stdin))
+    except (KeyError, TypeError, AttributeError, ValueError) as wrong:
+        print(f"broker.check: not a question: {wrong!r}; docs of the module show one", file=sys.stderr)
+        return 2
+    json.dump(answer, sys.stdout)
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,60 @@
+"""What a specification asks of the system, put before the system itself: before a host is made.
+
+`harness.spec` checks whatever it can by itself. The system's settings, profile and defects, and the topic's name and
+settings, only the program that will be deployed knows; it is asked here.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+
+from confluent_kafka import KafkaException
+
+from harness.run.setup import build_parts, topic_configs
+from harness.spec import Spec, SpecError, load
+from harness.systems.base import About, Refusal, TopicSpec
+from workloads.log.clients import try_settings
+
+
+def load_checked(path: Path, *, settings: Sequence[str] = (), seed: int | None = None) -> Spec:
+    """A specification with which a run can be begun. Raises SpecError; DeployError when the system's program cannot be
+    asked; FleetError for hosts that cannot be named."""
+    spec = load(path, settings=settings, seed=seed)
+    ask_clients(spec, str(path))
+    ask_system(spec, str(path))
+    return spec
+
+
+def ask_clients(spec: Spec, source: str) -> None:
+    """Raises SpecError with what librdkafka says of the clients' settings."""
+    try:
+        try_settings(spec.workload)
+    except KafkaException as wrong:
+        said = " ".join(wrong.args[0].str().split())
+        raise SpecError(
+            f"{source}: workload.client: librdkafka does not take these settings: {said}"
+        ) from wrong
+
+
+def ask_system(spec: Spec, source: str) -> None:
+    """Raises SpecError with the first of what the system refuses, and how many more there are; DeployError."""
+    topic = spec.topic
+    wanted = TopicSpec(topic.name, topic.partitions, topic.replication_factor, topic_configs(spec))
+    refusals = build_parts(spec, spec.name).system.refusals(wanted)
+    if refusals:
+        tail = f" (and {len(refusals) - 1} more)" if len(refusals) > 1 else ""
+        raise SpecError(f"{source}: {_place(refusals[0])}: {refusals[0].problem}{tail}")
+
+
+def _place(refusal: Refusal) -> str:
+    """What the reader wrote."""
+    match refusal.about:
+        case About.CONFIG:
+            return f"system.config.{refusal.key}"
+        case About.PROFILE | About.DEFECTS:
+            return f"system.{refusal.about}"
+        case About.TOPIC:
+            return "topic.name"
+        case About.TOPIC_CONFIG:
+            return f"topic.configs.{refusal.key}"
