@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import os
 import re
 import shutil
 import subprocess
+import sys
 import tempfile
 import tomllib
 from collections.abc import Iterator
@@ -43,7 +45,7 @@ def complaint(done: subprocess.CompletedProcess[str]) -> str:
 def test_help_teaches_and_sets_nothing_up(bare: Path) -> None:
     done = call(bare / "wrack", "--help")
     assert done.returncode == 0
-    for word in ("demo", "doctor", "setup", "check", "test", "fleet"):
+    for word in ("demo", "doctor", "setup", "lint", "test", "fleet"):
         assert f"./wrack {word}" in done.stdout
     assert sorted(path.name for path in bare.iterdir()) == [
         "ansible",
@@ -68,6 +70,121 @@ def test_on_a_system_it_does_not_know_it_says_what_to_do(bare: Path, tmp_path: P
     script = f"mount --bind {other} $(readlink -f /etc/os-release) && exec {bare}/wrack setup"
     line = complaint(call("unshare", "--mount", "sh", "-c", script))
     assert line.startswith("wrack: this is plan9, and the set-up knows Debian and Ubuntu only")
+
+
+STUB = """\
+#!/bin/bash
+# In the place of Python: says its version, and answers for pytest and for the linters.
+case "$*" in
+-V) echo "Python 3.11.2" ;;
+"-m pytest"*) shift 2; %s ;;
+esac
+"""
+
+
+@pytest.fixture
+def set_up(bare: Path) -> Path:
+    """The launcher in a folder that it takes for set up, with programs that do nothing and say all is well."""
+    venv, state = bare / ".venv", bare / ".wrack"
+    (venv / "bin").mkdir(parents=True)
+    state.mkdir()
+    for tool in ("ruff", "mypy", "lint-imports", "ansible-playbook"):
+        program(venv / "bin" / tool, "#!/bin/sh\n")
+    program(venv / "bin/wrackline", '#!/bin/sh\necho "wrackline $*"\n')
+    pytest_is(bare, "true")
+    script = (bare / "wrack").read_text().split("arguments=(")[0].replace("here=$(", f"here={bare} #")
+    stamps = f'{script}\nlibraries_stamp >"$venv/wrack.stamp"; system_stamp >"$state/system.stamp"'
+    subprocess.run(["bash", "-c", stamps], check=True, timeout=60, cwd=bare)
+    return bare
+
+
+def program(path: Path, text: str) -> None:
+    path.write_text(text)
+    path.chmod(0o755)
+
+
+def pytest_is(folder: Path, does: str) -> None:
+    program(folder / ".venv/bin/python", STUB % does)
+
+
+def test_the_word_check_is_wracklines_own_and_the_linters_have_another(set_up: Path) -> None:
+    done = call(set_up / "wrack", "check", "--model", "log", "history.edn")
+    assert (done.returncode, done.stdout) == (0, "wrackline check --model log history.edn\n")
+    done = call(set_up / "wrack", "lint")
+    assert done.returncode == 0
+    assert [line.split("(")[0].split() for line in done.stdout.splitlines()] == [
+        ["lint", "ok", *name.split()]
+        for name in ("ruff format", "ruff", "mypy", "import rules", "playbook", "launcher")
+    ]
+    program(set_up / ".venv/bin/mypy", "#!/bin/sh\necho no such type\nexit 1\n")
+    done = call(set_up / "wrack", "lint")
+    assert done.returncode == 1
+    assert "lint  FAILED  mypy\nno such type\n" in done.stdout
+
+
+def test_the_help_of_test_is_help(bare: Path) -> None:
+    """Nothing is set up for it, nothing is run, and nothing is said to have passed."""
+    for word in ("--help", "-h"):
+        done = call(bare / "wrack", "test", word)
+        assert done.returncode == 0
+        assert done.stdout.startswith("./wrack test [ARG ...]: ")
+        assert "passed, all" not in done.stdout
+    assert not (bare / ".wrack").exists()
+
+
+@pytest.mark.fleet
+def test_passed_is_said_of_tests_that_were_run(set_up: Path) -> None:
+    pytest_is(set_up, 'echo "3 1" >"$WRACK_TALLY"')
+    done = call(set_up / "wrack", "test")
+    assert done.returncode == 0
+    assert "wrack test: passed: all linters and all 3 tests, 1 skipped, in" in done.stdout.splitlines()[-1]
+    done = call(set_up / "wrack", "test", "tests/history")
+    assert "all linters and the chosen 3 tests" in done.stdout
+    pytest_is(set_up, 'echo "3 1" >"$WRACK_TALLY"; exit 1')
+    done = call(set_up / "wrack", "test")
+    assert done.returncode == 1
+    assert done.stdout.splitlines()[-1].startswith("wrack test: FAILED: pytest (after")
+
+
+@pytest.mark.fleet
+@pytest.mark.parametrize("said", ["true", 'echo "0 7" >"$WRACK_TALLY"'], ids=["nothing", "all skipped"])
+def test_a_pytest_that_ran_no_test_has_not_passed(set_up: Path, said: str) -> None:
+    pytest_is(set_up, said)
+    done = call(set_up / "wrack", "test", "--collect-only")
+    assert done.returncode == 2
+    assert "passed" not in done.stdout
+    assert done.stderr.startswith("wrack: test: pytest ran no test, so nothing is proved")
+
+
+@pytest.mark.fleet
+def test_ctrl_c_is_one_line(set_up: Path) -> None:
+    pytest_is(set_up, "kill -INT $PPID; sleep 0.2; exit 130")
+    done = call(set_up / "wrack", "test")
+    assert done.returncode == 130
+    assert done.stderr.split("\n") == ["", "wrack: stopped", ""]
+    assert "passed" not in done.stdout
+
+
+@pytest.mark.parametrize(
+    ("arguments", "ran"), [(["--collect-only"], False), (["--version"], False), ([], True)], ids=str
+)
+def test_tests_say_how_many_they_were(tmp_path: Path, arguments: list[str], ran: bool) -> None:
+    (tmp_path / "conftest.py").write_text((ROOT / "tests/conftest.py").read_text())
+    (tmp_path / "test_two.py").write_text(
+        "import pytest\ndef test_one(): pass\ndef test_two(): pass\ndef test_no(): pytest.skip('no')\n"
+    )
+    tally = tmp_path / "tally"
+    done = subprocess.run(
+        [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", *arguments, "test_two.py"],
+        cwd=tmp_path,
+        env={**os.environ, "WRACK_TALLY": str(tally)},
+        capture_output=True,
+        text=True,
+        timeout=120,
+        check=False,
+    )
+    assert done.returncode == 0, done.stdout
+    assert (tally.read_text() if tally.exists() else "0 0\n") == ("2 1\n" if ran else "0 0\n")
 
 
 def test_the_lock_fits_the_project() -> None:
