@@ -21,6 +21,7 @@ the leader for the end (``read_by: end``) they are a matter of linearizable read
 
 from __future__ import annotations
 
+import difflib
 from bisect import bisect_right
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
@@ -307,8 +308,10 @@ def named(name: str) -> Terms:
     """``acks-all``, ``acks-all+idempotence`` and so on. Raises UnknownContract."""
     base, *modifiers = name.split("+")
     if base not in TERMS or any(modifier not in MODIFIERS for modifier in modifiers):
+        near = difflib.get_close_matches(base, TERMS, n=1) if base not in TERMS else []
+        hint = f"did you mean {near[0]!r}? " if near else ""
         raise UnknownContract(
-            f"no contract is called {name!r}; there are {', '.join(TERMS)}, each also with "
+            f"no contract is called {name!r}; {hint}there are {', '.join(TERMS)}, each also with "
             f"{' or '.join('+' + modifier for modifier in MODIFIERS)}"
         )
     return replace(

@@ -9,9 +9,11 @@ import logging
 import os
 import re
 import shutil
+import socket
 import subprocess
 import sys
 import tempfile
+import time
 import warnings
 import zipfile
 from collections.abc import Iterator, Mapping, Sequence
@@ -26,6 +28,11 @@ MIN_JAVA = 17
 DEFAULT_MEMORY = "2g"
 MEMORY_VARIABLE = "WRACKLINE_SPARK_MEMORY"
 JAVA_TIMEOUT_S = 30.0
+MASTER_KNOCK_S = 5.0
+_STANDALONE = "spark://"
+_MASTERS = re.compile(
+    r"local|local\[(\*|\d+)(, *\d+)?\]|local-cluster\[.*\]|yarn|k8s://.+|spark://[^,\s]+:\d{1,5}(,[^,\s]+:\d{1,5})*"
+)
 _SCRATCH, _LOCK = "wrackline-spark-", "owner"
 _REMARKS = ("WARNING", "Setting default log level", "To adjust logging level", "Using Spark's default log4j")
 _MENDING = f"install a Java {MIN_JAVA} runtime (Debian: openjdk-{MIN_JAVA}-jre-headless) or set JAVA_HOME"
@@ -37,6 +44,31 @@ class SparkUnavailable(Exception):
 
 class JavaMissing(SparkUnavailable):
     """There is no Java, or one that is too old."""
+
+
+def check_master(master: str) -> None:
+    """Is there a master at all? One that does not answer keeps Spark trying for 100 seconds without a word, so this knocks at
+    it first. Raises SparkUnavailable within ``MASTER_KNOCK_S``, and at once for what is no master's name."""
+    if not _MASTERS.fullmatch(master):
+        raise SparkUnavailable(
+            f"{master!r} is no Spark master: give local[*], local[4], spark://HOST:PORT[,HOST:PORT...], yarn or k8s://..."
+        )
+    if not master.startswith(_STANDALONE):
+        return
+    deadline, said = time.monotonic() + MASTER_KNOCK_S, []
+    for address in master.removeprefix(_STANDALONE).split(","):
+        host, _, port = address.rpartition(":")
+        try:
+            with socket.create_connection(
+                (host.strip("[]"), int(port)), timeout=max(0.1, deadline - time.monotonic())
+            ):
+                return
+        except OSError as wrong:
+            said.append(f"{address}: {wrong.strerror or wrong}")
+    raise SparkUnavailable(
+        f"no Spark master answers at {master} ({'; '.join(said)}); start it, or give another with --master (local[*] needs "
+        "none)"
+    )
 
 
 def java_version() -> int:
@@ -94,7 +126,8 @@ def session(
 
 
 def start(master: str = "local[*]", *, memory: str | None = None, brief: bool = False) -> SparkSession:
-    """Start Spark (4 to 9 seconds). Raises JavaMissing or SparkUnavailable."""
+    """Start Spark (4 to 9 seconds). Raises JavaMissing or SparkUnavailable, for a master that is not there within 5 s."""
+    check_master(master)
     java_version()
     os.environ.setdefault("PYSPARK_PYTHON", sys.executable)  # else workers are whatever "python3" is
     scratch = _scratch()

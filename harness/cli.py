@@ -18,10 +18,10 @@ import orjson
 from rich.console import Console
 from rich.table import Table
 
-from checkers.contracts import UnknownContract
+from checkers.contracts import UnknownContract, named
 from checkers.jvm.classpath import JvmUnavailable
 from checkers.runs import AnalysisError
-from checkers.session import SparkUnavailable
+from checkers.session import SparkUnavailable, check_master
 from harness import results as stored
 from harness.cli_anomalies import anomalies_command
 from harness.cli_fleet import EXIT_HOSTS, doctor, fleet, need_root
@@ -61,13 +61,35 @@ WRONG_INPUT = (
     JvmUnavailable,
 )
 
+
+def _known(_context: click.Context, _option: click.Parameter, given: str | None) -> str | None:
+    """Raises UnknownContract."""
+    if given is not None:
+        named(given)
+    return given
+
+
 contract_option = click.option(
     "--contract",
     metavar="NAME",
+    callback=_known,
     help="Judge by this contract (for example acks-all) instead of the one the configuration promises.",
 )
+
+
+def _there(_context: click.Context, _option: click.Parameter, given: str) -> str:
+    """Before a run is made that nobody could judge. Raises SparkUnavailable."""
+    check_master(given)
+    return given
+
+
 master_option = click.option(
-    "--master", default="local[*]", show_default=True, metavar="URL", help="Spark master to analyse on."
+    "--master",
+    default="local[*]",
+    show_default=True,
+    metavar="URL",
+    callback=_there,
+    help="Spark master to analyse on.",
 )
 
 

@@ -46,6 +46,7 @@ RECOVERED_S = 3.0
 """How long the workload goes on after every replica is back in the ISR."""
 DRAIN_S = 60.0
 STEP_S = 0.25
+TEAR_DOWN = "tear down"
 
 
 class Interrupted(Exception):
@@ -132,26 +133,37 @@ class _Run:
         """Replicas by partition, as recorded last."""
 
     def execute(self) -> Outcome:
-        kept = None
+        kept, stopped = None, False
         with self.interrupts.watching():
             try:
                 self._live()
             except KeyboardInterrupt:
+                stopped = True
                 self.notes.append("stopped by the user before the final read")
-                raise Interrupted(self._what_is_left()) from None
             finally:
                 with self.interrupts.shielded():
                     self.observer.stop()
                     self._close_history()
                     kept = self._tear_down()
                     note_troubles(self.run_dir, self.troubles)
+        if stopped:
+            raise Interrupted(self._what_is_left(kept))
         asked = self.interrupts.asked.is_set()
         return Outcome(self.run_dir, tuple(self.troubles), self.workload is not None, kept, asked)
 
-    def _what_is_left(self) -> str:
+    def _what_is_left(self, kept: str | None) -> str:
+        """Of the run and of its hosts, once they were torn down as far as it went."""
+        if kept:
+            hosts = f"the hosts are kept as fleet {kept}"
+        elif any(trouble.startswith(TEAR_DOWN) for trouble in self.troubles):
+            hosts = "not all of the hosts could be removed, `wrackline fleet clean` does it"
+        else:
+            hosts = "its hosts were removed"
         if self.workload is None:
-            return "interrupted during set-up: nothing was recorded, everything was removed"
-        return f"stopped at once; what was recorded is in {self.run_dir}: `wrackline analyze` judges it"
+            return f"interrupted during set-up: no operation was made, {hosts}; plan and log are in {self.run_dir}"
+        return (
+            f"stopped at once: {hosts}; what was recorded is in {self.run_dir}: `wrackline analyze` judges it"
+        )
 
     def _live(self) -> None:
         """Set up, drive, heal, read, collect."""
@@ -386,5 +398,5 @@ class _Run:
             )
             return fleet.name
         self.progress.status("tearing down")
-        self._attempt("tear down", fleet.down)
+        self._attempt(TEAR_DOWN, fleet.down)
         return None

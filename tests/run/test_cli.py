@@ -2,15 +2,20 @@
 
 from __future__ import annotations
 
+import contextlib
 import errno
 import os
+import socket
+import time
 from pathlib import Path
 
 import orjson
 import pytest
 
 import checkers.analysis
+from checkers import session
 from checkers.runs import AnalysisError
+from checkers.session import SparkUnavailable
 from harness.cli import main
 from harness.history import Recorder, read_info
 from harness.history.model import Event, Record, RunInfo, TopicInfo, Type
@@ -51,6 +56,16 @@ def recorded(results: Path, test_id: str, verdict: str | None = None) -> Path:
         (["analyze"], "missing argument"),
         (["analyze", "nosuch"], "nosuch: no such run in"),
         (["report", "nosuch"], "nosuch: no such run in"),
+        (
+            ["analyze", "last", "--contract", "ack-all"],
+            "no contract is called 'ack-all'; did you mean 'acks-all'?",
+        ),
+        (["analyze", "last", "--master", "sparkk://h:1"], "'sparkk://h:1' is no spark master: give local[*]"),
+        (["analyze", "last", "--master", "spark://127.0.0.1"], "'spark://127.0.0.1' is no spark master"),
+        (
+            ["run", "x.yaml", "--master", "spark://127.0.0.1:7"],
+            "no spark master answers at spark://127.0.0.1:7",
+        ),
     ],
 )
 def test_a_wrong_call_is_one_line_and_exit_code_2(
@@ -66,6 +81,35 @@ def test_a_wrong_call_is_one_line_and_exit_code_2(
     assert out == ""
     assert err.count("\n") == 1
     assert said in err.lower()
+
+
+def test_a_master_that_swallows_connections_is_given_up_in_seconds(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Its queue is full, so the knock meets silence; and of several masters one is enough."""
+    monkeypatch.setattr(session, "MASTER_KNOCK_S", 1.0)
+    with contextlib.ExitStack() as stack:
+        deaf = stack.enter_context(socket.create_server(("127.0.0.1", 0), backlog=0))
+        port = deaf.getsockname()[1]
+        for _ in range(3):  # whoever comes after these waits
+            waiting = stack.enter_context(socket.socket())
+            waiting.setblocking(False)
+            waiting.connect_ex(("127.0.0.1", port))
+        began = time.monotonic()
+        with pytest.raises(
+            SparkUnavailable, match=rf"no Spark master answers .*127\.0\.0\.1:{port}: timed out"
+        ):
+            session.check_master(f"spark://127.0.0.1:{port}")
+        assert time.monotonic() - began < 10
+        there = stack.enter_context(socket.create_server(("127.0.0.1", 0))).getsockname()[1]
+        session.check_master(f"spark://127.0.0.1:7,127.0.0.1:{there}")
+
+
+def test_spark_is_not_started_for_a_master_that_is_not_there() -> None:
+    began = time.monotonic()
+    with pytest.raises(
+        SparkUnavailable, match=r"Connection refused.*start it, or give another with --master"
+    ):
+        session.start("spark://127.0.0.1:7")
+    assert time.monotonic() - began < 10
 
 
 def test_without_root_nothing_is_begun(

@@ -17,6 +17,7 @@ import pytest
 from rich.console import Console
 from run_doubles import PARTITIONS, PaperFleet, PaperNemesis, PaperSystem, mock_cluster, paper_parts
 
+from harness.fleet.base import FleetError
 from harness.history import history_files, read_info
 from harness.run import Interrupted, Options, Outcome, run
 from harness.run.judge import broken_down, exit_code
@@ -197,11 +198,40 @@ def test_ctrl_c_during_set_up_removes_everything(stage: Stage, monkeypatch: pyte
     before = signal.getsignal(signal.SIGINT)
     monkeypatch.setattr(stage.system, "wait_ready", lambda **_: threading.Event().wait(30))
     pressed = interrupt_when(stage, "start n3")
-    with pytest.raises(Interrupted, match="during set-up"):
+    with pytest.raises(Interrupted) as stopped:
         stage.run()
     pressed.join()
     assert stage.trail[-1] == "down"
+    left = stage.only_run()
+    assert str(stopped.value) == (
+        f"interrupted during set-up: no operation was made, its hosts were removed; plan and log are in {left}"
+    )
+    assert (left / "plan.json").exists()
+    assert (left / "harness.log").exists()
     assert signal.getsignal(signal.SIGINT) is before
+
+
+@pytest.mark.parametrize(
+    ("keep", "said"),
+    [
+        (True, "the hosts are kept as fleet paper"),
+        (False, "not all of the hosts could be removed, `wrackline fleet clean`"),
+    ],
+)
+def test_what_ctrl_c_leaves_is_said_as_it_is(
+    stage: Stage, monkeypatch: pytest.MonkeyPatch, keep: bool, said: str
+) -> None:
+    def stuck() -> None:
+        raise FleetError("n2: its disk is in use")
+
+    monkeypatch.setattr(stage.fleet, "down", stuck)
+    monkeypatch.setattr(stage.system, "wait_ready", lambda **_: threading.Event().wait(30))
+    pressed = interrupt_when(stage, "start n3")
+    with pytest.raises(Interrupted) as stopped:
+        stage.run(keep=keep)
+    pressed.join()
+    assert said in str(stopped.value)
+    assert "removed;" not in str(stopped.value)
 
 
 def test_a_disk_that_fills_up_stops_the_run_and_keeps_what_is_there(
