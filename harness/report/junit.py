@@ -6,6 +6,7 @@ what the contract does not apply to is skipped; a run without a verdict, or stop
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -13,6 +14,7 @@ from xml.etree import ElementTree
 
 from checkers.findings import Meaning, Verdict
 from harness.report.files import RunFiles, mapping, numeric, read_run, replace_file, rows, texts, whole
+from harness.report.summary import run_name
 from harness.report.text import number, partition_label, printable
 
 _TEXT_LIMIT = 8_000
@@ -21,23 +23,31 @@ _TEXT_LIMIT = 8_000
 def junit(run_dirs: Sequence[Path], path: Path) -> Path:
     """Write one JUnit file for several runs. Raises ReportError when a folder is no run."""
     root = ElementTree.Element("testsuites", {"name": "wrackline"})
+    seen: Counter[str] = Counter()
     for run_dir in run_dirs:
-        root.append(_suite(read_run(run_dir)))
+        files = read_run(run_dir)
+        name = run_name(files)
+        seen[name] += 1
+        root.append(_suite(files, name if seen[name] == 1 else f"{name} ({seen[name]})"))
     for key in ("tests", "failures", "errors", "skipped"):
         root.set(key, str(sum(int(suite.get(key, "0")) for suite in root)))
     ElementTree.indent(root)
     return replace_file(path, ElementTree.tostring(root, encoding="utf-8", xml_declaration=True))
 
 
-def _suite(files: RunFiles) -> ElementTree.Element:
-    name = files.info.test_id if files.info else files.directory.name
+def _suite(files: RunFiles, name: str) -> ElementTree.Element:
+    """Named after the specification: a build server follows a case from run to run by its name. Which run it was is a
+    property."""
     suite = ElementTree.Element("testsuite", {"name": printable(name)})
     if files.info is not None:
         suite.set("timestamp", printable(files.info.started_at).removesuffix("Z").split("+")[0])
         properties = ElementTree.SubElement(suite, "properties")
-        for key in ("name", "seed", "system", "profile", "workload", "acks"):
-            value = printable(str(getattr(files.info, key)))
-            ElementTree.SubElement(properties, "property", {"name": key, "value": value})
+        facts = {"run": files.info.test_id} | {
+            key: str(getattr(files.info, key))
+            for key in ("name", "seed", "system", "profile", "workload", "acks")
+        }
+        for key, value in facts.items():
+            ElementTree.SubElement(properties, "property", {"name": key, "value": printable(value)})
     verdict = files.verdict
     _verdict_case(suite, name, verdict)
     for row in rows(verdict, "anomalies"):

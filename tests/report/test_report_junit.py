@@ -25,7 +25,10 @@ def test_one_case_a_checker_and_a_condition_with_counts_that_add_up(whole_run: P
     root = ElementTree.parse(whole_run / "junit.xml").getroot()
     assert root.tag == "testsuites"
     (suite,) = root
-    assert suite.get("name") == synthetic_run.TEST_ID
+    assert suite.get("name") == synthetic_run.INFO.name
+    assert {one.get("name"): one.get("value") for one in suite.iter("property")}[
+        "run"
+    ] == synthetic_run.TEST_ID
     assert suite.get("timestamp") == "2026-03-11T10:15:02"
     cases = suite.findall("testcase")
     assert len(cases) == len(synthetic_run.CHECKERS) + 5
@@ -34,6 +37,26 @@ def test_one_case_a_checker_and_a_condition_with_counts_that_add_up(whole_run: P
         assert {k: holder.get(k) for k in ("tests", "failures", "errors", "skipped")} == {
             "tests": "24", "failures": "5", "errors": "0", "skipped": "2",
         }  # fmt: skip
+
+
+def named(path: Path) -> list[tuple[str | None, str | None]]:
+    return [
+        (one.get("classname"), one.get("name")) for one in ElementTree.parse(path).getroot().iter("testcase")
+    ]
+
+
+def test_cases_have_the_same_names_in_every_run_of_a_specification(whole_run: Path, own_run: Path) -> None:
+    """A build server compares a run with the one before by them."""
+    info = json.loads((own_run / "run.json").read_text())
+    info |= {"test_id": "20270101T000000Z-power-cut-ffff", "started_at": "2027-01-01T00:00:00Z"}
+    (own_run / "run.json").write_text(json.dumps(info))
+    later = own_run.rename(own_run.with_name(info["test_id"]))
+    first, second = named(junit([whole_run], later / "a.xml")), named(junit([later], later / "b.xml"))
+    assert first == second
+    assert first
+    assert not [name for name in first if "2026" in str(name)]
+    both = named(junit([whole_run, later], later / "c.xml"))
+    assert len(set(both)) == len(both) == 2 * len(first)
 
 
 def test_a_violation_fails_with_its_evidence(whole_run: Path) -> None:
