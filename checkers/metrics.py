@@ -182,6 +182,7 @@ def _availability(run: Run, figures: Figures) -> list[dict[str, Any]]:
     for fault in run.faults:
         for place in run.places:
             last, first, gap = figures.gaps.get((fault.id, place), (None, None, None))
+            shrank, full_again_ns = isr_under(run, fault, place)
             rows.append(
                 {
                     "fault_id": fault.id,
@@ -190,28 +191,29 @@ def _availability(run: Run, figures: Figures) -> list[dict[str, Any]]:
                     "last_ack_ns": last,
                     "first_ack_ns": first,
                     "gap_ms": _ms(gap),
-                    "full_isr_ns": full_isr_ns(run, fault, place),
+                    "isr_shrank": shrank,
+                    "full_isr_ns": full_again_ns,
                 }
             )
     return rows
 
 
-def full_isr_ns(run: Run, fault: Fault, place: Place) -> int | None:
-    """When metadata first showed the full ISR again after it had shrunk under a fault (before the next fault
-    struck); None when it was not seen to shrink, or not seen to be full again."""
+def isr_under(run: Run, fault: Fault, place: Place) -> tuple[bool | None, int | None]:
+    """(whether metadata showed the ISR shrunk under a fault before the next one struck, when it first showed the full ISR
+    after that). None instead of the first where metadata said nothing in that time; None instead of the second where
+    it did not shrink, or was not seen to be full again."""
     later = (other.struck_ns for other in run.faults if other.struck_ns > fault.struck_ns)
     until = min(later, default=None)
-    shrunk = False
+    shrank: bool | None = None
     for sample in run.cluster.get(place, ()):
         if sample.time_ns < fault.struck_ns:
             continue
-        if shrunk and sample.full_isr:
-            return sample.time_ns
-        if not sample.full_isr:
-            if until is not None and sample.time_ns >= until and not shrunk:
-                return None
-            shrunk = True
-    return None
+        if shrank and sample.full_isr:
+            return True, sample.time_ns
+        if not shrank and until is not None and sample.time_ns >= until:
+            break  # what the ISR does from here on is another fault's doing
+        shrank = bool(shrank) or not sample.full_isr
+    return shrank, None
 
 
 def rate_before_first_fault(run: Run, figures: Figures) -> float | None:

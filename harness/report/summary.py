@@ -71,6 +71,12 @@ class Gone:
     last_ack_ns: float | None
     first_ack_ns: float | None
     full_isr_ns: float | None
+    stayed_full: bool = False
+    """Metadata showed the full ISR all the time."""
+
+    @property
+    def full_isr(self) -> str:
+        return "stayed full" if self.stayed_full else duration(self.full_isr_ns)
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,9 +90,19 @@ class FaultRow:
 
     @property
     def full_isr_ns(self) -> float | None:
-        """When the slowest partition had its full ISR again; None when one never had."""
-        times = [g.full_isr_ns for g in self.gone if g.full_isr_ns is not None]
-        return max(times) if times and len(times) == len(self.gone) else None
+        """When the slowest partition whose ISR shrank had it full again; None when one never had, or none shrank."""
+        shrank = [g for g in self.gone if not g.stayed_full]
+        times = [g.full_isr_ns for g in shrank if g.full_isr_ns is not None]
+        return max(times) if times and len(times) == len(shrank) else None
+
+    @property
+    def full_isr(self) -> str:
+        """For the table of faults."""
+        if not self.gone:
+            return "–"
+        if all(g.stayed_full for g in self.gone):
+            return "stayed full"
+        return duration(self.full_isr_ns) if self.full_isr_ns is not None else "not seen"
 
 
 # the verdict ------------------------------------------------------------------------------------------------
@@ -292,6 +308,7 @@ def fault_row(fault: Fault, metrics: Mapping[str, Any] | None) -> FaultRow:
             since(row, "last_ack_ns"),
             since(row, "first_ack_ns"),
             since(row, "full_isr_ns"),
+            stayed_full=row.get("isr_shrank") is False,
         )
         for row in rows(metrics, "availability")
         if row.get("fault_id") == fault.id

@@ -8,6 +8,7 @@ import subprocess
 import sys
 from pathlib import Path
 from subprocess import PIPE
+from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any
 
 import orjson
@@ -18,12 +19,14 @@ from histories import TOPIC, History
 
 from checkers.contracts import UnknownContract
 from checkers.findings import FINDINGS
+from checkers.metrics import isr_under
 from checkers.runs import AnalysisError, load_run
 from harness.history.model import UNKNOWN, TopicInfo, Type
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
+S = 1_000_000_000
 ONE = (TopicInfo(TOPIC, 1, 3, 2),)
 
 
@@ -192,6 +195,7 @@ def test_metrics(judged: dict[str, Path]) -> None:
         "last_ack_ns": acks[2],
         "first_ack_ns": acks[3],
         "gap_ms": round((acks[3] - acks[2]) / 1e6, 3),
+        "isr_shrank": True,
         "full_isr_ns": full,
     }
     assert metrics["longest_gap_ms"] == row["gap_ms"]
@@ -206,6 +210,41 @@ def test_metrics(judged: dict[str, Path]) -> None:
     assert metrics["rate_before_first_fault"] == pytest.approx(4 / 6.0, rel=0.05)
     assert [phase["phase"] for phase in metrics["phases"]] == ["main", "heal", "drain"]
     assert metrics["no_progress"] == []
+
+
+def seen(*full: tuple[float, bool]) -> list[SimpleNamespace]:
+    return [SimpleNamespace(time_ns=int(at * S), full_isr=is_full) for at, is_full in full]
+
+
+@pytest.mark.parametrize(
+    ("samples", "told"),
+    [
+        (seen((4, False), (6, True), (8, True)), (False, None)),
+        (seen((6, True), (7, False), (8, True), (9, True)), (True, 8 * S)),
+        (seen((6, True), (7, False), (9, False)), (True, None)),
+        (seen((7, False), (25, True)), (True, 25 * S)),
+        (seen((6, True), (21, False), (22, True)), (False, None)),
+        (seen((4, True), (21, False)), (None, None)),
+        ([], (None, None)),
+    ],
+    ids=[
+        "stayed full",
+        "came back",
+        "never back",
+        "back after the next",
+        "the next's doing",
+        "silent",
+        "nothing",
+    ],
+)
+def test_what_a_fault_did_to_the_isr(
+    samples: list[SimpleNamespace], told: tuple[bool | None, int | None]
+) -> None:
+    """The fault strikes at 5 s, the next one at 20 s."""
+    first: Any = SimpleNamespace(struck_ns=5 * S)
+    second = SimpleNamespace(struck_ns=20 * S)
+    run: Any = SimpleNamespace(faults=(first, second), cluster={(TOPIC, 0): samples})
+    assert isr_under(run, first, (TOPIC, 0)) == told
 
 
 def test_an_unknown_contract_is_refused_before_anything_else(tmp_path: Path) -> None:
