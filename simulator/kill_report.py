@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from jinja2 import Environment, PackageLoader, select_autoescape
 
+from harness.pages import policy
 from simulator.kill_rows import Hunt, KillTable, Row, Safe
 
 
@@ -55,4 +56,7 @@ def html(table: KillTable) -> str:
         trim_blocks=True,
         lstrip_blocks=True,
     )
-    return environment.get_template("kill_table.html").render(table=table, oracles=oracles_of(table))
+    name, loader = "kill_table.html", environment.loader
+    assert loader is not None
+    inline = policy(loader.get_source(environment, name)[0])
+    return environment.get_template(name).render(table=table, oracles=oracles_of(table), policy=inline)

@@ -40,6 +40,7 @@ from harness.report.files import (
     texts,
     whole,
 )
+from harness.report.reproduce import Replay, replay_of
 from harness.report.summary import (
     Anomaly,
     Condition,
@@ -105,7 +106,7 @@ class Report:
     changes: tuple[LeaderSpan, ...]
     changes_hidden: int
     nodes: tuple[str, ...]
-    replay: str | None
+    replay: Replay | None
     versions: tuple[tuple[str, str], ...]
     spec: str | None
     plan: str | None
@@ -176,7 +177,7 @@ def _build(files: RunFiles, history: History | None, early: Sequence[Gap]) -> Re
         changes=tuple(changes[:_CHANGES_SHOWN]),
         changes_hidden=max(0, len(changes) - _CHANGES_SHOWN),
         nodes=hosts,
-        replay=f"wrackline run spec.yaml --seed {files.info.seed}" if files.info else None,
+        replay=replay_of(files.directory, files.info.seed) if files.info else None,
         versions=versions_of(files),
         spec=files.spec_text,
         plan=files.plan_text,

@@ -7,7 +7,9 @@ from typing import Any, Final
 
 import jinja2
 import orjson
+from markupsafe import Markup
 
+from harness.pages import policy
 from harness.report import text
 from harness.report.faults import Fault
 from harness.report.files import replace_file
@@ -33,6 +35,8 @@ _ENVIRONMENT.filters.update(
     verdict_class=verdict_class,
 )
 _ENVIRONMENT.globals.update(plural=text.plural)
+_INLINE: Final = ("style.html.j2", "script.html.j2")
+"""What the page brings along; nothing of a run is in it."""
 
 
 def write_report(run_dir: Path) -> Path:
@@ -87,4 +91,11 @@ def _fault(fault: Fault) -> dict[str, Any]:
 def render(report: Report) -> str:
     # Jinja escapes markup; characters that no HTML may carry can come in through any text of a run
     with text.labels_of(report.system):
-        return text.printable(_ENVIRONMENT.get_template("report.html.j2").render(report=report))
+        page = _ENVIRONMENT.get_template("report.html.j2").render(report=report, policy=_policy())
+        return text.printable(page)
+
+
+def _policy() -> Markup:
+    loader = _ENVIRONMENT.loader
+    assert loader is not None
+    return policy("".join(loader.get_source(_ENVIRONMENT, name)[0] for name in _INLINE))

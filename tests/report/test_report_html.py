@@ -2,8 +2,14 @@
 
 from __future__ import annotations
 
+import base64
+import functools
+import hashlib
+import html as html_of_text
 import json
 import re
+import shlex
+import subprocess
 from html.parser import HTMLParser
 from pathlib import Path
 
@@ -13,6 +19,7 @@ import synthetic_run
 from harness.history.model import value_of
 from harness.report import ReportError, write_report
 from harness.report.files import PER_PARTITION
+from harness.report.reproduce import replay_of
 
 VOID = {"meta", "br", "link", "img", "input", "hr"}
 MIB = 1 << 20
@@ -80,6 +87,79 @@ def test_loads_nothing_from_anywhere(whole_run: Path) -> None:
     assert set(re.findall(r"url\(([^)]*)\)", html)) == {"#hatching"}
 
 
+def test_a_browser_is_told_to_run_and_load_nothing_else(whole_run: Path) -> None:
+    """The policy comes first, and allows by their hashes the one style and the one script that the page has."""
+    html = (whole_run / "report.html").read_text()
+    first, policy = [(tag, named) for tag, named in page(whole_run).tags if tag == "meta"][:2]
+    assert first[1] == {"charset": "utf-8"}
+    assert policy[1]["http-equiv"] == "Content-Security-Policy"
+    rules = dict(rule.split(" ", 1) for rule in str(policy[1]["content"]).split("; "))
+    for kind in ("style", "script"):
+        [content] = re.findall(rf"<{kind}>(.*?)</{kind}>", html, re.DOTALL)
+        digest = base64.b64encode(hashlib.sha256(content.encode()).digest()).decode()
+        assert rules.pop(f"{kind}-src") == f"'sha256-{digest}'"
+    assert rules == dict.fromkeys(("default-src", "base-uri", "form-action"), "'none'")
+    named = {name for _, attributes in page(whole_run).tags for name in attributes}
+    assert "style" not in named
+    assert not [name for name in named if name.startswith("on")]
+
+
+def command_of(run_dir: Path) -> tuple[str, str]:
+    """(the sentence before the command, the command) as the reader sees them."""
+    found = re.search(
+        r"<p>(In .*?)</p>\n<pre class=\"command\">(.*?)</pre>", (run_dir / "report.html").read_text()
+    )
+    assert found is not None
+    return html_of_text.unescape(found[1]), html_of_text.unescape(found[2])
+
+
+@pytest.mark.parametrize("place", ["inside/results", "elsewhere and away"])
+def test_the_command_can_be_pasted_where_the_page_says(
+    own_run: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, place: str
+) -> None:
+    checkout = tmp_path / "inside"
+    (tmp_path / place).mkdir(parents=True)
+    checkout.mkdir(exist_ok=True)
+    launcher = checkout / "wrack"
+    launcher.write_text('#!/bin/sh\necho "$1 $(cat "$2") $3 $4 $#"\n')
+    launcher.chmod(0o755)
+    run_dir = own_run.rename(tmp_path / place / own_run.name)
+    (run_dir / "spec.yaml").write_text("name: mine")
+    monkeypatch.setattr("harness.report.model.replay_of", functools.partial(replay_of, checkout=checkout))
+    write_report(run_dir)
+    where, command = command_of(run_dir)
+    assert where.startswith("In the folder of Wrackline, where its launcher is, as root")
+    said = subprocess.run(["bash", "-c", command], cwd=checkout, capture_output=True, text=True, check=True)
+    assert said.stdout == f"run name: mine --seed {synthetic_run.INFO.seed} 4\n"
+    assert command.startswith("./wrack run results/" if place.startswith("inside") else "./wrack run '/")
+
+
+def test_an_installed_wrackline_needs_no_folder(own_run: Path, tmp_path: Path) -> None:
+    replay = replay_of(own_run, 7, checkout=tmp_path / "site-packages")
+    assert replay is not None
+    assert replay.where == "any folder"
+    assert shlex.split(replay.command) == ["wrackline", "run", str(own_run / "spec.yaml"), "--seed", "7"]
+
+
+def test_without_the_specification_nothing_can_be_pasted(own_run: Path) -> None:
+    (own_run / "spec.yaml").unlink()
+    write_report(own_run)
+    assert "It cannot be made again from here" in page(own_run).text
+
+
+def test_an_isr_that_stayed_full_is_told_from_one_that_was_not_seen_to_come_back(own_run: Path) -> None:
+    metrics = json.loads((own_run / "metrics.json").read_text())
+    for row in metrics["availability"]:
+        fault, partition = row["fault_id"], row["partition"]
+        row["isr_shrank"] = fault == "f3" or (fault == "f2" and partition == 0)
+        if fault == "f1" or partition == 1:
+            row["full_isr_ns"] = None
+    (own_run / "metrics.json").write_text(json.dumps(metrics))
+    write_report(own_run)
+    cells = re.findall(r'<td class="num">([^<]*)</td>\n</tr>', (own_run / "report.html").read_text())
+    assert cells == ["stayed full", "7.1 s", "not seen"]
+
+
 def test_says_what_happened_and_why(whole_run: Path) -> None:
     text = page(whole_run).text
     verdict = json.loads((whole_run / "verdict.json").read_text())
@@ -92,7 +172,7 @@ def test_says_what_happened_and_why(whole_run: Path) -> None:
         assert condition["name"] in text
         assert condition["detail"] in text
     assert "Defect loaded on purpose: truncate_to_hw" in text
-    assert "wrackline run spec.yaml --seed 8675309" in text
+    assert "/spec.yaml --seed 8675309" in text
 
 
 def test_shows_every_fault_with_its_proof_and_the_bytes_lost(whole_run: Path) -> None:

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import base64
+import hashlib
 import json
+import re
 
 import pytest
 from click.testing import CliRunner
@@ -63,7 +66,15 @@ def test_table_as_text_json_and_page() -> None:
     table = kill_table([SCHEDULES["trunc_hw"], SCHEDULES["acks=1"]], Budget(1), random=False)
     assert table.good
     assert "2 of 2" in text(table)
-    assert "trunc_hw" in html(table)
+    page = html(table)
+    assert "trunc_hw" in page
+    [style] = re.findall("<style>(.*?)</style>", page, re.DOTALL)
+    digest = base64.b64encode(hashlib.sha256(style.encode()).digest()).decode()
+    assert (
+        f"content=\"default-src 'none'; style-src 'sha256-{digest}'; script-src 'none'; base-uri 'none'; "
+        "form-action 'none'\">"
+    ) in page
+    assert page.index("Content-Security-Policy") < page.index("<style>")
     said = json.loads(json.dumps(table.as_dict()))
     assert [row["killed"] for row in said["rows"]] == [True, True]
 

@@ -1,0 +1,30 @@
+"""What every page of ours carries: a policy by which a browser runs and loads nothing but what the page was made with.
+
+A page shows text of brokers, clients and files of others. It is escaped; and should that fail once, the browser still
+runs no script and applies no style but the very ones of the template, known by their hashes, and loads nothing at all.
+"""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+import re
+
+from markupsafe import Markup
+
+_INLINE = re.compile(r"<(style|script)>(.*?)</\1>", re.DOTALL)
+
+
+def policy(template: str) -> Markup:
+    """The element that goes first into ``<head>``. ``template``: text of ours with the page's inline styles and scripts
+    in it, as they will be in the page; never the page itself, which has the text of others in it."""
+    hashes: dict[str, list[str]] = {"style": [], "script": []}
+    for kind, content in _INLINE.findall(template):
+        digest = base64.b64encode(hashlib.sha256(content.encode()).digest()).decode()
+        hashes[kind].append(f"'sha256-{digest}'")
+    allowed = [f"{kind}-src {' '.join(found or [_NONE])}" for kind, found in hashes.items()]
+    rules = [f"default-src {_NONE}", *allowed, f"base-uri {_NONE}", f"form-action {_NONE}"]
+    return Markup('<meta http-equiv="Content-Security-Policy" content="%s">') % Markup("; ".join(rules))
+
+
+_NONE = "'none'"
