@@ -64,13 +64,24 @@ def namespace_connector(netns: str) -> Connector:
     return connect
 
 
+class _UnknownHost(paramiko.SSHException):
+    """Its message is the fingerprint of the key."""
+
+
+class _Unknown(paramiko.MissingHostKeyPolicy):
+    """A host without a line in known_hosts is refused, before anybody logs in."""
+
+    def missing_host_key(self, client: paramiko.SSHClient, hostname: str, key: paramiko.PKey) -> None:
+        del client, hostname
+        raise _UnknownHost(f"{key.get_name()} {key.fingerprint}")
+
+
 class SshRemote:
     """A kept SSH connection to one host; safe to use from several threads; reconnects by itself."""
 
-    def __init__(
-        self, host: Host, connector: Connector = plain_connector, *, known_hosts: Path | None = None
-    ) -> None:
-        """``known_hosts``: the only keys the host may show; without it, any key is taken at the first connection."""
+    def __init__(self, host: Host, connector: Connector = plain_connector, *, known_hosts: Path) -> None:
+        """``known_hosts``: the only keys the host may show. There is no fleet without it: who takes any key gives root's
+        commands and files to whoever answers."""
         self.host = host
         self._connector = connector
         self._known_hosts = known_hosts
@@ -364,11 +375,21 @@ class SshRemote:
         connection = fabric.Connection(
             host.address, user=host.user, port=host.port, config=config, connect_kwargs=arguments
         )
-        if self._known_hosts is not None:
+        try:
             connection.client.load_host_keys(str(self._known_hosts))
-            connection.client.set_missing_host_key_policy(paramiko.RejectPolicy())
+        except OSError as error:
+            raise self._error(
+                f"{self._known_hosts}, which names the keys of hosts, cannot be read: {error.strerror or error};"
+                " no host is spoken to without it"
+            ) from error
+        connection.client.set_missing_host_key_policy(_Unknown())
         try:
             connection.open()
+        except _UnknownHost as error:
+            raise self._error(
+                f"{host.address} shows a host key ({error}) and {self._known_hosts} has none for it;"
+                " compare the key with the host's own, then add its line there"
+            ) from error
         except paramiko.BadHostKeyException as error:
             raise self._error(
                 f"{host.address} shows another host key than {self._known_hosts} has;"
