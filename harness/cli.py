@@ -30,6 +30,7 @@ from harness.cli_jvm import check_command, jvm
 from harness.cli_options import results_option
 from harness.fleet.base import FleetError
 from harness.history import HistoryError
+from harness.history.files import private_folder
 from harness.jepsen.imports import ImportFailed
 from harness.jepsen.text import TextError
 from harness.report import ReportError, write_report
@@ -322,7 +323,7 @@ def _say(line: str) -> None:
 
 def _writable(results: Path) -> None:
     try:
-        results.mkdir(parents=True, exist_ok=True)
+        private_folder(results)
     except OSError as wrong:
         raise WrongInput(
             f"{results}: cannot be used for results: {wrong.strerror}; --results names another"

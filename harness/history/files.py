@@ -54,6 +54,28 @@ def read_info(run_dir: Path) -> RunInfo:
     raise HistoryError(f"{run_dir}: no history here (neither {PARQUET} nor {WAL}); is it a run's directory?")
 
 
+def private_folder(path: Path) -> None:
+    """Make a folder, and what is missing above it, for its owner alone: histories and logs hold what clients sent. Under sudo
+    the owner is who asked for it, so that they can open the report. What is there already stays as it is. Raises
+    OSError."""
+    missing = []
+    folder = path.absolute()
+    while not folder.exists():
+        missing.append(folder)
+        folder = folder.parent
+    for made in reversed(missing):
+        made.mkdir(mode=0o700, exist_ok=True)
+        made.chmod(0o700)  # whatever the umask
+        _give_to_asker(made)
+    path.mkdir(exist_ok=True)  # says so when something else is there
+
+
+def _give_to_asker(path: Path) -> None:
+    user, group = (os.environ.get(name, "") for name in ("SUDO_UID", "SUDO_GID"))
+    if os.geteuid() == 0 and user.isdecimal() and group.isdecimal():
+        os.chown(path, int(user), int(group))
+
+
 def write_info(run_dir: Path, info: RunInfo) -> None:
     """Write ``run.json``, whole or not at all."""
     fresh = run_dir / (RUN_JSON + ".new")
@@ -132,7 +154,7 @@ def _write_parquet(run_dir: Path, path: Path, whole: wal.Whole, info: RunInfo) -
 def write_history(run_dir: Path, info: RunInfo, events: Iterable[Event]) -> None:
     """Write a history that was not recorded but made (imported, drawn): events are numbered in their order and keep
     their ``time_ns``. Raises FileExistsError when the directory has a history already, OSError."""
-    run_dir.mkdir(parents=True, exist_ok=True)
+    private_folder(run_dir)
     if (run_dir / PARQUET).exists() or (run_dir / WAL).exists():
         raise FileExistsError(f"{run_dir} holds a history already: each run needs a directory of its own")
     part = run_dir / (PARQUET + ".part")

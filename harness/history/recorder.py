@@ -24,6 +24,7 @@ from harness.history.files import (
     WAL,
     finish,
     open_writer,
+    private_folder,
     put_info,
     write_info,
     write_row_groups,
@@ -46,7 +47,7 @@ class Recorder:
 
     def __init__(self, run_dir: Path, info: RunInfo) -> None:
         """Raises FileExistsError when the directory has a history already."""
-        run_dir.mkdir(parents=True, exist_ok=True)
+        private_folder(run_dir)
         if (run_dir / PARQUET).exists():
             raise FileExistsError(f"{run_dir} holds a history already: each run needs a directory of its own")
         self.run_dir = run_dir

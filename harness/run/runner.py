@@ -17,6 +17,7 @@ import orjson
 
 from harness.fleet.base import FleetError
 from harness.history import Recorder, RecordingFailed
+from harness.history.files import private_folder
 from harness.history.model import CONTROL, Event, Type
 from harness.run.interrupt import Interrupts
 from harness.run.judge import note_troubles
@@ -80,7 +81,7 @@ def run(spec: Spec, options: Options) -> Outcome:
     test_id = new_test_id(spec.name)
     parts = build_parts(spec, test_id)
     run_dir = options.results / test_id
-    run_dir.mkdir(parents=True)
+    private_folder(run_dir)
     with _logged_to(run_dir / "harness.log"), options.progress as progress:
         progress.say(f"run {test_id}  seed {spec.seed}")
         return _Run(spec, parts, test_id, run_dir, options, progress).execute()
