@@ -208,9 +208,11 @@ def test_every_way_not_to_answer_has_its_own_line(fleet: NetnsFleet, host: Host)
     def nobody(_host: Host, _timeout_s: float) -> socket.socket:
         raise socket.gaierror(socket.EAI_NONAME, "Name or service not known")
 
+    nowhere = SshRemote(
+        dataclasses.replace(host, address="nowhere"), nobody, known_hosts=fleet.folder.known_hosts
+    )
     with pytest.raises(FleetError, match="unknown host nowhere: Name or service not known"):
-        nowhere = dataclasses.replace(host, address="nowhere")
-        SshRemote(nowhere, nobody, known_hosts=fleet.folder.known_hosts).run("true")
+        nowhere.run("true")
 
 
 def test_one_command_on_all_hosts_gives_each_its_result(fleet: NetnsFleet) -> None:
