@@ -68,6 +68,35 @@ def list_counters(fault_id: str) -> str:
     return f"iptables -w 5 -L {chain(fault_id)} -v -n -x"
 
 
+def look(fault_id: str) -> str:
+    """Which life of the host this is, what stands in the chains that ours is entered from, and our counters. A chain
+    that is not there is no error: the host may have lost it with its power."""
+    return (
+        "echo \"-- boot $(cat /proc/sys/kernel/random/boot_id) $(cut -d ' ' -f 22 /proc/1/stat)\"; "
+        f"iptables -w 5 -S INPUT && iptables -w 5 -S OUTPUT && {{ {list_counters(fault_id)} 2>/dev/null || true; }}"
+    )
+
+
+def boot(listing: str) -> str:
+    """The life of the host in which `look` looked: another one after each power-on."""
+    found = re.search(r"^-- boot (.+)$", listing, re.MULTILINE)
+    return found[1] if found else ""
+
+
+def obstacle(listing: str, fault_id: str) -> str | None:
+    """What keeps packets from our rules, by what `look` printed: a rule that they meet before ours; None when they meet
+    ours first. (Other chains of ours may come before: they drop, or give back, and accept nothing.)"""
+    for entry in ("INPUT", "OUTPUT"):
+        rules = [line for line in listing.splitlines() if line.startswith(f"-A {entry} ")]
+        jump = f"-A {entry} -j {chain(fault_id)}"
+        ahead = rules[: rules.index(jump)] if jump in rules else rules
+        if strange := [rule for rule in ahead if not rule.startswith(f"-A {entry} -j {PREFIX}")]:
+            return f"`{strange[0]}` stands before its rules"
+        if jump not in rules:
+            return f"nothing leads from {entry} to its rules any more"
+    return None
+
+
 LIST_CHAINS = (
     f"command -v iptables >/dev/null || exit 0; iptables -w 5 -S | sed -n 's/^-N \\({PREFIX}.*\\)$/\\1/p'"
 )

@@ -8,28 +8,31 @@ undone because a host has no power is kept and done by whoever powers it on.
 from __future__ import annotations
 
 import asyncio
-import socket
 import threading
 import time
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import AsyncIterator, Callable, Coroutine, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field, replace
 from typing import Any, Protocol, TypeVar
 
-from harness.fleet.base import Fleet, FleetError, Host
+from harness.fleet.base import Fleet, FleetError, Host, PowerCut
+from harness.fleet.canary import CanaryLoss
 from harness.history.model import NEMESIS, Event, Type
 from harness.systems.base import DeployError, Node, System
+from nemesis import knocks
 from nemesis.moving import Mover
 from nemesis.steps import (
     NEEDS_NO_POWER,
+    NEEDS_SHELL,
     Commands,
     Done,
     Fault,
     FaultError,
     Join,
     Knock,
+    KnockFrom,
     MoveOff,
     PowerOff,
     PowerOn,
@@ -56,6 +59,14 @@ class Recording(Protocol):
     def record(self, event: Event) -> Event: ...
 
 
+class Canaries(Protocol):
+    """What we need of `harness.fleet.canary`."""
+
+    def start(self, host: Host) -> None: ...
+
+    def after(self, host: Host, decided_ns: int | None = None) -> CanaryLoss: ...
+
+
 @dataclass
 class Injection:
     """One fault under way, as its user sees it."""
@@ -72,9 +83,17 @@ class Injection:
 class Stage:
     """The fleet and system that faults happen to; carries steps out."""
 
-    def __init__(self, fleet: Fleet, system: System, recorder: Recording, topics: Sequence[str] = ()) -> None:
+    def __init__(
+        self,
+        fleet: Fleet,
+        system: System,
+        recorder: Recording,
+        topics: Sequence[str] = (),
+        canaries: Canaries | None = None,
+    ) -> None:
         self.fleet = fleet
         self.system = system
+        self._canaries = canaries
         self.held: dict[str, str] = {}
         """Host -> id of the fault that has taken its node."""
         self.spares = [node.host.name for node in system.nodes if node.spare]
@@ -88,6 +107,10 @@ class Stage:
         self._threads = ThreadPoolExecutor(max_workers=32, thread_name_prefix="nemesis")
         self._shells = {host: threading.Lock() for host in self._hosts}
         """One command of ours at a time: iptables fails to list chains while another changes them."""
+        self._lasting: dict[str, tuple[Shell, ...]] = {}
+        """By fault in force: what a host that comes back must be told again."""
+        self._cuts: Counter[str] = Counter()
+        """Power cuts by host: a step that a cut came across failed for it, also when the power is back already."""
         self._kept_undo: dict[str, list[Shell]] = defaultdict(list)
         """Steps that a host without power owes us."""
 
@@ -166,12 +189,14 @@ class Stage:
         return self.fleet.power.is_on(self._hosts[host])
 
     def _attempt(self, step: Step) -> Done:
-        if isinstance(step, Shell) and not self._powered(step.host):
+        if isinstance(step, NEEDS_SHELL) and not self._powered(step.host):
             return Done(step, skipped=True)  # asking would take the connection's whole deadline
+        cuts = self._cuts[step.host]
         try:
             return self._carry_out(step)
         except (FleetError, DeployError, FaultError, OSError) as wrong:
-            if isinstance(step, Shell) and not self._powered(step.host):
+            lost_power = not self._powered(step.host) or self._cuts[step.host] != cuts
+            if isinstance(step, NEEDS_SHELL) and lost_power:
                 return Done(step, skipped=True)
             return Done(step, error=str(wrong))
 
@@ -183,13 +208,18 @@ class Stage:
                     return Done(step, self.fleet.remote(host).run(command, timeout_s=timeout_s).stdout)
             case Knock(address=address, port=port, wait_s=wait_s):
                 return Done(step, self._knock(address, port, wait_s))
+            case KnockFrom():  # not alone: it waits, and changes nothing
+                return Done(step, self.fleet.remote(host).run(knocks.command(step, host.python)).stdout)
             case PowerOff():
+                self._cuts[step.host] += 1
                 return Done(step, cut=self.fleet.power.cut(host))
             case PowerOn():
                 cut = self.fleet.power.on(host)
+                canary = self._canary_after(host, cut)
                 owed = self._kept_undo.pop(step.host, [])
                 problems = [problem for one in owed if (problem := self._attempt(one).error)]
-                return Done(step, cut=cut, error="; ".join(problems) or None)
+                problems += self._again(host) if cut is not None else []
+                return Done(step, cut=cut, canary=canary, error="; ".join(problems) or None)
             case StartNode(node_id=node_id):
                 self.system.start(self._nodes[node_id])
                 return Done(step, str(self.system.pid(self._nodes[node_id])))
@@ -205,15 +235,37 @@ class Stage:
             case Settle():
                 return Done(step, self._mover.settle(step))
 
+    def in_force(self, fault_id: str, lasting: tuple[Shell, ...] | None) -> None:
+        """``lasting``: what is to be done again at power-on from now on; None, before the undo: nothing any more."""
+        if lasting is None:
+            self._lasting.pop(fault_id, None)
+        else:
+            self._lasting[fault_id] = lasting
+
+    def _again(self, host: Host) -> list[str]:
+        """On a host that has come back, what faults in force had done to it. Returns what failed."""
+        problems = []
+        for fault_id, steps in list(self._lasting.items()):
+            for step in steps:
+                with self._shells[host.name]:  # whoever undoes the fault meanwhile waits, and undoes this too
+                    if step.host != host.name or fault_id not in self._lasting:
+                        continue
+                    result = self.fleet.remote(host).run(step.command, timeout_s=step.timeout_s, check=False)
+                    if not result.ok:
+                        problems.append(f"{fault_id} not in force again: {result.stderr.strip()}")
+        return problems
+
+    def _canary_after(self, host: Host, cut: PowerCut | None) -> CanaryLoss | None:
+        """Before the node is started: with the node's first syncs begins another story."""
+        if self._canaries is None or cut is None:
+            return None
+        loss = self._canaries.after(host, cut.decided_ns)
+        self._canaries.start(host)
+        return loss
+
     def _knock(self, address: str, port: int, wait_s: float) -> str:
         with self.fleet.entered():
-            try:
-                socket.create_connection((address, port), timeout=wait_s).close()
-            except TimeoutError:
-                return "silence"
-            except OSError as refused:
-                return str(refused)
-        return "connected"
+            return knocks.knock(address, port, wait_s)
 
 
 @asynccontextmanager
@@ -238,6 +290,7 @@ async def injected(
             injection.failure = str(wrong)
         else:
             injection.trail = Trail(do=await stage.run(commands.do))
+            stage.in_force(fault_id, commands.lasting)
             injection.trail = replace(injection.trail, active=await stage.run(commands.probe))
             injection.failure = "; ".join(injection.trail.errors()) or None
         _record(stage, injection, "active", fault.prove(scene, injection.trail) if scene.targets else None)
@@ -264,6 +317,7 @@ async def _to_the_end(work: Coroutine[Any, Any, None]) -> None:
 
 async def _undo(stage: Stage, injection: Injection, scene: Scene, commands: Commands) -> None:
     _record(stage, injection, "undo")
+    stage.in_force(injection.id, None)
     done = await stage.run(commands.undo, undoing=True)
     injection.trail = replace(injection.trail, undo=done)
     for host in injection.hosts:
@@ -271,6 +325,7 @@ async def _undo(stage: Stage, injection: Injection, scene: Scene, commands: Comm
             del stage.held[host]
     proof = Proof(False, "it was never in force")
     if injection.failure is None:
+        injection.trail = replace(injection.trail, control=await stage.run(commands.control))
         proof = injection.fault.prove(scene, injection.trail)
     _record(stage, injection, "ended", proof)
 

@@ -4,14 +4,29 @@ from __future__ import annotations
 
 from collections import Counter as Tally
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from enum import StrEnum
 
 from nemesis import chains
 from nemesis.chains import Rule
-from nemesis.steps import Commands, Done, FaultError, Knock, Proof, Scene, Shell, Step, Target, Trail
+from nemesis.knocks import heard
+from nemesis.steps import (
+    Commands,
+    Done,
+    FaultError,
+    Knock,
+    KnockFrom,
+    Proof,
+    Scene,
+    Shell,
+    Step,
+    Target,
+    Trail,
+    Way,
+)
 
 CLIENTS = "clients"
+CONTROL_WAIT_S = 0.5
 _AFTER_KNOCK = "--- after knocking"
 
 
@@ -36,10 +51,16 @@ class Direction(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Partition:
-    """Packets are dropped on both ends, so the cut holds when one end loses its rules in a power cut.
+    """Packets are dropped on both ends, so the cut holds when one end loses its rules in a power cut (until they are
+    put there again at power-on).
 
-    Proved when on each way that is cut a packet was dropped. The probe sends one, so that the proof does not
-    wait for hosts that have nothing to say to each other; how much else was dropped is told beside it.
+    Proved when three things hold, at the beginning and at the end. Nobody answers who is knocked at by TCP, at every
+    port that matters, along each way that is cut. Our rules are the first that packets meet on each host. On each way a
+    packet was dropped: each knock sends one, so that the proof does not wait for hosts that have nothing to say to each
+    other; how much else was dropped is told beside it.
+
+    A knock needs both directions, so silence along ``n1>n2`` alone does not tell which of the two is cut. That each of
+    them is, is shown by our rules being the first, and by the packets that they counted.
     """
 
     shape: Shape = Shape.ISOLATE
@@ -80,9 +101,10 @@ class Partition:
         if self.shape is Shape.CLIENTS:
             return self._cut_clients(scene)
         pairs = self.cuts(scene)
-        do: list[Step] = []
-        undo: list[Step] = []
+        do: list[Shell] = []
+        undo: list[Shell] = []
         probe: list[Step] = []
+        control: list[Step] = []
         spared = [] if self.controllers else _of_controllers(pairs)
         for host in _once(end for pair in pairs for end in pair):
             rules = list(spared)
@@ -98,14 +120,25 @@ class Partition:
             ]
             do.append(Shell(host.host, chains.install(scene.fault_id, rules)))
             undo.append(Shell(host.host, chains.remove(scene.fault_id)))
-            knocked = [receiver.address for sender, receiver in pairs if sender == host]
-            probe.append(Shell(host.host, _count_and_knock(scene.fault_id, knocked)))
-        return Commands(tuple(do), tuple(undo), tuple(probe))
+            knocks = self._knocks(host, [receiver for sender, receiver in pairs if sender == host])
+            probe += [*_look(host, scene.fault_id, knocks)]
+            control += [replace(knock, wait_s=CONTROL_WAIT_S) for knock in knocks]
+        return Commands(tuple(do), tuple(undo), tuple(probe), tuple(control), lasting=tuple(do))
+
+    def _knocks(self, host: Target, receivers: Sequence[Target]) -> list[KnockFrom]:
+        ways = [
+            Way(f"{host.host}>{receiver.host}:{port}", receiver.address, port)
+            for receiver in receivers
+            for port in (receiver.port, receiver.controller_port if self.controllers else None)
+            if port is not None
+        ]
+        return [KnockFrom(host.host, tuple(ways))] if ways else []
 
     def _cut_clients(self, scene: Scene) -> Commands:
-        do: list[Step] = []
-        undo: list[Step] = []
+        do: list[Shell] = []
+        undo: list[Shell] = []
         probe: list[Step] = []
+        control: list[Step] = []
         for target in scene.targets:
             inside = [Rule("-i lo", "inside", "RETURN"), Rule("-o lo", "inside", "RETURN")]
             for host in scene.hosts:
@@ -118,33 +151,34 @@ class Partition:
                 drops.append(Rule(f"-s {target.address}/32 -p tcp --sport {target.port}", _from(target)))
             do.append(Shell(target.host, chains.install(scene.fault_id, [*inside, *drops])))
             undo.append(Shell(target.host, chains.remove(scene.fault_id)))
-            listing = chains.list_counters(scene.fault_id)
-            probe.append(Shell(target.host, listing))
-            probe.append(Knock(target.host, target.address, target.port))
-            probe.append(Shell(target.host, f"echo '{_AFTER_KNOCK}'; {listing}"))
-        return Commands(tuple(do), tuple(undo), tuple(probe))
+            knock = Knock(target.host, target.address, target.port)
+            probe += _look(target, scene.fault_id, [knock])
+            control.append(replace(knock, wait_s=CONTROL_WAIT_S))
+        return Commands(tuple(do), tuple(undo), tuple(probe), tuple(control), lasting=tuple(do))
 
     def prove(self, scene: Scene, trail: Trail) -> Proof:
-        # A host that lost its power meanwhile is judged by the probe it answered.
-        answered = {done.step.host for done in _good(trail.final)}
+        if flaw := _leak(trail) or _unseen(trail) or _bypass(scene.fault_id, trail):
+            return Proof(False, flaw)
+        # A host that lost its power, or its rules with it, is judged by the probe it answered.
+        ours = chains.chain(scene.fault_id)
+        answered = {done.step.host for done in _good(trail.final) if ours in done.output}
+        late = [done for done in _good(trail.final) if done.step.host in answered]
         early = [done for done in _good(trail.active) if done.step.host not in answered]
-        before, after = _dropped([*early, *_good(trail.final)])
-        probed = {done.step.host for done in _good(trail.active)}
-        wanted = self._directions(scene, probed)
+        before, after = _dropped([*early, *late])
+        wanted = self._directions(scene, {done.step.host for done in _good(trail.active)})
         unmatched = sorted(wanted - {cut for cut, packets in after.items() if packets})
-        traffic = sum(before.values()) - _knocks(trail)
         if unmatched or not wanted:
             missing = ", ".join(unmatched) or "any host"
             return Proof(False, f"no packet was dropped on the way {missing}")
+        first = heard(trail.active, CLIENTS)
+        traffic = sum(before.values()) - sum(knock.host in answered - _rebooted(trail) for knock in first)
         way = "way" if len(wanted) == 1 else "ways"
-        if traffic <= 0:
-            return Proof(
-                True, f"probe packets were dropped on {len(wanted)} {way}; no other traffic met the cut"
-            )
         busiest = ", ".join(f"{cut} {packets}" for cut, packets in before.most_common(6) if packets)
-        return Proof(
-            True, f"{traffic} packets dropped, and a probe on each of {len(wanted)} {way} ({busiest})"
-        )
+        if traffic > 0:
+            dropped = f"{traffic} packets dropped, and a probe on each of {len(wanted)} {way} ({busiest})"
+        else:
+            dropped = f"probe packets were dropped on {len(wanted)} {way}; no other traffic met the cut"
+        return Proof(True, f"{dropped}; {_silence(trail)}")
 
     def _directions(self, scene: Scene, probed: set[str]) -> set[str]:
         """The ways that a probe packet must have tried: those whose sender could be asked."""
@@ -168,13 +202,6 @@ def _of_controllers(pairs: Sequence[tuple[Target, Target]]) -> list[Rule]:
     ]
 
 
-def _knocks(trail: Trail) -> int:
-    """How many of the packets counted before the last probe were our own: those of the probe before."""
-    again = {done.step.host for done in _good(trail.final)}
-    before, after = _dropped([done for done in _good(trail.active) if done.step.host in again])
-    return sum(after.values()) - sum(before.values())
-
-
 def _to(target: Target) -> str:
     return f"{CLIENTS}>{target.host}"
 
@@ -192,11 +219,61 @@ def _once(targets: Iterable[Target]) -> list[Target]:
     return list(dict.fromkeys(targets))
 
 
-def _count_and_knock(fault_id: str, addresses: Sequence[str]) -> str:
-    """Counters, then one UDP packet to the discard port of each address, then the counters again."""
-    listing = chains.list_counters(fault_id)
-    knocks = "".join(f"(echo wrack >/dev/udp/{address}/9) 2>/dev/null; " for address in addresses)
-    return f"bash -c \"{listing}; {knocks}echo '{_AFTER_KNOCK}'; {listing}\""
+def _look(host: Target, fault_id: str, knocks: Sequence[Step]) -> list[Step]:
+    """Counters, the knocks, the counters again: three steps, for nobody else's must wait while a knock does."""
+    look = chains.look(fault_id)
+    return [Shell(host.host, look), *knocks, Shell(host.host, f"echo '{_AFTER_KNOCK}'; {look}")]
+
+
+def _leak(trail: Trail) -> str | None:
+    answers = [
+        f"{knock.way} answered {when} ({knock.said})"
+        for when, probe in (("at the beginning", trail.active), ("at the end", trail.final))
+        for knock in heard(probe, CLIENTS)
+        if knock.answered
+    ]
+    return f"the cut leaks: {', '.join(answers)}" if answers else None
+
+
+def _unseen(trail: Trail) -> str | None:
+    if trail.undo and not trail.final:
+        return "nobody looked at its end"
+    failed = [f"{done.step.host}: {done.error}" for done in trail.final if done.error and not done.skipped]
+    return f"its end could not be looked at: {'; '.join(failed)}" if failed else None
+
+
+def _bypass(fault_id: str, trail: Trail) -> str | None:
+    """A rule that lets packets pass before they meet ours. A host that has just come back may have none of ours."""
+    rebooted = _rebooted(trail)
+    for when, probe in (("at the beginning", trail.active), ("at the end", trail.final)):
+        for done in _good(probe):
+            if done.step.host in rebooted and chains.chain(fault_id) not in done.output:
+                continue
+            if obstacle := chains.obstacle(done.output, fault_id):
+                return f"{done.step.host} {when}: {obstacle}"
+    return None
+
+
+def _rebooted(trail: Trail) -> set[str]:
+    """Hosts that had no power between the two probes."""
+    boots = {done.step.host: chains.boot(done.output) for done in _good(trail.active)}
+    return {
+        done.step.host
+        for done in _good(trail.final)
+        if done.step.host in boots and chains.boot(done.output) != boots[done.step.host]
+    }
+
+
+def _silence(trail: Trail) -> str:
+    """What the knocks showed: silence is the cut's where the same knock was answered without it."""
+    knocked = {knock.way for knock in heard((*trail.active, *trail.final), CLIENTS)}
+    silent = f"no TCP knock on {len(knocked)} {'port' if len(knocked) == 1 else 'ports'} was answered"
+    if not trail.control:
+        return silent
+    answered = {knock.way for knock in heard(trail.control, CLIENTS) if knock.answered}
+    if dumb := sorted(knocked - answered):
+        return f"{silent}, and none on {', '.join(dumb)} after the undo either: there the packets alone are proof"
+    return f"{silent}, each was after the undo"
 
 
 def _dropped(probes: Sequence[Done]) -> tuple[Tally[str], Tally[str]]:

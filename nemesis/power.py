@@ -2,15 +2,20 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 
 from harness.fleet.base import PowerCut as Cut
-from nemesis.steps import Commands, PowerOff, PowerOn, Proof, Scene, StartNode, Trail
+from harness.fleet.canary import FOLDER
+from nemesis.steps import Commands, Done, PowerOff, PowerOn, Proof, Scene, StartNode, Trail
 
 
 @dataclass(frozen=True, slots=True)
 class PowerCut:
-    """Power off; on undo power on, and the nodes start. Lossy only when bytes were really gone afterwards."""
+    """Power off; on undo power on, and the nodes start.
+
+    Proved when the canary of every host lost what it should; lossy only where bytes of other files were gone too.
+    """
 
     @property
     def name(self) -> str:
@@ -31,23 +36,56 @@ class PowerCut:
         )
 
     def prove(self, scene: Scene, trail: Trail) -> Proof:
-        cuts = {done.step.host: done.cut for done in (*trail.do, *trail.undo) if done.cut}
-        uncut = [target.host for target in scene.targets if target.host not in cuts]
+        off = {done.step.host: done for done in trail.do if done.cut}
+        uncut = [target.host for target in scene.targets if target.host not in off]
         if uncut:
             return Proof(False, f"the power of {', '.join(uncut)} was not cut")
-        lost = {host: files for host, cut in cuts.items() if (files := _lost(cut))}
-        texts = [_text(host, cut) for host, cut in sorted(cuts.items())]
-        return Proof(True, "; ".join(texts), lost)
+        on = {done.step.host: done for done in trail.undo if done.cut}
+        if not trail.undo:
+            return Proof(
+                False, "; ".join(f"{_gone(host, off[host])}; what it lost shows at power-on" for host in off)
+            )
+        proved = all(_took_what_it_should(on.get(host)) for host in off)
+        texts = [f"{_gone(host, off[host])}, {_text(on.get(host))}" for host in sorted(off)]
+        return Proof(proved, "; ".join(texts), _lost_by_host(off, on))
+
+
+def _took_what_it_should(on: Done | None) -> bool:
+    return on is not None and on.canary is not None and on.canary.proved
+
+
+def _lost_by_host(off: Mapping[str, Done], on: Mapping[str, Done]) -> dict[str, dict[str, int]]:
+    """Hosts that lost something. One without files lost nobody knows what: nobody could look."""
+    lost: dict[str, dict[str, int]] = {}
+    for host in off:
+        cut = on[host].cut if host in on else None
+        if cut is None or not cut.counted:
+            lost[host] = {}
+        elif files := _lost(cut):
+            lost[host] = files
+    return lost
 
 
 def _lost(cut: Cut) -> dict[str, int]:
-    return {name: loss.lost_bytes for name, loss in sorted(cut.files.items()) if loss.lost_bytes}
+    """Bytes by file, without those of the canary: they are no loss of the system's."""
+    return {
+        name: loss.lost_bytes
+        for name, loss in sorted(cut.files.items())
+        if loss.lost_bytes and not name.startswith(f"{FOLDER}/")
+    }
 
 
-def _text(host: str, cut: Cut) -> str:
-    took = (cut.lost_ns - cut.decided_ns) / 1e6
-    gone = f"{host}: power gone {took:.1f} ms after the decision"
-    if not cut.files:
-        return f"{gone}; what it lost is counted at power-on"
-    files = _lost(cut)
-    return f"{gone}, {sum(files.values())} bytes in {len(files)} files lost"
+def _gone(host: str, off: Done) -> str:
+    assert off.cut is not None
+    took = (off.cut.lost_ns - off.cut.decided_ns) / 1e6
+    return f"{host}: power gone {took:.1f} ms after the decision"
+
+
+def _text(on: Done | None) -> str:
+    if on is None or on.cut is None:
+        return "and it did not come back: what it lost is not known"
+    files = _lost(on.cut)
+    counted = (
+        f"{sum(files.values())} bytes in {len(files)} files lost" if on.cut.counted else "files not counted"
+    )
+    return f"{counted}, {on.canary or 'no canary watched it'}"

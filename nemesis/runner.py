@@ -16,7 +16,7 @@ from harness.systems.base import ClusterState, DeployError, System
 from nemesis.guided import SCHEDULES
 from nemesis.guided_steps import Aim, Await, AwaitBroker, GuidedError, GuidedStep, Heal, Inject, Sleep
 from nemesis.heal import Healer, NemesisError
-from nemesis.inject import Injection, Recording, Stage, injected
+from nemesis.inject import Canaries, Injection, Recording, Stage, injected
 from nemesis.schedule import Plan, PlannedFault
 from nemesis.spec import GuidedSpec
 from nemesis.steps import Fault
@@ -32,15 +32,23 @@ class Nemesis:
     """``start()``, then ``wait()`` or not, then always ``stop_and_heal()``."""
 
     def __init__(
-        self, plan: Plan, fleet: Fleet, system: System, recorder: Recording, *, topics: Sequence[str] = ()
+        self,
+        plan: Plan,
+        fleet: Fleet,
+        system: System,
+        recorder: Recording,
+        *,
+        topics: Sequence[str] = (),
+        canaries: Canaries | None = None,
     ) -> None:
-        """``topics``: of the run, in order; what roles without a topic and guided schedules aim at."""
+        """``topics``: of the run, in order; what roles without a topic and guided schedules aim at. ``canaries``: started
+        on every host; without them no power cut is proved."""
         self._plan = plan
         self._fleet = fleet
         self._system = system
         self._recorder = recorder
         self._topics = tuple(topics)
-        self._stage = Stage(fleet, system, recorder, topics)
+        self._stage = Stage(fleet, system, recorder, topics, canaries)
         self._stop: asyncio.Event | None = None
         self._loop: asyncio.AbstractEventLoop | None = None
         self._stop_asked = threading.Event()

@@ -11,6 +11,7 @@ from dataclasses import dataclass, field
 from typing import Protocol
 
 from harness.fleet.base import PowerCut
+from harness.fleet.canary import CanaryLoss
 
 
 class FaultError(Exception):
@@ -63,6 +64,25 @@ class Knock:
     address: str
     port: int
     wait_s: float = 0.2
+
+
+@dataclass(frozen=True, slots=True)
+class Way:
+    """Where a knock goes."""
+
+    name: str
+    """``n1>n2:9092``."""
+    address: str
+    port: int
+
+
+@dataclass(frozen=True, slots=True)
+class KnockFrom:
+    """Try TCP connections from a host, all at once. Output: a line for each, the way and what came of it."""
+
+    host: str
+    ways: tuple[Way, ...]
+    wait_s: float = 0.3
 
 
 @dataclass(frozen=True, slots=True)
@@ -122,9 +142,12 @@ class Settle:
     wait_s: float
 
 
-Step = Shell | Knock | PowerOff | PowerOn | StartNode | StopNode | Join | MoveOff | Settle
+Step = Shell | Knock | KnockFrom | PowerOff | PowerOn | StartNode | StopNode | Join | MoveOff | Settle
 NEEDS_NO_POWER = (PowerOn, Settle)
 """Undone whether the host is there or not: a switch, and what is asked of the cluster."""
+
+NEEDS_SHELL = (Shell, KnockFrom)
+"""Left out on a host without power: there is nothing to ask, and nothing to do it to."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -134,6 +157,10 @@ class Commands:
     """Idempotent, and right in any order with the undos of other faults."""
     probe: tuple[Step, ...] = ()
     """Run once when the fault is done and once before it is undone."""
+    control: tuple[Step, ...] = ()
+    """Run when it is undone: what the probe must not have seen for any other reason than the fault."""
+    lasting: tuple[Shell, ...] = ()
+    """Done again on a host that comes back from a power cut while the fault is in force."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -145,6 +172,8 @@ class Done:
     error: str | None = None
     cut: PowerCut | None = None
     """Of PowerOff and PowerOn."""
+    canary: CanaryLoss | None = None
+    """Of PowerOn: what the host's canary lost; None when none watched the host."""
     skipped: bool = False
     """The host had no power: there was nothing to do it to."""
 
@@ -159,6 +188,8 @@ class Trail:
     final: Sequence[Done] = ()
     """The probe before ``undo``."""
     undo: Sequence[Done] = ()
+    control: Sequence[Done] = ()
+    """After ``undo``; its errors are none of the fault's."""
 
     def errors(self) -> list[str]:
         return [

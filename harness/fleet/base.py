@@ -104,6 +104,8 @@ class PowerCut:
     lost_ns: int
     """Monotonic clock when the unsynced bytes were gone."""
     files: Mapping[str, FileLoss] = field(default_factory=dict)
+    counted: bool = True
+    """False: this fleet cannot look at its hosts' disks, so any file may have lost bytes."""
 
     @property
     def lost_bytes(self) -> int:

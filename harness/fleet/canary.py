@@ -25,6 +25,7 @@ import threading
 import time
 from collections import deque
 from collections.abc import Collection, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
@@ -237,22 +238,24 @@ class Canaries:
 
     def stop(self) -> list[str]:
         """End them and remove what they wrote, from all hosts that have power. Returns what could not be removed."""
-        problems = []
-        for host in self._hosts:
-            life = self._lives.pop(host.name, None)
-            if life is None:
-                continue
-            life.over = True
-            if not self._fleet.power.is_on(host):
-                continue
-            base = _base(host)
-            kill = f"kill {life.pid} 2>/dev/null; " if life.pid is not None else ""
-            try:
-                # Killed, it may still be about to make a file.
-                self._fleet.remote(host).run(f"{kill}rm -rf {base} || {{ sleep 0.5; rm -rf {base}; }}")
-            except FleetError as wrong:
-                problems.append(f"{host.name}: the canary's files could not be removed: {wrong}")
-        return problems
+        with ThreadPoolExecutor(len(self._hosts) or 1) as pool:
+            return [problem for problem in pool.map(self._stop, self._hosts) if problem]
+
+    def _stop(self, host: Host) -> str | None:
+        life = self._lives.pop(host.name, None)
+        if life is None:
+            return None
+        life.over = True
+        if not self._fleet.power.is_on(host):
+            return None
+        base = _base(host)
+        kill = f"kill {life.pid} 2>/dev/null; " if life.pid is not None else ""
+        try:
+            # Killed, it may still be about to make a file.
+            self._fleet.remote(host).run(f"{kill}rm -rf {base} || {{ sleep 0.5; rm -rf {base}; }}")
+        except FleetError as wrong:
+            return f"{host.name}: the canary's files could not be removed: {wrong}"
+        return None
 
     # -- the thread of one canary -----------------------------------------------------------------------------------
 

@@ -16,6 +16,7 @@ from pathlib import Path
 import orjson
 
 from harness.fleet.base import FleetError
+from harness.fleet.canary import Canaries
 from harness.history import Recorder, RecordingFailed
 from harness.history.files import private_folder
 from harness.history.model import CONTROL, Event, Type
@@ -127,6 +128,7 @@ class _Run:
         self.recorder = Recorder(run_dir, run_info(spec, test_id, self.parts.system))
         self.watch = Watch(self.recorder, progress)
         self.observer = Observer(self.parts.system, self.recorder, spec.topic.name)
+        self.canaries = Canaries(parts.fleet, parts.fleet.hosts)
         self.workload: Workload | None = None
         self.troubles: list[str] = []
         self.notes: list[str] = []
@@ -196,6 +198,7 @@ class _Run:
         began = time.monotonic()
         self.progress.status(f"bringing up {len(fleet.hosts)} hosts")
         fleet.up()
+        self.canaries.start_all()
         self.progress.status("installing the broker")
         system.install()
         for node in sorted(system.nodes, key=lambda node: node.is_broker):
@@ -209,6 +212,10 @@ class _Run:
         )
         state = self._wait_full_isr(READY_S, "after the topic was created")
         self._record_assignment(state)
+        for (
+            problem
+        ) in self.canaries.wait():  # said again, and counted, by each power cut that is not proved for it
+            log.warning("%s", problem)
         started = sum(not node.spare for node in system.nodes)
         self.progress.say(f"{started} nodes ready after {time.monotonic() - began:.1f} s")
 
@@ -240,7 +247,12 @@ class _Run:
         self.workload = self.watch.workload = workload
         self.observer.start()
         nemesis = Nemesis(
-            self.plan, self.parts.fleet, self.parts.system, self.recorder, topics=(spec.topic.name,)
+            self.plan,
+            self.parts.fleet,
+            self.parts.system,
+            self.recorder,
+            topics=(spec.topic.name,),
+            canaries=self.canaries,
         )
         try:
             self._phase("warm")
@@ -391,6 +403,8 @@ class _Run:
     def _tear_down(self) -> str | None:
         """Returns the fleet's name if it was kept."""
         fleet = self.parts.fleet
+        for problem in self.canaries.stop():
+            log.warning("%s", problem)
         if self.options.keep_fleet:
             self.parts.keep()
             self.progress.say(

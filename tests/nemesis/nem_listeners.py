@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from pathlib import Path
 
+from harness.fleet.canary import Canaries
 from harness.fleet.netns import NetnsFleet
 from harness.systems.base import ClusterState, DeployError, Node, Place, ReplicaLog, TopicSpec
 
@@ -53,6 +54,7 @@ class Listeners:
 
     def __init__(self, fleet: NetnsFleet) -> None:
         self._fleet = fleet
+        self.canaries: Canaries | None = None
         self.nodes: tuple[Node, ...] = tuple(
             Node(number, host, frozenset({"broker"}), PORT) for number, host in enumerate(fleet.hosts, 1)
         )

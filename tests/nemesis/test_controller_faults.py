@@ -12,6 +12,7 @@ from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
+from nem_canaries import watched
 from nem_doubles import Recorded
 from nem_load import Load, missing
 
@@ -106,7 +107,29 @@ def hit(system: WracklineSystem, load_under_way: Load, fault: str, target: str =
     before = settled(system).controller
     recorded = Recorded()
     spec = load({"schedule": [{"at_s": 0, "duration_s": 90, "fault": fault, "target": target}]})
-    nemesis = Nemesis(plan(spec, 1, 100.0), system.fleet, system, recorded, topics=("log",))
+    with watched(system.fleet) as canaries:
+        nemesis = Nemesis(
+            plan(spec, 1, 100.0), system.fleet, system, recorded, topics=("log",), canaries=canaries
+        )
+        _hit(system, load_under_way, nemesis, recorded, fault, target)
+    ended = recorded.ended("f1")
+    assert ended["proved"] is True, ended
+    assert ended["role"] == target
+    if target == "controller":
+        [struck] = [node.host.name for node in system.nodes if node.node_id == before]
+        assert ended["targets"] == [struck]
+    settled(system)
+
+
+def _hit(
+    system: WracklineSystem,
+    load_under_way: Load,
+    nemesis: Nemesis,
+    recorded: Recorded,
+    fault: str,
+    target: str,
+) -> None:
+    before = active(system)
     nemesis.start()
     try:
         recorded.wait_for(lambda: "active" in recorded.phases("f1"), timeout_s=40)
@@ -117,13 +140,6 @@ def hit(system: WracklineSystem, load_under_way: Load, fault: str, target: str =
     finally:
         repairs = nemesis.stop_and_heal()
     assert repairs == []
-    ended = recorded.ended("f1")
-    assert ended["proved"] is True, ended
-    assert ended["role"] == target
-    if target == "controller":
-        [struck] = [node.host.name for node in system.nodes if node.node_id == before]
-        assert ended["targets"] == [struck]
-    settled(system)
 
 
 def test_the_quorum_and_its_brokers_survive_faults_on_combined_nodes(tmp_path: Path) -> None:

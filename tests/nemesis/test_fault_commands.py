@@ -13,8 +13,9 @@ from nem_doubles import combined_scene, scene
 from nemesis.network import Partition, Shape
 from nemesis.processes import Kill, Pause, Restart
 from nemesis.spec import FAULT
-from nemesis.steps import Commands, FaultError, Step
+from nemesis.steps import Commands, FaultError, KnockFrom, Step
 
+PARTS = ("do", "probe", "undo", "control", "lasting")
 GOLDEN = sorted((Path(__file__).parent / "golden").glob("*.json"))
 
 
@@ -26,11 +27,9 @@ def as_json(commands: Commands) -> dict[str, Any]:
         }
         return {"step": type(step).__name__, **fields}
 
-    return {
-        "do": [line(step) for step in commands.do],
-        "probe": [line(step) for step in commands.probe],
-        "undo": [line(step) for step in commands.undo],
-    }
+    steps = {part: [line(step) for step in getattr(commands, part)] for part in PARTS}
+    found: dict[str, Any] = json.loads(json.dumps(steps))
+    return found
 
 
 @pytest.mark.parametrize("file", GOLDEN, ids=lambda file: file.stem)
@@ -75,6 +74,16 @@ def test_a_cut_that_spares_the_controllers_lets_their_port_pass_where_they_share
             rules = [line for line in lines if line.startswith("-A")]
             assert (rules[:2] == spared) is not controllers
             assert {rule.rpartition(" ")[2] for rule in rules[0 if controllers else 2 :]} == {"DROP"}
+
+
+def test_a_cut_knocks_at_brokers_and_controllers_but_not_where_it_lets_pass() -> None:
+    def knocked(controllers: bool) -> set[str]:
+        probe = Partition(controllers=controllers).commands(combined_scene("n2")).probe
+        return {way.name for step in probe if isinstance(step, KnockFrom) for way in step.ways}
+
+    brokers = {"n2>n1:9092", "n2>n3:9092", "n1>n2:9092", "n3>n2:9092"}
+    assert knocked(controllers=False) == brokers
+    assert knocked(controllers=True) == brokers | {way.replace("9092", "9093") for way in brokers}
 
 
 def test_undoing_names_only_the_chain_of_the_fault() -> None:

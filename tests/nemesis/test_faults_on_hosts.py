@@ -2,21 +2,25 @@
 
 from __future__ import annotations
 
+import asyncio
 import socket
-from collections.abc import Iterator
-from contextlib import contextmanager
+from collections.abc import Iterator, Sequence
+from contextlib import ExitStack, contextmanager
 from typing import Any
 
 import pytest
+from nem_canaries import watched
 from nem_doubles import Recorded
 from nem_listeners import PORT, Listeners
 
-from harness.fleet.base import Host
+from harness.fleet.base import Host, PowerCut
+from harness.fleet.canary import Canaries
 from harness.fleet.netns import NetnsFleet
 from nemesis import chains
 from nemesis.runner import Nemesis
 from nemesis.schedule import Plan, plan
 from nemesis.spec import load
+from nemesis.steps import PowerOn
 
 pytestmark = pytest.mark.fleet
 
@@ -29,8 +33,15 @@ def fleet(tmp_path_factory: pytest.TempPathFactory) -> Iterator[NetnsFleet]:
 
 
 @pytest.fixture(scope="module")
-def system(fleet: NetnsFleet) -> Listeners:
+def canaries(fleet: NetnsFleet) -> Iterator[Canaries]:
+    with watched(fleet) as canaries:
+        yield canaries
+
+
+@pytest.fixture(scope="module")
+def system(fleet: NetnsFleet, canaries: Canaries) -> Listeners:
     system = Listeners(fleet)
+    system.canaries = canaries
     system.install()
     for node in system.nodes:
         system.start(node)
@@ -44,7 +55,9 @@ class Running:
         self.fleet = fleet
         self.system = system
         self.recorded = Recorded()
-        self.nemesis = Nemesis(planned, fleet, system, self.recorded, topics=("log",))
+        self.nemesis = Nemesis(
+            planned, fleet, system, self.recorded, topics=("log",), canaries=system.canaries
+        )
 
     def active(self, *ids: str) -> None:
         """Waits until the faults are in force."""
@@ -101,6 +114,84 @@ def test_an_isolated_host_is_cut_off_from_hosts_but_not_from_clients(
     assert ended["proved"] is True, ended
     assert ended["targets"] == ["n1"]
     assert "packets dropped, and a probe on each of 4 ways" in str(ended["proof"])
+    assert "no TCP knock on 4 ports was answered, each was after the undo" in str(ended["proof"])
+
+
+@contextmanager
+def let_through(fleet: NetnsFleet, *hosts: str, rules: Sequence[str] = ("INPUT", "OUTPUT")) -> Iterator[None]:
+    """What makes a cut leak: packets are accepted before they meet its rules."""
+    remotes = [fleet.remote(host) for host in fleet.hosts if host.name in hosts]
+    for remote in remotes:
+        remote.run("; ".join(f"iptables -w 5 -I {chain} -p tcp -j ACCEPT" for chain in rules))
+    try:
+        yield
+    finally:
+        for remote in remotes:
+            remote.run("; ".join(f"iptables -w 5 -D {chain} -p tcp -j ACCEPT" for chain in rules))
+
+
+def test_a_cut_that_leaks_is_not_proved(fleet: NetnsFleet, system: Listeners) -> None:
+    with ExitStack() as stack:
+        with running(fleet, system, {"fault": "partition", "target": "n1"}) as run:
+            assert not run.connects("n1", "n2")
+            stack.enter_context(let_through(fleet, "n1", "n2", "n3"))
+            assert run.connects("n1", "n2")
+        ended = run.recorded.ended("f1")
+    assert ended["proved"] is False, ended
+    assert str(ended["proof"]).startswith("the cut leaks: ")
+    for way in ("n1>n2", "n1>n3", "n2>n1", "n3>n1"):
+        assert f"{way}:{PORT} answered at the end (connected)" in str(ended["proof"])
+
+
+def test_a_cut_from_clients_that_leaks_is_not_proved(fleet: NetnsFleet, system: Listeners) -> None:
+    with ExitStack() as stack:
+        with running(fleet, system, {"fault": "partition", "shape": "clients", "target": "n2"}) as run:
+            stack.enter_context(let_through(fleet, "n2"))
+        ended = run.recorded.ended("f1")
+    assert ended["proved"] is False, ended
+    assert ended["proof"] == f"the cut leaks: clients>n2:{PORT} answered at the end (connected)"
+
+
+def test_a_cut_whose_rules_are_not_the_first_any_more_is_not_proved(
+    fleet: NetnsFleet, system: Listeners
+) -> None:
+    """The other end still drops everything, so nobody answers; but half of the cut is not there."""
+    with ExitStack() as stack:
+        with running(fleet, system, {"fault": "partition", "target": "n1"}) as run:
+            stack.enter_context(let_through(fleet, "n1", rules=("OUTPUT",)))
+        ended = run.recorded.ended("f1")
+    assert ended["proved"] is False, ended
+    assert ended["proof"] == "n1 at the end: `-A OUTPUT -p tcp -j ACCEPT` stands before its rules"
+
+
+def test_a_cut_that_somebody_flushed_away_is_not_proved(fleet: NetnsFleet, system: Listeners) -> None:
+    with running(fleet, system, {"fault": "partition", "target": "n1"}) as run:
+        for host in fleet.hosts:
+            fleet.remote(host).run("iptables -w 5 -F INPUT; iptables -w 5 -F OUTPUT")
+    ended = run.recorded.ended("f1")
+    assert ended["proved"] is False, ended
+    assert f"n1>n2:{PORT} answered at the end" in str(ended["proof"])
+
+
+def test_faults_of_nodes_and_power_do_not_make_a_cut_doubtful(fleet: NetnsFleet, system: Listeners) -> None:
+    """Nor do they end it: a host that comes back is cut off again."""
+    cuts = [
+        {"fault": "partition", "target": "n1"},
+        {"fault": "partition", "shape": "clients", "target": "n1"},
+        {"fault": "pause", "target": "n2"},
+        {"fault": "kill", "target": "n3"},
+    ]
+    with running(fleet, system, *cuts) as run:
+        fleet.power.cut(run.host("n1"))
+        stage = run.nemesis._stage
+        [back] = asyncio.run(stage.run([PowerOn("n1")]))
+        assert not back.error
+        system.start(system.nodes[0])
+        assert run.chains("n1") == ["f1", "f2"]
+        assert not run.connects(None, "n1")
+        assert not run.connects("n1", "n2")
+    for one in ("f1", "f2", "f3", "f4"):
+        assert run.recorded.ended(one)["proved"] is True, run.recorded.ended(one)
 
 
 def test_clients_cut_from_one_broker_leave_the_brokers_together(fleet: NetnsFleet, system: Listeners) -> None:
@@ -161,7 +252,26 @@ def test_a_power_cut_is_lossy_only_where_bytes_were_gone(fleet: NetnsFleet, syst
     assert ended["lossy"] == ["n1"]
     lost = ended["lost"]
     assert isinstance(lost, dict)
-    assert sum(lost["n1"].values()) > 0
+    assert list(lost["n1"]) == ["node/bytes"], "the canary's own files do not count"
+    assert lost["n1"]["node/bytes"] > 0
+    assert "bytes lost, last number told" in str(ended["proof"])
+
+
+def test_a_power_cut_behind_a_sync_is_not_proved(
+    fleet: NetnsFleet, system: Listeners, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    cut = fleet.power.cut
+
+    def sabotaged(host: Host) -> PowerCut:
+        fleet.remote(host).run("sync -f /data")
+        return cut(host)
+
+    monkeypatch.setattr(fleet.power, "cut", sabotaged)
+    with running(fleet, system, {"fault": "power-cut", "target": "n2"}) as run:
+        pass
+    ended = run.recorded.ended("f1")
+    assert ended["proved"] is False, ended
+    assert "something synced the disk" in str(ended["proof"])
 
 
 def test_a_partitioned_host_that_loses_power_comes_back_partitioned_until_healed(

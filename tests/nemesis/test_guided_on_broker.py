@@ -8,9 +8,11 @@ from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
+from nem_canaries import watched
 from nem_doubles import Recorded
 from nem_load import Load, missing
 
+from harness.fleet.canary import Canaries
 from harness.fleet.netns import NetnsFleet
 from harness.systems.base import TopicSpec
 from harness.systems.wrackline import WracklineSystem
@@ -54,10 +56,18 @@ def cluster(cache: Path, state_dir: Path, *, defects: tuple[str, ...] = ()) -> I
 
 def lost_after(system: WracklineSystem, schedule: str, acks: str) -> tuple[dict[bytes, int], Recorded]:
     """Run the schedule under load; what was acknowledged and is not in the leader's log after healing."""
+    with watched(system.fleet) as canaries:
+        return _lost_after(system, schedule, acks, canaries)
+
+
+def _lost_after(
+    system: WracklineSystem, schedule: str, acks: str, canaries: Canaries
+) -> tuple[dict[bytes, int], Recorded]:
     fleet = system.fleet
     load_under_way = Load(schedule.encode())
     recorded = Recorded()
-    nemesis = Nemesis(plan(load({"guided": schedule}), 1, 60.0), fleet, system, recorded, topics=("log",))
+    planned = plan(load({"guided": schedule}), 1, 60.0)
+    nemesis = Nemesis(planned, fleet, system, recorded, topics=("log",), canaries=canaries)
     with fleet.entered():
         thread = threading.Thread(target=load_under_way.run, args=(system.bootstrap(), acks))
         thread.start()

@@ -2,16 +2,36 @@
 
 from __future__ import annotations
 
+import socket
+import subprocess
+import sys
+from collections.abc import Sequence
+from dataclasses import replace
+
 import pytest
 from nem_doubles import scene
 
 from harness.fleet.base import FileLoss
 from harness.fleet.base import PowerCut as Cut
+from harness.fleet.canary import FOLDER, CanaryLoss
 from nemesis.chains import Counter, Rule, chain, install, parse_chains, parse_counters
+from nemesis.knocks import command, heard
 from nemesis.network import Partition, Shape
 from nemesis.power import PowerCut
 from nemesis.processes import Kill, Pause, Restart, process_state
-from nemesis.steps import Done, Knock, PowerOff, PowerOn, Proof, Shell, StartNode, StopNode, Trail
+from nemesis.steps import (
+    Done,
+    Knock,
+    KnockFrom,
+    PowerOff,
+    PowerOn,
+    Proof,
+    Shell,
+    StartNode,
+    StopNode,
+    Trail,
+    Way,
+)
 
 HEAD = """Chain WRACK-f1 (2 references)
     pkts      bytes target     prot opt in     out     source               destination
@@ -67,51 +87,119 @@ def test_process_states(stat: str, state: str | None) -> None:
     assert process_state(stat) == state
 
 
-def probe(host: str, before: str, after: str) -> Done:
-    return Done(Shell(host, "probe"), f"{before}--- after knocking\n{after}")
+def look(host: str, *rules: tuple[int, str], boot: str = "b1", ahead: str = "", again: bool = False) -> Done:
+    """What a host says when it is looked at; ``ahead``: a rule of OUTPUT that packets meet first."""
+    jumps = "-P INPUT ACCEPT\n-A INPUT -j WRACK-f9\n-A INPUT -j WRACK-f1\n-P OUTPUT ACCEPT\n"
+    jumps += (f"{ahead}\n" if ahead else "") + "-A OUTPUT -j WRACK-f1\n"
+    marker = "--- after knocking\n" if again else ""
+    return Done(Shell(host, "look"), f"{marker}-- boot {boot} 17\n{jumps}{listing(*rules)}")
 
 
-def cut_link(active: list[Done], final: list[Done]) -> Proof:
-    return Partition(Shape.LINK).prove(scene("n1", "n2"), Trail(active=active, final=final))
+def knocks(host: str, **said: str) -> Done:
+    """``n2="silence"``: what came of a knock at n2's broker."""
+    ways = tuple(Way(f"{host}>{peer}:9092", f"198.18.0.1{peer[1:]}", 9092) for peer in said)
+    lines = [f"{way.name} {each}\n" for way, each in zip(ways, said.values(), strict=True)]
+    return Done(KnockFrom(host, ways), "".join(lines))
 
 
-QUIET = [
-    probe("n1", listing((0, "n2>n1"), (0, "n1>n2")), listing((0, "n2>n1"), (1, "n1>n2"))),
-    probe("n2", listing((0, "n1>n2"), (0, "n2>n1")), listing((0, "n1>n2"), (1, "n2>n1"))),
-]
-
-
-def busy(n1_to_n2: int, n2_to_n1: int) -> list[Done]:
+def ends(
+    n1_to_n2: int, n2_to_n1: int, *, n1: str = "silence", n2: str = "silence", ahead: str = ""
+) -> list[Done]:
+    """A probe of both ends of a link: packets dropped until it, then a knock each, at n1 and at n2."""
     return [
-        probe(
-            "n1", listing((0, "n2>n1"), (n1_to_n2, "n1>n2")), listing((0, "n2>n1"), (n1_to_n2 + 1, "n1>n2"))
-        ),
-        probe(
-            "n2", listing((0, "n1>n2"), (n2_to_n1, "n2>n1")), listing((0, "n1>n2"), (n2_to_n1 + 1, "n2>n1"))
-        ),
+        look("n1", (0, "n2>n1"), (n1_to_n2, "n1>n2")),
+        knocks("n1", n2=n2),
+        look("n1", (0, "n2>n1"), (n1_to_n2 + 1, "n1>n2"), ahead=ahead, again=True),
+        look("n2", (0, "n1>n2"), (n2_to_n1, "n2>n1")),
+        knocks("n2", n1=n1),
+        look("n2", (0, "n1>n2"), (n2_to_n1 + 1, "n2>n1"), again=True),
     ]
 
 
+QUIET = ends(0, 0)
+
+
+def controls(n1: str = "connected", n2: str = "refused") -> list[Done]:
+    return [knocks("n1", n2=n2), knocks("n2", n1=n1)]
+
+
+def cut_link(active: list[Done], final: list[Done], control: Sequence[Done] = ()) -> Proof:
+    trail = Trail(active=active, final=final, control=control)
+    return Partition(Shape.LINK).prove(scene("n1", "n2"), trail)
+
+
 def test_a_cut_that_dropped_traffic_on_every_way_is_proved() -> None:
-    proof = cut_link(QUIET, busy(8, 3))
+    proof = cut_link(QUIET, ends(8, 3), controls())
     assert proof.proved
-    assert proof.text == "9 packets dropped, and a probe on each of 2 ways (n1>n2 8, n2>n1 3)"
+    assert proof.text == (
+        "9 packets dropped, and a probe on each of 2 ways (n1>n2 8, n2>n1 3); "
+        "no TCP knock on 2 ports was answered, each was after the undo"
+    )
 
 
 def test_a_cut_that_met_no_traffic_says_so() -> None:
     """What was dropped before the last probe is the probe of the beginning, and nothing else."""
-    proof = cut_link(QUIET, busy(1, 1))
-    assert proof == Proof(True, "probe packets were dropped on 2 ways; no other traffic met the cut")
+    proof = cut_link(QUIET, ends(1, 1), controls())
+    assert proof.proved
+    assert proof.text.startswith("probe packets were dropped on 2 ways; no other traffic met the cut; ")
 
 
 def test_a_cut_that_lets_a_knock_through_is_not_proved() -> None:
     leaky = [
-        probe("n1", listing((5, "n1>n2")), listing((5, "n1>n2"))),
-        probe("n2", listing(), listing((0, "n2>n1"))),
+        look("n1", (5, "n1>n2")),
+        look("n1", (5, "n1>n2"), again=True),
+        look("n2"),
+        look("n2", (0, "n2>n1"), again=True),
     ]
     proof = cut_link(QUIET, leaky)
     assert not proof.proved
     assert proof.text == "no packet was dropped on the way n2>n1"
+
+
+@pytest.mark.parametrize("said", ["connected", "refused"])
+def test_a_knock_that_is_answered_is_a_leak_whatever_was_dropped(said: str) -> None:
+    """What was dropped is not TCP, or was dropped before; a refusal comes from the other end as a connection does."""
+    proof = cut_link(QUIET, ends(8, 3, n2=said), controls())
+    assert proof == Proof(False, f"the cut leaks: n1>n2:9092 answered at the end ({said})")
+    early = cut_link(ends(0, 0, n1=said), ends(8, 3), controls())
+    assert early == Proof(False, f"the cut leaks: n2>n1:9092 answered at the beginning ({said})")
+
+
+def test_a_rule_before_those_of_the_cut_makes_it_doubtful() -> None:
+    bypassed = ends(8, 3, ahead="-A OUTPUT -p tcp -j ACCEPT")
+    expected = "`-A OUTPUT -p tcp -j ACCEPT` stands before its rules"
+    assert cut_link(QUIET, bypassed, controls()) == Proof(False, f"n1 at the end: {expected}")
+    assert cut_link(bypassed, ends(8, 3), controls()) == Proof(False, f"n1 at the beginning: {expected}")
+
+
+def without_rules(host: str, *, boot: str) -> Done:
+    return Done(Shell(host, "look"), f"-- boot {boot} 17\n-P INPUT ACCEPT\n-P OUTPUT ACCEPT\n")
+
+
+def test_rules_that_are_gone_are_only_forgiven_to_a_host_that_was_without_power() -> None:
+    def final(boot: str) -> list[Done]:
+        return [without_rules("n1", boot=boot), knocks("n1", n2="silence"), *ends(0, 6)[3:]]
+
+    assert cut_link(QUIET, final("b2"), controls()).proved
+    gone = cut_link(QUIET, final("b1"), controls())
+    assert gone == Proof(False, "n1 at the end: nothing leads from INPUT to its rules any more")
+
+
+def test_silence_that_the_undo_did_not_end_is_no_proof_and_says_so() -> None:
+    """The host at the other end may be dead: then the packets that were dropped are all there is."""
+    proof = cut_link(QUIET, ends(8, 3), controls(n2="silence"))
+    assert proof.proved
+    assert proof.text.endswith("none on n1>n2:9092 after the undo either: there the packets alone are proof")
+    dumb = cut_link(QUIET, ends(8, 3), [Done(KnockFrom("n1", ()), error="down"), controls()[1]])
+    assert dumb.proved
+    assert "none on n1>n2:9092 after the undo either" in dumb.text
+
+
+def test_a_cut_whose_end_nobody_saw_is_not_proved() -> None:
+    undone = Trail(active=QUIET, undo=[Done(Shell("n1", "undo"))])
+    assert Partition(Shape.LINK).prove(scene("n1", "n2"), undone).text == "nobody looked at its end"
+    failed = cut_link(QUIET, [*ends(8, 3)[:4], Done(KnockFrom("n2", ()), error="no python")])
+    assert failed == Proof(False, "its end could not be looked at: n2: no python")
 
 
 def test_nothing_probed_is_nothing_proved() -> None:
@@ -121,38 +209,52 @@ def test_nothing_probed_is_nothing_proved() -> None:
 
 
 def test_a_host_that_lost_its_power_is_judged_by_the_probe_it_answered() -> None:
-    final = [Done(Shell("n1", "probe"), skipped=True), busy(0, 6)[1]]
+    final = [Done(Shell("n1", "probe"), skipped=True), *ends(0, 6)[3:]]
     proof = cut_link(QUIET, final)
     assert proof.proved, proof
 
 
-def test_clients_that_are_cut_off_are_proved_by_their_own_packets() -> None:
-    def probes(before: int, after: int) -> list[Done]:
-        return [
-            Done(Shell("n1", "list"), listing((before, "clients>n1"))),
-            Done(Knock("n1", "198.18.0.11", 9092), "silence"),
-            Done(Shell("n1", "list"), "--- after knocking\n" + listing((after, "clients>n1"))),
-        ]
+def knocked_from_clients(before: int, after: int, said: str = "silence") -> list[Done]:
+    return [
+        look("n1", (before, "clients>n1")),
+        Done(Knock("n1", "198.18.0.11", 9092), said),
+        look("n1", (after, "clients>n1"), again=True),
+    ]
 
+
+def test_clients_that_are_cut_off_are_proved_by_their_own_packets() -> None:
     fault = Partition(Shape.CLIENTS)
     aimed = scene("n1")
+    probes = knocked_from_clients
     assert fault.prove(aimed, Trail(active=probes(0, 1), final=probes(7, 8))).proved
     assert "no other traffic" in fault.prove(aimed, Trail(active=probes(0, 1), final=probes(1, 2))).text
     assert not fault.prove(aimed, Trail(active=probes(0, 0), final=probes(0, 0))).proved
+    leak = fault.prove(aimed, Trail(active=probes(0, 1), final=probes(7, 7, "connected")))
+    assert leak == Proof(False, "the cut leaks: clients>n1:9092 answered at the end (connected)")
 
 
 def test_a_broker_that_lost_its_power_while_clients_were_cut_off_is_judged_by_the_first_probe() -> None:
-    active = [
-        Done(Shell("n1", "list"), listing((3, "clients>n1"))),
-        Done(Knock("n1", "198.18.0.11", 9092), "silence"),
-        Done(Shell("n1", "list"), "--- after knocking\n" + listing((4, "clients>n1"))),
-    ]
     final = [
         Done(Shell("n1", "list"), skipped=True),
-        Done(Knock("n1", "198.18.0.11", 9092), "no route to host"),
+        Done(Knock("n1", "198.18.0.11", 9092), "EHOSTUNREACH"),
         Done(Shell("n1", "list"), skipped=True),
     ]
-    assert Partition(Shape.CLIENTS).prove(scene("n1"), Trail(active=active, final=final)).proved
+    trail = Trail(active=knocked_from_clients(3, 4), final=final)
+    assert Partition(Shape.CLIENTS).prove(scene("n1"), trail).proved
+
+
+def test_a_host_says_what_came_of_each_knock() -> None:
+    """The program itself, against this machine."""
+    with socket.create_server(("127.0.0.1", 0)) as server, socket.create_server(("127.0.0.1", 0)) as shut:
+        port, nobody = server.getsockname()[1], shut.getsockname()[1]
+        shut.close()
+        ways = (Way("a>b:1", "127.0.0.1", port), Way("a>c:1", "127.0.0.1", nobody))
+        step = KnockFrom("a", ways)
+        said = subprocess.run(
+            ["sh", "-c", command(step, sys.executable)], capture_output=True, text=True, check=True
+        )
+    heard_of = {one.way: (one.said, one.answered) for one in heard([Done(step, said.stdout)], "clients")}
+    assert heard_of == {"a>b:1": ("connected", True), "a>c:1": ("refused", True)}
 
 
 def stat(host: str, state: str) -> Done:
@@ -193,18 +295,86 @@ def test_a_restart_is_proved_by_the_clean_file_and_a_new_process() -> None:
     assert not prove([Done(StopNode("n1", 1), error="still runs")], clean, "88")
 
 
-def test_a_power_cut_is_lossy_only_with_bytes_gone() -> None:
-    files = {"log-0/1.log": FileLoss(900, 500), "same": FileLoss(10, 10)}
-    trail = Trail(
-        do=[Done(PowerOff("n1"), cut=Cut("n1", 0, 12_000_000)), Done(PowerOff("n2"), cut=Cut("n2", 0, 9))],
-        undo=[
-            Done(PowerOn("n1"), cut=Cut("n1", 0, 12_000_000, files)),
-            Done(PowerOn("n2"), cut=Cut("n2", 0, 9, {"same": FileLoss(10, 10)})),
-        ],
+GONE = CanaryLoss("n1", before_bytes=800, after_bytes=0, last_told=200, reach_s=4.9)
+SYNCED = CanaryLoss(
+    "n1",
+    before_bytes=800,
+    after_bytes=784,
+    last_told=200,
+    last_there=199,
+    reach_s=0.02,
+    problem="it was synced",
+)
+
+
+def powered(
+    host: str, files: dict[str, FileLoss], canary: CanaryLoss | None, *, counted: bool = True
+) -> tuple[Done, Done]:
+    off = Cut(host, 0, 12_000_000)
+    return (
+        Done(PowerOff(host), cut=off),
+        Done(PowerOn(host), cut=replace(off, files=files, counted=counted), canary=canary),
     )
-    proof = PowerCut().prove(scene("n1", "n2"), trail)
+
+
+def power_cut(*hosts: tuple[Done, Done]) -> Proof:
+    trail = Trail(do=[off for off, _ in hosts], undo=[on for _, on in hosts])
+    return PowerCut().prove(scene(*(off.step.host for off, _ in hosts)), trail)
+
+
+def test_a_power_cut_is_lossy_only_with_bytes_gone() -> None:
+    same = {"same": FileLoss(10, 10)}
+    proof = power_cut(
+        powered("n1", {"log-0/1.log": FileLoss(900, 500), **same}, GONE), powered("n2", same, GONE)
+    )
     assert proof.proved
     assert proof.lost == {"n1": {"log-0/1.log": 400}}
-    assert "n1: power gone 12.0 ms after the decision, 400 bytes in 1 files lost" in proof.text
+    assert (
+        "n1: power gone 12.0 ms after the decision, 400 bytes in 1 files lost, "
+        "canary: 800 of 800 bytes lost, last number told 200, none is there" in proof.text
+    )
     missed = Trail(do=[Done(PowerOff("n1"), error="no such host")])
     assert not PowerCut().prove(scene("n1"), missed).proved
+
+
+def test_a_power_cut_is_proved_by_the_canary_of_every_host() -> None:
+    """Bytes lost by the system prove nothing by themselves: those written after a sync of everything are lost too."""
+    files = {"log-0/1.log": FileLoss(900, 500)}
+    assert power_cut(powered("n1", files, GONE)).proved
+    synced = power_cut(powered("n1", files, SYNCED))
+    assert not synced.proved
+    assert synced.text.endswith(
+        "400 bytes in 1 files lost, canary: 16 of 800 bytes lost, last number told 200, last there 199: it was synced"
+    )
+    assert not power_cut(powered("n1", files, GONE), powered("n2", files, SYNCED)).proved
+    unwatched = power_cut(powered("n1", files, None))
+    assert not unwatched.proved
+    assert "no canary watched it" in unwatched.text
+
+
+def test_a_power_cut_proves_nothing_before_the_power_is_back() -> None:
+    off, _ = powered("n1", {}, GONE)
+    before = PowerCut().prove(scene("n1"), Trail(do=[off]))
+    assert not before.proved
+    assert before.text == "n1: power gone 12.0 ms after the decision; what it lost shows at power-on"
+    failed = Trail(do=[off], undo=[Done(PowerOn("n1"), error="did not boot")])
+    proof = PowerCut().prove(scene("n1"), failed)
+    assert not proof.proved
+    assert "did not come back" in proof.text
+    assert proof.lost == {"n1": {}}, "it may have lost anything"
+
+
+def test_the_canarys_own_bytes_make_no_cut_lossy() -> None:
+    own = {f"{FOLDER}/token/7": FileLoss(160, 0)}
+    assert power_cut(powered("n1", own, GONE)) == Proof(
+        True,
+        "n1: power gone 12.0 ms after the decision, 0 bytes in 0 files lost, "
+        "canary: 800 of 800 bytes lost, last number told 200, none is there",
+    )
+
+
+def test_where_nobody_counts_files_any_of_them_may_have_lost_bytes() -> None:
+    proof = power_cut(powered("n1", {}, GONE, counted=False))
+    assert proof.proved
+    assert proof.lost == {"n1": {}}
+    assert "files not counted" in proof.text

@@ -1,0 +1,84 @@
+"""Knocking by TCP: does anybody answer on a way that should be cut?
+
+The kernel of a host answers, whatever its processes do: a port that nobody listens at refuses, which is an answer like
+a connection. So silence means that a packet was lost, the SYN or its answer; or that the host at the other end is
+dead, which is why a knock is only worth something when the same one is answered without the cut.
+"""
+
+from __future__ import annotations
+
+import errno
+import shlex
+import socket
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+from nemesis.steps import Done, Knock, KnockFrom
+
+ANSWERS = ("connected", "refused", "ECONNRESET")
+"""Everything else is no answer: ``silence``, ``EHOSTUNREACH``."""
+_PROGRAM = """\
+import errno, socket, sys, threading
+def knock(way, address, port):
+    try:
+        socket.create_connection((address, int(port)), WAIT_S).close()
+        said = "connected"
+    except socket.timeout:
+        said = "silence"
+    except ConnectionRefusedError:
+        said = "refused"
+    except OSError as error:
+        said = errno.errorcode.get(error.errno, "error")
+    print(way, said, flush=True)
+for way in WAYS:
+    threading.Thread(target=knock, args=way.split()).start()
+"""
+
+
+def command(step: KnockFrom, python: str) -> str:
+    """What a host is told. It prints a line for each way: ``n1>n2:9092 silence``."""
+    ways = [f"{way.name} {way.address} {way.port}" for way in step.ways]
+    program = _PROGRAM.replace("WAIT_S", f"{step.wait_s:g}").replace("WAYS", repr(ways))
+    return f"{shlex.quote(python)} -I -S -c {shlex.quote(program)}"
+
+
+def knock(address: str, port: int, wait_s: float) -> str:
+    """The same, from where we are; what came of it."""
+    try:
+        socket.create_connection((address, port), timeout=wait_s).close()
+    except TimeoutError:
+        return "silence"
+    except ConnectionRefusedError:
+        return "refused"
+    except OSError as error:
+        return errno.errorcode.get(error.errno or 0, "error")
+    return "connected"
+
+
+@dataclass(frozen=True, slots=True)
+class Knocked:
+    way: str
+    host: str
+    """Who says so."""
+    said: str
+
+    @property
+    def answered(self) -> bool:
+        return self.said in ANSWERS
+
+
+def heard(dones: Iterable[Done], clients: str) -> list[Knocked]:
+    """What came of every knock of these steps; ``clients``: what those are called who knock from the control node."""
+    found = []
+    for done in dones:
+        if done.error or done.skipped:
+            continue
+        match done.step:
+            case Knock(host=host, port=port):
+                found.append(Knocked(f"{clients}>{host}:{port}", host, done.output))
+            case KnockFrom(host=host):
+                lines = (line.split() for line in done.output.splitlines())
+                found += [Knocked(line[0], host, line[1]) for line in lines if len(line) == 2]
+            case _:
+                pass
+    return found

@@ -1,0 +1,23 @@
+"""Canaries on the hosts of a test."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+from harness.fleet.base import Fleet
+from harness.fleet.canary import REACH_S, Canaries
+
+
+@contextmanager
+def watched(fleet: Fleet) -> Iterator[Canaries]:
+    """Canaries that are old enough to prove a cut."""
+    canaries = Canaries(fleet, fleet.hosts)
+    canaries.start_all()
+    assert canaries.wait() == []
+    time.sleep(REACH_S + 0.5)
+    try:
+        yield canaries
+    finally:
+        assert canaries.stop() == []
