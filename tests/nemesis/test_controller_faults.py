@@ -111,7 +111,16 @@ def hit(system: WracklineSystem, load_under_way: Load, fault: str, target: str =
         nemesis = Nemesis(
             plan(spec, 1, 100.0), system.fleet, system, recorded, topics=("log",), canaries=canaries
         )
-        _hit(system, load_under_way, nemesis, recorded, fault, target)
+        nemesis.start()
+        try:
+            recorded.wait_for(lambda: "active" in recorded.phases("f1"), timeout_s=40)
+            if target == "controller":
+                wait_for(f"another controller after {fault}", lambda: active(system) not in (-1, before))
+                now = len(load_under_way.acked)
+                wait_for(f"writes after {fault}", lambda: len(load_under_way.acked) > now + 20)
+        finally:
+            repairs = nemesis.stop_and_heal()
+    assert repairs == []
     ended = recorded.ended("f1")
     assert ended["proved"] is True, ended
     assert ended["role"] == target
@@ -119,27 +128,6 @@ def hit(system: WracklineSystem, load_under_way: Load, fault: str, target: str =
         [struck] = [node.host.name for node in system.nodes if node.node_id == before]
         assert ended["targets"] == [struck]
     settled(system)
-
-
-def _hit(
-    system: WracklineSystem,
-    load_under_way: Load,
-    nemesis: Nemesis,
-    recorded: Recorded,
-    fault: str,
-    target: str,
-) -> None:
-    before = active(system)
-    nemesis.start()
-    try:
-        recorded.wait_for(lambda: "active" in recorded.phases("f1"), timeout_s=40)
-        if target == "controller":
-            wait_for(f"another controller after {fault}", lambda: active(system) not in (-1, before))
-            now = len(load_under_way.acked)
-            wait_for(f"writes after {fault}", lambda: len(load_under_way.acked) > now + 20)
-    finally:
-        repairs = nemesis.stop_and_heal()
-    assert repairs == []
 
 
 def test_the_quorum_and_its_brokers_survive_faults_on_combined_nodes(tmp_path: Path) -> None:
