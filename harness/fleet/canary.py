@@ -1,19 +1,22 @@
 """The canary: on each host a process that appends numbers to files nobody syncs, and tells each over SSH.
 
-It is the positive control of every power cut and page-cache drop: what it had told well before must be gone from its
-disk afterwards. It needs SSH and Python on the host and nothing else, so it says the same of a namespace, a VM and a
-machine.
+It is the positive control of every power cut and page-cache drop: what it had told well before must be gone
+from its disk afterwards. It needs SSH and Python on the host and nothing else, so it says the same of a
+namespace, a VM and a machine.
 
-How it writes. Sixteen bytes ten times a second; a new file every second; a file is removed when it is seven seconds
-old. The kernel writes the dirty pages of a file back when it has been dirty for ``dirty_expire_centisecs`` (30 s): a file
-that never gets so old is never written back, so a real cut takes *all* that the canary keeps, whenever it comes. (One
-file that grew would be written back every 30 s, and a cut just after that would find little to lose.) An fsync of
-other files does not write it either: with delayed allocation (ext4, XFS, btrfs) its data has no place on the disk yet.
-What does write it: a sync of the whole file system, memory or the disk running short, ext4 mounted ``nodelalloc``.
+How it writes. Sixteen bytes ten times a second; a new file every second; a file is removed when it is seven
+seconds old. The kernel writes the dirty pages of a file back when it has been dirty for
+``dirty_expire_centisecs`` (30 s): a file that never gets so old is never written back, so a real cut takes
+*all* that the canary keeps, whenever it comes. (One file that grew would be written back every 30 s, and a
+cut just after that would find little to lose.) An fsync of other files does not write it either: with delayed
+allocation (ext4, XFS, btrfs) its data has no place on the disk yet. What does write it: a sync of the whole
+file system, memory or the disk running short, ext4 mounted ``nodelalloc``.
 
-What counts. A number that was told `REACH_S` or longer before the cut was decided must be gone. Real cuts reach five to
-seven seconds back. One ``sync -f`` before the cut leaves what was appended between the two, some hundredths of a second,
-which is why "something is gone" proves nothing. That the disk is the same one is shown by a token which was synced.
+What counts. A number that was told `REACH_S` or longer before the cut was decided must be gone. A real cut
+reaches as far back as the canary's files do, five seconds when it is old enough (100 cuts of canaries two
+seconds old: 2.00 s and more). One ``sync -f`` before the cut leaves only what was appended between the two to
+be lost (100 such cuts: 0.07 s and less), which is why "something is gone" proves nothing. That the disk is
+the same one is shown by a token which was synced.
 """
 
 from __future__ import annotations

@@ -9,6 +9,8 @@ from typing import Any
 import pytest
 from nem_doubles import NODES, FakeFleet, FakeSystem, Recorded, cluster, partition
 
+from harness.fleet.base import Host
+from harness.fleet.canary import CanaryLoss
 from nemesis import inject
 from nemesis.heal import NemesisError
 from nemesis.inject import Stage, injected
@@ -293,3 +295,52 @@ def test_a_guided_schedule_that_gets_nowhere_is_healed_and_not_proved(
     assert recorded.ended("g0")["proved"] is False
     assert "waited 0.2 s for: node 1 leads log-0; last seen" in str(recorded.ended("g0")["error"])
     assert {one.node_id for one in NODES} == set(system.pids)
+
+
+class PaperCanaries:
+    """Notes what it is asked, in the fleet's own list of commands."""
+
+    def __init__(self, fleet: FakeFleet) -> None:
+        self._fleet = fleet
+
+    def start(self, host: Host) -> None:
+        self._fleet.commands.append((host.name, "canary started"))
+
+    def after(self, host: Host, decided_ns: int | None = None) -> CanaryLoss:
+        assert decided_ns == 0, "as the power switch of paper says"
+        self._fleet.commands.append((host.name, "canary looked at"))
+        return CanaryLoss(host.name, before_bytes=800, last_told=50, reach_s=4.9)
+
+
+def test_a_canary_is_looked_at_before_it_and_the_node_are_started_again(
+    fleet: FakeFleet, system: FakeSystem, recorded: Recorded
+) -> None:
+    stage = Stage(fleet, system, recorded, canaries=PaperCanaries(fleet))
+    asyncio.run(hold(stage, PowerCut(), "n2"))
+    stage.close()
+    assert commands(fleet, "canary") == ["n2", "n2"]
+    assert [said for _, said in fleet.commands if "canary" in said] == ["canary looked at", "canary started"]
+    assert recorded.ended("f1")["proved"] is True
+    assert "canary: 800 of 800 bytes lost" in str(recorded.ended("f1")["proof"])
+
+
+def test_without_a_canary_no_power_cut_is_proved(stage: Stage, recorded: Recorded) -> None:
+    asyncio.run(hold(stage, PowerCut(), "n2"))
+    ended = recorded.ended("f1")
+    assert ended["proved"] is False
+    assert "no canary watched it" in str(ended["proof"])
+    assert ended["lossy"] == ["n2"]
+
+
+def test_a_host_that_comes_back_gets_the_rules_of_a_cut_that_lasts_and_of_no_other(
+    stage: Stage, fleet: FakeFleet
+) -> None:
+    async def both(_: Any) -> None:
+        await hold(stage, Partition(), "n2", fault_id="f2")
+        fleet.commands.clear()
+        await hold(stage, PowerCut(), "n1", fault_id="f3")
+
+    asyncio.run(hold(stage, Partition(), "n1", body=both))
+    restored = [(host, said) for host, said in fleet.commands if "iptables-restore" in said]
+    assert [host for host, _ in restored] == ["n1"]
+    assert ":WRACK-f1 " in restored[0][1]
