@@ -11,9 +11,9 @@ import asyncio
 import threading
 import time
 from collections import Counter, defaultdict
-from collections.abc import AsyncIterator, Callable, Coroutine, Mapping, Sequence
+from collections.abc import AsyncIterator, Callable, Coroutine, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, contextmanager
 from dataclasses import dataclass, field, replace
 from typing import Any, Protocol, TypeVar
 
@@ -109,8 +109,9 @@ class Stage:
         """One command of ours at a time: iptables fails to list chains while another changes them."""
         self._lasting: dict[str, tuple[Shell, ...]] = {}
         """By fault in force: what a host that comes back must be told again."""
-        self._cuts: Counter[str] = Counter()
-        """Power cuts by host: a step that a cut came across failed for it, also when the power is back already."""
+        self._switched: Counter[str] = Counter()
+        """By host, the beginnings and the ends of its power's being switched: a step that failed while one of them came
+        about failed for that, also when the power is back already."""
         self._kept_undo: dict[str, list[Shell]] = defaultdict(list)
         """Steps that a host without power owes us."""
 
@@ -191,11 +192,11 @@ class Stage:
     def _attempt(self, step: Step) -> Done:
         if isinstance(step, NEEDS_SHELL) and not self._powered(step.host):
             return Done(step, skipped=True)  # asking would take the connection's whole deadline
-        cuts = self._cuts[step.host]
+        switched = self._switched[step.host]
         try:
             return self._carry_out(step)
         except (FleetError, DeployError, FaultError, OSError) as wrong:
-            lost_power = not self._powered(step.host) or self._cuts[step.host] != cuts
+            lost_power = not self._powered(step.host) or self._switched[step.host] != switched
             if isinstance(step, NEEDS_SHELL) and lost_power:
                 return Done(step, skipped=True)
             return Done(step, error=str(wrong))
@@ -211,10 +212,11 @@ class Stage:
             case KnockFrom():  # not alone: it waits, and changes nothing
                 return Done(step, self.fleet.remote(host).run(knocks.command(step, host.python)).stdout)
             case PowerOff():
-                self._cuts[step.host] += 1
-                return Done(step, cut=self.fleet.power.cut(host))
+                with self._switching(step.host):
+                    return Done(step, cut=self.fleet.power.cut(host))
             case PowerOn():
-                cut = self.fleet.power.on(host)
+                with self._switching(step.host):
+                    cut = self.fleet.power.on(host)
                 canary = self._canary_after(host, cut)
                 owed = self._kept_undo.pop(step.host, [])
                 problems = [problem for one in owed if (problem := self._attempt(one).error)]
@@ -255,6 +257,14 @@ class Stage:
                         problems.append(f"{fault_id} not in force again: {result.stderr.strip()}")
         return problems
 
+    @contextmanager
+    def _switching(self, host: str) -> Iterator[None]:
+        self._switched[host] += 1
+        try:
+            yield
+        finally:
+            self._switched[host] += 1
+
     def _canary_after(self, host: Host, cut: PowerCut | None) -> CanaryLoss | None:
         """Before the node is started: with the node's first syncs begins another story."""
         if self._canaries is None or cut is None:
@@ -289,8 +299,8 @@ async def injected(
         except (FaultError, DeployError, FleetError) as wrong:
             injection.failure = str(wrong)
         else:
-            injection.trail = Trail(do=await stage.run(commands.do))
             stage.in_force(fault_id, commands.lasting)
+            injection.trail = Trail(do=await stage.run(commands.do))
             injection.trail = replace(injection.trail, active=await stage.run(commands.probe))
             injection.failure = "; ".join(injection.trail.errors()) or None
         _record(stage, injection, "active", fault.prove(scene, injection.trail) if scene.targets else None)
