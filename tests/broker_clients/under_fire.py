@@ -146,7 +146,10 @@ class UnderFire:
             except OSError as failure:
                 time.sleep(_ALONE_S)  # who is about to end has closed its port before
                 if node.running:
-                    return f"the {kind} does not answer: {failure}; it said last: {_last_line(node)}"
+                    try:
+                        self._ask(node)
+                    except OSError as again:
+                        return f"the {kind} does not answer: {failure}, {again}; it said last: {_last_line(node)}"
             self.longest_silence_s = max(self.longest_silence_s, time.monotonic() - begun)
             if not node.running:
                 return f"the {kind} ended with {node.wait()}: {_last_line(node)}"
