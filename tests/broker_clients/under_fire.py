@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import socket
 import struct
 import time
@@ -29,6 +30,7 @@ _TOPICS = (
 _ANSWER_S = 30.0
 _ALONE_S = 1.0
 """Given to each frame when they are sent again one by one."""
+_RAISED = re.compile(r"[A-Za-z_.]+(Error|Exception)\b")
 _SIZE = struct.Struct(">i")
 _API_VERSIONS = struct.pack(">ihhih", 10, 18, 0, 7, -1)
 
@@ -165,5 +167,7 @@ class UnderFire:
 
 
 def _last_line(node: Node) -> str:
+    """Of its log, or of the last traceback in it: other connections go on to be told of behind that."""
     said = [line for line in node.log.read_text().splitlines() if line.strip()]
-    return said[-1] if said else ""
+    raised = [line for line in said if _RAISED.match(line)]
+    return (raised or said or [""])[-1]
