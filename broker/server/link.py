@@ -81,7 +81,12 @@ class Link(asyncio.Protocol):
         self._asked[correlation] = _Asked(request, timer)
         frame = self._codec.encode_request(correlation, self._client_id, request.request)
         if self._transport is not None:
-            self._transport.write(frame)
+            try:
+                self._transport.write(frame)
+            except RuntimeError as closed:
+                # uvloop: an attempt to connect that is cancelled in the moment it comes about leaves one behind that
+                # is closed, and neither says so nor tells its protocol.
+                self._drop(f"connection lost: {closed}")
             return
         self._waiting.append(frame)
         if self._connecting is None:

@@ -1,0 +1,62 @@
+"""A connection to another node, in the moments between one connection and the next."""
+
+from __future__ import annotations
+
+import asyncio
+
+from broker.core.effects import Send
+from broker.core.messages import DeleteTopicsRequest
+from broker.core.types import Endpoint
+from broker.server.link import Link
+from broker.wire.codec import Codec
+
+
+class Closed(asyncio.Transport):
+    """As uvloop's are when a cancelled attempt has closed them."""
+
+    def set_protocol(self, protocol: asyncio.BaseProtocol) -> None:
+        pass
+
+    def abort(self) -> None:
+        pass
+
+    def write(self, data: bytes | bytearray | memoryview) -> None:
+        del data
+        raise RuntimeError("unable to perform operation; the handler is closed")
+
+
+def test_writing_to_a_closed_connection_fails_its_requests_and_the_next_connects_anew() -> None:
+    """Clients whose DeleteTopics allowed a millisecond made many of these, and one of them ended the broker."""
+
+    async def send_on_a_closed_one() -> bytes:
+        failed: list[tuple[Send, str]] = []
+        came = asyncio.get_running_loop().create_future()
+
+        async def serve(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+            came.set_result(await reader.readexactly(4))
+            writer.close()
+
+        async with await asyncio.start_server(serve, "127.0.0.1", 0) as server:
+            port = server.sockets[0].getsockname()[1]
+            link = Link(
+                "node 2",
+                Codec(controller=False, names=lambda _: None),
+                "node-1",
+                connect_timeout_s=5,
+                max_frame_bytes=1_000,
+                on_response=lambda _send, _response: None,
+                on_failure=lambda send, reason: failed.append((send, reason)),
+            )
+            link._connecting = asyncio.create_task(asyncio.sleep(0))
+            link.connection_made(Closed())
+            link._connecting = None
+            request, there = DeleteTopicsRequest(("t",), 1), Endpoint(2, "127.0.0.1", port)
+            link.send(Send(1, 2, "forward", request, 5_000), there)
+            assert [send.correlation for send, _ in failed] == [1]
+            link.send(Send(2, 2, "forward", request, 5_000), there)
+            async with asyncio.timeout(10):
+                head = await came
+            link.close()
+            return bytes(head)
+
+    assert len(asyncio.run(send_on_a_closed_one())) == 4
