@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import threading
 import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -111,7 +112,9 @@ def test_a_canary_that_was_killed_proves_nothing_once_it_is_silent_for_long(
 ) -> None:
     (host,) = fleet.hosts
     grown(canaries, host)
+    listener = next(thread for thread in threading.enumerate() if thread.name == f"canary-{host.name}")
     fleet.remote(host).run(f"pkill -KILL -f '{MINE}'")
+    listener.join(10)  # it ends when it has heard of the end
     loss = canaries.after(host, time.monotonic_ns() + 6_000_000_000)
     assert not loss.proved
     assert "it had been silent for" in str(loss)
