@@ -1,7 +1,7 @@
 """Record batches v2 as opaque bytes with a 61-byte header (protocol.md 5.2).
 
 The CRC covers everything from ``attributes`` on, so the leader may stamp base offset and leader epoch
-without touching the payload. Compressed payloads are never opened.
+without touching the payload. Compressed payloads are opened once, to be checked (``validation``), and kept as they are.
 """
 
 from __future__ import annotations
@@ -17,12 +17,20 @@ HEADER_BYTES = 61
 LENGTH_OFFSET = 12
 """Bytes before those that ``batch_length`` counts."""
 _HEADER = struct.Struct(">qiibIhiqqqhii")
-_CRC_START = 21
+CRC_START = 21
 _ONE_BYTE = [bytes([byte]) for byte in range(0x80)]
+
+
+_LONGEST_NUMBER_BITS = 63
+"""Of the ten bytes that 64 bits take as a varint, the last one's place."""
 
 
 class CorruptBatch(ValueError):
     """The bytes are not whole, well-formed v2 record batches."""
+
+
+class Miscounted(CorruptBatch):
+    """The batch has no records, or more of them than offsets."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,7 +72,7 @@ def parse_header(data: bytes | memoryview, at: int = 0) -> BatchHeader:
     if header.batch_length < HEADER_BYTES - LENGTH_OFFSET:
         raise CorruptBatch(f"batch length {header.batch_length} is shorter than its header")
     if header.last_offset_delta < 0 or header.count < 1 or header.last_offset_delta + 1 < header.count:
-        raise CorruptBatch(f"{header.count} records in {header.last_offset_delta + 1} offsets")
+        raise Miscounted(f"{header.count} records in {header.last_offset_delta + 1} offsets")
     return header
 
 
@@ -88,7 +96,7 @@ def split(data: bytes | memoryview) -> Iterator[tuple[BatchHeader, bytes | memor
 
 
 def crc_is_right(header: BatchHeader, batch: bytes | memoryview) -> bool:
-    return crc32c(memoryview(batch)[_CRC_START : header.size_bytes]) == header.crc
+    return crc32c(memoryview(batch)[CRC_START : header.size_bytes]) == header.crc
 
 
 def stamp(batch: bytes | memoryview, base_offset: int, leader_epoch: int) -> bytes:
@@ -112,7 +120,8 @@ def _varint(value: int) -> bytes:
 
 
 def read_varint(data: bytes | memoryview, at: int) -> tuple[int, int]:
-    """(value, where the next field begins) of a zigzag varint. Raises IndexError where the bytes end."""
+    """(value, where the next field begins) of a zigzag varint. Raises IndexError where the bytes end, and
+    CorruptBatch where the number does not end in time."""
     byte = data[at]
     if byte < 0x80:
         return (byte >> 1) ^ -(byte & 1), at + 1
@@ -124,6 +133,8 @@ def read_varint(data: bytes | memoryview, at: int) -> tuple[int, int]:
         if not byte & 0x80:
             return (result >> 1) ^ -(result & 1), at
         shift += 7
+        if shift > _LONGEST_NUMBER_BITS:
+            raise CorruptBatch(f"the number before byte {at} is longer than ten bytes")
 
 
 def build(values: Sequence[bytes], base_offset: int, leader_epoch: int, timestamp_ms: int) -> bytes:

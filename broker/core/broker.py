@@ -200,6 +200,7 @@ class Broker:
 
     def _request(self, event: RequestReceived) -> None:
         request_id, request = event.request_id, event.request
+        self._ctx.clock_ms = event.clock_ms
         if self._lifecycle.state is _CLOSED:
             self._ctx.reply(request_id, Refused(ErrorCode.broker_not_available, "the broker is stopping"))
             return

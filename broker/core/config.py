@@ -52,6 +52,12 @@ class BrokerConfig(NodeConfig):
     pending_on_shrink: str = "fail_fast"
     """Conflict C5: ``fail_fast`` or ``timeout``."""
     max_message_bytes: int = 1_048_588
+    message_timestamp_before_max_ms: int = 2**63 - 1
+    """How far a record's own time may lie before the broker's time of day."""
+    message_timestamp_after_max_ms: int = 3_600_000
+    """And after it (KIP-1030)."""
+    fetch_max_bytes: int = 57_671_680
+    """Of records in one answer to a fetch, whatever is asked for; one batch always goes."""
     log_retention_check_interval_ms: int = 300_000
     auto_create_topics: bool = False
     max_incremental_fetch_session_cache_slots: int = 1_000

@@ -34,6 +34,8 @@ class Context:
         self.throttle = Throttle(self)
         self.out: list[Effect] = []
         self.now_ms = 0.0
+        self.clock_ms: float | None = None
+        """The time of day when the last request came."""
         self.broker_epoch = NO_EPOCH
         self.incarnation = UUID(int=0)
         self.touched: dict[TopicPartition, Replica] = {}

@@ -47,6 +47,8 @@ class RequestReceived:
     request: Request
     client_id: str = ""
     client_host: str = ""
+    clock_ms: float | None = None
+    """The node's time of day since 1970; None where there is none (then records of any time are taken)."""
 
 
 @dataclass(frozen=True, slots=True)

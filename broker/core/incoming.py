@@ -2,45 +2,67 @@
 
 from __future__ import annotations
 
+import struct
+
+from crc32c import crc32c
 from kio.schema.errors import ErrorCode
 
-from broker.core.batch import BatchHeader, CorruptBatch, crc_is_right, split, stamp
+from broker.core.batch import (
+    CRC_START,
+    BatchHeader,
+    CorruptBatch,
+    Miscounted,
+    crc_is_right,
+    parse_header,
+    split,
+    stamp,
+)
+from broker.core.validation import Limits, Refusal, check_header, check_records
 from broker.core.values import dataclass
 
-_TRANSACTIONAL = 0x10
-_CONTROL = 0x20
+_MAGIC_OFFSET = 16
+_MAX_TIMESTAMP_OFFSET = 35
 
 
-@dataclass(frozen=True, slots=True)
-class Refusal(Exception):
-    error: ErrorCode
-    message: str
+def produced(records: bytes, limits: Limits) -> tuple[BatchHeader, bytes]:
+    """The one batch of a produce request, its newest time put right where its producer was wrong (as Kafka does).
 
-
-def produced(records: bytes, max_bytes: int) -> tuple[BatchHeader, bytes | memoryview]:
-    """The one batch of a produce request. Raises Refusal with error 2, 10 or 87 (protocol.md 6.3)."""
+    Raises Refusal with error 2, 10, 32, 76 or 87 (protocol.md 6.3), in Kafka's order.
+    """
     try:
         batches = list(split(records))
     except CorruptBatch as corrupt:
-        raise Refusal(ErrorCode.corrupt_message, str(corrupt)) from corrupt
+        raise Refusal(_error_of(records, corrupt), str(corrupt)) from corrupt
     if len(batches) != 1:
         raise Refusal(ErrorCode.invalid_record, f"{len(batches)} batches, a produce request carries one")
     header, batch = batches[0]
-    if header.size_bytes > max_bytes:
+    if header.size_bytes > limits.max_bytes:
         raise Refusal(
-            ErrorCode.message_too_large, f"batch of {header.size_bytes} bytes, the limit is {max_bytes}"
+            ErrorCode.message_too_large,
+            f"batch of {header.size_bytes} bytes, the limit is {limits.max_bytes}",
         )
     if not crc_is_right(header, batch):
         raise Refusal(ErrorCode.corrupt_message, "the batch does not match its CRC")
-    if header.attributes & (_TRANSACTIONAL | _CONTROL):
-        raise Refusal(ErrorCode.invalid_record, "transactional and control batches are not supported")
-    if header.count != header.last_offset_delta + 1:
-        raise Refusal(
-            ErrorCode.invalid_record, f"{header.count} records in {header.last_offset_delta + 1} offsets"
-        )
-    if header.producer_id >= 0 and (header.base_sequence < 0 or header.producer_epoch < 0):
-        raise Refusal(ErrorCode.invalid_record, "a producer id without sequence or epoch")
-    return header, batch
+    check_header(header, limits)
+    batch = bytes(batch)
+    newest = check_records(header, batch, limits)
+    return (header, batch) if newest == header.max_timestamp else _retimed(batch, newest)
+
+
+def _error_of(records: bytes, corrupt: CorruptBatch) -> ErrorCode:
+    """A batch that is whole and says nonsense is a mistake of its producer: it need not try again."""
+    if isinstance(corrupt, Miscounted):
+        arrived_whole = crc32c(memoryview(records)[CRC_START:]) == int.from_bytes(records[CRC_START - 4 : CRC_START])
+        return ErrorCode.invalid_record if arrived_whole else ErrorCode.corrupt_message
+    old_format = len(records) > _MAGIC_OFFSET and records[_MAGIC_OFFSET] in (0, 1)
+    return ErrorCode.invalid_record if old_format else ErrorCode.corrupt_message
+
+
+def _retimed(batch: bytes, newest: int) -> tuple[BatchHeader, bytes]:
+    out = bytearray(batch)
+    struct.pack_into(">q", out, _MAX_TIMESTAMP_OFFSET, newest)
+    struct.pack_into(">I", out, CRC_START - 4, crc32c(memoryview(out)[CRC_START:]))
+    return parse_header(out), bytes(out)
 
 
 def stamped(

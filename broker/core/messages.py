@@ -40,6 +40,8 @@ class ProduceRequest:
     timeout_ms: int
     partitions: tuple[ProducePartition, ...]
     transactional_id: str | None = None
+    zstd: bool = True
+    """May its batches be compressed so? Not before version 7 (KIP-110)."""
 
 
 @dataclass(frozen=True, slots=True)

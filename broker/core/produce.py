@@ -12,6 +12,7 @@ from broker.core.partitions import Partitions
 from broker.core.purgatory import ProducePurgatory, trace_acks
 from broker.core.replica import Replica
 from broker.core.types import Acks
+from broker.core.validation import Limits, Refusal
 from broker.core.values import NO_ERROR
 from broker.rules.produce import Sequence
 
@@ -35,7 +36,7 @@ class ProduceHandler:
             if acks not in (Acks.ALL, Acks.LEADER, Acks.NONE):
                 results.append(_refused(part, ErrorCode.invalid_required_acks))
                 continue
-            result, required = self._partition(part, acks)
+            result, required = self._partition(request, part)
             replica = self._partitions.get(part.tp)
             if acks == Acks.ALL and result.error is NO_ERROR and replica is not None:
                 waits.append((len(results), replica, required))
@@ -50,7 +51,7 @@ class ProduceHandler:
         else:
             self._ctx.reply(request_id, ProduceResponse(tuple(results)))
 
-    def _partition(self, part: ProducePartition, acks: int) -> tuple[ProduceResult, int]:
+    def _partition(self, request: ProduceRequest, part: ProducePartition) -> tuple[ProduceResult, int]:
         """The result so far, and the offset the high watermark must reach for acks=all."""
         ctx, replica = self._ctx, self._partitions.get(part.tp)
         if replica is None or (part.topic_id is not None and part.topic_id != replica.topic_id):
@@ -59,13 +60,13 @@ class ProduceHandler:
             return _refused(part, ErrorCode.kafka_storage_error), -1
         if replica.leader is None:
             return self._elsewhere(part), -1
-        error = ctx.rules.produce.refusal(acks, len(replica.leader.isr), replica.min_isr)
+        error = ctx.rules.produce.refusal(request.acks, len(replica.leader.isr), replica.min_isr)
         if error is not NO_ERROR:
             message = f"{len(replica.leader.isr)} in-sync replicas, {replica.min_isr} needed"
             return _refused(part, error, message), -1
         try:
-            header, batch = incoming.produced(part.records, replica.max_message_bytes)
-        except incoming.Refusal as refusal:
+            header, batch = incoming.produced(part.records, self._limits(request, replica))
+        except Refusal as refusal:
             return _refused(part, refusal.error, refusal.message), -1
         log = replica.log
         if header.producer_id >= 0:
@@ -82,6 +83,17 @@ class ProduceHandler:
         replica.append([incoming.stamped(header, batch, base, replica.leader_epoch)])
         replica.leader.advance()
         return self._appended(part, replica, base), log.leo
+
+    def _limits(self, request: ProduceRequest, replica: Replica) -> Limits:
+        clock_ms, config = self._ctx.clock_ms, self._ctx.config
+        if clock_ms is None:
+            return Limits(replica.max_message_bytes, zstd=request.zstd)
+        return Limits(
+            replica.max_message_bytes,
+            clock_ms - config.message_timestamp_before_max_ms,
+            clock_ms + config.message_timestamp_after_max_ms,
+            request.zstd,
+        )
 
     def _appended(self, part: ProducePartition, replica: Replica, base_offset: int) -> ProduceResult:
         return ProduceResult(

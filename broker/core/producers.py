@@ -56,7 +56,7 @@ class ProducerTable:
 
     def appended(self, header: BatchHeader) -> None:
         """A batch went into the log, with its final offsets."""
-        if header.producer_id == NO_PRODUCER or header.base_sequence < 0 or header.attributes & _CONTROL:
+        if header.producer_id <= NO_PRODUCER or header.base_sequence < 0 or header.attributes & _CONTROL:
             return
         known = self._known.get(header.producer_id)
         if known is None or known.epoch != header.producer_epoch:

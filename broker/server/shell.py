@@ -161,7 +161,11 @@ class Shell:
         slot.request_id = next(self._request_ids)
         self._slots[slot.request_id] = slot
         incoming = slot.incoming
-        self.post(ev.RequestReceived(slot.request_id, incoming.request, incoming.client_id, client_host))
+        self.post(
+            ev.RequestReceived(
+                slot.request_id, incoming.request, incoming.client_id, client_host, time.time() * 1000
+            )
+        )
 
     def _reply(self, effect: fx.Reply) -> None:
         slot = self._slots.pop(effect.request_id, None)

@@ -9,6 +9,9 @@ from broker.core.types import TopicPartition
 from broker.wire.common import NO_THROTTLE, TopicNames, by_topic, milliseconds, topic_of
 from broker.wire.schema import Schema
 
+_ZSTD = 7
+"""The first version that may carry batches compressed so."""
+
 
 def decode_request(entity: Any, names: TopicNames) -> ProduceRequest:
     partitions = []
@@ -19,7 +22,11 @@ def decode_request(entity: Any, names: TopicNames) -> ProduceRequest:
             for part in topic.partition_data
         ]
     return ProduceRequest(
-        entity.acks, milliseconds(entity.timeout), tuple(partitions), entity.transactional_id
+        entity.acks,
+        milliseconds(entity.timeout),
+        tuple(partitions),
+        entity.transactional_id,
+        zstd=entity.__version__ >= _ZSTD,
     )
 
 

@@ -25,7 +25,7 @@ from pathlib import Path
 from harness.systems.base import DeployError
 
 PACKAGE = "broker"
-DEPENDENCIES = ("kio", "uvloop", "crc32c", "orjson", "typing_extensions")
+DEPENDENCIES = ("kio", "uvloop", "crc32c", "cramjam", "orjson", "typing_extensions")
 _UNUSED = {".pyi", ".pyx", ".pxd", ".pxi", ".c", ".h", ".pyc"}
 """Not needed to run: stubs and the sources of compiled modules."""
 

@@ -318,6 +318,8 @@ def lacking(request: Any, key: int, version: int) -> Any:
     """What a version cannot say is the default in the core's request."""
     from dataclasses import replace
 
+    if key == 0:
+        return replace(request, zstd=version >= 7)
     if key == 1:
         part = request.partitions[0]
         part = replace(
