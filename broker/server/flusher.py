@@ -1,6 +1,7 @@
 """Whatever waits for the disk, off the event loop: fdatasync of logs, whole files that must be durable.
 
-One flush per log at a time; requests that come meanwhile share the next.
+One flush per log at a time, and one per thread: requests that come meanwhile wait, without a descriptor of their own,
+and share the next.
 """
 
 from __future__ import annotations
@@ -28,7 +29,7 @@ class Flusher:
 
     def flush(self, log: PartitionLog) -> None:
         """Answers by ``on_flushed`` or ``on_failed``, later."""
-        if log.tp in self._running:
+        if log.tp in self._running or len(self._running) >= _THREADS:
             self._wanted[log.tp] = log
             return
         try:
@@ -42,19 +43,19 @@ class Flusher:
 
     def _done(self, log: PartitionLog, job: FlushJob, done: asyncio.Future[None]) -> None:
         self._running.discard(log.tp)
-        again = self._wanted.pop(log.tp, None)
         if done.cancelled():
             return
         failure = done.exception()
         if isinstance(failure, OSError):
+            self._wanted.pop(log.tp, None)
             log.fail(str(failure))
             self._on_failed(log, failure)
-            return
-        if failure is not None:
+        elif failure is not None:
             raise failure
-        self._on_flushed(log, log.flushed(job))
-        if again is not None:
-            self.flush(again)
+        else:
+            self._on_flushed(log, log.flushed(job))
+        if (waiting := next((tp for tp in self._wanted if tp not in self._running), None)) is not None:
+            self.flush(self._wanted.pop(waiting))
 
     def write(self, job: Callable[[], None], on_done: Callable[[OSError | None], None]) -> None:
         """``on_done`` is called later, on the loop, with what the disk said."""

@@ -6,12 +6,14 @@ import os
 from collections.abc import Sequence
 from pathlib import Path
 
+from broker.storage.descriptors import open_file
+
 _IOV_MAX = 1024
 
 
 def fsync_dir(path: Path) -> None:
     """Make creations, renames and removals in ``path`` durable. Raises OSError."""
-    fd = os.open(path, os.O_RDONLY | os.O_DIRECTORY)
+    fd = open_file(path, os.O_RDONLY | os.O_DIRECTORY)
     try:
         os.fsync(fd)
     finally:
@@ -24,7 +26,7 @@ def replace_file(path: Path, content: bytes, *, durable: bool = True) -> None:
     With ``durable`` the new content has also reached the disk on return. Raises OSError.
     """
     temporary = path.with_name(path.name + ".tmp")
-    fd = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC, 0o644)
+    fd = open_file(temporary, os.O_WRONLY | os.O_CREAT | os.O_TRUNC)
     try:
         write_whole(fd, (content,), 0)
         if durable:

@@ -15,6 +15,7 @@ from uuid import UUID
 
 from broker.core.messages import LookupByTime
 from broker.core.types import LogOverrides, LogSlice, TopicPartition
+from broker.storage.descriptors import duplicate, out_of_descriptors
 from broker.storage.files import fsync_dir
 from broker.storage.segment import BatchBounds, Segment, bounds_of
 from broker.storage.timestamps import Found, newest_in, search_batch
@@ -76,6 +77,8 @@ class PartitionLog:
         self._settings = settings
         self._overrides = LogOverrides()
         self._segments = list(segments)
+        for segment in segments:
+            segment.index.write()
         self._directory_dirty = False
         self._ceiling: int | None = None
 
@@ -108,8 +111,7 @@ class PartitionLog:
                 if self._is_full(pending, pending_bytes, first):
                     self._segments[-1].append(pending)
                     pending, pending_bytes = [], 0
-                    self._roll(first.base_offset)
-                    rolled = True
+                    rolled = self._try_to_roll(first.base_offset) or rolled
                 pending.append(batch)
                 pending_bytes += len(batch)
                 expected = first.last_offset + 1
@@ -142,6 +144,17 @@ class PartitionLog:
     def _index_interval_bytes(self) -> int:
         own = self._overrides.index_interval_bytes
         return self._settings.index_interval_bytes if own is None else own
+
+    def _try_to_roll(self, base_offset: int) -> bool:
+        """False when the process may open no other file: then the segment grows past its limit, and the next append
+        tries again."""
+        try:
+            self._roll(base_offset)
+        except OSError as failure:
+            if out_of_descriptors(failure):
+                return False
+            raise
+        return True
 
     def _roll(self, base_offset: int) -> None:
         interval = self._index_interval_bytes
@@ -230,7 +243,7 @@ class PartitionLog:
         """Raises LogFailed: after a failed fsync a second one proves nothing."""
         self._writable()
         files = [
-            (segment, segment.size, os.dup(segment.fd))
+            (segment, segment.size, duplicate(segment))
             for segment in self._segments
             if segment.flushed_size < segment.size
         ]
@@ -248,7 +261,14 @@ class PartitionLog:
             for segment, _, _ in job.files:
                 segment.flushed_size = 0 if segment.next_offset > self._ceiling else segment.flushed_size
         self.flushed_upto = max(self.flushed_upto, upto)
+        self._rest()
         return upto
+
+    def _rest(self) -> None:
+        """Segments that are full and on disk keep no file open: one a partition is enough."""
+        for segment in self._segments[:-1]:
+            if segment.flushed_size >= segment.size:
+                segment.release()
 
     def flush(self) -> None:
         """Flush now, in this thread. Raises OSError."""
@@ -264,6 +284,7 @@ class PartitionLog:
         """Recovery has synced every file."""
         for segment in self._segments:
             segment.flushed_size = segment.size
+        self._rest()
         self.flushed_upto = self.leo
 
     def _lower_flushed(self, end: int) -> None:
@@ -294,9 +315,7 @@ class PartitionLog:
     def batches(self) -> list[bytes]:
         """Every batch of the log, whole. Only for small logs (the metadata log at start). Raises OSError."""
         return [
-            os.pread(segment.fd, batch.size_bytes, batch.position)
-            for segment in self._segments
-            for batch in segment.walk(0)
+            segment.read_batch(batch) for segment in self._segments for batch in segment.walk(0)
         ]
 
     def lookup(self, wanted: LookupByTime) -> Found | None:
@@ -304,13 +323,12 @@ class PartitionLog:
         if wanted.timestamp < 0:
             return newest_in(self._segments, wanted.end_offset)
         for segment in self._segments:
-            if segment.base_offset >= wanted.end_offset or segment.max_timestamp < wanted.timestamp:
-                continue
-            for batch in segment.walk(0):
-                if batch.base_offset >= wanted.end_offset:
-                    return None
-                if batch.max_timestamp >= wanted.timestamp:
-                    return search_batch(segment.read_batch(batch), wanted.timestamp)
+            if segment.base_offset >= wanted.end_offset:
+                return None
+            batch = segment.first_as_new_as(wanted.timestamp)
+            if batch is not None:
+                in_reach = batch.base_offset < wanted.end_offset
+                return search_batch(segment.read_batch(batch), wanted.timestamp) if in_reach else None
         return None
 
     # --- life ------------------------------------------------------------------------------------------

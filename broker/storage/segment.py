@@ -10,14 +10,17 @@ import os
 import struct
 from bisect import bisect_left, bisect_right
 from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
 from crc32c import crc32c
 
 from broker.core.batch import HEADER_BYTES, LENGTH_OFFSET
+from broker.storage.descriptors import OPEN, open_file
 from broker.storage.files import read_whole, write_whole
 from broker.storage.index import OffsetIndex
+from broker.storage.marks import Marks
 
 _BOUNDS = struct.Struct(">qi11xi8xq")
 """base offset, batch length, last offset delta, max timestamp of a batch header."""
@@ -101,8 +104,38 @@ class Segment:
         self._unindexed_bytes = 0
         self._recent_offsets: list[int] = []
         self._recent_positions: list[int] = []
-        self.fd = os.open(self.path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o644)
+        self._marks = Marks()
+        self._fd: int | None = None
+        os.close(open_file(self.path, os.O_RDWR | os.O_CREAT))
         self.index = OffsetIndex(self.path.with_suffix(".index"), base_offset)
+
+    @property
+    def fd(self) -> int:
+        """Open from now on, until ``release``. Raises OSError."""
+        if self._fd is None:
+            OPEN.make_room()
+            self._fd = open_file(self.path, os.O_RDWR)
+        OPEN.used(self)
+        return self._fd
+
+    def release(self) -> None:
+        """Give the descriptor back; whoever needs the file opens it again."""
+        OPEN.forget(self)
+        if self._fd is not None:
+            os.close(self._fd)
+            self._fd = None
+
+    @contextmanager
+    def _to_read(self) -> Iterator[int]:
+        """A segment at rest is opened for as long as it is read."""
+        if self._fd is not None:
+            yield self.fd
+            return
+        fd = open_file(self.path, os.O_RDONLY)
+        try:
+            yield fd
+        finally:
+            os.close(fd)
 
     # --- writing ---------------------------------------------------------------------------------------
 
@@ -123,6 +156,7 @@ class Segment:
         if self._unindexed_bytes > self.index_interval_bytes:
             self.index.append(batch.last_offset, batch.position)
             self._unindexed_bytes = 0
+        self._marks.add(batch.position, batch.last_offset, batch.max_timestamp)
         self._recent_offsets.append(batch.base_offset)
         self._recent_positions.append(batch.position)
         if len(self._recent_offsets) > 2 * _RECENT:
@@ -143,14 +177,16 @@ class Segment:
 
     def truncate(self, to_offset: int) -> None:
         """Drop the batches that hold ``to_offset`` or anything after it. Raises OSError."""
-        end, next_offset, newest = 0, self.base_offset, -1
-        for batch in self.walk(0):
+        start, newest = self._marks.before_offset(to_offset)
+        end, next_offset = 0, self.base_offset
+        for batch in self.walk(start):
             if batch.last_offset >= to_offset:
                 break
             end, next_offset = batch.end_position, batch.last_offset + 1
             newest = max(newest, batch.max_timestamp)
         os.ftruncate(self.fd, end)
         self.index.truncate(end)
+        self._marks.truncate(end, newest)
         keep = bisect_left(self._recent_positions, end)
         del self._recent_offsets[keep:]
         del self._recent_positions[keep:]
@@ -164,15 +200,38 @@ class Segment:
     def walk(self, position: int) -> Iterator[BatchBounds]:
         """The batches from byte ``position`` (where a batch begins) to the end. Raises OSError."""
         window, start = b"", position
-        while position + HEADER_BYTES <= self.size:
+        while position < self.size:
             if position - start + HEADER_BYTES > len(window):
                 start = position
-                window = read_whole(self.fd, min(_WALK_BYTES, self.size - position), position)
+                with self._to_read() as fd:
+                    window = read_whole(fd, min(_WALK_BYTES, self.size - position), position)
+                if len(window) < HEADER_BYTES:
+                    raise DamagedLog(self.path, position, "the file ends here")
             batch = bounds_of(window, position, position - start)
             if batch.size_bytes < HEADER_BYTES or batch.end_position > self.size:
                 raise DamagedLog(self.path, position, f"a batch of {batch.size_bytes} bytes")
             yield batch
             position = batch.end_position
+
+    def first_as_new_as(self, timestamp: int) -> BatchBounds | None:
+        """The first batch with a record at or after a time. Raises OSError."""
+        if self.max_timestamp < timestamp:
+            return None
+        return next(
+            (batch for batch in self.walk(self._marks.before_time(timestamp)) if batch.max_timestamp >= timestamp), None
+        )
+
+    def newest_before(self, end_offset: int) -> int:
+        """The greatest time of a record in the batches that end before ``end_offset``, -1 when there is none. Raises
+        OSError."""
+        if end_offset >= self.next_offset:
+            return self.max_timestamp
+        start, newest = self._marks.before_offset(end_offset)
+        for batch in self.walk(start):
+            if batch.last_offset >= end_offset:
+                break
+            newest = max(newest, batch.max_timestamp)
+        return newest
 
     def position_of(self, offset: int) -> int:
         """The byte where the batch that holds ``offset`` begins (or the next batch, over a gap)."""
@@ -180,14 +239,15 @@ class Segment:
             if offset >= self.next_offset:
                 return self.size
             return self._recent_positions[bisect_right(self._recent_offsets, offset) - 1]
-        for batch in self.walk(self.index.position_before(offset)):
+        for batch in self.walk(self._marks.before_offset(offset)[0]):
             if batch.last_offset >= offset:
                 return batch.position
         return self.size
 
     def read_batch(self, batch: BatchBounds) -> bytes:
         """Raises OSError."""
-        data = read_whole(self.fd, batch.size_bytes, batch.position)
+        with self._to_read() as fd:
+            data = read_whole(fd, batch.size_bytes, batch.position)
         if (fault := fault_of(data, batch.base_offset)) is not None:
             raise DamagedLog(self.path, batch.position, fault[1])
         return data
@@ -217,7 +277,8 @@ class Segment:
         if position >= limit:
             return position, b""
         wanted = min(limit - position, max(max_bytes, HEADER_BYTES))
-        data = read_whole(self.fd, wanted, position)
+        with self._to_read() as fd:
+            data = read_whole(fd, wanted, position)
         if len(data) < wanted:
             raise DamagedLog(self.path, position + len(data), "the file ends here")
         if wanted == limit - position and wanted <= max_bytes:
@@ -230,7 +291,8 @@ class Segment:
             raise DamagedLog(self.path, position, f"a batch of {first.size_bytes} bytes")
         if not at_least_one:
             return position, b""
-        return position, read_whole(self.fd, first.size_bytes, position)
+        with self._to_read() as fd:
+            return position, read_whole(fd, first.size_bytes, position)
 
     @staticmethod
     def _whole_batches(data: bytes, max_bytes: int) -> int:
@@ -239,7 +301,7 @@ class Segment:
         limit = min(len(data), max_bytes)
         while end + HEADER_BYTES <= limit:
             size = LENGTH_OFFSET + int.from_bytes(data[end + 8 : end + 12], "big")
-            if end + size > limit:
+            if size < HEADER_BYTES or end + size > limit:
                 break
             end += size
         return end
@@ -247,8 +309,7 @@ class Segment:
     # --- life ------------------------------------------------------------------------------------------
 
     def close(self) -> None:
-        os.close(self.fd)
-        self.index.close()
+        self.release()
 
     def remove(self) -> None:
         """Close, and take both files away under a name recovery knows to be rubbish. Raises OSError."""

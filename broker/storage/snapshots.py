@@ -11,6 +11,7 @@ import re
 from pathlib import Path
 
 from broker.core.types import SnapshotId, StoredSnapshot
+from broker.storage.descriptors import open_file
 from broker.storage.files import fsync_dir, read_whole, write_whole
 
 _FILE = re.compile(r"^(\d{20})-(\d{10})\.checkpoint$")
@@ -57,7 +58,7 @@ def find(directory: Path) -> tuple[StoredSnapshot, ...]:
 def read(directory: Path, snapshot: SnapshotId, position: int, max_bytes: int) -> bytes:
     """b"" when there is no such snapshot any more. Raises OSError."""
     try:
-        fd = os.open(directory / file_name(snapshot), os.O_RDONLY | os.O_CLOEXEC)
+        fd = open_file(directory / file_name(snapshot), os.O_RDONLY)
     except FileNotFoundError:
         return b""
     try:

@@ -1,8 +1,9 @@
 """Finding records by time: ListOffsets with a timestamp (protocol.md 5.2).
 
-Batches are found by their headers. Inside an uncompressed batch the record itself is found, as Kafka does;
-a compressed batch is never opened, so it answers with its first record (a reader from there misses nothing)
-or, for the newest, its last.
+Batches are found by their headers, from a mark close by. Inside an uncompressed batch the record itself is found, as
+Kafka does; a compressed batch is not opened, so it answers with its first record (a reader from there misses nothing)
+or, for the newest, its last. A batch that was not checked when it came (from a disk that an older broker wrote) ends
+a search inside it early, never late: no record is shorter than ``MIN_RECORD_BYTES``.
 """
 
 from __future__ import annotations
@@ -10,8 +11,9 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
-from broker.core.batch import HEADER_BYTES, BatchHeader, parse_header, read_varint
-from broker.storage.segment import BatchBounds, Segment
+from broker.core.batch import HEADER_BYTES, BatchHeader, CorruptBatch, parse_header, read_varint
+from broker.core.validation import MIN_RECORD_BYTES
+from broker.storage.segment import Segment
 
 _COMPRESSION = 0x07
 _LOG_APPEND_TIME = 0x08
@@ -33,8 +35,10 @@ def _record_times(header: BatchHeader, raw: bytes) -> Iterator[tuple[int, int]]:
             timestamp_delta, after = read_varint(raw, body + 1)
             offset_delta, _ = read_varint(raw, after)
             yield header.base_offset + offset_delta, header.base_timestamp + timestamp_delta
+            if length < MIN_RECORD_BYTES - 1 or body + length > len(raw):
+                return
             at = body + length
-    except IndexError:
+    except (IndexError, CorruptBatch):
         return
 
 
@@ -54,18 +58,18 @@ def search_batch(raw: bytes, timestamp: int) -> Found:
 
 def newest_in(segments: Iterable[Segment], end_offset: int) -> Found | None:
     """The first record with the greatest timestamp below ``end_offset``."""
-    best: tuple[Segment, BatchBounds] | None = None
+    best: tuple[int, Segment] | None = None
     for segment in segments:
-        if best is not None and segment.max_timestamp <= best[1].max_timestamp:
-            continue
-        for batch in segment.walk(0):
-            if batch.last_offset < end_offset and (
-                best is None or batch.max_timestamp > best[1].max_timestamp
-            ):
-                best = (segment, batch)
+        if segment.size and segment.base_offset < end_offset:
+            newest = segment.newest_before(end_offset)
+            if best is None or newest > best[0]:
+                best = (newest, segment)
     if best is None:
         return None
-    segment, batch = best
+    segment = best[1]
+    batch = segment.first_as_new_as(best[0])
+    if batch is None or batch.last_offset >= end_offset:
+        return None
     raw = segment.read_batch(batch)
     header = parse_header(raw)
     if _opens(header):
