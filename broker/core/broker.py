@@ -250,6 +250,7 @@ class Broker:
             self._forwarder.create_automatically(missing)
 
     def _cancelled(self, request_id: int) -> None:
+        self._produce.cancel(request_id)
         self._produces.cancel(request_id)
         self._fetch.purgatory.cancel(request_id)
         self._deletes.cancel(request_id)

@@ -52,7 +52,9 @@ def produced(records: bytes, limits: Limits) -> tuple[BatchHeader, bytes]:
 def _error_of(records: bytes, corrupt: CorruptBatch) -> ErrorCode:
     """A batch that is whole and says nonsense is a mistake of its producer: it need not try again."""
     if isinstance(corrupt, Miscounted):
-        arrived_whole = crc32c(memoryview(records)[CRC_START:]) == int.from_bytes(records[CRC_START - 4 : CRC_START])
+        arrived_whole = crc32c(memoryview(records)[CRC_START:]) == int.from_bytes(
+            records[CRC_START - 4 : CRC_START]
+        )
         return ErrorCode.invalid_record if arrived_whole else ErrorCode.corrupt_message
     old_format = len(records) > _MAGIC_OFFSET and records[_MAGIC_OFFSET] in (0, 1)
     return ErrorCode.invalid_record if old_format else ErrorCode.corrupt_message
@@ -62,7 +64,8 @@ def _retimed(batch: bytes, newest: int) -> tuple[BatchHeader, bytes]:
     out = bytearray(batch)
     struct.pack_into(">q", out, _MAX_TIMESTAMP_OFFSET, newest)
     struct.pack_into(">I", out, CRC_START - 4, crc32c(memoryview(out)[CRC_START:]))
-    return parse_header(out), bytes(out)
+    retimed = bytes(out)
+    return parse_header(retimed), retimed
 
 
 def stamped(

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass, field
+
 from kio.schema.errors import ErrorCode
 
 from broker.core import incoming
@@ -22,17 +24,42 @@ _SEQUENCE_ERRORS = {
 }
 
 
+_PIECE_BYTES = 1 << 20
+
+
+@dataclass(slots=True)
+class _Taken:
+    """A request, and how far it has come."""
+
+    request_id: int
+    request: ProduceRequest
+    results: list[ProduceResult] = field(default_factory=list)
+    waits: list[tuple[int, Replica, int]] = field(default_factory=list)
+
+
 class ProduceHandler:
     def __init__(self, ctx: Context, partitions: Partitions, purgatory: ProducePurgatory) -> None:
         self._ctx = ctx
         self._partitions = partitions
         self._purgatory = purgatory
+        self._unfinished: dict[int, _Taken] = {}
 
     def handle(self, request_id: int, request: ProduceRequest) -> None:
-        acks = request.acks
-        results: list[ProduceResult] = []
-        waits: list[tuple[int, Replica, int]] = []
-        for part in request.partitions:
+        self._take(_Taken(request_id, request))
+
+    def cancel(self, request_id: int) -> None:
+        """Nobody waits for the rest of it."""
+        self._unfinished.pop(request_id, None)
+
+    def _take(self, taken: _Taken) -> None:
+        """Partition by partition. Looking at records takes time: after so many bytes others have their turn."""
+        request, results, waits = taken.request, taken.results, taken.waits
+        acks, size = request.acks, 0
+        for part in request.partitions[len(results) :]:
+            if size > _PIECE_BYTES:
+                self._later(taken)
+                return
+            size += len(part.records)
             if acks not in (Acks.ALL, Acks.LEADER, Acks.NONE):
                 results.append(_refused(part, ErrorCode.invalid_required_acks))
                 continue
@@ -41,6 +68,7 @@ class ProduceHandler:
             if acks == Acks.ALL and result.error is NO_ERROR and replica is not None:
                 waits.append((len(results), replica, required))
             results.append(result)
+        request_id = taken.request_id
         if waits:
             self._purgatory.park(request_id, results, waits, request.timeout_ms)
             return
@@ -50,6 +78,15 @@ class ProduceHandler:
             self._ctx.out.append(NoReply(request_id, close=failed))
         else:
             self._ctx.reply(request_id, ProduceResponse(tuple(results)))
+
+    def _later(self, taken: _Taken) -> None:
+        self._unfinished[taken.request_id] = taken
+
+        def go_on() -> None:
+            if self._unfinished.pop(taken.request_id, None) is taken:
+                self._take(taken)
+
+        self._ctx.set_timer(f"produce-{taken.request_id}", self._ctx.now_ms, go_on)
 
     def _partition(self, request: ProduceRequest, part: ProducePartition) -> tuple[ProduceResult, int]:
         """The result so far, and the offset the high watermark must reach for acks=all."""

@@ -17,7 +17,7 @@ from hypothesis import strategies as st
 from kio.schema.errors import ErrorCode
 
 from broker.core import batch
-from broker.core.events import RequestReceived
+from broker.core.events import RequestCancelled, RequestReceived
 from broker.core.incoming import fetched, produced
 from broker.core.messages import ProducePartition, ProduceRequest
 from broker.core.validation import Limits, Refusal
@@ -106,7 +106,10 @@ BAD: dict[str, tuple[bytes, ErrorCode]] = {
         made(varint(10) + b"\x00\x00\x00\x01\x01" + varint(2**60), 1),
         ErrorCode.invalid_record,
     ),
-    "a header without a key": (made(varint(8) + b"\x00\x00\x00\x01\x01\x02\x01\x01", 1), ErrorCode.invalid_record),
+    "a header without a key": (
+        made(varint(8) + b"\x00\x00\x00\x01\x01\x02\x01\x01", 1),
+        ErrorCode.invalid_record,
+    ),
     "negative headers": (made(varint(6) + b"\x00\x00\x00\x01\x01\x01", 1), ErrorCode.invalid_record),
     "compression type 5": (three(attributes=5), ErrorCode.unsupported_compression_type),
     "compression type 7": (three(attributes=7), ErrorCode.unsupported_compression_type),
@@ -176,7 +179,9 @@ def test_good_batches_pass_as_they_are() -> None:
 def snappy_stream(data: bytes) -> bytes:
     """As snappy-java frames it."""
     blocks = [bytes(cramjam.snappy.compress_raw(data[at : at + 1_000])) for at in range(0, len(data), 1_000)]
-    return b"\x82SNAPPY\x00" + struct.pack(">ii", 1, 1) + b"".join(struct.pack(">i", len(b)) + b for b in blocks)
+    return (
+        b"\x82SNAPPY\x00" + struct.pack(">ii", 1, 1) + b"".join(struct.pack(">i", len(b)) + b for b in blocks)
+    )
 
 
 CODECS: dict[str, tuple[int, Callable[[bytes], Any]]] = {
@@ -271,7 +276,12 @@ def test_the_newest_time_of_a_batch_is_put_right() -> None:
 def test_no_bytes_do_more_than_being_refused(kind: int, changes: list[tuple[int, int]]) -> None:
     """Any bytes changed behind the CRC, which is right again: refused, or read alike by kafka-python."""
     payload = b"".join(record(at, b"%d" % at * 5, key=b"k", headers=((b"h", b"i"),)) for at in range(9))
-    pack = {1: cramjam.gzip.compress, 2: cramjam.snappy.compress_raw, 3: cramjam.lz4.compress, 4: cramjam.zstd.compress}
+    pack = {
+        1: cramjam.gzip.compress,
+        2: cramjam.snappy.compress_raw,
+        3: cramjam.lz4.compress,
+        4: cramjam.zstd.compress,
+    }
     packed = bytes(pack[kind](payload)) if kind else payload
     data = bytearray(made(packed, 9, attributes=kind))
     for at, byte in changes:
@@ -284,6 +294,26 @@ def test_no_bytes_do_more_than_being_refused(kind: int, changes: list[tuple[int,
     assert header.count == header.last_offset_delta + 1
     if not header.attributes & 7:
         assert [offset for offset, _ in batch.values_of(header, kept)] == list(range(header.count))
+
+
+def test_a_request_of_many_batches_is_taken_in_pieces() -> None:
+    """A heartbeat must not wait for a hundred megabytes of records to be looked at."""
+    solo = Solo(isr=(1,), min_isr=1)
+    payload = b"".join(record(delta, b"x" * 500) for delta in range(1_500))
+    part = ProducePartition(T, made(payload, 1_500))
+    request = solo.ask(ProduceRequest(-1, 1_000, (part,) * 5))
+    assert request not in solo.replies
+    assert 0 < solo.replica.log.leo < 7_500
+    solo.wait(1)
+    response = solo.replies[request]
+    assert [result.base_offset for result in response.partitions] == [0, 1_500, 3_000, 4_500, 6_000]
+
+    gone = solo.ask(ProduceRequest(-1, 1_000, (part,) * 5))
+    solo.handle(RequestCancelled(gone))
+    taken = solo.replica.log.leo
+    solo.wait(10)
+    assert solo.replica.log.leo == taken, "whoever hangs up in the middle has sent the rest in vain"
+    assert gone not in solo.replies
 
 
 def test_a_follower_takes_no_batch_that_does_not_match_its_crc() -> None:
