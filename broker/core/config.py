@@ -30,6 +30,8 @@ class NodeConfig:
     """What lies below the oldest snapshot leaves the disk by whole segments."""
     quorum_fetch_snapshot_max_bytes: int = 1_048_576
     """In one answer of FetchSnapshot."""
+    fetch_max_bytes: int = 57_671_680
+    """Of records in one answer to a fetch, whatever is asked for; one batch always goes."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,8 +58,6 @@ class BrokerConfig(NodeConfig):
     """How far a record's own time may lie before the broker's time of day."""
     message_timestamp_after_max_ms: int = 3_600_000
     """And after it (KIP-1030)."""
-    fetch_max_bytes: int = 57_671_680
-    """Of records in one answer to a fetch, whatever is asked for; one batch always goes."""
     log_retention_check_interval_ms: int = 300_000
     auto_create_topics: bool = False
     max_incremental_fetch_session_cache_slots: int = 1_000

@@ -26,7 +26,7 @@ class FetchHandler:
         if isinstance(opened, ErrorCode):
             self._ctx.reply(request_id, FetchResponse((), opened))
             return
-        request = opened
+        request = opened.at_most(self._ctx.config.fetch_max_bytes)
         faults = [self._arrived(request, part) for part in request.partitions]
         if request.max_wait_ms <= 0 or any(faults) or not request.partitions:
             self._answer(request_id, request)

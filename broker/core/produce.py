@@ -24,7 +24,9 @@ _SEQUENCE_ERRORS = {
 }
 
 
-_PIECE_BYTES = 1 << 20
+PIECE_BYTES = 1 << 20
+"""Of records that are looked at in one go. What hands in requests keeps back those behind a larger one: they must not
+overtake what is left of it."""
 
 
 @dataclass(slots=True)
@@ -56,7 +58,7 @@ class ProduceHandler:
         request, results, waits = taken.request, taken.results, taken.waits
         acks, size = request.acks, 0
         for part in request.partitions[len(results) :]:
-            if size > _PIECE_BYTES:
+            if size > PIECE_BYTES:
                 self._later(taken)
                 return
             size += len(part.records)

@@ -104,7 +104,8 @@ def _check_times(base: int, newest_delta: int, oldest_delta: int, limits: Limits
     low, high = max(limits.oldest_ms, -_LARGEST), min(limits.newest_ms, _LARGEST)
     if newest > high or (oldest < low and oldest != NO_TIMESTAMP):
         raise Refusal(
-            ErrorCode.invalid_timestamp, f"records of {oldest} to {newest} ms, {low:.0f} to {high:.0f} are taken"
+            ErrorCode.invalid_timestamp,
+            f"records of {oldest} to {newest} ms, {low:.0f} to {high:.0f} are taken",
         )
     return max(newest, NO_TIMESTAMP)
 

@@ -16,22 +16,24 @@ from broker.core.messages import (
     Response,
 )
 from broker.core.snapshot_messages import FetchSnapshotResponse
-from broker.core.types import LogSlice, SnapshotSlice
+from broker.core.types import METADATA, LogSlice, SnapshotSlice, TopicPartition
 from broker.storage.logdir import LogDir
 
 
-def resolve(logs: LogDir, request: Request, response: Response) -> Response:
-    """Raises OSError when a log cannot be read."""
+def resolve(logs: LogDir, request: Request, response: Response, fetch_max_bytes: int) -> Response:
+    """Not more than ``fetch_max_bytes`` of records, but one batch always. Raises OSError when a log cannot be read."""
     match response:
         case FetchResponse():
             assert isinstance(request, FetchRequest)
             # Not ``replace``, here and below: it takes five times as long, and this is every fetch's way.
-            results = _with_records(logs, request.max_bytes, response.partitions)
+            results = _with_records(logs, min(request.max_bytes, fetch_max_bytes), response.partitions)
             return FetchResponse(results, response.error, response.session_id)
         case ListOffsetsResponse():
             return replace(response, partitions=tuple(_looked_up(logs, item) for item in response.partitions))
         case FetchSnapshotResponse() if isinstance(response.records, SnapshotSlice):
-            piece = logs.read_snapshot(response.records)
+            asked = response.records
+            size = min(max(asked.max_bytes, 0), fetch_max_bytes)
+            piece = logs.read_snapshot(SnapshotSlice(asked.id, asked.position, size))
             gone = ErrorCode.snapshot_not_found if not piece else response.error
             return replace(response, error=gone, records=piece)
         case _:
@@ -69,3 +71,15 @@ def _looked_up(logs: LogDir, result: ListOffsetsResult) -> ListOffsetsResult:
     return replace(
         result, lookup=None, timestamp=found.timestamp, offset=found.offset, leader_epoch=found.leader_epoch
     )
+
+
+def read_from(response: Response) -> TopicPartition:
+    """The first log that must be read for a response."""
+    match response:
+        case FetchResponse():
+            found = [part.tp for part in response.partitions if isinstance(part.records, LogSlice)]
+        case ListOffsetsResponse():
+            found = [part.tp for part in response.partitions if part.lookup is not None]
+        case _:
+            found = []
+    return found[0] if found else METADATA

@@ -48,6 +48,10 @@ class ShellSettings:
     index_interval_bytes: int = 4_096
     socket_request_max_bytes: int = 104_857_600
     connect_timeout_ms: int = 10_000
+    max_connections: int = 2**31 - 1
+    """Of clients and other nodes, at once; never more than half of what the process may open (ulimit -n)."""
+    connections_max_idle_ms: int = 600_000
+    """A connection on which nothing comes and nothing goes is closed after so long."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -250,6 +254,7 @@ _BETWEEN: Mapping[str, tuple[int, int]] = {
     "index_interval_bytes": (0, _MAX_SEGMENT_BYTES),
     "message_timestamp_before_max_ms": (0, 2**63 - 1),
     "message_timestamp_after_max_ms": (0, 2**63 - 1),
+    "max_connections": (1, 2**31 - 1),
     "fetch_max_bytes": (1_024, 2**31 - 1),
     "socket_request_max_bytes": (1_024, 2**31 - 1),
     "min_insync_replicas": (1, 32_767),

@@ -24,8 +24,10 @@ from broker.rules.profile import Rules
 from broker.server.config import Settings
 from broker.server.connection import Connection
 from broker.server.cores import make_role
+from broker.server.descriptors import TooFew, share_out
 from broker.server.shell import Shell
 from broker.server.trace import TraceWriter
+from broker.storage.descriptors import OPEN
 from broker.storage.files import replace_file
 from broker.storage.log import LogSettings
 from broker.storage.logdir import Found, LogDir
@@ -55,11 +57,16 @@ class _Part:
 
 def run(settings: Settings, rules: Rules) -> int:
     """Serve until told to stop; the exit code. Raises StartError and DataDirError before anything is served."""
+    try:
+        share = share_out()
+    except TooFew as few:
+        raise StartError(str(few)) from few
+    OPEN.most = share.files
     with ExitStack() as opened:
         parts = [_open(part, rules, opened) for part in settings.parts]
         _write_effective(settings)
         with asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
-            return runner.run(_serve(parts, rules))
+            return runner.run(_serve(parts, rules, share.connections // len(parts)))
 
 
 def _open(settings: Settings, rules: Rules, opened: ExitStack) -> _Part:
@@ -117,11 +124,18 @@ def _write_effective(settings: Settings) -> None:
         ) from failure
 
 
-async def _serve(parts: Sequence[_Part], rules: Rules) -> int:
+async def _serve(parts: Sequence[_Part], rules: Rules, most_connections: int) -> int:
     """Of a combined node both parts live and die together: when one ends unasked, so does the process."""
     loop = asyncio.get_running_loop()
     shells = [
-        Shell(make_role(part.settings, rules), part.settings, part.logs, part.incarnation, part.trace)
+        Shell(
+            make_role(part.settings, rules),
+            part.settings,
+            part.logs,
+            part.incarnation,
+            part.trace,
+            most_connections,
+        )
         for part in parts
     ]
     loop.set_exception_handler(lambda _, context: _crashed(shells, context))

@@ -12,7 +12,8 @@ import itertools
 import logging
 import time
 from collections import deque
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
 from typing import Any
 from uuid import UUID
 
@@ -20,15 +21,18 @@ from kio.schema.errors import ErrorCode
 
 from broker.core import effects as fx
 from broker.core import events as ev
-from broker.core.messages import FetchResponse, ListOffsetsResponse, Refused, Response
-from broker.core.types import METADATA, Endpoint, LogSlice, NodeId, TopicPartition
-from broker.server.answers import resolve
+from broker.core.messages import Refused, Response
+from broker.core.types import METADATA, Endpoint, NodeId, TopicPartition
+from broker.server.answers import read_from, resolve
 from broker.server.config import Settings
 from broker.server.connection import Connection, Slot
+from broker.server.connections import Connections
 from broker.server.cores import Role
 from broker.server.flusher import Flusher
 from broker.server.link import Link
+from broker.server.timers import Timers
 from broker.server.trace import TraceWriter
+from broker.storage.descriptors import out_of_descriptors
 from broker.storage.log import PartitionLog
 from broker.storage.logdir import LogDir
 from broker.wire.codec import Codec
@@ -50,6 +54,7 @@ class Shell:
         log_dir: LogDir,
         incarnation: UUID,
         trace: TraceWriter | None,
+        most_connections: int,
     ) -> None:
         self._role = role
         self._settings = settings
@@ -70,9 +75,12 @@ class Shell:
         self._draining = False
         self._request_ids = itertools.count(1)
         self._slots: dict[int, Slot] = {}
-        self._connections: set[Connection] = set()
+        shell = settings.shell
+        self._connections = Connections(
+            min(shell.max_connections, most_connections), shell.connections_max_idle_ms / 1000
+        )
         self._links: dict[tuple[NodeId, str], Link] = {}
-        self._timers: dict[str, asyncio.TimerHandle] = {}
+        self._timers = Timers(lambda key: self.post(ev.TimerFired(key)))
         self._disk_refused: OSError | None = None
         """While the effects of one event are carried out: what the disk said. The core wrote those that follow
         in the belief that all went well, so they are not carried out."""
@@ -95,8 +103,8 @@ class Shell:
             fx.WriteSnapshot: self._write_snapshot,
             fx.DeleteSnapshot: self._delete_snapshot,
             fx.CloseLogs: self._close_logs,
-            fx.SetTimer: self._set_timer,
-            fx.CancelTimer: self._cancel_timer,
+            fx.SetTimer: self._timers.set,
+            fx.CancelTimer: self._timers.cancel,
             fx.Trace: self._write_trace,
             fx.Exit: self._exit,
         }
@@ -132,14 +140,14 @@ class Shell:
 
     async def close(self) -> None:
         """Say good-bye: replies that are ready leave, everything else is dropped."""
-        for timer in self._timers.values():
-            timer.cancel()
+        self._timers.close()
         for link in self._links.values():
             link.close()
-        for connection in list(self._connections):
+        self._connections.stop()
+        for connection in self._connections:
             connection.close()
         deadline = self._loop.time() + 0.5
-        while self._connections and self._loop.time() < deadline:
+        while len(self._connections) and self._loop.time() < deadline:
             await asyncio.sleep(0.005)
         self._flusher.close()
         if self._trace is not None:
@@ -147,11 +155,14 @@ class Shell:
 
     # --- requests (the Desk of connections) ------------------------------------------------------------
 
-    def opened(self, connection: Connection) -> None:
-        self._connections.add(connection)
+    def opened(self, connection: Connection) -> bool:
+        return self._connections.admit(connection)
+
+    def active(self, connection: Connection) -> None:
+        self._connections.heard_of(connection)
 
     def closed(self, connection: Connection, unanswered: list[Slot]) -> None:
-        self._connections.discard(connection)
+        self._connections.closed(connection)
         for slot in unanswered:
             if self._slots.pop(slot.request_id, None) is not None:
                 self.post(ev.RequestCancelled(slot.request_id))
@@ -173,10 +184,15 @@ class Shell:
             return
         response: Response = effect.response
         try:
-            response = resolve(self._log_dir, slot.incoming.request, response)
+            response = resolve(
+                self._log_dir, slot.incoming.request, response, self._settings.node.fetch_max_bytes
+            )
         except OSError as failure:
             response = Refused(ErrorCode.kafka_storage_error, str(failure))
-            self._disk_failed(_read_from(effect.response), failure)
+            if out_of_descriptors(failure):
+                _LOG.warning("%s: not read: %s", read_from(effect.response), failure)
+            else:
+                self._disk_failed(read_from(effect.response), failure)
         try:
             frame = self.codec.encode_response(slot.incoming, response)
         except WireError as wrong:
@@ -241,17 +257,20 @@ class Shell:
         if self._log_dir.take_offline(f"{tp}: {failure}"):
             self._disk_refused = failure
 
-    def _create_log(self, effect: fx.CreateLog) -> None:
+    @contextmanager
+    def _disk(self, tp: TopicPartition) -> Iterator[None]:
         try:
-            self._log_dir.create(effect.tp, effect.topic_id, effect.start_offset)
+            yield
         except OSError as failure:
-            self._disk_failed(effect.tp, failure)
+            self._disk_failed(tp, failure)
+
+    def _create_log(self, effect: fx.CreateLog) -> None:
+        with self._disk(effect.tp):
+            self._log_dir.create(effect.tp, effect.topic_id, effect.start_offset)
 
     def _delete_log(self, effect: fx.DeleteLog) -> None:
-        try:
+        with self._disk(effect.tp):
             self._log_dir.delete(effect.tp)
-        except OSError as failure:
-            self._disk_failed(effect.tp, failure)
 
     def _append(self, effect: fx.Append) -> None:
         log = self._log_dir.get(effect.tp)
@@ -291,16 +310,12 @@ class Shell:
             _LOG.error("log %s: truncated to %d, its end was %d already", effect.tp, effect.to_offset, end)
 
     def _reset_log(self, effect: fx.ResetLog) -> None:
-        try:
+        with self._disk(effect.tp):
             self._log_dir.reset(effect.tp, effect.start_offset)
-        except OSError as failure:
-            self._disk_failed(effect.tp, failure)
 
     def _move_log_start(self, effect: fx.MoveLogStart) -> None:
-        try:
+        with self._disk(effect.tp):
             self._log_dir.move_log_start(effect.tp, effect.to_offset)
-        except OSError as failure:
-            self._disk_failed(effect.tp, failure)
 
     def _retain(self, effect: fx.Retain) -> None:
         limits = effect.retention_bytes, effect.retention_ms
@@ -318,10 +333,8 @@ class Shell:
             log.configure(effect.overrides)
 
     def _write_epochs(self, effect: fx.WriteEpochs) -> None:
-        try:
+        with self._disk(effect.tp):
             self._log_dir.write_epochs(effect.tp, effect.entries)
-        except OSError as failure:
-            self._disk_failed(effect.tp, failure)
 
     def _write_checkpoint(self, effect: fx.WriteCheckpoint) -> None:
         try:
@@ -366,20 +379,7 @@ class Shell:
             return
         self._events.append(ev.LogsClosed(points))
 
-    # --- timers, trace, end ----------------------------------------------------------------------------
-
-    def _set_timer(self, effect: fx.SetTimer) -> None:
-        self._cancel_timer(fx.CancelTimer(effect.key))
-        self._timers[effect.key] = self._loop.call_at(effect.at_ms / 1000, self._fire, effect.key)
-
-    def _cancel_timer(self, effect: fx.CancelTimer) -> None:
-        timer = self._timers.pop(effect.key, None)
-        if timer is not None:
-            timer.cancel()
-
-    def _fire(self, key: str) -> None:
-        self._timers.pop(key, None)
-        self.post(ev.TimerFired(key))
+    # --- trace, end ------------------------------------------------------------------------------------
 
     def _write_trace(self, effect: fx.Trace) -> None:
         if self._trace is not None:
@@ -392,15 +392,3 @@ class Shell:
         level = logging.INFO if effect.code == 0 else logging.ERROR
         _LOG.log(level, "stopping with code %d: %s", effect.code, effect.reason)
         self.stop(effect.code)
-
-
-def _read_from(response: Response) -> TopicPartition:
-    """The first log that must be read for a response."""
-    match response:
-        case FetchResponse():
-            found = [part.tp for part in response.partitions if isinstance(part.records, LogSlice)]
-        case ListOffsetsResponse():
-            found = [part.tp for part in response.partitions if part.lookup is not None]
-        case _:
-            found = []
-    return found[0] if found else METADATA

@@ -30,7 +30,7 @@ class OffsetIndex:
         self._offsets = array("q")
         self._positions = array("q")
         self._deferred = False
-        self._change(lambda fd: None)
+        self._change(lambda _: None)
 
     def __len__(self) -> int:
         return len(self._offsets)

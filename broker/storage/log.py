@@ -314,9 +314,7 @@ class PartitionLog:
 
     def batches(self) -> list[bytes]:
         """Every batch of the log, whole. Only for small logs (the metadata log at start). Raises OSError."""
-        return [
-            segment.read_batch(batch) for segment in self._segments for batch in segment.walk(0)
-        ]
+        return [segment.whole(batch) for segment in self._segments for batch in segment.walk(0)]
 
     def lookup(self, wanted: LookupByTime) -> Found | None:
         """First record at or after a time, or the newest one (MAX_TIMESTAMP); None when there is none."""

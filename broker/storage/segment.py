@@ -218,7 +218,12 @@ class Segment:
         if self.max_timestamp < timestamp:
             return None
         return next(
-            (batch for batch in self.walk(self._marks.before_time(timestamp)) if batch.max_timestamp >= timestamp), None
+            (
+                batch
+                for batch in self.walk(self._marks.before_time(timestamp))
+                if batch.max_timestamp >= timestamp
+            ),
+            None,
         )
 
     def newest_before(self, end_offset: int) -> int:
@@ -244,10 +249,14 @@ class Segment:
                 return batch.position
         return self.size
 
-    def read_batch(self, batch: BatchBounds) -> bytes:
-        """Raises OSError."""
+    def whole(self, batch: BatchBounds) -> bytes:
+        """As it is in the file. Raises OSError."""
         with self._to_read() as fd:
-            data = read_whole(fd, batch.size_bytes, batch.position)
+            return read_whole(fd, batch.size_bytes, batch.position)
+
+    def read_batch(self, batch: BatchBounds) -> bytes:
+        """Checked. Raises OSError."""
+        data = self.whole(batch)
         if (fault := fault_of(data, batch.base_offset)) is not None:
             raise DamagedLog(self.path, batch.position, fault[1])
         return data

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import struct
-from collections.abc import Iterator
+from collections.abc import Generator
 
 from broker.wire.schema import WireError
 
@@ -26,7 +26,11 @@ class FrameReader:
         """Bytes of a frame that has begun and not ended."""
         return len(self._buffer)
 
-    def feed(self, data: bytes) -> Iterator[bytes]:
+    def keep(self, data: bytes) -> None:
+        """For the next ``feed``: the frames in it are not wanted yet."""
+        self._buffer += data
+
+    def feed(self, data: bytes) -> Generator[bytes]:
         """Raises WireError on a size that is negative or over the limit, before anything is kept for it."""
         buffer = self._buffer
         buffer += data

@@ -66,6 +66,8 @@ class Node:
         self.log = folder / "stderr.log"
         self.trace = folder / "trace.jsonl"
         self.process: subprocess.Popen[bytes] | None = None
+        self.open_files: int | None = None
+        """How many files the process may open; None: as many as this one."""
         folder.mkdir(parents=True, exist_ok=True)
         values: dict[str, object] = {
             "role": role,
@@ -81,9 +83,12 @@ class Node:
 
     def start(self, *arguments: str) -> None:
         environment = {**os.environ, "PYTHONPATH": str(Path(__file__).parents[2])}
+        limited = (
+            [] if self.open_files is None else ["prlimit", f"--nofile={self.open_files}:{self.open_files}"]
+        )
         with self.log.open("ab") as log:
             self.process = subprocess.Popen(
-                [sys.executable, "-m", "broker", "--config", str(self.config), *arguments],
+                [*limited, sys.executable, "-m", "broker", "--config", str(self.config), *arguments],
                 stderr=log,
                 stdout=log,
                 stdin=subprocess.DEVNULL,

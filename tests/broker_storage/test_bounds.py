@@ -31,7 +31,7 @@ LARGE = LogSettings()
 MILLIONS = 3_000_000
 
 
-@pytest.fixture()
+@pytest.fixture
 def log(tmp_path: Path) -> Iterator[PartitionLog]:
     made = create(TP, TOPIC, tmp_path, LARGE, 0)
     yield made
@@ -168,7 +168,9 @@ def test_a_partition_holds_one_file_open(tmp_path: Path) -> None:
     assert len(log.segments) > 40
     assert open_in(tmp_path) == [log.segments[-1].path.name]
     for at in (0, 77, 199):
-        assert [h.base_offset for h, _ in split(log.read(LogSlice(TP, at, at + 1, 10, at_least_one=True)))] == [at]
+        assert [
+            h.base_offset for h, _ in split(log.read(LogSlice(TP, at, at + 1, 10, at_least_one=True)))
+        ] == [at]
     assert log.lookup(LookupByTime(TP, 1_050, 200)) is not None
     assert len(open_in(tmp_path)) == 1
     log.truncate(20)
@@ -179,7 +181,9 @@ def test_a_partition_holds_one_file_open(tmp_path: Path) -> None:
     assert open_in(tmp_path) == []
 
 
-def test_many_partitions_share_what_files_there_may_be(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_many_partitions_share_what_files_there_may_be(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr(descriptors.OPEN, "most", 5)
     tps = [TopicPartition("many", number) for number in range(20)]
     logs = LogDir(tmp_path, LARGE, node_id=1, cluster_id="c")
@@ -211,8 +215,7 @@ def no_descriptors_left() -> Iterator[None]:
         while True:
             try:
                 taken.append(os.open("/dev/null", os.O_RDONLY))
-            except OSError as failure:
-                assert descriptors.out_of_descriptors(failure)
+            except OSError:
                 break
         yield
     finally:
@@ -227,7 +230,7 @@ def test_without_descriptors_the_log_goes_on(tmp_path: Path, monkeypatch: pytest
     log.append(run_of(3))
     with no_descriptors_left():
         with monkeypatch.context() as patch:
-            patch.setattr(descriptors.OPEN, "make_room", lambda most=None: False)
+            patch.setattr(descriptors.OPEN, "make_room", lambda _=None: False)
             log.append(run_of(20, start=3))
             assert len(log.segments) == 1
         assert len(log.read(LogSlice(TP, 0, 23, 10_000))) == log.segments[0].size
