@@ -10,12 +10,13 @@ import pytest
 from histories import NODES, TOPIC, info
 
 from checkers import metrics
+from checkers.conditions import conditions
 from checkers.contracts import contract_for
 from checkers.findings import Verdict
 from checkers.metrics import Figures, Outcomes
 from checkers.registry import names
 from checkers.runs import Fault, FinalRead, Phase, ReplicaRead, Run
-from checkers.verdict import Found, conditions, verdict
+from checkers.verdict import Found, verdict
 
 PLACE = (TOPIC, 0)
 SECOND = 1_000_000_000
