@@ -15,7 +15,7 @@ from collections.abc import AsyncIterator, Callable, Coroutine, Iterator, Mappin
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import asynccontextmanager, contextmanager
 from dataclasses import dataclass, field, replace
-from typing import Any, Protocol, TypeVar
+from typing import Any, NamedTuple, Protocol, TypeVar
 
 from harness.fleet.base import Fleet, FleetError, Host, PowerCut
 from harness.fleet.canary import CanaryLoss
@@ -80,6 +80,15 @@ class Injection:
     """Why it is not in force; its body should not wait."""
 
 
+class Hold(NamedTuple):
+    """What faults have to do with a host's node."""
+
+    taken: int = 0
+    """How often one has taken it so far."""
+    by: str | None = None
+    """The one that has it now."""
+
+
 class Stage:
     """The fleet and system that faults happen to; carries steps out."""
 
@@ -96,6 +105,8 @@ class Stage:
         self._canaries = canaries
         self.held: dict[str, str] = {}
         """Host -> id of the fault that has taken its node."""
+        self.taken: Counter[str] = Counter()
+        """Host -> how often one has."""
         self.spares = [node.host.name for node in system.nodes if node.spare]
         """Hosts that no fault has chosen to join yet."""
         self.idle = set(self.spares)
@@ -117,6 +128,14 @@ class Stage:
 
     def close(self) -> None:
         self._threads.shutdown(wait=True)
+
+    def hold(self, fault_id: str, hosts: Sequence[str]) -> None:
+        """The fault takes their nodes: who looks at them by himself must know before anything is done to them."""
+        self.taken.update(hosts)
+        self.held.update(dict.fromkeys(hosts, fault_id))
+
+    def hold_of(self, host: str) -> Hold:
+        return Hold(self.taken[host], self.held.get(host))
 
     def record(self, fault: str, extra: Mapping[str, Any]) -> None:
         self._recorder.record(Event(process=NEMESIS, type=Type.INFO, f=fault, extra=dict(extra)))
@@ -289,7 +308,7 @@ async def injected(
     injection = Injection(fault_id, fault, hosts, role)
     _record(stage, injection, "begin")
     if fault.holds_node:
-        stage.held.update(dict.fromkeys(hosts, fault_id))
+        stage.hold(fault_id, hosts)
     commands = Commands((), ())
     scene = Scene(fault_id, (), ())
     try:

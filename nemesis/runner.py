@@ -11,12 +11,12 @@ from contextlib import AbstractAsyncContextManager
 from typing import Any
 
 from harness.fleet.base import Fleet
-from harness.history.model import NEMESIS, Event, Type
+from harness.history.model import CONTROL, NEMESIS, Event, Type
 from harness.systems.base import ClusterState, DeployError, System
 from nemesis.guided import SCHEDULES
 from nemesis.guided_steps import Aim, Await, AwaitBroker, GuidedError, GuidedStep, Heal, Inject, Sleep
 from nemesis.heal import Healer, NemesisError
-from nemesis.inject import Canaries, Injection, Recording, Stage, injected
+from nemesis.inject import Canaries, Hold, Injection, Recording, Stage, injected
 from nemesis.schedule import Plan, PlannedFault
 from nemesis.spec import GuidedSpec
 from nemesis.steps import Fault
@@ -60,6 +60,9 @@ class Nemesis:
         """Times of the plan count from here."""
         self._thread = threading.Thread(target=self._run, name="nemesis", daemon=True)
         self._thread.start()
+
+    def hold_of(self, host: str) -> Hold:
+        return self._stage.hold_of(host)
 
     def wait(self, timeout_s: float | None = None) -> bool:
         """Until the plan is through; False when it was not in time."""
@@ -195,6 +198,7 @@ class Nemesis:
         live: dict[str, _Live] = {}
         try:
             steps = await self._guided_steps(spec)
+            self._record_steps(spec, steps)
             for number, step in enumerate(steps):
                 if not await self._guided_step(step, live, spec.deadline_s):
                     continue
@@ -207,6 +211,12 @@ class Nemesis:
             self._record_miss("g0", spec.name, f"{spec.topic or '*'}-{spec.partition}", str(lost))
         finally:
             await asyncio.gather(*(one.end() for one in live.values()))
+
+    def _record_steps(self, spec: GuidedSpec, steps: Sequence[GuidedStep]) -> None:
+        """So that it can be told afterwards whether all of its faults happened."""
+        faults = {step.id: step.fault.name for step in steps if isinstance(step, Inject)}
+        extra = {"schedule": spec.name, "faults": faults}
+        self._recorder.record(Event(process=CONTROL, type=Type.INFO, f="planned", extra=extra))
 
     async def _guided_steps(self, spec: GuidedSpec) -> Sequence[GuidedStep]:
         topic = spec.topic or (self._topics[0] if self._topics else None)

@@ -37,7 +37,18 @@ Rows of the nemesis have ``process = NEMESIS``, ``type = info``, ``f`` = the fau
 Rows of the runner have ``process = CONTROL``, ``type = info``: ``f = phase`` (extra {"phase": "setup" | "warm" |
 "main" | "heal" | "drain" | "collect"}), ``f = assignment`` (topic; extra {"assignment": {"0": [1,2,3]}, "nodes":
 {"1": "n1"}}) and ``f = cluster`` (what metadata said: extra {"partitions": [{"topic","partition","leader",
-"leader_epoch","isr","elr","replicas"}]}).
+"leader_epoch","isr","elr","replicas"}]}). So that the judge knows whether the run went as it was meant to:
+
+===========  =============================================================================================
+planned      a guided schedule chose its steps: extra {"schedule", "faults": {"g1": "partition", ...}}
+stopped      the clients were told to end, before anything was read back: extra {"stuck": names of those that did not}
+interrupted  the user asked for an early end: extra {"why"}
+collected    extra {"files": {"n1": ["broker.log", ...]}, "missing": {"n2": "why"}}
+over         the last row of a run that nobody stopped: its hosts are torn down after it
+===========  =============================================================================================
+
+A node or host that nobody stopped and that is gone is a row of the nemesis like any fault's, with ``f = died``; its ``extra`` has
+besides "unsure": hosts that may have lost what they had not synced.
 """
 
 from __future__ import annotations
@@ -54,6 +65,8 @@ from harness.history.values import dataclass
 NEMESIS = -1
 CONTROL = -2
 REPLICA = -3
+DIED = "died"
+"""``f`` of the nemesis's rows about a node or host that is gone, and that nobody had stopped."""
 
 UNKNOWN = -1
 """``offset`` of a record sent: the outcome is not known, for ever."""
@@ -136,6 +149,17 @@ class TopicInfo:
 
 
 @dataclass(frozen=True, slots=True)
+class PlanInfo:
+    """What was meant to happen in the main phase."""
+
+    duration_s: float
+    faults: Mapping[str, str] = field(default_factory=dict)
+    """Id of each timed fault -> its name."""
+    guided: str = ""
+    """The guided schedule, if there is one: its faults are named by the row ``planned``."""
+
+
+@dataclass(frozen=True, slots=True)
 class RunInfo:
     """What the judge must know of a run besides its events: the configuration its contract rests on.
 
@@ -170,6 +194,9 @@ class RunInfo:
     """Anomalies this run must show (defect runs): the verdict is then ``reproduced`` or not."""
     harness_version: str = ""
     thresholds: Mapping[str, float] = field(default_factory=dict)
+    """Limits for what was measured, by the names of checkers.thresholds."""
+    plan: PlanInfo | None = None
+    """None: nobody wrote it down (imported, made, or recorded by an older version)."""
     notes: tuple[str, ...] = ()
     """What a reader must know of how the history came about: "interrupted at 12.0 s", "killed: ..."."""
 
@@ -184,6 +211,8 @@ class RunInfo:
             fields["topics"] = tuple(TopicInfo(**topic) for topic in fields["topics"])
             for name in ("defects", "expected", "notes"):
                 fields[name] = tuple(fields.get(name, ()))
+            if fields.get("plan") is not None:
+                fields["plan"] = PlanInfo(**fields["plan"])
             return cls(**fields)
         except (KeyError, TypeError) as wrong:
             raise ValueError(f"run information is incomplete: {wrong}") from wrong

@@ -272,10 +272,10 @@ class Recorded:
                 raise AssertionError(f"not within {timeout_s:g} s; recorded so far: {self.events}")
 
     def phases(self, fault_id: str) -> list[str]:
-        return [one.extra["phase"] for one in self.events if one.extra and one.extra["id"] == fault_id]
+        return [one.extra["phase"] for one in self.events if one.extra and one.extra.get("id") == fault_id]
 
     def ended(self, fault_id: str) -> Mapping[str, object]:
         for one in self.events:
-            if one.extra and (one.extra["id"], one.extra["phase"]) == (fault_id, "ended"):
+            if one.extra and (one.extra.get("id"), one.extra.get("phase")) == (fault_id, "ended"):
                 return one.extra
         raise AssertionError(f"{fault_id} never ended; there are {self.events}")

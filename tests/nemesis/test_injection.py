@@ -13,7 +13,7 @@ from harness.fleet.base import Host
 from harness.fleet.canary import CanaryLoss
 from nemesis import inject
 from nemesis.heal import NemesisError
-from nemesis.inject import Stage, injected
+from nemesis.inject import Hold, Stage, injected
 from nemesis.network import Partition
 from nemesis.power import PowerCut
 from nemesis.processes import Kill, Pause
@@ -295,6 +295,24 @@ def test_a_guided_schedule_that_gets_nowhere_is_healed_and_not_proved(
     assert recorded.ended("g0")["proved"] is False
     assert "waited 0.2 s for: node 1 leads log-0; last seen" in str(recorded.ended("g0")["error"])
     assert {one.node_id for one in NODES} == set(system.pids)
+    [steps] = [event.extra for event in recorded.events if event.f == "planned"]
+    assert steps == {
+        "schedule": "b01-truncate-to-hw",
+        "faults": {"g1": "partition", "g2": "kill", "g3": "kill"},
+    }
+
+
+def test_whoever_looks_at_nodes_knows_which_a_fault_has(stage: Stage) -> None:
+    seen: list[Hold] = []
+
+    async def look(_: object) -> None:
+        seen.extend([stage.hold_of("n1"), stage.hold_of("n2")])
+
+    asyncio.run(hold(stage, Kill(), "n1", body=look))
+    assert seen == [Hold(1, "f1"), Hold(0, None)]
+    assert stage.hold_of("n1") == Hold(1, None)
+    asyncio.run(hold(stage, Partition(), "n1"))  # its node stays its own master
+    assert stage.hold_of("n1") == Hold(1, None)
 
 
 class PaperCanaries:
