@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 from checkers import metrics
+from checkers.acknowledged import acknowledged
 from checkers.load import LEFT_OUT_LIMIT, load_during_faults
 from checkers.metrics import Figures
 from checkers.runs import Fault, Place, Run
+from checkers.thresholds import LEFT_OUT, THRESHOLDS
 
 RATE_TOLERANCE = 0.95
 """The asked rate is paced by a clock: so much of it counts as reached."""
@@ -21,30 +24,123 @@ class Condition:
 
 
 def conditions(run: Run, figures: Figures) -> list[Condition]:
+    """All of them; what ended a run early comes first, since it explains the rest."""
     return [
+        _went_to_its_end(run),
+        _duration_reached(run),
+        _faults_as_planned(run),
         _faults_proved(run),
+        _nobody_died(run),
+        _clients_stopped(run),
         _final_read(run),
         _replicas_read(run),
+        _logs_there(run),
+        _acknowledged(run, figures),
         _kinds_succeeded(run, figures),
         _rate_reached(run, figures),
         _load_kept_up(run, figures),
+        *_thresholds_met(run, figures),
     ]
+
+
+NOT_ON_RECORD = "not on record: the run was not made by this harness, or by an older version"
+
+
+def _went_to_its_end(run: Run) -> Condition:
+    name = "the run went to its end"
+    if run.course.interrupted is not None:
+        return Condition(name, False, run.course.interrupted)
+    if run.course.over:
+        return Condition(name, True, "nobody stopped it")
+    if run.info.plan is None:
+        return Condition(name, False, NOT_ON_RECORD)
+    phase = f"in phase {run.phases[-1].name}" if run.phases else "before its first phase"
+    return Condition(
+        name, False, f"it was killed, or broke down, {phase}, {run.end_ns / 1e9:.1f} s from its start"
+    )
+
+
+def _duration_reached(run: Run) -> Condition:
+    name = "planned duration reached"
+    if run.info.plan is None:
+        return Condition(name, False, NOT_ON_RECORD)
+    asked = run.info.plan.duration_s
+    lasted = sum(phase.end_ns - phase.begin_ns for phase in run.phases if phase.name == "main") / 1e9
+    return Condition(name, lasted >= asked, f"the main phase lasted {lasted:.1f} of {asked:g} s")
+
+
+def _faults_as_planned(run: Run) -> Condition:
+    """Planned, begun and ended are the same; whether they took effect is the next condition."""
+    name = "every planned fault began and ended"
+    if run.info.plan is None:
+        return Condition(name, False, NOT_ON_RECORD)
+    planned = planned_faults(run)
+    by_id = {fault.id: fault for fault in run.faults}
+    short = [f"{one} ({what}) did not begin" for one, what in planned.items() if one not in by_id]
+    short += [
+        f"{one} ({by_id[one].title}) did not end"
+        for one in planned
+        if one in by_id and by_id[one].ended_ns is None
+    ]
+    if run.info.plan.guided and run.course.guided is None:
+        short.append(f"the guided schedule {run.info.plan.guided} did not begin")
+    return Condition(name, not short, _first(short) or (f"{len(planned)}" if planned else "none was planned"))
+
+
+def planned_faults(run: Run) -> dict[str, str]:
+    """Id -> name, those of the guided schedule among them once it had begun; empty where no plan is on record."""
+    timed = run.info.plan.faults if run.info.plan is not None else {}
+    return {**timed, **(run.course.guided or {})}
 
 
 def _faults_proved(run: Run) -> Condition:
+    name, injected = "every fault proved", [fault for fault in run.faults if fault.asked_for]
     missing = [
-        f"{fault.id} ({fault.title}): {_why_unproved(fault)}" for fault in run.faults if not fault.proved
+        f"{fault.id} ({fault.title}): {_why_unproved(fault)}" for fault in injected if not fault.proved
     ]
     if missing:
-        return Condition("every fault proved", False, "not proved: " + "; ".join(missing))
-    detail = f"{len(run.faults)} of {len(run.faults)}" if run.faults else "no fault was injected"
-    return Condition("every fault proved", True, detail)
+        return Condition(name, False, "not proved: " + "; ".join(missing))
+    return Condition(
+        name, True, f"{len(injected)} of {len(injected)}" if injected else "no fault was injected"
+    )
 
 
 def _why_unproved(fault: Fault) -> str:
     if fault.ended_ns is None:
         return "its end is not on record"
     return fault.error or fault.proof or "no proof given"
+
+
+def _nobody_died(run: Run) -> Condition:
+    name = "nobody died unasked"
+    dead = [fault for fault in run.faults if not fault.asked_for]
+    if dead:
+        told = [
+            f"{fault.id}, {' and '.join(fault.targets)} at {fault.struck_ns / 1e9:.1f} s: {fault.proof}"
+            for fault in dead
+        ]
+        return Condition(name, False, _first(told))
+    if not run.course.over:  # whoever watches tells what he sees at the latest when all is read back
+        return Condition(name, False, NOT_ON_RECORD if run.info.plan is None else "nobody watched to the end")
+    return Condition(name, True, "every node and host was seen to the end")
+
+
+def _clients_stopped(run: Run) -> Condition:
+    """By what they were told after a partition's final read had begun, and by the runner's own word."""
+    name = "clients had stopped before the final read"
+    late = [
+        f"{_name(place)}: a client was told of it at {final.late_ns / 1e9:.1f} s, after its final read had begun"
+        for place, final in sorted(run.final.items())
+        if final.late_ns is not None
+    ]
+    if late:
+        return Condition(name, False, _first(late) + ": that read is no evidence of loss")
+    if run.course.stuck is None:
+        why = NOT_ON_RECORD if run.info.plan is None else "the run ended before they were stopped"
+        return Condition(name, False, why)
+    # What is still under way has an outcome that nobody knows, which is the truth about it.
+    stuck = f"; operations of {', '.join(run.course.stuck)} never came back" if run.course.stuck else ""
+    return Condition(name, True, f"no answer came after it had begun{stuck}")
 
 
 def _final_read(run: Run) -> Condition:
@@ -82,6 +178,28 @@ def _replicas_read(run: Run) -> Condition:
             else:
                 whole += 1
     return Condition("every replica's log read", not short, _first(short) or f"{whole} replicas, each whole")
+
+
+def _logs_there(run: Run) -> Condition:
+    name, files = "the hosts' logs are there", run.course.files
+    if files is None:
+        return Condition(name, False, NOT_ON_RECORD if run.info.plan is None else "nothing was collected")
+    hosts = sorted({*run.nodes.values(), *files} - {*run.course.unused})
+    short = [f"{host}: {why}" for host, why in sorted(run.course.missing.items())]
+    short += [f"no log of {host} was fetched" for host in hosts if not _has_log(files.get(host, ()))]
+    return Condition(name, not short, _first(short) or f"of {len(hosts)} hosts")
+
+
+def _has_log(names: Sequence[str]) -> bool:
+    return any(name.endswith(".log") for name in names)
+
+
+def _acknowledged(run: Run, figures: Figures) -> Condition:
+    name = "records acknowledged before, during and after faults"
+    if run.info.acks == "0":
+        return Condition(name, True, "with acks=0 nothing is ever acknowledged")
+    short, detail = acknowledged(run, figures)
+    return Condition(name, not short, _first(short) or detail)
 
 
 def _kinds_succeeded(run: Run, figures: Figures) -> Condition:
@@ -131,12 +249,28 @@ def _load_kept_up(run: Run, figures: Figures) -> Condition:
         return Condition(
             name, True, "no rate was asked for" if run.info.rate <= 0 else "no fault was injected"
         )
-    limit = run.info.thresholds.get("left_out", LEFT_OUT_LIMIT)
+    limit = run.info.thresholds.get(LEFT_OUT, LEFT_OUT_LIMIT)
     detail = (
         f"of {load.asked:g} operations a second asked for {load.begun:.0f} were begun and {load.succeeded:.0f} "
         f"succeeded: {load.left_out:.0%} were left out, {limit:.0%} may be"
     )
     return Condition(name, load.left_out <= limit, detail)
+
+
+def _thresholds_met(run: Run, figures: Figures) -> list[Condition]:
+    """But for the share left out, which has a limit in every run."""
+    limits = sorted(run.info.thresholds.items())
+    return [_threshold_met(run, figures, name, limit) for name, limit in limits if name != LEFT_OUT]
+
+
+def _threshold_met(run: Run, figures: Figures, name: str, limit: float) -> Condition:
+    title, threshold = f"threshold {name}", THRESHOLDS.get(name)
+    if threshold is None:
+        return Condition(title, False, f"nobody knows how to measure it; there are {', '.join(THRESHOLDS)}")
+    measured = threshold.measure(run, figures)
+    if measured is None:
+        return Condition(title, False, f"{threshold.what}: there was nothing to measure")
+    return Condition(title, threshold.is_met(measured, limit), threshold.told(measured, limit))
 
 
 def _name(place: Place) -> str:

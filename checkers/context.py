@@ -10,7 +10,14 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from checkers.metrics import RECOVERY_NS, boundaries, driven, trouble
+from checkers.metrics import (
+    RECOVERY_NS,
+    boundaries,
+    clients_at_work,
+    faulty_segments,
+    healthy_segments,
+    trouble,
+)
 from checkers.packets import NONE, Ints, Rows
 from checkers.runs import Place, ReplicaRead, Run
 
@@ -75,9 +82,13 @@ class Context:
     spans: Mapping[int, Ints]
     """Run -> [struck, until) of each fault, in which a gap in acks is told with it."""
     bounds: Mapping[int, tuple[int, int]]
-    """Run -> the time in which clients were driven."""
+    """Run -> the time in which clients were at work."""
     trouble: Mapping[int, tuple[int, int]]
     """Run -> the segments after which its first fault began and its last one ended."""
+    healthy: Mapping[int, Ints] = field(default_factory=dict)
+    """Run -> the segments of its main phase's healthy stretches."""
+    faulty: Mapping[int, Ints] = field(default_factory=dict)
+    """Run -> the segments in which a fault was in force."""
     width: int = CHUNK_OFFSETS
     span: int = SPAN_EVENTS
     objects: Mapping[int, str] = field(default_factory=dict)
@@ -145,7 +156,7 @@ def context_of(
             logs[log] = LogInfo(
                 final.log_start if final else 0,
                 final.end if final else NONE,
-                final is not None and final.complete,
+                final is not None and final.is_evidence,
                 (1 << len(whole)) - 1,
                 run.info.idempotence,
                 contiguous.get(place[0], True),
@@ -166,8 +177,10 @@ def context_of(
             ).reshape(-1, 2)
             for number, run in enumerate(runs)
         },
-        bounds={number: (driven(run)[0].begin_ns, driven(run)[-1].end_ns) for number, run in enumerate(runs)},
+        bounds={number: clients_at_work(run) for number, run in enumerate(runs)},
         trouble={number: found for number, run in enumerate(runs) if (found := _trouble(run)) is not None},
+        healthy={number: _numbers(healthy_segments(run)) for number, run in enumerate(runs)},
+        faulty={number: _numbers(faulty_segments(run)) for number, run in enumerate(runs)},
         width=width,
         span=span,
         objects={
@@ -180,6 +193,10 @@ def context_of(
         },
         buckets=buckets,
     )
+
+
+def _numbers(segments: set[int]) -> Ints:
+    return np.array(sorted(segments), dtype=np.int64)
 
 
 def _trouble(run: Run) -> tuple[int, int] | None:

@@ -375,7 +375,10 @@ def _replicas_at(run: Run, place: Place, time_ns: int) -> set[str]:
 
 
 def _lossy_hosts(fault: Fault) -> list[tuple[str, bool]]:
-    """Hosts that lost bytes; of a power fault that nobody saw the end of, any target may have."""
+    """Hosts that lost bytes; of a power fault that nobody saw the end of, any target may have, and so may a host that
+    died unasked and that nobody could look at."""
+    if fault.unsure:
+        return [(host, host in fault.lossy) for host in sorted({*fault.lossy, *fault.unsure})]
     if fault.lossy or fault.ended_ns is not None or not fault.name.startswith("power"):
         return [(host, True) for host in fault.lossy]
     return [(host, False) for host in fault.targets]

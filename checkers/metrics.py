@@ -5,7 +5,7 @@ The splits count (checkers.tallies); what is left is a few numbers per run, put 
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -29,6 +29,14 @@ class Outcomes:
 
 
 @dataclass
+class Written:
+    """Records sent, those of unknown outcome and refused ones among ``tried``."""
+
+    tried: int = 0
+    acked: int = 0
+
+
+@dataclass
 class Figures:
     """What was counted in one run."""
 
@@ -42,6 +50,8 @@ class Figures:
     gaps: dict[tuple[str, Place], tuple[int | None, int | None, int]] = field(default_factory=dict)
     """(fault id, partition) -> (last ack before, first ack after, nanoseconds between)."""
     longest_gap_ns: int | None = None
+    written: dict[tuple[Place, int], Written] = field(default_factory=dict)
+    """(partition, number of the segment) -> records sent whose outcome came in it."""
     groups: dict[str, tuple[int, int]] = field(default_factory=dict)
     """Group -> (deliveries to its members, different records among them)."""
 
@@ -63,6 +73,12 @@ def driven(run: Run) -> list[Phase]:
     """The phases in which clients are driven; without phases on record, the whole run."""
     phases = [phase for phase in run.phases if phase.name in ("warm", "main")]
     return phases or [Phase("run", 0, run.end_ns)]
+
+
+def clients_at_work(run: Run) -> tuple[int, int]:
+    """From the first operation until they are stopped: they go on while the system is healed."""
+    phases = [phase for phase in run.phases if phase.name in ("warm", "main", "heal")]
+    return (phases[0].begin_ns, phases[-1].end_ns) if phases else (0, run.end_ns)
 
 
 def first_fault_ns(run: Run) -> int | None:
@@ -95,18 +111,38 @@ def boundaries(run: Run) -> list[int]:
     the segment they were invoked in."""
     times = {time for stretch in healthy(run) for time in (stretch.begin_ns, stretch.end_ns)}
     times |= {time for phase in run.phases for time in (phase.begin_ns, phase.end_ns)}
+    times |= {time for fault in run.faults for time in in_force(run, fault)}
     times |= {time for time in trouble(run) if time is not None}
     return sorted(times)
 
 
+def in_force(run: Run, fault: Fault) -> tuple[int, int]:
+    """From its begin to its end, or to that of the run."""
+    begin = fault.begin_ns if fault.begin_ns is not None else fault.struck_ns
+    return begin, max(begin, fault.ended_ns if fault.ended_ns is not None else run.end_ns)
+
+
+def segments_between(run: Run, begin_ns: int, end_ns: int) -> set[int]:
+    """Numbers of the segments that begin in this time."""
+    edges = enumerate(boundaries(run), 1)
+    return {number for number, edge in edges if begin_ns <= edge < end_ns}
+
+
+def faulty_segments(run: Run, faults: Iterable[Fault] | None = None) -> set[int]:
+    """Segments in which one of these faults (any, by default) was in force."""
+    chosen = run.faults if faults is None else faults
+    return set().union(*(segments_between(run, *in_force(run, fault)) for fault in chosen))
+
+
+def healthy_segments(run: Run) -> set[int]:
+    """Segments of the main phase's healthy stretches; without phases on record, of all of them."""
+    stretches = [stretch for stretch in healthy(run) if stretch.name != "warm"]
+    return set().union(*(segments_between(run, one.begin_ns, one.end_ns) for one in stretches))
+
+
 def counted(run: Run, figures: Figures, begin_ns: int, end_ns: int) -> dict[str, Outcomes]:
     """Operations invoked between two boundaries, by kind."""
-    edges = boundaries(run)
-    wanted = {
-        number
-        for number in range(1, len(edges) + 1)
-        if edges[number - 1] >= begin_ns and edges[number - 1] < end_ns
-    }
+    wanted = segments_between(run, begin_ns, end_ns)
     sums: dict[str, Outcomes] = {}
     for (segment, f), outcomes in figures.segments.items():
         if segment in wanted:
@@ -136,6 +172,18 @@ def take_counts(figures: Figures, said: Mapping[str, Any]) -> None:
         figures.errors[error] = figures.errors.get(error, 0) + count
 
 
+def take_written(
+    figures: Figures, said: Sequence[tuple[int, int, bool, int]], places: Mapping[int, Place]
+) -> None:
+    """``said``: (log, segment, acknowledged, count)."""
+    for log, segment, acked, count in said:
+        place = places.get(log)
+        if place is not None:
+            found = figures.written.setdefault((place, segment), Written())
+            found.tried += count
+            found.acked += count if acked else 0
+
+
 def take_gaps(
     run: Run, figures: Figures, gaps: Sequence[Mapping[str, Any]], places: Mapping[int, Place]
 ) -> None:
@@ -154,8 +202,8 @@ def metrics(run: Run, figures: Figures) -> dict[str, Any]:
         "seconds": figures.seconds,
         "availability": _availability(run, figures),
         "latency": {
-            period: figures.latency.get(period, {"p50_ms": None, "p99_ms": None})
-            for period in ("before", "during", "after")
+            period: figures.latency.get(period, {"p50_ms": None, "p95_ms": None, "p99_ms": None})
+            for period in ("before", "during", "after", "healthy", "faults")
         },
         "longest_gap_ms": _ms(figures.longest_gap_ns),
         "rate_before_first_fault": rate_before_first_fault(run, figures),

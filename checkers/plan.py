@@ -19,7 +19,7 @@ from checkers import stages
 from checkers.carries import carries
 from checkers.chunks import SUMMARY
 from checkers.context import Context, context_of, places_of
-from checkers.metrics import Figures, take_counts, take_gaps
+from checkers.metrics import Figures, take_counts, take_gaps, take_written
 from checkers.moments import DECIDED, SUMMARIES, beyond_of
 from checkers.packets import SCHEMA, Kind, Packet, packets, unpack
 from checkers.registry import Evidence
@@ -254,4 +254,5 @@ def _take_counts(found: Judged, said: Mapping[str, Any], tables: Tables, places:
         found.problems[run] = said["problem"]
     take_counts(found.figures[run], said)
     _count(found, said.get("marks", {}))
+    take_written(found.figures[run], said.get("written", ()), places)
     take_gaps(tables.runs[run], found.figures[run], said.get("gaps", ()), places)

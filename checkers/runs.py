@@ -6,21 +6,18 @@ the number of operations is Spark's.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from types import MappingProxyType
 from typing import Any
 
-import orjson
-
+from checkers.course import Course, Trouble, trouble_of
+from checkers.latecomers import Latecomer, latest
 from checkers.splits import Split, count_facts, splits_of
 from checkers.survey import Partners, Survey, partners, survey
 from harness.history import HistoryError, history_files, read_info
-from harness.history.model import CONTROL, NEMESIS, REPLICA, RunInfo
-
-INFRASTRUCTURE = "infrastructure.json"
-"""Written by the runner when hosts, SSH or deployment failed: {"error": one line}."""
+from harness.history.model import CONTROL, DIED, NEMESIS, REPLICA, RunInfo
 
 
 class AnalysisError(Exception):
@@ -48,11 +45,18 @@ class Fault:
     error: str = ""
     lossy: tuple[str, ...] = ()
     lost: Mapping[str, Mapping[str, int]] = field(default_factory=dict)
+    unsure: tuple[str, ...] = ()
+    """Hosts that may have lost what they had not synced: nobody could look."""
+
+    @property
+    def asked_for(self) -> bool:
+        """False: a node or host that nobody stopped was gone."""
+        return self.name != DIED
 
     @property
     def title(self) -> str:
         """``power cut of n2``."""
-        name = self.name.replace("-", " ").replace("_", " ")
+        name = "death" if self.name == DIED else self.name.replace("-", " ").replace("_", " ")
         return f"{name} of {' and '.join(self.targets)}" if self.targets else name
 
     @property
@@ -91,6 +95,14 @@ class FinalRead:
     log_start: int = 0
     end: int = -1
     complete: bool = False
+    """It was read to its end offset."""
+    late_ns: int | None = None
+    """When a client was told of this partition last, if that was after the final read had begun."""
+
+    @property
+    def is_evidence(self) -> bool:
+        """Whether what is not in it is gone: it reached its end, and nobody was told of more behind its beginning."""
+        return self.complete and self.late_ns is None
 
 
 @dataclass(slots=True)
@@ -122,6 +134,8 @@ class Run:
     cluster: dict[Place, list[Sample]] = field(default_factory=dict)
     final: dict[Place, FinalRead] = field(default_factory=dict)
     replicas: dict[Place, dict[str, ReplicaRead]] = field(default_factory=dict)
+    asked: dict[Place, int] = field(default_factory=dict)
+    """Partition -> index of the event with which its final read began."""
     end_ns: int = 0
     rows: int = 0
     facts: int = 0
@@ -134,7 +148,9 @@ class Run:
     """Every topic that an event names."""
     kinds: frozenset[str] = frozenset()
     """Every kind of operation (f) that clients did."""
-    infrastructure: str | None = None
+    trouble: Trouble | None = None
+    """What broke down on the harness's side."""
+    course: Course = field(default_factory=Course)
 
     @property
     def places(self) -> list[Place]:
@@ -155,17 +171,17 @@ def load_run(directory: Path) -> Run:
 
 def open_run(directory: Path, number: int = 0) -> Run:
     """A run as its files' footers tell it; ``surveyed`` adds what its events tell. Raises AnalysisError."""
-    error = infrastructure_error(directory)
+    trouble = trouble_of(directory)
     try:
         files = history_files(directory, check=False)
         info = read_info(directory)
         splits = [split for file in files for split in splits_of(number, file)]
         facts = sum(count_facts(file) for file in files)
     except (HistoryError, OSError, ValueError) as wrong:
-        if error is not None:
-            return Run(directory, _info_without_history(directory), [], infrastructure=error)
+        if trouble is not None:
+            return Run(directory, _info_without_history(directory), [], trouble=trouble)
         raise AnalysisError(str(wrong)) from wrong
-    run = Run(directory, info, files, infrastructure=error, splits=splits, facts=facts)
+    run = Run(directory, info, files, trouble=trouble, splits=splits, facts=facts)
     run.nodes = {int(node): host for node, host in info.nodes.items() if str(node).isdigit()}
     return run
 
@@ -210,18 +226,16 @@ def surveyed(run: Run, surveys: Sequence[Survey]) -> Run:
         Phase(name, begin, max(begin, end)) for (name, begin), end in zip(phases, ends, strict=False)
     ]
     run.partners = partners(list(surveys))
+    for place, late_ns in latest(_answers(surveys), run.asked).items():
+        run.final.setdefault(place, FinalRead()).late_ns = late_ns
     return run
 
 
-def infrastructure_error(directory: Path) -> str | None:
-    """Why hosts, SSH or deployment failed; None when they did not."""
-    try:
-        found = orjson.loads((directory / INFRASTRUCTURE).read_bytes())
-        return str(found["error"])
-    except FileNotFoundError:
-        return None
-    except (OSError, ValueError, KeyError, TypeError) as wrong:
-        return f"{INFRASTRUCTURE} is there but not readable ({wrong})"
+def _answers(surveys: Sequence[Survey]) -> Iterator[tuple[list[Latecomer], tuple[int, int] | None, bool]]:
+    begun = False
+    for one in sorted(surveys, key=lambda one: one.number):
+        yield one.late, one.unplaced, begun
+        begun = begun or any(row["f"] == "drain" for row in one.rows)
 
 
 def _info_without_history(directory: Path) -> RunInfo:
@@ -242,6 +256,8 @@ def _take(run: Run, row: Mapping[str, Any], phases: list[tuple[str, int]]) -> No
             _take_assignment(run, row)
         case int(process), "cluster" if process == CONTROL:
             _take_cluster(run, row)
+        case int(process), str(f) if process == CONTROL:
+            run.course.take(f, row["extra"])
         case int(process), "replica" if process == REPLICA:
             _take_replica(run, row)
         case _, "drain":
@@ -260,6 +276,7 @@ def _take_fault(run: Run, row: Mapping[str, Any]) -> None:
     fault.error = str(extra.get("error") or fault.error)
     fault.lossy = tuple(extra.get("lossy") or fault.lossy)
     fault.lost = extra.get("lost") or fault.lost
+    fault.unsure = tuple(extra.get("unsure") or fault.unsure)
     match extra["phase"]:
         case "begin":
             fault.begin_ns = time
@@ -292,9 +309,12 @@ def _take_cluster(run: Run, row: Mapping[str, Any]) -> None:
 
 
 def _take_final(run: Run, row: Mapping[str, Any]) -> None:
+    place = (row["topic"], row["partition"])
+    if row["type"] == "invoke" and place not in run.asked:
+        run.asked[place] = row["index"]
     if row["type"] != "ok":
         return
-    final = run.final.setdefault((row["topic"], row["partition"]), FinalRead())
+    final = run.final.setdefault(place, FinalRead())
     if row["offset"] is not None:
         final.log_start = row["offset"]
     if row["high_watermark"] is not None:

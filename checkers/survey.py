@@ -14,6 +14,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
+from checkers.latecomers import Latecomer, Latecomers
 from checkers.packets import Ints
 from checkers.splits import INVOKE, TYPES, Names, Split, ints, open_file
 
@@ -48,6 +49,9 @@ class Survey:
     topics: list[str] = field(default_factory=list)
     kinds: list[str] = field(default_factory=list)
     """Kinds of operations (f) of clients."""
+    late: list[Latecomer] = field(default_factory=list)
+    unplaced: tuple[int, int] | None = None
+    """See checkers.latecomers."""
     events: int = 0
     end_ns: int = 0
     problem: str = ""
@@ -67,6 +71,7 @@ def survey(split: Split) -> Survey:
     firsts: dict[int, tuple[int, int, int]] = {}
     lasts: dict[int, tuple[int, int, int]] = {}
     used: set[int] = set()
+    latecomers = Latecomers()
     with open_file(split.path) as file:
         for group in range(split.first, split.last):
             table = file.read_row_group(group, columns=["process", "type", "f", "topic"], use_threads=False)
@@ -79,14 +84,17 @@ def survey(split: Split) -> Survey:
             used |= set(np.unique(f[process >= 0]).tolist())
             _edges(process, kind, np.flatnonzero(client), group, firsts, lasts)
             drain = fs.names.index("drain") if "drain" in fs.names else -1
+            latecomers.take(file, group, kind, client & (f != drain), f == drain)
             told = np.flatnonzero((process < 0) | (f == drain))
             if len(told):
                 found.rows += _small(file, group, told)
             found.events += len(process)
         _open_ends(file, firsts, lasts, found)
+        latecomers.close(file)
         if split.last > split.first:
             times = file.read_row_group(split.last - 1, columns=["time_ns"], use_threads=False)["time_ns"]
             found.end_ns = pc.max(times).as_py() or 0
+    found.late, found.unplaced = latecomers.found, latecomers.unplaced
     found.topics = [name for name in topics.names if name is not None]
     found.kinds = sorted(fs.names[number] for number in used)
     return found

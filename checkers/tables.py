@@ -76,7 +76,7 @@ class Tables:
         for number, run in enumerate(self.runs):
             for place in places_of(run):
                 final = run.final.get(place)
-                ends = (final.log_start, final.end, final.complete) if final else (0, None, False)
+                ends = (final.log_start, final.end, final.is_evidence) if final else (0, None, False)
                 rows.append((number, *place, self.log(number, place), *ends))
         return self.small(
             rows,

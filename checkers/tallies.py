@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import itertools
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -27,6 +27,8 @@ BUCKETS = 50.0
 _SHIFT = 512
 """Added to buckets, so that none is negative; 0 stands for no latency."""
 _BITS = (("bucket", 12), ("spans", 1), ("segment", 14), ("second", 24), ("kind", 2), ("f", 8))
+PERCENTS = (50, 95, 99)
+"""Of the latencies of a whole period."""
 FIRST_ACK, LAST_ACK = -2, -3
 """What a gap's ``fault`` may be besides a fault's number and -1, which is any: the edges of a split."""
 
@@ -57,6 +59,8 @@ class Tally:
         self._read = 0
         self.transactional = self.torn = 0
         """Events that belong to transactions."""
+        self._written: Counter[tuple[int, int, bool]] = Counter()
+        """(log, segment, acked) -> records whose outcome came then."""
         self._gaps = _Gaps(context.spans[run])
 
     def operations(self, batch: Batch, operations: Operations, poll: int) -> None:
@@ -87,6 +91,13 @@ class Tally:
             pairs, counts = np.unique(np.stack([outcome[bad], error[bad]]), axis=1, return_counts=True)
             self._errors.update(dict(zip(map(tuple, pairs.T.tolist()), counts.tolist(), strict=True)))
         self._gaps.acks(log[acked], complete_ns[acked])
+        done = (log != NONE) & (complete_ns != NONE)
+        if done.any():
+            segment = np.searchsorted(self.context.edges[self.run], complete_ns[done], "right")
+            keys = np.stack([log[done], segment, acked[done].astype(np.int64)])
+            places, counts = np.unique(keys, axis=1, return_counts=True)
+            for key, count in zip(places.T.tolist(), counts.tolist(), strict=True):
+                self._written[key[0], key[1], bool(key[2])] += count
 
     def leave(self, writer: Writer, names: Mapping[str, Names], quiet: bool) -> None:
         """The counts leave as packets of the run, the gaps as packets of the logs."""
@@ -96,6 +107,7 @@ class Tally:
         for (outcome, error), count in self._errors.items():
             errors[names["error"].names[error] if error != NONE else OUTCOMES[outcome]] += count
         said: dict[str, Any] = {"run": self.run, "errors": errors, "acked": self._acked, "read": self._read}
+        said["written"] = [[*key, count] for key, count in self._written.items()]
         marks = {"transactions": self.transactional, "torn sends": self.torn}
         said["marks"] = {name: count for name, count in marks.items() if count}
         owner = owner_of_run(self.run)
@@ -238,7 +250,8 @@ def figures_of(run: int, tallies: list[Rows], context: Context) -> dict[str, Any
 
 
 def _periods(run: int, rows: Rows, parts: Mapping[str, Ints], context: Context) -> dict[str, Any]:
-    """Latencies of sends: ``during`` is from the first fault's begin to the last one's end."""
+    """Latencies of sends: ``during`` is from the first fault's begin to the last one's end; ``healthy`` in the main
+    phase's healthy stretches, from invocation to completion; ``faults`` under a fault, or into one."""
     if "send" not in context.kinds:
         return {}
     sent = (parts["f"] == context.kinds.index("send")) & (parts["kind"] == OK)
@@ -246,11 +259,20 @@ def _periods(run: int, rows: Rows, parts: Mapping[str, Ints], context: Context) 
     segment = parts["segment"]
     before = np.ones(len(rows), dtype=bool) if first == NONE else (segment <= first) & (parts["spans"] == 0)
     after = ~before & (segment > last)
+    faulty = np.isin(segment, context.faulty[run])
+    faulty |= (parts["spans"] == 1) & np.isin(segment + 1, context.faulty[run])
+    healthy = np.isin(segment, context.healthy[run]) & (parts["spans"] == 0)
     found = {}
-    for name, some in (("before", before), ("after", after), ("during", ~before & ~after)):
+    for name, some in (
+        ("before", before),
+        ("after", after),
+        ("during", ~before & ~after),
+        ("healthy", healthy),
+        ("faults", faulty),
+    ):
         chosen = np.flatnonzero(sent & some)
         if len(chosen):
-            found[name] = _quantiles(parts["bucket"][chosen], rows.n[chosen])
+            found[name] = _quantiles(parts["bucket"][chosen], rows.n[chosen], PERCENTS)
     return found
 
 
@@ -276,11 +298,11 @@ def _grouped(
     return found
 
 
-def _quantiles(bucket: Ints, n: Ints) -> dict[str, float | None]:
+def _quantiles(bucket: Ints, n: Ints, percents: Sequence[int] = (50, 99)) -> dict[str, float | None]:
     """Of latencies, in milliseconds; between two buckets in proportion."""
     some = bucket > 0
     if not some.any():
-        return {"p50_ms": None, "p99_ms": None}
+        return dict.fromkeys(f"p{percent}_ms" for percent in percents)
     order = np.argsort(bucket[some], kind="stable")
     latency = np.exp((bucket[some][order] - _SHIFT) / BUCKETS)
     upto = np.cumsum(n[some][order])
@@ -292,4 +314,4 @@ def _quantiles(bucket: Ints, n: Ints) -> dict[str, float | None]:
         )
         return round(float(low + (high - low) * (place - int(place))), 3)
 
-    return {"p50_ms": at(0.5), "p99_ms": at(0.99)}
+    return {f"p{percent}_ms": at(percent / 100) for percent in percents}

@@ -1,7 +1,8 @@
 """Verdicts (anomalies.md section 9): findings under a contract, and the conditions without which nothing is proved.
 
-Precedence: violation > infrastructure > inconclusive > pass. A run with expected anomalies is judged the other way
-round: reproduced or not reproduced.
+Precedence: violation > infrastructure > inconclusive > pass, except that trouble of hosts before the final read was
+whole outranks findings that rest on that read alone. A run with expected anomalies is judged the other way round:
+reproduced or not reproduced.
 """
 
 from __future__ import annotations
@@ -10,14 +11,17 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from checkers.conditions import Condition, conditions
-from checkers.contracts import Contract, Ruling
+from checkers.conditions import Condition, conditions, planned_faults
+from checkers.contracts import LOSS, Contract, Ruling
 from checkers.findings import EXIT_CODES, Meaning, Verdict
 from checkers.load import load_during_faults, load_of_main
 from checkers.metrics import Figures, Outcomes
 from checkers.runs import Fault, Place, Run
 
 UNPROVEN = "unproven-write"
+ON_THE_FINAL_READ = (*LOSS, "lost-committed", "lost-on-replica")
+"""What a final read that differs from what the system holds would show, whatever the system did."""
+NO_EVIDENCE = "no evidence: it rests on the final read, and hosts failed before that was whole"
 
 
 @dataclass
@@ -45,29 +49,27 @@ class Judged:
 
 def rulings(contract: Contract, found: Found) -> list[Judged]:
     """Every anomaly that was looked for, with what it means under the contract."""
-    expected = set(contract.run.info.expected) if not contract.forced else set()
     rows = []
+    order = list(Meaning)
     for anomaly, by_place in found.counts.items():
-        by_ruling: dict[Ruling, int] = {}
-        for place, count in by_place.items():
-            ruling = contract.ruling(anomaly, place)
-            if anomaly in expected:
-                ruling = Ruling(Meaning.EXPECTED, "this run must show it")
-            by_ruling[ruling] = by_ruling.get(ruling, 0) + count
-        if not by_ruling:
-            ruling = contract.ruling(anomaly, None)
-            by_ruling[
-                Ruling(Meaning.EXPECTED, "this run must show it") if anomaly in expected else ruling
-            ] = 0
         by_meaning: dict[Meaning, Judged] = {}
-        for ruling, count in by_ruling.items():
+        for place, count in (by_place or {None: 0}).items():
+            ruling = _ruling(contract, anomaly, place)
             before = by_meaning.get(ruling.meaning)
-            total = count + (before.count if before else 0)
-            why = before.why if before else ruling.why
+            total, why = (before.count + count, before.why) if before else (count, ruling.why)
             by_meaning[ruling.meaning] = Judged(anomaly, ruling.meaning, total, why)
-        order = list(Meaning)
         rows += sorted(by_meaning.values(), key=lambda one: order.index(one.meaning))
     return [*rows, _unproven(found)]
+
+
+def _ruling(contract: Contract, anomaly: str, place: Place | None) -> Ruling:
+    """What the contract says, unless the run expects the anomaly, or its own troubles can have made it."""
+    run = contract.run
+    if anomaly in run.info.expected and not contract.forced:
+        return Ruling(Meaning.EXPECTED, "this run must show it")
+    if is_spoiled(run, anomaly):
+        return Ruling(Meaning.NOT_APPLICABLE, NO_EVIDENCE)
+    return contract.ruling(anomaly, place)
 
 
 def _unproven(found: Found) -> Judged:
@@ -85,25 +87,36 @@ def decide(
     if run.info.expected and not contract.forced:
         return _decide_expected(run, found, missing)
     forbidden = [one for one in anomalies if one.meaning is Meaning.VIOLATION and one.count]
+    weak = [
+        f"{one.count} {one.anomaly}, {NO_EVIDENCE}"
+        for one in anomalies
+        if one.count and one.why == NO_EVIDENCE
+    ]
     if forbidden:
-        return Verdict.VIOLATION, [f"{one.count} {one.anomaly}: {one.why}" for one in forbidden] + missing
-    if run.infrastructure is not None:
-        return Verdict.INFRASTRUCTURE, [run.infrastructure]
+        return Verdict.VIOLATION, [
+            f"{one.count} {one.anomaly}: {one.why}" for one in forbidden
+        ] + weak + missing
+    if run.trouble is not None:
+        return Verdict.INFRASTRUCTURE, [run.trouble.error, *weak, *missing]
     if missing:
         return Verdict.INCONCLUSIVE, missing
     allowed = [f"{one.count} {one.anomaly}, allowed: {one.why}" for one in anomalies if one.count]
     return Verdict.PASS, ["nothing that the contract forbids was found", *allowed]
 
 
+def is_spoiled(run: Run, anomaly: str) -> bool:
+    return anomaly in ON_THE_FINAL_READ and run.trouble is not None and run.trouble.spoils_final_read
+
+
 def _decide_expected(run: Run, found: Found, missing: list[str]) -> tuple[Verdict, list[str]]:
-    shown = [
-        f"{found.total(name)} {name} found, as expected" for name in run.info.expected if found.total(name)
-    ]
-    absent = [f"{name} was expected and not found" for name in run.info.expected if not found.total(name)]
-    if not absent:
+    seen = [name for name in run.info.expected if found.total(name)]
+    firm = [name for name in seen if not is_spoiled(run, name)]
+    shown = [f"{found.total(name)} {name} found, as expected" for name in seen]
+    absent = [f"{name} was expected and not found" for name in run.info.expected if name not in seen]
+    if len(firm) == len(run.info.expected):
         return Verdict.REPRODUCED, shown
-    if run.infrastructure is not None:
-        return Verdict.INFRASTRUCTURE, [run.infrastructure]
+    if run.trouble is not None:
+        return Verdict.INFRASTRUCTURE, [run.trouble.error, *shown, *absent]
     if missing:
         return Verdict.INCONCLUSIVE, absent + missing
     return Verdict.NOT_REPRODUCED, absent + shown
@@ -134,6 +147,8 @@ def verdict(contract: Contract, found: Found, figures: Figures, engine: Mapping[
         ],
         "conditions": [{"name": one.name, "ok": one.ok, "detail": one.detail} for one in met],
         "faults": [_fault(fault) for fault in run.faults],
+        "planned_faults": None if run.info.plan is None else len(planned_faults(run)),
+        "interrupted": run.course.interrupted,
         "counts": _counts(figures, found),
         "engine": dict(engine),
     }
@@ -150,26 +165,33 @@ def _row(contract: Contract) -> str:
 def _headline(
     decided: Verdict, contract: Contract, anomalies: list[Judged], figures: Figures, reasons: list[str]
 ) -> str:
+    run = contract.run
     acked = f"{figures.acked_records:,} acknowledged records"
-    faults = len(contract.run.faults)
-    under = f"under {faults} fault{'s' * (faults != 1)}{_left_out(contract.run, figures)}"
+    cut = "" if run.course.interrupted is None else f"; {run.course.interrupted}"
     match decided:
         case Verdict.VIOLATION:
             forbidden = [one for one in anomalies if one.meaning is Meaning.VIOLATION and one.count]
             what = ", ".join(f"{one.count:,} {one.anomaly}" for one in forbidden)
-            return f"{contract.name} was broken: {what} among {acked} {under}"
+            return f"{contract.name} was broken: {what} among {acked} {_under(run, figures)}{cut}"
         case Verdict.PASS:
             allowed = [
                 f"{one.count:,} {one.anomaly}" for one in anomalies if one.count and one.anomaly != UNPROVEN
             ]
             also = f" (allowed and found: {', '.join(allowed)})" if allowed else ""
-            return f"{contract.name} was kept: {acked} {under}{also}"
+            return f"{contract.name} was kept: {acked} {_under(run, figures)}{also}"
         case Verdict.INCONCLUSIVE:
             return f"Nothing forbidden was found, but nothing is proved either: {reasons[0]}"
         case Verdict.INFRASTRUCTURE:
             return f"The run broke down, not the system: {reasons[0]}"
         case _:
-            return f"{str(decided).capitalize()}: {'; '.join(reasons)}"
+            return f"{str(decided).capitalize()}: {'; '.join(reasons)}{cut}"
+
+
+def _under(run: Run, figures: Figures) -> str:
+    """``under 2 faults``, ``under 1 of 3 planned faults``, and what was left out of the load."""
+    faults, planned = sum(fault.asked_for for fault in run.faults), len(planned_faults(run))
+    begun = f"{faults} of {planned} planned" if planned > faults else f"{faults}"
+    return f"under {begun} fault{'s' * (max(faults, planned) != 1)}{_left_out(run, figures)}"
 
 
 def _left_out(run: Run, figures: Figures) -> str:
@@ -193,7 +215,9 @@ def _fault(fault: Fault) -> dict[str, Any]:
         "ended_ns": fault.ended_ns,
         "proved": fault.proved,
         "proof": fault.proof or fault.error,
+        "asked_for": fault.asked_for,
         "lossy": list(fault.lossy),
+        "unsure": list(fault.unsure),
         "lost": {host: dict(files) for host, files in fault.lost.items()},
     }
 

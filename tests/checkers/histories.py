@@ -15,7 +15,18 @@ import orjson
 import pyarrow as pa
 
 from harness.history.files import open_writer, put_info
-from harness.history.model import CONTROL, NEMESIS, REPLICA, UNKNOWN, Event, Record, RunInfo, TopicInfo, Type
+from harness.history.model import (
+    CONTROL,
+    NEMESIS,
+    REPLICA,
+    UNKNOWN,
+    Event,
+    PlanInfo,
+    Record,
+    RunInfo,
+    TopicInfo,
+    Type,
+)
 from harness.history.schema import SCHEMA
 
 TOPIC = "log"
@@ -35,6 +46,7 @@ def info(test_id: str = "t", **changes: Any) -> RunInfo:
         idempotence=True,
         topics=(TopicInfo(TOPIC, 1, 3, 2),),
         nodes={str(node): host for node, host in NODES.items()},
+        plan=PlanInfo(0.0),
     )
     return dataclasses.replace(base, **changes)
 
@@ -194,6 +206,16 @@ class History:
 
     def phase(self, name: str) -> History:
         return self.event(CONTROL, Type.INFO, "phase", extra={"phase": name})
+
+    def account(self) -> History:
+        """What a runner writes down of a run that went to its end."""
+        for f, extra in (
+            ("stopped", {"stuck": []}),
+            ("collected", {"files": {host: ["broker.log"] for host in NODES.values()}, "missing": {}}),
+            ("over", {}),
+        ):
+            self.event(CONTROL, Type.INFO, f, extra=extra)
+        return self
 
     def assignment(self) -> History:
         for topic in self.info.topics:

@@ -48,14 +48,22 @@ def lossy_run(test_id: str, **changes: Any) -> History:
     h.cluster([1, 2, 3], leader=2, epoch=1).wait(6).send(5, (D := 240, 2)).poll(2, (1, C), (2, D)).end(3, 3)
     h.phase("heal").phase("drain")
     log = ((0, A, 0), (1, C, 1), (2, D, 1))
-    return h.drain(*log).replicas(*log)
+    return h.drain(*log).replicas(*log).account()
 
 
 def good_run(test_id: str) -> History:
     h = History(test_id, topics=ONE)
     h.assignment().cluster([1, 2, 3]).phase("main")
     h.assign(2, 0).send(1, (A, 0)).poll(2, (0, A)).end(3, 1).wait(6).phase("drain")
-    return h.drain((0, A, 0)).replicas((0, A, 0))
+    return h.drain((0, A, 0)).replicas((0, A, 0)).account()
+
+
+def hasty_run(test_id: str) -> History:
+    """The final read was taken while a client still sent: C is acknowledged behind it."""
+    h = History(test_id, topics=ONE, thresholds={"latency_ms.healthy.p99": 1.5, "records_per_s": 0.1})
+    h.assignment().cluster([1, 2, 3]).phase("main")
+    h.assign(2, 0).send(1, (A, 0)).poll(2, (0, A)).end(3, 1).wait(6).invoke_send(4, C).phase("drain")
+    return h.drain((0, A, 0)).complete_send(4, (C, 1)).replicas((0, A, 0)).account()
 
 
 @pytest.fixture(scope="module")
@@ -70,6 +78,7 @@ def judged(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> dic
             folder / "expected"
         ),
         "good": good_run("good").write(folder / "good"),
+        "hasty": hasty_run("hasty").write(folder / "hasty"),
     }
     broken = good_run("broken").write(folder / "broken")
     history = broken / "history.parquet"
@@ -81,11 +90,11 @@ def judged(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> dic
     told: list[str] = []
     assert spark.version
     with pytest.raises(
-        AnalysisError, match=r"corrupt or truncated.* \(and 1 more of 6 runs cannot be judged, see above\)"
+        AnalysisError, match=r"corrupt or truncated.* \(and 1 more of 7 runs cannot be judged, see above\)"
     ) as raised:
         analyze([*runs.values(), broken, infrastructure, twin], progress=told.append)
     assert "\n" not in str(raised.value)
-    assert {path.name for path in raised.value.judged} == {"acks-1", "expected", "good", "no-hosts"}
+    assert {path.name for path in raised.value.judged} == {"acks-1", "expected", "good", "hasty", "no-hosts"}
     assert any("corrupt or truncated" in line for line in told)
     assert any("twin: same test id as" in line for line in told)
     shutil.rmtree(twin)
@@ -155,6 +164,27 @@ def test_a_good_run_passes_beside_the_others(judged: dict[str, Path]) -> None:
 
 
 @pytest.mark.spark
+def test_an_acknowledgement_behind_the_final_read_is_no_loss(judged: dict[str, Path]) -> None:
+    """It was: `violation`, lost-write, exit code 1."""
+    verdict = read(judged["hasty"] / "verdict.json")
+    assert (verdict["verdict"], verdict["exit_code"]) == ("inconclusive", 3)
+    assert sum(one["count"] for one in verdict["anomalies"]) == 0
+    missing = [one["name"] for one in verdict["conditions"] if not one["ok"]]
+    assert missing == ["clients had stopped before the final read"]
+
+
+@pytest.mark.spark
+def test_thresholds_are_held_against_what_was_measured(judged: dict[str, Path]) -> None:
+    conditions = {one["name"]: one for one in read(judged["hasty"] / "verdict.json")["conditions"]}
+    assert conditions["threshold latency_ms.healthy.p99"]["detail"] == (
+        "p99 of the latency of sends without a fault: 1 ms, at most 1.5 ms was asked for"
+    )
+    assert conditions["threshold records_per_s"]["detail"].startswith(
+        "records acknowledged a second: 0.166, at"
+    )
+
+
+@pytest.mark.spark
 def test_broken_runs_leave_no_verdict_and_infrastructure_has_one(judged: dict[str, Path]) -> None:
     assert not (judged["broken"] / "verdict.json").exists()
     verdict = read(judged["no-hosts"] / "verdict.json")
@@ -170,6 +200,7 @@ def test_nothing_else_is_left_behind(judged: dict[str, Path]) -> None:
         "broken",
         "expected",
         "good",
+        "hasty",
         "no-hosts",
     ]
     assert sorted(one.name for one in judged["good"].iterdir()) == [

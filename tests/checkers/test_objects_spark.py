@@ -89,6 +89,7 @@ class Objects(History):
         self.phase("drain")
         self.drain(*self.kept)
         self.replicas(*self.kept)
+        self.account()
         return self
 
 

@@ -1,0 +1,77 @@
+"""How a run went, by its own account: what its runner wrote down beside phases and operations (harness.history.model)."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import orjson
+
+INFRASTRUCTURE = "infrastructure.json"
+"""Written by the runner when hosts, SSH or deployment failed: {"error": one line, "troubles": [{"step", "error"}]}."""
+BEFORE_THE_END = ("drive", "read back")
+"""Steps of a run whose troubles can make a final read differ from what the system holds."""
+
+
+@dataclass(frozen=True, slots=True)
+class Trouble:
+    """What broke down on the harness's side: hosts, SSH, deployment."""
+
+    error: str
+    steps: tuple[str, ...] | None = None
+    """In which steps of the run; None: not on record."""
+
+    @property
+    def spoils_final_read(self) -> bool:
+        """A step that is not on record may have been any."""
+        return self.steps is None or any(step in BEFORE_THE_END for step in self.steps)
+
+
+@dataclass(slots=True)
+class Course:
+    over: bool = False
+    """The run went on to its last step."""
+    interrupted: str | None = None
+    """When the user asked for an early end, and what else there is to say."""
+    stuck: Sequence[str] | None = None
+    """Clients that had not stopped when the final read began; None: not on record."""
+    guided: Mapping[str, str] | None = None
+    """Id -> name of each fault that the guided schedule meant to inject; None: it never began."""
+    files: Mapping[str, Sequence[str]] | None = None
+    """Host -> names of the files that were fetched from it; None: nothing was collected."""
+    missing: Mapping[str, str] = field(default_factory=dict)
+    """Host -> why some of its files were not."""
+    unused: Sequence[str] = ()
+    """Hosts whose node was never started."""
+
+    def take(self, f: str, extra: Mapping[str, Any]) -> None:
+        """A row of the runner. Raises KeyError, TypeError or AttributeError where it makes no sense."""
+        match f:
+            case "over":
+                self.over = True
+            case "interrupted":
+                self.interrupted = str(extra["why"])
+            case "stopped":
+                self.stuck = tuple(extra["stuck"])
+            case "planned":
+                self.guided = dict(extra["faults"])
+            case "collected":
+                self.files = {host: tuple(names) for host, names in extra["files"].items()}
+                self.missing = dict(extra["missing"])
+                self.unused = tuple(extra.get("unused") or ())
+
+
+def trouble_of(directory: Path) -> Trouble | None:
+    """Why hosts, SSH or deployment failed; None when they did not."""
+    try:
+        found = orjson.loads((directory / INFRASTRUCTURE).read_bytes())
+        troubles = found.get("troubles")
+        steps = None if troubles is None else tuple(str(one["step"]) for one in troubles)
+        error = str(found["error"]).splitlines() or ["no reason given"]
+        return Trouble(error[0], steps)
+    except FileNotFoundError:
+        return None
+    except (OSError, ValueError, KeyError, TypeError, AttributeError) as wrong:
+        return Trouble(f"{INFRASTRUCTURE} is there but not readable ({wrong})")

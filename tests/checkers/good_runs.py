@@ -1,0 +1,61 @@
+"""A run in which nothing is missing, as the judge knows it; tests take something away."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+from histories import NODES, TOPIC, info
+
+from checkers import metrics
+from checkers.conditions import Condition, conditions
+from checkers.contracts import contract_for
+from checkers.course import Course
+from checkers.metrics import Figures, Outcomes, Written
+from checkers.registry import names
+from checkers.runs import Fault, FinalRead, Phase, ReplicaRead, Run
+from checkers.verdict import Found, verdict
+from harness.history.model import PlanInfo
+
+PLACE = (TOPIC, 0)
+SECOND = 1_000_000_000
+
+
+def good_run(**changes: Any) -> Run:
+    """A minute of main phase, one proved fault from 20 to 25 s, everything read to its end."""
+    run = Run(Path("r"), info(**{"plan": PlanInfo(60.0, {"f1": "kill"})} | changes), [])
+    run.course = Course(over=True, stuck=(), files=dict.fromkeys(NODES.values(), ("broker.log",)))
+    run.nodes, run.assignment, run.end_ns = dict(NODES), {PLACE: (1, 2, 3)}, 70 * SECOND
+    run.phases = [Phase("main", 0, 60 * SECOND), Phase("drain", 60 * SECOND, 70 * SECOND)]
+    run.faults = [
+        Fault("f1", "kill", ("n1",), "leader", 20 * SECOND, 20 * SECOND, 24 * SECOND, 25 * SECOND, True)
+    ]
+    run.final = {PLACE: FinalRead(0, 100, True)}
+    run.replicas = {PLACE: {host: ReplicaRead(0, 100, 100, True, True) for host in NODES.values()}}
+    return run
+
+
+def good_figures(run: Run, ok: int = 1_000) -> Figures:
+    figures = Figures(acked_records=1_000)
+    for number in range(1, len(metrics.boundaries(run)) + 1):
+        for f in ("send", "poll", "end"):
+            figures.segments[number, f] = Outcomes(ok, 1, 1)
+        figures.written[PLACE, number] = Written(ok, ok)
+    return figures
+
+
+def found(**counts: int) -> Found:
+    given = {name.replace("_", "-"): count for name, count in counts.items()}
+    return Found({name: {PLACE: given[name]} if name in given else {} for name in names()})
+
+
+def decided(run: Run, figures: Figures | None = None, **counts: int) -> dict[str, Any]:
+    return verdict(contract_for(run), found(**counts), figures or good_figures(run), {})
+
+
+def unmet(run: Run, figures: Figures | None = None) -> list[Condition]:
+    return [one for one in conditions(run, figures or good_figures(run)) if not one.ok]
+
+
+def missing(run: Run, figures: Figures | None = None) -> list[str]:
+    return [one.name for one in unmet(run, figures)]

@@ -1,0 +1,415 @@
+"""What `pass` must mean (anomalies.md section 9): each condition alone, taken from a run in which nothing is missing."""
+
+from __future__ import annotations
+
+import dataclasses
+from pathlib import Path
+
+import pytest
+from good_runs import PLACE, SECOND, decided, good_figures, good_run, missing, unmet
+from histories import TOPIC, History
+
+from checkers import metrics
+from checkers.course import Course, Trouble
+from checkers.findings import Verdict
+from checkers.metrics import Written
+from checkers.runs import Fault, FinalRead, Phase, Run, Sample, load_run
+from checkers.verdict import ON_THE_FINAL_READ
+from harness.history.model import DIED, PlanInfo, RunInfo, TopicInfo, value_of
+
+END = "the run went to its end"
+DURATION = "planned duration reached"
+PLANNED = "every planned fault began and ended"
+DIED_UNASKED = "nobody died unasked"
+STOPPED = "clients had stopped before the final read"
+LOGS = "the hosts' logs are there"
+ACKED = "records acknowledged before, during and after faults"
+
+
+def test_nothing_is_missing_from_a_good_run() -> None:
+    assert missing(good_run()) == []
+
+
+# --- the run went as it was planned ---------------------------------------------------------------------------
+
+
+def test_ctrl_c_before_the_planned_fault_is_no_pass() -> None:
+    """It was: under 0 faults, exit code 0."""
+    run = good_run()
+    run.faults = []
+    run.phases = [Phase("main", 0, 8 * SECOND), Phase("drain", 8 * SECOND, 10 * SECOND)]
+    run.course.interrupted = "interrupted by the user 8.0 s into the run"
+    assert missing(run) == [END, DURATION, PLANNED]
+    result = decided(run)
+    assert (result["verdict"], result["exit_code"]) == (Verdict.INCONCLUSIVE, 3)
+    assert "interrupted by the user 8.0 s into the run" in result["headline"]
+    assert result["interrupted"] == "interrupted by the user 8.0 s into the run"
+    assert result["planned_faults"] == 1
+
+
+def test_an_interrupted_run_is_inconclusive_even_when_everything_else_was_done() -> None:
+    run = good_run()
+    run.course.interrupted = "interrupted by the user 69.0 s into the run"
+    assert missing(run) == [END]
+
+
+def test_a_violation_stays_one_in_an_interrupted_run() -> None:
+    run = good_run()
+    run.faults = []
+    run.course.interrupted = "interrupted by the user 8.0 s into the run"
+    result = decided(run, phantom=1)
+    assert (result["verdict"], result["exit_code"]) == (Verdict.VIOLATION, 1)
+    assert "under 0 of 1 planned fault; interrupted by the user" in result["headline"]
+
+
+def test_a_main_phase_that_ended_early() -> None:
+    run = good_run()
+    run.phases[0] = Phase("main", 0, 60 * SECOND - 1)
+    assert missing(run) == [DURATION]
+
+
+def test_a_planned_fault_that_did_not_begin_or_did_not_end() -> None:
+    run = good_run(plan=PlanInfo(60.0, {"f1": "kill", "f2": "pause"}))
+    [condition] = unmet(run)
+    assert (condition.name, condition.detail) == (PLANNED, "f2 (pause) did not begin")
+    run.faults.append(Fault("f2", "pause", ("n2",), "", 40 * SECOND, 40 * SECOND, proved=True))
+    assert PLANNED in missing(run)
+
+
+def test_a_guided_schedule_that_never_began_or_stopped_half_way() -> None:
+    run = good_run(plan=PlanInfo(60.0, {}, "trunc-hw"))
+    [condition] = unmet(run)
+    assert condition.detail == "the guided schedule trunc-hw did not begin"
+    run.course.guided = {"f1": "kill", "g2": "partition"}
+    [condition] = unmet(run)
+    assert condition.detail == "g2 (partition) did not begin"
+    run.course.guided = {"f1": "kill"}
+    assert missing(run) == []
+
+
+def test_a_run_of_an_older_version_says_what_is_not_on_record() -> None:
+    run = good_run(plan=None)
+    run.course = Course()
+    details = {one.name: one.detail for one in unmet(run)}
+    assert set(details) == {END, DURATION, PLANNED, DIED_UNASKED, STOPPED, LOGS}
+    assert all("not on record" in detail for detail in details.values())
+    assert decided(run)["planned_faults"] is None
+
+
+def test_run_information_of_an_older_version_can_be_read() -> None:
+    text = b'{"test_id":"t","name":"t","seed":1,"started_at":"","system":"wrackline","workload":"log","acks":"all",'
+    old = RunInfo.from_json(text + b'"idempotence":false,"topics":[],"thresholds":{"nope":3}}')
+    assert (old.plan, old.thresholds) == (None, {"nope": 3})
+    assert RunInfo.from_json(good_run().info.to_json()).plan == PlanInfo(60.0, {"f1": "kill"})
+
+
+# --- trouble of hosts, and clients that went on while everything was read ---------------------------------------
+
+
+@pytest.mark.parametrize("step", ["drive", "read back"])
+@pytest.mark.parametrize("anomaly", ON_THE_FINAL_READ[:2])
+def test_trouble_before_the_end_outranks_what_rests_on_the_final_read(step: str, anomaly: str) -> None:
+    run = good_run()
+    run.trouble = Trouble(f"{step}: n2: No space left on device", (step,))
+    result = decided(run, **{anomaly: 26})
+    assert (result["verdict"], result["exit_code"]) == (Verdict.INFRASTRUCTURE, 4)
+    assert "No space left on device" in result["headline"]
+    [row] = [row for row in result["anomalies"] if row["anomaly"] == anomaly]
+    assert (row["meaning"], row["count"]) == ("n/a", 26)
+    assert any(anomaly in reason and "no evidence" in reason for reason in result["reasons"])
+
+
+def test_trouble_does_not_outrank_what_it_cannot_have_made() -> None:
+    run = good_run()
+    run.trouble = Trouble("drive: n2: No space left on device", ("drive",))
+    result = decided(run, lost_write=26, phantom=1)
+    assert (result["verdict"], result["exit_code"]) == (Verdict.VIOLATION, 1)
+    assert "1 phantom" in result["headline"]
+    assert "lost-write" not in result["headline"]
+    run.trouble = Trouble("collect: n2: no route to host", ("collect",))
+    assert decided(run, lost_write=26)["verdict"] == Verdict.VIOLATION
+
+
+def test_trouble_whose_step_is_not_on_record_may_have_been_any() -> None:
+    run = good_run()
+    run.trouble = Trouble("n2: no route to host")
+    assert decided(run, lost_write=26)["verdict"] == Verdict.INFRASTRUCTURE
+
+
+def test_an_expected_loss_is_not_reproduced_by_trouble() -> None:
+    run = good_run(expected=("lost-write",))
+    run.trouble = Trouble("drive: n2: No space left on device", ("drive",))
+    assert decided(run, lost_write=1)["verdict"] == Verdict.INFRASTRUCTURE
+
+
+def test_an_answer_behind_the_final_reads_beginning() -> None:
+    run = good_run()
+    run.final[PLACE] = FinalRead(0, 100, True, late_ns=61 * SECOND)
+    [condition] = unmet(run)
+    assert condition.name == STOPPED
+    assert "log-0: a client was told of it at 61.0 s" in condition.detail
+    assert decided(run)["verdict"] == Verdict.INCONCLUSIVE
+
+
+# --- somebody died, or nobody fetched the logs --------------------------------------------------------------------
+
+
+def death(**changes: object) -> Fault:
+    proof = "process 231 of node 2 was gone; its last words: out of memory"
+    times = {"begin_ns": 40 * SECOND, "active_ns": 40 * SECOND, "ended_ns": 50 * SECOND}
+    return dataclasses.replace(
+        Fault("d1", DIED, ("n2",), proof=proof, proved=True, **times),  # type: ignore[arg-type]
+        **changes,  # type: ignore[arg-type]
+    )
+
+
+def test_a_node_that_died_unasked() -> None:
+    run = good_run()
+    run.faults.append(death())
+    [condition] = unmet(run)
+    assert condition.name == DIED_UNASKED
+    assert condition.detail == (
+        "d1, n2 at 40.0 s: process 231 of node 2 was gone; its last words: out of memory"
+    )
+    result = decided(run)
+    assert result["faults"][1]["asked_for"] is False
+    assert result["verdict"] == Verdict.INCONCLUSIVE
+    assert "under 1 fault" in decided(run, phantom=1)["headline"]  # nobody injected the other
+
+
+def test_a_host_that_died_with_its_unsynced_bytes_may_have_lost_them() -> None:
+    """MinISR is 2: one lossy shutdown is tolerated, two are not."""
+    run = good_run()
+    run.faults += [
+        Fault(
+            "f2", "power-cut", ("n1",), "", 1, 1, 1, 1, True, lossy=("n1",), lost={"n1": {"log-0/0.log": 5}}
+        ),
+        death(unsure=("n2",)),
+    ]
+    assert decided(run, lost_write=1)["verdict"] == Verdict.INCONCLUSIVE
+    run.faults[-1] = death()  # a process alone leaves everything in the page cache
+    assert decided(run, lost_write=1)["verdict"] == Verdict.VIOLATION
+
+
+def test_logs_that_were_not_fetched() -> None:
+    run = good_run()
+    run.course.files = {"n1": ("broker.log",), "n2": ("listing.txt",), "n3": ()}
+    run.course.missing = {"n3": "logs: no route to host"}
+    [condition] = unmet(run)
+    assert (condition.name, condition.detail) == (
+        LOGS,
+        "n3: logs: no route to host; no log of n2 was fetched; no log of n3 was fetched",
+    )
+    run.course.unused = ("n2", "n3")  # spare brokers that no fault had join
+    run.course.missing = {}
+    assert missing(run) == []
+
+
+def whole_history() -> History:
+    """As a runner writes it down, from its first row to its last."""
+    value = value_of(1, 0)
+    made = History(topics=(TopicInfo(TOPIC, 1, 3, 2),), plan=PlanInfo(0.001, {"f1": "kill"}))
+    made.phase("setup").assignment().phase("warm").send(1, (value, 0)).phase("main")
+    made.fault("f1", "kill", "begin").fault("f1", "kill", "active").fault("f1", "kill", "undo")
+    made.fault("f1", "kill", "ended", proved=True).phase("heal").phase("drain")
+    return made.drain((0, value, 0)).replicas((0, value, 0)).phase("collect").account()
+
+
+def test_a_run_that_was_killed_at_any_moment_never_passes(tmp_path: Path) -> None:
+    made = whole_history()
+    for count in range(1, len(made.events) + 1):
+        cut = History(topics=made.info.topics, plan=made.info.plan)
+        cut.events = made.events[:count]
+        run = load_run(cut.write(tmp_path / str(count)))
+        met = not missing(run)
+        assert met == (count == len(made.events)), (count, made.events[count - 1].f, missing(run))
+
+
+# --- acknowledged before, during and after ------------------------------------------------------------------------
+
+
+def written(run: Run, before: int, during: int, after: int, tried: int = 100) -> metrics.Figures:
+    """Acknowledged in log-0, of so many tried in each segment."""
+    figures = good_figures(run)
+    figures.written.clear()
+    edges = metrics.boundaries(run)
+    for number, edge in enumerate(edges, 1):
+        acked = before if edge < 20 * SECOND else during if edge < 25 * SECOND else after
+        figures.written[PLACE, number] = Written(tried, acked)
+    return figures
+
+
+def seen(run: Run, leader: int, isr: tuple[int, ...], begin_s: int = 20, end_s: int = 25) -> None:
+    """What metadata showed, twice a second."""
+    run.cluster[PLACE] = [
+        Sample(half * SECOND // 2, leader, 1, isr, (1, 2, 3)) for half in range(2 * begin_s, 2 * end_s + 1)
+    ]
+
+
+def test_senders_zero() -> None:
+    """It was: `pass` with 0 acknowledged."""
+    run = good_run()
+    figures = good_figures(run)
+    figures.written.clear()
+    [condition] = unmet(run, figures)
+    assert condition.name == ACKED
+    assert condition.detail == (
+        "nothing was acknowledged before the first fault; nothing was acknowledged after the last fault"
+    )
+
+
+def test_nothing_acknowledged_without_any_fault() -> None:
+    run = good_run(plan=PlanInfo(60.0))
+    run.faults = []
+    figures = good_figures(run)
+    assert missing(run, figures) == []
+    figures.written.clear()
+    assert [one.detail for one in unmet(run, figures)] == ["nothing was acknowledged in the run"]
+
+
+@pytest.mark.parametrize(
+    ("counts", "what"),
+    [
+        ((0, 5, 5), "nothing was acknowledged before the first fault"),
+        ((5, 5, 0), "nothing was acknowledged after the last fault"),
+    ],
+)
+def test_nothing_acknowledged_before_or_after(counts: tuple[int, int, int], what: str) -> None:
+    run = good_run()
+    assert [one.detail for one in unmet(run, written(run, *counts))] == [what]
+
+
+def test_a_partition_that_could_be_written_during_a_fault_must_have_been() -> None:
+    run = good_run()
+    seen(run, leader=2, isr=(2, 3))  # n1 is killed; n2 leads, and waits for n3 only
+    assert [one.detail for one in unmet(run, written(run, 5, 0, 5))] == [
+        "nothing was acknowledged while faults were in force"
+    ]
+    assert missing(run, written(run, 5, 5, 5)) == []
+
+
+@pytest.mark.parametrize(
+    ("leader", "isr"),
+    [(1, (1, 2, 3)), (-1, (2, 3)), (2, (1, 2, 3)), (2, (2,))],
+    ids=["the leader was hit", "nobody led", "the leader waits for who was hit", "fewer than MinISR"],
+)
+def test_a_partition_that_could_not_be_written_is_excused(leader: int, isr: tuple[int, ...]) -> None:
+    run = good_run()
+    seen(run, leader, isr)
+    assert missing(run, written(run, 5, 0, 5)) == []
+
+
+def test_acks_1_waits_for_nobody() -> None:
+    run = good_run(acks="1")
+    seen(run, leader=2, isr=(1, 2, 3))
+    assert ACKED in missing(run, written(run, 5, 0, 5))
+
+
+def test_a_partition_that_was_writable_for_a_moment_only_is_excused() -> None:
+    run = good_run()
+    seen(run, leader=2, isr=(2, 3), end_s=24)
+    assert missing(run, written(run, 5, 0, 5)) == []
+
+
+def test_one_partition_of_two() -> None:
+    """The others' acknowledgements do not speak for it, unless it was hardly tried."""
+    run = good_run(topics=(TopicInfo(TOPIC, 2, 3, 2),))
+    other = (TOPIC, 1)
+    run.assignment[other], run.final[other] = (1, 2, 3), FinalRead(0, 1, True)
+    run.replicas[other] = run.replicas[PLACE]
+    figures = written(run, 5, 5, 5)
+    assert [one.detail for one in unmet(run, figures)] == ["nothing was ever acknowledged in log-1"]
+    last = len(metrics.boundaries(run)) - 1
+    figures.written[other, last] = Written(50, 50)
+    figures.written[other, 1] = Written(4, 0)
+    assert missing(run, figures) == []
+    figures.written[other, 1] = Written(50, 0)
+    [condition] = unmet(run, figures)
+    assert condition.detail == "nothing was acknowledged in log-1 before the first fault"
+
+
+def test_acks_0_promises_nothing_of_acknowledgements() -> None:
+    run = good_run(acks="0")
+    assert missing(run, written(run, 0, 0, 0)) == []
+
+
+# --- thresholds ---------------------------------------------------------------------------------------------------
+
+
+def judged_by(name: str, limit: float, run: Run | None = None, figures: metrics.Figures | None = None) -> str:
+    """The detail of the condition, with what it came to."""
+    run = run or good_run()
+    run.info = dataclasses.replace(run.info, thresholds={name: limit})
+    figures = figures or good_figures(run)
+    figures.latency = {"healthy": {"p99_ms": 40.0}, "faults": {"p50_ms": 900.0}}
+    figures.longest_gap_ns = 3 * SECOND
+    figures.gaps = {("f1", PLACE): (20 * SECOND, 31 * SECOND, 11 * SECOND)}
+    [row] = [one for one in decided(run, figures)["conditions"] if one["name"] == f"threshold {name}"]
+    return f"{'met' if row['ok'] else 'missed'}: {row['detail']}"
+
+
+@pytest.mark.parametrize(
+    ("name", "limit", "expected"),
+    [
+        (
+            "latency_ms.healthy.p99",
+            40,
+            "met: p99 of the latency of sends without a fault: 40 ms, at most 40 ms",
+        ),
+        (
+            "latency_ms.healthy.p99",
+            39,
+            "missed: p99 of the latency of sends without a fault: 40 ms, at most 39 ms",
+        ),
+        (
+            "latency_ms.faults.p50",
+            500,
+            "missed: p50 of the latency of sends under faults: 900 ms, at most 500 ms",
+        ),
+        ("latency_ms.faults.p95", 500, "missed: p95 of the latency of sends under faults: there was nothing"),
+        ("longest_gap_s", 10, "missed: the longest time a partition went without an ack: 11 s, at most 10 s"),
+        ("longest_gap_s", 11, "met: "),
+        ("recovery_s", 6, "met: time after a fault's end until every partition was well: 6 s, at most 6 s"),
+        ("recovery_s", 5.9, "missed: "),
+        ("nope", 3, "missed: nobody knows how to measure it; there are latency_ms.healthy.p50, "),
+    ],
+)
+def test_a_threshold(name: str, limit: float, expected: str) -> None:
+    assert judged_by(name, limit).startswith(expected)
+
+
+def test_rates_are_of_the_main_phase() -> None:
+    """Three segments of 1,000 records each, and of 3,000 operations, in 60 s; the drain is none of it."""
+    run = good_run(rate=100.0)
+    assert judged_by("records_per_s", 50, run).startswith(
+        "met: records acknowledged a second: 50, at least 50"
+    )
+    assert judged_by("records_per_s", 51, run).startswith("missed")
+    assert judged_by("operations_per_s", 150, run).startswith("met: operations that succeeded a second: 150")
+
+
+def test_a_partition_that_never_came_back_misses_any_limit() -> None:
+    run = good_run()
+    figures = good_figures(run)
+    run.info = dataclasses.replace(run.info, thresholds={"recovery_s": 1_000})
+    figures.gaps = {("f1", PLACE): (20 * SECOND, None, 40 * SECOND)}
+    assert missing(run, figures) == ["threshold recovery_s"]
+
+
+def test_a_partition_whose_isr_was_full_again_late_or_never() -> None:
+    run = good_run()
+    figures = good_figures(run)
+    run.info = dataclasses.replace(run.info, thresholds={"recovery_s": 6})
+    seen(run, leader=2, isr=(2, 3))
+    assert missing(run, figures) == ["threshold recovery_s"]
+    run.cluster[PLACE].append(Sample(31 * SECOND, 2, 1, (1, 2, 3), (1, 2, 3)))
+    assert missing(run, figures) == []
+    run.cluster[PLACE][-1] = Sample(31 * SECOND + 10**7, 2, 1, (1, 2, 3), (1, 2, 3))
+    assert missing(run, figures) == ["threshold recovery_s"]
+
+
+def test_a_missed_threshold_makes_a_run_inconclusive() -> None:
+    run = good_run(thresholds={"longest_gap_s": 1.0})
+    figures = good_figures(run)
+    figures.longest_gap_ns = 2 * SECOND
+    assert decided(run, figures)["verdict"] == Verdict.INCONCLUSIVE
