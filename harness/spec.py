@@ -14,7 +14,7 @@ What is left out has the default written here; `wrackline run` saves the complet
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Sequence
+from collections.abc import Hashable, Iterator, Mapping, Sequence
 from ipaddress import IPv4Network
 from pathlib import Path
 from typing import Annotated, Any, Literal, Self
@@ -29,6 +29,7 @@ from workloads.catalog import AnySpec
 from workloads.log import LogSpec
 
 Name = Annotated[str, Field(pattern=r"^[a-z0-9][a-z0-9-]{0,39}$")]
+Limit = Annotated[float, Field(gt=0)]
 TopicName = Annotated[str, Field(pattern=r"^[a-zA-Z0-9._-]{1,200}$")]
 
 
@@ -110,6 +111,44 @@ class TopicSpec(_Strict):
     """Topic settings with Kafka's names."""
 
 
+class Percentiles(_Strict):
+    """Of the latency of sends, in milliseconds: at most."""
+
+    p50: Limit | None = None
+    p95: Limit | None = None
+    p99: Limit | None = None
+
+
+class LatencySpec(_Strict):
+    healthy: Percentiles = Percentiles()
+    """In the main phase's stretches without a fault."""
+    faults: Percentiles = Percentiles()
+    """While a fault was in force."""
+
+
+class Thresholds(_Strict):
+    """Their meanings are in checkers.thresholds."""
+
+    latency_ms: LatencySpec = LatencySpec()
+    longest_gap_s: Limit | None = None
+    recovery_s: Limit | None = None
+    left_out: Annotated[float, Field(ge=0, le=1)] | None = None
+    records_per_s: Limit | None = None
+    operations_per_s: Limit | None = None
+
+    def limits(self) -> dict[str, float]:
+        """Those that are set, by their names in checkers.thresholds."""
+        return dict(_flat(self.model_dump(exclude_none=True)))
+
+
+def _flat(given: Mapping[str, Any], above: str = "") -> Iterator[tuple[str, float]]:
+    for key, value in given.items():
+        if isinstance(value, dict):
+            yield from _flat(value, f"{above}{key}.")
+        else:
+            yield above + key, float(value)
+
+
 class ContractSpec(_Strict):
     """The contract itself follows from the configuration; `wrackline analyze --contract` judges by another."""
 
@@ -130,7 +169,8 @@ class ContractSpec(_Strict):
                     )
         return expected
 
-    thresholds: dict[str, float] = Field(default_factory=dict)
+    thresholds: Thresholds = Thresholds()
+    """Limits for what is measured; one that is missed makes the run inconclusive."""
 
 
 class Spec(_Strict):
@@ -159,6 +199,10 @@ class Spec(_Strict):
     @model_validator(mode="after")
     def _parts_fit(self) -> Spec:
         """Raises ValueError."""
+        if self.contract.thresholds.left_out is not None and not self.workload.rate:
+            raise ValueError(
+                "contract.thresholds.left_out: with workload.rate 0 nothing is asked for, so nothing can be left out"
+            )
         spec_parts.check(self)
         return self
 

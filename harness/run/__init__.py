@@ -1,6 +1,7 @@
 """One run: plan, deploy, drive, break, heal, read, judge (DESIGN.md section 6)."""
 
 from harness.run.judge import Judged, judge
-from harness.run.runner import Interrupted, Options, Outcome, run
+from harness.run.outcome import CannotRecord, Interrupted, Options, Outcome
+from harness.run.runner import run
 
-__all__ = ["Interrupted", "Judged", "Options", "Outcome", "judge", "run"]
+__all__ = ["CannotRecord", "Interrupted", "Judged", "Options", "Outcome", "judge", "run"]

@@ -14,7 +14,6 @@ from harness.history import read_info
 from harness.report.files import replace_file
 
 VERDICT_JSON = "verdict.json"
-INFRASTRUCTURE_JSON = "infrastructure.json"
 _WORST_FIRST = (
     Verdict.VIOLATION,
     Verdict.NOT_REPRODUCED,
@@ -107,12 +106,6 @@ def _report(run_dir: Path, progress: Callable[[str], None]) -> Path | None:
     except (ReportError, OSError) as wrong:
         progress(f"{run_dir.name}: the report could not be written: {wrong}")
         return None
-
-
-def note_troubles(run_dir: Path, troubles: Sequence[str]) -> None:
-    """For the analysis: hosts, SSH or deployment failed in this run, so that it cannot simply pass."""
-    if troubles:
-        (run_dir / INFRASTRUCTURE_JSON).write_bytes(orjson.dumps({"error": "; ".join(troubles)}) + b"\n")
 
 
 def broken_down(run_dir: Path, troubles: Sequence[str]) -> Judged:

@@ -68,3 +68,16 @@ def cluster_event(state: ClusterState, topic: str) -> Event:
     ]
     extra = {"controller": state.controller, "brokers": list(state.brokers), "partitions": partitions}
     return Event(CONTROL, Type.INFO, "cluster", extra=extra)
+
+
+def short_of_full_isr(state: ClusterState, topic: str, partitions: int) -> str:
+    """What keeps the topic from having all replicas of all its partitions in the ISR; empty when nothing does."""
+    there = [each for each in state.partitions if each.topic == topic]
+    short = [
+        f"{each.topic}-{each.partition} leader {each.leader} isr {list(each.isr)}"
+        for each in there
+        if not each.full_isr or each.leader < 0
+    ]
+    if len(there) != partitions:
+        short.append(f"{len(there)} of {partitions} partitions")
+    return "; ".join(short)

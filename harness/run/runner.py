@@ -7,10 +7,10 @@ What breaks down on our side (hosts, SSH, deployment) is noted as a *trouble* an
 from __future__ import annotations
 
 import logging
+import shutil
 import time
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager, suppress
-from dataclasses import dataclass, field
+from collections.abc import Callable
+from contextlib import ExitStack, suppress
 from pathlib import Path
 
 import orjson
@@ -20,9 +20,12 @@ from harness.fleet.canary import Canaries
 from harness.history import Recorder, RecordingFailed
 from harness.history.files import private_folder
 from harness.history.model import CONTROL, Event, Type
+from harness.run.account import Account, left_out_lines
+from harness.run.deaths import Deaths, down
 from harness.run.interrupt import Interrupts
-from harness.run.judge import note_troubles
-from harness.run.observer import Observer, cluster_event
+from harness.run.logfile import logged_to
+from harness.run.observer import Observer, cluster_event, short_of_full_isr
+from harness.run.outcome import CannotRecord, Interrupted, Options, Outcome, what_is_left
 from harness.run.progress import Progress
 from harness.run.replicas import read_replicas
 from harness.run.setup import Parts, build_parts, new_test_id, run_info, topic_configs
@@ -51,58 +54,28 @@ STEP_S = 0.25
 TEAR_DOWN = "tear down"
 
 
-class Interrupted(Exception):
-    """The user stopped the run before anything, or at once. The message says what is left."""
-
-
-@dataclass(frozen=True, slots=True)
-class Options:
-    results: Path
-    keep_fleet: bool = False
-    progress: Progress = field(default_factory=Progress)
-
-
-@dataclass(frozen=True, slots=True)
-class Outcome:
-    """A run that was made and not judged yet."""
-
-    run_dir: Path
-    troubles: tuple[str, ...]
-    """What broke down on our side, most telling first."""
-    driven: bool
-    """Clients did something: there is a history to analyse."""
-    kept_fleet: str | None = None
-    interrupted: bool = False
-    """The user asked for an early end: whoever has more runs to make should not begin them."""
-
-
 def run(spec: Spec, options: Options) -> Outcome:
-    """Make one run. Raises Interrupted, FleetError or DeployError for hosts that cannot be named, and OSError when
+    """Make one run. Raises Interrupted, FleetError or DeployError for hosts that cannot be named, and CannotRecord when
     its directory cannot be written; everything that goes wrong later is in the outcome."""
     test_id = new_test_id(spec.name)
     parts = build_parts(spec, test_id)
     run_dir = options.results / test_id
-    private_folder(run_dir)
-    with _logged_to(run_dir / "harness.log"), options.progress as progress:
-        progress.say(f"run {test_id}  seed {spec.seed}")
-        return _Run(spec, parts, test_id, run_dir, options, progress).execute()
-
-
-@contextmanager
-def _logged_to(path: Path) -> Iterator[None]:
-    """What the harness logs meanwhile goes into the run's directory and not over the progress line."""
-    handler = logging.FileHandler(path)
-    handler.setFormatter(logging.Formatter("%(asctime)s %(levelname)s %(threadName)s %(name)s: %(message)s"))
-    root = logging.getLogger()
-    before = root.level
-    root.addHandler(handler)
-    root.setLevel(logging.INFO)
-    try:
-        yield
-    finally:
-        root.removeHandler(handler)
-        root.setLevel(before)
-        handler.close()
+    with ExitStack() as stack:
+        try:
+            private_folder(run_dir)
+            stack.enter_context(logged_to(run_dir / "harness.log"))
+            progress = stack.enter_context(options.progress)
+            progress.say(f"run {test_id}  seed {spec.seed}")
+            made = _Run(spec, parts, test_id, run_dir, options, progress)
+        except (OSError, RecordingFailed) as wrong:
+            shutil.rmtree(run_dir, ignore_errors=True)
+            why = (
+                wrong.strerror if isinstance(wrong, OSError) and wrong.strerror else str(wrong).split(";")[0]
+            )
+            raise CannotRecord(
+                f"{run_dir} cannot be written: {why}; make room there, or name another folder with --results"
+            ) from wrong
+        return made.execute()
 
 
 class _Run:
@@ -125,13 +98,15 @@ class _Run:
         saved = {"seed": spec.seed, "plan": self.plan.to_dict()}
         (run_dir / "plan.json").write_bytes(orjson.dumps(saved, option=orjson.OPT_INDENT_2) + b"\n")
         self.parts = parts
-        self.recorder = Recorder(run_dir, run_info(spec, test_id, self.parts.system))
+        self.recorder = Recorder(run_dir, run_info(spec, test_id, self.parts.system, self.plan))
+        self.account = Account(run_dir, self.recorder)
         self.watch = Watch(self.recorder, progress)
         self.observer = Observer(self.parts.system, self.recorder, spec.topic.name)
         self.canaries = Canaries(parts.fleet, parts.fleet.hosts)
+        self.deaths: Deaths | None = None
         self.workload: Workload | None = None
-        self.troubles: list[str] = []
         self.notes: list[str] = []
+        self._step = "set-up"
         self._assigned: dict[str, list[int]] = {}
         """Replicas by partition, as recorded last."""
 
@@ -143,30 +118,21 @@ class _Run:
             except KeyboardInterrupt:
                 stopped = True
                 self.notes.append("stopped by the user before the final read")
+            except Exception as crash:
+                self._trouble(self._step, f"the harness broke: {type(crash).__name__}: {crash}")
+                raise
             finally:
                 with self.interrupts.shielded():
                     self.observer.stop()
+                    if self.deaths is not None:
+                        self.deaths.stop()
                     self._close_history()
                     kept = self._tear_down()
-                    note_troubles(self.run_dir, self.troubles)
         if stopped:
-            raise Interrupted(self._what_is_left(kept))
+            removed = not any(trouble.startswith(TEAR_DOWN) for trouble in self.account.troubles)
+            raise Interrupted(what_is_left(self.run_dir, self.workload is not None, kept, removed))
         asked = self.interrupts.asked.is_set()
-        return Outcome(self.run_dir, tuple(self.troubles), self.workload is not None, kept, asked)
-
-    def _what_is_left(self, kept: str | None) -> str:
-        """Of the run and of its hosts, once they were torn down as far as it went."""
-        if kept:
-            hosts = f"the hosts are kept as fleet {kept}"
-        elif any(trouble.startswith(TEAR_DOWN) for trouble in self.troubles):
-            hosts = "not all of the hosts could be removed, `wrackline fleet clean` does it"
-        else:
-            hosts = "its hosts were removed"
-        if self.workload is None:
-            return f"interrupted during set-up: no operation was made, {hosts}; plan and log are in {self.run_dir}"
-        return (
-            f"stopped at once: {hosts}; what was recorded is in {self.run_dir}: `wrackline analyze` judges it"
-        )
+        return Outcome(self.run_dir, tuple(self.account.troubles), self.workload is not None, kept, asked)
 
     def _live(self) -> None:
         """Set up, drive, heal, read, collect."""
@@ -177,18 +143,27 @@ class _Run:
             self._attempt("drive", self._drive)
             self._attempt("read back", self._read_back)
             self._attempt("collect", self._collect)
+            self._attempt("collect", self._end)
+
+    def _end(self) -> None:
+        if self.interrupts.asked.is_set():
+            self._interrupted()
+        self.account.over()
 
     def _attempt(self, what: str, step: Callable[[], None]) -> bool:
         """True when the step went through. Failures of hosts and disks are noted, not raised."""
+        self._step = what
         try:
             step()
         except (FleetError, DeployError, NemesisError, RecordingFailed, OSError) as wrong:
-            trouble = f"{what}: {wrong}"
-            log.warning("%s", trouble, exc_info=True)
-            self.troubles.append(trouble)
-            self.progress.say(trouble)
+            log.warning("%s: %s", what, wrong, exc_info=True)
+            self._trouble(what, str(wrong))
             return False
         return True
+
+    def _trouble(self, what: str, error: str) -> None:
+        self.account.trouble(what, error)
+        self.progress.say(f"{what}: {error}")
 
     # --- the steps ----------------------------------------------------------------------------------------
 
@@ -254,21 +229,39 @@ class _Run:
             topics=(spec.topic.name,),
             canaries=self.canaries,
         )
+        self.deaths = Deaths(self.parts.fleet, self.parts.system, self.recorder, nemesis.hold_of)
+        client = spec.workload.client
+        patience_s = (client.message_timeout_ms + 2 * client.end_timeout_ms) / 1e3 + 5  # send, wait, read
+        try:
+            self._disturb(workload, nemesis, self.deaths)
+            self._recover()
+        except KeyboardInterrupt:
+            patience_s = 0.0
+            raise
+        finally:
+            # Whatever happened: what is read back must not be read while clients still write.
+            self._stop_workload(workload, patience_s)
+        if workload.failure is not None:
+            raise RecordingFailed(workload.failure)
+
+    def _disturb(self, workload: Workload, nemesis: Nemesis, deaths: Deaths) -> None:
+        """Warm up, let faults happen, heal."""
         try:
             self._phase("warm")
+            deaths.start()
             workload.start()
             if self._warm(workload):
                 self._phase("main")
                 nemesis.start()
-                self._wait(spec.workload.duration_s)
+                self._wait(self.spec.workload.duration_s)
                 if self.plan.guided is not None:  # it takes as long as the cluster does
                     self._wait(GUIDED_S, until=lambda: nemesis.wait(0))
         finally:
-            self._phase("heal")
+            with suppress(RecordingFailed):  # faults are undone, recorded or not
+                self._phase("heal")
+                deaths.look()  # before healing starts whoever is down
             for repair in nemesis.stop_and_heal():
                 self._note(f"healing beyond the faults' own undo: {repair}")
-        self._recover()
-        self._stop_workload(workload)
 
     def _warm(self, workload: Workload) -> bool:
         if not self._wait(WARM_S, until=lambda: not workload.missing_kinds()):
@@ -286,27 +279,23 @@ class _Run:
             return
         self._wait(RECOVERED_S, patient=False)
 
-    def _stop_workload(self, workload: Workload) -> None:
-        client = self.spec.workload.client
-        longest_s = (client.message_timeout_ms + 2 * client.end_timeout_ms) / 1e3 + 5  # send, wait, read
-        if stuck := workload.stop(timeout_s=longest_s):
+    def _stop_workload(self, workload: Workload, patience_s: float) -> None:
+        stuck = workload.stop(timeout_s=patience_s)
+        if stuck:
             self._note(f"operations of {', '.join(stuck)} never came back")
-        for f, counts in workload.left_out.items():
-            if sum(counts):
-                where = ", ".join(f"{count} of partition {p}" for p, count in enumerate(counts) if count)
-                of = f" ({where})" if len(counts) > 1 else ""
-                self._note(
-                    f"{sum(counts)} {f} operations fell due while the clients were busy, and were left out{of}"
-                )
-        if workload.failure is not None:
-            raise RecordingFailed(workload.failure)
+        for line in left_out_lines(workload.left_out):
+            self._note(line)
+        with suppress(RecordingFailed):
+            self.account.stopped(stuck)
 
     def _read_back(self) -> None:
-        if self.workload is None:
+        if self.workload is None or self.deaths is None:
             return
         self._phase("drain")
         self.observer.stop()
-        self._note_dead_nodes()
+        self.deaths.look()
+        for line in down(self.parts.system):
+            self._note(line)
         for drained in self.workload.drain(
             deadline_s=DRAIN_S / 3 if self.interrupts.asked.is_set() else DRAIN_S
         ):
@@ -319,20 +308,13 @@ class _Run:
         self._record_assignment(state)
         for problem in read_replicas(self.parts.system, self.recorder, state, topic.name, topic.partitions):
             self._note(problem)
-
-    def _note_dead_nodes(self) -> None:
-        """A node that nobody stopped is why the rest of the run looks as it does: say so, with its own reason."""
-        system = self.parts.system
-        for node in system.nodes:
-            if not system.is_running(node):
-                words = system.last_words(node)
-                if words or not node.spare:  # a spare without a log was never started
-                    self._note(f"{node.host.name}: node {node.node_id} is down: {words}")
+        self.deaths.close()
 
     def _collect(self) -> None:
         with suppress(RecordingFailed):
             self._phase("collect")
         self.parts.system.collect(self.run_dir / "nodes")
+        self.account.collected(self.parts.system.nodes, self.run_dir / "nodes")
 
     # --- helpers ------------------------------------------------------------------------------------------
 
@@ -343,15 +325,9 @@ class _Run:
         while True:
             try:
                 state = self.parts.system.describe(timeout_s=2.0)
-                short = [
-                    f"{each.topic}-{each.partition} leader {each.leader} isr {list(each.isr)}"
-                    for each in state.partitions
-                    if each.topic == self.spec.topic.name and (not each.full_isr or each.leader < 0)
-                ]
-                there = sum(each.topic == self.spec.topic.name for each in state.partitions)
-                if not short and there == self.spec.topic.partitions:
+                last = short_of_full_isr(state, self.spec.topic.name, self.spec.topic.partitions)
+                if not last:
                     return state
-                last = "; ".join(short) or f"{there} of {self.spec.topic.partitions} partitions"
             except DeployError as wrong:
                 last = str(wrong)
             if time.monotonic() >= deadline or self._gives_up():
@@ -379,9 +355,15 @@ class _Run:
             if not patient:
                 time.sleep(min(left, STEP_S))
             elif self.interrupts.asked.wait(min(left, STEP_S)):
-                self._note(f"interrupted by the user {self.recorder.now_ns() / 1e9:.1f} s into the run")
+                self._interrupted()
                 break
         return until is None or until()
+
+    def _interrupted(self) -> None:
+        why = f"interrupted by the user {self.recorder.now_ns() / 1e9:.1f} s into the run"
+        if not any(note.startswith("interrupted by the user") for note in self.notes):
+            self._note(why)
+        self.account.interrupted(why)
 
     def _note(self, note: str) -> None:
         if note not in self.notes:
@@ -391,14 +373,14 @@ class _Run:
 
     def _phase(self, phase: str) -> None:
         self.watch.phase = phase
-        self.recorder.record(Event(CONTROL, Type.INFO, "phase", extra={"phase": phase}))
+        self.account.phase(phase)
 
     def _close_history(self) -> None:
         try:
             self.recorder.close(*self.notes)
         except RecordingFailed as wrong:
-            if not any(str(wrong) in trouble for trouble in self.troubles):
-                self.troubles.append(str(wrong))
+            if not any(str(wrong) in trouble for trouble in self.account.troubles):
+                self._trouble("record", str(wrong))
 
     def _tear_down(self) -> str | None:
         """Returns the fleet's name if it was kept."""

@@ -14,10 +14,11 @@ from pathlib import Path
 
 from harness.fleet.base import Fleet
 from harness.fleet.netns import NetnsFleet
-from harness.history.model import RunInfo, TopicInfo
+from harness.history.model import PlanInfo, RunInfo, TopicInfo
 from harness.spec import Spec
 from harness.systems.base import System
 from harness.systems.wrackline import WracklineSystem
+from nemesis.schedule import Plan
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,7 +73,7 @@ def harness_version() -> str:
         return "source"
 
 
-def run_info(spec: Spec, test_id: str, system: System) -> RunInfo:
+def run_info(spec: Spec, test_id: str, system: System, plan: Plan) -> RunInfo:
     """What the judge must know of the run besides its events."""
     config = spec.system.config
     topic = spec.topic
@@ -103,7 +104,12 @@ def run_info(spec: Spec, test_id: str, system: System) -> RunInfo:
         nodes={str(node.node_id): node.host.name for node in system.nodes},
         expected=spec.contract.expected,
         harness_version=harness_version(),
-        thresholds=spec.contract.thresholds,
+        thresholds=spec.contract.thresholds.limits(),
+        plan=PlanInfo(
+            duration_s=spec.workload.duration_s,
+            faults={fault.id: fault.spec.fault for fault in plan.faults},
+            guided=plan.guided.name if plan.guided is not None else "",
+        ),
     )
 
 

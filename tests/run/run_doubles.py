@@ -6,18 +6,31 @@ Clients are real: the system's brokers are librdkafka's mock cluster.
 from __future__ import annotations
 
 import contextlib
+import io
 import logging
+import os
+import signal
+import threading
 from collections.abc import Iterator
 from contextlib import AbstractContextManager
+from dataclasses import dataclass
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
+import orjson
+import pyarrow.parquet as pq
 from confluent_kafka import Producer
+from rich.console import Console
 
 from harness.fleet.base import FleetError, Host
+from harness.history import history_files
+from harness.run import Options, Outcome, run
+from harness.run.progress import Progress
 from harness.run.setup import Parts
+from harness.spec import parse
 from harness.systems.base import ClusterState, DeployError, Node, PartitionState, ReplicaLog
+from nemesis.inject import Hold
 
 PARTITIONS = 4
 """Of every topic of the mock cluster."""
@@ -28,7 +41,9 @@ class PaperFleet:
         self.name = "paper"
         self.hosts = tuple(Host(name, "127.0.0.1") for name in ("n1", "n2", "n3", "c1"))
         self.trail = trail
-        self.power: Any = SimpleNamespace(is_on=lambda _host: True)
+        self.off: set[str] = set()
+        """Hosts without power."""
+        self.power: Any = SimpleNamespace(is_on=lambda host: host.name not in self.off)
         self.broken_on_up: str | None = None
 
     def up(self) -> None:
@@ -58,6 +73,10 @@ class PaperSystem:
         self._bootstrap = bootstrap
         self.isr: tuple[int, ...] = (1, 2, 3)
         self.broken: set[str] = set()
+        self.pids: dict[str, int | None] = {node.host.name: node.node_id for node in self.nodes}
+        """By host; None: it does not run."""
+        self.silent: set[str] = set()
+        """Hosts that do not answer."""
 
     def _step(self, what: str) -> None:
         self.trail.append(what)
@@ -92,18 +111,21 @@ class PaperSystem:
         return ReplicaLog(node.node_id, topic, partition, 0, 0, 0, ())
 
     def collect(self, into: Path) -> None:
-        into.mkdir(parents=True, exist_ok=True)
+        for node in self.nodes:
+            (into / node.host.name).mkdir(parents=True, exist_ok=True)
+            (into / node.host.name / "broker.log").write_text("ready\n")
         self._step("collect")
 
     def is_running(self, node: Node) -> bool:
-        del node
-        return True
+        return self.pids[node.host.name] is not None
 
     def last_words(self, node: Node) -> str:
         return f"the log of {node.host.name} ends here"
 
     def pid(self, node: Node) -> int | None:
-        return node.node_id
+        if node.host.name in self.silent:
+            raise DeployError(f"{node.host.name}: no answer within 30 s")
+        return self.pids[node.host.name]
 
 
 class PaperNemesis:
@@ -120,6 +142,10 @@ class PaperNemesis:
     def wait(self, timeout_s: float | None = None) -> bool:
         del timeout_s
         return True
+
+    def hold_of(self, host: str) -> Hold:
+        del host
+        return Hold()
 
     def stop_and_heal(self) -> list[str]:
         self.trail.append("heal")
@@ -141,3 +167,57 @@ def paper_parts(bootstrap: str) -> tuple[Parts, PaperFleet, PaperSystem]:
     fleet = PaperFleet([])
     system = PaperSystem(fleet, bootstrap)
     return Parts(fleet, system, lambda: fleet.trail.append("kept")), fleet, system  # type: ignore[arg-type]
+
+
+SPEC = f"""
+name: paper
+topic: {{partitions: {PARTITIONS}}}
+workload: {{duration_s: 1, rate: 100, senders: 2, pollers: 1, enders: 1}}
+"""
+
+
+@dataclass
+class Stage:
+    fleet: PaperFleet
+    system: PaperSystem
+    results: Path
+    screen: io.StringIO
+
+    @property
+    def trail(self) -> list[str]:
+        return self.fleet.trail
+
+    def run(self, *settings: str, keep: bool = False) -> Outcome:
+        progress = Progress(Console(file=self.screen, width=200))
+        spec = parse(SPEC, "x.yaml", settings=settings)
+        return run(spec, Options(self.results, keep_fleet=keep, progress=progress))
+
+    def only_run(self) -> Path:
+        [run_dir] = self.results.iterdir()
+        return run_dir
+
+
+def rows(run_dir: Path) -> list[dict[str, Any]]:
+    return pq.read_table(history_files(run_dir)[0]).to_pylist()
+
+
+def phases(run_dir: Path) -> list[str]:
+    return [orjson.loads(row["extra"])["phase"] for row in rows(run_dir) if row["f"] == "phase"]
+
+
+def interrupt_when(
+    stage: Stage, begun: str, times: int = 1, number: signal.Signals = signal.SIGINT
+) -> threading.Thread:
+    """Ctrl-C, so many times, as soon as the trail shows ``begun``."""
+
+    def press() -> None:
+        pause = threading.Event()
+        while begun not in stage.trail:
+            pause.wait(0.01)
+        for _ in range(times):
+            pause.wait(0.3)
+            os.kill(os.getpid(), number)
+
+    thread = threading.Thread(target=press)
+    thread.start()
+    return thread

@@ -8,7 +8,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
@@ -17,7 +17,11 @@ import pyarrow.parquet as pq
 import pytest
 import yaml
 
+from checkers.conditions import conditions
+from checkers.metrics import Figures
+from checkers.runs import load_run
 from harness.history import history_files, read_info
+from harness.history.model import DIED
 from harness.spec import load
 
 pytestmark = [pytest.mark.fleet, pytest.mark.slow]
@@ -105,6 +109,31 @@ def ours(run_dir: Path) -> list[str]:
     return [line for line in listed.splitlines() if fleet.name in line]
 
 
+def inside(run_dir: Path, host: str) -> list[int]:
+    """Processes of a host."""
+    [namespace] = [line.split()[0] for line in ours(run_dir) if line.split()[0].endswith(f"-{host}")]
+    found = subprocess.run(["ip", "netns", "pids", namespace], capture_output=True, text=True, check=True)
+    return [int(pid) for pid in found.stdout.split()]
+
+
+def command_of(pid: int) -> str:
+    return Path(f"/proc/{pid}/cmdline").read_text().replace("\0", " ")
+
+
+def fill(disk: Path) -> None:
+    """To its last byte."""
+    with (disk / "filler").open("wb", buffering=0) as filler, suppress(OSError):
+        while True:
+            filler.write(bytes(1 << 12))
+
+
+def unmet(run_dir: Path) -> dict[str, str]:
+    """Conditions of a pass that do not hold, but for those that count operations."""
+    counted = ("records acknowledged", "every operation kind", "asked rate", "asked load")
+    found = conditions(load_run(run_dir), Figures())
+    return {one.name: one.detail for one in found if not one.ok and not one.name.startswith(counted)}
+
+
 @pytest.mark.spark
 def test_a_short_run_with_a_killed_leader_passes(tmp_path: Path, spec_file: Path) -> None:
     done = wrackline(tmp_path, "run", spec_file)
@@ -157,6 +186,7 @@ def test_ctrl_c_in_mid_run_heals_reads_back_and_tears_down(tmp_path: Path, spec_
     assert ended[-1]["phase"] == "ended"
     assert ended[-1]["proved"] is True
     assert ours(run_dir) == []
+    assert list(unmet(run_dir))[:2] == ["the run went to its end", "planned duration reached"]
 
 
 def test_a_killed_harness_leaves_a_history_and_clean_removes_its_hosts(
@@ -182,3 +212,39 @@ def test_a_killed_harness_leaves_a_history_and_clean_removes_its_hosts(
     assert len(acked) > 100
     assert "the recording process died" in read_info(run_dir).notes[0]
     assert (run_dir / "plan.json").exists()
+    told = unmet(run_dir)
+    assert told["the run went to its end"].startswith("it was killed, or broke down, in phase main, ")
+    assert {"planned duration reached", "the hosts' logs are there", "nobody died unasked"} <= set(told)
+
+
+def test_a_node_that_dies_unasked_is_a_fault_of_its_own(tmp_path: Path, spec_file: Path) -> None:
+    with running(tmp_path, "run", spec_file, "--no-analysis") as process:
+        wait_for_line(process, "ended")  # the planned one
+        [pid] = [pid for pid in inside(only_run(tmp_path), "n3") if "broker.toml" in command_of(pid)]
+        os.kill(pid, signal.SIGKILL)
+        said, _ = process.communicate(timeout=100)
+        assert process.returncode == 0, said
+    run = load_run(only_run(tmp_path))
+    planned, died = run.faults
+    assert (planned.name, planned.proved, planned.asked_for) == ("kill", True, True)
+    assert (died.name, died.targets, died.lossy, died.unsure) == (DIED, ("n3",), (), ())
+    assert "of node 3 was gone; its last words: " in died.proof
+    assert list(unmet(run.directory)) == ["nobody died unasked"]
+
+
+@pytest.mark.spark
+def test_a_full_data_disk_is_not_called_a_loss(tmp_path: Path, spec_file: Path) -> None:
+    """Healing fails. It was: the final read taken while clients still sent, lost-write, exit code 1."""
+    settings = ["--set", "fleet.disk_mb=64", "--set", "nemesis.schedule.0.fault=pause"]
+    with running(tmp_path, "run", spec_file, *settings) as process:
+        wait_for_line(process, "active")
+        fill(Path(f"/proc/{inside(only_run(tmp_path), 'n2')[0]}/root/data"))
+        said, _ = process.communicate(timeout=180)
+    assert process.returncode == 4, said
+    run_dir = only_run(tmp_path)
+    verdict = orjson.loads((run_dir / "verdict.json").read_bytes())
+    assert verdict["verdict"] == "infrastructure"
+    assert "No space left on device" in verdict["headline"]
+    lost = [row for row in verdict["anomalies"] if row["anomaly"] in ("lost-write", "vanished-read")]
+    assert [(row["count"], row["meaning"]) for row in lost] == [(0, "n/a")] * 2
+    assert all(final.is_evidence for final in load_run(run_dir).final.values())

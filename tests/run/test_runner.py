@@ -2,74 +2,18 @@
 
 from __future__ import annotations
 
-import io
 import os
 import signal
 import threading
-from collections.abc import Iterator
-from dataclasses import dataclass
-from pathlib import Path
-from typing import Any
 
 import orjson
-import pyarrow.parquet as pq
 import pytest
-from rich.console import Console
-from run_doubles import PARTITIONS, PaperFleet, PaperNemesis, PaperSystem, mock_cluster, paper_parts
+from run_doubles import PARTITIONS, Stage, interrupt_when, phases, rows
 
 from harness.fleet.base import FleetError
-from harness.history import history_files, read_info
-from harness.run import Interrupted, Options, Outcome, run
+from harness.history import read_info
+from harness.run import Interrupted
 from harness.run.judge import broken_down, exit_code
-from harness.run.progress import Progress
-from harness.spec import parse
-
-SPEC = f"""
-name: paper
-topic: {{partitions: {PARTITIONS}}}
-workload: {{duration_s: 1, rate: 100, senders: 2, pollers: 1, enders: 1}}
-"""
-
-
-@dataclass
-class Stage:
-    fleet: PaperFleet
-    system: PaperSystem
-    results: Path
-    screen: io.StringIO
-
-    @property
-    def trail(self) -> list[str]:
-        return self.fleet.trail
-
-    def run(self, *settings: str, keep: bool = False) -> Outcome:
-        progress = Progress(Console(file=self.screen, width=200))
-        spec = parse(SPEC, "x.yaml", settings=settings)
-        return run(spec, Options(self.results, keep_fleet=keep, progress=progress))
-
-    def only_run(self) -> Path:
-        [run_dir] = self.results.iterdir()
-        return run_dir
-
-
-@pytest.fixture
-def stage(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Stage]:
-    with mock_cluster() as bootstrap:
-        parts, fleet, system = paper_parts(bootstrap)
-        monkeypatch.setattr("harness.run.runner.build_parts", lambda _spec, _test_id: parts)
-        monkeypatch.setattr("harness.run.runner.Nemesis", type("N", (PaperNemesis,), {"trail": fleet.trail}))
-        monkeypatch.setattr("harness.run.runner.STEADY_S", 0.3)
-        monkeypatch.setattr("harness.run.runner.RECOVERED_S", 0.3)
-        monkeypatch.setattr("harness.run.runner.WARM_S", 10.0)
-        yield Stage(fleet, system, tmp_path / "results", io.StringIO())
-
-
-def rows(run_dir: Path) -> list[dict[str, Any]]:
-    return pq.read_table(history_files(run_dir)[0]).to_pylist()
-
-
-def phases(run_dir: Path) -> list[str]:
-    return [orjson.loads(row["extra"])["phase"] for row in rows(run_dir) if row["f"] == "phase"]
 
 
 def test_a_run_goes_through_every_phase_and_leaves_everything_behind_in_its_directory(stage: Stage) -> None:
@@ -84,7 +28,9 @@ def test_a_run_goes_through_every_phase_and_leaves_everything_behind_in_its_dire
     assert names == {"spec.yaml", "plan.json", "run.json", "history.parquet", "nodes", "harness.log"}
     found = rows(outcome.run_dir)
     kinds = {row["f"] for row in found}
-    assert kinds == {"phase", "assignment", "cluster", "send", "poll", "end", "assign", "drain", "replica"}
+    clients = {"send", "poll", "end", "assign", "drain"}
+    runner = {"phase", "assignment", "cluster", "stopped", "collected", "over"}
+    assert kinds == {*clients, *runner, "replica"}
     assigned = next(orjson.loads(row["extra"]) for row in found if row["f"] == "assignment")
     assert assigned["assignment"] == {str(partition): [1, 2, 3] for partition in range(PARTITIONS)}
     assert assigned["nodes"] == {"1": "n1", "2": "n2", "3": "n3", "101": "c1"}
@@ -115,7 +61,8 @@ def test_a_deployment_that_fails_is_told_to_the_judge(stage: Stage) -> None:
     assert stage.trail[-2:] == ["collect", "down"]
     assert "heal" not in stage.trail
     told = orjson.loads((outcome.run_dir / "infrastructure.json").read_bytes())
-    assert told == {"error": "set-up: n2: start n2 failed: permission denied; look at the log"}
+    why = "n2: start n2 failed: permission denied; look at the log"
+    assert told == {"error": f"set-up: {why}", "troubles": [{"step": "set-up", "error": why}]}
 
 
 def test_evidence_that_cannot_be_collected_does_not_cost_the_history(stage: Stage) -> None:
@@ -152,22 +99,6 @@ def test_a_kept_fleet_is_not_torn_down(stage: Stage) -> None:
     assert "down" not in stage.trail
     assert stage.trail[-1] == "kept"
     assert outcome.kept_fleet == "paper"
-
-
-def interrupt_when(stage: Stage, begun: str, times: int = 1) -> threading.Thread:
-    """Ctrl-C, so many times, as soon as the trail shows ``begun``."""
-
-    def press() -> None:
-        pause = threading.Event()
-        while begun not in stage.trail:
-            pause.wait(0.01)
-        for _ in range(times):
-            pause.wait(0.3)
-            os.kill(os.getpid(), signal.SIGINT)
-
-    thread = threading.Thread(target=press)
-    thread.start()
-    return thread
 
 
 def test_ctrl_c_ends_the_run_early_and_in_good_order(stage: Stage) -> None:

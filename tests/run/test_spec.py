@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 import yaml
 
+from checkers.thresholds import LEFT_OUT, THRESHOLDS
 from harness.spec import Spec, SpecError, load, parse
 from workloads.log import LogSpec
 
@@ -256,3 +257,61 @@ def test_clients_that_nobody_counted_are_enough_for_every_partition() -> None:
     assert (
         parse("name: x\ntopic: {partitions: 12}\nworkload: {name: queue}", "x.yaml").workload.name == "queue"
     )
+
+
+def test_thresholds_have_names_that_are_measured() -> None:
+    text = """
+name: x
+contract:
+  thresholds:
+    latency_ms: {healthy: {p50: 20, p99: 200}, faults: {p95: 3000}}
+    longest_gap_s: 20
+    recovery_s: 10
+    left_out: 0
+    records_per_s: 100
+    operations_per_s: 150
+"""
+    limits = parse(text, "x.yaml").contract.thresholds.limits()
+    assert limits == {
+        "latency_ms.healthy.p50": 20,
+        "latency_ms.healthy.p99": 200,
+        "latency_ms.faults.p95": 3000,
+        "longest_gap_s": 20,
+        "recovery_s": 10,
+        "left_out": 0,
+        "records_per_s": 100,
+        "operations_per_s": 150,
+    }
+    assert limits.keys() <= {*THRESHOLDS, LEFT_OUT}
+
+
+def test_every_threshold_that_is_measured_can_be_set() -> None:
+    names = [*THRESHOLDS, LEFT_OUT]
+    settings = [f"contract.thresholds.{name}=0.5" for name in names]
+    limits = parse("name: x", "x.yaml", settings=settings).contract.thresholds.limits()
+    assert limits == dict.fromkeys(names, 0.5)
+
+
+@pytest.mark.parametrize(
+    ("threshold", "said"),
+    [
+        ("nope=3", "contract.thresholds.nope: unknown key; known here: latency_ms, longest_gap_s"),
+        ("longest_gap=3", "contract.thresholds.longest_gap: unknown key; did you mean 'longest_gap_s'?"),
+        (
+            "latency_ms.healthy.p98=3",
+            "contract.thresholds.latency_ms.healthy.p98: unknown key; did you mean 'p99'?",
+        ),
+        ("recovery_s=-1", "contract.thresholds.recovery_s: input should be greater than 0"),
+        ("left_out=30", "contract.thresholds.left_out: input should be less than or equal to 1"),
+    ],
+)
+def test_a_threshold_that_nobody_measures_is_refused(threshold: str, said: str) -> None:
+    with pytest.raises(SpecError) as refused:
+        parse("name: x", "x.yaml", settings=[f"contract.thresholds.{threshold}"])
+    assert said in str(refused.value)
+
+
+def test_what_is_left_out_needs_a_rate() -> None:
+    settings = ["workload.rate=0", "contract.thresholds.left_out=0.1"]
+    with pytest.raises(SpecError, match=r"with workload\.rate 0 nothing is asked for"):
+        parse("name: x", "x.yaml", settings=settings)

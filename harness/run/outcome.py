@@ -1,0 +1,50 @@
+"""What a run is asked for with, and what comes of it before it is judged."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from harness.run.progress import Progress
+
+
+class Interrupted(Exception):
+    """The user stopped the run before anything, or at once. The message says what is left."""
+
+
+class CannotRecord(Exception):
+    """The run's directory cannot be written: nothing was begun. One line: where, why, how to mend."""
+
+
+@dataclass(frozen=True, slots=True)
+class Options:
+    results: Path
+    keep_fleet: bool = False
+    progress: Progress = field(default_factory=Progress)
+
+
+@dataclass(frozen=True, slots=True)
+class Outcome:
+    """A run that was made and not judged yet."""
+
+    run_dir: Path
+    troubles: tuple[str, ...]
+    """What broke down on our side, most telling first."""
+    driven: bool
+    """Clients did something: there is a history to analyse."""
+    kept_fleet: str | None = None
+    interrupted: bool = False
+    """The user asked for an early end: whoever has more runs to make should not begin them."""
+
+
+def what_is_left(run_dir: Path, driven: bool, kept_fleet: str | None, removed: bool) -> str:
+    """Of a run that was stopped at once, and of its hosts, once they were torn down as far as it went."""
+    if kept_fleet:
+        hosts = f"the hosts are kept as fleet {kept_fleet}"
+    elif removed:
+        hosts = "its hosts were removed"
+    else:
+        hosts = "not all of the hosts could be removed, `wrackline fleet clean` does it"
+    if not driven:
+        return f"interrupted during set-up: no operation was made, {hosts}; plan and log are in {run_dir}"
+    return f"stopped at once: {hosts}; what was recorded is in {run_dir}: `wrackline analyze` judges it"
