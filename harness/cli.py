@@ -1,6 +1,7 @@
 """The command ``wrackline``.
 
-Exit codes: 0 pass, 1 violation, 2 wrong call or wrong input, 3 inconclusive, 4 infrastructure, 130 stopped at once.
+Exit codes: 0 pass, 1 violation, 2 wrong call or wrong input, 3 inconclusive, 4 infrastructure, 130 stopped at once. 1 comes
+from a verdict only: whatever nobody expected is 4.
 Every error is one line: what, where, how to mend.
 """
 
@@ -28,13 +29,14 @@ from harness.cli_fleet import EXIT_HOSTS, doctor, fleet, need_root
 from harness.cli_jepsen import export_command, import_command
 from harness.cli_jvm import check_command, jvm
 from harness.cli_options import results_option
+from harness.crash import told
 from harness.fleet.base import FleetError
 from harness.history import HistoryError
 from harness.history.files import private_folder
 from harness.jepsen.imports import ImportFailed
 from harness.jepsen.text import TextError
 from harness.report import ReportError, write_report
-from harness.run import Interrupted, Judged, Options, Outcome, run
+from harness.run import CannotRecord, Interrupted, Judged, Options, Outcome, run
 from harness.run.judge import broken_down, exit_code, judge
 from harness.run.setup import harness_version
 from harness.spec import SpecError
@@ -60,6 +62,7 @@ WRONG_INPUT = (
     ImportFailed,
     TextError,
     JvmUnavailable,
+    CannotRecord,
 )
 
 
@@ -199,7 +202,7 @@ def show_verdicts(judged: Sequence[Judged]) -> int:
 @wrackline.command("runs", short_help="List runs with their verdicts.")
 @results_option
 def runs_command(results: Path) -> int:
-    """List the runs in the results folder, oldest first, with verdict, acknowledged records and proved faults."""
+    """List the runs in the results folder, oldest first, with verdict, acknowledged records, and faults proved/planned."""
     rows = stored.table(results)
     if not rows:
         click.echo(f"no runs in {results}; `wrackline run suites/demo-acks-all.yaml` makes one")
@@ -361,6 +364,9 @@ def _guarded(command: Callable[[], Any]) -> int:
         return _fail(f"wrackline: {wrong.filename or 'results'}: {wrong.strerror or wrong}{hint}", 2)
     except (Interrupted, click.Abort, KeyboardInterrupt) as stopped:
         return _fail(f"wrackline: {str(stopped) or 'stopped; what was there before is as it was'}", STOPPED)
+    except Exception as broken:  # the supervisor of every command: exit code 1 is a verdict's alone
+        logging.getLogger(__name__).debug("broke down", exc_info=True)
+        return _fail(told(broken), EXIT_HOSTS)
     return code if isinstance(code, int) else 0
 
 

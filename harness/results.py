@@ -77,7 +77,8 @@ def table(results: Path) -> list[Row]:
             state = "recording, or killed" if (run_dir / WAL).exists() else "not judged"
             rows.append(Row(run_dir.name, "-", "", "", f"{state}; `wrackline analyze {run_dir.name}`"))
             continue
-        faults = verdict.get("faults", [])
+        faults = [fault for fault in verdict.get("faults", []) if fault.get("asked_for", True)]
+        planned = max(verdict.get("planned_faults") or 0, len(faults))
         proved = sum(bool(fault.get("proved")) for fault in faults)
         acked = verdict.get("counts", {}).get("acked_records", 0)
         rows.append(
@@ -85,7 +86,7 @@ def table(results: Path) -> list[Row]:
                 run_dir.name,
                 verdict["verdict"],
                 f"{acked:,}",
-                f"{proved}/{len(faults)}" if faults else "0",
+                f"{proved}/{planned}" if planned else "0",
                 verdict.get("headline", ""),
             )
         )

@@ -9,13 +9,13 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Final
 
-from harness.history.model import CONTROL, NEMESIS, Event
+from harness.history.model import CONTROL, DIED, NEMESIS, Event
 from harness.report.files import mapping, rows, texts, whole
 
 _KINDS: Final = (
     ("partition", ("partition", "isolate", "cut-off", "halves", "clients", "network", "drop")),
     ("power", ("power",)),
-    ("kill", ("kill", "crash")),
+    ("kill", ("kill", "crash", DIED)),
     ("pause", ("pause", "stop", "freeze")),
     ("restart", ("restart", "shutdown")),
 )
@@ -48,6 +48,8 @@ class Fault:
     proof: str
     lossy: tuple[str, ...]
     lost: tuple[HostLoss, ...]
+    asked_for: bool = True
+    """False: a node or host that nobody stopped was gone."""
 
     @property
     def kind(self) -> str:
@@ -116,6 +118,7 @@ def _from_verdict(row: Mapping[str, Any]) -> Fault:
         proof=str(row.get("proof") or ""),
         lossy=texts(row, "lossy"),
         lost=_losses(mapping(row, "lost")),
+        asked_for=row.get("fault") != DIED,
     )
 
 

@@ -231,9 +231,15 @@ def tiles_of(files: RunFiles, faults: Sequence[Fault]) -> tuple[Tile, ...]:
             f"{number(whole(counts, key))} {key}" for key in ("ok", "fail", "info") if key in counts
         )
         tiles.append(Tile("operations", number(whole(counts, "operations")), rest))
+    injected = [fault for fault in faults if fault.asked_for]
+    planned = max(whole(files.verdict, "planned_faults") or 0, len(injected))
+    if planned:
+        proved = sum(fault.proved for fault in injected)
+        note = f"{planned} were planned" if planned > len(injected) else ""
+        tiles.append(Tile("faults proved", f"{proved} of {len(injected)}", note, bad=proved < planned))
+    if len(faults) > len(injected):
+        tiles.append(Tile("died unasked", number(len(faults) - len(injected)), bad=True))
     if faults:
-        proved = sum(fault.proved for fault in faults)
-        tiles.append(Tile("faults proved", f"{proved} of {len(faults)}", bad=proved < len(faults)))
         lost = sum(fault.lost_bytes for fault in faults)
         if lost:
             hosts = sorted({loss.host for fault in faults for loss in fault.lost if loss.total})
@@ -289,6 +295,8 @@ def _fault_sentence(fault: Fault) -> str:
     role = f", {fault.role}" if fault.role and fault.role not in fault.targets else ""
     length = f" for {duration(fault.duration_ns)}" if fault.duration_ns is not None else ", never ended"
     lost = f"; {size(fault.lost_bytes)} gone" if fault.lost_bytes else ""
+    if not fault.asked_for:
+        return f"{begin}: {', '.join(fault.targets) or '?'} died, and nobody had asked for it{length}."
     proved = "proved" if fault.proved else "not proved"
     return f"{begin}: {fault.name} of {', '.join(fault.targets) or '?'}{role}{length}{lost} ({proved})."
 

@@ -6,6 +6,7 @@ import contextlib
 import errno
 import os
 import socket
+import tempfile
 import time
 from pathlib import Path
 
@@ -235,3 +236,66 @@ def test_a_full_disk_is_one_line_and_leaves_what_was_there(
     assert not list(run_dir.glob("*.part"))
     assert (run_dir / "report.html").read_text() == "what was there"
     assert (run_dir / "history.kafka.edn").read_text() == "what was there"
+
+
+def test_what_nobody_expected_is_one_line_and_exit_code_4(
+    capsys: pytest.CaptureFixture[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It was a traceback and exit code 1, which is a violation's."""
+    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
+
+    def breaks(_results: Path) -> None:
+        raise RuntimeError("nobody\nthought of this")
+
+    monkeypatch.setattr("harness.results.table", breaks)
+    code, out, err = call(capsys, "runs")
+    assert (code, out, len(err.splitlines())) == (4, "", 1)
+    assert err.startswith(
+        "wrackline broke down: RuntimeError: nobody thought of this; nothing is proved by that."
+    )
+    [kept] = tmp_path.glob("wrackline-*.traceback")
+    assert str(kept) in err
+    assert "in breaks" in kept.read_text()
+
+
+def test_there_may_be_no_room_for_the_traceback_either(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def breaks(_results: Path) -> None:
+        raise RuntimeError("nobody thought of this")
+
+    def full(*_arguments: object, **_options: object) -> None:
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    monkeypatch.setattr("harness.results.table", breaks)
+    monkeypatch.setattr(tempfile, "NamedTemporaryFile", full)
+    code, _, err = call(capsys, "runs")
+    assert (code, len(err.splitlines())) == (4, 1)
+    assert "no room for the traceback (No space left on device)" in err
+
+
+def test_check_never_calls_a_history_not_linearizable_because_it_broke_down(
+    capsys: pytest.CaptureFixture[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def breaks(*_arguments: object, **_options: object) -> None:
+        raise RecursionError("too deep")
+
+    monkeypatch.setattr("harness.cli_jvm.subjects", breaks)
+    history = tmp_path / "history.edn"
+    history.write_text("{:index 0, :type :invoke, :process 0, :f :read, :value nil}\n")
+    code, _, err = call(capsys, "check", "--model", "register", str(history))
+    assert (code, len(err.splitlines())) == (4, 1)
+
+
+def test_the_table_of_runs_shows_what_was_planned_and_who_was_interrupted(
+    capsys: pytest.CaptureFixture[str], tmp_path: Path
+) -> None:
+    run_dir = recorded(tmp_path, "20260101T000000Z-a-0001", "inconclusive")
+    told = orjson.loads((run_dir / "verdict.json").read_bytes())
+    told |= {"planned_faults": 3, "headline": "nothing is proved: interrupted by the user 8.0 s into the run"}
+    told["faults"] = [{"proved": True}, {"proved": True, "asked_for": False}]
+    (run_dir / "verdict.json").write_bytes(orjson.dumps(told))
+    code, out, _ = call(capsys, "runs", "--results", str(tmp_path))
+    row = out.splitlines()[1]
+    assert (code, row.split()[1], row.split()[3]) == (0, "inconclusive", "1/3")
+    assert "interrupted by the user" in row
