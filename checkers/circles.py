@@ -1,4 +1,4 @@
-"""Circles in a graph of operations: its edges, its strongly connected components, the shortest circle of each.
+"""Circles in a graph of transactions: its edges, its strongly connected components, the shortest circle of each.
 
 Everything is arrays until a component is found, for most graphs have none: a graph of a million nodes costs a second.
 checkers.cycles says what nodes and edges are, and brings the rows.
@@ -45,9 +45,8 @@ class Graph:
     edges: pd.DataFrame
 
 
-def graph_of(rows: pd.DataFrame, *, either_way: bool) -> Graph:
-    """``rows``: one per record that was sent or given, as of ``checkers.cycles.of_transactions``. ``either_way``: ww
-    edges that contradict real time too."""
+def graph_of(rows: pd.DataFrame) -> Graph:
+    """``rows``: one per record that was sent or given, as of ``checkers.cycles.of_transactions``."""
     nodes = (
         rows.groupby("txn", sort=False)
         .agg(
@@ -78,8 +77,6 @@ def graph_of(rows: pd.DataFrame, *, either_way: bool) -> Graph:
             "next_value": follower["value"],
         }
     )[sent["log"] == follower["log"]]
-    if not either_way:
-        ww = ww[complete[ww["target"]] >= invoke[ww["source"]]]
     given = rows[~rows["sent"]].merge(
         sent[["log", "offset", "value", "node"]], on=["log", "offset", "value"], suffixes=("", "_of")
     )
@@ -216,10 +213,10 @@ def _edge(graph: Graph, source: int, target: int, at: int) -> Edge:
     return Edge(one["kind"], source, target, why, int(one["log"]), int(one["offset"]), int(one["value"]))
 
 
-def told(circle: Sequence[Edge], nodes: pd.DataFrame, unit: str) -> str:
-    """One sentence for each edge. ``unit``: what nodes are."""
+def told(circle: Sequence[Edge], nodes: pd.DataFrame) -> str:
+    """One sentence for each edge."""
 
     def name(node: int) -> str:
-        return f"{unit} {nodes['txn'][node]} (process {nodes['process'][node]})"
+        return f"transaction {nodes['txn'][node]} (process {nodes['process'][node]})"
 
     return "; ".join(f"{name(edge.source)}: " + edge.why.format(target=name(edge.target)) for edge in circle)

@@ -187,7 +187,7 @@ class Contract:
         if anomaly in OF_SEVERAL_RECORDS:
             return Ruling(
                 Meaning.ALLOWED,
-                "reported: neither sends nor transactions isolate their writes from each other (KIP-98)",
+                "reported: transactions do not isolate their writes from each other (KIP-98)",
             )
         if anomaly in OF_OBJECTS and self.run.info.reads != "end":
             return self._object(place)
@@ -267,7 +267,7 @@ def promise_of(anomaly: str) -> str:
     if anomaly in OF_A_CONSUMER:
         return "forbidden while committed records must stay; allowed by acks-all-unclean"
     if anomaly in OF_SEVERAL_RECORDS:
-        return "reported: neither sends nor transactions isolate their writes from each other"
+        return "reported: transactions do not isolate their writes from each other"
     if anomaly in OF_READS:
         return "forbidden with +linearizable-reads; reported without"
     if anomaly in OF_OBJECTS:

@@ -234,7 +234,6 @@ class Ingest:
         if self.split.run in self.context.objects:
             put_puts(self.writer, self.context, self.split.run, log, value, outcome, process, times)
         self.tally.sends(log, outcome, sends.error[which], times[3], acked & known)
-        self.tally.torn += _torn(which[placed], log[placed], offset[placed])
         self.writer.spread(
             Kind.ACK,
             log[placed],
@@ -385,16 +384,6 @@ class Ingest:
                 if str(partition).isdigit()
             ]
         return found
-
-
-def _torn(send: Ints, log: Ints, offset: Ints) -> int:
-    """How many sends have records in several partitions, or that are not side by side. ``send`` ascends."""
-    starts = np.flatnonzero(np.append(True, np.diff(send) != 0)) if len(send) else np.zeros(0, dtype=np.int64)
-    if len(starts) == len(send):
-        return 0
-    spread = [np.maximum.reduceat(one, starts) - np.minimum.reduceat(one, starts) for one in (log, offset)]
-    size = np.diff(np.append(starts, len(send)))
-    return int(((spread[0] != 0) | (spread[1] != size - 1)).sum())
 
 
 def _both(one: Operations, other: Operations) -> Operations:

@@ -57,7 +57,7 @@ class Tally:
         self._errors: Counter[tuple[int, int]] = Counter()
         self._acked = 0
         self._read = 0
-        self.transactional = self.torn = 0
+        self.transactional = 0
         """Events that belong to transactions."""
         self._written: Counter[tuple[int, int, bool]] = Counter()
         """(log, segment, acked) -> records whose outcome came then."""
@@ -108,8 +108,7 @@ class Tally:
             errors[names["error"].names[error] if error != NONE else OUTCOMES[outcome]] += count
         said: dict[str, Any] = {"run": self.run, "errors": errors, "acked": self._acked, "read": self._read}
         said["written"] = [[*key, count] for key, count in self._written.items()]
-        marks = {"transactions": self.transactional, "torn sends": self.torn}
-        said["marks"] = {name: count for name, count in marks.items() if count}
+        said["marks"] = {"transactions": self.transactional} if self.transactional else {}
         owner = owner_of_run(self.run)
         writer.put(owner, 0, Kind.META, 1, orjson.dumps(said))
         if self._keys:

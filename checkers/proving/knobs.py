@@ -95,14 +95,11 @@ class Knobs:
     @property
     def may_show(self) -> frozenset[str]:
         """What may be found in a correct history and is no false alarm: without idempotence a retry appends a second
-        time, which may be behind what was sent after it; nothing keeps the records of a send together that do not
-        arrive together, nor those of a transaction that is not isolated. Writes that were not proven are counted, whatever
-        the run."""
+        time, which may be behind what was sent after it; nothing keeps the records of a transaction together that is
+        not isolated. Writes that were not proven are counted, whatever the run."""
         found = {"unproven-write"}
         if not self.idempotence:
             found |= {"duplicate", "batch-order"}
-        if self.apart or self.spread or not self.idempotence:
-            found.add("write-cycle")
         if self.transactional and not self.isolated:
             found |= {"write-cycle", "read-cycle"}
         return frozenset(found)
@@ -127,11 +124,8 @@ TO_MUTATE = Knobs(
     latency_ms=2.0,
     think_ms=8.0,
     never_completes=0.1,
-    apart=0.0,
-    spread=0.0,
 )
-"""Of histories that get one anomaly: enough of everything, as much in turn as at once, and no send whose records are torn
-apart (two of these may follow each other in a circle)."""
+"""Of histories that get one anomaly: enough of everything, as much in turn as at once."""
 
 
 def drawn(seed: int, operations: int = 120) -> Knobs:
@@ -146,9 +140,7 @@ def drawn(seed: int, operations: int = 120) -> Knobs:
     idempotence = bool(random.random() < 0.7)
     transactional = int(random.integers(1, producers + 1)) if idempotence and random.random() < 0.4 else 0
     isolated = bool(random.random() < 0.8)
-    # Where sends that are no transaction are torn apart, these may follow each other in a circle.
-    torn = not transactional or not isolated or random.random() < 0.3
-    apart, spread = (share(most) if torn else 0.0 for most in (1.0, 0.5))
+    apart, spread = share(1.0), share(0.5)
     final = (Final.COMPLETE, Final.COMPLETE, Final.COMPLETE, Final.SHORT, Final.NONE)[random.integers(5)]
     return Knobs(
         operations=int(random.integers(operations // 2, operations + operations // 2)),

@@ -6,8 +6,7 @@ lies at the smaller offset), because it was *seen* (the other read its record, o
 holds in every correct order, so a circle of edges is a proof that there is none.
 
 Records of one send are appended one by one, so a way that comes to a send by one record goes on from that record, or from one
-behind it in the log. Transactions are whole, and so are sends where the finding is that they go in a circle: a way may go on from
-any of their records.
+behind it in the log. Transactions are whole: a way may go on from any of their records.
 """
 
 from __future__ import annotations
@@ -178,7 +177,7 @@ def shortest_circle(edges: Sequence[Edge], witnesses: Sequence[Witness], finding
     whole = {
         w.number
         for w in witnesses
-        if finding.anomaly in ACROSS_PARTITIONS and (w.op.txn is not None or finding.where == "sends")
+        if finding.anomaly in ACROSS_PARTITIONS and w.op.txn is not None
     }
     leaving: dict[int, list[Edge]] = {}
     for edge in edges:

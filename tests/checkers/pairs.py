@@ -94,6 +94,10 @@ PAIRS: dict[str, tuple[str, str]] = {
         "p: (txn 1 a b@1/? | q: (txn 2 c | r: txn 3 d@1/0 | q: txn 2 c@1) | p: txn 1 a@0 b@1/1) "
         "| final a@0 c@1 | final d@1/0 b@1/1",
     ),
+    "write-cycle of transactions, not of sends": (
+        "p: (txn 1 a b | q: txn 2 c@1 | p: txn 1 a@0 b@2) | final a@0 c@1 b@2",
+        "p: (a b | q: c@1 | p: a@0 b@2) | final a@0 c@1 b@2",
+    ),
     "read-cycle": (
         "p: (txn 1 a got | q: (txn 2 b@1/? got | p: txn 1 a@0 got b@1/0) | q: txn 2 b@1/0 got a@0)",
         "p: (txn 1 a got | q: (txn 2 b@1/? got | p: txn 1 a@0 got) | q: txn 2 b@1/0 got a@0)",

@@ -213,12 +213,13 @@ def test_a_transaction_is_one(tmp_path: Path) -> None:
     assert sorted(edge["kind"] for edge in edges) == ["log", "seen", "with"]
 
 
-def test_sends_in_a_circle_are_whole(tmp_path: Path) -> None:
-    """One lies between the records of the other: a contradiction only where the finding says that it is one."""
+def test_transactions_are_whole_and_sends_are_not(tmp_path: Path) -> None:
+    """One lies between the records of the other: a contradiction only where they are transactions."""
     one, other = batch(1, (A, 0), (192, 2)), batch(2, (B, 1))
-    events = [one[0], *other, one[1]]
-    for where, edges in (("sends", 2), (None, 0)):
-        found = explanation_of(tmp_path / str(where), events, "write-cycle", 0, A, where=where)
+    for name, extra, edges in (("transactions", ({"txn": 1}, {"txn": 2}), 2), ("sends", (None, None), 0)):
+        begun, done = (dataclasses.replace(event, extra=extra[0]) for event in one)
+        between = [dataclasses.replace(event, extra=extra[1]) for event in other]
+        found = explanation_of(tmp_path / name, [begun, *between, done], "write-cycle", 0, A)
         assert len(found["edges"]) == edges
 
 
