@@ -33,7 +33,7 @@ from checkers.load import loads
 from checkers.metrics import Figures, metrics
 from checkers.plan import LOCAL_EVENTS, judge, survey_all
 from checkers.registry import Evidence, checks, names
-from checkers.runs import AnalysisError, Place, Run, open_run
+from checkers.runs import NO_HISTORY, AnalysisError, Place, Run, open_run
 from checkers.session import MEMORY_VARIABLE, session
 from checkers.tables import Tables
 from checkers.verdict import Found, verdict
@@ -42,6 +42,7 @@ from harness.history.files import whole_file
 FINDINGS_FILE = "findings.parquet"
 VERDICT_FILE = "verdict.json"
 METRICS_FILE = "metrics.json"
+_OUT_OF_ROOM = re.compile("No space left|OutOfMemory|MemoryError|enough memory")
 BRIEF_FACTS = 5_000_000
 """Below so many records and events the JVM's optimising compiler costs more than it saves."""
 
@@ -59,15 +60,16 @@ def analyze(
 ) -> list[dict[str, Any]]:
     """Judge runs; returns their verdicts, in order, as written to their directories.
 
-    A run that cannot be read is told to ``progress`` and the others are still judged; AnalysisError is raised at the
-    end, for the first of them, with the verdicts of the others in ``judged``. Raises also UnknownContract, JavaMissing and SparkUnavailable, before anything is judged."""
+    Where a run cannot be read the others are still judged. AnalysisError is raised at the end, for the first of these, with
+    the verdicts of the others in ``judged``; further ones are told to ``progress``, so that each is told once. Raises also UnknownContract, JavaMissing and SparkUnavailable, before anything is judged."""
     if contract is not None:
         named(contract)
     problems: list[str] = []
 
     def wrong(what: AnalysisError | str) -> None:
         problems.append(str(what))
-        progress(str(what))
+        if len(problems) > 1:
+            progress(str(what))
 
     runs = _opened(run_dirs, wrong, progress)
     verdicts: dict[Path, dict[str, Any]] = {}
@@ -87,7 +89,10 @@ def analyze(
         if outcome.problem:
             wrong(outcome.problem)
         else:
-            verdicts[run.directory] = _write(run, contract, outcome)
+            try:
+                verdicts[run.directory] = _write(run, contract, outcome)
+            except NO_HISTORY as odd:
+                wrong(f"{run.directory}: {_no_sense(odd)}")
     if problems:
         more = len(problems) - 1
         besides = f" (and {more} more of {len(run_dirs)} runs cannot be judged, see above)" if more else ""
@@ -136,6 +141,35 @@ def _surveyed(
 
 
 def _judge(spark: SparkSession, runs: Sequence[Run], progress: Callable[[str], None]) -> dict[Path, _Outcome]:
+    """All of them in one go. Where something in one of them breaks that, by halves: so the others are judged, and it is known
+    which it is. Raises AnalysisError where it is Spark that breaks, whatever it is given."""
+    try:
+        return _judged(spark, runs, progress)
+    except (PySparkException, Py4JError, *NO_HISTORY) as wrong:
+        cause = _cause(wrong)
+        if not isinstance(wrong, NO_HISTORY) and not _of_a_task(wrong):
+            which = ", ".join(run.directory.name for run in runs[:3]) + (", ..." if len(runs) > 3 else "")
+            raise AnalysisError(f"Spark failed on {which}: {cause}") from wrong
+    if len(runs) == 1:
+        said = f"{runs[0].directory}: {_no_sense(cause)}"
+        return {runs[0].directory: _Outcome(Found(), Figures(), {}, said)}
+    progress(f"one of {len(runs)} histories cannot be judged: the others are judged without it")
+    half = len(runs) // 2
+    return _judge(spark, runs[:half], progress) | _judge(spark, runs[half:], progress)
+
+
+def _no_sense(why: object) -> str:
+    return f"its history makes no sense ({why}); restore it from a copy or run the test again"
+
+
+def _of_a_task(wrong: Exception) -> bool:
+    """Whether a task of ours raised it: data that is none, and neither memory nor disks."""
+    return "Traceback (most recent call last)" in str(wrong) and not _OUT_OF_ROOM.search(str(wrong))
+
+
+def _judged(
+    spark: SparkSession, runs: Sequence[Run], progress: Callable[[str], None]
+) -> dict[Path, _Outcome]:
     began = time.monotonic()
     tables = Tables(spark, runs)
     progress(f"looking for {len(checks())} anomalies in {sum(run.rows for run in runs):,} events")
@@ -144,9 +178,6 @@ def _judge(spark: SparkSession, runs: Sequence[Run], progress: Callable[[str], N
         judged = judge(tables)
         found = search(judged.evidence, scratch)
         _count_groups(tables, judged.figures)
-    except (PySparkException, Py4JError) as wrong:
-        which = ", ".join(run.directory.name for run in runs[:3]) + (", ..." if len(runs) > 3 else "")
-        raise AnalysisError(f"Spark failed on {which}: {_cause(wrong)}") from wrong
     finally:
         shutil.rmtree(scratch, ignore_errors=True)
     engine = {"spark": spark.version, "seconds": round(time.monotonic() - began, 3)}

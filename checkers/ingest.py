@@ -8,7 +8,6 @@ What a split cannot know of its neighbours is little: the operations that are op
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
 
 import numpy as np
 import orjson
@@ -18,35 +17,15 @@ import pyarrow.compute as pc
 from checkers.columns import NOTHING
 from checkers.context import Context
 from checkers.objects import GETS, put_gets, put_puts
+from checkers.operations import Operations, both
 from checkers.packets import NONE, VALUES, Bools, Ints, Kind, Rows, Writer
 from checkers.sequences import POLLED, SENT, Sequence, put_batch_order, put_sessions, put_steps
 from checkers.splits import FAIL, INVOKE, OK, Batch, Names, Split, joined, picked, read
 from checkers.survey import Partners
 from checkers.suspects import ACKED, REFUSED, UNSURE, bucket_of
 from checkers.tallies import Tally
+from checkers.validity import check_answers, check_numbers, check_order
 from harness.history.model import ACKED_WITHOUT_OFFSET, FAILED, REPLICA
-
-
-@dataclass(slots=True)
-class Operations:
-    """Operations of clients, each with the event that tells most of it (``tells``: a row of the batch)."""
-
-    process: Ints
-    f: Ints
-    base: Ints
-    partition: Ints
-    kind: Ints
-    told: Ints
-    error: Ints
-    tells: Ints
-    invoke_index: Ints
-    invoke_ns: Ints
-    complete_index: Ints
-    """NONE when it never completed."""
-    complete_ns: Ints
-
-    def take(self, rows: Bools | Ints) -> Operations:
-        return Operations(*(getattr(self, name)[rows] for name in self.__slots__))
 
 
 class Ingest:
@@ -63,11 +42,12 @@ class Ingest:
         self._invoked = {process: (index, ns) for process, index, ns in partners["invoked"]}
         self._completed = {process: tuple(rest) for process, *rest in partners["completed"]}
         self._open: Batch | None = None
+        self._last_index = NONE
         self._sequences = {POLLED: Sequence(POLLED), SENT: Sequence(SENT)}
         self._bases = np.zeros(0, dtype=np.int64)
 
     def packets(self) -> Iterator[pa.RecordBatch]:
-        """Raises OSError when the file cannot be read."""
+        """Raises OSError when the file cannot be read, Senseless when it is no history."""
         for fresh in read(self.split, self.names, extra=not self.sends_only):
             self._take(fresh)
             yield from self.writer.batches()
@@ -75,6 +55,8 @@ class Ingest:
         yield from self.writer.batches(everything=True)
 
     def _take(self, fresh: Batch) -> None:
+        self._last_index = check_order(fresh.index, self._last_index)
+        check_numbers(fresh.partition, fresh.record_partition, fresh.record_offset, fresh.record_value)
         known = self.names["topic"].names
         bases = [self.context.topics.get((self.split.run, name), NONE) for name in known[len(self._bases) :]]
         self._bases = np.concatenate([self._bases, np.array(bases, dtype=np.int64)])
@@ -111,9 +93,14 @@ class Ingest:
         told_by = np.where(has & ~silent[completion], completion, at)
         operations = self._assemble(batch, order[at], order[completion], has, order[told_by])
         # A completion at the beginning of a process here belongs to an invocation in an earlier split.
-        heads = np.flatnonzero(~invoked & np.append(True, ~same)[: len(order)] & ~silent)
+        first = np.append(True, ~same)[: len(order)]
+        again = ~invoked & ~first & ~np.append(False, invoked)[: len(order)]
+        heads = np.flatnonzero(~invoked & first)
+        again[heads] = [process not in self._invoked for process in batch.process[order[heads]].tolist()]
+        check_answers(batch.index[order], batch.process[order], again)
+        heads = heads[~silent[heads]]
         if len(heads) and self._invoked:
-            operations = _both(self._headless(batch, order[heads]), operations)
+            operations = both(self._headless(batch, order[heads]), operations)
         return operations, np.sort(order[still_open])
 
     def _number(self, f: str) -> int:
@@ -384,9 +371,3 @@ class Ingest:
                 if str(partition).isdigit()
             ]
         return found
-
-
-def _both(one: Operations, other: Operations) -> Operations:
-    return Operations(
-        *(np.concatenate([getattr(one, name), getattr(other, name)]) for name in Operations.__slots__)
-    )

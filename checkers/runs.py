@@ -12,12 +12,21 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import Any
 
+import orjson
+import pyarrow.parquet as pq
+
 from checkers.course import Course, Trouble, trouble_of
-from checkers.latecomers import Latecomer, latest
 from checkers.splits import Split, count_facts, splits_of
 from checkers.survey import Partners, Survey, partners, survey
+from checkers.validity import Senseless, check_footer
 from harness.history import HistoryError, history_files, read_info
 from harness.history.model import CONTROL, DIED, NEMESIS, REPLICA, RunInfo
+
+
+NO_HISTORY = (ValueError, LookupError, TypeError, AttributeError, ArithmeticError, AssertionError)
+"""What numbers and words that no event has can raise."""
+BROKEN = (OSError, *NO_HISTORY)
+"""... and bytes that are gone."""
 
 
 class AnalysisError(Exception):
@@ -175,6 +184,8 @@ def open_run(directory: Path, number: int = 0) -> Run:
     try:
         files = history_files(directory, check=False)
         info = read_info(directory)
+        for file in files:
+            _check_footer(file, info.test_id)
         splits = [split for file in files for split in splits_of(number, file)]
         facts = sum(count_facts(file) for file in files)
     except (HistoryError, OSError, ValueError) as wrong:
@@ -186,15 +197,27 @@ def open_run(directory: Path, number: int = 0) -> Run:
     return run
 
 
+def _check_footer(path: Path, test_id: str) -> None:
+    """Raises OSError or ValueError."""
+    with pq.ParquetFile(path) as file:
+        try:
+            check_footer(file, test_id)
+        except Senseless as wrong:
+            raise Senseless(unreadable(str(path), wrong)) from wrong
+
+
 def surveyed_split(split: Split) -> Survey:
     """A split that cannot be read says so in ``problem``: the other runs are still to be judged."""
     try:
         return survey(split)
-    except (OSError, ValueError, KeyError) as wrong:
+    except BROKEN as wrong:
         return Survey(split.run, split.number, problem=unreadable(split.path, wrong))
 
 
 def unreadable(path: str, wrong: Exception) -> str:
+    """What is wrong with a history, in one line."""
+    if isinstance(wrong, Senseless):
+        return f"{path}: makes no sense ({wrong}); restore it from a copy or run the test again"
     first = (str(wrong).splitlines() or [type(wrong).__name__])[0]
     return f"{path}: corrupt or truncated ({first}); restore it from a copy or run the test again"
 
@@ -212,7 +235,7 @@ def surveyed(run: Run, surveys: Sequence[Survey]) -> Run:
                         f"row {row['index']} is of test {row['test_id']}, not {run.info.test_id}"
                     )
                 _take(run, row, phases)
-        except (ValueError, KeyError, TypeError, AttributeError) as wrong:
+        except BROKEN as wrong:
             first = (str(wrong).splitlines() or [type(wrong).__name__])[0]
             raise AnalysisError(
                 f"{run.directory}: rows of nemesis or runner make no sense ({first})"
@@ -308,8 +331,14 @@ def _take_cluster(run: Run, row: Mapping[str, Any]) -> None:
         run.cluster.setdefault(place, []).append(sample)
 
 
+def _place(row: Mapping[str, Any]) -> Place:
+    if row["topic"] is None or row["partition"] is None:
+        raise ValueError(f"event {row['index']}, a {row['f']}, is of no partition")
+    return row["topic"], row["partition"]
+
+
 def _take_final(run: Run, row: Mapping[str, Any]) -> None:
-    place = (row["topic"], row["partition"])
+    place = _place(row)
     if row["type"] == "invoke" and place not in run.asked:
         run.asked[place] = row["index"]
     if row["type"] != "ok":
@@ -326,7 +355,7 @@ def _take_final(run: Run, row: Mapping[str, Any]) -> None:
 def _take_replica(run: Run, row: Mapping[str, Any]) -> None:
     if row["type"] != "ok":
         return
-    of_place = run.replicas.setdefault((row["topic"], row["partition"]), {})
+    of_place = run.replicas.setdefault(_place(row), {})
     replica = of_place.setdefault(str(row["node"]), ReplicaRead())
     extra = row["extra"]
     replica.log_start = row["offset"] if row["offset"] is not None else replica.log_start

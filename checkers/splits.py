@@ -16,6 +16,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from checkers.packets import NONE, Bools, Ints
+from checkers.validity import check_types
 
 SPLIT_EVENTS = 1_000_000
 SPLIT_RECORDS = 4_000_000
@@ -188,7 +189,8 @@ def _batch(batch: pa.RecordBatch, names: Mapping[str, Names]) -> Batch:
     if records.null_count:
         size = np.where(records.is_valid().to_numpy(zero_copy_only=False), size, 0)
     codes = names["type"].codes(batch.column("type"))
-    kinds = np.array([TYPES.get(name, INFO) for name in names["type"].names], dtype=np.int64)
+    check_types(names["type"].names, TYPES)
+    kinds = np.array([TYPES[name] for name in names["type"].names], dtype=np.int64)
     return Batch(
         index=ints(batch.column("index")),
         ns=ints(batch.column("time_ns")),

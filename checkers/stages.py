@@ -19,7 +19,7 @@ from checkers.moments import DECIDED, Moments
 from checkers.moments import SUMMARIES as OF_STRETCHES
 from checkers.objects import Values
 from checkers.packets import COLUMNS, NONE, VALUES, Kind, Rows, Writer, grouped, packets, together, unpack
-from checkers.runs import surveyed_split, unreadable
+from checkers.runs import BROKEN, surveyed_split, unreadable
 from checkers.sequences import POLLED, SENT, put_sessions, put_steps
 from checkers.splits import Split
 from checkers.suspects import COLUMNS as SUSPECT_COLUMNS
@@ -59,7 +59,7 @@ def ingested(told: Told, what: str) -> Callable[[Batches], Batches]:
             ingest = Ingest(split, orjson.loads(partners), context, sends_only=what == SENDS)
             try:
                 yield from ingest.packets() if what != CHUNKS else _of_chunks(ingest.packets(), context)
-            except OSError as wrong:
+            except BROKEN as wrong:
                 yield from _problem(split, wrong)
 
     return run
@@ -248,6 +248,8 @@ def by_value(told: Told) -> Callable[[Batches], Batches]:
         here: int | None = None
         bucket = Bucket(context)
         for owner, chunk, kind, n, data in packets(batches):
+            if kind is Kind.META:  # a history that cannot be read says so again
+                continue
             if chunk != here:
                 if here is not None:
                     _leave_values(bucket, writer)

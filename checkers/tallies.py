@@ -20,7 +20,7 @@ from checkers.splits import OK, Batch, Names
 from checkers.suspects import ACKED, OUTCOMES
 
 if TYPE_CHECKING:
-    from checkers.ingest import Operations
+    from checkers.operations import Operations
 
 BUCKETS = 50.0
 """Latencies are counted in buckets of this many to a factor of e: quantiles are right to 1 %."""

@@ -1,0 +1,37 @@
+"""Operations of clients as columns: invocations that have met their completions."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from checkers.packets import Bools, Ints
+
+
+@dataclass(slots=True)
+class Operations:
+    """Operations of clients, each with the event that tells most of it (``tells``: a row of the batch)."""
+
+    process: Ints
+    f: Ints
+    base: Ints
+    partition: Ints
+    kind: Ints
+    told: Ints
+    error: Ints
+    tells: Ints
+    invoke_index: Ints
+    invoke_ns: Ints
+    complete_index: Ints
+    """NONE when it never completed."""
+    complete_ns: Ints
+
+    def take(self, rows: Bools | Ints) -> Operations:
+        return Operations(*(getattr(self, name)[rows] for name in self.__slots__))
+
+
+def both(one: Operations, other: Operations) -> Operations:
+    return Operations(
+        *(np.concatenate([getattr(one, name), getattr(other, name)]) for name in Operations.__slots__)
+    )
