@@ -14,7 +14,7 @@ from collections.abc import Mapping
 import numpy as np
 
 from checkers.context import Context, LogInfo
-from checkers.packets import COLUMNS, NEVER, NONE, TIMES, Bools, Ints, Kind, Rows, together
+from checkers.packets import COLUMNS, NEVER, NONE, TIMES, Bools, Ints, Kind, Rows, bools, together
 from checkers.proofs import (
     Known,
     Proof,
@@ -146,7 +146,18 @@ class Chunk:
             ),
         }
         self._beside(places, crowded=slots.crowded)
-        return self._with_log(places)
+        self._with_log(places)
+        places.columns["owed"] = np.where(self._bound(places), self.about.every, 0)
+        return places
+
+    def _bound(self, places: Rows) -> Bools:
+        """What the replicas in the ISR must have: it was acknowledged or given to somebody before anyone looked into their
+        logs, and lies below the end that the final read was told."""
+        about, acked = self.about, places.acked == 1
+        proof = least(places.complete_index, places.poll_index, places.final_index)
+        in_time = (proof != NONE) & (proof < about.looked_at)
+        within = (places.offset >= about.held_from) & (acked | (places.offset < about.end))
+        return bools(in_time & within)
 
     def _sessions(self, slots: Slots) -> dict[str, Ints]:
         names = ("earlier_offset", "earlier_value", "earlier_index")
@@ -199,7 +210,6 @@ class Chunk:
             "log": np.full(size, self.log),
             "log_end": np.full(size, about.end),
             "complete": np.full(size, int(about.complete)),
-            "every": np.full(size, about.every),
             "idempotent": np.full(size, int(about.idempotent)),
         }
         return rows

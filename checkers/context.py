@@ -18,7 +18,7 @@ from checkers.metrics import (
     healthy_segments,
     trouble,
 )
-from checkers.packets import NONE, Ints, Rows
+from checkers.packets import NEVER, NONE, Ints, Rows
 from checkers.runs import Place, ReplicaRead, Run
 
 PARTITION_BITS = 20
@@ -34,7 +34,7 @@ OBJECTS = ("register", "queue")
 @dataclass(frozen=True, slots=True)
 class LogInfo:
     """How far the final read of a partition came. ``every``: a bit for each replica that must hold what was
-    committed (in the ISR, and read to its end)."""
+    committed (in the ISR, and read to its end), from offset ``held_from``; the first of them was read at index ``looked_at``."""
 
     start: int = 0
     end: int = NONE
@@ -43,6 +43,10 @@ class LogInfo:
     idempotent: bool = False
     contiguous: bool = True
     """Every offset holds a record: what is not there was lost."""
+    asked: int = NONE
+    """Index of the invocation of the drain that was first told ``end``."""
+    looked_at: int = NEVER
+    held_from: int = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -160,6 +164,9 @@ def context_of(
                 (1 << len(whole)) - 1,
                 run.info.idempotence,
                 contiguous.get(place[0], True),
+                final.asked if final else NONE,
+                min((there[host].index for host in whole), default=NEVER),
+                max((there[host].log_start for host in whole), default=0),
             )
             for at, (host, read) in enumerate(sorted(there.items())):
                 bit = 1 << whole.index(host) if host in whole else 0

@@ -1,7 +1,7 @@
 """Contracts (anomalies.md section 8): what a configuration promises, and so what each anomaly means.
 
 =====================  ==========================================================================================
-``acks-all``           no lost-write, no vanished-read while the lossy unclean shutdowns of a partition's replicas
+``acks-all``           no lost-write, vanished-read, lost-committed while the lossy unclean shutdowns of a partition's replicas
                        between two moments of full ISR are at most MinISR - 1; more than that: loss is allowed
 ``acks-all-flushed``   (fsync before the high watermark) no loss under any number of power cuts
 ``acks-all-unclean``   (unclean election or proactive recovery on) loss allowed
@@ -15,7 +15,8 @@ always                 no replica-divergence, lost-on-replica, phantom, misroute
 
 ``register-not-linearizable`` and ``queue-not-linearizable`` follow loss too where reads rest on markers; where they ask
 the leader for the end (``read_by: end``) they are a matter of linearizable reads.
-``inconsistent-offset`` in what clients were told follows loss: the offset of a record that was lost is used again.
+``inconsistent-offset`` and ``wrong-offset`` in what clients were told follow loss: the offset of a record that was lost is
+used again, and a record that was lost may have been sent twice.
 ``poll-skip`` and ``poll-rewind`` of a consumer under ``assign`` are forbidden unless committed records could go.
 """
 
@@ -29,7 +30,7 @@ from dataclasses import dataclass, replace
 from checkers.findings import Meaning
 from checkers.runs import Fault, Place, Run
 
-LOSS = ("lost-write", "vanished-read")
+LOSS = ("lost-write", "vanished-read", "lost-committed")
 ALWAYS = (
     "replica-divergence",
     "lost-on-replica",
@@ -43,6 +44,7 @@ ALWAYS = (
     "commit-regression",
     "zombie-commit",
 )
+OF_AN_OFFSET = ("inconsistent-offset", "wrong-offset")
 OF_A_PRODUCER = ("duplicate", "session-order", "batch-order")
 OF_A_CONSUMER = ("poll-skip", "poll-rewind", "commit-beyond-end", "group-skip")
 OF_SEVERAL_RECORDS = ("write-cycle", "read-cycle")
@@ -176,7 +178,7 @@ class Contract:
             return Ruling(Meaning.VIOLATION, "forbidden in every configuration")
         if anomaly in LOSS:
             return self._loss(place)
-        if anomaly == "inconsistent-offset":
+        if anomaly in OF_AN_OFFSET:
             return self._reused(place)
         if anomaly in OF_A_PRODUCER:
             if self.terms.idempotence:
@@ -260,7 +262,7 @@ def promise_of(anomaly: str) -> str:
             "forbidden by acks-all (up to MinISR - 1 lossy shutdowns) and acks-all-flushed (under any); allowed by "
             "acks-all-unclean, and by acks-1 once leadership changed; n/a with acks-0"
         )
-    if anomaly == "inconsistent-offset":
+    if anomaly in OF_AN_OFFSET:
         return "forbidden where loss is forbidden; else offsets of lost records are used again"
     if anomaly in OF_A_PRODUCER:
         return "forbidden with +idempotence; allowed without"

@@ -18,8 +18,8 @@ from checkers.columns import NOTHING
 from checkers.context import Context
 from checkers.objects import GETS, put_gets, put_puts
 from checkers.operations import Operations, both
-from checkers.packets import NONE, VALUES, Bools, Ints, Kind, Rows, Writer
-from checkers.sequences import POLLED, SENT, Sequence, put_batch_order, put_sessions, put_steps
+from checkers.packets import NONE, TIMES, VALUES, Bools, Ints, Kind, Rows, Writer
+from checkers.sequences import POLLED, SENT, Ends, Sequence, put_batch_order, put_sessions, put_steps
 from checkers.splits import FAIL, INVOKE, OK, Batch, Names, Split, joined, picked, read
 from checkers.survey import Partners
 from checkers.suspects import ACKED, REFUSED, UNSURE, bucket_of
@@ -45,6 +45,7 @@ class Ingest:
         self._last_index = NONE
         self._sequences = {POLLED: Sequence(POLLED), SENT: Sequence(SENT)}
         self._bases = np.zeros(0, dtype=np.int64)
+        self._final_ends = Ends(split.run, context)
 
     def packets(self) -> Iterator[pa.RecordBatch]:
         """Raises OSError when the file cannot be read, Senseless when it is no history."""
@@ -166,6 +167,7 @@ class Ingest:
             drain = self._number("drain")
             self.tally.operations(batch, operations.take(operations.f != drain), self._number("poll"))
             self._ends(operations)
+            self._shown(operations)
             if self.split.run in self.context.objects:
                 self._gets(batch, operations)
         sends = operations.take(operations.f == self._number("send"))
@@ -182,6 +184,15 @@ class Ingest:
         width = self.context.width
         self.writer.spread(Kind.END, log[some], below // width, [below, *(one[some] for one in times)])
         self.writer.spread(Kind.ASKED, log, np.maximum(ends.told, 0) // width, [ends.told, *times])
+
+    def _shown(self, operations: Operations) -> None:
+        """How far any operation was told that a log goes: an end offset, or a high watermark beside what it read."""
+        told = (operations.kind == OK) & (operations.told != NONE) & (operations.base != NONE)
+        seen = operations.take(told & (operations.partition != NONE))
+        times = (seen.invoke_index, seen.invoke_ns, seen.complete_index, seen.complete_ns)
+        columns = {"log": seen.base + seen.partition, "told": seen.told, "process": seen.process}
+        rows = Rows(columns | dict(zip(TIMES, times, strict=True)))
+        self._final_ends.put(self.writer, self.context, rows)
 
     def _gets(self, batch: Batch, operations: Operations) -> None:
         """Of a register or a queue."""

@@ -28,8 +28,9 @@ def _diverging(rows: Rows) -> Bools:
 
 
 def _own_offset(rows: Rows) -> Ints:
-    """The offset that counts as the value's own: what its ack told, else the lowest."""
-    return np.where(rows.sent_offset != NONE, rows.sent_offset, rows.original_offset)
+    """The offset that counts as the value's own: what its ack told, if it is there, else the lowest."""
+    told = (rows.sent_offset != NONE) & (rows.astray == 0)
+    return np.where(told, rows.sent_offset, rows.original_offset)
 
 
 def _second_copy(rows: Rows, _: Context) -> Bools:

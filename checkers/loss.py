@@ -13,7 +13,7 @@ from checkers.context import Context
 from checkers.evidence import LEADER, Window, events_of, findings, having, place, say, seconds
 from checkers.packets import NONE, Bools, Rows, bools
 from checkers.registry import Evidence, Family, check, mark
-from checkers.suspects import ACKED, IN_FINAL, NOWHERE, TOLD, is_place
+from checkers.suspects import ACKED, IN_FINAL, NOWHERE, TOLD, is_astray, is_place
 
 
 def _by_ack() -> Column:
@@ -53,18 +53,24 @@ def _lost(rows: Rows, _: Context) -> Bools:
     return bools(absent & (told_where | told_nothing))
 
 
-def _vanished(rows: Rows) -> Bools:
-    """No other place of the value matters: this one was given to somebody, and is gone."""
+def _maybe_vanished(rows: Rows) -> Bools:
     return bools((rows.step == TOLD) & (rows.poll_index != NONE) & (rows.complete == 1) & (rows.value >= 0))
 
 
+def _vanished(rows: Rows, _: Context) -> Bools:
+    """This place was given to somebody, and is gone; where its log has the value elsewhere, the poll named a wrong offset."""
+    return bools(_maybe_vanished(rows) & ~is_astray(rows))
+
+
 def _missing(rows: Rows) -> Bools:
-    return bools((rows.step == IN_FINAL) & (rows.outcome == ACKED) & (rows.held & rows.every != rows.every))
+    """``owed``: a bit for each replica that must have it (checkers.chunks)."""
+    return bools((rows.step == IN_FINAL) & (rows.value >= 0) & (rows.held & rows.owed != rows.owed))
 
 
 LOST = mark("lost", _maybe_lost, _lost)
-VANISHED = mark("vanished", _vanished)
+VANISHED = mark("vanished", _maybe_vanished, _vanished)
 MISSING = mark("missing", _missing, lambda rows, _: _missing(rows))
+BEYOND = mark("beyond")
 
 
 @check(
@@ -138,25 +144,62 @@ def vanished_read(evidence: Evidence) -> DataFrame:
 
 
 @check(
+    "lost-committed",
+    Family.LOSS,
+    "–",
+    "an end offset or high watermark that a client was shown lies past the end of the final read",
+    marks=[BEYOND],
+)
+def lost_committed(evidence: Evidence) -> DataFrame:
+    """Once per partition, with the largest: what a client is shown as the log's end is committed, whoever sent it."""
+    keys = ("run", "log", "topic", "partition")
+    told = ("offset", "told", "process", "invoke_index", "complete_index", "complete_ns", "log_end")
+    largest = F.max_by(F.struct(*told), F.struct("told", -F.col("complete_index")))
+    rows = having(evidence, BEYOND).groupBy(*keys).agg(largest.alias("shown")).select(*keys, "shown.*")
+    sentence = F.concat(
+        say(
+            "process %d was told at %s that %s goes on to offset %d",
+            "process",
+            seconds("complete_ns"),
+            place(),
+            "told",
+        ),
+        F.lit(LEADER),
+        say(
+            "; the final read of %s ends at offset %d: %d committed records are gone",
+            *(place(), "log_end", F.col("told") - F.col("log_end")),
+        ),
+    )
+    return findings(
+        rows,
+        "lost-committed",
+        operations=["invoke_index", "complete_index"],
+        sentence=sentence,
+        around=Window(F.col("complete_ns")),
+        leader_at=F.col("complete_ns"),
+    )
+
+
+@check(
     "lost-on-replica",
     Family.LOSS,
     "– (jepsen.nats: lost-on-node)",
-    "after healing, an acknowledged value of the final read is missing from a replica in the ISR",
+    "after healing, a record that consumers are given, acknowledged or not, is missing from a replica in the ISR",
     marks=[MISSING],
 )
 def lost_on_replica(evidence: Evidence) -> DataFrame:
     held = F.coalesce(F.col("held"), F.lit(0))
     missing = F.filter("replicas", lambda _, bit: F.getbit(held, bit) == 0)
     rows = having(evidence, MISSING).withColumn("missing", F.array_join(missing, " and "))
+    acked = say(" (acked at %s)", seconds("complete_ns"))
     return findings(
         rows,
         "lost-on-replica",
         operations=["invoke_index", "complete_index", "final_index", "replica_index"],
         where=F.col("missing"),
         sentence=say(
-            "value %d was acked at %s and is in the final read at offset %d of %s, but not in the log of %s, which "
-            "is in the ISR",
-            *("value", seconds("complete_ns"), "offset", place(), "missing"),
+            "value %d%s is in the final read at offset %d of %s, but not in the log of %s, which is in the ISR",
+            *("value", F.when(F.col("outcome") == ACKED, acked).otherwise(""), "offset", place(), "missing"),
         ),
-        around=Window(F.col("complete_ns")),
+        around=Window(F.coalesce("complete_ns", "invoke_ns", F.lit(0))),
     )

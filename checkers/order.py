@@ -12,7 +12,7 @@ from pyspark.sql import functions as F
 from checkers.evidence import Window, findings, having, place, say, seconds, shown
 from checkers.packets import Bools, Rows, bools
 from checkers.registry import Evidence, Family, check, mark
-from checkers.suspects import IN_FINAL, lt
+from checkers.suspects import IN_FINAL, is_astray, lt
 
 
 def out_of_order(rows: Rows) -> Bools:
@@ -25,6 +25,7 @@ def _process_out_of_order(rows: Rows) -> Bools:
 
 OUT_OF_ORDER = mark("out of order", out_of_order, lambda rows, _: out_of_order(rows))
 OUT_OF_SESSION = mark("out of session", _process_out_of_order)
+ASTRAY = mark("astray", by_value=lambda rows, _: is_astray(rows))
 SHUFFLED = mark("shuffled")
 JUMPED = mark("jumped")
 REWOUND = mark("rewound")
@@ -70,6 +71,39 @@ def session_order(evidence: Evidence) -> DataFrame:
             *("process", "earlier_value", "earlier_offset", place(), "value", seconds("invoke_ns"), "offset"),
         ),
         around=Window(F.col("invoke_ns"), F.col("complete_ns")),
+    )
+
+
+@check(
+    "wrong-offset",
+    Family.ORDER,
+    "–",
+    "an ack or a poll names an offset at which the value never was: the final read has it elsewhere",
+    marks=[ASTRAY],
+)
+def wrong_offset(evidence: Evidence) -> DataFrame:
+    """One finding for each place that was named."""
+    acked = F.col("acked")
+    by_ack = say(
+        "value %d was acked at offset %d of %s at %s", "value", "offset", place(), seconds("complete_ns")
+    )
+    by_poll = say(
+        "a consumer was given value %d at offset %d of %s at %s",
+        "value",
+        "offset",
+        place(),
+        seconds("poll_ns"),
+    )
+    return findings(
+        having(evidence, ASTRAY),
+        "wrong-offset",
+        operations=["invoke_index", "complete_index", "poll_index", "kept_index"],
+        where=F.when(acked, "ack").otherwise("poll"),
+        sentence=F.concat(
+            F.when(acked, by_ack).otherwise(by_poll),
+            say("; the final read has it at offset %d, and not there", "kept_offset"),
+        ),
+        around=Window(F.coalesce(F.when(acked, F.col("complete_ns")), "poll_ns")),
     )
 
 

@@ -107,11 +107,31 @@ class FinalRead:
     """It was read to its end offset."""
     late_ns: int | None = None
     """When a client was told of this partition last, if that was after the final read had begun."""
+    began: int | None = None
+    """Index of its first invocation."""
+    told: dict[int, int] = field(default_factory=dict)
+    """End offset -> index of the invocation of the first operation that was told it."""
+    _begun: dict[int, int] = field(default_factory=dict)
+    """Process -> index of its last invocation."""
 
     @property
     def is_evidence(self) -> bool:
         """Whether what is not in it is gone: it reached its end, and nobody was told of more behind its beginning."""
         return self.complete and self.late_ns is None
+
+    @property
+    def asked(self) -> int:
+        """When ``end`` was asked for: whatever completed before that index saw the log as it was before."""
+        return self.told.get(self.end, NONE)
+
+    def saw(self, row: Mapping[str, Any]) -> None:
+        """Takes up any event of a drain."""
+        if row["type"] == "invoke":
+            self._begun[row["process"]] = row["index"]
+            self.began = row["index"] if self.began is None else self.began
+        if row["high_watermark"] is not None:
+            since = self._begun.get(row["process"], row["index"])
+            self.told.setdefault(row["high_watermark"], since)
 
 
 @dataclass(slots=True)
@@ -124,6 +144,8 @@ class ReplicaRead:
     in_isr: bool = False
     complete: bool = False
     problem: str = ""
+    index: int = NEVER
+    """Of its first row."""
 
 
 Place = tuple[str, int]
@@ -142,9 +164,9 @@ class Run:
     """Node id -> host name."""
     cluster: dict[Place, list[Sample]] = field(default_factory=dict)
     final: dict[Place, FinalRead] = field(default_factory=dict)
+    drains: dict[Place, FinalRead] = field(default_factory=dict)
+    """The same, and those that gave nothing."""
     replicas: dict[Place, dict[str, ReplicaRead]] = field(default_factory=dict)
-    asked: dict[Place, int] = field(default_factory=dict)
-    """Partition -> index of the event with which its final read began."""
     end_ns: int = 0
     rows: int = 0
     facts: int = 0
@@ -249,8 +271,9 @@ def surveyed(run: Run, surveys: Sequence[Survey]) -> Run:
         Phase(name, begin, max(begin, end)) for (name, begin), end in zip(phases, ends, strict=False)
     ]
     run.partners = partners(list(surveys))
-    for place, late_ns in latest(_answers(surveys), run.asked).items():
-        run.final.setdefault(place, FinalRead()).late_ns = late_ns
+    began = {place: one.began for place, one in run.drains.items() if one.began is not None}
+    for place, late_ns in latest(_answers(surveys), began).items():
+        run.final.setdefault(place, run.drains[place]).late_ns = late_ns
     return run
 
 
@@ -339,11 +362,11 @@ def _place(row: Mapping[str, Any]) -> Place:
 
 def _take_final(run: Run, row: Mapping[str, Any]) -> None:
     place = _place(row)
-    if row["type"] == "invoke" and place not in run.asked:
-        run.asked[place] = row["index"]
+    final = run.drains.setdefault(place, FinalRead())
+    final.saw(row)
     if row["type"] != "ok":
         return
-    final = run.final.setdefault(place, FinalRead())
+    run.final[place] = final
     if row["offset"] is not None:
         final.log_start = row["offset"]
     if row["high_watermark"] is not None:
@@ -358,6 +381,7 @@ def _take_replica(run: Run, row: Mapping[str, Any]) -> None:
     of_place = run.replicas.setdefault(_place(row), {})
     replica = of_place.setdefault(str(row["node"]), ReplicaRead())
     extra = row["extra"]
+    replica.index = min(replica.index, row["index"])
     replica.log_start = row["offset"] if row["offset"] is not None else replica.log_start
     replica.leo = row["high_watermark"] if row["high_watermark"] is not None else replica.leo
     replica.hw = int(extra.get("hw", replica.hw))

@@ -9,8 +9,8 @@ from __future__ import annotations
 import numpy as np
 
 from checkers.context import Context
-from checkers.packets import Kind, Rows, Writer, grouped
-from checkers.suspects import BATCH, REWIND, put_suspects
+from checkers.packets import NEVER, NONE, Kind, Rows, Writer, grouped
+from checkers.suspects import BATCH, REWIND, SHOWN, put_suspects
 
 POLLED, SENT = 0, 1
 """What an edge is of."""
@@ -98,3 +98,37 @@ def put_batch_order(writer: Writer, steps: Rows, context: Context) -> None:
         complete_index=steps.index,
         complete_ns=steps.ns,
     )
+
+
+class Ends:
+    """Ends of logs that clients were shown, against the end of the final read."""
+
+    def __init__(self, run: int, context: Context) -> None:
+        whole = [log for log in sorted(context.logs_of.get(run, ())) if context.logs[log].complete]
+        about = [context.logs[log] for log in whole]
+        self._log = np.array([*whole, NONE], dtype=np.int64)
+        self._end = np.array([*(one.end for one in about), NEVER], dtype=np.int64)
+        self._asked = np.array([*(one.asked for one in about), NONE], dtype=np.int64)
+
+    def put(self, writer: Writer, context: Context, shown: Rows) -> None:
+        """``shown``: log, told, process and times. What was shown once the final read had asked for the end says nothing
+        of it. Of each log the largest is a finding."""
+        at = np.searchsorted(self._log[:-1], shown.log)
+        at = np.where(self._log[at] == shown.log, at, len(self._log) - 1)
+        beyond = (shown.told > self._end[at]) & (shown.complete_index < self._asked[at])
+        if not beyond.any():
+            return
+        rows, end = shown.take(beyond), self._end[at][beyond]
+        order, _, _ = grouped(rows.log, -rows.told, rows.complete_index)
+        first = order[np.append(True, np.diff(rows.log[order]) != 0)]
+        found = rows.take(first)
+        put_suspects(
+            writer,
+            context,
+            SHOWN,
+            "beyond",
+            offset=end[first],
+            log_end=end[first],
+            complete=np.ones(len(first), dtype=np.int64),
+            **found.columns,
+        )

@@ -17,11 +17,12 @@ END_TOLD, IN_FINAL, TOLD, IN_REPLICAS, END_ASKED, JUMP, FLOOR, NOWHERE = 0, 10, 
 another place clients were told of; one in replicas only; ``end`` told ``offset``, so nothing at or past it had been
 appended when it was invoked; a consumer stood at ``offset`` and was next given ``told``; just below the log's start;
 a send without a place (offset null)."""
-REWIND, BATCH, EPOCH, HOLE, GAP = 60, 61, 62, 63, 64
+REWIND, BATCH, EPOCH, HOLE, GAP, SHOWN = 60, 61, 62, 63, 64, 65
 """A consumer stood at ``offset`` and was next given ``told``, which is before it; a record of a send that is stored
 before one sent before it in the same operation; a leader epoch that begins before a smaller one ends; the final read
 has nothing right above ``offset``, though the log goes on to ``told``; ``unseen`` offsets between ``offset`` and the
-next thing known above it were never seen to hold anything."""
+next thing known above it were never seen to hold anything; somebody was shown that the log goes on to ``told``, though
+the final read ends at ``offset``."""
 ACKED, REFUSED, UNSURE = 0, 1, 2
 """What ``outcome`` of a record sent can be."""
 OUTCOMES = ("acked", "failed", "unknown")
@@ -51,7 +52,8 @@ COLUMNS = (
     *("earlier_offset", "earlier_value", "earlier_index"),
     *(proof + part for proof in PROOFS for part in OF_A_PROOF),
     *("in_final", "was_polled", "first", "stands", "home", "original_offset", "original_index"),
-    *("complete", "log_end", "every", "idempotent"),
+    *("kept_offset", "kept_index", "astray"),
+    *("complete", "log_end", "owed", "idempotent"),
 )
 SCHEMA = ", ".join(f"{name} bigint" for name in ("run", *COLUMNS))
 ARROW = pa.schema([(name, pa.int64()) for name in ("run", *COLUMNS)])
@@ -116,6 +118,12 @@ def is_held(rows: Rows) -> Bools:
 def is_stray(rows: Rows) -> Bools:
     """A place that no ack named: whose send it came from must be found by value."""
     return bools(is_held(rows) & (rows.acked != 1))
+
+
+def is_astray(rows: Rows) -> Bools:
+    """An ack or a poll named this place, and the whole final read has the value elsewhere in this log, and not here."""
+    told = (rows.step == TOLD) & (rows.complete == 1) & (rows.value >= 0)
+    return bools(told & (rows.home == 1) & (rows.kept_offset != NONE))
 
 
 def table_of(rows: Rows) -> pa.RecordBatch:

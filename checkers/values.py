@@ -13,7 +13,7 @@ import numpy as np
 from checkers.context import Context, run_of
 from checkers.packets import AGAIN, COLUMNS, NEVER, NONE, SEND, Bools, Ints, Kind, Rows, grouped, together
 from checkers.registry import marked_by_value
-from checkers.suspects import BATCH, EPOCH, NOWHERE, PROOFS, REWIND, UNSURE, is_stray
+from checkers.suspects import BATCH, EPOCH, NOWHERE, PROOFS, REWIND, SHOWN, UNSURE, is_stray
 from checkers.suspects import COLUMNS as SUSPECT_COLUMNS
 
 
@@ -39,7 +39,7 @@ class Bucket:
         again = np.zeros(len(rows), dtype=bool)
         for log, number in self.context.again:
             again |= (rows.log == log) & (chunk == number)
-        return rows.take(~again | np.isin(rows.step, (REWIND, BATCH, EPOCH)))
+        return rows.take(~again | np.isin(rows.step, (REWIND, BATCH, EPOCH, SHOWN)))
 
     def judged(self) -> tuple[Rows, dict[int, tuple[int, int]], int]:
         """(rows that some check wants, {run: (unproven sends that were read, that were not)}, strays whose value
@@ -110,9 +110,14 @@ class Bucket:
     def _by_value(rows: Rows, group: Ints, groups: int) -> None:
         final, polled = rows.final_index != NONE, rows.poll_index != NONE
         home = rows.log == rows.sent_log
-        # A record that was polled and is gone is a vanished read; its value elsewhere is then no second copy.
-        stands = (rows.acked == 1) | final | (polled & (rows.complete != 1))
+        # What an ack or a poll named and the whole final read does not have there is no copy: it vanished, or never was.
+        gone = ~final & (rows.complete == 1)
+        stands = final | (((rows.acked == 1) | polled) & ~gone)
         original = _original(rows, group, groups, stands & home)
+        kept = _original(rows, group, groups, final & home)
+        astray = _any((rows.acked == 1) & gone, group, groups)
+        # Where an ack was right nothing is wrong with its place, and it is no suspect.
+        right = (rows.sent_offset != NONE) & (astray == 0) & home & (rows.complete == 1)
         rows.columns |= {
             "home": home.astype(np.int64),
             "stands": stands.astype(np.int64),
@@ -121,6 +126,9 @@ class Bucket:
             "first": _first_of_each(rows, group).astype(np.int64),
             "original_offset": np.append(rows.offset, NONE)[original],
             "original_index": np.append(rows.index, NONE)[original],
+            "kept_offset": np.where(right, rows.sent_offset, np.append(rows.offset, NONE)[kept]),
+            "kept_index": np.append(rows.final_index, NONE)[kept],
+            "astray": astray,
         }
 
     @staticmethod

@@ -102,6 +102,10 @@ class Edit:
             if any((r.partition, r.offset) == (partition, offset) for r in event.records)
         ]
 
+    def counted(self, partition: int, offset: int) -> bool:
+        """Whether an end offset was told that lies past this one."""
+        return any((e.high_watermark or 0) > offset for _, e in self.of("end", partition))
+
     def proofs(self, partition: int, before: int) -> int:
         """How long the log was shown to be (by ends and polls that had completed) before this event."""
         ends = [e.high_watermark or 0 for at, e in self.of("end", partition) if at < before]

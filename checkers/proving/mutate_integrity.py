@@ -21,7 +21,9 @@ def poll_another_value(edit: Edit) -> bool:
 
 
 @mutation(
-    "replica-divergence", "one replica holds, below its high watermark, a value in doubt in place of another"
+    "replica-divergence",
+    "one replica holds, below its high watermark, a value in doubt in place of another",
+    also={"lost-on-replica": "that replica lacks what consumers are given"},
 )
 def diverge_in_value(edit: Edit) -> bool:
     for one in edit.unseen():

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from checkers.proving.edit import Edit
+from checkers.proving.edit import Edit, end_events
+from checkers.proving.edit_groups import end_of_clients
 from checkers.proving.mutations import mutation
 from harness.history.model import ACKED_WITHOUT_OFFSET, UNKNOWN, Type
 
@@ -11,7 +12,7 @@ from harness.history.model import ACKED_WITHOUT_OFFSET, UNKNOWN, Type
 def lose_acked_tail(edit: Edit) -> bool:
     for partition in range(edit.partitions):
         log = edit.log(partition)
-        if len(log) < 2 or edit.polled(partition, len(log) - 1):
+        if len(log) < 2 or edit.polled(partition, len(log) - 1) or edit.counted(partition, len(log) - 1):
             continue
         if edit.sent[log[-1].value].acked_at == len(log) - 1:
             edit.cut_tail(partition)
@@ -51,18 +52,60 @@ def overwrite_acked(edit: Edit) -> bool:
     "the last record of a partition, polled but in doubt for its sender, is nowhere in the end",
 )
 def lose_polled_tail(edit: Edit) -> bool:
+    return any(
+        edit.polled(partition, len(edit.log(partition)) - 1)
+        and not edit.counted(partition, len(edit.log(partition)) - 1)
+        and _lose_doubted_tail(edit, partition)
+        for partition in range(edit.partitions)
+    )
+
+
+def _lose_doubted_tail(edit: Edit, partition: int) -> bool:
+    """The last record goes, and its sender never knew whether it was there."""
+    log = edit.log(partition)
+    if len(log) < 2:
+        return False
+    one = edit.sent[log[-1].value]
+    last = all(e.process != one.process for e in edit.events[(one.completed or one.invoked) + 1 :])
+    if not one.in_doubt:
+        if not (last and one.alone and one.completed is not None):
+            return False
+        edit.tell(one, UNKNOWN)
+        edit.change(one.completed, type=Type.INFO, error="_TIMED_OUT")
+    edit.cut_tail(partition)
+    return True
+
+
+@mutation("lost-committed", "a record in doubt that an end offset had counted is nowhere in the end")
+def lose_counted_tail(edit: Edit) -> bool:
     for partition in range(edit.partitions):
-        log = edit.log(partition)
-        if len(log) < 2 or not edit.polled(partition, len(log) - 1):
-            continue
-        one = edit.sent[log[-1].value]
-        last = all(e.process != one.process for e in edit.events[(one.completed or one.invoked) + 1 :])
-        if one.in_doubt or (last and one.alone and one.completed is not None):
-            if not one.in_doubt and one.completed is not None:
-                edit.tell(one, UNKNOWN)
-                edit.change(one.completed, type=Type.INFO, error="_TIMED_OUT")
-            edit.cut_tail(partition)
+        end = edit.end(partition)
+        if not edit.polled(partition, end - 1) and _lose_doubted_tail(edit, partition):
+            at = end_of_clients(edit)
+            edit.insert(at, *end_events(edit.process(), partition, end, edit.events[at].time_ns))
             return True
+    return False
+
+
+@mutation(
+    "lost-committed",
+    "the last end offset that anybody is told counts one record more than there is in the end",
+)
+def count_one_more(edit: Edit) -> bool:
+    at = end_of_clients(edit)
+    edit.insert(at, *end_events(edit.process(), 0, edit.end(0) + 1, edit.events[at].time_ns))
+    return True
+
+
+@mutation(
+    "lost-on-replica", "one replica in the ISR lacks a record of unknown outcome that the final read has"
+)
+def drop_a_doubtful_one(edit: Edit) -> bool:
+    for partition in range(edit.partitions):
+        for record in edit.log(partition):
+            if edit.sent[record.value].in_doubt:
+                edit.place(partition, record.offset, None, node="n1")
+                return True
     return False
 
 

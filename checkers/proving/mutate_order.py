@@ -123,3 +123,17 @@ def go_back(edit: Edit) -> bool:
             tails = [r for r in event.records if r.partition == event.records[-1].partition]
             last[event.process] = (at, tails[-1])
     return False
+
+
+@mutation("wrong-offset", "the ack of a log's last record names the offset after it")
+def name_the_next_offset(edit: Edit) -> bool:
+    for partition in range(edit.partitions):
+        for record in edit.log(partition)[-1:]:
+            one = edit.sent[record.value]
+            if one.acked_at != record.offset or one.completed is None:
+                continue
+            # An end offset asked for later would have to count what the ack named.
+            if edit.least_end(partition, one.completed) is None:
+                edit.tell(one, record.offset + 1)
+                return True
+    return False

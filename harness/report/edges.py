@@ -174,11 +174,7 @@ def _covers(a: Witness, sent: Record) -> bool:
 
 def shortest_circle(edges: Sequence[Edge], witnesses: Sequence[Witness], finding: Finding) -> list[Edge]:
     """Each edge's ``after`` is the next one's ``before``, the last one's the first one's. Empty: there is none."""
-    whole = {
-        w.number
-        for w in witnesses
-        if finding.anomaly in ACROSS_PARTITIONS and w.op.txn is not None
-    }
+    whole = {w.number for w in witnesses if finding.anomaly in ACROSS_PARTITIONS and w.op.txn is not None}
     leaving: dict[int, list[Edge]] = {}
     for edge in edges:
         leaving.setdefault(edge.before, []).append(edge)

@@ -34,11 +34,11 @@ _S: Final = 1_000_000_000
 _APART_NS: Final = 4 * _S
 """Cited operations further apart than this are drawn in windows of their own."""
 _WINDOWS_EACH: Final = 2
-_ABSENCES: Final = ("lost-write", "vanished-read", "commit-beyond-end")
+_ABSENCES: Final = ("lost-write", "vanished-read", "lost-committed", "commit-beyond-end")
 _END: Final = 1 << 43
 """Stands for the end of a log, where an offset is asked for."""
 _ADDED: Final = 2
-_LOSSES: Final = ("lost-write", "vanished-read", "lost-on-replica", "replica-divergence")
+_LOSSES: Final = ("lost-write", "vanished-read", "lost-committed", "lost-on-replica", "replica-divergence")
 
 
 @dataclass(frozen=True, slots=True)

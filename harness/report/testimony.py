@@ -81,9 +81,14 @@ def witness_of(
         sent=near if row.f == "send" else (),
         read=near if row.f in (*READS, *TAKES) and ok else (),
         span=span,
-        end=row.high_watermark if row.f == "end" and ok else None,
+        end=row.high_watermark if ok and _shows_an_end(row, finding) else None,
         took_nothing=ok and row.f in TAKES and not row.records,
     )
+
+
+def _shows_an_end(row: Event, finding: Finding) -> bool:
+    """Of other operations than ``end`` the end beside what they read matters only where it is what the finding is about."""
+    return row.f == "end" or (finding.anomaly == "lost-committed" and row.f != "replica")
 
 
 def _near(finding: Finding, records: Sequence[Record]) -> tuple[Record, ...]:

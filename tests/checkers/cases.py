@@ -143,6 +143,34 @@ def _(h: History) -> History:
     return two(h).assign(2, 0).poll(2, (0, A), (1, B)).drain((0, A))
 
 
+@case("lost-committed, with the largest end of several", lost_committed=1)
+def _(h: History) -> History:
+    h.invoke_send(1, A).invoke_send(4, B).end(3, 2).end(3, 3).end(3, 3)
+    return h.drain((0, A))
+
+
+@case("lost-committed beside what lost it", lost_committed=1, lost_write=1)
+def _(h: History) -> History:
+    return two(h).end(3, 2).drain((0, A))
+
+
+@case("good: an end offset asked for after the final read")
+def _(h: History) -> History:
+    return h.send(1, (A, 0)).invoke_send(4, B).drain((0, A)).end(3, 2)
+
+
+@case("lost-on-replica of what nobody knew the outcome of", lost_on_replica=1)
+def _(h: History) -> History:
+    h.send(1, (A, 0)).invoke_send(4, B).drain((0, A, 0), (1, B, 0))
+    return h.replica("n1", (0, A, 0), (1, B, 0)).replica("n2", (0, A, 0))
+
+
+@case("good: a replica begins later than the final read")
+def _(h: History) -> History:
+    two(h).drain((0, A, 0), (1, B, 0))
+    return h.replica("n1", (0, A, 0), (1, B, 0)).replica("n2", (1, B, 0), start=1)
+
+
 @case("lost-on-replica", lost_on_replica=1)
 def _(h: History) -> History:
     two(h).drain((0, A, 0), (1, B, 0))
@@ -206,16 +234,29 @@ def _(h: History) -> History:
 
 
 @case(
-    "duplicate: acked at one offset, found at another", duplicate=1, inconsistent_offset=1, not_linearizable=1
+    "wrong-offset: acked at one offset, found at another",
+    wrong_offset=1,
+    inconsistent_offset=1,
+    not_linearizable=1,
 )
 def _(h: History) -> History:
     return h.invoke_send(4, B).send(1, (A, 1)).drain((0, A), (1, B))
 
 
-@case("vanished-read of a copy, which is then no duplicate", vanished_read=1)
+@case("wrong-offset of a poll, which is no duplicate and vanished nowhere", wrong_offset=1)
 def _(h: History) -> History:
     h.invoke_send(1, A).assign(2, 1).poll(2, (1, A))
     return h.drain((0, A))
+
+
+@case("wrong-offset beside a copy", wrong_offset=1, duplicate=1)
+def _(h: History) -> History:
+    return h.send(1, (A, 5)).drain((0, A), (1, A))
+
+
+@case("duplicate, where the acked offset may lie past what was read", duplicate=1, idempotence=0)
+def _(h: History) -> History:
+    return h.send(1, (A, 5)).drain((0, A), end=6, complete=False)
 
 
 @case("aborted-read by a poll", aborted_read=1)

@@ -11,6 +11,26 @@ PAIRS: dict[str, tuple[str, str]] = {
         "p: (a | q: (b | c: from 0 | c: got a@0 b@1 | final a@0",
         "p: (a | q: (b | c: from 0 | c: got a@0 b@1 | final a@0 to 2 short",
     ),
+    "lost-committed": (
+        "p: a@0 | p: b? | e: end 2 | final a@0",
+        "p: a@0 | p: b? | e: end 2 | final a@0 to 2 short",
+    ),
+    "lost-committed, shown by a final read that was begun before": (
+        "p: (a | q: (b | final a@0 to 2 short | final a@0",
+        "p: (a | q: (b | final a@0 | e: end 2",
+    ),
+    "lost-on-replica of a record of unknown outcome": (
+        "p: z@0 | p: a? | final z@0 a@1 | n1 holds z@0 a@1 hw 2 | n2 holds z@0 hw 1",
+        "p: z@0 | p: a? | final z@0 a@1 | n1 holds z@0 a@1 hw 2 | n2 holds z@0 hw 1 out",
+    ),
+    "lost-on-replica, looked at once it was committed": (
+        "p: z@0 | p: a? | final z@0 a@1 | n2 holds z@0",
+        "p: z@0 | p: a? | n2 holds z@0 | final z@0 a@1",
+    ),
+    "lost-on-replica below the end of the final read": (
+        "p: z@0 | p: a? | final z@0 a@1 | n2 holds z@0",
+        "p: z@0 | p: a? | final z@0 a@1 to 1 | n2 holds z@0",
+    ),
     "lost-on-replica": (
         "p: a@0 | final a@0 | n1 holds a@0 | n2 holds",
         "p: a@0 | final a@0 | n1 holds a@0 | n2 holds out",
@@ -58,6 +78,18 @@ PAIRS: dict[str, tuple[str, str]] = {
     "session-order": (
         "p: a@1 | p: b@0 | final b@0 a@1",
         "p: b@0 | p: a@1 | final b@0 a@1",
+    ),
+    "wrong-offset": (
+        "p: a@5 | final a@0",
+        "p: a@0 | final a@0",
+    ),
+    "wrong-offset of a poll": (
+        "p: (a | c: from 5 | c: got a@5 | final a@0",
+        "p: (a | c: from 0 | c: got a@0 | final a@0",
+    ),
+    "wrong-offset of a poll, of what was acked rightly": (
+        "p: a@0 | c: from 5 | c: got a@5 | final a@0",
+        "p: a@0 | c: from 0 | c: got a@0 | final a@0",
     ),
     "poll-skip": (
         "p: a@0 b@1 c@2 | k: from 0 | k: got a@0 c@2",
@@ -146,4 +178,4 @@ PAIRS: dict[str, tuple[str, str]] = {
 
 
 def anomaly_of(name: str) -> str:
-    return name.split()[0]
+    return name.split()[0].rstrip(",")

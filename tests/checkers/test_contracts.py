@@ -78,33 +78,32 @@ READS = dict.fromkeys(REPORTED, A)
 PLAIN = dict.fromkeys(("duplicate", "session-order", "batch-order"), A)
 OF_A_CONSUMER = ("poll-skip", "poll-rewind", "commit-beyond-end", "group-skip")
 CONSUMER = dict.fromkeys(OF_A_CONSUMER, V)
-LOSS = ("lost-write", "vanished-read")
+OF_AN_OFFSET = ("inconsistent-offset", "wrong-offset")
+LOSS = ("lost-write", "vanished-read", "lost-committed")
 OBJECTS = ("register-not-linearizable", "queue-not-linearizable")
 
 TABLE: dict[str, tuple[Run, dict[str, Meaning]]] = {
-    "acks-all": (run(), dict.fromkeys((*LOSS, *OBJECTS, "inconsistent-offset"), V) | PLAIN | CONSUMER),
+    "acks-all": (run(), dict.fromkeys((*LOSS, *OBJECTS, *OF_AN_OFFSET), V) | PLAIN | CONSUMER),
     "acks-all, reads ask for the end": (
         run(reads="end"),
-        dict.fromkeys((*LOSS, "inconsistent-offset"), V) | dict.fromkeys(OBJECTS, A) | PLAIN | CONSUMER,
+        dict.fromkeys((*LOSS, *OF_AN_OFFSET), V) | dict.fromkeys(OBJECTS, A) | PLAIN | CONSUMER,
     ),
     "acks-all with idempotence": (
         run(idempotence=True),
-        dict.fromkeys(
-            (*LOSS, *OBJECTS, "inconsistent-offset", "duplicate", "session-order", "batch-order"), V
-        )
+        dict.fromkeys((*LOSS, *OBJECTS, *OF_AN_OFFSET, "duplicate", "session-order", "batch-order"), V)
         | CONSUMER,
     ),
     "acks-all-unclean": (
         run(unclean_election=True),
-        dict.fromkeys((*LOSS, *OBJECTS, "inconsistent-offset", *OF_A_CONSUMER), A) | PLAIN,
+        dict.fromkeys((*LOSS, *OBJECTS, *OF_AN_OFFSET, *OF_A_CONSUMER), A) | PLAIN,
     ),
     "acks-0": (
         run(acks="0"),
-        dict.fromkeys((*LOSS, *OBJECTS), NA) | {"inconsistent-offset": A} | PLAIN | CONSUMER,
+        dict.fromkeys((*LOSS, *OBJECTS), NA) | dict.fromkeys(OF_AN_OFFSET, A) | PLAIN | CONSUMER,
     ),
     "acks-1, nothing happened": (
         run(acks="1"),
-        dict.fromkeys((*LOSS, *OBJECTS, "inconsistent-offset"), V) | PLAIN | CONSUMER,
+        dict.fromkeys((*LOSS, *OBJECTS, *OF_AN_OFFSET), V) | PLAIN | CONSUMER,
     ),
 }
 
