@@ -11,7 +11,7 @@ from collections.abc import Iterable, Mapping
 
 from checkers.chunks import KINDS_OF_PROOF
 from checkers.context import Context, LogInfo
-from checkers.packets import NONE
+from checkers.packets import BELOW, NONE
 
 Carry = dict[str, int]
 _PARTS = ("", "_ns", "_offset", "_value")
@@ -82,3 +82,18 @@ def _onward(one: Mapping[str, int], carry: Carry) -> Carry:
     if one["low_point"] != NONE:
         fresh |= {"point": one["low_point"], "point_is_place": one["low_is_place"]}
     return fresh
+
+
+def below_of(summaries: Iterable[Mapping[str, int]]) -> dict[tuple[int, int], Carry]:
+    """Of each chunk that has others below it: which acknowledged record down there was sent last."""
+    found: dict[tuple[int, int], Carry] = {}
+    carry: Carry = {}
+    log = NONE
+    for one in sorted(summaries, key=lambda one: (one["log"], one["chunk"])):
+        if one["log"] != log:
+            log, carry = one["log"], {}
+        if carry:
+            found[log, one["chunk"]] = carry
+        if one["below"] > carry.get("below", NONE):
+            carry = {name: one[name] for name in BELOW}
+    return found

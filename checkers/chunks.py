@@ -14,8 +14,9 @@ from collections.abc import Mapping
 import numpy as np
 
 from checkers.context import Context, LogInfo
-from checkers.packets import COLUMNS, NEVER, NONE, TIMES, Bools, Ints, Kind, Rows, bools, together
+from checkers.packets import BELOW, COLUMNS, NEVER, NONE, TIMES, Bools, Ints, Kind, Rows, bools, together
 from checkers.proofs import (
+    Below,
     Known,
     Proof,
     Slots,
@@ -41,6 +42,7 @@ from checkers.suspects import (
     least,
 )
 from checkers.suspects import COLUMNS as SUSPECT_COLUMNS
+from checkers.untold import settled
 
 KINDS_OF_PROOF = ("ack", "settled_ack", "poll", "final", "end")
 SUMMARY = (
@@ -48,9 +50,10 @@ SUMMARY = (
     *(kind + part for kind in KINDS_OF_PROOF for part in ("", "_ns", "_offset", "_value")),
     *("last_claim", "low_final", "low_final_value", "low_final_at", "high_final"),
     *("low_place", "low_point", "low_is_place", "high_point", "floor", "jump_need", "gaps"),
+    *BELOW,
 )
-"""What a chunk tells the driver: its earliest proofs, the latest invocation that claims a place in it, and its lowest
-and highest offsets of each kind."""
+"""What a chunk tells the driver: its earliest proofs, the latest invocation that claims a place in it, its lowest and
+highest offsets of each kind, and which of its acknowledged records was sent last."""
 _COMPACT_ROWS = 4_000_000
 
 
@@ -63,6 +66,8 @@ class Chunk:
         self.about = context.logs.get(log, LogInfo())
         self._facts: dict[Kind, list[Rows]] = {}
         self._polls = 0
+        self.mates = Rows({}, 0)
+        """Of Kind.UNTOLD: those that the final read has where their acks say."""
 
     def take(self, kind: Kind, rows: Rows) -> None:
         parts = self._facts.setdefault(kind, [])
@@ -90,10 +95,12 @@ class Chunk:
         suspects = claims.take(wanted)
         for name in proofs:
             suspects.columns |= known.told(name, wanted)
+        below = Below(places)
+        suspects.columns |= below.of(suspects.offset, (suspects.step == IN_FINAL) & is_stray(suspects))
         jumps, need = self._jumps(places, carry)
         gaps = self._gaps(places, proofs, carry)
         found = together([suspects, jumps, gaps, self._holes(places, carry)], SUSPECT_COLUMNS)
-        return self._with_log(found), self._summary(places, claims, proofs, need, len(gaps))
+        return self._with_log(found), self._summary(places, claims, proofs, need, len(gaps), below)
 
     # --- places
 
@@ -128,6 +135,8 @@ class Chunk:
         acked[at_ack] = 1
         columns["acked"] = acked
         columns |= self._sessions(slots)
+        mates = self.facts(Kind.MATE)
+        self.mates = settled(mates, at_rows(columns["final_index"], slots.find(mates)))
         read = columns["final_index"] != NONE
         told = (acked == 1) | (columns["poll_index"] != NONE)
         columns["step"] = np.where(read, IN_FINAL, np.where(told, TOLD, IN_REPLICAS))
@@ -316,8 +325,10 @@ class Chunk:
         columns |= {"step": np.full(len(some), GAP), "marks": np.full(len(some), bit_of("gap"))}
         return Rows(columns, len(some))
 
-    def _summary(self, places: Rows, claims: Rows, proofs: dict[str, Proof], need: int, gaps: int) -> Rows:
-        said = {"log": self.log, "chunk": self.number, "jump_need": need, "gaps": gaps}
+    def _summary(
+        self, places: Rows, claims: Rows, proofs: dict[str, Proof], need: int, gaps: int, below: Below
+    ) -> Rows:
+        said = {"log": self.log, "chunk": self.number, "jump_need": need, "gaps": gaps, **below.last()}
         for kind, proof in zip(KINDS_OF_PROOF, proofs.values(), strict=True):
             first = proof.at(np.zeros(1, dtype=np.int64))
             said |= {kind + part: int(column[0]) for part, column in first.items()}

@@ -105,6 +105,8 @@ class Context:
     """Into how many parts what is found by value is divided."""
     carry: Mapping[tuple[int, int], Mapping[str, int]] = field(default_factory=dict)
     """(log, chunk) -> what the chunks above it know; empty in the first round."""
+    below: Mapping[tuple[int, int], Mapping[str, int]] = field(default_factory=dict)
+    """The same of what the chunks below it know."""
     again: frozenset[tuple[int, int]] = frozenset()
     """Chunks that are judged a second time, with what those above them know."""
     unfilled: frozenset[int] = field(default_factory=frozenset)

@@ -18,12 +18,13 @@ from checkers.columns import NOTHING
 from checkers.context import Context
 from checkers.objects import GETS, put_gets, put_puts
 from checkers.operations import Operations, both
-from checkers.packets import NONE, TIMES, VALUES, Bools, Ints, Kind, Rows, Writer
+from checkers.packets import NONE, SEND, TIMES, VALUES, Bools, Ints, Kind, Rows, Writer
 from checkers.sequences import POLLED, SENT, Ends, Sequence, put_batch_order, put_sessions, put_steps
 from checkers.splits import FAIL, INVOKE, OK, Batch, Names, Split, joined, picked, read
 from checkers.survey import Partners
 from checkers.suspects import ACKED, REFUSED, UNSURE, bucket_of
 from checkers.tallies import Tally
+from checkers.untold import Mates
 from checkers.validity import check_answers, check_numbers, check_order
 from harness.history.model import ACKED_WITHOUT_OFFSET, FAILED, REPLICA
 
@@ -46,6 +47,7 @@ class Ingest:
         self._sequences = {POLLED: Sequence(POLLED), SENT: Sequence(SENT)}
         self._bases = np.zeros(0, dtype=np.int64)
         self._final_ends = Ends(split.run, context)
+        self._mates = Mates(split.number)
 
     def packets(self) -> Iterator[pa.RecordBatch]:
         """Raises OSError when the file cannot be read, Senseless when it is no history."""
@@ -147,6 +149,7 @@ class Ingest:
                 keep[at] = bool(silent)
             self._operations(batch, left.take(keep))
         if not self.sends_only:
+            self._mates.leave(self.writer, self.context, self._sequences[SENT])
             for sequence in self._sequences.values():
                 sequence.edges(self.writer)
             self._floors()
@@ -221,12 +224,16 @@ class Ingest:
             for column in (sends.invoke_index, sends.invoke_ns, sends.complete_index, sends.complete_ns)
         ]
         process, run = sends.process[which], np.full(len(which), self.split.run)
+        rank = rows - batch.begin[sends.tells[which]]
         known = log != NONE
         placed = known & (offset != NONE)
         if self.sends_only:
             bucket = bucket_of(run, value, self.context.buckets)
             self.writer.spread(
-                Kind.SENT, np.full(len(log), VALUES), bucket, [log, value, process, outcome, offset, *times]
+                Kind.SENT,
+                np.full(len(log), VALUES),
+                bucket,
+                [log, value, process, outcome, offset, rank, *times],
             )
             return
         if self.split.run in self.context.objects:
@@ -244,8 +251,10 @@ class Ingest:
             Kind.HOMELESS,
             np.full(int(homeless.sum()), VALUES),
             bucket[homeless],
-            [one[homeless] for one in (log, value, process, outcome, offset, *times)],
+            [one[homeless] for one in (log, value, process, outcome, offset, rank, *times)],
         )
+        sent = Rows(dict(zip(SEND, (log, value, process, outcome, offset, rank, *times), strict=True)))
+        self._mates.put(self.writer, self.context, sent.take(known & ~refused), self._sequences[SENT])
         self._in_order(process, log, offset, value, times, placed)
 
     def _in_order(

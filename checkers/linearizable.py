@@ -109,7 +109,7 @@ def _seen(appends: Sequence[Append], reads: Sequence[Read]) -> tuple[Ints, Ints,
     """(offset, value, when it was known) of every ack and every record read."""
     rows = [(a.offset, a.value, a.ret) for a in appends if a.offset >= 0]
     rows += [(r.offset, r.value, r.ret) for r in reads]
-    at = {r.value: r.offset for r in reads}
+    at = {r.value: r.offset for r in sorted(reads, key=lambda read: -read.offset)}  # of copies the lowest
     # Acknowledged without an offset: where it is, a read told; that it is there, the acknowledgement.
     rows += [
         (at[a.value], a.value, a.ret) for a in appends if a.offset < 0 and a.ret != NEVER and a.value in at

@@ -6,13 +6,13 @@ and its offset is used again by records sent later.
 
 from __future__ import annotations
 
-from pyspark.sql import DataFrame
+from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 
 from checkers.evidence import Window, findings, having, place, say, seconds, shown
 from checkers.packets import Bools, Rows, bools
 from checkers.registry import Evidence, Family, check, mark
-from checkers.suspects import IN_FINAL, is_astray, lt
+from checkers.suspects import ACKED, IN_FINAL, is_astray, lt
 
 
 def out_of_order(rows: Rows) -> Bools:
@@ -31,6 +31,18 @@ JUMPED = mark("jumped")
 REWOUND = mark("rewound")
 
 
+def _acked_at() -> Column:
+    """ ", acked at 1.234 s", where it was."""
+    told = say(", acked at %s", seconds("complete_ns"))
+    unsure = F.col("outcome").isNotNull() & (F.col("outcome") != ACKED)
+    return F.when(unsure | F.col("complete_ns").isNull(), ", of unknown outcome").otherwise(told)
+
+
+def _sent_at() -> Column:
+    """ ", at 1.234 s", where that is known."""
+    return F.when(F.col("invoke_ns").isNotNull(), say(", at %s", seconds("invoke_ns"))).otherwise("")
+
+
 @check(
     "append-order",
     Family.ORDER,
@@ -39,12 +51,17 @@ REWOUND = mark("rewound")
     marks=[OUT_OF_ORDER],
 )
 def append_order(evidence: Evidence) -> DataFrame:
+    places = ("run", "log", "topic", "partition", "offset", "value")
+    rows = having(evidence, OUT_OF_ORDER)
+    others = [name for name in rows.columns if name not in places]
+    first = F.min_by(F.struct(*others), F.struct("by_settled_ack", "by_settled_ack_offset")).alias("first")
+    once = rows.groupBy(*places).agg(first).select(*places, "first.*")
     return findings(
-        shown(having(evidence, OUT_OF_ORDER), "by_settled_ack"),
+        shown(once, "by_settled_ack"),
         "append-order",
-        operations=["invoke_index", "complete_index", "final_index", "shown"],
+        operations=["invoke_index", "complete_index", "final_index", "kept_index", "shown"],
         sentence=say(
-            "value %d had been acked at offset %d of %s at %s; value %d was sent after that, at %s, and is before "
+            "value %d, at offset %d of %s, had been acked at %s; value %d was sent after that, at %s, and is before "
             "it, at offset %d",
             *("shown_value", "shown_offset", place(), seconds("shown_ns")),
             *("value", seconds("invoke_ns"), "offset"),
@@ -65,12 +82,13 @@ def session_order(evidence: Evidence) -> DataFrame:
     return findings(
         having(evidence, OUT_OF_SESSION),
         "session-order",
-        operations=["earlier_index", "invoke_index", "complete_index", "final_index"],
+        operations=["earlier_index", "invoke_index", "complete_index", "final_index", "kept_index"],
         sentence=say(
-            "process %d had value %d acked at offset %d of %s, and sent value %d after that, at %s: it is at offset %d",
-            *("process", "earlier_value", "earlier_offset", place(), "value", seconds("invoke_ns"), "offset"),
+            "process %d had value %d, at offset %d of %s, acked, and sent value %d after that%s: it is at offset %d",
+            *("process", "earlier_value", "earlier_offset", place(), "value"),
+            *(_sent_at(), "offset"),
         ),
-        around=Window(F.col("invoke_ns"), F.col("complete_ns")),
+        around=Window(F.coalesce("invoke_ns", "complete_ns"), F.coalesce("complete_ns", "invoke_ns")),
     )
 
 
@@ -118,21 +136,13 @@ def batch_order(evidence: Evidence) -> DataFrame:
     return findings(
         having(evidence, SHUFFLED),
         "batch-order",
-        operations=["invoke_index", "complete_index"],
+        operations=["invoke_index", "complete_index", "final_index", "kept_index"],
         sentence=say(
-            "process %d sent value %d after value %d in one operation, acked at %s: in %s it is before it, at offset %d, "
+            "process %d sent value %d after value %d in one operation%s: in %s it is before it, at offset %d, "
             "the other at offset %d",
-            *(
-                "process",
-                "value",
-                "earlier_value",
-                seconds("complete_ns"),
-                place(),
-                "offset",
-                "earlier_offset",
-            ),
+            *("process", "value", "earlier_value", _acked_at(), place(), "offset", "earlier_offset"),
         ),
-        around=Window(F.col("complete_ns"), F.col("complete_ns")),
+        around=Window(F.coalesce("complete_ns", "invoke_ns"), F.coalesce("complete_ns", "invoke_ns")),
     )
 
 

@@ -23,6 +23,8 @@ Bools = NDArray[np.bool_]
 NONE = int(np.iinfo(np.int64).min)
 VALUES, AGAIN = -(1 << 60), 1 - (1 << 60)
 """Owners of what is found by value; of what was found in a second round."""
+SENDERS = -(1 << 59)
+"""Owners from here down: of what each process sent (checkers.untold)."""
 NEVER = int(np.iinfo(np.int64).max)
 """An index later than all others: that of what did not happen."""
 
@@ -73,10 +75,14 @@ class Kind(IntEnum):
     SOONEST = 25
     LEFT = 26
     BREACH = 27
+    MATE = 28
+    """Records in the order of their sends (checkers.untold)."""
+    UNTOLD = 29
 
 
 TIMES = ("invoke_index", "invoke_ns", "complete_index", "complete_ns")
-SEND = ("log", "value", "process", "outcome", "sent_offset", *TIMES)
+SEND = ("log", "value", "process", "outcome", "sent_offset", "rank", *TIMES)
+"""``rank``: the place of a record in its send."""
 CALL = ("inv", "ret", "inv_ns", "ret_ns", "process")
 """An operation on an object. ``ret`` and ``ret_ns`` are NONE where it did not return, or nobody knows whether it happened."""
 
@@ -86,6 +92,9 @@ def calls(*names: str) -> tuple[str, ...]:
     return tuple(f"{name}_{part}" for name in names for part in CALL)
 
 
+BELOW = ("below", "below_ns", "below_done", "below_done_ns", "below_offset", "below_value")
+"""Of the acknowledged records that lie below one in the final read that which was sent last: when it was invoked, when it
+was acknowledged, and its place."""
 SLOTS = 8
 """Operations that a breach tells."""
 _ZONE = ("value", *calls("write", "first", "last"))
@@ -106,6 +115,11 @@ COLUMNS: Mapping[Kind, tuple[str, ...]] = {
     Kind.TALLY: ("key", "n", "slowest"),
     Kind.HOMELESS: SEND,
     Kind.SENT: SEND,
+    Kind.MATE: ("log", "offset", "value", "process", "rank", *TIMES),
+    Kind.UNTOLD: (
+        *("log", "offset", "value", "process", "outcome", "rank", *TIMES, "final_index", "told", "late"),
+        *BELOW,
+    ),
     Kind.PUT: ("log", "value", "failed", *CALL),
     Kind.GET: ("log", "value", *CALL),
     Kind.UNSURE: ("inv",),

@@ -16,7 +16,7 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
 from checkers import stages
-from checkers.carries import carries
+from checkers.carries import below_of, carries
 from checkers.chunks import SUMMARY
 from checkers.context import Context, context_of, places_of
 from checkers.metrics import Figures, take_counts, take_gaps, take_written
@@ -96,7 +96,13 @@ def judge(tables: Tables, **cuts: int) -> Judged:
     again |= told.late
     if not (again or told.by_value):
         return found
-    context = replace(context, carry=above, again=frozenset(again), unfilled=frozenset(gaps))
+    context = replace(
+        context,
+        carry=above,
+        below=below_of(told.summaries),
+        again=frozenset(again),
+        unfilled=frozenset(gaps),
+    )
     values = first.filter(F.col("kind").isin(int(Kind.SUSPECT), int(Kind.HOMELESS)))
     if again:
         affected = sorted({log >> 32 for log, _ in again})
@@ -106,7 +112,8 @@ def judge(tables: Tables, **cuts: int) -> Judged:
         late = first.filter(F.col("kind").isin(int(Kind.JUMP), int(Kind.SESSION)))
         second = _judged(facts.union(late) if told.late else facts, spark, context, tasks)
         values = keep(values.union(second.filter(F.col("kind") == int(Kind.SUSPECT))))
-    _by_value(found, source, values, context, tasks)
+    mates = first.filter(F.col("kind") == int(Kind.UNTOLD))
+    _by_value(found, source, values, mates, context, tasks)
     return found
 
 
@@ -127,7 +134,9 @@ def tasks_of(runs: Sequence[Run]) -> int:
     return max(1, min(4_000, round(sum(run.facts for run in runs) / FACTS_PER_TASK)))
 
 
-def _by_value(found: Judged, source: DataFrame, values: DataFrame, context: Context, tasks: int) -> None:
+def _by_value(
+    found: Judged, source: DataFrame, values: DataFrame, mates: DataFrame, context: Context, tasks: int
+) -> None:
     """Values with all their places. Where some place's value was sent with another place acked, all sends are
     looked at, which few histories need."""
     spark = found.evidence.tables.spark
@@ -143,6 +152,13 @@ def _by_value(found: Judged, source: DataFrame, values: DataFrame, context: Cont
             before = found.unproven.get(run, (0, 0))
             found.unproven[run] = (before[0] + read, before[1] + unseen)
         _count(found, one["marks"])
+    if any(one["untold"] for one in said):
+        untold = wanted.filter(F.col("kind") == int(Kind.UNTOLD)).union(mates)
+        by_owner = untold.repartition(tasks, "owner").sortWithinPartitions("owner", "chunk")
+        order = keep(by_owner.mapInArrow(stages.in_order(_told(spark, context)), SCHEMA))
+        for *_, data in _collected(order.filter(F.col("kind") == int(Kind.META))):
+            _count(found, orjson.loads(data)["marks"])
+        wanted = wanted.union(order)
     found.evidence.suspects = _named(wanted, found.evidence.tables)
 
 

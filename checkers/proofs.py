@@ -7,8 +7,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from checkers.packets import NEVER, NONE, Bools, Ints, Rows, grouped
-from checkers.suspects import least
+from checkers.packets import BELOW, NEVER, NONE, Bools, Ints, Rows, grouped
+from checkers.suspects import IN_FINAL, least
 
 
 def first_of(column: Ints) -> int:
@@ -157,3 +157,29 @@ class Known:
             for part in found:
                 found[part] = np.where(elsewhere, self.carry.get(kind + part, NONE), found[part])
         return {name + part: column for part, column in found.items()}
+
+
+class Below:
+    """The other way round: of the acknowledged records of the final read the one below an offset that was sent last."""
+
+    _OF = ("invoke_index", "invoke_ns", "complete_index", "complete_ns", "offset", "value")
+
+    def __init__(self, places: Rows) -> None:
+        self._rows = places.take((places.step == IN_FINAL) & (places.acked == 1))
+        index = self._rows.invoke_index
+        latest = np.maximum.accumulate(index)
+        fresh = np.append(True, index[1:] > latest[:-1])[: len(index)]
+        self._who = np.maximum.accumulate(np.where(fresh, np.arange(len(index)), 0))
+
+    def _columns(self, rows: Ints) -> dict[str, Ints]:
+        return {name: at_rows(self._rows.columns[of], rows) for name, of in zip(BELOW, self._OF, strict=True)}
+
+    def of(self, offset: Ints, where: Bools) -> dict[str, Ints]:
+        at = np.searchsorted(self._rows.offset, offset, "left")
+        found = np.append(-1, self._who)[at]
+        return self._columns(np.where(where, found, -1))
+
+    def last(self) -> dict[str, int]:
+        """Of the whole chunk."""
+        found = self._columns(self._who[-1:])
+        return {name: first_of(column) for name, column in found.items()}

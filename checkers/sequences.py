@@ -9,7 +9,7 @@ from __future__ import annotations
 import numpy as np
 
 from checkers.context import Context
-from checkers.packets import NEVER, NONE, Kind, Rows, Writer, grouped
+from checkers.packets import NEVER, NONE, Kind, Rows, Writer, grouped, together
 from checkers.suspects import BATCH, REWIND, SHOWN, put_suspects
 
 POLLED, SENT = 0, 1
@@ -40,12 +40,27 @@ class Sequence:
             found.columns[f"earlier_{name}"] = whole.columns[name][at - 1]
         return found
 
+    def stood(self, rank: int) -> Rows:
+        """The last record of each process and log so far, as mates (checkers.untold)."""
+        return _mates(self._stood, rank)
+
+    def begun(self, rank: int) -> Rows:
+        """The first ones."""
+        return _mates(together(self._first, _STEP), rank)
+
     def edges(self, writer: Writer) -> None:
         for last, parts in ((0, self._first), (1, [self._stood])):
             for rows in parts:
                 columns = [np.full(len(rows), self.what), np.full(len(rows), last), rows.process, rows.order]
                 columns += [rows.offset, rows.next, rows.value, rows.index, rows.ns]
                 writer.spread(Kind.EDGE, rows.log, np.full(len(rows), -1), columns)
+
+
+def _mates(rows: Rows, rank: int) -> Rows:
+    nothing = np.full(len(rows), NONE)
+    columns = {name: rows.columns[name] for name in ("process", "log", "offset", "value")}
+    columns |= {"invoke_index": rows.order, "complete_index": rows.index, "complete_ns": rows.ns}
+    return Rows({**columns, "invoke_ns": nothing, "rank": np.full(len(rows), rank)}, len(rows))
 
 
 def put_steps(writer: Writer, steps: Rows, context: Context) -> None:

@@ -25,6 +25,7 @@ from checkers.splits import Split
 from checkers.suspects import COLUMNS as SUSPECT_COLUMNS
 from checkers.suspects import EPOCH, put, put_suspects, table_of
 from checkers.tallies import figures_of, longest_gaps
+from checkers.untold import LogOrder, of_senders, put_mates, put_untold
 from checkers.values import Bucket
 
 Batches = Iterator[pa.RecordBatch]
@@ -170,7 +171,7 @@ class _Run:
 
 
 _BY_VALUE = frozenset({Kind.HOMELESS, Kind.SUSPECT})
-_PASSING = frozenset({Kind.META, Kind.BREACH, *_BY_VALUE, *DECIDED, *OF_STRETCHES})
+_PASSING = frozenset({Kind.META, Kind.BREACH, Kind.UNTOLD, *_BY_VALUE, *DECIDED, *OF_STRETCHES})
 
 
 def judged(told: Told) -> Callable[[Batches], Batches]:
@@ -214,6 +215,7 @@ def _leave(bucket: Chunk | Values | _Log | _Run | None, writer: Writer, context:
         suspects, summary = bucket.judged()
         put(writer, context, suspects, again=bool(context.again))
         writer.rows(bucket.log, bucket.number, Kind.SUMMARY, summary, SUMMARY)
+        put_mates(writer, context, bucket.mates)
         return len(suspects)
     return 0 if bucket is None else bucket.put(writer)
 
@@ -265,17 +267,57 @@ def by_value(told: Told) -> Callable[[Batches], Batches]:
 
 
 def _leave_values(bucket: Bucket, writer: Writer) -> None:
-    from checkers.registry import bit_of, marks
-
     rows, unproven, unmatched = bucket.judged()
-    counts = {one.name: int((rows.marks & bit_of(one.name) != 0).sum()) for one in marks()}
     said = {
         "unproven": [[run, *both] for run, both in unproven.items()],
         "unmatched": unmatched,
-        "marks": {name: count for name, count in counts.items() if count},
+        "untold": len(bucket.untold),
+        "marks": _counted(rows),
     }
     writer.put(VALUES, 0, Kind.META, 1, orjson.dumps(said))
     writer.rows(VALUES, 0, Kind.SUSPECT, rows, SUSPECT_COLUMNS)
+    put_untold(writer, bucket.context, bucket.untold)
+
+
+def _counted(rows: Rows) -> dict[str, int]:
+    """Mark -> how many rows have it, where any has."""
+    from checkers.registry import bit_of, marks
+
+    counts = {one.name: int((rows.marks & bit_of(one.name) != 0).sum()) for one in marks()}
+    return {name: count for name, count in counts.items() if count}
+
+
+def in_order(told: Told) -> Callable[[Batches], Batches]:
+    """Records of Kind.UNTOLD, sorted by (owner, chunk), to the suspects among them, and counts."""
+
+    def run(batches: Batches) -> Batches:
+        told()
+        writer = Writer()
+        here: tuple[int, int] | None = None
+        parts: list[Rows] = []
+        log = LogOrder()
+        for owner, chunk, kind, n, data in packets(batches):
+            if here is not None and (owner, chunk) != here:
+                _leave_order(here[0], parts, log, writer)
+                yield from writer.batches()
+                log = log if owner == here[0] else LogOrder()
+                parts = []
+            here = owner, chunk
+            parts.append(unpack(data, n, COLUMNS[kind]))
+        if here is not None:
+            _leave_order(here[0], parts, log, writer)
+        yield from writer.batches(everything=True)
+
+    return run
+
+
+def _leave_order(owner: int, parts: list[Rows], log: LogOrder, writer: Writer) -> None:
+    rows = together(parts, COLUMNS[Kind.UNTOLD])
+    found = log.judged(rows) if owner >= 0 else of_senders(rows)
+    if len(found):
+        whole = found.completed(SUSPECT_COLUMNS)
+        writer.put(VALUES, 0, Kind.META, 1, orjson.dumps({"marks": _counted(whole)}))
+        writer.rows(VALUES, 0, Kind.SUSPECT, whole, SUSPECT_COLUMNS)
 
 
 def unpacked(batches: Batches) -> Batches:

@@ -10,7 +10,7 @@ import numpy as np
 import pyarrow as pa
 
 from checkers.context import Context, run_of
-from checkers.packets import AGAIN, NONE, VALUES, Bools, Ints, Kind, Rows, Writer, bools
+from checkers.packets import AGAIN, BELOW, NONE, VALUES, Bools, Ints, Kind, Rows, Writer, bools
 
 END_TOLD, IN_FINAL, TOLD, IN_REPLICAS, END_ASKED, JUMP, FLOOR, NOWHERE = 0, 10, 11, 12, 20, 30, 40, 50
 """``end`` told offset + 1, so the record at ``offset`` existed when it returned; a place that is in the final read;
@@ -52,7 +52,8 @@ COLUMNS = (
     *("earlier_offset", "earlier_value", "earlier_index"),
     *(proof + part for proof in PROOFS for part in OF_A_PROOF),
     *("in_final", "was_polled", "first", "stands", "home", "original_offset", "original_index"),
-    *("kept_offset", "kept_index", "astray"),
+    *("kept_offset", "kept_index", "astray", "rank"),
+    *BELOW,
     *("complete", "log_end", "owed", "idempotent"),
 )
 SCHEMA = ", ".join(f"{name} bigint" for name in ("run", *COLUMNS))

@@ -13,8 +13,9 @@ import numpy as np
 from checkers.context import Context, run_of
 from checkers.packets import AGAIN, COLUMNS, NEVER, NONE, SEND, Bools, Ints, Kind, Rows, grouped, together
 from checkers.registry import marked_by_value
-from checkers.suspects import BATCH, EPOCH, NOWHERE, PROOFS, REWIND, SHOWN, UNSURE, is_stray
+from checkers.suspects import BATCH, EPOCH, IN_FINAL, NOWHERE, PROOFS, REWIND, SHOWN, UNSURE, is_stray
 from checkers.suspects import COLUMNS as SUSPECT_COLUMNS
+from checkers.untold import untold
 
 
 class Bucket:
@@ -24,6 +25,8 @@ class Bucket:
         self.context = context
         self._suspects: list[Rows] = []
         self._sends: list[Rows] = []
+        self.untold = Rows({}, 0)
+        """Of Kind.UNTOLD."""
 
     def take(self, owner: int, kind: Kind, rows: Rows) -> None:
         if kind is Kind.SUSPECT:
@@ -59,18 +62,24 @@ class Bucket:
         rows = together([rows, nowhere], SUSPECT_COLUMNS)
         self._by_value(rows, np.concatenate([of_rows, of_sends[homeless]]), groups)
         rows.columns["marks"] = marked_by_value(rows, self.context)
+        self.untold = untold(rows)
         return rows.take(rows.marks != 0), self._unproven(rows), unmatched
 
     def _carried(self, rows: Rows) -> None:
-        """Of rows of chunks with others above them: the earliest proofs up there."""
-        if not self.context.carry or not len(rows):
+        """Of rows of chunks with others above them: the earliest proofs up there; and what was sent last of those below."""
+        if not (self.context.carry or self.context.below) or not len(rows):
             return
         chunk = np.maximum(rows.offset, 0) // self.context.width
         order, starts, _ = grouped(rows.log, chunk)
         bounds = [*np.flatnonzero(starts).tolist(), len(order)]
         for lo, hi in itertools.pairwise(bounds):
             some = order[lo:hi]
-            carry = self.context.carry.get((int(rows.log[some[0]]), int(chunk[some[0]])), {})
+            place = int(rows.log[some[0]]), int(chunk[some[0]])
+            below = self.context.below.get(place, {})
+            later = some[(rows.below[some] < below.get("below", NONE)) & (rows.step[some] == IN_FINAL)]
+            for name in below:
+                rows.columns[name][later] = below[name]
+            carry = self.context.carry.get(place, {})
             for proof in PROOFS[:-1]:
                 kind = proof.removeprefix("by_")
                 if carry.get(kind, NONE) == NONE:

@@ -5,10 +5,10 @@ go over thousands of made histories."""
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from checkers.linearizable import NEVER, NOWHERE, Append, End, Read, Rule, Violation, check_log
-from harness.history.model import FAILED, Event, Record, Type
+from harness.history.model import ACKED_WITHOUT_OFFSET, FAILED, Event, Record, Type
 
 RULES = frozenset({Rule.TWO_VALUES, Rule.LATE, Rule.HOLE, Rule.UNFILLED})
 """What makes a partition not linearizable; the other rules of ``check_log`` are anomalies of their own."""
@@ -22,6 +22,8 @@ class _Partition:
     reads: list[Read] = field(default_factory=list)
     ends: list[End] = field(default_factory=list)
     final_reads: list[Read] = field(default_factory=list)
+    untold: dict[int, int] = field(default_factory=dict)
+    """Value -> when its send was acknowledged without an offset. Where it is then the final read tells."""
     final: tuple[int, int] | None = None
     """(log start, end) of a complete final read."""
 
@@ -75,12 +77,16 @@ def _sent(seen: Sequence[_Partition], invoked: Event, completed: Event | None) -
         ret = completed.index if completed is not None and offset >= 0 else NEVER
         one = Append(record.value, invoked.index, ret, max(offset, NOWHERE), failed)
         seen[record.partition].appends.append(one)
+        if completed is not None and offset == ACKED_WITHOUT_OFFSET:
+            seen[record.partition].untold[record.value] = completed.index
 
 
 def _verdict(one: _Partition, idempotence: bool, contiguous: bool) -> list[Violation]:
     every = [*one.reads, *one.final_reads]
     known = [read for read in every if read.value >= 0]
     found = check_log(one.appends, known, one.ends, holes=False)
+    if one.untold:
+        found += check_log(*_placed(one), [], holes=False)
     if not contiguous:
         return [violation for violation in found if violation.rule in RULES]
     if one.final is not None:
@@ -88,3 +94,15 @@ def _verdict(one: _Partition, idempotence: bool, contiguous: bool) -> list[Viola
     elif idempotence:
         found += [v for v in check_log(one.appends, every, one.ends) if v.rule is Rule.UNFILLED]
     return [violation for violation in found if violation.rule in RULES]
+
+
+def _placed(one: _Partition) -> tuple[list[Append], list[Read]]:
+    """The records of the final read alone, those acknowledged without an offset where it has them."""
+    at = {read.value: read.offset for read in sorted(one.final_reads, key=lambda read: -read.offset)}
+    kept = [read for read in one.final_reads if read.value >= 0 and at[read.value] == read.offset]
+    appends = [
+        replace(append, offset=at[append.value], ret=one.untold.get(append.value, append.ret))
+        for append in one.appends
+        if append.value in at and (append.value in one.untold or append.offset in (NOWHERE, at[append.value]))
+    ]
+    return appends, kept

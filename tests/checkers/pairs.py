@@ -51,6 +51,22 @@ PAIRS: dict[str, tuple[str, str]] = {
         "p: a@1 b@0 | final b@0 a@1",
         "p: a@0 b@1 | final a@0 b@1",
     ),
+    "batch-order of unknown outcome": (
+        "p: a? b? | final b@0 a@1",
+        "p: a? b? | final a@0 b@1",
+    ),
+    "batch-order where one alone was told its place": (
+        "q: (c | p: a@2 b? | final b@0 c@1 a@2",
+        "p: a@0 b? | q: c@1 | final a@0 c@1 b@2",
+    ),
+    "batch-order of a send that never completed": (
+        "p: (a b c | final a@0 c@1 b@2",
+        "p: (a b c | final a@0 c@1",
+    ),
+    "batch-order, where a copy is no disorder": (
+        "p: (a b | q: d@0 | final d@0 b@1 a@2",
+        "p: (a b@1/? | q: d@0 | final d@0 a@1 | final b@1/0",
+    ),
     "aborted-read": (
         "p: a! | final a@0",
         "p: a? | final a@0",
@@ -90,6 +106,30 @@ PAIRS: dict[str, tuple[str, str]] = {
     "wrong-offset of a poll, of what was acked rightly": (
         "p: a@0 | c: from 5 | c: got a@5 | final a@0",
         "p: a@0 | c: from 0 | c: got a@0 | final a@0",
+    ),
+    "append-order of acks without offsets": (
+        "p: a+ | q: b+ | final b@0 a@1",
+        "p: (a | q: b+ | p: a+) | final b@0 a@1",
+    ),
+    "append-order below an ack without an offset": (
+        "p: a+ | q: b@0 | final b@0 a@1",
+        "p: a? | q: b@0 | final b@0 a@1",
+    ),
+    "append-order of unknown outcome, below an ack without an offset": (
+        "p: a+ | q: b? | final b@0 a@1",
+        "p: a? | q: b+ | final b@0 a@1",
+    ),
+    "session-order of acks without offsets": (
+        "p: a+ | p: b+ | final b@0 a@1",
+        "p: a+ | p: b+ | final a@0 b@1",
+    ),
+    "session-order, the earlier one without an offset": (
+        "p: a+ | p: b@0 | final b@0 a@1",
+        "p: a+ | p: b@1 | final a@0 b@1",
+    ),
+    "session-order, the later one of unknown outcome": (
+        "p: a@1 | p: b? | final b@0 a@1",
+        "p: a@0 | p: b? | final a@0 b@1",
     ),
     "poll-skip": (
         "p: a@0 b@1 c@2 | k: from 0 | k: got a@0 c@2",

@@ -9,7 +9,7 @@ import orjson
 import pyarrow as pa
 
 from checkers import stages
-from checkers.carries import carries
+from checkers.carries import below_of, carries
 from checkers.chunks import SUMMARY
 from checkers.context import Context, context_of
 from checkers.moments import DECIDED, SUMMARIES, beyond_of
@@ -47,7 +47,9 @@ def suspects(runs: Sequence[Run], width: int) -> tuple[Rows, int]:
     late = [row for row in first if row[2] in (Kind.JUMP, Kind.SESSION)]
     above, again, gaps = carries(summaries, context)
     again |= {(row[0], row[1]) for row in late}
-    known = replace(context, carry=above, again=frozenset(again), unfilled=frozenset(gaps))
+    known = replace(
+        context, carry=above, below=below_of(summaries), again=frozenset(again), unfilled=frozenset(gaps)
+    )
     values = [row for row in first if row[2] in (Kind.SUSPECT, Kind.HOMELESS)]
     if again:
         facts = [*ingested(runs, known, stages.CHUNKS), *late]
@@ -57,6 +59,8 @@ def suspects(runs: Sequence[Run], width: int) -> tuple[Rows, int]:
     if any(orjson.loads(row[4])["unmatched"] for row in wanted if row[2] is Kind.META):
         values += ingested(runs, known, stages.SENDS)
         wanted = through(stages.by_value(lambda: known), sorted(values, key=lambda row: row[1]))
+    untold = sorted((row for row in (*first, *wanted) if row[2] is Kind.UNTOLD), key=_place)
+    wanted += through(stages.in_order(lambda: known), untold)
     found = [unpack(data, n, COLUMNS) for _, _, kind, n, data in wanted if kind is Kind.SUSPECT]
     return together(found, COLUMNS), len(again)
 
