@@ -127,23 +127,20 @@ class Ends:
 
     def put(self, writer: Writer, context: Context, shown: Rows) -> None:
         """``shown``: log, told, process and times. What was shown once the final read had asked for the end says nothing
-        of it. Of each log the largest is a finding."""
+        of it."""
         at = np.searchsorted(self._log[:-1], shown.log)
         at = np.where(self._log[at] == shown.log, at, len(self._log) - 1)
         beyond = (shown.told > self._end[at]) & (shown.complete_index < self._asked[at])
         if not beyond.any():
             return
         rows, end = shown.take(beyond), self._end[at][beyond]
-        order, _, _ = grouped(rows.log, -rows.told, rows.complete_index)
-        first = order[np.append(True, np.diff(rows.log[order]) != 0)]
-        found = rows.take(first)
         put_suspects(
             writer,
             context,
             SHOWN,
             "beyond",
-            offset=end[first],
-            log_end=end[first],
-            complete=np.ones(len(first), dtype=np.int64),
-            **found.columns,
+            offset=end,
+            log_end=end,
+            complete=np.ones(len(rows), dtype=np.int64),
+            **rows.columns,
         )

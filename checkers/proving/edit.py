@@ -225,7 +225,8 @@ class Edit:
             if event.f in ("poll", "drain", "replica"):
                 self.records(at, swapped)
         for value, offset in offsets.items():
-            self.tell(self.sent[value], offset)
+            if self.sent[value].acked_at is not None:
+                self.tell(self.sent[value], offset)
 
     def tell(self, one: Sent, told: int) -> None:
         """What a send's completion says of one record."""

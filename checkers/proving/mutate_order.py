@@ -8,11 +8,12 @@ from itertools import pairwise
 from checkers.proving.edit import Edit, Sent
 from checkers.proving.edit_groups import committing, members
 from checkers.proving.mutations import mutation
-from harness.history.model import Record
+from harness.history.model import ACKED_WITHOUT_OFFSET, Record
 
 
-def _swap_neighbours(edit: Edit, same_process: bool) -> bool:
-    """Two records side by side, the second sent after the first was acked, change places wherever they are told."""
+def _swap_neighbours(edit: Edit, *, same_process: bool, told: bool = True) -> bool:
+    """Two records side by side, the second sent after the first was acked, change places wherever they are told. Not
+    ``told``: their senders are told no offset any more."""
     for partition in range(edit.partitions):
         log = edit.log(partition)
         for first, second in pairwise(log):
@@ -30,6 +31,8 @@ def _swap_neighbours(edit: Edit, same_process: bool) -> bool:
                 and _own_neighbours(edit, a, b)
             ):
                 edit.swap(partition, first, second)
+                for one in () if told else (a, b):
+                    edit.tell(one, ACKED_WITHOUT_OFFSET)
                 return True
     return False
 
@@ -67,6 +70,31 @@ def swap_with_a_later_send(edit: Edit) -> bool:
 @mutation("session-order", "two records that one process sent one after the other change places")
 def swap_within_a_process(edit: Edit) -> bool:
     return _swap_neighbours(edit, same_process=True)
+
+
+@mutation(
+    "append-order", "two acked records, the second sent later, change places; nobody was told their offsets"
+)
+def swap_with_a_later_send_untold(edit: Edit) -> bool:
+    return _swap_neighbours(edit, same_process=False, told=False)
+
+
+@mutation("session-order", "two records of one process change places; it was told no offset of either")
+def swap_within_a_process_untold(edit: Edit) -> bool:
+    return _swap_neighbours(edit, same_process=True, told=False)
+
+
+@mutation("batch-order", "two records of one send of unknown outcome change places")
+def swap_within_a_send_in_doubt(edit: Edit) -> bool:
+    for partition in range(edit.partitions):
+        for first, second in pairwise(edit.log(partition)):
+            a, b = edit.sent[first.value], edit.sent[second.value]
+            seen_alike = edit.polled(partition, first.offset) == edit.polled(partition, second.offset)
+            same = a.invoked == b.invoked and first.leader_epoch == second.leader_epoch
+            if same and a.in_doubt and b.in_doubt and seen_alike:
+                edit.swap(partition, first, second)
+                return True
+    return False
 
 
 @mutation("batch-order", "two records of one send change places")

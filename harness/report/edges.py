@@ -13,11 +13,11 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import permutations
 from typing import Any, Literal
 
-from harness.history.model import ACKED_WITHOUT_OFFSET, Record
+from harness.history.model import ACKED_WITHOUT_OFFSET, UNKNOWN, Record
 from harness.report.files import Finding
 from harness.report.testimony import ACROSS_PARTITIONS, EVERYTHING, Witness, held
 from harness.report.text import apart, number, partition_label, value_label
@@ -52,8 +52,21 @@ def edges_among(witnesses: Sequence[Witness], finding: Finding) -> list[Edge]:
     """Those about the finding's own record first, so that of several circles of one length it is theirs that is shown."""
     if finding.anomaly == "vanished-read":  # the ack may be missing too, but that is another finding
         witnesses = [w for w in witnesses if w.op.f != "send"] or witnesses
+    witnesses = _located(witnesses)
     found = [edge for a, b in permutations(witnesses, 2) for edge in _edges(a, b, finding)]
     return sorted(found, key=lambda edge: not _about(edge, finding))
+
+
+def _located(witnesses: Sequence[Witness]) -> list[Witness]:
+    """Where a sender was told no offset the final read says where its record is."""
+    at = {(r.partition, r.value): r for w in witnesses if w.op.f == "drain" for r in w.read if r.value >= 0}
+
+    def placed(sent: Record) -> Record:
+        there = at.get((sent.partition, sent.value))
+        untold = sent.offset in (UNKNOWN, ACKED_WITHOUT_OFFSET)
+        return sent._replace(offset=there.offset) if there is not None and untold else sent
+
+    return [replace(w, sent=tuple(placed(record) for record in w.sent)) for w in witnesses]
 
 
 def _about(edge: Edge, finding: Finding) -> bool:
