@@ -254,7 +254,8 @@ class Ingest:
             [one[homeless] for one in (log, value, process, outcome, offset, rank, *times)],
         )
         sent = Rows(dict(zip(SEND, (log, value, process, outcome, offset, rank, *times), strict=True)))
-        self._mates.put(self.writer, self.context, sent.take(known & ~refused), self._sequences[SENT])
+        if self._mates.needed(homeless & ~refused):
+            self._mates.put(self.writer, self.context, sent.take(known & ~refused), self._sequences[SENT])
         self._in_order(process, log, offset, value, times, placed)
 
     def _in_order(

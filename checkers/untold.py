@@ -51,12 +51,14 @@ class Mates:
         self._waiting: Ints = np.zeros(0, dtype=np.int64)
         """Keys (process and log) whose last record was told no place: the next one that was is its mate."""
 
+    def needed(self, untold: Bools) -> bool:
+        """Whether there is anything to look at, where these records of a batch were told no place."""
+        return len(self._waiting) > 0 or bool(untold.any())
+
     def put(self, writer: Writer, context: Context, sent: Rows, told: Sequence) -> None:
         """``sent``: a batch's records (columns of SEND) without those refused; ``told``: where the records with an offset
         stood before this batch."""
         untold = sent.sent_offset == NONE
-        if not (len(self._waiting) or untold.any()):
-            return
         keys = _key(sent.process, sent.log)
         wanted = np.union1d(keys[untold], self._waiting)
         mine = sent.take(np.isin(keys, wanted))
