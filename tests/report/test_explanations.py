@@ -99,6 +99,15 @@ def explanation_of(
     ("anomaly", "events", "offset", "kinds"),
     [
         ("append-order", send(1, A, 1) + send(2, B, 0), 0, {"time", "log"}),
+        (
+            "append-order",
+            send(1, A, ACKED_WITHOUT_OFFSET)
+            + send(2, B, ACKED_WITHOUT_OFFSET)
+            + drain((0, B), (1, A), ends=2),
+            0,
+            {"time", "log"},
+        ),
+        ("lost-committed", end(3, 2) + drain((0, A), ends=1), 1, {"time", "unseen"}),
         ("stale-read", send(1, A, 0) + end(3, 0), 0, {"time", "unseen"}),
         ("future-read", poll(4, (0, A)) + send(1, A, 0), 0, {"time", "seen"}),
         ("watermark-regression", end(3, 2) + end(4, 1), 1, {"time", "unseen"}),
