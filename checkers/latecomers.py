@@ -84,18 +84,18 @@ class Latecomers:
 
 
 def latest(
-    told: Iterable[tuple[list[Latecomer], tuple[int, int] | None, bool]], asked: dict[tuple[str, int], int]
+    told: Iterable[tuple[list[Latecomer], tuple[int, int] | None, bool]], began: dict[tuple[str, int], int]
 ) -> dict[tuple[str, int], int]:
     """Partition -> when (time_ns) somebody was told of it last, if that was after its final read had begun.
 
     ``told``: of each split in order what came late, what has no place, and whether an earlier one has a final
-    read; ``asked``: index at which each final read began."""
+    read; ``began``: index at which each final read began."""
     found: dict[tuple[str, int], tuple[int, int]] = {}
     for placed, unplaced, begun in told:
         late = [((topic, partition), (index, ns)) for topic, partition, index, ns in placed]
         if begun and unplaced is not None:
-            late += [(place, (unplaced[0], unplaced[1])) for place in asked]
+            late += [(place, (unplaced[0], unplaced[1])) for place in began]
         for place, at in late:
-            if place in asked and at[0] > asked[place]:
+            if place in began and at[0] > began[place]:
                 found[place] = max(found.get(place, at), at)
     return {place: ns for place, (_, ns) in found.items()}

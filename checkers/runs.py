@@ -23,7 +23,15 @@ from harness.history import HistoryError, history_files, read_info
 from harness.history.model import CONTROL, DIED, NEMESIS, REPLICA, RunInfo
 
 
-NO_HISTORY = (ValueError, LookupError, TypeError, AttributeError, ArithmeticError, AssertionError)
+NO_HISTORY = (
+    ValueError,
+    LookupError,
+    TypeError,
+    AttributeError,
+    ArithmeticError,
+    AssertionError,
+    NotImplementedError,
+)
 """What numbers and words that no event has can raise."""
 BROKEN = (OSError, *NO_HISTORY)
 """... and bytes that are gone."""
@@ -210,10 +218,11 @@ def open_run(directory: Path, number: int = 0) -> Run:
             _check_footer(file, info.test_id)
         splits = [split for file in files for split in splits_of(number, file)]
         facts = sum(count_facts(file) for file in files)
-    except (HistoryError, OSError, ValueError) as wrong:
+    except (HistoryError, *BROKEN) as wrong:
         if trouble is not None:
             return Run(directory, _info_without_history(directory), [], trouble=trouble)
-        raise AnalysisError(str(wrong)) from wrong
+        said = str(wrong) if str(directory) in str(wrong) else unreadable(str(directory), wrong)
+        raise AnalysisError(said) from wrong
     run = Run(directory, info, files, trouble=trouble, splits=splits, facts=facts)
     run.nodes = {int(node): host for node, host in info.nodes.items() if str(node).isdigit()}
     return run

@@ -58,6 +58,12 @@ def with_table(change: Callable[[pa.Table], pa.Table]) -> Spoil:
     return spoil
 
 
+def with_info(info: bytes) -> Spoil:
+    return lambda file: pq.write_table(
+        pq.read_table(file).replace_schema_metadata({b"wrackline": info}), file
+    )
+
+
 def put(f: str, kind: str, **columns: Any) -> Spoil:
     """The first event of this kind says something else."""
 
@@ -95,6 +101,9 @@ FOOTER: Mapping[str, tuple[Spoil, str]] = {
     "half": (bytes_of(lambda b: b[: len(b) // 2]), "corrupt or truncated"),
     "no parquet": (bytes_of(lambda _: b"{}\n" * 1000), "corrupt or truncated"),
     "a foreign parquet": (lambda file: pq.write_table(pa.table({"x": [1, 2]}), file), "history"),
+    "another's metadata": (with_info(b"[]"), "run information"),
+    "metadata of half a run": (with_info(b'{"test_id": "x"}'), "run information"),
+    "metadata that is no JSON": (with_info(b"{"), "corrupt or truncated"),
     "a missing column": (with_table(lambda t: t.drop_columns(["process"])), "columns missing: process"),
     "no records": (with_table(lambda t: t.drop_columns(["records"])), "columns missing: records"),
     "a wrong type": (set_column("time_ns", pa.string()), "column time_ns is string, not int64"),
