@@ -12,16 +12,16 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import Any
 
-import orjson
 import pyarrow.parquet as pq
 
 from checkers.course import Course, Trouble, trouble_of
+from checkers.latecomers import Latecomer, latest
+from checkers.packets import NEVER, NONE
 from checkers.splits import Split, count_facts, splits_of
 from checkers.survey import Partners, Survey, partners, survey
 from checkers.validity import Senseless, check_footer
 from harness.history import HistoryError, history_files, read_info
 from harness.history.model import CONTROL, DIED, NEMESIS, REPLICA, RunInfo
-
 
 NO_HISTORY = (
     ValueError,
