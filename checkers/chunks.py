@@ -37,6 +37,8 @@ from checkers.suspects import (
     IN_REPLICAS,
     JUMP,
     TOLD,
+    UNREAD,
+    is_kept,
     is_place,
     is_stray,
     least,
@@ -140,6 +142,9 @@ class Chunk:
         read = columns["final_index"] != NONE
         told = (acked == 1) | (columns["poll_index"] != NONE)
         columns["step"] = np.where(read, IN_FINAL, np.where(told, TOLD, IN_REPLICAS))
+        if self.about.derived:
+            unread = (columns["step"] == TOLD) & (slots.offset >= self.about.end)
+            columns["step"] = np.where(unread, UNREAD, columns["step"])
         there = np.flatnonzero(slots.value != NONE)
         if slots.crowded:
             order = np.lexsort((columns["value"][there], columns["step"][there], columns["offset"][there]))
@@ -228,7 +233,7 @@ class Chunk:
     def _proofs(self, places: Rows) -> dict[str, Proof]:
         told = is_place(places)
         acked = told & (places.acked == 1)
-        settled = acked & (places.step == IN_FINAL)
+        settled = acked & is_kept(places)
         ends = self.facts(Kind.END)
         order = np.argsort(ends.offset, kind="stable")
         nothing = np.full(len(ends), NONE)

@@ -151,6 +151,10 @@ def _final_read(run: Run) -> Condition:
             short.append(f"{_name(place)} was not read")
         elif not final.complete:
             short.append(f"{_name(place)} was not read to its end offset {final.end}")
+        elif final.unseen:
+            short.append(
+                f"{final.unseen} records acknowledged in {_name(place)} lie past all that was polled"
+            )
     if not run.places:
         short = ["no topic is on record"]
     detail = (

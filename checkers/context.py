@@ -47,6 +47,8 @@ class LogInfo:
     """Index of the invocation of the drain that was first told ``end``."""
     looked_at: int = NEVER
     held_from: int = 0
+    derived: bool = False
+    """The final read is what polls together gave: from ``end`` on nothing is known."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -169,6 +171,7 @@ def context_of(
                 final.asked if final else NONE,
                 min((there[host].index for host in whole), default=NEVER),
                 max((there[host].log_start for host in whole), default=0),
+                final is not None and final.derived,
             )
             for at, (host, read) in enumerate(sorted(there.items())):
                 bit = 1 << whole.index(host) if host in whole else 0

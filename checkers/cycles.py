@@ -61,7 +61,9 @@ def of_transactions(tables: Tables) -> DataFrame:
         .withColumn("record", F.explode("records"))
         .filter("record.offset >= 0 and record.value >= 0")
     )
-    logs = F.broadcast(tables.logs_of_runs.select("run", "topic", "partition", "log", "complete"))
+    logs = F.broadcast(
+        tables.logs_of_runs.select("run", "topic", "partition", "log", "complete", "unread_from")
+    )
     place = ["run", "topic", "partition"]
     # The offset of a lost record is used again, which is loss, and no order.
     stayed = (
@@ -76,7 +78,7 @@ def of_transactions(tables: Tables) -> DataFrame:
         whole.select("*", "record.partition", "record.offset", "record.value")
         .join(logs, place)
         .join(stayed, [*place, "offset", "value"], "left")
-        .filter("stayed or not complete")
+        .filter("stayed or not complete or offset >= unread_from")
         .select(
             *("run", "txn", "process", *times, "log"),
             F.format_string("%s-%d", "topic", "partition").alias("place"),

@@ -13,7 +13,7 @@ from checkers.context import Context
 from checkers.evidence import LEADER, Window, events_of, findings, having, place, say, seconds
 from checkers.packets import NONE, Bools, Rows, bools
 from checkers.registry import Evidence, Family, check, mark
-from checkers.suspects import ACKED, IN_FINAL, NOWHERE, TOLD, is_astray, is_place
+from checkers.suspects import ACKED, IN_FINAL, NOWHERE, TOLD, UNREAD, is_astray, is_place
 
 
 def _by_ack() -> Column:
@@ -47,7 +47,7 @@ def _maybe_lost(rows: Rows) -> Bools:
 
 def _lost(rows: Rows, _: Context) -> Bools:
     place = is_place(rows)
-    told_where = place & (rows.acked == 1)
+    told_where = place & (rows.acked == 1) & (rows.step != UNREAD)
     told_nothing = (rows.sent_offset == NONE) & (rows.first == 1) & (place | (rows.step == NOWHERE))
     absent = (rows.outcome == ACKED) & (rows.complete == 1) & (rows.in_final == 0)
     return bools(absent & (told_where | told_nothing))

@@ -9,21 +9,27 @@ from __future__ import annotations
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 
+from checkers.context import Context
 from checkers.evidence import Window, findings, having, place, say, seconds, shown
 from checkers.packets import Bools, Rows, bools
 from checkers.registry import Evidence, Family, check, mark
-from checkers.suspects import ACKED, IN_FINAL, is_astray, lt
+from checkers.suspects import ACKED, is_astray, is_kept, lt
 
 
 def out_of_order(rows: Rows) -> Bools:
-    return bools((rows.step == IN_FINAL) & lt(rows.by_settled_ack, rows.invoke_index))
+    return bools(is_kept(rows) & lt(rows.by_settled_ack, rows.invoke_index))
 
 
 def _process_out_of_order(rows: Rows) -> Bools:
     return bools(out_of_order(rows) & (rows.acked == 1) & lt(rows.offset, rows.earlier_offset))
 
 
-OUT_OF_ORDER = mark("out of order", out_of_order, lambda rows, _: out_of_order(rows))
+def _before_what_was_acked(rows: Rows, _: Context) -> Bools:
+    """At the very offset that had been acked it is an inconsistent-offset."""
+    return bools(out_of_order(rows) & (rows.by_settled_ack_offset != rows.offset))
+
+
+OUT_OF_ORDER = mark("out of order", out_of_order, _before_what_was_acked)
 OUT_OF_SESSION = mark("out of session", _process_out_of_order)
 ASTRAY = mark("astray", by_value=lambda rows, _: is_astray(rows))
 SHUFFLED = mark("shuffled")

@@ -113,6 +113,10 @@ class FinalRead:
     end: int = -1
     complete: bool = False
     """It was read to its end offset."""
+    derived: bool = False
+    """Nobody made one: it is what polls together gave, and nothing is known of offsets from ``end`` on."""
+    unseen: int = 0
+    """Of a derived one: records that were acknowledged where nobody read."""
     late_ns: int | None = None
     """When a client was told of this partition last, if that was after the final read had begun."""
     began: int | None = None
@@ -382,6 +386,8 @@ def _take_final(run: Run, row: Mapping[str, Any]) -> None:
         final.end = row["high_watermark"]
     if row["extra"].get("complete") is True:
         final.complete = final.end >= 0
+    final.derived = final.derived or bool(row["extra"].get("derived"))
+    final.unseen = int(row["extra"].get("unseen", final.unseen))
 
 
 def _take_replica(run: Run, row: Mapping[str, Any]) -> None:

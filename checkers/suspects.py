@@ -12,9 +12,20 @@ import pyarrow as pa
 from checkers.context import Context, run_of
 from checkers.packets import AGAIN, BELOW, NONE, VALUES, Bools, Ints, Kind, Rows, Writer, bools
 
-END_TOLD, IN_FINAL, TOLD, IN_REPLICAS, END_ASKED, JUMP, FLOOR, NOWHERE = 0, 10, 11, 12, 20, 30, 40, 50
+END_TOLD, IN_FINAL, TOLD, IN_REPLICAS, UNREAD, END_ASKED, JUMP, FLOOR, NOWHERE = (
+    0,
+    10,
+    11,
+    12,
+    13,
+    20,
+    30,
+    40,
+    50,
+)
 """``end`` told offset + 1, so the record at ``offset`` existed when it returned; a place that is in the final read;
-another place clients were told of; one in replicas only; ``end`` told ``offset``, so nothing at or past it had been
+another place clients were told of; one in replicas only; one that an ack told of, past all that was read, where the
+final read is derived from polls: it is there as far as anybody knows; ``end`` told ``offset``, so nothing at or past it had been
 appended when it was invoked; a consumer stood at ``offset`` and was next given ``told``; just below the log's start;
 a send without a place (offset null)."""
 REWIND, BATCH, EPOCH, HOLE, GAP, SHOWN = 60, 61, 62, 63, 64, 65
@@ -107,8 +118,13 @@ def least(*columns: Ints) -> Ints:
 
 def is_place(rows: Rows) -> Bools:
     """Clients were told of this place."""
-    found: Bools = (rows.step == IN_FINAL) | (rows.step == TOLD)
+    found: Bools = (rows.step == IN_FINAL) | (rows.step == TOLD) | (rows.step == UNREAD)
     return bools(found)
+
+
+def is_kept(rows: Rows) -> Bools:
+    """As far as is known, this place is in the log at the end."""
+    return bools((rows.step == IN_FINAL) | (rows.step == UNREAD))
 
 
 def is_held(rows: Rows) -> Bools:

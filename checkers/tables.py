@@ -71,16 +71,18 @@ class Tables:
     @cached_property
     def logs_of_runs(self) -> DataFrame:
         """One row per partition: run, topic, partition, log, log_start, log_end (null without a final read),
-        complete (whether the final read reached it)."""
+        complete (whether the final read reached it), unread_from (where nothing is known from, if it is derived)."""
         rows = []
         for number, run in enumerate(self.runs):
             for place in places_of(run):
                 final = run.final.get(place)
                 ends = (final.log_start, final.end, final.is_evidence) if final else (0, None, False)
-                rows.append((number, *place, self.log(number, place), *ends))
+                unread_from = final.end if final is not None and final.derived else None
+                rows.append((number, *place, self.log(number, place), *ends, unread_from))
         return self.small(
             rows,
-            "run int, topic string, partition int, log bigint, log_start bigint, log_end bigint, complete boolean",
+            "run int, topic string, partition int, log bigint, log_start bigint, log_end bigint, "
+            "complete boolean, unread_from bigint",
         )
 
     @cached_property

@@ -13,7 +13,7 @@ import numpy as np
 from checkers.context import Context, run_of
 from checkers.packets import AGAIN, COLUMNS, NEVER, NONE, SEND, Bools, Ints, Kind, Rows, grouped, together
 from checkers.registry import marked_by_value
-from checkers.suspects import BATCH, EPOCH, IN_FINAL, NOWHERE, PROOFS, REWIND, SHOWN, UNSURE, is_stray
+from checkers.suspects import BATCH, EPOCH, IN_FINAL, NOWHERE, PROOFS, REWIND, SHOWN, UNREAD, UNSURE, is_stray
 from checkers.suspects import COLUMNS as SUSPECT_COLUMNS
 from checkers.untold import untold
 
@@ -109,7 +109,9 @@ class Bucket:
             "step": np.full(size, NOWHERE),
             "marks": np.zeros(size, dtype=np.int64),
             "acked": np.zeros(size, dtype=np.int64),
-            "complete": np.array([int(a.complete) if a else 0 for a in about], dtype=np.int64),
+            "complete": np.array(
+                [int(a.complete and not a.derived) if a else 0 for a in about], dtype=np.int64
+            ),
             "log_end": np.array([a.end if a else NONE for a in about], dtype=np.int64),
             "idempotent": np.array([int(a.idempotent) if a else 0 for a in about], dtype=np.int64),
         }
@@ -120,7 +122,7 @@ class Bucket:
         final, polled = rows.final_index != NONE, rows.poll_index != NONE
         home = rows.log == rows.sent_log
         # What an ack or a poll named and the whole final read does not have there is no copy: it vanished, or never was.
-        gone = ~final & (rows.complete == 1)
+        gone = ~final & (rows.complete == 1) & (rows.step != UNREAD)
         stands = final | (((rows.acked == 1) | polled) & ~gone)
         original = _original(rows, group, groups, stands & home)
         kept = _original(rows, group, groups, final & home)

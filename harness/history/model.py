@@ -27,7 +27,10 @@ replica     one row (``ok``, process REPLICA) per chunk of one replica's own log
             ``offset`` = log start, ``high_watermark`` = its LEO, ``extra`` = {"in_isr", "complete", "hw"}
 ==========  ==============================================================================================
 
-Sends and polls of one transaction carry its number in both events: ``extra.txn``.
+Sends and polls of one transaction carry its number in both events: ``extra.txn``. In a history that was imported
+(harness.jepsen), a poll whose transaction failed afterwards says so (``extra.aborted`` = "fail" | "info"), an ``assign`` names
+the partitions that are given up by it (``extra.revoked``), and the drain is ``extra.derived`` from polls: nothing is known
+of offsets from its ``high_watermark`` on, where ``extra.unseen`` records were acknowledged.
 
 Rows of the nemesis have ``process = NEMESIS``, ``type = info``, ``f`` = the fault's name and ``extra`` =
 {"id": "f3", "phase": "begin" | "active" | "undo" | "ended", "targets": ["n1"], "role": "leader(log-0)",
@@ -188,6 +191,8 @@ class RunInfo:
     concurrency: int = 0
     reads: str = ""
     """How reads of the workloads ``register`` and ``queue`` know the log's end: ``marker`` or ``end``."""
+    isolation: str = ""
+    """``read_committed`` or ``read_uncommitted``: what consumers of transactions asked for; empty: nobody said."""
     nodes: Mapping[str, str] = field(default_factory=dict)
     """Node id (as text) -> host name."""
     expected: tuple[str, ...] = ()
