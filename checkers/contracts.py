@@ -15,6 +15,7 @@ always                 no replica-divergence, lost-on-replica, phantom, misroute
 
 ``register-not-linearizable`` and ``queue-not-linearizable`` follow loss too where reads rest on markers; where they ask
 the leader for the end (``read_by: end``) they are a matter of linearizable reads.
+``precommitted-read`` is forbidden where consumers read at ``read_committed``, and reported elsewhere.
 ``inconsistent-offset`` and ``wrong-offset`` in what clients were told follow loss: the offset of a record that was lost is
 used again, and a record that was lost may have been sent twice.
 ``poll-skip`` and ``poll-rewind`` of a consumer under ``assign`` are forbidden unless committed records could go.
@@ -48,6 +49,7 @@ OF_AN_OFFSET = ("inconsistent-offset", "wrong-offset")
 OF_A_PRODUCER = ("duplicate", "session-order", "batch-order")
 OF_A_CONSUMER = ("poll-skip", "poll-rewind", "commit-beyond-end", "group-skip")
 OF_SEVERAL_RECORDS = ("write-cycle", "read-cycle")
+PRECOMMITTED = "precommitted-read"
 OF_READS = ("stale-read", "watermark-regression", "not-linearizable")
 OF_OBJECTS = ("register-not-linearizable", "queue-not-linearizable")
 FLUSHED = "every-write"
@@ -191,6 +193,8 @@ class Contract:
                 Meaning.ALLOWED,
                 "reported: transactions do not isolate their writes from each other (KIP-98)",
             )
+        if anomaly == PRECOMMITTED:
+            return self._precommitted()
         if anomaly in OF_OBJECTS and self.run.info.reads != "end":
             return self._object(place)
         if anomaly in (*OF_READS, *OF_OBJECTS):
@@ -242,6 +246,18 @@ class Contract:
             return Ruling(Meaning.VIOLATION, "no record may give way to another here")
         return Ruling(Meaning.ALLOWED, "where records may be lost, their offsets are used again")
 
+    def _precommitted(self) -> Ruling:
+        match self.run.info.isolation:
+            case "read_committed":
+                return Ruling(
+                    Meaning.VIOLATION, "consumers at read_committed are given committed records only"
+                )
+            case "":
+                why = "reported: nobody said whether consumers read committed records only"
+            case other:
+                why = f"reported: at {other} consumers are given records of open transactions"
+        return Ruling(Meaning.ALLOWED, why)
+
     def _consumer(self, place: Place | None) -> Ruling:
         if not self.terms.keeps_committed:
             return Ruling(Meaning.ALLOWED, "the log may be cut below what consumers have read")
@@ -270,6 +286,8 @@ def promise_of(anomaly: str) -> str:
         return "forbidden while committed records must stay; allowed by acks-all-unclean"
     if anomaly in OF_SEVERAL_RECORDS:
         return "reported: transactions do not isolate their writes from each other"
+    if anomaly == PRECOMMITTED:
+        return "forbidden where consumers read at read_committed; else reported"
     if anomaly in OF_READS:
         return "forbidden with +linearizable-reads; reported without"
     if anomaly in OF_OBJECTS:

@@ -34,6 +34,7 @@ class Family(StrEnum):
     ORDER = "order"
     VISIBILITY = "visibility"
     CYCLES = "cycles"
+    TRANSACTIONS = "transactions"
     GROUPS = "groups"
     REGISTERS = "registers"
     QUEUES = "queues"

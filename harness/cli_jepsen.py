@@ -79,6 +79,11 @@ def export_command(name: str, model: str, fmt: str | None, output: Path | None, 
 )
 @click.option("--replication-factor", type=click.IntRange(1), default=3, show_default=True)
 @click.option("--min-isr", type=click.IntRange(1), default=2, show_default=True, help="min.insync.replicas.")
+@click.option(
+    "--isolation",
+    type=click.Choice(["read_committed", "read_uncommitted"]),
+    help="The consumers' isolation.level, where there are transactions.",
+)
 @results_option
 def import_command(
     history: Path,
@@ -87,6 +92,7 @@ def import_command(
     idempotence: bool,
     replication_factor: int,
     min_isr: int,
+    isolation: str | None,
     results: Path,
 ) -> int:
     """Make a run directory of a history of Jepsen's Kafka or Redpanda queue test (EDN, or JSON if it ends in .json).
@@ -106,6 +112,7 @@ def import_command(
         idempotence=idempotence,
         replication_factor=replication_factor,
         min_insync_replicas=min_isr,
+        isolation=isolation or "",
     )
     run_dir = import_history(history, results, settings, _progress("read"))
     click.echo(f"{run_dir}: `wrackline analyze {run_dir.name}` judges it")

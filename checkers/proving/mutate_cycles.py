@@ -123,6 +123,14 @@ def give_each_other(edit: Edit) -> bool:
     return True
 
 
+@mutation("precommitted-read", "a transaction is given what it sends itself", transactions=True)
+def give_its_own(edit: Edit) -> bool:
+    one = _Fresh(edit, 0)
+    [mine] = one.sends(edit, (0, 0))
+    _append(edit, *one.begins(polls=True), *one.commits(mine))
+    return True
+
+
 @mutation(
     "read-cycle",
     "a transaction is given what one sent whose records follow its own, a poll too early",

@@ -454,6 +454,12 @@ def _(h: History) -> History:
     return h.drain((0, A), (1, C)).drain((0, D), (1, B), partition=1)
 
 
+@case("precommitted-read", precommitted_read=1)
+def _(h: History) -> History:
+    h.transaction((1, 1, ((0, 0, A),), ((0, 0, A),))).transaction((2, 4, ((0, 1, B),), ((0, 0, A),)))
+    return h.drain((0, A), (1, B))
+
+
 @case("good: transactions one after another, read by the next")
 def _(h: History) -> History:
     h.transaction((1, 1, ((0, 0, A), (1, 0, B)), ())).transaction(

@@ -178,6 +178,10 @@ PAIRS: dict[str, tuple[str, str]] = {
         "p: (txn 1 a got | q: (txn 2 b c@1/? got | p: txn 1 a@0 got c@1/0) | q: txn 2 b@1 c@1/0 got)",
         "p: (txn 1 a got | q: (txn 2 b c@1/? got | p: txn 1 a@1 got c@1/0) | q: txn 2 b@0 c@1/0 got)",
     ),
+    "precommitted-read": (
+        "p: txn 1 a@0 got a@0 | q: txn 2 b@1 got a@0 | final a@0 b@1",
+        "p: txn 1 a@0 got | q: txn 2 b@1 got a@0 | final a@0 b@1",
+    ),
     "commit-regression": (
         "p: a@0 b@1 | c: gen 1 from 0 | c: got a@0 b@1 | c: commit 2 | c: commit 1",
         "p: a@0 b@1 | c: gen 1 from 0 | c: got a@0 b@1 | c: commit 2 | c: gen 2 from 0 | c: commit 1",

@@ -73,7 +73,14 @@ ALWAYS = dict.fromkeys(
     ),
     V,
 )
-REPORTED = ("stale-read", "watermark-regression", "not-linearizable", "write-cycle", "read-cycle")
+REPORTED = (
+    "stale-read",
+    "watermark-regression",
+    "not-linearizable",
+    "write-cycle",
+    "read-cycle",
+    "precommitted-read",
+)
 READS = dict.fromkeys(REPORTED, A)
 PLAIN = dict.fromkeys(("duplicate", "session-order", "batch-order"), A)
 OF_A_CONSUMER = ("poll-skip", "poll-rewind", "commit-beyond-end", "group-skip")
@@ -116,6 +123,11 @@ def test_meaning_of_every_anomaly(name: str) -> None:
     contract = contract_for(of)
     assert {anomaly: meaning(contract, anomaly) for anomaly in every} == every
     assert all(contract.ruling(anomaly, PLACE).why for anomaly in every)
+
+
+@pytest.mark.parametrize(("isolation", "expected"), [("read_committed", V), ("read_uncommitted", A), ("", A)])
+def test_what_readers_of_committed_records_are_given(isolation: str, expected: Meaning) -> None:
+    assert meaning(contract_for(run(isolation=isolation)), "precommitted-read") is expected
 
 
 def test_acks_1_may_lose_when_leadership_changed() -> None:
