@@ -94,13 +94,17 @@ def _kafka_operations(events: Iterable[Row], keys: Keys) -> Iterator[Operation]:
         elif process < 0:
             continue
         elif f == "send":
-            yield _operation(row, "send", [_send_mop(row, record, keys) for record in row["records"] or ()])
+            mops = [_send_mop(row, record, keys) for record in row["records"] or ()]
+            yield {**_operation(row, "send", mops), "txn": _txn_number(row, several=len(mops) > 1)}
+        elif f == "drain" and _extra(row).get("derived"):
+            continue  # an import made it of polls: it says nothing that they do not say
         elif f in _READ_BY_POLL:
             if f == "drain" and process not in drains:
                 drains.add(process)
                 yield from _from_the_beginning(row, keys)
             log = rebalances.pop(process, None) if row["type"] != "invoke" else None
-            yield {**_operation(row, "poll", [_poll_mop(row, keys)]), "rebalance-log": log}
+            poll = _operation(_as_it_ended(row), "poll", [_poll_mop(row, keys)])
+            yield {**poll, "rebalance-log": log, "txn": _txn_number(row)}
         elif f == "assign":
             yield from _assign(row, keys)
         elif f == "subscribe":
@@ -108,6 +112,22 @@ def _kafka_operations(events: Iterable[Row], keys: Keys) -> Iterator[Operation]:
             yield _operation(row, "subscribe", [keys.of(row["topic"], int(p)) for p in partitions])
         elif f == "rebalance":
             rebalances.setdefault(process, []).append(_rebalance(row, keys))
+
+
+def _extra(row: Row) -> Mapping[str, Any]:
+    return orjson.loads(row["extra"] or "{}")  # type: ignore[no-any-return]
+
+
+def _txn_number(row: Row, *, several: bool = False) -> int | bool | None:
+    """For Jepsen an operation of several sends is a transaction; what is none of them must say so."""
+    number = _extra(row).get("txn") if "txn" in (row["extra"] or "") else None
+    return False if number is None and several else number
+
+
+def _as_it_ended(row: Row) -> Row:
+    """A poll gave what it gave, and its transaction may have failed all the same."""
+    ended = _extra(row).get("aborted") if "aborted" in (row["extra"] or "") else None
+    return row if ended is None else {**row, "type": ended}
 
 
 def _assign(row: Row, keys: Keys) -> Iterator[Operation]:
@@ -126,8 +146,7 @@ def _rebalance(row: Row, keys: Keys) -> Operation:
     extra = orjson.loads(row["extra"] or "{}")
     said: Operation = {"keys": [keys.of(row["topic"], int(p)) for p in extra.get("partitions") or ()]}
     positions = extra.get("positions") or {}
-    if positions:
-        said["positions"] = {keys.of(row["topic"], int(p)): offset for p, offset in positions.items()}
+    said["positions"] = {keys.of(row["topic"], int(p)): offset for p, offset in positions.items()}
     return said
 
 
@@ -152,19 +171,23 @@ def _from_the_beginning(row: Row, keys: Keys) -> Iterator[Operation]:
 
 def _send_mop(row: Row, record: Mapping[str, int], keys: Keys) -> list[Any]:
     key, value, offset = keys.of(row["topic"], record["partition"]), record["value"], record["offset"]
-    if row["type"] == "ok" and (offset >= 0 or offset == ACKED_WITHOUT_OFFSET):
-        return [Keyword("send"), key, [offset if offset >= 0 else None, value]]
+    if row["type"] == "ok" and offset == ACKED_WITHOUT_OFFSET:
+        return [Keyword("send"), key, [None, value]]
+    if row["type"] in ("ok", "info") and offset >= 0:
+        return [Keyword("send"), key, [offset, value]]
     return [Keyword("send"), key, value]
 
 
 def _poll_mop(row: Row, keys: Keys) -> list[Any]:
     if row["type"] != "ok":
         return [Keyword("poll")]
-    told: dict[int, list[list[int]]] = {}
+    told: dict[int, list[list[int | None]]] = {}
     for record in row["records"] or ():
         told.setdefault(keys.of(row["topic"], record["partition"]), []).append(
             [record["offset"], record["value"]]
         )
+    for partition, value in _extra(row).get("placeless", ()) if "placeless" in (row["extra"] or "") else ():
+        told.setdefault(keys.of(row["topic"], partition), []).append([None, value])
     return [Keyword("poll"), told]
 
 

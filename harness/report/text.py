@@ -20,7 +20,7 @@ _BARE_STARTS: Final = frozenset(
 )
 IMPORTED: Final = "imported"
 _IMPORTED_NUMBERS: Final = 1 << 52
-"""harness.jepsen.imports numbers values that are no integers from here on."""
+"""harness.jepsen.operations numbers values that are no integers from here on."""
 _IMPORTED_CONSUMERS: Final = 1 << 24
 """There a process's consumer is a client of its own, with this added to its number."""
 _system: ContextVar[str] = ContextVar("_system", default="")

@@ -24,8 +24,10 @@ from harness.history.model import (
     Type,
     value_of,
 )
+from harness.jepsen.consumers import SOMEWHERE
 from harness.jepsen.exports import MODELS, Keys, kafka, list_append, rows
-from harness.jepsen.imports import CONSUMERS, SOMEWHERE, ImportFailed, Settings, import_history
+from harness.jepsen.imports import ImportFailed, Settings, import_history
+from harness.jepsen.operations import CONSUMERS
 from harness.jepsen.text import write
 
 INFO = RunInfo(
@@ -76,8 +78,9 @@ def test_the_final_read_is_all_polls_and_unseen_sends_are_not_judged(tmp_path: P
     assert final["high_watermark"] == 3
     assert final["extra"]["complete"] is True
     last = events(run_dir, "send")[-1]
-    assert last["records"][0]["offset"] == UNKNOWN
-    assert last["extra"]["unseen"] == [[0, 5, 2]]
+    assert last["records"][0]["offset"] == 5
+    assert final["extra"]["derived"]
+    assert final["extra"]["unseen"] == 1
     assert any("not judged (key-0: 1)" in note for note in read_info(run_dir).notes)
 
 
@@ -99,8 +102,123 @@ def test_assignments_say_where_a_consumer_begins(tmp_path: Path) -> None:
         send(1, 0, 1, 0),
     )
     told = [row["extra"]["positions"] for row in events(run_dir, "assign") if row["type"] == "ok"]
-    assert told == [{"0": SOMEWHERE, "1": SOMEWHERE}, {"2": SOMEWHERE}, {"1": 0}]
+    assert told == [{"0": SOMEWHERE, "1": SOMEWHERE}, {"1": SOMEWHERE, "2": SOMEWHERE}, {"1": 0}]
     assert [row["extra"] for row in events(run_dir, "rebalance")] == [{"partitions": [2]}]
+
+
+def positions(run_dir: Path) -> list[tuple[dict[str, int], list[int]]]:
+    rows = [row["extra"] for row in events(run_dir, "assign") if row["type"] == "ok"]
+    return [(extra["positions"], extra.get("revoked", [])) for extra in rows]
+
+
+def test_what_a_consumer_keeps_goes_on_and_what_it_gives_up_does_not(tmp_path: Path) -> None:
+    """Also where it was never assigned to it, and where it subscribes."""
+    run_dir = imported(
+        tmp_path,
+        poll(0, {0: [[4, 1]], 1: [[7, 1]]}),
+        assign(0, 0, 2),
+        poll(0, {0: [[5, 2]]}),
+        [op(0, kind, "subscribe", [2]) for kind in ("invoke", "ok")],
+        [op(0, kind, "subscribe", [2]) for kind in ("invoke", "ok")],
+    )
+    assert positions(run_dir) == [({"0": 5, "2": SOMEWHERE}, [1]), ({"2": SOMEWHERE}, [0])]
+
+
+def test_of_an_assignment_of_unknown_outcome_only_what_it_does_not_change_holds(tmp_path: Path) -> None:
+    run_dir = imported(
+        tmp_path,
+        poll(0, {0: [[4, 1]], 1: [[7, 1]]}),
+        [op(0, kind, "assign", [0, 2]) for kind in ("invoke", "info")],
+    )
+    assert positions(run_dir) == [({"0": 5, "1": SOMEWHERE, "2": SOMEWHERE}, [])]
+
+
+def polled(process: int, f: str, kind: str, *given: list[int]) -> list[Op]:
+    return [op(process, "invoke", f, [["poll"]]), op(process, kind, f, [["poll", {0: list(given)}]])]
+
+
+@pytest.mark.parametrize("kind", ["fail", "info"])
+def test_what_a_poll_gave_counts_though_its_transaction_failed(tmp_path: Path, kind: str) -> None:
+    run_dir = imported(
+        tmp_path, polled(0, "txn", "ok", [0, 1]), polled(0, "txn", kind, [1, 2]), polled(0, "txn", "fail")
+    )
+    told = [(row["type"], row["extra"].get("aborted")) for row in events(run_dir, "poll")[1::2]]
+    assert told == [("ok", None), ("ok", kind), ("fail", None)]
+    assert positions(run_dir) == [({"0": 1}, [])]
+    [final] = [row for row in events(run_dir, "drain") if row["type"] == "ok"]
+    assert [r["offset"] for r in final["records"]] == [0, 1]
+    assert final["high_watermark"] == 1, "loss is judged up to what polls that succeeded gave"
+
+
+def test_where_a_poll_that_was_no_transaction_leaves_its_consumer_nobody_knows(tmp_path: Path) -> None:
+    run_dir = imported(tmp_path, polled(0, "poll", "ok", [0, 1]), polled(0, "poll", "fail", [1, 2]))
+    assert positions(run_dir) == [({"0": SOMEWHERE}, [])]
+
+
+def test_nor_where_one_leaves_it_that_committed_and_told_nothing(tmp_path: Path) -> None:
+    joins = [op(0, kind, "subscribe", [0]) for kind in ("invoke", "ok")]
+    first, second = polled(0, "poll", "ok", [0, 1]), polled(0, "poll", "fail")
+    assert positions(imported(tmp_path / "subscribed", joins, first, second)) == [({"0": SOMEWHERE}, [])]
+    assert positions(imported(tmp_path / "assigned", assign(0, 0), first, second)) == [
+        ({"0": SOMEWHERE}, [])
+    ], "of the assignment; the poll that failed gave nothing"
+
+
+def test_within_a_poll_only_a_rebalance_that_told_no_position_excuses_a_jump(tmp_path: Path) -> None:
+    given = {0: [[0, 1], [2, 3], [3, 4]]}
+    untold = imported(tmp_path / "untold", poll(0, given, **{"rebalance-log": [{"keys": [0]}]}))
+    told = [[r["offset"] for r in row["records"] or ()] for row in events(untold, "poll") if row["records"]]
+    assert told == [[0], [2, 3]]
+    log = [{"keys": [0], "positions": {0: 0}}]
+    [whole] = [
+        row
+        for row in events(imported(tmp_path / "told", poll(0, given, **{"rebalance-log": log})), "poll")
+        if row["records"]
+    ]
+    assert len(whole["records"]) == 3
+
+
+def test_several_values_at_one_offset_are_all_in_the_final_read(tmp_path: Path) -> None:
+    run_dir = imported(tmp_path, poll(1, {0: [[0, 3]]}), poll(1, {0: [[0, 1], [1, 3]]}))
+    [final] = [row for row in events(run_dir, "drain") if row["type"] == "ok"]
+    assert [(r["offset"], r["value"]) for r in final["records"]] == [(0, 1), (0, 3), (1, 3)]
+
+
+def test_offsets_of_unknown_outcome_hold_where_a_value_of_theirs_was_polled(tmp_path: Path) -> None:
+    two = [["send", 0, 1], ["send", 1, 2]]
+    told = [["send", 0, [4, 1]], ["send", 1, [None, 2]]]
+    sends = [[op(0, "invoke", "send", two), op(0, "info", "send", told)]]
+    without = events(imported(tmp_path / "without", *sends), "send")[-1]
+    assert [r["offset"] for r in without["records"]] == [UNKNOWN, UNKNOWN]
+    seen = events(imported(tmp_path / "seen", *sends, poll(1, {1: [[0, 2]]})), "send")[-1]
+    assert [r["offset"] for r in seen["records"]] == [4, UNKNOWN]
+
+
+@pytest.mark.parametrize(
+    ("f", "mops", "txn"),
+    [
+        ("txn", [["send", 0, 1], ["send", 1, 2]], {"txn": 0}),
+        ("txn", [["send", 0, 1]], {"txn": 0}),
+        ("send", [["send", 0, 1], ["send", 1, 2]], {"txn": 0}),
+        ("send", [["send", 0, 1]], None),
+    ],
+)
+def test_what_is_a_transaction(tmp_path: Path, f: str, mops: list[Any], txn: Any) -> None:
+    run_dir = imported(tmp_path, [op(0, kind, f, mops) for kind in ("invoke", "ok")])
+    assert [row["extra"] for row in events(run_dir, "send")] == [txn, txn]
+
+
+def test_rebalances_that_nobody_told_of_leave_no_position_in_a_group_of_two(tmp_path: Path) -> None:
+    def joined(*processes: int) -> list[Op]:
+        return [op(p, kind, "subscribe", [0]) for p in processes for kind in ("invoke", "ok")]
+
+    alone = imported(tmp_path / "alone", joined(0), poll(0, {0: [[0, 1]]}), poll(0, {0: [[2, 3]]}))
+    assert events(alone, "rebalance") == []
+    two = imported(tmp_path / "two", joined(0, 1), poll(0, {0: [[0, 1]]}), poll(0, {0: [[2, 3]]}))
+    assert [row["extra"] for row in events(two, "rebalance")] == [{"partitions": [0]}] * 2
+    log = {"rebalance-log": [{"keys": [0]}]}
+    told = imported(tmp_path / "told", joined(0, 1), poll(0, {0: [[0, 1]]}, **log), poll(0, {0: [[2, 3]]}))
+    assert len(events(told, "rebalance")) == 1
 
 
 def test_faults_are_rows_that_nobody_proved(tmp_path: Path) -> None:
@@ -169,11 +287,46 @@ def test_out_and_in_again(tmp_path: Path) -> None:
             for run in (first, second)
         ]
         assert outcomes[1][: len(outcomes[0])] == outcomes[0]
-    # The final read became polls of processes of its own, which begin at the beginning.
-    beginnings = [
-        row for row in events(second, "assign") if row["extra"]["positions"] in ({"0": 0}, {"1": 0})
+    # A final read that an import made of polls goes out no more; it is made again.
+    assert len(events(second, "drain")) == len(events(first, "drain")) == 4
+    assert {row["process"] for row in events(second, "assign")} == {1 + 2 * CONSUMERS}
+
+
+def test_a_final_read_goes_out_as_polls_from_the_beginning(tmp_path: Path) -> None:
+    said: dict[str, Any] = {"topic": "log", "partition": 1, "offset": 0, "high_watermark": 1}
+    timeline = [
+        Event(5, Type.INVOKE, "drain", **said),
+        Event(5, Type.OK, "drain", records=(Record(1, 0, 160),), extra={"complete": True}, **said),
     ]
-    assert len(beginnings) == 4
+    write_history(tmp_path, INFO, timeline)
+    told = [(str(o["f"]), str(o["type"]), o["value"]) for o in kafka(rows(tmp_path), Keys())]
+    assert told == [
+        ("assign", "invoke", [1]),
+        ("assign", "ok", [1]),
+        ("poll", "invoke", [["poll"]]),
+        ("poll", "ok", [["poll", {1: [[0, 160]]}]]),
+    ]
+
+
+def test_what_was_imported_goes_out_as_it_came(tmp_path: Path) -> None:
+    """Transactions, polls that failed, offsets of sends of unknown outcome, records without an offset."""
+    ops = [
+        op(0, "invoke", "txn", [["send", 0, 1], ["send", 1, 2]]),
+        op(0, "info", "txn", [["send", 0, [4, 1]], ["send", 1, 2]]),
+        *polled(1, "txn", "fail", [4, 1]),
+        *poll(2, {0: [[None, 1]]}),
+    ]
+    told = [
+        o
+        for o in kafka(rows(imported(tmp_path, ops)), Keys())
+        if o["f"] != "assign" and o["type"] != "invoke"
+    ]
+    value = 1 << 32 | 2
+    assert [(str(o["type"]), o.get("txn"), o["value"]) for o in told] == [
+        ("info", 0, [["send", 0, [4, 1]], ["send", 1, value]]),
+        ("fail", 1, [["poll", {0: [[4, 1]]}]]),
+        ("ok", None, [["poll", {0: [[None, 1]]}]]),
+    ]
 
 
 def test_elle_gets_appends_of_one_record_and_prefixes(tmp_path: Path) -> None:

@@ -1,0 +1,85 @@
+"""Where the consumers of a Jepsen history stand, which no operation of it says: it follows from what they were assigned
+and given.
+
+=====================================  ===============================================================================
+a poll that succeeded                  its consumer goes on behind the last record of each partition
+a transaction that failed, or whose    its consumer goes back to where it stood before (a ``:poll`` that is no transaction
+outcome is unknown                     may have gone on: nobody knows; nor of one that told no records, where its consumer
+                                       subscribed and so commits after each poll)
+``:assign``, ``:subscribe``            partitions that are named again go on where they were; the others are given up.
+                                       With ``:seek-to-beginning?`` all begin at 0. One of unknown outcome may have
+                                       done this or not: what it would have changed is unknown
+``:rebalance-log``                     the partitions it names go on at a place that nobody told
+a second process that ``:subscribe``s  from then on, a partition that no ``:rebalance-log`` told a subscribed consumer of
+                                       may be another's between any two of its polls
+=====================================  ===============================================================================
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+SOMEWHERE = -1
+"""A position that nobody told: the next poll may begin anywhere."""
+
+
+@dataclass
+class Consumer:
+    """``stands``: partition -> the offset it goes on at, or SOMEWHERE; partitions that were given up are not in it."""
+
+    stands: dict[int, int] = field(default_factory=dict)
+    subscribed: bool = False
+    told: set[int] = field(default_factory=set)
+    """Partitions of which a rebalance told since it subscribed."""
+
+    def given(self, places: Iterable[tuple[int, int]]) -> None:
+        """A poll that succeeded: (partition, offset) of each record."""
+        for partition, offset in places:
+            self.stands[partition] = offset + 1
+
+    def lose_track(self, partitions: Iterable[int]) -> None:
+        for partition in partitions:
+            self.stands[partition] = SOMEWHERE
+
+    def after(
+        self, wanted: Iterable[int], *, begin: bool = False, told: Mapping[int, int] | None = None
+    ) -> dict[str, Any]:
+        """What an assignment of ``wanted`` makes of it, as the ``extra`` of an ``assign``. ``told``: positions that an
+        exported history of ours says."""
+        positions = {
+            partition: 0 if begin else self.stands.get(partition, SOMEWHERE) for partition in sorted(wanted)
+        }
+        positions = dict(told) if told is not None else positions
+        return _extra(positions, sorted(self.stands.keys() - positions.keys()))
+
+    def assign(self, extra: Mapping[str, Any]) -> None:
+        """Takes up what ``after`` said."""
+        self.stands = {int(partition): start for partition, start in extra["positions"].items()}
+        self.subscribed = False
+
+    def maybe_assign(self, extra: Mapping[str, Any]) -> None:
+        """Nobody knows whether the assignment took effect: only what it leaves as it was still holds."""
+        after = {int(partition): start for partition, start in extra["positions"].items()}
+        self.stands = {
+            partition: start if after.get(partition) == start else SOMEWHERE
+            for partition, start in (after | self.stands).items()
+        }
+
+    def subscribe(self, wanted: Iterable[int]) -> list[int]:
+        """Returns the partitions that it gives up by that."""
+        dropped = sorted(self.stands.keys() - set(wanted))
+        for partition in dropped:
+            del self.stands[partition]
+        self.subscribed, self.told = True, set()
+        return dropped
+
+    def whereabouts(self, dropped: Iterable[int] = ()) -> dict[str, Any]:
+        """Where it stands, as the ``extra`` of an ``assign``."""
+        return _extra(dict(sorted(self.stands.items())), list(dropped))
+
+
+def _extra(positions: Mapping[int, int], dropped: list[int]) -> dict[str, Any]:
+    said: dict[str, Any] = {"positions": {str(partition): start for partition, start in positions.items()}}
+    return said | {"revoked": dropped} if dropped else said
