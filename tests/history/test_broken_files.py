@@ -43,7 +43,7 @@ def test_a_leftover_file_is_converted_once_and_without_a_warning(
 ) -> None:
     leftover(tmp_path / "run")
     assert indexes(tmp_path / "run") == list(range(EVENTS))
-    assert caplog.records == []
+    assert [record for record in caplog.records if record.name.startswith("harness.history")] == []
     assert sorted(file.name for file in (tmp_path / "run").iterdir()) == ["history.parquet", "run.json"]
     assert indexes(tmp_path / "run") == list(range(EVENTS))
 
@@ -56,7 +56,8 @@ def test_a_cut_off_last_line_is_dropped_with_one_warning(
     path.write_bytes(content[:-20])
     with caplog.at_level(logging.WARNING):
         assert indexes(tmp_path / "run") == list(range(EVENTS - 1))
-    [warning] = [record.getMessage() for record in caplog.records]
+    ours = [record for record in caplog.records if record.name.startswith("harness.history")]
+    [warning] = [record.getMessage() for record in ours]
     assert "the last line is cut off" in warning
     [note] = read_info(tmp_path / "run").notes
     assert f"{EVENTS - 1} events were recovered" in note
