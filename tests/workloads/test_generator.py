@@ -83,8 +83,9 @@ def test_a_stall_is_caught_up_with_only_so_far() -> None:
     assert taken[0].due_s == pytest.approx(59.5, abs=0.02)
 
 
-def test_idle_clients_share_the_asked_rate_in_real_time() -> None:
-    generator = Generator(400, {"send": 1}, 1)
+def taken_in_a_second(rate: float) -> tuple[list[int], float]:
+    """What four clients took, and how long they had, in seconds."""
+    generator = Generator(rate, {"send": 1}, 1)
     taken: list[int] = []
 
     def client() -> None:
@@ -103,8 +104,20 @@ def test_idle_clients_share_the_asked_rate_in_real_time() -> None:
     took_s = time.monotonic() - began
     for thread in clients:
         thread.join(5)
-    assert sorted(taken) == list(range(len(taken)))
-    assert len(taken) == pytest.approx(400 * took_s, rel=0.15)
+    return taken, took_s
+
+
+def test_idle_clients_share_the_asked_rate_in_real_time() -> None:
+    reached = []
+    for _ in range(5):
+        taken, took_s = taken_in_a_second(400)
+        assert sorted(taken) == list(range(len(taken)))
+        reached.append(len(taken) / took_s)
+        assert reached[-1] <= 400 * 1.15
+        # Whatever stops this process for a while, its own garbage collector too, can only leave fewer.
+        if reached[-1] >= 400 * 0.85:
+            return
+    raise AssertionError(f"400 a second were asked for, {reached} were taken")
 
 
 def test_rate_zero_is_as_fast_as_clients_take() -> None:
