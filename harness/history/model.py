@@ -189,6 +189,7 @@ class RunInfo:
     rate: float = 0.0
     """Operations per second asked for; 0: as fast as possible."""
     concurrency: int = 0
+    """How many operations can be under way at a time; 0: not on record."""
     reads: str = ""
     """How reads of the workloads ``register`` and ``queue`` know the log's end: ``marker`` or ``end``."""
     isolation: str = ""

@@ -271,11 +271,11 @@ def story_of(files: RunFiles, faults: Sequence[Fault], anomalies: Sequence[Anoma
     story = []
     info = files.info
     if info is not None:
-        clients = f"{plural(info.concurrency, 'client')} " if info.concurrency else "Clients "
+        most = f", at most {number(info.concurrency)} of them under way at a time" if info.concurrency else ""
         asked = f" at {number(info.rate)} operations per second" if info.rate else ""
         hosts = ", ".join(sorted(set(info.nodes.values())))
         story.append(
-            f"{clients}drove {info.system}{f' on {hosts}' if hosts else ''}{asked} with acks={info.acks}."
+            f"Clients drove {info.system}{f' on {hosts}' if hosts else ''} with acks={info.acks}{asked}{most}."
         )
     for fault in faults[:8]:
         story.append(_fault_sentence(fault))
