@@ -1,10 +1,10 @@
 """One chunk of one log: everything that was said of a range of its offsets, held against each other.
 
-Facts become *places* (one row per offset and value), sorted by offset, and three questions are answered for all of
-them at once: who else claims this offset, what is the *earliest* proof that the log had grown to it or past it
-(linearizability.md 3.2, rule 3: what was invoked later came too late for it), and what comes next above it. Nearly
-every anomaly is then a comparison of columns. What a chunk must know of those above it is a few numbers
-(checkers.carries).
+Facts become *places* (one row per offset and value), sorted by offset, and three questions are answered for
+all of them at once: who else claims this offset, what is the *earliest* proof that the log had grown to it or
+past it (docs/linearizability.md 3.2, rule 3: what was invoked later came too late for it), and what comes
+next above it. Nearly every anomaly is then a comparison of columns. What a chunk must know of those above it
+is a few numbers (checkers.carries).
 """
 
 from __future__ import annotations

@@ -1,4 +1,5 @@
-"""What must hold of a run besides its findings, so that it can pass (anomalies.md section 9): a function each."""
+"""What must hold of a run besides its findings, so that it can pass
+(docs/anomalies.md section 9): a function each."""
 
 from __future__ import annotations
 

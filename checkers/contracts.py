@@ -1,4 +1,4 @@
-"""Contracts (anomalies.md section 8): what a configuration promises, and so what each anomaly means.
+"""Contracts (docs/anomalies.md section 8): what a configuration promises, and so what each anomaly means.
 
 =====================  ==========================================================================================
 ``acks-all``           no lost-write, vanished-read, lost-committed while the lossy unclean shutdowns of a partition's replicas

@@ -1,4 +1,4 @@
-"""Cycles between transactions (anomalies.md section 3): Elle's G0 and G1c.
+"""Cycles between transactions (docs/anomalies.md section 3): Elle's G0 and G1c.
 
 Nodes are transactions: sends and polls that carry the same ``extra.txn``. Sends that are none are no nodes, however many
 records they have: nothing in Kafka keeps the records of a send together.

@@ -1,4 +1,5 @@
-"""Findings with their evidence: the operations that prove them and one plain sentence (anomalies.md section 10)."""
+"""Findings with their evidence: the operations that prove them and one plain sentence
+(docs/anomalies.md section 10)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,5 @@
-"""Groups and offsets (anomalies.md section 5): what consumers committed, and what members of groups were given.
+"""Groups and offsets (docs/anomalies.md section 5): what consumers committed, and what members of groups were
+given.
 
 The rows that tell of groups (``commit``, ``committed``, ``rebalance``: harness.history.model) are few beside records,
 so these are plain queries. Only ``group-skip`` looks at records: those of the final read that a group committed past.

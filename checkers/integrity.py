@@ -1,4 +1,5 @@
-"""Integrity (anomalies.md section 2): one value per offset, one offset per value, and nothing that nobody sent."""
+"""Integrity (docs/anomalies.md section 2): one value per offset, one offset per value, and nothing that
+nobody sent."""
 
 from __future__ import annotations
 

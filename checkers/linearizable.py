@@ -1,4 +1,5 @@
-"""Is one partition's history linearizable? The exact rules of linearizability.md 3.2 in plain numpy, O(n log n).
+"""Is one partition's history linearizable? The exact rules of docs/linearizability.md 3.2 in plain numpy, O(n
+log n).
 
 The object: an append-only log with contiguous offsets from ``start``. An append that took effect is at one offset for
 ever; a read shows records that are there; an end offset is the log's length at one moment of its operation. Times are

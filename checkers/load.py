@@ -1,4 +1,4 @@
-"""The load that clients put on the system, beside the one that was asked for (anomalies.md section 6).
+"""The load that clients put on the system, beside the one that was asked for (docs/anomalies.md section 6).
 
 Clients that wait for a dead partition leave operations out. A test whose load faints while faults are in force proves
 little, so the share that was left out is a figure of every run and a condition of ``pass``.

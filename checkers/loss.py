@@ -1,4 +1,4 @@
-"""Loss (anomalies.md section 1): what was acknowledged or read, and is not in the final read.
+"""Loss (docs/anomalies.md section 1): what was acknowledged or read, and is not in the final read.
 
 A final read that did not reach its partition's end offset is never evidence of loss: all conditions here ask for
 ``complete``.

@@ -1,4 +1,4 @@
-"""Availability (anomalies.md section 6): throughput and latency by the second, and what each fault cost.
+"""Availability (docs/anomalies.md section 6): throughput and latency by the second, and what each fault cost.
 
 The splits count (checkers.tallies); what is left is a few numbers per run, put together here in plain Python.
 """

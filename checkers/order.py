@@ -1,4 +1,5 @@
-"""Order (anomalies.md section 3): of sends against real time and within a process, and of what a consumer is given.
+"""Order (docs/anomalies.md section 3): of sends against real time and within a process, and of what a
+consumer is given.
 
 The order of sends is judged in the final read: a record that is gone from it was lost, which is reported as that,
 and its offset is used again by records sent later.

@@ -126,7 +126,7 @@ def _load() -> None:
 
 
 def checks() -> Sequence[Check]:
-    """All of them, in the order of anomalies.md."""
+    """All of them, in the order of docs/anomalies.md."""
     _load()
     families = list(Family)
     return tuple(sorted(_CHECKS.values(), key=lambda one: families.index(one.family)))

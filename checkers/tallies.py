@@ -1,4 +1,5 @@
-"""Counting operations (anomalies.md section 6) in numpy: finely enough for all that is said of them, and few rows.
+"""Counting operations (docs/anomalies.md section 6) in numpy: finely enough for all that is said of them, and
+few rows.
 
 A split counts (``Tally``); whoever sees all counts of a run sums them up (``figures_of``), and gaps between acks are
 put together per partition (``longest_gaps``).

@@ -1,4 +1,5 @@
-"""What a transaction promises to those who read (anomalies.md section 5), besides what cycles show (checkers.cycles)."""
+"""What a transaction promises to those who read (docs/anomalies.md section 5), besides what cycles show
+(checkers.cycles)."""
 
 from __future__ import annotations
 

@@ -1,8 +1,9 @@
-"""Visibility (anomalies.md section 4): the partition as one log that everybody sees at one time.
+"""Visibility (docs/anomalies.md section 4): the partition as one log that everybody sees at one time.
 
-Bounds come from ``end`` alone: librdkafka fetches ahead, so a poll proves that what it returns existed when it
-returned, never that there was no more. The exact rules are in checkers.linearizable and linearizability.md 3.2; the
-table of places carries the earliest proof at or above each offset, so each rule is one comparison.
+Bounds come from ``end`` alone: librdkafka fetches ahead, so a poll proves that what it returns existed when
+it returned, never that there was no more. The exact rules are in checkers.linearizable and
+docs/linearizability.md 3.2; the table of places carries the earliest proof at or above each offset, so each
+rule is one comparison.
 """
 
 from __future__ import annotations

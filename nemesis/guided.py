@@ -1,7 +1,7 @@
 """Guided schedules: short sequences of steps that follow the cluster's state instead of the clock.
 
-For histories that random schedules hit too rarely (protocol.md 4.4). A schedule is a pure function from the
-state of the cluster to steps; `nemesis.runner` carries them out.
+For histories that random schedules hit too rarely (docs/protocol.md 4.4). A schedule is a pure function from
+the state of the cluster to steps; `nemesis.runner` carries them out.
 """
 
 from __future__ import annotations
@@ -17,8 +17,8 @@ from nemesis.processes import Kill
 
 
 def b01_truncate_to_hw(aim: Aim) -> tuple[GuidedStep, ...]:
-    """protocol.md B01, the loss that KIP-101 ended: a new follower truncates to its high watermark and is
-    elected before it could fetch again.
+    """docs/protocol.md B01, the loss that KIP-101 ended: a new follower truncates to its high watermark and
+    is elected before it could fetch again.
 
     With leader L and followers F1, F2 (F1 comes first in replica order, so it is elected first):
 

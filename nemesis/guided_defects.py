@@ -1,4 +1,5 @@
-"""Guided schedules that let one historic defect each do its harm on a real cluster (protocol.md section 4).
+"""Guided schedules that let one historic defect each do its harm on a real cluster
+(docs/protocol.md section 4).
 
 They are the real-world form of `simulator.guided`: where the simulator holds back one message, a link is cut. Every
 one is harmless to a right broker. L leads, F1 is the follower that comes first in replica order (so it is elected
@@ -207,7 +208,8 @@ def joined_unheard(aim: Aim) -> tuple[GuidedStep, ...]:
 
 
 def unknown_follower(aim: Aim) -> tuple[GuidedStep, ...]:
-    """4.5 (``hw_ignores_unknown``): a new leader waits for members of the ISR it has not heard of yet.
+    """``hw_ignores_unknown`` (docs/protocol.md 4.5): a new leader waits for members of the ISR it has not
+    heard of yet.
 
     F2 is cut off and L killed before it drops F2. F1 leads, and F2 cannot fetch from it even once; with the defect F1
     acknowledges alone. F1 is killed, F2 is elected. Needs a replica.lag.time.max well beyond the session timeout.

@@ -1,4 +1,5 @@
-"""Targets by role, resolved at injection time from the cluster's own metadata (DESIGN.md section 6)."""
+"""Targets by role, resolved at injection time from the cluster's own metadata
+(docs/architecture.md section 6)."""
 
 from __future__ import annotations
 

@@ -43,7 +43,7 @@ def _elect(driver: FaultDriver, fault: Fault, draw: Random) -> Begun:
 
 
 def _move_leader(driver: FaultDriver, fault: Fault, draw: Random) -> Begun | None:
-    """``elect(b)`` of protocol.md 4.1: the replicas in another order, and then the preferred leader."""
+    """``elect(b)`` of docs/protocol.md 4.1: the replicas in another order, and then the preferred leader."""
     partition = driver.partition(fault)
     if partition is None or partition.adding or partition.removing:
         return None

@@ -1,4 +1,5 @@
-"""Chains of faults: what history's bugs had in common (protocol.md 4.1, 4.2), told in roles instead of nodes.
+"""Chains of faults: what history's bugs had in common
+(docs/protocol.md 4.1, 4.2), told in roles instead of nodes.
 
 A chain is drawn blindly, whatever defect is in the broker. Its steps wait for each other ("as soon as *one* is
 out of the ISR"), not long, and then go on anyway; each lasts until something has come to pass and for a random

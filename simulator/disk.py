@@ -1,4 +1,4 @@
-"""A node's disk that knows what a crash would leave of it (protocol.md 2.14).
+"""A node's disk that knows what a crash would leave of it (docs/protocol.md 2.14).
 
 Each log is a list of whole batches and a mark below which they are synced. ``kill`` keeps everything that was
 written. ``power`` keeps, of each log apart, a random prefix of the unsynced batches, the write after it perhaps

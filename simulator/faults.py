@@ -4,10 +4,10 @@ The plan names kinds, times and roles ("the leader of t-0"), not nodes: roles ar
 come, which is what makes random faults hit where it hurts. Each fault draws from a generator of its own, so a
 plan without one of its faults leaves the others as they are: that is what shrinking rests on.
 
-Bias (protocol.md 4.4: uniform search misses the rare ones): a plan is made of single faults, of *pairs* around
-one partition (hold AlterPartition or metadata, restart or cut somebody meanwhile), and of *chains* (``chains``),
-whose steps wait for each other: take a follower out of the ISR, keep back the proposal that takes it in again,
-cut its power in between.
+Bias (docs/protocol.md 4.4: uniform search misses the rare ones): a plan is made of single faults, of *pairs*
+around one partition (hold AlterPartition or metadata, restart or cut somebody meanwhile), and of *chains*
+(``chains``), whose steps wait for each other: take a follower out of the ISR, keep back the proposal that
+takes it in again, cut its power in between.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""What an omniscient observer knows: the state that the invariants need and no node has (protocol.md 3.1).
+"""What an omniscient observer knows: the state that the invariants need and no node has (docs/invariants.md).
 
 True high watermark, consumed and acknowledged records, who has lost data, who has proved itself complete. It is
 built from the effects that were carried out and from the disks, after every step, and never touches a core.

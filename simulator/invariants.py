@@ -1,8 +1,8 @@
-"""The invariants of protocol.md 3.1 and what they have in common. ``Checker`` is an observer of the world.
+"""The invariants of docs/invariants.md and what they have in common. ``Checker`` is an observer of the world.
 
-Each invariant is one small class with a ``check`` that looks only at what the step touched. I21 and I22 belong
-to the ZooKeeper-era profile zk08, which we do not have. docs/invariants.md tells of each how it is checked and
-when it does not hold.
+Each invariant is one small class with a ``check`` that looks only at what the step touched. I21 and I22
+belong to the ZooKeeper-era profile zk08, which we do not have. docs/invariants.md tells of each how it is
+checked and when it does not hold.
 """
 
 from __future__ import annotations
@@ -58,7 +58,7 @@ class Invariant(ABC):
     id: ClassVar[str]
     name: ClassVar[str]
     reference: ClassVar[str]
-    """TLA+ or Kafka name, or rule, in protocol.md."""
+    """TLA+ or Kafka name, code or section of docs/protocol.md."""
     profiles: ClassVar[frozenset[str]] = ALL_PROFILES
     looks_at: ClassVar[int]
     """Flags of ``ghost``: ``check`` is called after the steps that touch one of these, and needs no other."""

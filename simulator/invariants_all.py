@@ -1,4 +1,4 @@
-"""The catalogue of invariants, in the order of protocol.md 3.1."""
+"""The catalogue of invariants, in the order of docs/invariants.md."""
 
 from __future__ import annotations
 

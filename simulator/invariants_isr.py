@@ -1,4 +1,4 @@
-"""What must hold of ISR, ELR and fetchers: I05, I08, I09, I14, I16, I18, I20 of protocol.md 3.1."""
+"""What must hold of ISR, ELR and fetchers: I05, I08, I09, I14, I16, I18, I20 of docs/invariants.md."""
 
 from __future__ import annotations
 
@@ -157,7 +157,7 @@ class OneFetcher(Invariant):
 class MinIsrRule(Invariant):
     id = "I18"
     name = "MinISR rule"
-    reference = "2.1.2, 2.4.1, C1"
+    reference = "docs/protocol.md 2.1.2, 2.4.1, C1"
     looks_at = REPLICAS
 
     def check(self, ghost: Ghost, seen: Seen) -> Violation | None:
@@ -189,7 +189,7 @@ class MinIsrRule(Invariant):
 class ReassignmentRules(Invariant):
     id = "I20"
     name = "reassignment"
-    reference = "2.10"
+    reference = "docs/protocol.md 2.10"
     looks_at = CHANGES | LOGS
 
     def check(self, ghost: Ghost, seen: Seen) -> Violation | None:

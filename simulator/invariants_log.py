@@ -1,4 +1,4 @@
-"""What must hold of the logs: I01 to I04, I07, I10, I13, I15, I17, I19, I23 of protocol.md 3.1."""
+"""What must hold of the logs: I01 to I04, I07, I10, I13, I15, I17, I19, I23 of docs/invariants.md."""
 
 from __future__ import annotations
 
@@ -156,7 +156,7 @@ class NothingLostGlobally(Invariant):
 class WatermarkBounds(Invariant):
     id = "I10"
     name = "high watermark bounds"
-    reference = "2.4, H03, H05"
+    reference = "docs/protocol.md 2.4, H03, H05"
     looks_at = REPLICAS
 
     def check(self, ghost: Ghost, seen: Seen) -> Violation | None:  # noqa: ARG002
@@ -220,7 +220,7 @@ class OneLeaderPerEpoch(Invariant):
 class EpochCacheMatchesLog(Invariant):
     id = "I15"
     name = "epoch cache"
-    reference = "2.3, H13"
+    reference = "docs/protocol.md 2.3, H13"
     looks_at = REPLICAS
 
     def check(self, ghost: Ghost, seen: Seen) -> Violation | None:
@@ -272,7 +272,7 @@ class AckRule(Invariant):
 
     id = "I17"
     name = "ack rule"
-    reference = "2.1.8, K25"
+    reference = "docs/protocol.md 2.1.8, K25"
     looks_at = ACKS
 
     def check(self, ghost: Ghost, seen: Seen) -> Violation | None:

@@ -1,4 +1,4 @@
-"""What must hold of metadata and its epochs: I06, I11, I12 of protocol.md 3.1."""
+"""What must hold of metadata and its epochs: I06, I11, I12 of docs/invariants.md."""
 
 from __future__ import annotations
 
@@ -95,7 +95,7 @@ def _sender(request: Request | None) -> tuple[NodeId, int] | None:
 class Epochs(Invariant):
     id = "I12"
     name = "leader and partition epochs"
-    reference = "2.8.5, K21"
+    reference = "docs/protocol.md 2.8.5, K21"
     looks_at = CHANGES | REPLICAS
 
     def check(self, ghost: Ghost, seen: Seen) -> Violation | None:  # noqa: ARG002

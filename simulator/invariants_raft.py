@@ -1,4 +1,4 @@
-"""What must hold of the controller quorum (protocol.md 3.1, last lines; AK RaftEventSimulationTest).
+"""What must hold of the controller quorum (docs/invariants.md; Kafka's RaftEventSimulationTest).
 
 Nothing is said of a quorum one of whose voters has lost its disk or got an old one back. Those of
 snapshots are in invariants_snapshots.py.
@@ -173,7 +173,7 @@ class MonotonicHighWatermark(Invariant):
 class OneVotePerEpoch(Invariant):
     id = "Q07"
     name = "one vote per epoch"
-    reference = "2.12.2"
+    reference = "docs/protocol.md 2.12.2"
     looks_at = QUORUM
 
     def __init__(self) -> None:

@@ -1,4 +1,5 @@
-"""What must hold of snapshots of the metadata log (protocol.md 2.12.7, 3.1; KIP-630), at controllers and brokers.
+"""What must hold of snapshots of the metadata log (docs/protocol.md 2.12.7; docs/invariants.md; KIP-630), at
+controllers and brokers.
 
 Nothing is said of a quorum one of whose voters has lost its disk or got an old one back.
 """
@@ -68,7 +69,7 @@ class SnapshotSaysCommitted(Invariant):
 
     id = "Q11"
     name = "snapshots say what was committed"
-    reference = "ConsistentCommittedData, 2.12.7"
+    reference = "ConsistentCommittedData, docs/protocol.md 2.12.7"
     looks_at = COMMITTED | SNAPSHOTS
 
     def __init__(self) -> None:

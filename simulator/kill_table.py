@@ -1,4 +1,4 @@
-"""The kill table: which oracle catches which defect, and how soon (protocol.md 4.4).
+"""The kill table: which oracle catches which defect, and how soon (docs/protocol.md 4.4).
 
 Each defect is put back twice. By its guided schedule, which must end badly with the defect and well without; and
 in random runs from seeds, until an oracle fires or the budget is spent. The profiles without any defect do the

@@ -1,4 +1,4 @@
-"""What must come to pass once faults have stopped (protocol.md 3.3).
+"""What must come to pass once faults have stopped (docs/invariants.md).
 
 ``settle`` gives the world a bounded virtual time and says what is still missing at its end. Each condition is one
 small function that yields what is not yet so.

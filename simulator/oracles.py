@@ -1,4 +1,4 @@
-"""What the clients saw, judged in the process: the cheap half of the history checks (anomalies.md).
+"""What the clients saw, judged in the process: the cheap half of the history checks (docs/anomalies.md).
 
 The full checkers judge the same history on Spark; these find the same classes of wrong within a search.
 """
@@ -18,7 +18,8 @@ _FAIL: Final = Type.FAIL
 
 @dataclass(frozen=True, slots=True)
 class Violation:
-    """One thing that must not be. ``oracle`` is its class (an invariant's id, or a name from anomalies.md)."""
+    """One thing that must not be. ``oracle`` is its class (an invariant's id, or a name from
+    docs/anomalies.md)."""
 
     oracle: str
     text: str

@@ -1,4 +1,4 @@
-"""A blocking client of the administration APIs, over kio's messages (protocol.md 5.1).
+"""A blocking client of the administration APIs, over kio's messages (docs/protocol.md 5.1).
 
 One connection at a time, to the first of the given brokers that answers; brokers pass on to the controller
 what is the controller's. Whoever calls gets plain values or an AdminError of one line.

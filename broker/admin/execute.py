@@ -1,4 +1,4 @@
-"""Carry out a plan of reassignments, at most so many at a time (protocol.md 2.16: "throttle to k at a time")."""
+"""Carry out a plan of reassignments, at most so many at a time (docs/protocol.md 2.16)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,5 @@
-"""What a broker passes on to the controller for clients: administration, producer ids (protocol.md 5.4)."""
+"""What a broker passes on to the controller for clients: administration, producer ids
+(docs/protocol.md 5.4)."""
 
 from __future__ import annotations
 

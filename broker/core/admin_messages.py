@@ -1,4 +1,4 @@
-"""Administration as the core sees it: reassignments, elections, partitions, settings (protocol.md 5.1).
+"""Administration as the core sees it: reassignments, elections, partitions, settings (docs/protocol.md 5.1).
 
 Like `broker.core.messages`, whose unions these are part of: one class per API, whatever the wire version.
 """

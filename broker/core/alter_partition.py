@@ -1,4 +1,4 @@
-"""The leader's ISR proposals on their way to the controller (protocol.md 2.6, KIP-497).
+"""The leader's ISR proposals on their way to the controller (docs/protocol.md 2.6, KIP-497).
 
 One request is in flight at a time and carries all proposals that wait. The slot is freed when its answer
 arrives and not earlier, whatever metadata says meanwhile (KAFKA-12686, B41).

@@ -1,4 +1,5 @@
-"""The broker: one object, no I/O (protocol.md 2). Put its parts together, hand events to them, collect effects.
+"""The broker: one object, no I/O (docs/protocol.md 2). Put its parts together, hand events to them, collect
+effects.
 
 ``Broker(config, rules).handle(event, now_ms) -> list[Effect]``
 """

@@ -1,4 +1,4 @@
-"""Settings of the core, with Kafka's names and defaults (protocol.md 6.3). Times in milliseconds."""
+"""Settings of the core, with Kafka's names and defaults (docs/protocol.md 6.1). Times in milliseconds."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The controller: one thread of events, one log of metadata (protocol.md 2.6-2.9, 2.12.8).
+"""The controller: one thread of events, one log of metadata (docs/protocol.md 2.6-2.9, 2.12.8).
 
 Every change is decided on a speculative image, appended to the metadata log as one batch and answered when
 that batch is committed: nothing has an effect, and no reply leaves, before (K02). The committed image is what
@@ -184,7 +184,8 @@ class Controller:
         return effects + self._settle(now_ms)
 
     def _claim(self, now_ms: float) -> list[Effect]:
-        """Everything up to the LeaderChangeRecord is applied: decide from here on (2.12.8)."""
+        """Everything up to the LeaderChangeRecord is applied: decide from here on
+        (docs/protocol.md 2.12.8)."""
         self._claimed = self.raft.epoch
         self.speculative = self.committed.copy()
         self._brokers = Brokers()
@@ -395,7 +396,8 @@ class Controller:
         return [SetTimer(SESSIONS, max(now_ms, expiry_ms))]
 
     def _noop(self, now_ms: float) -> list[Effect]:
-        """An idle log gets a record now and then, so that its high watermark is seen to move (2.12.8)."""
+        """An idle log gets a record now and then, so that its high watermark is seen to move
+        (docs/protocol.md 2.12.8)."""
         effects: list[Effect] = []
         if self.log.leo == self._leo_at_noop:
             draft = self._draft()

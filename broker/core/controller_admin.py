@@ -1,4 +1,4 @@
-"""Administration at the controller: which function decides which request (protocol.md 5.1)."""
+"""Administration at the controller: which function decides which request (docs/protocol.md 5.1)."""
 
 from __future__ import annotations
 

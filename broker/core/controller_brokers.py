@@ -1,4 +1,4 @@
-"""Brokers come and go: registration, heartbeats, sessions (protocol.md 2.7, K04-K08, R09-R15)."""
+"""Brokers come and go: registration, heartbeats, sessions (docs/protocol.md 2.7, K04-K08, R09-R15)."""
 
 from __future__ import annotations
 

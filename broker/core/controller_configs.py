@@ -1,4 +1,5 @@
-"""Settings changed while the cluster runs: IncrementalAlterConfigs (protocol.md 2.8, config; KAFKA-16540).
+"""Settings changed while the cluster runs: IncrementalAlterConfigs
+(docs/protocol.md 2.8, config; KAFKA-16540).
 
 They are records of the metadata log, so everybody counts by them from the same offset on. A change of MinISR
 is one batch with what follows from it for each partition.

@@ -1,4 +1,5 @@
-"""Elections that someone asks for: ElectLeaders, and the controller itself from time to time (protocol.md 2.16)."""
+"""Elections that someone asks for: ElectLeaders, and the controller itself from time to time
+(docs/protocol.md 2.16)."""
 
 from __future__ import annotations
 

@@ -1,8 +1,9 @@
 """One node's metadata log: what is appended, what is safe on the disk, what is committed, what a snapshot replaces.
 
-Who leads and, at a controller, the quorum (raft.py) say when the high watermark moves; whoever applies the log takes
-what that commits, in order (protocol.md K02, 2.12). Records are decoded once, when they come in. A log that was
-there before begins at the oldest snapshot kept, or at 0; the newest snapshot is committed, whatever else is.
+Who leads and, at a controller, the quorum (raft.py) say when the high watermark moves; whoever applies the
+log takes what that commits, in order (docs/protocol.md K02, 2.12). Records are decoded once, when they come
+in. A log that was there before begins at the oldest snapshot kept, or at 0; the newest snapshot is committed,
+whatever else is.
 """
 
 from __future__ import annotations
@@ -250,7 +251,8 @@ class MetadataLog:
     def read(
         self, asked: FetchPartition, leader: LeaderIdAndEpoch, limit: int, max_bytes: int
     ) -> FetchResult:
-        """As the leader (2.2, 2.12.4): records below ``limit``, or where the asker's log parts from this."""
+        """As the leader (docs/protocol.md 2.2, 2.12.4): records below ``limit``, or where the asker's log
+        parts from this."""
         error = check_epoch(asked.current_leader_epoch, leader.leader_epoch)
         if error is not NO_ERROR:
             return FetchResult(METADATA, error, current_leader=leader, topic_id=asked.topic_id)

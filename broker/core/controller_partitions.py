@@ -1,4 +1,4 @@
-"""Partition changes of the controller: fencing, unfencing, AlterPartition (protocol.md 2.6-2.8)."""
+"""Partition changes of the controller: fencing, unfencing, AlterPartition (docs/protocol.md 2.6-2.8)."""
 
 from __future__ import annotations
 
@@ -108,7 +108,8 @@ def change(
     unclean_election: bool = False,
 ) -> PartitionImage:
     """Add the record that takes the partition to this ISR (and assignment), if one is needed; the partition as
-    it is then. A reassignment that the ISR makes complete is completed in the same record (2.8.1)."""
+    it is then. A reassignment that the ISR makes complete is completed in the same record
+    (docs/protocol.md 2.8.1)."""
     image, tp, rules = draft.image, partition.tp, draft.rules
     now = Assignment.of(partition)
     to = assignment or now

@@ -1,4 +1,5 @@
-"""Reassignments at the controller: start, replace, cancel, list (protocol.md 2.10; AlterPartitionReassignments).
+"""Reassignments at the controller: start, replace, cancel, list
+(docs/protocol.md 2.10; AlterPartitionReassignments).
 
 Catching up is the leader's business and completing happens with whatever change of the partition makes it
 possible: ``controller_partitions.change`` looks.

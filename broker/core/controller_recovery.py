@@ -1,4 +1,5 @@
-"""Unclean recovery of partitions that nobody in ISR and ELR can lead (protocol.md 2.9, R25-R36; KIP-966).
+"""Unclean recovery of partitions that nobody in ISR and ELR can lead
+(docs/protocol.md 2.9, R25-R36; KIP-966).
 
 Balanced: when every member of the LastKnownELR is unfenced, each is asked how far its log reaches, again and
 again until all have answered, and the best log leads. Proactive: every replica that is unfenced is asked at once,

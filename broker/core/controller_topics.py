@@ -1,4 +1,4 @@
-"""Topics come and go (protocol.md Z02-Z07, 2.16): CreateTopics and DeleteTopics at the controller."""
+"""Topics come and go (docs/protocol.md Z02-Z07, 2.16): CreateTopics and DeleteTopics at the controller."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Trace lines of what the controller committed (protocol.md 3.4)."""
+"""Trace lines of what the controller committed (docs/broker.md "Trace")."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Answers to DescribeConfigs from the image of a broker (protocol.md 5.1, key 32).
+"""Answers to DescribeConfigs from the image of a broker (docs/protocol.md 5.1, key 32).
 
 For each setting the values that could hold, the one that does first: the topic's own, the cluster's made by
 clients, the cluster's from the controller's file, what is built in.

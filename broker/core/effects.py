@@ -179,7 +179,7 @@ class CancelTimer:
 
 @dataclass(frozen=True, slots=True)
 class Trace:
-    """One line of the trace (protocol.md 3.4); the shell adds time, node, incarnation and seq."""
+    """One line of the trace (docs/broker.md "Trace"); the shell adds time, node, incarnation and seq."""
 
     kind: str
     fields: Mapping[str, Any]

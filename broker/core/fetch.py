@@ -1,4 +1,4 @@
-"""Fetch requests at the leader, of followers and of consumers (protocol.md 2.2)."""
+"""Fetch requests at the leader, of followers and of consumers (docs/protocol.md 2.2)."""
 
 from __future__ import annotations
 
@@ -73,7 +73,7 @@ class FetchHandler:
                 diverging=fault.diverging and _pair(fault.diverging),
             )
 
-    # --- checks (2.2.2 to 2.2.5) ---------------------------------------------------------------------------
+    # --- checks (docs/protocol.md 2.2.2 to 2.2.5) --------------------------------------------------------
 
     def _fault(self, request: FetchRequest, part: FetchPartition) -> FetchResult | None:
         """An error or a divergence; None when records may be read."""

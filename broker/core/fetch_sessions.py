@@ -1,4 +1,5 @@
-"""Fetch sessions at the server: who asks again for the same partitions need not name them (KIP-227, 2.13).
+"""Fetch sessions at the server: who asks again for the same partitions need not name them (KIP-227,
+docs/protocol.md 2.13).
 
 A session remembers the partitions its owner asks for and what it was last told of each. A request in it
 carries what changed on the asker's side; the answer carries only partitions that have something to say.

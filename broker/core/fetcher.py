@@ -1,4 +1,4 @@
-"""Followers fetch from their leaders (protocol.md 2.11, K09, K13, K16, K51-K54).
+"""Followers fetch from their leaders (docs/protocol.md 2.11, K09, K13, K16, K51-K54).
 
 One ``Fetcher`` per destination broker and slot; each has one current request for all its partitions, and a
 fetch session that shortens it (``fetcher_session``). When partitions are added or come out of a pause while

@@ -1,4 +1,5 @@
-"""The follower's side of a fetch session: what its leader knows of its wishes already (KIP-227, 2.13).
+"""The follower's side of a fetch session: what its leader knows of its wishes already (KIP-227,
+docs/protocol.md 2.13).
 
 Whatever is not a plain answer ends the session: an error of any kind, a lost connection, a request that was
 overtaken. So does a partition that was told of and did not take it: the answer came when its state was another, or

@@ -1,4 +1,4 @@
-"""One partition that is being followed: what its leader's answers do to it (protocol.md 2.11)."""
+"""One partition that is being followed: what its leader's answers do to it (docs/protocol.md 2.11)."""
 
 from __future__ import annotations
 

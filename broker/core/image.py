@@ -1,4 +1,4 @@
-"""The cluster as the metadata log describes it (protocol.md K17-K20, 2.8.5).
+"""The cluster as the metadata log describes it (docs/protocol.md K17-K20, 2.8.5).
 
 Brokers build it from the committed log; the controller keeps two of them, one speculative. Metadata records
 are deltas, so whoever acts on changes applies a whole run of records first and then looks at what came out:

@@ -1,6 +1,7 @@
 """What a leader knows beyond its log: followers, committed and maximal ISR, the proposal in flight.
 
-protocol.md 2.4 (high watermark), 2.5 (shrink and expand), 2.6b (the answer to a proposal), K44-K50.
+The rules are those of docs/protocol.md 2.4, 2.5, 2.6, K44-K50: the high watermark, how the ISR shrinks and
+expands, and what the answer to a proposal does.
 """
 
 from __future__ import annotations
@@ -93,7 +94,8 @@ class Leader:
 
     def _end_recovery(self) -> None:
         """Whoever leads has nothing more to recover: its log is what the others will take over. The first
-        proposal says so, and has this leader alone (an ISR of a recovering partition cannot grow, 2.6)."""
+        proposal says so, and has this leader alone (an ISR of a recovering partition cannot grow:
+        docs/protocol.md 2.6)."""
         if self.recovering and self.proposal is None:
             self._propose(self.isr, {})
 
@@ -128,7 +130,7 @@ class Leader:
 
     def fetched(self, follower: NodeId, offset: int, broker_epoch: int) -> None:
         """A valid, non-diverging fetch of a follower: remember it, then let it join and commit what it may
-        (2.2.6, 2.2.7; before the answer is made, H06)."""
+        (docs/protocol.md 2.2.6, 2.2.7; before the answer is made, H06)."""
         state, now = self.followers[follower], self._ctx.now_ms
         log_end = self._replica.log.leo
         if offset >= log_end:
@@ -174,7 +176,7 @@ class Leader:
             self._propose(self.isr | {follower}, {follower: facts.broker_epoch})
 
     def shrink(self) -> None:
-        """2.5, by timer: propose to drop the members that lag."""
+        """By timer: propose to drop the members that lag (docs/protocol.md 2.5)."""
         self._end_recovery()
         if self.proposal is not None:
             return
@@ -189,7 +191,7 @@ class Leader:
         if late:
             self._propose(self.isr - late, {})
 
-    # --- the ISR proposal (2.6) ----------------------------------------------------------------------------
+    # --- the ISR proposal (docs/protocol.md 2.6) ---------------------------------------------------------
 
     def _propose(self, isr: frozenset[NodeId], joining: dict[NodeId, int]) -> None:
         """Own epoch for self, -1 for members already committed, the fetch-learned one for those that join."""

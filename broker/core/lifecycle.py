@@ -1,6 +1,6 @@
 """A broker's life as the controller sees it: registration, heartbeats, fencing, controlled shutdown.
 
-protocol.md 2.7, K04-K08, R09-R12, C14, C15.
+docs/protocol.md 2.7, K04-K08, R09-R12, C14, C15.
 """
 
 from __future__ import annotations
@@ -71,7 +71,7 @@ class Lifecycle:
         (its logs are still exactly what they were)."""
         return self._ctx.broker_epoch if self._ctx.broker_epoch != NO_EPOCH else self._previous_epoch
 
-    # --- registration (2.7.2) ------------------------------------------------------------------------------
+    # --- registration (docs/protocol.md 2.7.2) -----------------------------------------------------------
 
     def boot(self, previous_epoch: int) -> None:
         self._previous_epoch = previous_epoch
@@ -108,7 +108,7 @@ class Lifecycle:
         self._on_registered()
         self._beat()
 
-    # --- heartbeats (2.7.3, 2.7.5) -------------------------------------------------------------------------
+    # --- heartbeats (docs/protocol.md 2.7.3, 2.7.5) ------------------------------------------------------
 
     def roles_taken(self) -> None:
         """Metadata is known up to the own registration and acted upon: ask to be unfenced, now."""
@@ -170,7 +170,7 @@ class Lifecycle:
         if self.state is State.RECOVERY and not self._fenced:
             self.state = State.RUNNING
 
-    # --- the end (2.7.6) -----------------------------------------------------------------------------------
+    # --- the end (docs/protocol.md 2.7.6) ----------------------------------------------------------------
 
     def stop(self) -> None:
         """Asked to stop: let the controller move leaderships first, but do not wait for ever."""

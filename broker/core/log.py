@@ -1,7 +1,7 @@
 """A partition's log as the core knows it: offsets, epochs, producers, sizes; never the records themselves.
 
 The core stays the authority on what the log holds: it asks for appends and truncations by effects, which the
-shell carries out in order, and only a flush takes time. protocol.md 2.0, 2.3, R01-R04.
+shell carries out in order, and only a flush takes time. docs/protocol.md 2.0, 2.3, R01-R04.
 """
 
 from __future__ import annotations

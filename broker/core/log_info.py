@@ -1,4 +1,4 @@
-"""GetReplicaLogInfo: what a broker tells the controller of its logs (KIP-966; protocol.md 2.9, R31).
+"""GetReplicaLogInfo: what a broker tells the controller of its logs (KIP-966; docs/protocol.md 2.9, R31).
 
 Asked of any replica, not of the leader: there is none. The answer carries the broker epoch, so that the
 controller can tell this life's log from an earlier one's.

@@ -1,6 +1,7 @@
 """What a broker does by the clock for all its partitions: ISR checks, flushes, checkpoints.
 
-protocol.md 2.5 (shrink every half lag), R03 (flush by interval), 2.14 and Z23 (checkpoint files).
+The ISR is checked every half lag time (docs/protocol.md 2.5), logs are flushed by interval (R03), and
+checkpoint files are written (docs/protocol.md 2.14, Z23).
 """
 
 from __future__ import annotations

@@ -480,7 +480,7 @@ class AllocateProducerIdsResponse:
 
 @dataclass(frozen=True, slots=True)
 class GetReplicaLogInfoRequest:
-    """The controller asks a broker how far its logs reach (KIP-966, protocol.md R31)."""
+    """The controller asks a broker how far its logs reach (KIP-966, docs/protocol.md R31)."""
 
     partitions: tuple[tuple[UUID, int], ...]
     """(topic id, partition); at most MAX_LOG_INFOS of them are answered."""

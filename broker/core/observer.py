@@ -1,4 +1,5 @@
-"""The metadata log, fetched from the controller like any partition and kept on disk (protocol.md K02, K03).
+"""The metadata log, fetched from the controller like any partition and kept on disk
+(docs/protocol.md K02, K03).
 
 Only committed records are taken, so the local copy is a prefix of the controllers' log up to its high
 watermark (I06), and a restart goes on where it ended. Now and then a snapshot replaces what lies behind; a broker
@@ -181,7 +182,8 @@ class Observer:
         return leader is not None and leader.leader_epoch < self.log.latest_epoch
 
     def _diverged(self, what: str) -> None:
-        """The controller has lost records that were committed: to cut them here would hide it (2.12.4)."""
+        """The controller has lost records that were committed: to cut them here would hide it
+        (docs/protocol.md 2.12.4)."""
         self._give_up(
             f"the controller's metadata log does not contain ours up to {self.log.leo}: {what}. "
             "Empty the data directory only when the cluster was made anew"

@@ -1,4 +1,4 @@
-"""ListOffsets and OffsetForLeaderEpoch at the leader (protocol.md 2.3, 2.4, KIP-207)."""
+"""ListOffsets and OffsetForLeaderEpoch at the leader (docs/protocol.md 2.3, 2.4, KIP-207)."""
 
 from __future__ import annotations
 

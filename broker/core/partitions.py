@@ -1,4 +1,5 @@
-"""The replicas on this broker, kept as the committed metadata says (protocol.md K16-K20, K46, K48-K54)."""
+"""The replicas on this broker, kept as the committed metadata says
+(docs/protocol.md K16-K20, K46, K48-K54)."""
 
 from __future__ import annotations
 
@@ -100,7 +101,8 @@ class Partitions:
         return replica
 
     def _remove(self, replica: Replica) -> None:
-        """Deleted, re-created under another id, or reassigned away (2.10): learnt, so the log goes."""
+        """Deleted, re-created under another id, or reassigned away
+        (docs/protocol.md 2.10): learnt, so the log goes."""
         self._fetchers.remove(replica.tp)
         replica.step_down()
         self._ctx.trace("delete", tp=str(replica.tp), topic_id=str(replica.topic_id))

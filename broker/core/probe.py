@@ -1,4 +1,5 @@
-"""A follower told OFFSET_OUT_OF_RANGE asks for its leader's range before it cuts anything (protocol.md 2.11)."""
+"""A follower told OFFSET_OUT_OF_RANGE asks for its leader's range before it cuts anything
+(docs/protocol.md 2.11)."""
 
 from __future__ import annotations
 

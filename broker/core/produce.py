@@ -1,4 +1,4 @@
-"""Produce requests at the leader (protocol.md 2.1)."""
+"""Produce requests at the leader (docs/protocol.md 2.1)."""
 
 from __future__ import annotations
 

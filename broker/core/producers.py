@@ -1,4 +1,4 @@
-"""What a log remembers of idempotent producers: the last five batches of each (protocol.md 2.1.3, K30).
+"""What a log remembers of idempotent producers: the last five batches of each (docs/protocol.md 2.1.3, K30).
 
 Every replica keeps it from the batches it appends, so that a new leader knows a retry when it sees one.
 

@@ -1,4 +1,5 @@
-"""Requests that wait: acks=all produces for the high watermark, long polls for bytes (protocol.md 2.1.8, 2.2.9).
+"""Requests that wait: acks=all produces for the high watermark, long polls for bytes
+(docs/protocol.md 2.1.8, 2.2.9).
 
 A replica that changed is looked at once per event (``Purgatory.look_at``). Deadlines share one timer each,
 set to the earliest: most requests are answered long before theirs.
@@ -111,7 +112,7 @@ class ProducePurgatory:
         self.deadlines.add(request_id, self._ctx.now_ms + timeout_ms)
 
     def look_at(self, replica: Replica) -> None:
-        """Decide what the replica's new state decides (2.1.8)."""
+        """Decide what the replica's new state decides (docs/protocol.md 2.1.8)."""
         waiters, rules, leader = replica.produces, self._ctx.rules.produce, replica.leader
         if leader is None and rules.outlives_leadership() and not replica.failed:
             while waiters and waiters[0].required <= replica.high_watermark:

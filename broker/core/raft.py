@@ -1,4 +1,4 @@
-"""One voter of the controller quorum: pull-based Raft (protocol.md 2.12; KIP-595, KIP-996).
+"""One voter of the controller quorum: pull-based Raft (docs/protocol.md 2.12; KIP-595, KIP-996).
 
 It holds the metadata log and says what of it is committed; what the records mean is the controller's
 business. After each event the controller takes ``committed`` and looks whether it ``leads``. A quorum of one
@@ -162,7 +162,7 @@ class Raft(RaftFollower):
         self._ctx.cancel_timer(CLOCK)
         return out
 
-    # --- elections (2.12.1, 2.12.2) --------------------------------------------------------------------------
+    # --- elections (docs/protocol.md 2.12.1, 2.12.2) -----------------------------------------------------
 
     @property
     def _end(self) -> LogEnd:
@@ -245,7 +245,7 @@ class Raft(RaftFollower):
             self._wait(self._ctx.election_timeout_ms(), self._ask_around)
         return VoteResponse(NO_ERROR, self.epoch, self.leader_id, granted)
 
-    # --- leading (2.12.3, 2.12.5, 2.12.6) ----------------------------------------------------------------------
+    # --- leading (docs/protocol.md 2.12.3, 2.12.5, 2.12.6) -----------------------------------------------
 
     def _lead(self) -> None:
         ctx = self._ctx
@@ -313,7 +313,7 @@ class Raft(RaftFollower):
             self._ending += 1
             ctx.send(voter, request, ctx.config.quorum_request_timeout_ms, heard)
 
-    # --- following (2.12.4) ------------------------------------------------------------------------------------
+    # --- following (docs/protocol.md 2.12.4) -------------------------------------------------------------
 
     def _begins(self, request: BeginQuorumEpochRequest) -> QuorumEpochResponse:
         error = refuse(self._ctx, request.cluster_id, request.leader_id)

@@ -1,5 +1,5 @@
-"""Following in the quorum (protocol.md 2.12.4): fetch what comes next, cut where the logs part, commit what the leader
-has committed."""
+"""Following in the quorum (docs/protocol.md 2.12.4): fetch what comes next, cut where the logs part, commit
+what the leader has committed."""
 
 from __future__ import annotations
 

@@ -1,5 +1,5 @@
 """What a leader of the quorum keeps: how far each voter's log reaches and when it last asked, and the fetches
-that wait for more (protocol.md 2.12.3-6, K03)."""
+that wait for more (docs/protocol.md 2.12.3-6, K03)."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from broker.rules.raft import RaftRules
 _UNSET = UUID(int=0)
 FETCH_TIMERS = "metadata-fetch:"
 FULL_WINDOW = 1.5
-"""Fetch timeouts without a majority after which a leader resigns (2.12.6)."""
+"""Fetch timeouts without a majority after which a leader resigns (docs/protocol.md 2.12.6)."""
 OBSERVER_SESSION_MS = 300_000
 """An observer that has not asked for so long is described no more."""
 
@@ -39,7 +39,7 @@ class Progress:
     leo_then: int = 0
     """The leader's, when it last asked."""
     caught_up_ms: float | None = None
-    """When it last had everything that there was when it asked before (as in 2.2.6)."""
+    """When it last had everything that there was when it asked before (as in docs/protocol.md 2.2.6)."""
     fetched: bool = False
 
     def asked(self, offset: int, leo: int, now_ms: float) -> None:

@@ -1,4 +1,5 @@
-"""A voter's role in the quorum, and how it passes from one to another (protocol.md 2.12, KIP-996 figure).
+"""A voter's role in the quorum, and how it passes from one to another
+(docs/protocol.md 2.12, KIP-996 figure).
 
 Every passage writes down what must not be forgotten, ends what the former role had begun, and sets the clock
 of the new one. What a role does is in raft.py.

@@ -1,5 +1,5 @@
-"""Snapshots in the quorum (protocol.md 2.12.7, KIP-630): a follower whose log ends before the leader's begins
-fetches one, piece by piece, and goes on after it.
+"""Snapshots in the quorum (docs/protocol.md 2.12.7, KIP-630): a follower whose log ends before the leader's
+begins fetches one, piece by piece, and goes on after it.
 
 It counts as news of the leader, so no election comes between; if one does, what was fetched is dropped. The log is
 replaced only when the snapshot is safe on the disk, and only by a follower: a leader has everything committed.

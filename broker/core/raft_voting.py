@@ -1,4 +1,4 @@
-"""Votes: counting those one gets, answering those one is asked for (protocol.md 2.12.1, 2.12.2)."""
+"""Votes: counting those one gets, answering those one is asked for (docs/protocol.md 2.12.1, 2.12.2)."""
 
 from __future__ import annotations
 

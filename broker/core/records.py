@@ -1,4 +1,4 @@
-"""Metadata records, with Kafka's own names and fields (protocol.md 5.4).
+"""Metadata records, with Kafka's own names and fields (docs/protocol.md 5.4).
 
 They are JSON in the values of real record batches: one batch is one atomic change. The partition epoch is
 not stored: like in Kafka it goes up by one with each PartitionChangeRecord, and the leader epoch with each

@@ -1,4 +1,5 @@
-"""One replica of a partition on this broker: its log, its role, its high watermark (protocol.md 2.0, 2.4).
+"""One replica of a partition on this broker: its log, its role, its high watermark
+(docs/protocol.md 2.0, 2.4).
 
 The leader's part is in ``leader``; following is done by ``fetcher``. Roles change only by committed metadata
 (``partitions``).
@@ -54,7 +55,7 @@ class Replica:
     def touch(self) -> None:
         self.ctx.touched[self.tp] = self
 
-    # --- roles (K48-K54) -----------------------------------------------------------------------------------
+    # --- roles (K48-K54) ---------------------------------------------------------------------------------
 
     def settings_changed(self) -> None:
         """MinISR and the like come with the metadata; a lower MinISR may let the high watermark move."""

@@ -37,7 +37,7 @@ class EpochEntry(NamedTuple):
 
 
 class FlushMode(Enum):
-    """When a log reaches the disk (protocol.md R01-R04)."""
+    """When a log reaches the disk (docs/protocol.md R01-R04)."""
 
     EVERY_WRITE = "every-write"
     EVERY_N_BATCHES = "every-n-batches"
@@ -49,7 +49,7 @@ EVERY_WRITE: Final = FlushMode.EVERY_WRITE
 
 
 class RecoveryStrategy(Enum):
-    """What becomes of a partition that nobody in ISR and ELR can lead (protocol.md C3, R27-R29)."""
+    """What becomes of a partition that nobody in ISR and ELR can lead (docs/protocol.md C3, R27-R29)."""
 
     PROACTIVE = "proactive"
     """Ask every replica at once, elect the best log of those that answer soon, though a better one may be
@@ -66,7 +66,7 @@ class RecoveryStrategy(Enum):
 
 
 class ReassignRule(Enum):
-    """When a reassignment is complete (protocol.md C11)."""
+    """When a reassignment is complete (docs/protocol.md C11)."""
 
     D4 = "d4"
     """Everyone added is in the ISR, and what remains of it is at least MinISR."""
@@ -77,7 +77,7 @@ class ReassignRule(Enum):
 
 
 class Placement(Enum):
-    """How replicas of new partitions are spread (protocol.md 2.16)."""
+    """How replicas of new partitions are spread (docs/protocol.md 2.16)."""
 
     FORMULA = "formula"
     STRIPED = "striped"
@@ -182,7 +182,8 @@ class Endpoint:
 
 @dataclass(frozen=True, slots=True)
 class QuorumState:
-    """What a controller must not forget between two answers (protocol.md 2.12, file ``quorum-state``)."""
+    """What a controller must not forget between two answers
+    (docs/protocol.md 2.12, file ``quorum-state``)."""
 
     epoch: int
     leader_id: NodeId = NO_LEADER

@@ -1,4 +1,4 @@
-"""Historic bugs (protocol.md section 4): each class replaces one rule by its wrong version.
+"""Historic bugs (docs/protocol.md section 4): each class replaces one rule by its wrong version.
 
 A defect is a subclass of a class of rules with one method overridden. ``apply`` puts it in front of whatever
 the profile has, so defects combine with profiles and with each other.
@@ -70,7 +70,8 @@ REGISTRY: dict[str, type] = {
     "no_check_quorum": raft.LeadAlone,
     "snap_gap": raft.DropPastSnapshot,
 }
-"""By the name of the switch in protocol.md section 4; docs/defects.md tells which schedule shows each."""
+"""By the name of the switch in docs/protocol.md section 4; docs/defects.md tells which schedule shows
+each."""
 
 
 class UnknownDefect(ValueError):

@@ -1,4 +1,4 @@
-"""Defects of the controller's elections and of the ELR (protocol.md 4.2)."""
+"""Defects of the controller's elections and of the ELR (docs/protocol.md 4.2)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,5 @@
-"""Defects of the ISR: at the leader that proposes it and at the controller that accepts it (protocol.md 4.2)."""
+"""Defects of the ISR: at the leader that proposes it and at the controller that accepts it
+(docs/protocol.md 4.2)."""
 
 from __future__ import annotations
 
@@ -16,7 +17,8 @@ from broker.rules.isr_change import IsrChangeRules
 class NoMaximalIsr(IsrRules):
     """``no_maximal_isr``: B17, KIP-497 race. A proposed member is not counted until the answer is back.
 
-    The controller may have it in the ISR already, and elect it. Found while KIP-497 was made (2.7).
+    The controller may have it in the ISR already, and elect it. Found while KIP-497 was made
+    (docs/protocol.md 2.7).
     """
 
     def maximal(self, committed: frozenset[NodeId], proposed: frozenset[NodeId]) -> frozenset[NodeId]:  # noqa: ARG002
@@ -46,7 +48,7 @@ class IsrNoLeso(IsrRules):
 class IsrNoHighWatermark(IsrRules):
     """``isr_no_hw``: B16. A follower may join behind the high watermark (with ``isr_no_leso``: anywhere).
 
-    No release had it; it is a CHECK of the TLA+ model (4.5).
+    No release had it; it is a CHECK of the TLA+ model (docs/protocol.md 4.5).
     """
 
     def has_committed(self, facts: JoinFacts) -> bool:  # noqa: ARG002
@@ -56,7 +58,8 @@ class IsrNoHighWatermark(IsrRules):
 class KeepStalePeers(IsrRules):
     """``keep_stale_peers``: B21. Re-elected in a new epoch, a leader believes all it knew of its followers.
 
-    One that was removed and added again meanwhile has an empty log. A CHECK of the TLA+ model (4.5).
+    One that was removed and added again meanwhile has an empty log. A CHECK of the TLA+ model
+    (docs/protocol.md 4.5).
     """
 
     def kept_in_new_epoch(
@@ -105,7 +108,7 @@ class AllowFencedIsr(IsrChangeRules):
 class NoPartitionEpoch(IsrChangeRules):
     """``no_partition_epoch``: B22. The controller takes a proposal built on a partition that has changed since.
 
-    The last writer wins, with an ISR nobody has now. A CHECK of the TLA+ model (4.5).
+    The last writer wins, with an ISR nobody has now. A CHECK of the TLA+ model (docs/protocol.md 4.5).
     """
 
     def is_outdated(self, item: AlterPartitionItem, partition: PartitionImage) -> bool:  # noqa: ARG002

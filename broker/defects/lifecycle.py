@@ -1,4 +1,4 @@
-"""Defects of the brokers' life: registration, fencing, shutdown, disks (protocol.md 4.2, 4.3)."""
+"""Defects of the brokers' life: registration, fencing, shutdown, disks (docs/protocol.md 4.2, 4.3)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Defects of the controller quorum (protocol.md 4.3: B46, B47, B48)."""
+"""Defects of the controller quorum (docs/protocol.md 4.3: B46, B47, B48)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Defects of reassignment (protocol.md 4.2, 4.3). The one of settings, B32, is in ``elections``."""
+"""Defects of reassignment (docs/protocol.md 4.2, 4.3). The one of settings, B32, is in ``elections``."""
 
 from __future__ import annotations
 

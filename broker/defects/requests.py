@@ -1,4 +1,4 @@
-"""Defects of what a broker makes of requests and answers (protocol.md 4.2, 4.3)."""
+"""Defects of what a broker makes of requests and answers (docs/protocol.md 4.2, 4.3)."""
 
 from __future__ import annotations
 
@@ -34,8 +34,8 @@ class ApplyStaleAnswer(FetchRules):
 
 
 class KeepToldSession(SessionRules):
-    """``keep_told_session``: 2.13, KIP-227. A fetch session goes on over a partition that was away from its fetcher when
-    the answer came.
+    """``keep_told_session``: docs/protocol.md 2.13, KIP-227. A fetch session goes on over a partition that
+    was away from its fetcher when the answer came.
 
     The leader believes that it told the high watermark, and of an idle partition it says nothing more: the follower's
     stays behind until somebody writes. Found here by random runs; Kafka's incremental sessions remember in this way, too.

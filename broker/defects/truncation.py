@@ -1,4 +1,4 @@
-"""Defects of truncation and of the epoch cache (protocol.md 4.2)."""
+"""Defects of truncation and of the epoch cache (docs/protocol.md 4.2)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Defects of the high watermark and of what it stands for (protocol.md 4.2, 4.3, 4.5)."""
+"""Defects of the high watermark and of what it stands for (docs/protocol.md 4.2, 4.3, 4.5)."""
 
 from __future__ import annotations
 
@@ -50,8 +50,8 @@ class MoveBeforeTruncation(HighWatermarkRules):
 
 
 class IgnoreUnknownEnds(HighWatermarkRules):
-    """``hw_ignores_unknown``: TLA+ CHECK of 4.5. A member that has not fetched from this leader is not waited
-    for.
+    """``hw_ignores_unknown``: A check of docs/protocol.md 4.5. A member that has not fetched from this leader
+    is not waited for.
 
     A new leader then commits alone whatever it appends before its followers come. No release had it.
     """

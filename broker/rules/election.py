@@ -1,4 +1,5 @@
-"""Who leads, who is in ISR, ELR and LastKnownELR after a change (protocol.md 2.8, 2.9; KIP-966; cases A-G).
+"""Who leads, who is in ISR, ELR and LastKnownELR after a change
+(docs/protocol.md 2.8, 2.9; KIP-966; cases A-G).
 
 Pure: a partition and what is asked of it go in, one PartitionChangeRecord (or none) comes out.
 """
@@ -67,7 +68,7 @@ class ElectionRules:
     """Profile kip966."""
 
     def eligible(self, given: ChangeInput, isr: tuple[NodeId, ...]) -> Eligible:
-        """ELR and LastKnownELR beside the new ``isr`` (2.8.2).
+        """ELR and LastKnownELR beside the new ``isr`` (docs/protocol.md 2.8.2).
 
         The HWM stands still while the ISR is below MinISR, so whoever leaves it then stays complete (cases
         A, C); once it is large enough nobody outside is known to be complete (D, F, G). The LastKnownELR
@@ -88,7 +89,8 @@ class ElectionRules:
         return Eligible(elr, last_known)
 
     def elect(self, given: ChangeInput) -> Elected:
-        """The leader, from the ISR, else the ELR, else uncleanly where that is allowed (2.8.3, case B)."""
+        """The leader, from the ISR, else the ELR, else uncleanly where that is allowed
+        (docs/protocol.md 2.8.3, case B)."""
         old, isr, able = given.partition, given.target_isr, given.acceptable
         if old.leader in isr and old.leader in able:
             return Elected(old.leader, isr)
@@ -118,14 +120,14 @@ class ElectionRules:
         return Recovery(partition.last_known_elr, missing)
 
     def proactive_recovery(self, partition: PartitionImage, acceptable: frozenset[NodeId]) -> Recovery | None:
-        """Proactive recovery's view (2.9): every replica, though an ELR member that is away has everything. None
-        where a clean election is possible."""
+        """Proactive recovery's view (docs/protocol.md 2.9): every replica, though an ELR member that is away
+        has everything. None where a clean election is possible."""
         if partition.leader != NO_LEADER or acceptable.intersection((*partition.isr, *partition.elr)):
             return None
         return Recovery(partition.replicas, tuple(b for b in partition.replicas if b not in acceptable))
 
     def recovered(self, partition: PartitionImage, winner: NodeId) -> PartitionChangeRecord:
-        """The end of an unclean recovery: the best log leads, alone (2.9)."""
+        """The end of an unclean recovery: the best log leads, alone (docs/protocol.md 2.9)."""
         standing = self.after_recovery(partition, winner)
         return PartitionChangeRecord(
             partition_id=partition.tp.partition,
@@ -138,9 +140,10 @@ class ElectionRules:
         )
 
     def after_recovery(self, partition: PartitionImage, winner: NodeId) -> Eligible:
-        """Who is remembered beside a leader that recovery chose: the rest of the quorum, until the ISR reaches
-        MinISR (S1 5.3.1). Section 2.9 clears it with the election, as Kafka does after an unclean one; then
-        the winner alone would be the quorum for that time, and R32 would not hold.
+        """Who is remembered beside a leader that recovery chose: the rest of the quorum, until the ISR
+        reaches MinISR (KIP-966's description, 5.3.1). The table of docs/protocol.md 2.9 clears it with the
+        election, as Kafka does after an unclean one; then the winner alone would be the quorum for that time,
+        and R32 would not hold.
         """
         former = (*partition.elr, *partition.last_known_elr)
         return Eligible((), tuple(b for b in partition.replicas if b in former and b != winner))
@@ -150,7 +153,7 @@ class ElectionRules:
         return bool(partition.elr or partition.last_known_elr) or partition.leader == NO_LEADER
 
     def change(self, given: ChangeInput) -> PartitionChangeRecord | None:
-        """The record that makes it so, None when nothing changes (2.8.5, 2.8.6)."""
+        """The record that makes it so, None when nothing changes (docs/protocol.md 2.8.5, 2.8.6)."""
         old = given.partition
         elected = self.elect(given)
         if elected.possible_loss:

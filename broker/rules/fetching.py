@@ -1,4 +1,4 @@
-"""What a follower makes of its leader's answer (protocol.md 2.11 below the table, K46, K51-K54)."""
+"""What a follower makes of its leader's answer (docs/protocol.md 2.11 below the table, K46, K51-K54)."""
 
 from __future__ import annotations
 

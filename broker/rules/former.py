@@ -1,9 +1,9 @@
-"""The rules of former Kafka versions where they differ from KIP-966's (protocol.md 0.2, 1.3, 1.4, 2.11).
+"""The rules of former Kafka versions where they differ from KIP-966's (docs/protocol.md 0.2, 1.3, 1.4, 2.11).
 
-``kraft35`` (source 002, Kafka 3.5): no ELR, the last member of the ISR stays in it whatever happens ("last
+``kraft35`` (Kafka 3.5): no ELR, the last member of the ISR stays in it whatever happens ("last
 replica standing", K26, K37), and MinISR stops acks=all producers but not the high watermark (conflict C1).
 
-``kip101`` (sources 003 and 004, Kafka 0.11 to 2.6): besides, a fetch says nothing of the epoch of the
+``kip101`` (Kafka 0.11 to 2.6): besides, a fetch says nothing of the epoch of the
 follower's last record; in each new leader epoch the follower asks its leader where that epoch ends (KIP-101,
 with KIP-279's answer). In those days a leader wrote the ISR to ZooKeeper and waited, holding the lock that the
 high watermark moves under; here the request is asynchronous, and the maximal ISR stands in for that lock.
@@ -19,7 +19,7 @@ from broker.rules.watermark import HighWatermarkRules
 
 
 class ElectionWithoutElr(ElectionRules):
-    """Profiles kraft35 and kip101 (2.8.4)."""
+    """Profiles kraft35 and kip101 (docs/protocol.md 2.8.4)."""
 
     def eligible(self, given: ChangeInput, isr: tuple[NodeId, ...]) -> Eligible:  # noqa: ARG002
         return Eligible((), ())

@@ -1,4 +1,4 @@
-"""New brokers take over their share (protocol.md Z09, 2.16 "Add brokers"): a plan, made without any I/O.
+"""New brokers take over their share (docs/protocol.md Z09, 2.16): a plan, made without any I/O.
 
 Minimal movement: a replica moves only from an old broker to a new one, one at a time from the most loaded to
 the least loaded, until their loads differ by at most one. Then some of the moved partitions get their new

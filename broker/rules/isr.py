@@ -1,4 +1,4 @@
-"""Who counts as in sync, and what an unanswered proposal means (protocol.md 2.5, 2.6, K38-K46)."""
+"""Who counts as in sync, and what an unanswered proposal means (docs/protocol.md 2.5, 2.6, K38-K46)."""
 
 from __future__ import annotations
 
@@ -12,7 +12,8 @@ from broker.core.values import dataclass
 
 
 class AfterAlter(Enum):
-    """What the leader does with its pending proposal when the controller has refused it (2.6)."""
+    """What the leader does with its pending proposal when the controller has refused it
+    (docs/protocol.md 2.6)."""
 
     ROLL_BACK = "roll back"
     RETRY = "retry"

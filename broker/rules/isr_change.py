@@ -1,4 +1,5 @@
-"""May a leader change the ISR like this? The controller's tests of an AlterPartition (protocol.md 2.6, K42, K43)."""
+"""May a leader change the ISR like this? The controller's tests of an AlterPartition
+(docs/protocol.md 2.6, K42, K43)."""
 
 from __future__ import annotations
 

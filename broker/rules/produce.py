@@ -1,4 +1,4 @@
-"""May a batch be appended, and when is it acknowledged (protocol.md 2.1, K27-K30, C5, C6)."""
+"""May a batch be appended, and when is it acknowledged (docs/protocol.md 2.1, K27-K30, C5, C6)."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ class ProduceRules:
         return NO_ERROR
 
     def sequence(self, known: ProducerSnapshot | None, epoch: int, first: int, last: int) -> SequenceVerdict:
-        """Idempotent producers (2.1.3). An unknown producer may begin anywhere."""
+        """Idempotent producers (docs/protocol.md 2.1.3). An unknown producer may begin anywhere."""
         if known is None or not known.batches:
             return _NEXT
         if epoch < known.producer_epoch:
@@ -63,7 +63,7 @@ class ProduceRules:
         return False
 
     def on_commit(self, maximal_size: int, min_isr: int) -> ErrorCode:
-        """The answer once the high watermark has passed the batch (2.1.8)."""
+        """The answer once the high watermark has passed the batch (docs/protocol.md 2.1.8)."""
         return NO_ERROR if maximal_size >= min_isr else ErrorCode.not_enough_replicas_after_append
 
     def fails_at_once(self, isr_size: int, min_isr: int, pending_on_shrink: str) -> bool:

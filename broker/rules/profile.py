@@ -1,4 +1,5 @@
-"""Profiles: which rule of each kind holds (protocol.md 0.2). The core asks, it never knows the profile's name."""
+"""Profiles: which rule of each kind holds (docs/protocol.md 0.2). The core asks, it never knows the profile's
+name."""
 
 from __future__ import annotations
 

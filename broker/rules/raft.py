@@ -1,5 +1,5 @@
-"""The controller quorum's decisions (protocol.md 2.12; KIP-595, KIP-996): who gets a vote, what is committed,
-when a leader has to go. Majorities are of the voters, the node itself among them."""
+"""The controller quorum's decisions (docs/protocol.md 2.12; KIP-595, KIP-996): who gets a vote, what is
+committed, when a leader has to go. Majorities are of the voters, the node itself among them."""
 
 from __future__ import annotations
 
@@ -60,7 +60,8 @@ class RaftRules:
     # --- elections -----------------------------------------------------------------------------------------
 
     def up_to_date(self, candidate: LogEnd, own: LogEnd) -> bool:
-        """2.12.2: the later last epoch wins, then the longer log. Leader completeness rests on it."""
+        """docs/protocol.md 2.12.2: the later last epoch wins, then the longer log. Leader completeness rests
+        on it."""
         return (candidate.epoch, candidate.offset) >= (own.epoch, own.offset)
 
     def grants(self, ballot: Ballot, voter: Voter) -> bool:
@@ -69,7 +70,7 @@ class RaftRules:
         return self.grants_pre_vote(voter) if ballot.pre_vote else self.grants_vote(ballot, voter)
 
     def grants_vote(self, ballot: Ballot, voter: Voter) -> bool:
-        """One vote per epoch, and none once its leader is known (2.12.2)."""
+        """One vote per epoch, and none once its leader is known (docs/protocol.md 2.12.2)."""
         state = voter.state
         if state.voted_for != NO_LEADER:
             return (state.voted_for, state.voted_directory) == (ballot.candidate, ballot.directory)
@@ -87,11 +88,12 @@ class RaftRules:
     # --- what must outlive the process -----------------------------------------------------------------------
 
     def remembered(self, state: QuorumState) -> QuorumState:
-        """What is on disk before anybody hears of it (2.12)."""
+        """What is on disk before anybody hears of it (docs/protocol.md 2.12)."""
         return state
 
     def role_at_start(self, state: QuorumState, node_id: NodeId) -> RaftRole:
-        """A leader that restarts may lack records it had acknowledged: it has resigned (2.12.6, KAFKA-10527)."""
+        """A leader that restarts may lack records it had acknowledged: it has resigned
+        (docs/protocol.md 2.12.6, KAFKA-10527)."""
         if state.leader_id == node_id:
             return RaftRole.RESIGNED
         return RaftRole.FOLLOWER if state.leader_id != NO_LEADER else RaftRole.UNATTACHED
@@ -107,14 +109,15 @@ class RaftRules:
         return sorted(ends, reverse=True)[len(ends) // 2]
 
     def may_commit(self, end: int, epoch_start: int) -> bool:
-        """Records of former epochs are committed only under one of the own (Raft figure 8, 2.12.5)."""
+        """Records of former epochs are committed only under one of the own
+        (docs/protocol.md 2.12.5; figure 8 of the Raft paper)."""
         return end > epoch_start
 
     # --- a leader without followers ----------------------------------------------------------------------------
 
     def lost_quorum(self, silences_ms: Sequence[float], window_ms: float) -> bool:
         """``silences_ms``: since the last fetch of each other voter. True: nothing can be committed, so the
-        leader resigns, and the brokers look for another (2.12.6, KAFKA-15489)."""
+        leader resigns, and the brokers look for another (docs/protocol.md 2.12.6, KAFKA-15489)."""
         heard = 1 + sum(1 for silence_ms in silences_ms if silence_ms < window_ms)
         return not self.is_majority(heard, len(silences_ms) + 1)
 

@@ -1,4 +1,4 @@
-"""Who may read what from a leader (protocol.md 2.2, K32, K47)."""
+"""Who may read what from a leader (docs/protocol.md 2.2, K32, K47)."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ class ReadRules:
         registered: int,
     ) -> ErrorCode:
         """A fetch of a replica: assigned here (KAFKA-14078) and not the leader itself, nor of a former life of it
-        (2.2.3)."""
+        (docs/protocol.md 2.2.3)."""
         if follower not in followers:
             return (
                 ErrorCode.not_leader_or_follower

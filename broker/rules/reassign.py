@@ -1,4 +1,4 @@
-"""Moving a partition to other replicas (protocol.md 2.8.1, 2.10; D4; conflict C11; KIP-455).
+"""Moving a partition to other replicas (docs/protocol.md 2.8.1, 2.10, C11; KIP-455).
 
 Grow, catch up, shrink: the replicas of the target are added to those there are; each joins the ISR by the
 leader's ordinary AlterPartition; when enough of them are in it, the ones to be removed go in one record, which
@@ -104,7 +104,7 @@ class ReassignRules:
 
     def ends_leader_epoch(self, old: Assignment, new: Assignment) -> bool:
         """A new leader epoch, even under the same leader, when a replica leaves the set or a reassignment is
-        complete: no fetch of a removed replica counts after it (2.8.5)."""
+        complete: no fetch of a removed replica counts after it (docs/protocol.md 2.8.5)."""
         return not set(old.replicas) <= set(new.replicas) or (old.moves and not new.moves)
 
     def change(

@@ -1,4 +1,4 @@
-"""Leadership back to the preferred replicas (protocol.md 2.16, last line; ElectLeaders, key 43)."""
+"""Leadership back to the preferred replicas (docs/protocol.md 2.16; ElectLeaders, key 43)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,5 @@
-"""Unclean recovery by inspection of logs: which answers count, which log is the best (protocol.md 2.9, R27-R34).
+"""Unclean recovery by inspection of logs: which answers count, which log is the best
+(docs/protocol.md 2.9, R27-R34).
 
 KIP-966, strategy balanced: every member of the LastKnownELR is asked, and all must have answered. If one of
 them is complete it is elected, because a log that ends in a later epoch, or in the same one further on, holds
@@ -47,7 +48,7 @@ class RecoveryRules:
         partition: PartitionImage,
         acceptable: frozenset[NodeId],
     ) -> Recovery | None:
-        """Is there anything to recover, and whose logs would be compared (2.9)?"""
+        """Is there anything to recover, and whose logs would be compared (docs/protocol.md 2.9)?"""
         if strategy is RecoveryStrategy.PROACTIVE:
             return rules.proactive_recovery(partition, acceptable)
         return rules.recovery(partition, acceptable)

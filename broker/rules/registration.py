@@ -1,4 +1,5 @@
-"""Registration, sessions and the heartbeat state table of the controller (protocol.md 2.7, K04-K08, C14, C15)."""
+"""Registration, sessions and the heartbeat state table of the controller
+(docs/protocol.md 2.7, K04-K08, C14, C15)."""
 
 from __future__ import annotations
 
@@ -78,7 +79,7 @@ class RegistrationRules:
         return list(now)
 
     def next_state(self, beat: Heartbeat) -> BrokerState:
-        """The table of 2.7.5."""
+        """What a heartbeat changes (docs/protocol.md 2.7.5)."""
         match beat.state:
             case BrokerState.FENCED:
                 if beat.want_shut_down:

@@ -1,4 +1,4 @@
-"""Fetch sessions: which epoch is due, and who may push out whom (KIP-227; protocol.md 2.13, K10)."""
+"""Fetch sessions: which epoch is due, and who may push out whom (KIP-227; docs/protocol.md 2.13, K10)."""
 
 from __future__ import annotations
 

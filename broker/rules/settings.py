@@ -1,4 +1,4 @@
-"""What a changed MinISR does to ELR and LastKnownELR (protocol.md 2.8, config; B32; KAFKA-16540)."""
+"""What a changed MinISR does to ELR and LastKnownELR (docs/protocol.md 2.8, config; B32; KAFKA-16540)."""
 
 from __future__ import annotations
 

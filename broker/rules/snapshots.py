@@ -1,5 +1,5 @@
-"""Snapshots of the metadata log (protocol.md 2.12.7; KIP-630): when one is due, how much of the log it replaces,
-who must be given one."""
+"""Snapshots of the metadata log (docs/protocol.md 2.12.7; KIP-630): when one is due, how much of the log it
+replaces, who must be given one."""
 
 from __future__ import annotations
 
@@ -40,7 +40,8 @@ class SnapshotRules:
         return ids[0].end_offset if len(ids) > 1 else 0
 
     def must_load(self, offset: int, epoch: int, log_start: SnapshotId) -> bool:
-        """Is what the asker needs no longer in the log (2.12.7)? ``epoch``: of its last record, -1 with none.
+        """Is what the asker needs no longer in the log
+        (docs/protocol.md 2.12.7)? ``epoch``: of its last record, -1 with none.
 
         ``log_start``: where the log begins and the epoch of the record before. An asker whose log ends there
         in another epoch, or anywhere in an older one, may hold records that were never committed.

@@ -1,4 +1,4 @@
-"""What a node does about its disk at start and after a failure (protocol.md 2.7.1, 2.14, R09)."""
+"""What a node does about its disk at start and after a failure (docs/protocol.md 2.7.1, 2.14, R09)."""
 
 from __future__ import annotations
 

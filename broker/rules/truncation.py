@@ -1,4 +1,4 @@
-"""Where a follower cuts its log (protocol.md 2.11, 2.2.4, 2.3)."""
+"""Where a follower cuts its log (docs/protocol.md 2.11, 2.2.4, 2.3)."""
 
 from __future__ import annotations
 
@@ -71,7 +71,8 @@ class TruncationRules:
     def diverges(
         self, fetched_epoch: int, fetch_offset: int, leader_end: EpochEndOffset
     ) -> EpochEndOffset | None:
-        """At the leader: ``leader_end`` is where the follower's last epoch ends here (2.2.4)."""
+        """At the leader: ``leader_end`` is where the follower's last epoch ends here
+        (docs/protocol.md 2.2.4)."""
         if fetched_epoch == NO_EPOCH:
             return None
         if leader_end.epoch < fetched_epoch or leader_end.end_offset < fetch_offset:

@@ -1,4 +1,4 @@
-"""What is committed (protocol.md 2.4, R01, R14, K15, K31, C9)."""
+"""What is committed (docs/protocol.md 2.4, R01, R14, K15, K31, C9)."""
 
 from __future__ import annotations
 
@@ -53,7 +53,7 @@ class HighWatermarkRules:
         return True
 
     def at_start(self, checkpoint: int, log_start: int, leo: int) -> int:
-        """After a restart: the checkpoint, within the log (2.4)."""
+        """After a restart: the checkpoint, within the log (docs/protocol.md 2.4)."""
         return max(log_start, min(checkpoint, leo))
 
     def may_show_end(self, high_watermark: int, leso: int) -> bool:

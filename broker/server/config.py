@@ -1,4 +1,4 @@
-"""The configuration file: flat TOML, Kafka's names with underscores (protocol.md 6.3).
+"""The configuration file: flat TOML, Kafka's names with underscores (docs/protocol.md 6.1).
 
 Every field of BrokerConfig or ControllerConfig is a key, whatever the role needs besides is in ShellSettings.
 A combined node has the keys of both, and ``controller_id``: its controller is a node of its own within the

@@ -1,4 +1,4 @@
-"""The shell around a core: events in, effects out (DESIGN.md section 4).
+"""The shell around a core: events in, effects out (docs/architecture.md section 4).
 
 One event at a time goes through ``core.handle``; its effects are carried out in order before the next event.
 Appends, truncations and checkpoints are done when the next effect begins; flushes, requests to other nodes

@@ -1,4 +1,5 @@
-"""The trace: one JSON line per state change (protocol.md 3.4), enough to check the invariants of a real run.
+"""The trace: one JSON line per state change (docs/broker.md "Trace"), enough to check the invariants of a
+real run.
 
 Lines are buffered for at most 50 ms: after a power cut the trace may lack that much, as the log itself may.
 """

@@ -1,4 +1,4 @@
-"""The small text files beside the logs, in Kafka's own formats (protocol.md 2.14).
+"""The small text files beside the logs, in Kafka's own formats (docs/protocol.md 2.14).
 
 Offset checkpoints: version, number of lines, then ``topic partition offset``. Leader-epoch checkpoints: the
 same with ``epoch start_offset``. A checkpoint that cannot be read is reported and treated as absent: each

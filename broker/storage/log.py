@@ -1,4 +1,5 @@
-"""The log of one partition on disk: segments, and the flushes they still need (protocol.md 2.14, R01-R10).
+"""The log of one partition on disk: segments, and the flushes they still need
+(docs/protocol.md 2.14, R01-R10).
 
 All methods belong to the event loop's thread, except ``FlushJob.run``, which works on duplicated
 descriptors, so that a roll, truncation or deletion meanwhile cannot pull a file from under it.

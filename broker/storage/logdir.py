@@ -1,4 +1,5 @@
-"""The data directory: every log of a node, its checkpoints, its identity and its lock (protocol.md 2.14).
+"""The data directory: every log of a node, its checkpoints, its identity and its lock
+(docs/protocol.md 2.14).
 
 ``<data_dir>/<topic>-<partition>/`` holds one log each; beside them lie meta.properties, the checkpoints and,
 only while the node is down after a controlled shutdown, the clean-shutdown file.

@@ -1,4 +1,4 @@
-"""Finding records by time: ListOffsets with a timestamp (protocol.md 5.2).
+"""Finding records by time: ListOffsets with a timestamp (docs/protocol.md 5.2).
 
 Batches are found by their headers, from a mark close by. Inside an uncompressed batch the record itself is found, as
 Kafka does; a compressed batch is not opened, so it answers with its first record (a reader from there misses nothing)

@@ -1,4 +1,4 @@
-"""Administration's part of the table of APIs (protocol.md 5.1): brokers take it and pass it on."""
+"""Administration's part of the table of APIs (docs/protocol.md 5.1): brokers take it and pass it on."""
 
 from __future__ import annotations
 

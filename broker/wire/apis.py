@@ -1,4 +1,4 @@
-"""Which APIs are spoken, in which versions, and how each is translated (protocol.md 5.1, 5.3, 5.4).
+"""Which APIs are spoken, in which versions, and how each is translated (docs/protocol.md 5.1, 5.3, 5.4).
 
 ``clients`` is the range that ApiVersions advertises: the one every client library was seen to work with.
 ``peers`` are versions accepted besides, from other nodes of the cluster, which do not ask; ``sent`` is the

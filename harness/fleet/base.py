@@ -1,4 +1,4 @@
-"""What a fleet is: hosts with SSH, and a power switch (DESIGN.md section 5)."""
+"""What a fleet is: hosts with SSH, and a power switch (docs/architecture.md section 5)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,5 @@
-"""The power switch of a ``netns`` fleet (DESIGN.md section 5): link down, freeze, shut the disk down, kill, unmount."""
+"""The power switch of a ``netns`` fleet (docs/architecture.md section 5): link down, freeze, shut the disk
+down, kill, unmount."""
 
 from __future__ import annotations
 

@@ -1,4 +1,5 @@
-"""Operations and events: the words in which a run is written down (DESIGN.md section 7, anomalies.md).
+"""Operations and events: the words in which a run is written down
+(docs/architecture.md section 7; docs/anomalies.md).
 
 A *history* is a list of events on one monotonic clock, in the order they were recorded. An operation is an
 ``invoke`` event and the ``ok``, ``fail`` or ``info`` event of the same process that follows it. A process
@@ -74,7 +75,7 @@ DIED = "died"
 UNKNOWN = -1
 """``offset`` of a record sent: the outcome is not known, for ever."""
 FAILED = -2
-"""``offset`` of a record sent: certainly not appended (anomalies.md, *certain failure*)."""
+"""``offset`` of a record sent: certainly not appended (docs/anomalies.md, *certain failure*)."""
 ACKED_WITHOUT_OFFSET = -3
 """``offset`` of a record sent: acknowledged, but the client was told no offset."""
 

@@ -1,4 +1,4 @@
-"""The history's Arrow schema: one row per event (DESIGN.md section 7)."""
+"""The history's Arrow schema: one row per event (docs/architecture.md section 7)."""
 
 from __future__ import annotations
 

@@ -33,7 +33,8 @@ KNOWN: Final = (
     "harness.log",
 )
 PER_PARTITION: Final = 20
-"""Findings shown per anomaly and partition (anomalies.md section 10); the rest stay in the Parquet file."""
+"""Findings shown per anomaly and partition (docs/anomalies.md section 10); the rest stay in the Parquet
+file."""
 TEXT_LIMIT: Final = 64 * 1024
 
 

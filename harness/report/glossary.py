@@ -21,7 +21,7 @@ class Entry(NamedTuple):
 
 @cache
 def glossary() -> dict[str, Entry]:
-    """In the order of anomalies.md."""
+    """In the order of docs/anomalies.md."""
     # Checks are made of Spark's columns, and Spark takes a second to import.
     from checkers.registry import checks
 
@@ -35,7 +35,7 @@ def explain(anomaly: str) -> Entry:
 
 
 def rank(anomaly: str) -> int:
-    """Where it stands in anomalies.md; the report lists anomalies of one meaning in this order."""
+    """Where it stands in docs/anomalies.md; the report lists anomalies of one meaning in this order."""
     names = list(glossary())
     return names.index(anomaly) if anomaly in names else len(names)
 

@@ -1,4 +1,5 @@
-"""Why a register or a queue has no valid order, from the few operations of its witness (linearizability.md 3.1, 3.3).
+"""Why a register or a queue has no valid order, from the few operations of its witness
+(docs/linearizability.md 3.1, 3.3).
 
 A register holds a value from its write to the last read of it, and nothing else meanwhile. So the operations of one value are
 a block: where one of its operations came before one of another value, all of them came before all of the other's. What goes

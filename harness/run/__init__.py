@@ -1,4 +1,4 @@
-"""One run: plan, deploy, drive, break, heal, read, judge (DESIGN.md section 6)."""
+"""One run: plan, deploy, drive, break, heal, read, judge (docs/architecture.md section 6)."""
 
 from harness.run.judge import Judged, judge
 from harness.run.outcome import CannotRecord, Interrupted, Options, Outcome

@@ -1,4 +1,4 @@
-"""What is deployed onto a fleet (DESIGN.md section 3: system, node)."""
+"""What is deployed onto a fleet (docs/architecture.md section 3: system, node)."""
 
 from __future__ import annotations
 

@@ -2,7 +2,7 @@
 
 Clients under test are real ones (confluent-kafka and others). The harness asks beside them, with as little
 between it and the broker as can be: no retries, no caches, no background threads. Versions asked for are
-fixed to ones that Apache Kafka 3.7-4.x and our broker both speak (protocol.md 5.1).
+fixed to ones that Apache Kafka 3.7-4.x and our broker both speak (docs/protocol.md 5.1).
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """Reader of Kafka log directories: segments of v2 record batches and the text checkpoints beside them.
 
-One reader reads both ours and Apache Kafka's (protocol.md 5.2 has the layout). It shares no code with the
-broker it judges. Every batch is checked: CRC, magic, lengths, contiguous offsets. The first thing that is
+One reader reads both ours and Apache Kafka's (docs/protocol.md 5.2 has the layout). It shares no code with
+the broker it judges. Every batch is checked: CRC, magic, lengths, contiguous offsets. The first thing that is
 wrong ends the reading and is told; what came before it is kept.
 """
 

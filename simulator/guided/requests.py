@@ -1,4 +1,5 @@
-"""B04, B23, B40, B49 and 2.13: answers that come late, retries, and whose record it is that was acknowledged."""
+"""B04, B23, B40, B49 and docs/protocol.md 2.13: answers that come late, retries, and whose record it is that
+was acknowledged."""
 
 from __future__ import annotations
 
@@ -82,8 +83,8 @@ def cut_under_a_consumer(s: Stage) -> None:
 
 
 def told_and_not_taken(s: Stage) -> None:
-    """2.13. 1 tells 3 that b is committed; the answer comes when 3 follows 2, which it cannot reach. Then 1 leads again,
-    3 asks on in the session it has there, and nobody writes any more."""
+    """docs/protocol.md 2.13: 1 tells 3 that b is committed; the answer comes when 3 follows 2, which it
+    cannot reach. Then 1 leads again, 3 asks on in the session it has there, and nobody writes any more."""
     s.commit(b"a")
     s.cut(2, 3)
     late = s.hold("FetchResponse", source=1, to=3, limit=1, when=tells_high_watermark(2))

@@ -1,4 +1,5 @@
-"""B12, B13, B14, B27, B43 and a CHECK of 4.5: what the high watermark says and when it moves."""
+"""B12, B13, B14, B27, B43 and a check of docs/protocol.md 4.5: what the high watermark says and when it
+moves."""
 
 from __future__ import annotations
 
@@ -82,7 +83,7 @@ def moved_before_cut(s: Stage) -> None:
 
 
 def new_leader_alone(s: Stage) -> None:
-    """4.5: a new leader acknowledges before its followers have fetched from it even once."""
+    """docs/protocol.md 4.5: a new leader acknowledges before its followers have fetched from it even once."""
     s.commit(b"m1")
     deaf = s.hold("FetchRequest", to=2)
     s.kill(1)

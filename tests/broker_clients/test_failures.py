@@ -134,7 +134,8 @@ def test_the_whole_cluster_goes_and_comes_back(tmp_path: Path) -> None:
 def test_kill_minus_9_of_all_brokers_at_once_loses_nothing_acknowledged(
     tmp_path: Path, controller_too: bool
 ) -> None:
-    """Neither ISR nor ELR is left: the controller compares the logs of all candidates (protocol.md 2.9)."""
+    """Neither ISR nor ELR is left: the controller compares the logs of all candidates
+    (docs/protocol.md 2.9)."""
     with Cluster(tmp_path) as cluster:
         cluster.create_topic("log")
         cluster.create_topic("lone", replicas=1)

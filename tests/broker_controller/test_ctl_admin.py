@@ -1,4 +1,5 @@
-"""Settings, elections, partitions and brokers at the controller, as administrators change them (protocol.md 2.8, 2.16)."""
+"""Settings, elections, partitions and brokers at the controller, as administrators change them
+(docs/protocol.md 2.8, 2.16)."""
 
 from __future__ import annotations
 
@@ -48,7 +49,7 @@ def elect(driver: Driver, kind: a.ElectionType, *tps: TopicPartition) -> list[Er
     return [done.error for done in response.partitions]
 
 
-# --- MinISR and the ELR (B32, KAFKA-16540) -------------------------------------------------------------------
+# --- MinISR and the ELR (B32, KAFKA-16540) ---------------------------------------------------------------
 
 
 @pytest.mark.parametrize("resource", [TOPIC, CLUSTER])

@@ -1,4 +1,4 @@
-"""protocol.md 2.3: the golden vectors A-G and the cache rules."""
+"""docs/protocol.md 2.3: the golden vectors A-G and the cache rules."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""AlterPartition at the controller: the table of protocol.md 2.6, in its order."""
+"""AlterPartition at the controller: the table of docs/protocol.md 2.6, in its order."""
 
 from __future__ import annotations
 

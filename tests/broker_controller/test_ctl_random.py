@@ -311,7 +311,8 @@ def test_a_wrong_rule_breaks_them(wrong: Rules) -> None:
 
 
 def test_b19_by_hand_a_stale_broker_epoch_would_put_an_empty_replica_into_the_isr() -> None:
-    """Too rare for chance (protocol.md 4.4), so guided: the replica restarts while its joining is on the way."""
+    """Too rare for chance (docs/protocol.md 4.4), so guided: the replica restarts while its joining is on the
+    way."""
     outcome = {}
     for name, rules in (("right", Rules()), ("wrong", replace(Rules(), isr_change=AnyBrokerEpoch()))):
         driver = Driver(rules=rules)

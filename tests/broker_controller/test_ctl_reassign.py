@@ -1,4 +1,4 @@
-"""Reassignment at the controller, record by record (protocol.md 2.10, C11, K54 is with real brokers)."""
+"""Reassignment at the controller, record by record (docs/protocol.md 2.10, C11, K54 is with real brokers)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,5 @@
-"""Reassignment with real brokers in virtual time: K54, catch-up, logs that go, faults in the middle (2.10)."""
+"""Reassignment with real brokers in virtual time: K54, catch-up, logs that go, faults in the middle
+(docs/protocol.md 2.10)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Unclean recovery by inspection of logs, strategy balanced: protocol.md 2.9, R27-R36, C3, C7."""
+"""Unclean recovery by inspection of logs, strategy balanced: docs/protocol.md 2.9, R27-R36, C3, C7."""
 
 from __future__ import annotations
 
@@ -327,7 +327,7 @@ def test_manual_waits_for_an_operator() -> None:
 
 
 class ForgetQuorum(ElectionRules):
-    """2.9 to the letter: the election clears the LastKnownELR."""
+    """The table of docs/protocol.md 2.9 to the letter: the election clears the LastKnownELR."""
 
     def after_recovery(self, partition: PartitionImage, winner: int) -> Eligible:  # noqa: ARG002
         return Eligible((), ())
@@ -336,7 +336,8 @@ class ForgetQuorum(ElectionRules):
 @pytest.mark.parametrize(("rules", "leader"), [(Rules(), 3), (replace(Rules(), election=ForgetQuorum()), 2)])
 def test_the_quorum_is_remembered_until_the_isr_has_grown(rules: Rules, leader: int) -> None:
     """A lossy shutdown of the winner before the ISR has MinISR members again: 3 still has everything and is asked
-    (S1 5.3.1); were the LastKnownELR cleared with the election, the emptied winner would be elected."""
+    (KIP-966's description, 5.3.1); were the LastKnownELR cleared with the election, the emptied winner would
+    be elected."""
     driver = outage(Driver(rules=rules), 1, 2, 3)
     driver.tell_log(2, epoch=0, leo=9)
     driver.tell_log(3, epoch=0, leo=9)

@@ -37,7 +37,7 @@ def cluster(**changes: object) -> Cluster:
     return made
 
 
-# --- B01 (H16) -----------------------------------------------------------------------------------------------
+# --- B01 (H16) -------------------------------------------------------------------------------------------
 
 
 def hw_truncation_schedule(defects: tuple[str, ...]) -> list[bytes]:
@@ -136,7 +136,7 @@ def test_a_restart_goes_on_from_the_local_metadata() -> None:
 
 
 def test_a_broker_whose_id_was_registered_anew_ends() -> None:
-    """2.7.7: the controller knows its epoch no more."""
+    """docs/protocol.md 2.7.7: the controller knows its epoch no more."""
     c = cluster()
     c.fence(3)
     old = c.broker(3)

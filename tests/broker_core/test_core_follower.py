@@ -1,4 +1,5 @@
-"""The follower, its leader played by hand: what it asks, what it accepts, where it cuts (protocol.md 2.3, 2.11)."""
+"""The follower, its leader played by hand: what it asks, what it accepts, where it cuts
+(docs/protocol.md 2.3, 2.11)."""
 
 from __future__ import annotations
 
@@ -59,7 +60,7 @@ def pass_on(leader: Solo, solo: Solo) -> FetchResult:
     return result
 
 
-# --- divergence (2.3) ----------------------------------------------------------------------------------------
+# --- divergence (docs/protocol.md 2.3) -------------------------------------------------------------------
 
 
 @pytest.mark.parametrize(
@@ -272,7 +273,7 @@ def test_out_of_range_by_a_race_drops_nothing() -> None:
     assert asked(solo)[1].fetch_offset == 3
 
 
-# --- flush mode every-write (R01) ----------------------------------------------------------------------------
+# --- flush mode every-write (R01) ------------------------------------------------------------------------
 
 
 def test_a_follower_fetches_on_only_after_its_flush() -> None:

@@ -61,7 +61,8 @@ def fetch_on(leader: Solo, solo: Solo) -> None:
     ],
 )
 def test_vectors(leader_epochs: list[int], current: int, own: list[int], cut: int, questions: int) -> None:
-    """2.3's, and one in which the leader knows nothing of the follower's last epoch (KIP-279)."""
+    """Those of docs/protocol.md 2.3, and one in which the leader knows nothing of the follower's last epoch
+    (KIP-279)."""
     leader = Solo(1, log=log_of(leader_epochs), leader_epoch=current)
     solo = follower(own, current)
     assert not solo.has_sent("fetcher-0"), "nothing is fetched before the answer"

@@ -1,4 +1,5 @@
-"""Golden: the two scenarios of KIP-101 that high-watermark truncation gets wrong (protocol.md H16, H17; B01, B02).
+"""Golden: the two scenarios of KIP-101 that high-watermark truncation gets wrong
+(docs/protocol.md H16, H17; B01, B02).
 
 Each is played with real brokers whose controller is the test, in the profile that asks before it fetches (KIP-101,
 KIP-279) and in the one whose fetch carries the epoch (KIP-595), and with the historic rule put back.

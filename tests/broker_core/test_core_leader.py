@@ -55,7 +55,7 @@ def refuse(solo: Solo, send: Any, error: ErrorCode) -> None:
     solo.answer(send, AlterPartitionResponse(partitions=(AlterPartitionResult(T, TOPIC_ID, error),)))
 
 
-# --- high watermark (2.4, 1.4) -------------------------------------------------------------------------------
+# --- high watermark (docs/protocol.md 2.4, 1.4) -----------------------------------------------------------
 
 
 def test_high_watermark_takes_two_rounds_to_reach_the_follower() -> None:
@@ -138,7 +138,7 @@ def test_a_lower_min_isr_lets_the_high_watermark_move() -> None:
     assert solo.replica.high_watermark == 1
 
 
-# --- acknowledgements (2.1) ----------------------------------------------------------------------------------
+# --- acknowledgements (docs/protocol.md 2.1) -------------------------------------------------------------
 
 
 def test_acks_all_waits_for_every_member() -> None:
@@ -229,7 +229,7 @@ def test_a_request_whose_asker_is_gone_is_forgotten() -> None:
     assert poll not in solo.replies
 
 
-# --- idempotent producers (2.1.3) ----------------------------------------------------------------------------
+# --- idempotent producers (docs/protocol.md 2.1.3) -------------------------------------------------------
 
 
 def idempotent(values: list[bytes], sequence: int, epoch: int = 0, producer: int = 9) -> bytes:
@@ -307,7 +307,7 @@ def test_bad_batches_are_refused_and_leave_nothing() -> None:
     assert solo.result(response).error is ErrorCode.unknown_topic_or_partition
 
 
-# --- ISR (2.5, 2.6) ------------------------------------------------------------------------------------------
+# --- ISR (docs/protocol.md 2.5, 2.6) ----------------------------------------------------------------------
 
 
 def test_a_proposed_member_counts_at_once() -> None:
@@ -339,7 +339,7 @@ def test_a_proposed_member_does_not_open_the_gate() -> None:
 
 
 def test_what_is_committed_with_too_few_members_is_not_acknowledged() -> None:
-    """2.1.8, for profiles without the gate."""
+    """docs/protocol.md 2.1.8, for profiles without the gate."""
     rules = profile("kip966").produce
     assert rules.on_commit(1, 2) is ErrorCode.not_enough_replicas_after_append
     assert rules.on_commit(2, 2) is ErrorCode.none
@@ -406,7 +406,7 @@ def test_a_quiet_follower_at_the_end_does_not_lag() -> None:
 def test_only_a_definite_refusal_narrows_the_maximal_isr(
     error: ErrorCode, rolled_back: bool, sent_again: bool
 ) -> None:
-    """2.6 and 2.6b: after any other error the change may stand."""
+    """docs/protocol.md 2.6: after any other error the change may stand."""
     solo = Solo(isr=(1, 2))
     solo.fetch(3, 0)
     send, request = proposal(solo)
@@ -522,7 +522,7 @@ def test_reelected_in_a_new_epoch_keeps_members_only() -> None:
     assert solo.replica.leading.leso == 1
 
 
-# --- reads (2.2) ---------------------------------------------------------------------------------------------
+# --- reads (docs/protocol.md 2.2) ------------------------------------------------------------------------
 
 
 def test_readers_see_what_is_committed_and_followers_everything() -> None:
@@ -590,7 +590,7 @@ def test_end_of_an_epoch() -> None:
 
 
 def test_a_diverging_fetch_updates_nothing() -> None:
-    """2.2.4: the follower's state stays unknown, so nothing is committed by it."""
+    """docs/protocol.md 2.2.4: the follower's state stays unknown, so nothing is committed by it."""
     solo = Solo(log=log_of([1, 1]), leader_epoch=3)
     result = solo.fetched(2, 2, last_epoch=2)
     assert result.diverging == EpochEndOffset(1, 2)

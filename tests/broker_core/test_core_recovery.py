@@ -1,4 +1,5 @@
-"""Unclean recovery with real brokers and a real controller in virtual time: protocol.md 2.9, B11, R33-R35."""
+"""Unclean recovery with real brokers and a real controller in virtual time: docs/protocol.md 2.9, B11,
+R33-R35."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Fetch sessions (KIP-227, protocol.md 2.13): at the server, at the follower, and both together."""
+"""Fetch sessions (KIP-227, docs/protocol.md 2.13): at the server, at the follower, and both together."""
 
 from __future__ import annotations
 

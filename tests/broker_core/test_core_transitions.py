@@ -1,4 +1,4 @@
-"""Golden: every passage of a replica from one role to the next (protocol.md K48-K54, K16, K20)."""
+"""Golden: every passage of a replica from one role to the next (docs/protocol.md K48-K54, K16, K20)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,5 @@
-"""Controllers alone in virtual time, watched: after every step the Raft invariants (protocol.md 3.1) are looked at.
+"""Controllers alone in virtual time, watched: after every step the Raft invariants
+(docs/invariants.md) are looked at.
 
 election safety     one node, and one life of it, leads an epoch
 log matching        two logs that have a record of the same epoch at an offset are the same up to there

@@ -1,4 +1,4 @@
-"""Golden cases of one voter (protocol.md 2.12), and the defects that get them wrong (B46)."""
+"""Golden cases of one voter (docs/protocol.md 2.12), and the defects that get them wrong (B46)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,5 @@
-"""Snapshots of the metadata log (protocol.md 2.12.7, KIP-630): made, cut to, fetched, damaged, interrupted.
+"""Snapshots of the metadata log (docs/protocol.md 2.12.7, KIP-630): made, cut to, fetched, damaged,
+interrupted.
 
 Every schedule runs under the invariants of the simulator: each snapshot and each state that was loaded from one is
 compared with a replay of the committed log (Q11).

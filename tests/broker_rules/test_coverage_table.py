@@ -15,7 +15,7 @@ import pytest
 ROOT = Path(__file__).parents[2]
 PAGE = ROOT / "docs" / "protocol-coverage.md"
 ROWS = {"Z": 58, "R": 37, "K": 54, "H": 20}
-"""The rows of protocol.md section 1 are numbered from 01 to this, by document."""
+"""The rows of docs/protocol.md section 1 are numbered from 01 to this, by document."""
 NOT_HERE = ("ZooKeeper profile, later", "not implemented")
 GOLDEN = {
     *("H11", "H16", "H17", "H20", "R24", "R35", "Z05", "Z06"),

@@ -1,4 +1,4 @@
-"""The profiles differ in the rules of protocol.md 0.2, and in no others."""
+"""The profiles differ in the rules of docs/protocol.md 0.2, and in no others."""
 
 from __future__ import annotations
 

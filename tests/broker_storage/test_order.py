@@ -1,4 +1,5 @@
-"""The order in which things reach the disk (R04, R09, protocol.md 2.14), looked at by a power cut at every step.
+"""The order in which things reach the disk (R04, R09, docs/protocol.md 2.14), looked at by a power cut at
+every step.
 
 Each promise has a control beside it: the same play with the order broken, which must be found out.
 """

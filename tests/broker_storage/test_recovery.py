@@ -1,4 +1,5 @@
-"""Recovery copes with whatever a power cut, a kill or a hand leaves behind (protocol.md 2.14, R05-R10)."""
+"""Recovery copes with whatever a power cut, a kill or a hand leaves behind
+(docs/protocol.md 2.14, R05-R10)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a fetch session leaves out of a request must not be missing on the wire (protocol.md 2.13)."""
+"""What a fetch session leaves out of a request must not be missing on the wire (docs/protocol.md 2.13)."""
 
 from __future__ import annotations
 

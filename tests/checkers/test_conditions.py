@@ -1,4 +1,5 @@
-"""What `pass` must mean (anomalies.md section 9): each condition alone, taken from a run in which nothing is missing."""
+"""What `pass` must mean (docs/anomalies.md section 9): each condition alone, taken from a run in which
+nothing is missing."""
 
 from __future__ import annotations
 

@@ -1,5 +1,5 @@
 """What the factors promise: f = MinISR - 1 whatever the replication factor, two replicas are of use, a slow one costs
-a bounded time (protocol.md K25, R33, R37, Z12, Z13)."""
+a bounded time (docs/protocol.md K25, R33, R37, Z12, Z13)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The error taxonomy of anomalies.md, as a table: what proves that a record was not appended?"""
+"""The error taxonomy of docs/anomalies.md, as a table: what proves that a record was not appended?"""
 
 from __future__ import annotations
 

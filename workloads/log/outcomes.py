@@ -1,4 +1,5 @@
-"""What became of a record that was sent: acked, certainly not appended, or unknown for ever (anomalies.md).
+"""What became of a record that was sent: acked, certainly not appended, or unknown for ever
+(docs/anomalies.md).
 
 An error code is evidence only if it is about the *first* try: after a retry inside the client, "not enough
 replicas" may be the answer to the second copy of a record whose first copy is in the log. So the workload sends
