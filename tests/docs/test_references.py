@@ -1,0 +1,230 @@
+"""What prose names is there: codes, sections, files, functions, links, anchors; and what the code has is in the documents."""
+
+from __future__ import annotations
+
+import ast
+import re
+import tomllib
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+
+import pytest
+from references import HOMES, Page, problems, prose_of_python
+
+ROOT = Path(__file__).parents[2]
+
+
+def test_all_that_is_named_is_there() -> None:
+    found = problems(ROOT)
+    assert not found, "\n".join(map(str, found))
+
+
+# --- the checker itself, on a small repository that is made up ------------------------------------------------
+
+PROTOCOL = """# Protocol
+
+## 2. Algorithms
+
+### 2.8 One change
+
+1. The first step.
+2. The second step, as in section 2.9.
+
+### 2.9 Recovery
+
+| code | what |
+|---|---|
+| <a id="k39"></a>K39 | a rule |
+| <a id="k40"></a>K40 | another |
+| <a id="c7"></a>C7 | a conflict |
+"""
+GOOD = {
+    "docs/protocol.md": PROTOCOL,
+    "docs/invariants.md": '| <a id="i05"></a>I05 | Q is not there |\n',
+    "broker/rules.py": (
+        '"""Rules (docs/protocol.md 2.8.2, K39-K40, C7; I05)."""\n\n'
+        "class Rules:\n"
+        "    def may_join(self) -> bool:\n"
+        '        """By docs/protocol.md 2.8 to\n        2.9, and KAFKA-13091 (3.1)."""\n'
+        "        return 'K99' != 'docs'\n"
+    ),
+    "README.md": "See [the rule](docs/protocol.md#k40), `broker/rules.py::Rules.may_join` and `broker.rules.Rules`.\n",
+}
+MISTAKES = {
+    "a code that is no row": ("broker/x.py", '"""K41 says so."""\n', "K41 is no row of docs/protocol.md"),
+    "a code in a comment": ("broker/x.py", "x = 1  # see C9\n", "C9 is no row of docs/protocol.md"),
+    "a code of a letter that no page has": ("docs/x.md", "As in X12.\n", "X12: no page has codes with X"),
+    "a code that a range reaches": ("docs/x.md", "All of K39-K42.\n", "K42 is no row of docs/protocol.md"),
+    "a code inside a range": (
+        "docs/x.md",
+        "From I05 to I07.\n",
+        "I05 to I07: I06 is no row of docs/invariants.md",
+    ),
+    "a section": ("broker/x.py", '"""docs/protocol.md 2.7."""\n', "docs/protocol.md has no section 2.7"),
+    "a step of a section": (
+        "broker/x.py",
+        '"""docs/protocol.md 2.8.3."""\n',
+        "docs/protocol.md has no section 2.8.3",
+    ),
+    "the end of a range of steps": (
+        "broker/x.py",
+        '"""docs/protocol.md 2.8.1-4."""\n',
+        "docs/protocol.md has no section 2.8.4",
+    ),
+    "a section after codes and over the end of a line": (
+        "broker/x.py",
+        '"""docs/protocol.md 2.8, K40,\n3.1."""\n',
+        "docs/protocol.md has no section 3.1",
+    ),
+    "a heading": (
+        "broker/x.py",
+        '"""docs/protocol.md "Elections"."""\n',
+        'docs/protocol.md has no heading "Elections"',
+    ),
+    "a section of the page itself": ("docs/x.md", "# X\n\nSee section 4.\n", "docs/x.md has no section 4"),
+    "a section without its page": (
+        "broker/x.py",
+        '"""As section 2.8 says."""\n',
+        "section 2.8: of which page?",
+    ),
+    "a number in brackets without its page": (
+        "broker/x.py",
+        '"""A rule (2.8)."""\n',
+        "(2.8): of which page?",
+    ),
+    "a step without its page": ("broker/x.py", '"""The step 2.8.1."""\n', "2.8.1: of which page?"),
+    "a page": ("broker/x.py", '"""protocol.md says so."""\n', "protocol.md: there is no such page"),
+    "a file": (
+        "docs/x.md",
+        "In `broker/elections.py`.\n",
+        "broker/elections.py: there is no such file or folder",
+    ),
+    "a file in a block of code": (
+        "README.md",
+        "```\nwrackline run suites/none.yaml\n```\n",
+        "suites/none.yaml: there is no such file or folder",
+    ),
+    "a file by its name": ("docs/x.md", "In `elections.py`.\n", "elections.py: no file has that name"),
+    "a function": ("docs/x.md", "`broker/rules.py::Rules.elect`\n", "broker/rules.py defines no Rules.elect"),
+    "a dotted name": (
+        "docs/x.md",
+        "`broker.rules.Rule`\n",
+        "broker.rules.Rule: there is no such module, or it does not define that",
+    ),
+    "the file of a link": ("docs/x.md", "[x](y.md)\n", "link to y.md: there is no such file"),
+    "the anchor of a link": (
+        "docs/x.md",
+        "[x](protocol.md#k41)\n",
+        "link to protocol.md#k41: there is no such anchor",
+    ),
+    "an anchor of the page itself": ("docs/x.md", "# X\n[x](#y)\n", "link to #y: there is no such anchor"),
+    "an anchor twice": (
+        "docs/invariants.md",
+        '<a id="i05"></a><a id="i05"></a>\n',
+        "anchor i05 is there twice",
+    ),
+    "a specification's comment": (
+        "suites/x.yaml",
+        "# shows K41\nname: x\n",
+        "K41 is no row of docs/protocol.md",
+    ),
+}
+
+
+def make(root: Path, files: Mapping[str, str]) -> Path:
+    for name, text in files.items():
+        (root / name).parent.mkdir(parents=True, exist_ok=True)
+        (root / name).write_text(text, encoding="utf-8")
+    return root
+
+
+def test_a_good_repository_has_no_problems(tmp_path: Path) -> None:
+    assert problems(make(tmp_path, GOOD)) == []
+
+
+@pytest.mark.parametrize(("file", "text", "problem"), MISTAKES.values(), ids=MISTAKES)
+def test_what_is_not_there_is_noticed(tmp_path: Path, file: str, text: str, problem: str) -> None:
+    found = problems(make(tmp_path, {**GOOD, file: text}))
+    assert problem in [one.text for one in found]
+    assert {one.file for one in found} == {file}
+
+
+def test_a_problem_is_told_with_its_line(tmp_path: Path) -> None:
+    found = problems(make(tmp_path, {**GOOD, "broker/x.py": "a = 1\n\n# one\n# two: K77\n"}))
+    assert [str(one) for one in found] == ["broker/x.py:4: K77 is no row of docs/protocol.md"]
+
+
+def test_outputs_of_runs_are_not_read(tmp_path: Path) -> None:
+    assert problems(make(tmp_path, {**GOOD, "results/run/notes.md": "K99, [x](y.md)\n"})) == []
+
+
+def test_a_home_that_is_gone_is_noticed(tmp_path: Path) -> None:
+    make(tmp_path, GOOD)
+    (tmp_path / "docs/invariants.md").unlink()
+    assert "the home of codes is not there" in [one.text for one in problems(tmp_path)]
+
+
+def test_only_prose_of_python_is_read() -> None:
+    source = '"""Doc."""\nx = "K99"\ny: int = 1\n"""Of y."""\nz = f(\n    "docs/a.md"  # why\n)\n'
+    prose = prose_of_python(source)
+    assert len(prose) == len(source)
+    assert prose.split() == ['"""Doc."""', '"""Of', 'y."""', '"docs/a.md"', "why"]
+
+
+def test_anchors_are_those_that_github_makes() -> None:
+    page = Page("# A `b` & c_d\n## 2.1 On (x)\n## 2.1 On (x)\n```\n# no heading\n```\n")
+    assert page.anchors == {"a-b--c_d", "21-on-x", "21-on-x-1"}
+    assert page.sections == {"2.1"}
+
+
+# --- the documents against the code ---------------------------------------------------------------------------
+
+
+def rows(page: str) -> Iterator[list[str]]:
+    for line in (ROOT / page).read_text(encoding="utf-8").splitlines():
+        if line.startswith("|"):
+            yield [cell.strip() for cell in line.strip("|").split("|")]
+
+
+def registered() -> set[str]:
+    """First arguments of the decorator ``check``: read, not imported, since Spark takes seconds to import."""
+    found = set()
+    for module in (ROOT / "checkers").rglob("*.py"):
+        for node in ast.walk(ast.parse(module.read_text(encoding="utf-8"))):
+            match node:
+                case ast.Call(func=ast.Name(id="check"), args=[ast.Constant(value=str(name)), *_]):
+                    found.add(name)
+                case _:
+                    pass
+    return found
+
+
+def test_every_anomaly_that_is_looked_for_is_a_row_and_no_other_is() -> None:
+    anomalies = {
+        found[1] for row in rows("docs/anomalies.md") if (found := re.search(r'<a id="([a-z-]+)">', row[0]))
+    }
+    assert len(anomalies) > 20
+    assert anomalies == registered()
+
+
+def test_every_import_contract_is_told_in_the_architecture() -> None:
+    told = " ".join((ROOT / "docs/architecture.md").read_text(encoding="utf-8").split())
+    settings = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))
+    names = [contract["name"] for contract in settings["tool"]["importlinter"]["contracts"]]
+    assert names
+    assert [name for name in names if f"**{name}**" not in told] == []
+
+
+def test_every_page_is_named_in_the_readme() -> None:
+    readme = (ROOT / "README.md").read_text(encoding="utf-8")
+    assert [page.name for page in (ROOT / "docs").glob("*.md") if f"(docs/{page.name})" not in readme] == []
+
+
+def test_codes_are_numbered_without_gaps() -> None:
+    for letter, home in HOMES.items():
+        numbers = [
+            int(id[1:])
+            for id in Page((ROOT / home).read_text(encoding="utf-8")).ids
+            if id[0] == letter.lower()
+        ]
+        assert sorted(numbers) == list(range(1, len(numbers) + 1)), f"{letter} in {home}"
