@@ -1,19 +1,19 @@
-"""What the prose of this repository names and does not have: codes, sections, files, functions, links, anchors.
+"""What prose names and the repository does not have: codes, sections, files, functions, links, anchors.
 
-Prose is every Markdown page, every specification in ``suites/`` and, of Python, comments and docstrings. ``problems(root)``
-reads text only: it imports nothing of what it looks at.
+Prose is every Markdown page, every specification in ``suites/`` and, of Python, comments and docstrings.
+``problems(root)`` reads text only: it imports nothing of what it looks at.
 """
 
 from __future__ import annotations
 
 import ast
-import io
 import re
-import tokenize
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
+
+from pages import Page, prose_of_python
 
 HOMES = {
     **dict.fromkeys("ZRKHCB", "docs/protocol.md"),
@@ -47,9 +47,8 @@ _LISTED = re.compile(
 )
 _SEPARATOR = re.compile(r"(?:#[\w-]+)?[`)]{0,2}(?:,| and|:)?\s+(?:and )?")
 _ALONE = re.compile(r"(?<!\w)sections?\s+(?P<number>\d+(?:\.\d+)*)")
-_IN_BRACKETS = re.compile(
-    r"(?P<before>(?:KAFKA-\d+|KIP-\d+|Kafka|\w+))?,? ?\((?P<number>\d\.\d+(?:\.\d+)?)\)"
-)
+_IN_BRACKETS = re.compile(r"\((?P<number>\d\.\d+(?:\.\d+)?)\)")
+_FIXED_IN = re.compile(r"(?:KAFKA-\d+|KIP-\d+|Kafka),? ?$")
 _STEP = re.compile(r"(?<![\w.-])(?P<number>2\.\d{1,2}\.\d)(?!\w|\.\d)")
 _OF_A_PROGRAM = re.compile(r"(?:[Kk]afka|version|clients?|librdkafka) $")
 _PATH = re.compile(
@@ -58,11 +57,6 @@ _PATH = re.compile(
 _FILE = re.compile(r"`(?P<file>[\w-]+\.(?:py|md|yaml))`")
 _DOTTED = re.compile(rf"`(?P<dotted>(?:{'|'.join(PACKAGES)})(?:\.\w+)+)(?:\(\))?`")
 _LINK = re.compile(r"(?<!!)\[[^\]\n]*(?:\n[^\]\n]*)?\]\((?P<target>[^)\s]+)\)")
-_ANCHOR = re.compile(r'<a id="(?P<id>[\w.-]+)"></a>')
-_HEADING = re.compile(r"^(?P<level>#{1,6}) (?P<text>.+)$", re.MULTILINE)
-_NUMBERED = re.compile(r"(?P<number>\d+(?:\.\d+)*)\.? ")
-_ITEM = re.compile(r"^(?P<number>\d+)\. ", re.MULTILINE)
-_FENCE = re.compile(r"^(```|~~~).*?^\1", re.MULTILINE | re.DOTALL)
 _PLACEHOLDER = re.compile(r"(?:^|/)[A-Z][A-Z_]+(?:/|\.|$)|\.\.\.|\*\*")
 
 
@@ -78,53 +72,6 @@ class Problem:
         return f"{self.file}:{self.line}: {self.text}"
 
 
-@dataclass(frozen=True)
-class Page:
-    """A Markdown page, as far as others refer to it."""
-
-    text: str
-
-    @cached_property
-    def unfenced(self) -> str:
-        """The text with blocks of code blanked, character for character."""
-        return _FENCE.sub(lambda block: re.sub(r"[^\n]", " ", block[0]), self.text)
-
-    @cached_property
-    def headings(self) -> tuple[str, ...]:
-        return tuple(found["text"] for found in _HEADING.finditer(self.unfenced))
-
-    @cached_property
-    def ids(self) -> tuple[str, ...]:
-        """Anchors that are written out, in order."""
-        return tuple(found["id"] for found in _ANCHOR.finditer(self.unfenced))
-
-    @cached_property
-    def anchors(self) -> frozenset[str]:
-        """All that a link can go to: written anchors, and those that GitHub makes of headings."""
-        made: dict[str, int] = {}
-        for heading in self.headings:
-            slug = re.sub(r"[^\w\- ]", "", _ANCHOR.sub("", heading).lower().strip()).replace(" ", "-")
-            made[slug] = made.get(slug, -1) + 1
-            if made[slug]:
-                made[f"{slug}-{made[slug]}"] = 0
-        return frozenset((*made, *self.ids))
-
-    @cached_property
-    def sections(self) -> frozenset[str]:
-        """Numbers of headings, and of the items of the numbered list below each, as in ``2.12`` with item 3."""
-        found = set()
-        parts = _HEADING.split(self.unfenced)
-        for heading, body in zip(parts[2::3], parts[3::3], strict=True):
-            if numbered := _NUMBERED.match(heading):
-                number = numbered["number"]
-                found |= {number, *(f"{number}.{item['number']}" for item in _ITEM.finditer(body))}
-        return frozenset(found)
-
-    def has_heading(self, text: str) -> bool:
-        plain = text.replace("`", "").casefold()
-        return any(_NUMBERED.sub("", each, 1).replace("`", "").casefold() == plain for each in self.headings)
-
-
 @dataclass
 class Repository:
     root: Path
@@ -133,7 +80,7 @@ class Repository:
 
     @cached_property
     def files(self) -> tuple[Path, ...]:
-        """All that is in the repository, relative to its root: no output of runs, nothing hidden or cached."""
+        """All that is in the repository, relative to its root; no output of runs, nothing hidden."""
         inside = (file for folder in FOLDERS for file in (self.root / folder).rglob("*") if file.is_file())
         at_root = (file for file in self.root.glob("*.md"))
         relative = (file.relative_to(self.root) for file in (*at_root, *inside))
@@ -200,26 +147,6 @@ def _defined(body: list[ast.stmt], prefix: str) -> Iterator[str]:
                 yield from (prefix + (alias.asname or alias.name) for alias in names)
             case _:
                 pass
-
-
-def prose_of_python(source: str) -> str:
-    """Comments, docstrings, and strings that name a page of ``docs/``; all else is blank, character for character."""
-    lines = source.splitlines(keepends=True)
-    kept = [[c if c == "\n" else " " for c in line] for line in lines]
-    before = tokenize.NEWLINE
-    for token in tokenize.generate_tokens(io.StringIO(source).readline):
-        starts = before in (tokenize.NEWLINE, tokenize.INDENT, tokenize.DEDENT)
-        is_prose = token.type == tokenize.STRING and (starts or "docs/" in token.string)
-        if token.type == tokenize.COMMENT or is_prose:
-            (first, begin), (last, end) = token.start, token.end
-            for number in range(first - 1, last):
-                line = lines[number]
-                upto = end if number == last - 1 else len(line)
-                start = begin if number == first - 1 else 0
-                kept[number][start:upto] = line[start:upto].replace("#", " ")
-        if token.type not in (tokenize.NL, tokenize.COMMENT):
-            before = token.type
-    return "".join(character for line in kept for character in line)
 
 
 def problems(root: Path) -> list[Problem]:
@@ -305,11 +232,11 @@ def _sections(repository: Repository, file: Path, text: str) -> Found:
     for bare in () if is_page else _STEP.finditer(text):
         if bare.start() not in spoken_for and not _OF_A_PROGRAM.search(text, 0, bare.start()):
             yield bare.start("number"), f"{bare['number']}: of which page?"
-    for bracket in _IN_BRACKETS.finditer(text):
-        before = bracket["before"] or ""
-        if before.startswith(("KAFKA-", "KIP-", "Kafka")) or bracket.start("number") in spoken_for or is_page:
+    for bracket in () if is_page else _IN_BRACKETS.finditer(text):
+        if bracket.start("number") in spoken_for:
             continue
-        yield bracket.start(), f"({bracket['number']}): of which page?"
+        if not _FIXED_IN.search(text, max(0, bracket.start() - 20), bracket.start()):
+            yield bracket.start(), f"({bracket['number']}): of which page?"
 
 
 def _find_page(repository: Repository, file: Path, named: str) -> Path | None:
@@ -357,6 +284,8 @@ def _paths(repository: Repository, text: str) -> Found:
         path, name = named["path"].rstrip("."), named["name"]
         if path.endswith(".md") or _is_placeholder(path) or path.startswith("results/"):
             continue  # pages are looked up by _sections
+        if text.endswith("# new file: ", 0, named.start()):
+            continue  # an example says where it goes
         if not _is_there(repository, path):
             yield named.start(), f"{path}: there is no such file or folder"
         elif name is not None and name not in repository.definitions(Path(path)):

@@ -1,4 +1,4 @@
-"""What prose names is there: codes, sections, files, functions, links, anchors; and what the code has is in the documents."""
+"""What prose names is there: codes, sections, files, links. What the code has is in the documents."""
 
 from __future__ import annotations
 
@@ -9,7 +9,8 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 
 import pytest
-from references import HOMES, Page, problems, prose_of_python
+from pages import Page, prose_of_python
+from references import HOMES, problems
 
 ROOT = Path(__file__).parents[2]
 
@@ -19,7 +20,7 @@ def test_all_that_is_named_is_there() -> None:
     assert not found, "\n".join(map(str, found))
 
 
-# --- the checker itself, on a small repository that is made up ------------------------------------------------
+# --- the checker itself, on a small repository that is made up ---------------------------------
 
 PROTOCOL = """# Protocol
 
@@ -48,7 +49,7 @@ GOOD = {
         '        """By docs/protocol.md 2.8 to\n        2.9, and KAFKA-13091 (3.1)."""\n'
         "        return 'K99' != 'docs'\n"
     ),
-    "README.md": "See [the rule](docs/protocol.md#k40), `broker/rules.py::Rules.may_join` and `broker.rules.Rules`.\n",
+    "README.md": "[A rule](docs/protocol.md#k40), `broker/rules.py::Rules.may_join`, `broker.rules.Rules`.\n",
 }
 MISTAKES = {
     "a code that is no row": ("broker/x.py", '"""K41 says so."""\n', "K41 is no row of docs/protocol.md"),
@@ -177,7 +178,7 @@ def test_anchors_are_those_that_github_makes() -> None:
     assert page.sections == {"2.1"}
 
 
-# --- the documents against the code ---------------------------------------------------------------------------
+# --- the documents against the code ------------------------------------------------------------
 
 
 def rows(page: str) -> Iterator[list[str]]:
