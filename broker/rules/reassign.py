@@ -69,7 +69,7 @@ class ReassignRules:
         self, partition: PartitionImage, leaving: Collection[NodeId], min_isr: int, unclean_election: bool
     ) -> bool:
         """May replicas that were being added go again? Not when what is committed may rest on them, unless
-        the topic takes losses (2.10, cancel)."""
+        the topic takes losses (docs/protocol.md 2.10)."""
         counted = {*partition.isr, *partition.elr, *partition.last_known_elr}
         kept = [b for b in partition.isr if b not in leaving]
         return unclean_election or len(kept) >= min_isr or counted.isdisjoint(leaving)
