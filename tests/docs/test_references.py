@@ -208,6 +208,29 @@ def test_every_anomaly_that_is_looked_for_is_a_row_and_no_other_is() -> None:
     assert anomalies == registered()
 
 
+def codes(page: str, letters: str) -> set[str]:
+    ids = Page((ROOT / page).read_text(encoding="utf-8")).ids
+    return {id.upper() for id in ids if id[0].upper() in letters}
+
+
+def test_every_mechanism_has_its_row_of_coverage() -> None:
+    covered = {row[0] for row in rows("docs/protocol-coverage.md") if re.fullmatch(r"[ZRKH]\d\d", row[0])}
+    assert codes("docs/protocol.md", "ZRKH") == covered
+
+
+def test_of_every_bug_it_is_said_what_shows_it_or_why_nothing_does() -> None:
+    said = set(re.findall(r"\bB\d\d\b", " ".join(row[0] for row in rows("docs/defects.md"))))
+    assert codes("docs/protocol.md", "B") == said
+
+
+def test_every_invariant_is_a_class_and_a_row() -> None:
+    checked = set()
+    for module in (ROOT / "simulator").rglob("*.py"):
+        checked |= set(re.findall(r'^    id = "([IQ]\d\d)"$', module.read_text(encoding="utf-8"), re.M))
+    of_a_profile_that_is_not_there = {"I21", "I22"}
+    assert codes("docs/invariants.md", "IQ") == checked | of_a_profile_that_is_not_there
+
+
 def test_every_import_contract_is_told_in_the_architecture() -> None:
     told = " ".join((ROOT / "docs/architecture.md").read_text(encoding="utf-8").split())
     settings = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))
