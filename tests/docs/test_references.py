@@ -208,6 +208,24 @@ def test_every_anomaly_that_is_looked_for_is_a_row_and_no_other_is() -> None:
     assert anomalies == registered()
 
 
+def test_every_contract_and_every_condition_of_a_pass_is_a_row() -> None:
+    named = {row[0].strip("`") for row in rows("docs/anomalies.md")}
+    tree = ast.parse((ROOT / "checkers/contracts.py").read_text(encoding="utf-8"))
+    contracts = set()
+    for node in ast.walk(tree):
+        match node:
+            case ast.Call(func=ast.Name(id="Terms"), args=[ast.Constant(value=str(name)), *_]):
+                contracts.add(name)
+            case _:
+                pass
+    assert len(contracts) >= 5
+    assert contracts <= named
+    source = (ROOT / "checkers/conditions.py").read_text(encoding="utf-8")
+    conditions = set(re.findall(r'(?:\bname(?:, \w+)* = |Condition\()"([^"]+)"', source))
+    assert len(conditions) >= 13
+    assert conditions <= named
+
+
 def codes(page: str, letters: str) -> set[str]:
     ids = Page((ROOT / page).read_text(encoding="utf-8")).ids
     return {id.upper() for id in ids if id[0].upper() in letters}
