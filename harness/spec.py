@@ -14,37 +14,46 @@ What is left out has the default written here; `wrackline run` saves the complet
 
 from __future__ import annotations
 
+import re
 from collections.abc import Hashable, Iterator, Mapping, Sequence
 from ipaddress import IPv4Network
 from pathlib import Path
 from typing import Annotated, Any, Literal, Self
 
 import yaml
-from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_validator, model_validator
+from pydantic import AfterValidator, Field, ValidationError, field_validator, model_validator
 
 from harness import spec_parts
-from harness.spec_errors import first_line, nearest
+from harness.spec_errors import lines, nearest
+from harness.spec_types import MILLISECONDS, SECONDS, Lax, NoBoolean, Strict, in_milliseconds
 from nemesis.spec import NemesisSpec
 from workloads.catalog import AnySpec
 from workloads.log import LogSpec
 
 Name = Annotated[str, Field(pattern=r"^[a-z0-9][a-z0-9-]{0,39}$")]
 Limit = Annotated[float, Field(gt=0)]
+LimitS = Annotated[Limit, SECONDS]
+LimitMs = Annotated[Limit, MILLISECONDS]
 TopicName = Annotated[str, Field(pattern=r"^[a-zA-Z0-9._-]{1,200}$")]
 
 
 class SpecError(Exception):
     """A specification is wrong. The message is one line: which file, which key, what is wrong, what would do."""
 
+    def __init__(self, *mistakes: str) -> None:
+        """A line for each mistake; the message is the first, and how many more there are."""
+        super().__init__(*mistakes)
+        self.mistakes = mistakes
 
-class _Strict(BaseModel):
-    model_config = ConfigDict(extra="forbid", frozen=True)
+    def __str__(self) -> str:
+        more = len(self.mistakes) - 1
+        return self.mistakes[0] + (f" (and {more} more)" if more else "")
 
 
-class FleetSpec(_Strict):
+class FleetSpec(Strict):
     kind: Literal["netns"] = "netns"
     brokers: Annotated[int, Field(ge=1, le=9)] = 3
-    controllers: Literal[1, 3, 5] = 1
+    controllers: Annotated[Literal[1, 3, 5], NoBoolean] = 1
     combined: bool = False
     """The controllers run beside brokers, on the first of their hosts, in one process with each."""
     spares: Annotated[int, Field(ge=0, le=8)] = 0
@@ -94,44 +103,48 @@ class FleetSpec(_Strict):
         return self
 
 
-class SystemSpec(_Strict):
+class SystemSpec(Strict):
     kind: Literal["wrackline"] = "wrackline"
     profile: str = "kip966"
-    defects: tuple[str, ...] = ()
-    config: dict[str, str | int | float | bool] = Field(default_factory=dict)
+    defects: Annotated[tuple[str, ...], Lax] = ()
+    config: Annotated[dict[str, str | int | float | bool], AfterValidator(in_milliseconds)] = Field(
+        default_factory=dict
+    )
     """Settings of brokers and controllers by their names in the broker's configuration file."""
 
 
-class TopicSpec(_Strict):
+class TopicSpec(Strict):
     name: TopicName = "log"
     partitions: Annotated[int, Field(ge=1, le=200)] = 2
     replication_factor: Annotated[int, Field(ge=1, le=15)] = 3
     min_insync_replicas: Annotated[int, Field(ge=1, le=15)] = 2
-    configs: dict[str, str | int | bool] = Field(default_factory=dict)
+    configs: Annotated[dict[str, str | int | bool], AfterValidator(in_milliseconds)] = Field(
+        default_factory=dict
+    )
     """Topic settings with Kafka's names."""
 
 
-class Percentiles(_Strict):
+class Percentiles(Strict):
     """Of the latency of sends, in milliseconds: at most."""
 
-    p50: Limit | None = None
-    p95: Limit | None = None
-    p99: Limit | None = None
+    p50: LimitMs | None = None
+    p95: LimitMs | None = None
+    p99: LimitMs | None = None
 
 
-class LatencySpec(_Strict):
+class LatencySpec(Strict):
     healthy: Percentiles = Percentiles()
     """In the main phase's stretches without a fault."""
     faults: Percentiles = Percentiles()
     """While a fault was in force."""
 
 
-class Thresholds(_Strict):
+class Thresholds(Strict):
     """Their meanings are in checkers.thresholds."""
 
     latency_ms: LatencySpec = LatencySpec()
-    longest_gap_s: Limit | None = None
-    recovery_s: Limit | None = None
+    longest_gap_s: LimitS | None = None
+    recovery_s: LimitS | None = None
     left_out: Annotated[float, Field(ge=0, le=1)] | None = None
     records_per_s: Limit | None = None
     operations_per_s: Limit | None = None
@@ -149,11 +162,13 @@ def _flat(given: Mapping[str, Any], above: str = "") -> Iterator[tuple[str, floa
             yield above + key, float(value)
 
 
-class ContractSpec(_Strict):
+class ContractSpec(Strict):
     """The contract itself follows from the configuration; `wrackline analyze --contract` judges by another."""
 
-    expected: tuple[str, ...] = ()
+    expected: Annotated[tuple[str, ...], Lax] = ()
     """Anomalies that must show (defect runs): the verdict is then `reproduced` or `not reproduced`."""
+    thresholds: Thresholds = Thresholds()
+    """Limits for what is measured; one that is missed makes the run inconclusive."""
 
     @field_validator("expected")
     @classmethod
@@ -169,11 +184,8 @@ class ContractSpec(_Strict):
                     )
         return expected
 
-    thresholds: Thresholds = Thresholds()
-    """Limits for what is measured; one that is missed makes the run inconclusive."""
 
-
-class Spec(_Strict):
+class Spec(Strict):
     name: Name
     seed: Annotated[int, Field(ge=0, lt=1 << 63)] = 0
     fleet: FleetSpec = FleetSpec()
@@ -212,7 +224,8 @@ class Spec(_Strict):
 
 
 class _Loader(yaml.SafeLoader):
-    """Rejects a key that is there twice: YAML's own answer, to take the last one, hides a mistake."""
+    """Rejects a key that is there twice: YAML's own answer, to take the last one, hides a mistake. Reads `1e3` as the
+    number that it is in YAML 1.2, and so in editors; PyYAML alone takes it for text."""
 
     def construct_mapping(self, node: yaml.MappingNode, deep: bool = False) -> dict[Any, Any]:
         seen: set[Any] = set()
@@ -229,6 +242,13 @@ class _Loader(yaml.SafeLoader):
                 )
             seen.add(key)
         return super().construct_mapping(node, deep)
+
+
+_Loader.add_implicit_resolver(
+    "tag:yaml.org,2002:float",
+    re.compile(r"[-+]?[0-9]+(?:\.[0-9]*)?[eE][-+]?[0-9]+$"),
+    list("-+0123456789"),
+)
 
 
 def load(path: Path, *, settings: Sequence[str] = (), seed: int | None = None) -> Spec:
@@ -261,7 +281,7 @@ def parse(text: str, source: str, *, settings: Sequence[str] = (), seed: int | N
     try:
         return Spec.model_validate(raw)
     except ValidationError as wrong:
-        raise SpecError(f"{source}: {first_line(wrong, Spec)}") from wrong
+        raise SpecError(*(f"{source}: {line}" for line in lines(wrong, Spec, raw))) from wrong
 
 
 def apply_setting(raw: dict[str, Any], setting: str) -> None:

@@ -21,8 +21,14 @@ def load_checked(path: Path, *, settings: Sequence[str] = (), seed: int | None =
     """A specification with which a run can be begun. Raises SpecError; DeployError when the system's program cannot be
     asked; FleetError for hosts that cannot be named."""
     spec = load(path, settings=settings, seed=seed)
-    ask_clients(spec, str(path))
-    ask_system(spec, str(path))
+    mistakes: list[str] = []
+    for ask in (ask_clients, ask_system):
+        try:
+            ask(spec, str(path))
+        except SpecError as wrong:
+            mistakes += wrong.mistakes
+    if mistakes:
+        raise SpecError(*mistakes)
     return spec
 
 
@@ -38,13 +44,12 @@ def ask_clients(spec: Spec, source: str) -> None:
 
 
 def ask_system(spec: Spec, source: str) -> None:
-    """Raises SpecError with the first of what the system refuses, and how many more there are; DeployError."""
+    """Raises SpecError with all that the system refuses; DeployError."""
     topic = spec.topic
     wanted = TopicSpec(topic.name, topic.partitions, topic.replication_factor, topic_configs(spec))
     refusals = build_parts(spec, spec.name).system.refusals(wanted)
     if refusals:
-        tail = f" (and {len(refusals) - 1} more)" if len(refusals) > 1 else ""
-        raise SpecError(f"{source}: {_place(refusals[0])}: {refusals[0].problem}{tail}")
+        raise SpecError(*(f"{source}: {_place(refusal)}: {refusal.problem}" for refusal in refusals))
 
 
 def _place(refusal: Refusal) -> str:

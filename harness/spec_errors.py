@@ -1,10 +1,10 @@
-"""A pydantic ValidationError as one line that a person can act on."""
+"""A pydantic ValidationError as lines that a person can act on, one a mistake."""
 
 from __future__ import annotations
 
 import difflib
 import types
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Annotated, Any, Literal, Union, get_args, get_origin
 
 from pydantic import BaseModel, ValidationError
@@ -12,13 +12,15 @@ from pydantic import BaseModel, ValidationError
 _SHOWN_KEYS = 24
 
 
-def first_line(error: ValidationError, model: type[BaseModel]) -> str:
-    """The first mistake: where, what, and what would do; and how many more there are."""
-    mistakes = error.errors(include_url=False)
+class Misfits(ValueError):
+    """Several mistakes that one validator found. ``args``: a line for each."""
+
+
+def lines(error: ValidationError, model: type[BaseModel], written: Mapping[str, Any]) -> list[str]:
+    """A line for each mistake in ``written``: where, what, and what would do. The one to mend first comes first."""
     # An unknown key is most often the cause of a missing one.
-    first = min(mistakes, key=lambda mistake: mistake["type"] != "extra_forbidden")
-    tail = f" (and {len(mistakes) - 1} more)" if len(mistakes) > 1 else ""
-    return _line(dict(first), model) + tail
+    mistakes = sorted(error.errors(include_url=False), key=lambda one: one["type"] != "extra_forbidden")
+    return [line for mistake in mistakes for line in _lines(dict(mistake), model, written)]
 
 
 def nearest(given: str, known: Iterable[str]) -> str:
@@ -27,13 +29,24 @@ def nearest(given: str, known: Iterable[str]) -> str:
     return f"; did you mean {near[0]!r}?" if near else ""
 
 
-def _line(mistake: dict[str, Any], model: type[BaseModel]) -> str:
+def _lines(mistake: dict[str, Any], model: type[BaseModel], written: Mapping[str, Any]) -> Sequence[str]:
+    cause = mistake.get("ctx", {}).get("error")
+    return cause.args if isinstance(cause, Misfits) else (_line(mistake, model, written),)
+
+
+def _line(mistake: dict[str, Any], model: type[BaseModel], written: Mapping[str, Any]) -> str:
     loc = tuple(mistake["loc"])
-    path = _path(loc, model)
-    if mistake["type"] == "extra_forbidden":
-        return f"{path}: unknown key{_suggestion(loc, model)}"
-    if mistake["type"] == "missing":
-        return f"{path}: missing"
+    path = _path(loc, model, written, last_may_lack=mistake["type"] == "missing")
+    match mistake["type"], mistake.get("ctx", {}):
+        case "extra_forbidden", _:
+            return f"{path}: unknown key{_suggestion(loc, model)}"
+        case "missing", _:
+            return f"{path}: missing"
+        case "union_tag_not_found", {"discriminator": key}:
+            return f"{path}: it needs the key {key}"
+        case "union_tag_invalid", {"discriminator": key, "tag": tag, "expected_tags": tags}:
+            known = tags.replace("'", "").split(", ")
+            return f"{path}.{key.strip(chr(39))}: there is no {tag!r}{nearest(tag, known) or ';'} known here: {', '.join(known)}"
     message: str = mistake["msg"].removeprefix("Value error, ")
     message = message[0].lower() + message[1:]
     given = mistake.get("input")
@@ -43,17 +56,27 @@ def _line(mistake: dict[str, Any], model: type[BaseModel]) -> str:
     return f"{path}: {message}{shown}"
 
 
-def _path(loc: tuple[int | str, ...], model: type[BaseModel]) -> str:
-    """``nemesis.faults[2].at_s``: what the reader wrote, without the tags that pydantic adds for unions."""
+def _path(
+    loc: tuple[int | str, ...], model: type[BaseModel], written: Any, *, last_may_lack: bool = False
+) -> str:
+    """``nemesis.faults[2].at_s``: what the reader wrote, without the tags that pydantic adds for unions and without the
+    keys that a short form leaves out. ``last_may_lack``: the last key is named though it is not written."""
     path = ""
     annotation: Any = model
-    for step in loc:
-        below, is_key = _descend(annotation, step)
-        annotation = below
-        if not is_key:
+    for number, step in enumerate(loc, 1):
+        annotation, is_key = _descend(annotation, step)
+        there = _has(written, step)
+        if not is_key or not (there or (last_may_lack and number == len(loc))):
             continue
         path += f"[{step}]" if isinstance(step, int) else f".{step}" if path else step
+        written = written[step] if there else None
     return path
+
+
+def _has(written: Any, step: int | str) -> bool:
+    if isinstance(written, list):
+        return isinstance(step, int) and step < len(written)
+    return isinstance(written, dict) and step in written
 
 
 def _suggestion(loc: tuple[int | str, ...], model: type[BaseModel]) -> str:

@@ -9,10 +9,11 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
+from harness.spec_errors import Misfits
 from nemesis.guided import NEEDS
 from nemesis.schedule import plan
-from nemesis.spec import GuidedSpec, RandomSpec
-from nemesis.targets import Cast, never
+from nemesis.spec import ONCE, RandomSpec, SpecError
+from nemesis.targets import SPARE, Cast, never
 
 if TYPE_CHECKING:
     from harness.spec import Spec
@@ -21,54 +22,45 @@ MIN_ISR = "min.insync.replicas"
 
 
 def check(spec: Spec) -> None:
-    """Raises ValueError with one line: the key, what is wrong, what would do."""
-    _replicas(spec)
-    _room_to_move(spec)
-    _targets(spec)
-    if spec.nemesis.guided is not None:
-        _guided(spec, spec.nemesis.guided)
-    planned = plan(
-        spec.nemesis, spec.seed, spec.workload.duration_s
-    )  # refuses faults that do not fit in the run
-    if spec.nemesis.random is not None and len(planned.faults) == len(spec.nemesis.schedule):
-        raise ValueError(_no_room(spec, spec.nemesis.random))
+    """Raises Misfits with a line for each mistake: the key, what is wrong, what would do."""
+    mistakes = [*_replicas(spec), *_room_to_move(spec), *_targets(spec), *_guided(spec), *_plan(spec)]
+    if mistakes:
+        raise Misfits(*mistakes)
 
 
-def _replicas(spec: Spec) -> None:
+def _replicas(spec: Spec) -> Iterator[str]:
     topic, brokers = spec.topic, spec.fleet.brokers
     if topic.replication_factor > brokers:
-        raise ValueError(
+        yield (
             f"topic.replication_factor {topic.replication_factor} needs as many brokers, fleet.brokers is {brokers}"
         )
     if topic.min_insync_replicas > topic.replication_factor:
-        raise ValueError(
+        yield (
             f"topic.min_insync_replicas {topic.min_insync_replicas} can never be met: "
             f"topic.replication_factor is {topic.replication_factor}"
         )
     if MIN_ISR in topic.configs:
-        raise ValueError(
+        yield (
             f"topic.configs.{MIN_ISR}: give it as topic.min_insync_replicas, which the contract is taken from"
         )
 
 
-def _room_to_move(spec: Spec) -> None:
+def _room_to_move(spec: Spec) -> Iterator[str]:
     """Faults that move replicas need brokers to move them to."""
     scheduled = [one.inject.fault for one in spec.nemesis.schedule]
     drawn = [one.fault for one in spec.nemesis.random.faults] if spec.nemesis.random else []
-    added, spares = scheduled.count("add-broker"), spec.fleet.spares
+    added, spares = scheduled.count(ONCE), spec.fleet.spares
     if added > spares:
-        raise ValueError(
-            f"nemesis: {added} times add-broker needs as many spare hosts, fleet.spares is {spares}"
-        )
+        yield (f"nemesis: {added} times add-broker needs as many spare hosts, fleet.spares is {spares}")
     factor = spec.topic.replication_factor
     if "reassign" in (*scheduled, *drawn) and spec.fleet.brokers + added <= factor:
-        raise ValueError(
+        yield (
             f"nemesis: reassign needs more brokers than topic.replication_factor ({factor}): "
             f"fleet.brokers is {spec.fleet.brokers}, and {added} are added"
         )
 
 
-def _targets(spec: Spec) -> None:
+def _targets(spec: Spec) -> Iterator[str]:
     cast = Cast(
         hosts=spec.fleet.hosts,
         brokers=spec.fleet.brokers,
@@ -79,42 +71,57 @@ def _targets(spec: Spec) -> None:
     )
     for place, role in _roles(spec):
         if why := never(role, cast):
-            raise ValueError(f"{place}.target {role}: {why}")
+            yield f"{place}.target {role}: {why}"
 
 
 def _roles(spec: Spec) -> Iterator[tuple[str, str]]:
     """(where, target) of every fault, as the reader wrote it."""
     for number, one in enumerate(spec.nemesis.schedule):
-        yield f"nemesis.schedule[{number}]", one.inject.target
+        if (one.inject.fault, one.inject.target) != (ONCE, SPARE):  # _room_to_move counts the spare hosts
+            yield f"nemesis.schedule[{number}]", one.inject.target
     if spec.nemesis.random is not None:
         for number, drawn in enumerate(spec.nemesis.random.faults):
             yield f"nemesis.random.faults[{number}]", drawn.target
 
 
-def _guided(spec: Spec, guided: GuidedSpec) -> None:
+def _guided(spec: Spec) -> Iterator[str]:
+    guided = spec.nemesis.guided
+    if guided is None:
+        return
     topic, needs, where = spec.topic, NEEDS[guided.name], f"nemesis.guided {guided.name}"
     if guided.topic not in (None, topic.name):
-        raise ValueError(f"{where}: there is no topic {guided.topic!r}, the run's is {topic.name!r}")
+        yield f"{where}: there is no topic {guided.topic!r}, the run's is {topic.name!r}"
     if guided.partition >= topic.partitions:
-        raise ValueError(
+        yield (
             f"{where}: {topic.name} has no partition {guided.partition}: topic.partitions is {topic.partitions}"
         )
     if topic.replication_factor < needs.replicas:
-        raise ValueError(
+        yield (
             f"{where} needs {needs.replicas} replicas: topic.replication_factor is {topic.replication_factor}"
         )
     if needs.apart and spec.fleet.combined:
-        raise ValueError(f"{where} needs the controllers on hosts of their own: fleet.combined must be false")
+        yield f"{where} needs the controllers on hosts of their own: fleet.combined must be false"
     if needs.one_controller and spec.fleet.controllers != 1:
-        raise ValueError(
+        yield (
             f"{where} cuts a leader from the only controller: fleet.controllers must be 1, "
             f"not {spec.fleet.controllers}"
         )
     if guided.at_s >= spec.workload.duration_s:
-        raise ValueError(
+        yield (
             f"{where} begins at {guided.at_s:g} s, but the run lasts {spec.workload.duration_s:g} s: "
             "let it last longer or the schedule begin earlier"
         )
+
+
+def _plan(spec: Spec) -> Iterator[str]:
+    """Faults that do not fit in the run."""
+    try:
+        planned = plan(spec.nemesis, spec.seed, spec.workload.duration_s)
+    except SpecError as wrong:
+        yield str(wrong)
+        return
+    if spec.nemesis.random is not None and len(planned.faults) == len(spec.nemesis.schedule):
+        yield _no_room(spec, spec.nemesis.random)
 
 
 def _no_room(spec: Spec, drawn: RandomSpec) -> str:

@@ -2,34 +2,38 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import Annotated, Any, Literal
 
 from pydantic import (
-    BaseModel,
-    ConfigDict,
+    AfterValidator,
     Field,
+    GetCoreSchemaHandler,
+    GetJsonSchemaHandler,
     TypeAdapter,
     ValidationError,
+    WithJsonSchema,
     field_validator,
     model_validator,
 )
+from pydantic_core import CoreSchema, core_schema
 
+from harness import spec_types
+from harness.spec_types import JsonSchema, Lax, Seconds, SomeSeconds
 from nemesis.growth import AddBroker, Reassign
 from nemesis.network import Direction, Partition, Shape
 from nemesis.power import PowerCut
 from nemesis.processes import Kill, Pause, Restart
 from nemesis.steps import Fault
-from nemesis.targets import SPARE, check_role
+from nemesis.targets import ROLE, SPARE, check_role
 
 
 class SpecError(ValueError):
     """The specification is wrong. One line per mistake: where, what, how to mend."""
 
 
-class Strict(BaseModel):
+class Strict(spec_types.Strict):
     """Refuses keys it does not know, and says which it knows."""
-
-    model_config = ConfigDict(extra="forbid", frozen=True)
 
     @model_validator(mode="before")
     @classmethod
@@ -42,19 +46,20 @@ class Strict(BaseModel):
         return given
 
 
-class _Aimed(Strict):
-    target: str = "one"
-    """A role (nemesis.targets), resolved when the fault is injected."""
+Role = Annotated[str, AfterValidator(check_role), WithJsonSchema({"type": "string", "pattern": ROLE})]
 
-    _role = field_validator("target")(check_role)
+
+class _Aimed(Strict):
+    target: Role = "one"
+    """A role (nemesis.targets), resolved when the fault is injected."""
 
 
 class PartitionSpec(_Aimed):
     fault: Literal["partition"]
-    shape: Shape = Shape.ISOLATE
+    shape: Annotated[Shape, Lax] = Shape.ISOLATE
     controllers: bool = True
     """False: the targets go on talking to the controllers."""
-    direction: Direction = Direction.BOTH
+    direction: Annotated[Direction, Lax] = Direction.BOTH
 
     @model_validator(mode="before")
     @classmethod
@@ -106,9 +111,7 @@ class RestartSpec(_Aimed):
 
 class AddBrokerSpec(_Aimed):
     fault: Literal["add-broker"]
-    target: str = SPARE
-
-    _role = field_validator("target")(check_role)
+    target: Role = SPARE
 
     def build(self) -> Fault:
         return AddBroker()
@@ -126,35 +129,86 @@ FaultSpec = Annotated[
     Field(discriminator="fault"),
 ]
 FAULT: TypeAdapter[FaultSpec] = TypeAdapter(FaultSpec)
-Range = tuple[Annotated[float, Field(gt=0)], Annotated[float, Field(gt=0)]]
+Range = Annotated[tuple[SomeSeconds, SomeSeconds], Lax]
+ONCE: Literal["add-broker"] = "add-broker"
+"""Of the faults, the one that cannot be drawn at random."""
+
+
+@dataclass(frozen=True, slots=True)
+class _ByName:
+    """Annotation of faults that may be drawn: ``kill`` stands for ``{fault: kill}``."""
+
+    def __get_pydantic_core_schema__(self, source: Any, handler: GetCoreSchemaHandler) -> CoreSchema:
+        return core_schema.no_info_before_validator_function(self.whole, handler(source))
+
+    def __get_pydantic_json_schema__(self, core: CoreSchema, handler: GetJsonSchemaHandler) -> JsonSchema:
+        drawn = {name: ref for name, ref in _by_name(handler(core)).items() if name != ONCE}
+        return {"anyOf": [{"enum": list(drawn)}, *drawn.values()]}
+
+    @staticmethod
+    def whole(given: Any) -> Any:
+        return {"fault": given} if isinstance(given, str) else given
+
+
+def _by_name(union: JsonSchema) -> dict[str, JsonSchema]:
+    """The schemas of the faults, from that of `FaultSpec`."""
+    return {name: {"$ref": ref} for name, ref in union["discriminator"]["mapping"].items()}
 
 
 class ScheduledSpec(Strict):
     """One fault at its time."""
 
-    at_s: float = Field(ge=0)
+    at_s: Seconds
     """From the start of the nemesis."""
-    duration_s: float = Field(gt=0)
+    duration_s: SomeSeconds
     inject: FaultSpec
+
+    @model_validator(mode="before")
+    @classmethod
+    def _flat(cls, given: Any) -> Any:
+        """``{at_s, duration_s, fault, ...}`` for ``{at_s, duration_s, inject: {fault, ...}}``."""
+        if not isinstance(given, dict) or "inject" in given:
+            return given
+        times = {key: given[key] for key in _TIMES if key in given}
+        return {**times, "inject": {key: value for key, value in given.items() if key not in times}}
+
+    @classmethod
+    def __get_pydantic_json_schema__(cls, core: CoreSchema, handler: GetJsonSchemaHandler) -> JsonSchema:
+        nested = handler(core)
+        own = handler.resolve_ref_schema(nested)["properties"]
+        times = {key: own[key] for key in _TIMES}
+        faults = map(handler.resolve_ref_schema, _by_name(own["inject"]).values())
+        flat = [
+            {
+                **fault,
+                "properties": {**times, **fault["properties"]},
+                "required": [*times, *fault["required"]],
+            }
+            for fault in faults
+        ]
+        return {"anyOf": [*flat, nested]}
+
+
+_TIMES = ("at_s", "duration_s")
 
 
 class RandomSpec(Strict):
     """Faults drawn from a list, one after another or overlapping."""
 
-    faults: tuple[FaultSpec, ...] = Field(min_length=1)
+    faults: Annotated[tuple[Annotated[FaultSpec, _ByName()], ...], Field(min_length=1, strict=False)]
     every_s: Range = (4.0, 8.0)
     """Between the beginnings of two faults; without ``overlap`` between the end of one and the next."""
     duration_s: Range = (2.0, 5.0)
     overlap: bool = False
-    start_s: float = Field(default=2.0, ge=0)
-    tail_s: float = Field(default=2.0, ge=0)
+    start_s: Seconds = 2.0
+    tail_s: Seconds = 2.0
     """Quiet time at the end of the run."""
 
     @field_validator("faults")
     @classmethod
     def _no_growth(cls, given: tuple[FaultSpec, ...]) -> tuple[FaultSpec, ...]:
-        if any(one.fault == "add-broker" for one in given):
-            raise ValueError("add-broker happens once to a spare host: put it into the schedule, at its time")
+        if any(one.fault == ONCE for one in given):
+            raise ValueError(f"{ONCE} happens once to a spare host: put it into the schedule, at its time")
         return given
 
     @field_validator("every_s", "duration_s")
@@ -169,12 +223,27 @@ class GuidedSpec(Strict):
     """A schedule that follows the cluster's state (nemesis.guided)."""
 
     name: str
-    at_s: float = Field(default=3.0, ge=0)
+    at_s: Seconds = 3.0
     topic: str | None = None
     """Default: the run's first topic."""
     partition: int = Field(default=0, ge=0)
-    deadline_s: float = Field(default=30.0, gt=0)
+    deadline_s: SomeSeconds = 30.0
     """For each wait on the cluster."""
+
+    @model_validator(mode="before")
+    @classmethod
+    def _by_name(cls, given: Any) -> Any:
+        """``guided: NAME`` for ``guided: {name: NAME}``."""
+        return {"name": given} if isinstance(given, str) else given
+
+    @classmethod
+    def __get_pydantic_json_schema__(cls, core: CoreSchema, handler: GetJsonSchemaHandler) -> JsonSchema:
+        from nemesis.guided import SCHEDULES  # it imports what this module defines
+
+        whole = handler(core)
+        name = handler.resolve_ref_schema(whole)["properties"]["name"]
+        name["enum"] = sorted(SCHEDULES)
+        return {"anyOf": [name, whole]}
 
     @field_validator("name")
     @classmethod
@@ -189,34 +258,9 @@ class GuidedSpec(Strict):
 class NemesisSpec(Strict):
     """Any mixture; nothing at all is a run without faults."""
 
-    schedule: tuple[ScheduledSpec, ...] = ()
+    schedule: Annotated[tuple[ScheduledSpec, ...], Lax] = ()
     random: RandomSpec | None = None
     guided: GuidedSpec | None = None
-
-    @model_validator(mode="before")
-    @classmethod
-    def _short_forms(cls, given: Any) -> Any:
-        """``guided: NAME`` for ``guided: {name: NAME}``; ``{at_s, duration_s, fault, ...}`` in the schedule and
-        plain names in ``random.faults``."""
-        if not isinstance(given, dict):
-            return given
-        given = dict(given)
-        if isinstance(given.get("guided"), str):
-            given["guided"] = {"name": given["guided"]}
-        if isinstance(given.get("schedule"), list | tuple):
-            given["schedule"] = [_unflatten(one) for one in given["schedule"]]
-        drawn = given.get("random")
-        if isinstance(drawn, dict) and isinstance(drawn.get("faults"), list | tuple):
-            faults = [{"fault": one} if isinstance(one, str) else one for one in drawn["faults"]]
-            given["random"] = {**drawn, "faults": faults}
-        return given
-
-
-def _unflatten(entry: Any) -> Any:
-    if not isinstance(entry, dict) or "inject" in entry:
-        return entry
-    times = {key: entry[key] for key in ("at_s", "duration_s") if key in entry}
-    return {**times, "inject": {key: value for key, value in entry.items() if key not in times}}
 
 
 def load(given: Any) -> NemesisSpec:

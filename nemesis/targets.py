@@ -14,6 +14,9 @@ _OF_PARTITION = re.compile(r"(leader|follower|isr-last|elr)(?:\((.+)-(\d+)\))?")
 _HOSTS = re.compile(r"[a-z][a-z0-9-]*\d+(,[a-z][a-z0-9-]*\d+)*")
 SPARE = "spare"
 PLAIN = ("one", "minority", "majority", "half", "all", "controller", SPARE)
+_ROLE = f"(?:{'|'.join(PLAIN)}|{_OF_PARTITION.pattern}|{_HOSTS.pattern})"
+ROLE = f"^{_ROLE}$"
+"""What `check_role` takes, as a JSON schema says it."""
 HELP = (
     "one, minority, majority, half, all, controller, spare, leader(TOPIC-P), follower(TOPIC-P), isr-last(TOPIC-P), "
     "elr(TOPIC-P), or hosts by name (n1,n2)"
@@ -26,7 +29,7 @@ class TargetError(Exception):
 
 def check_role(role: str) -> str:
     """The role as given. Raises ValueError when it is neither a role nor could be a list of hosts."""
-    if role in PLAIN or _OF_PARTITION.fullmatch(role) or _HOSTS.fullmatch(role):
+    if re.fullmatch(_ROLE, role):
         return role
     raise ValueError(f"target {role!r} is no role: use {HELP}")
 

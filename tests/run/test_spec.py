@@ -162,7 +162,7 @@ MISTAKES = [
     ),
     (
         "name: x\nseed: a\nworkload: {rate: fast}",
-        "x.yaml: seed: input should be a valid integer, unable to parse string as an integer, not 'a' (and 1 more)",
+        "x.yaml: seed: input should be a valid integer, not 'a' (and 1 more)",
     ),
 ]
 

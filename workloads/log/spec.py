@@ -5,33 +5,30 @@ from __future__ import annotations
 from math import ceil
 from typing import Annotated, Literal, Self
 
-from pydantic import BaseModel, ConfigDict, Field, field_validator, model_validator
+from pydantic import Field, field_validator, model_validator
 
 from harness.generators import Spacing
+from harness.spec_types import MILLISECONDS, SECONDS, Lax, NoBoolean, Strict, in_milliseconds
 from workloads.log.librdkafka import refusal
 from workloads.payload import MAX_BYTES, OVERHEAD
 
 
-class _Strict(BaseModel):
-    model_config = ConfigDict(extra="forbid", frozen=True)
-
-
-class ClientSettings(_Strict):
+class ClientSettings(Strict):
     """Deadlines of the clients, short so that a fault shows as errors and not as silence. Milliseconds."""
 
-    message_timeout_ms: Annotated[int, Field(ge=100, le=300_000)] = 3_000
+    message_timeout_ms: Annotated[int, Field(ge=100, le=300_000), MILLISECONDS] = 3_000
     """How long a record may take from being handed to the client to its delivery report."""
-    request_timeout_ms: Annotated[int, Field(ge=100, le=300_000)] = 2_500
+    request_timeout_ms: Annotated[int, Field(ge=100, le=300_000), MILLISECONDS] = 2_500
     """How long a broker may wait for the other replicas (acks=all)."""
-    socket_timeout_ms: Annotated[int, Field(ge=1_500, le=300_000)] = 4_000
-    linger_ms: Annotated[float, Field(ge=0, le=10_000)] = 0
+    socket_timeout_ms: Annotated[int, Field(ge=1_500, le=300_000), MILLISECONDS] = 4_000
+    linger_ms: Annotated[float, Field(ge=0, le=10_000), MILLISECONDS] = 0
     retries: Annotated[int, Field(ge=0)] = 0
     """Of the client itself. 0, so that an error code is about the first try and tells what happened; with
     idempotence the client always retries, until the message timeout."""
-    poll_ms: Annotated[int, Field(ge=1, le=60_000)] = 100
+    poll_ms: Annotated[int, Field(ge=1, le=60_000), MILLISECONDS] = 100
     poll_records: Annotated[int, Field(ge=1, le=10_000)] = 500
-    fetch_wait_max_ms: Annotated[int, Field(ge=0, le=60_000)] = 100
-    end_timeout_ms: Annotated[int, Field(ge=100, le=300_000)] = 2_000
+    fetch_wait_max_ms: Annotated[int, Field(ge=0, le=60_000), MILLISECONDS] = 100
+    end_timeout_ms: Annotated[int, Field(ge=100, le=300_000), MILLISECONDS] = 2_000
     librdkafka: dict[str, str | int | float | bool] = Field(default_factory=dict)
     """Other properties of librdkafka, as they are (workloads.log.librdkafka says which); these win."""
 
@@ -43,19 +40,19 @@ class ClientSettings(_Strict):
         for name in given:
             if why := refusal(name):
                 raise ValueError(f"{name}: {why}")
-        return given
+        return in_milliseconds(given)
 
 
-class ClientsSpec(_Strict):
+class ClientsSpec(Strict):
     """What every workload has: how long, how fast, and how its clients talk to the cluster."""
 
     name: str
-    duration_s: Annotated[float, Field(gt=0, le=86_400)] = 60
+    duration_s: Annotated[float, Field(gt=0, le=86_400), SECONDS] = 60
     """Of the main phase, in which the nemesis acts."""
     rate: Annotated[float, Field(ge=0)] = 200
     """Operations per second of all kinds together; 0: as fast as the clients can."""
-    spacing: Spacing = Spacing.FIXED
-    acks: Literal[0, 1, "all"] = "all"
+    spacing: Annotated[Spacing, Lax] = Spacing.FIXED
+    acks: Annotated[Literal[0, 1, "all"], NoBoolean] = "all"
     idempotence: bool = False
     record_bytes: Annotated[int, Field(ge=OVERHEAD, le=MAX_BYTES)] = 128
     client: ClientSettings = ClientSettings()
@@ -101,7 +98,7 @@ class ClientsSpec(_Strict):
         return ", ".join(name for name in type(self).model_fields if name.endswith("ers"))
 
 
-class Mix(_Strict):
+class Mix(Strict):
     """Weights of the kinds of operations."""
 
     send: Annotated[float, Field(ge=0)] = 8

@@ -4,16 +4,15 @@ from __future__ import annotations
 
 from typing import Annotated, Literal, Self
 
-from pydantic import BaseModel, ConfigDict, Field, model_validator
+from pydantic import Field, model_validator
 
+from harness.spec_types import Strict
 from workloads.log.spec import ClientsSpec
 from workloads.register.spec import once
 
 
-class Mix(BaseModel):
+class Mix(Strict):
     """Weights of the kinds of operations."""
-
-    model_config = ConfigDict(extra="forbid", frozen=True)
 
     send: Annotated[float, Field(ge=0)] = 1
     dequeue: Annotated[float, Field(ge=0)] = 1
