@@ -21,11 +21,19 @@ from pathlib import Path
 from typing import Annotated, Any, Literal, Self
 
 import yaml
-from pydantic import AfterValidator, Field, ValidationError, field_validator, model_validator
+from pydantic import (
+    AfterValidator,
+    Field,
+    GetJsonSchemaHandler,
+    ValidationError,
+    field_validator,
+    model_validator,
+)
+from pydantic_core import CoreSchema
 
 from harness import spec_parts
 from harness.spec_errors import lines, nearest
-from harness.spec_types import MILLISECONDS, SECONDS, Lax, NoBoolean, Strict, in_milliseconds
+from harness.spec_types import MILLISECONDS, SECONDS, JsonSchema, Lax, NoBoolean, Strict, in_milliseconds
 from nemesis.spec import NemesisSpec
 from workloads.catalog import AnySpec
 from workloads.log import LogSpec
@@ -52,15 +60,21 @@ class SpecError(Exception):
 
 class FleetSpec(Strict):
     kind: Literal["netns"] = "netns"
+    """Hosts are namespaces of this machine."""
     brokers: Annotated[int, Field(ge=1, le=9)] = 3
+    """How many broker hosts there are: n1, n2, ..."""
     controllers: Annotated[Literal[1, 3, 5], NoBoolean] = 1
+    """How many controllers there are, on hosts c1, c2, ...; several are a quorum."""
     combined: bool = False
     """The controllers run beside brokers, on the first of their hosts, in one process with each."""
     spares: Annotated[int, Field(ge=0, le=8)] = 0
     """Hosts with a broker that is not started: the fault ``add-broker`` does."""
     disk_mb: Annotated[int, Field(ge=64, le=65_536)] = 256
+    """Size of each host's data disk."""
     filesystem: Literal["ext4", "xfs"] = "ext4"
-    subnet: str = "198.18.0.0/24"
+    """The file system of each host's data disk."""
+    subnet: Annotated[str, Field(json_schema_extra={"pattern": "^[0-9./]+$"})] = "198.18.0.0/24"
+    """IPv4 addresses for the hosts."""
 
     @field_validator("subnet")
     @classmethod
@@ -105,8 +119,11 @@ class FleetSpec(Strict):
 
 class SystemSpec(Strict):
     kind: Literal["wrackline"] = "wrackline"
+    """What is deployed: the broker that comes with Wrackline."""
     profile: str = "kip966"
+    """The broker's set of rules: kip966, kraft35 or kip101."""
     defects: Annotated[tuple[str, ...], Lax] = ()
+    """Historic defects to start the broker with; `docs/defects.md` lists them."""
     config: Annotated[dict[str, str | int | float | bool], AfterValidator(in_milliseconds)] = Field(
         default_factory=dict
     )
@@ -115,9 +132,13 @@ class SystemSpec(Strict):
 
 class TopicSpec(Strict):
     name: TopicName = "log"
+    """The name of the one topic that clients use."""
     partitions: Annotated[int, Field(ge=1, le=200)] = 2
+    """How many partitions the topic has."""
     replication_factor: Annotated[int, Field(ge=1, le=15)] = 3
+    """How many replicas each partition has."""
     min_insync_replicas: Annotated[int, Field(ge=1, le=15)] = 2
+    """As many replicas must be in the ISR for a write with acks=all."""
     configs: Annotated[dict[str, str | int | bool], AfterValidator(in_milliseconds)] = Field(
         default_factory=dict
     )
@@ -128,8 +149,11 @@ class Percentiles(Strict):
     """Of the latency of sends, in milliseconds: at most."""
 
     p50: LimitMs | None = None
+    """Half of the sends take no longer."""
     p95: LimitMs | None = None
+    """95 of 100 sends take no longer."""
     p99: LimitMs | None = None
+    """99 of 100 sends take no longer."""
 
 
 class LatencySpec(Strict):
@@ -143,11 +167,17 @@ class Thresholds(Strict):
     """Their meanings are in checkers.thresholds."""
 
     latency_ms: LatencySpec = LatencySpec()
+    """The latency of sends that succeeded is at most this."""
     longest_gap_s: LimitS | None = None
+    """How long a partition may go without an acknowledgement."""
     recovery_s: LimitS | None = None
+    """How long after a fault every partition may take until it is acknowledged again, with its full ISR."""
     left_out: Annotated[float, Field(ge=0, le=1)] | None = None
+    """Share (0 to 1) of the operations asked for during the faults that may be left out."""
     records_per_s: Limit | None = None
+    """At least so many records are acknowledged a second."""
     operations_per_s: Limit | None = None
+    """At least so many operations succeed a second."""
 
     def limits(self) -> dict[str, float]:
         """Those that are set, by their names in checkers.thresholds."""
@@ -162,10 +192,17 @@ def _flat(given: Mapping[str, Any], above: str = "") -> Iterator[tuple[str, floa
             yield above + key, float(value)
 
 
+def _anomalies(schema: JsonSchema) -> None:
+    """The names that ``expected`` takes."""
+    from checkers.registry import names  # imports every check, which takes a second
+
+    schema["items"]["enum"] = sorted(names())
+
+
 class ContractSpec(Strict):
     """The contract itself follows from the configuration; `wrackline analyze --contract` judges by another."""
 
-    expected: Annotated[tuple[str, ...], Lax] = ()
+    expected: Annotated[tuple[str, ...], Lax, Field(json_schema_extra=_anomalies)] = ()
     """Anomalies that must show (defect runs): the verdict is then `reproduced` or `not reproduced`."""
     thresholds: Thresholds = Thresholds()
     """Limits for what is measured; one that is missed makes the run inconclusive."""
@@ -187,13 +224,21 @@ class ContractSpec(Strict):
 
 class Spec(Strict):
     name: Name
+    """The run's name; its directory has it too."""
     seed: Annotated[int, Field(ge=0, lt=1 << 63)] = 0
+    """Every random choice follows from it."""
     fleet: FleetSpec = FleetSpec()
+    """The hosts."""
     system: SystemSpec = SystemSpec()
+    """What is deployed on them."""
     topic: TopicSpec = TopicSpec()
+    """What the clients write to and read from."""
     workload: Annotated[AnySpec, Field(discriminator="name")] = LogSpec()
+    """What the clients do."""
     nemesis: NemesisSpec = NemesisSpec()
+    """What goes wrong."""
     contract: ContractSpec = ContractSpec()
+    """What is expected of the run beyond what its configuration promises."""
 
     @model_validator(mode="before")
     @classmethod
@@ -207,6 +252,18 @@ class Spec(Strict):
         partitions = topic.get("partitions") if isinstance(topic, dict) else None
         clients = LogSpec.clients_for(partitions) if isinstance(partitions, int) else {}
         return {**raw, "workload": {"name": "log", **clients, **workload}}
+
+    @classmethod
+    def __get_pydantic_json_schema__(cls, core: CoreSchema, handler: GetJsonSchemaHandler) -> JsonSchema:
+        """Any other workload than ``log`` must be named."""
+        whole = handler(core)
+        workload = handler.resolve_ref_schema(whole)["properties"]["workload"]
+        by_name = {name: {"$ref": ref} for name, ref in workload["discriminator"]["mapping"].items()}
+        workload["oneOf"] = [
+            ref if name == "log" else {"allOf": [ref, {"required": ["name"]}]}
+            for name, ref in by_name.items()
+        ]
+        return whole
 
     @model_validator(mode="after")
     def _parts_fit(self) -> Spec:
@@ -278,6 +335,11 @@ def parse(text: str, source: str, *, settings: Sequence[str] = (), seed: int | N
         apply_setting(raw, setting)
     if seed is not None:
         raw["seed"] = seed
+    return validated(raw, source)
+
+
+def validated(raw: dict[str, Any], source: str) -> Spec:
+    """A specification as YAML gave it. Raises SpecError."""
     try:
         return Spec.model_validate(raw)
     except ValidationError as wrong:

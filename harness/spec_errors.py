@@ -20,7 +20,27 @@ def lines(error: ValidationError, model: type[BaseModel], written: Mapping[str, 
     """A line for each mistake in ``written``: where, what, and what would do. The one to mend first comes first."""
     # An unknown key is most often the cause of a missing one.
     mistakes = sorted(error.errors(include_url=False), key=lambda one: one["type"] != "extra_forbidden")
-    return [line for mistake in mistakes for line in _lines(dict(mistake), model, written)]
+    return [line for mistake in _one_a_value(mistakes) for line in _lines(mistake, model, written)]
+
+
+def _one_a_value(mistakes: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
+    """What may be a text, a number or a boolean and is none of them is one mistake; pydantic makes one of each."""
+    kept: list[dict[str, Any]] = []
+    branches: dict[tuple[int | str, ...], dict[str, Any]] = {}
+    for mistake in map(dict, mistakes):
+        *above, branch = mistake["loc"] or ("",)
+        if branch not in _BRANCHES or not mistake["msg"].startswith(_NOT_VALID):
+            kept.append(mistake)
+        elif first := branches.get(tuple(above)):
+            first["msg"] += " or" + mistake["msg"].removeprefix(_NOT_VALID)
+        else:
+            branches[tuple(above)] = mistake
+            kept.append(mistake)
+    return kept
+
+
+_BRANCHES = ("str", "int", "float", "bool")
+_NOT_VALID = "Input should be a valid"
 
 
 def nearest(given: str, known: Iterable[str]) -> str:
@@ -104,7 +124,7 @@ def _descend(annotation: Any, step: int | str) -> tuple[Any, bool]:
     tagged = [model for model in _models(annotation) if step == model.__name__ or step in _literals(model)]
     if tagged:
         return tagged[0], False
-    if _is_union(annotation) and step in ("str", "int", "float", "bool", "tuple", "list", "dict"):
+    if _is_union(annotation) and step in (*_BRANCHES, "tuple", "list", "dict"):
         return annotation, False
     return _element(annotation), True
 

@@ -51,15 +51,18 @@ Role = Annotated[str, AfterValidator(check_role), WithJsonSchema({"type": "strin
 
 class _Aimed(Strict):
     target: Role = "one"
-    """A role (nemesis.targets), resolved when the fault is injected."""
+    """Whom it hits: a role such as `leader(log-0)`, resolved when the fault begins, or hosts by name."""
 
 
 class PartitionSpec(_Aimed):
     fault: Literal["partition"]
+    """Packets between hosts are dropped."""
     shape: Annotated[Shape, Lax] = Shape.ISOLATE
+    """Which hosts are cut off from which."""
     controllers: bool = True
     """False: the targets go on talking to the controllers."""
     direction: Annotated[Direction, Lax] = Direction.BOTH
+    """Which way packets are dropped, as the targets see it."""
 
     @model_validator(mode="before")
     @classmethod
@@ -83,6 +86,7 @@ class PartitionSpec(_Aimed):
 
 class KillSpec(_Aimed):
     fault: Literal["kill"]
+    """The process is killed."""
 
     def build(self) -> Fault:
         return Kill()
@@ -90,6 +94,7 @@ class KillSpec(_Aimed):
 
 class PauseSpec(_Aimed):
     fault: Literal["pause"]
+    """The process is stopped, and goes on afterwards."""
 
     def build(self) -> Fault:
         return Pause()
@@ -97,6 +102,7 @@ class PauseSpec(_Aimed):
 
 class PowerCutSpec(_Aimed):
     fault: Literal["power-cut"]
+    """The host loses its power and all unsynced bytes."""
 
     def build(self) -> Fault:
         return PowerCut()
@@ -104,6 +110,7 @@ class PowerCutSpec(_Aimed):
 
 class RestartSpec(_Aimed):
     fault: Literal["restart"]
+    """The process is asked to end, and is started again."""
 
     def build(self) -> Fault:
         return Restart()
@@ -111,7 +118,9 @@ class RestartSpec(_Aimed):
 
 class AddBrokerSpec(_Aimed):
     fault: Literal["add-broker"]
+    """A broker on a spare host joins."""
     target: Role = SPARE
+    """The target is a spare host."""
 
     def build(self) -> Fault:
         return AddBroker()
@@ -119,6 +128,7 @@ class AddBrokerSpec(_Aimed):
 
 class ReassignSpec(_Aimed):
     fault: Literal["reassign"]
+    """The target's replicas move to other brokers."""
 
     def build(self) -> Fault:
         return Reassign()
@@ -161,7 +171,9 @@ class ScheduledSpec(Strict):
     at_s: Seconds
     """From the start of the nemesis."""
     duration_s: SomeSeconds
+    """How long the fault is in force."""
     inject: FaultSpec
+    """The fault; its keys may stand beside the times instead."""
 
     @model_validator(mode="before")
     @classmethod
@@ -196,11 +208,15 @@ class RandomSpec(Strict):
     """Faults drawn from a list, one after another or overlapping."""
 
     faults: Annotated[tuple[Annotated[FaultSpec, _ByName()], ...], Field(min_length=1, strict=False)]
+    """What may happen, by name or with its keys; each comes once before one comes again."""
     every_s: Range = (4.0, 8.0)
     """Between the beginnings of two faults; without ``overlap`` between the end of one and the next."""
     duration_s: Range = (2.0, 5.0)
+    """How long a fault is in force: from, to."""
     overlap: bool = False
+    """Whether a fault may begin while another is in force."""
     start_s: Seconds = 2.0
+    """When the first fault begins."""
     tail_s: Seconds = 2.0
     """Quiet time at the end of the run."""
 
@@ -223,10 +239,13 @@ class GuidedSpec(Strict):
     """A schedule that follows the cluster's state (nemesis.guided)."""
 
     name: str
+    """The schedule's name."""
     at_s: Seconds = 3.0
+    """When the schedule begins, from the start of the main phase."""
     topic: str | None = None
     """Default: the run's first topic."""
     partition: int = Field(default=0, ge=0)
+    """The partition that the schedule aims at."""
     deadline_s: SomeSeconds = 30.0
     """For each wait on the cluster."""
 
@@ -259,8 +278,11 @@ class NemesisSpec(Strict):
     """Any mixture; nothing at all is a run without faults."""
 
     schedule: Annotated[tuple[ScheduledSpec, ...], Lax] = ()
+    """Faults at their times, counted from the beginning of the main phase."""
     random: RandomSpec | None = None
+    """Faults drawn from the seed."""
     guided: GuidedSpec | None = None
+    """Steps that follow the cluster's state."""
 
 
 def load(given: Any) -> NemesisSpec:

@@ -9,7 +9,7 @@ from pydantic import Field, field_validator, model_validator
 
 from harness.generators import Spacing
 from harness.spec_types import MILLISECONDS, SECONDS, Lax, NoBoolean, Strict, in_milliseconds
-from workloads.log.librdkafka import refusal
+from workloads.log.librdkafka import ALLOWED, refusal
 from workloads.payload import MAX_BYTES, OVERHEAD
 
 
@@ -21,15 +21,24 @@ class ClientSettings(Strict):
     request_timeout_ms: Annotated[int, Field(ge=100, le=300_000), MILLISECONDS] = 2_500
     """How long a broker may wait for the other replicas (acks=all)."""
     socket_timeout_ms: Annotated[int, Field(ge=1_500, le=300_000), MILLISECONDS] = 4_000
+    """How long a request may take."""
     linger_ms: Annotated[float, Field(ge=0, le=10_000), MILLISECONDS] = 0
+    """How long a record waits for others that go with it."""
     retries: Annotated[int, Field(ge=0)] = 0
     """Of the client itself. 0, so that an error code is about the first try and tells what happened; with
     idempotence the client always retries, until the message timeout."""
     poll_ms: Annotated[int, Field(ge=1, le=60_000), MILLISECONDS] = 100
+    """How long a poll waits for records."""
     poll_records: Annotated[int, Field(ge=1, le=10_000)] = 500
+    """How many records a poll takes at most."""
     fetch_wait_max_ms: Annotated[int, Field(ge=0, le=60_000), MILLISECONDS] = 100
+    """How long a broker may hold a fetch back that has nothing to give."""
     end_timeout_ms: Annotated[int, Field(ge=100, le=300_000), MILLISECONDS] = 2_000
-    librdkafka: dict[str, str | int | float | bool] = Field(default_factory=dict)
+    """How long the question for an end offset may take."""
+    librdkafka: Annotated[
+        dict[str, str | int | float | bool],
+        Field(json_schema_extra={"propertyNames": {"enum": sorted(ALLOWED)}}),
+    ] = Field(default_factory=dict)
     """Other properties of librdkafka, as they are (workloads.log.librdkafka says which); these win."""
 
     @field_validator("librdkafka")
@@ -47,15 +56,21 @@ class ClientsSpec(Strict):
     """What every workload has: how long, how fast, and how its clients talk to the cluster."""
 
     name: str
+    """The workload's name."""
     duration_s: Annotated[float, Field(gt=0, le=86_400), SECONDS] = 60
     """Of the main phase, in which the nemesis acts."""
     rate: Annotated[float, Field(ge=0)] = 200
     """Operations per second of all kinds together; 0: as fast as the clients can."""
     spacing: Annotated[Spacing, Lax] = Spacing.FIXED
+    """How operations follow each other in time."""
     acks: Annotated[Literal[0, 1, "all"], NoBoolean] = "all"
+    """Which replicas must have a record before it is acknowledged."""
     idempotence: bool = False
+    """Brokers drop what a producer sends again."""
     record_bytes: Annotated[int, Field(ge=OVERHEAD, le=MAX_BYTES)] = 128
+    """Size of a record's value."""
     client: ClientSettings = ClientSettings()
+    """Deadlines and other settings of the clients."""
 
     @property
     def shares(self) -> dict[str, tuple[int, float]]:
@@ -102,8 +117,11 @@ class Mix(Strict):
     """Weights of the kinds of operations."""
 
     send: Annotated[float, Field(ge=0)] = 8
+    """Weight of sends."""
     poll: Annotated[float, Field(ge=0)] = 3
+    """Weight of polls."""
     end: Annotated[float, Field(ge=0)] = 1
+    """Weight of questions for the end offset."""
 
 
 MOST_CLIENTS = 200
@@ -116,7 +134,9 @@ UNEVEN = 1.5
 
 class LogSpec(ClientsSpec):
     name: Literal["log"] = "log"
+    """Clients send to a log, poll it, and ask for its end offset."""
     mix: Mix = Mix()
+    """How often each kind of operation is done, compared with the others."""
     senders: Annotated[int, Field(ge=0, le=MOST_CLIENTS)] = 6
     """Clients that send. What they have under way is shared out among the partitions, so that one without a leader
     does not keep them all waiting."""
@@ -124,6 +144,7 @@ class LogSpec(ClientsSpec):
     """Operations that one sender may have under way at a time, each a logical process of its own. None: as many as
     keep up the asked rate while every partition is silent for ``client.message_timeout_ms``; 1 without a rate."""
     pollers: Annotated[int, Field(ge=0, le=MOST_CLIENTS)] = 2
+    """Consumers that read."""
     enders: Annotated[int, Field(ge=0, le=MOST_CLIENTS)] = 2
     """Shared out among the partitions as senders are."""
     records_per_op: Annotated[int, Field(ge=1, le=1_000)] = 1

@@ -15,16 +15,22 @@ class Mix(Strict):
     """Weights of the kinds of operations."""
 
     send: Annotated[float, Field(ge=0)] = 1
+    """Weight of enqueues."""
     dequeue: Annotated[float, Field(ge=0)] = 1
+    """Weight of dequeues."""
 
 
 class QueueSpec(ClientsSpec):
     name: Literal["queue"] = "queue"
+    """Each partition is a FIFO queue."""
     idempotence: bool = True
+    """It must be on with acks: all."""
     mix: Mix = Mix()
+    """How often each kind of operation is done, compared with the others."""
     senders: Annotated[int, Field(ge=0, le=200)] = 5
     """They enqueue."""
     dequeuers: Annotated[int, Field(ge=0, le=200)] = 4
+    """They take turns at one head; each is two processes."""
 
     @property
     def shares(self) -> dict[str, tuple[int, float]]:

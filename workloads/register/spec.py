@@ -16,16 +16,22 @@ class Mix(Strict):
     """Weights of the kinds of operations."""
 
     send: Annotated[float, Field(ge=0)] = 1
+    """Weight of writes."""
     read: Annotated[float, Field(ge=0)] = 1
+    """Weight of reads."""
 
 
 class RegisterSpec(ClientsSpec):
     name: Literal["register"] = "register"
+    """Each partition is a register."""
     idempotence: bool = True
+    """It must be on with acks: all."""
     mix: Mix = Mix()
+    """How often each kind of operation is done, compared with the others."""
     senders: Annotated[int, Field(ge=0, le=200)] = 5
     """They write."""
     readers: Annotated[int, Field(ge=0, le=200)] = 5
+    """They read; each is two processes where it reads by marker."""
     read_by: Literal["marker", "end"] = "marker"
     """How a read knows what the last write is. ``marker``: it sends a record of its own with the workload's acks and
     reads what is before it: a leader that was replaced cannot acknowledge it. ``end``: it asks the leader for the end
