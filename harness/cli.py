@@ -28,7 +28,9 @@ from harness.cli_anomalies import anomalies_command
 from harness.cli_fleet import EXIT_HOSTS, doctor, fleet, need_root
 from harness.cli_jepsen import export_command, import_command
 from harness.cli_jvm import check_command, jvm
-from harness.cli_options import results_option
+from harness.cli_options import results_option, seed_option, set_option
+from harness.cli_plan import plan_command
+from harness.cli_spec import examples_command, init_command, schema_command, validate_command
 from harness.crash import told
 from harness.fleet.base import FleetError
 from harness.history import HistoryError
@@ -120,6 +122,9 @@ def wrackline() -> None:
       wrackline doctor                      can this machine do it? what is missing?
       wrackline demo                        three short runs that show what it is for
       wrackline defects                     historic bugs put back, and each of them caught
+      wrackline examples                    specifications that come with it
+      wrackline init first.yaml             a commented specification to start from
+      wrackline plan first.yaml             what would happen, and when
       wrackline run suites/demo-acks-all.yaml
       wrackline runs                        what was run, and with what verdict
       wrackline report last                 write the newest run's report again
@@ -129,14 +134,8 @@ def wrackline() -> None:
 
 @wrackline.command("run", short_help="Make a run from each specification and judge them.")
 @click.argument("specs", nargs=-1, required=True, type=click.Path(path_type=Path), metavar="SPEC.yaml...")
-@click.option("--seed", type=click.IntRange(0), help="Seed of every random choice; the file's by default.")
-@click.option(
-    "--set",
-    "settings",
-    multiple=True,
-    metavar="KEY=VALUE",
-    help="Change one key, e.g. workload.rate=500. May be repeated.",
-)
+@seed_option
+@set_option
 @results_option
 @click.option(
     "--keep-fleet", is_flag=True, help="Leave the hosts up for a look; `wrackline fleet clean` removes them."
@@ -310,6 +309,11 @@ def defects_command(
     return 0 if all(each.as_it_must_be for each in tallies) else 1
 
 
+wrackline.add_command(init_command)
+wrackline.add_command(examples_command)
+wrackline.add_command(validate_command)
+wrackline.add_command(plan_command)
+wrackline.add_command(schema_command)
 wrackline.add_command(anomalies_command)
 wrackline.add_command(export_command)
 wrackline.add_command(import_command)

@@ -8,6 +8,16 @@ import click
 
 from harness import results as stored
 
+seed_option = click.option(
+    "--seed", type=click.IntRange(0), help="Seed of every random choice; the file's by default."
+)
+set_option = click.option(
+    "--set",
+    "settings",
+    multiple=True,
+    metavar="KEY=VALUE",
+    help="Change one key, e.g. workload.rate=500. May be repeated.",
+)
 results_option = click.option(
     "--results",
     type=click.Path(file_okay=False, path_type=Path),

@@ -315,7 +315,9 @@ def load(path: Path, *, settings: Sequence[str] = (), seed: int | None = None) -
     try:
         text = path.read_text()
     except FileNotFoundError as missing:
-        raise SpecError(f"{path}: no such file; `ls suites/` shows examples") from missing
+        raise SpecError(
+            f"{path}: no such file; `wrackline init` writes one, `wrackline examples` lists others"
+        ) from missing
     except (OSError, UnicodeDecodeError) as wrong:
         raise SpecError(f"{path}: cannot be read: {wrong}") from wrong
     return parse(text, str(path), settings=settings, seed=seed)

@@ -38,7 +38,7 @@ def _tidy(given: Any) -> Any:
         return [_tidy(one) for one in given]
     if not isinstance(given, Mapping):
         return given
-    kept = {
+    kept: dict[str, Any] = {
         keyword: {name: _tidy(one) for name, one in value.items()} if keyword in _NAMED else _tidy(value)
         for keyword, value in given.items()
         if keyword not in ("default", "discriminator")

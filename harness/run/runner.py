@@ -28,13 +28,13 @@ from harness.run.observer import Observer, cluster_event, short_of_full_isr
 from harness.run.outcome import CannotRecord, Interrupted, Options, Outcome, what_is_left
 from harness.run.progress import Progress
 from harness.run.replicas import read_replicas
-from harness.run.setup import Parts, build_parts, new_test_id, run_info, topic_configs
+from harness.run.setup import Parts, build_parts, new_test_id, plan_of, run_info, saved_plan, topic_configs
 from harness.run.watch import Watch
 from harness.spec import Spec
 from harness.systems.base import ClusterState, DeployError, TopicSpec
 from nemesis.heal import NemesisError
 from nemesis.runner import Nemesis
-from nemesis.schedule import Plan, plan
+from nemesis.schedule import Plan
 from workloads.catalog import workload_for
 from workloads.log import Workload
 
@@ -93,10 +93,10 @@ class _Run:
         self.options = options
         self.progress = progress
         self.interrupts = Interrupts(progress.say)
-        self.plan: Plan = plan(spec.nemesis, spec.seed, spec.workload.duration_s)
+        self.plan: Plan = plan_of(spec)
         (run_dir / "spec.yaml").write_text(spec.to_yaml())
-        saved = {"seed": spec.seed, "plan": self.plan.to_dict()}
-        (run_dir / "plan.json").write_bytes(orjson.dumps(saved, option=orjson.OPT_INDENT_2) + b"\n")
+        saved = orjson.dumps(saved_plan(self.plan), option=orjson.OPT_INDENT_2)
+        (run_dir / "plan.json").write_bytes(saved + b"\n")
         self.parts = parts
         self.recorder = Recorder(run_dir, run_info(spec, test_id, self.parts.system, self.plan))
         self.account = Account(run_dir, self.recorder)

@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
+from typing import Any
 
 from harness.fleet.base import Fleet
 from harness.fleet.netns import NetnsFleet
@@ -18,7 +19,7 @@ from harness.history.model import PlanInfo, RunInfo, TopicInfo
 from harness.spec import Spec
 from harness.systems.base import System
 from harness.systems.wrackline import WracklineSystem
-from nemesis.schedule import Plan
+from nemesis.schedule import Plan, plan
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,6 +72,16 @@ def harness_version() -> str:
         return version("wrackline")
     except PackageNotFoundError:
         return "source"
+
+
+def plan_of(spec: Spec) -> Plan:
+    """Every random choice of the nemesis, settled by the seed."""
+    return plan(spec.nemesis, spec.seed, spec.workload.duration_s)
+
+
+def saved_plan(chosen: Plan) -> dict[str, Any]:
+    """What ``plan.json`` says."""
+    return {"seed": chosen.seed, "plan": chosen.to_dict()}
 
 
 def run_info(spec: Spec, test_id: str, system: System, plan: Plan) -> RunInfo:

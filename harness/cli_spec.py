@@ -1,0 +1,159 @@
+"""Commands for who writes a specification: ``init``, ``examples``, ``validate`` and ``schema``. None makes a host."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from importlib.resources import files
+from pathlib import Path
+
+import click
+import orjson
+import yaml
+
+from harness.cli_options import seed_option, set_option
+from harness.demo import suites_dir
+from harness.spec import SpecError
+from harness.spec_check import load_checked
+from harness.spec_errors import nearest
+
+_NOT_IN_A_NAME = re.compile(r"[^a-z0-9]+")
+_LONGEST_NAME = 40
+WRONG = 2
+
+
+@click.command("schema", short_help="Print the JSON schema of a specification, for editors.")
+def schema_command() -> int:
+    """Print the JSON schema of a specification: its keys, what each is for, what it takes.
+
+    \b
+      wrackline schema > wrackline.schema.json
+    An editor with a YAML language server checks a file that begins with
+      # yaml-language-server: $schema=wrackline.schema.json
+
+    A schema cannot say how one part must fit another; `wrackline validate` can.
+    """
+    from harness.spec_schema import schema  # it names every anomaly, and checks take a second to import
+
+    click.echo(orjson.dumps(schema(), option=orjson.OPT_INDENT_2).decode())
+    return 0
+
+
+@click.command("validate", short_help="Check specifications; make no run.")
+@click.argument("specs", nargs=-1, required=True, type=click.Path(path_type=Path), metavar="SPEC.yaml...")
+@seed_option
+@set_option
+def validate_command(specs: tuple[Path, ...], seed: int | None, settings: tuple[str, ...]) -> int:
+    """Check all that `wrackline run` checks before it makes a host: keys and values, whether the parts fit each other, and
+    what the broker and librdkafka would say to their settings. Needs no root.
+
+    \b
+      wrackline validate suites/*.yaml
+      wrackline validate mine.yaml --set workload.duration_s=3m
+
+    A line for each file that is fine, on standard output; a line for each mistake, on standard error.
+    Exit code: 0 when all are fine, 2 when one is not.
+    """
+    wrong = False
+    for spec in specs:
+        try:
+            load_checked(spec, settings=settings, seed=seed)
+        except SpecError as refused:
+            wrong = True
+            for mistake in refused.mistakes:
+                click.echo(" ".join(mistake.split()), err=True)
+        else:
+            click.echo(f"{spec}: fine")
+    return WRONG if wrong else 0
+
+
+@click.command("init", short_help="Write a commented specification to start from.")
+@click.argument(
+    "file", type=click.Path(dir_okay=False, path_type=Path), default=Path("wrackline.yaml"), metavar="[FILE]"
+)
+def init_command(file: Path) -> int:
+    """Write a specification with every part explained, to start from: three brokers, a log, three faults in a minute.
+    FILE is wrackline.yaml by default; one that exists is left as it is.
+
+    \b
+      wrackline init first.yaml
+      wrackline plan first.yaml
+      sudo wrackline run first.yaml
+
+    Exit code: 0, or 2 when FILE exists or cannot be written.
+    """
+    text = files("harness").joinpath("init.yaml").read_text()
+    _write_new(file, text.replace("name: NAME", f"name: {_name_from(file)}"))
+    click.echo(f"{file}: written; `wrackline plan {file}` shows what it would do")
+    return 0
+
+
+def _name_from(file: Path) -> str:
+    return _NOT_IN_A_NAME.sub("-", file.stem.lower()).strip("-")[:_LONGEST_NAME].strip("-") or "first-run"
+
+
+@click.command("examples", short_help="List the specifications that come with us, print or copy one.")
+@click.argument("name", required=False)
+@click.option(
+    "-o",
+    "--output",
+    type=click.Path(path_type=Path),
+    help="Write it to this file, or into this folder, instead of printing it.",
+)
+def examples_command(name: str | None, output: Path | None) -> int:
+    """List the specifications that come with Wrackline, or print the one called NAME.
+
+    \b
+      wrackline examples
+      wrackline examples register
+      wrackline examples growth -o mine.yaml        a copy to change; a file that exists is left as it is
+
+    Exit code: 0, or 2 for a NAME that is none and a file that exists.
+    """
+    there = _examples()
+    if name is None:
+        if output is not None:
+            raise click.UsageError("--output needs the NAME of the example to copy")
+        width = max(map(len, there))
+        for each, path in there.items():
+            click.echo(f"{each:<{width}}  {_about(path)}")
+        return 0
+    chosen = there.get(name) or there.get(f"defects/{name}")
+    if chosen is None:
+        known = nearest(name, [*there, *(each.partition("/")[2] for each in there)])
+        raise click.UsageError(f"there is no example {name!r}{known or ';'} `wrackline examples` lists them")
+    if output is None:
+        click.echo(chosen.read_text(), nl=False)
+        return 0
+    target = output / chosen.name if output.is_dir() else output
+    _write_new(target, chosen.read_text())
+    click.echo(f"{target}: written; `wrackline plan {target}` shows what it would do")
+    return 0
+
+
+def _examples() -> Mapping[str, Path]:
+    """By name: ``register``, ``defects/trunc-hw``."""
+    folder = suites_dir()
+    found = sorted(folder.rglob("*.yaml"), key=lambda path: (len(path.parts), path))
+    return {path.relative_to(folder).with_suffix("").as_posix(): path for path in found}
+
+
+def _about(path: Path) -> str:
+    """The first sentence of the file's opening comment."""
+    opening: list[str] = []
+    for line in path.read_text().splitlines():
+        if not line.startswith("#"):
+            break
+        opening.append(line.removeprefix("#").strip())
+    text = " ".join(opening) or str(yaml.safe_load(path.read_text()).get("name", ""))
+    return re.split(r"(?<=[^.]\.) (?=[A-Z])", text, maxsplit=1)[0].rstrip(".")
+
+
+def _write_new(file: Path, text: str) -> None:
+    try:
+        with file.open("x", encoding="utf-8") as opened:
+            opened.write(text)
+    except FileExistsError as there:
+        raise click.UsageError(f"{file} exists, and is left as it is; name another file") from there
+    except OSError as wrong:
+        raise click.UsageError(f"{file}: cannot be written: {wrong.strerror}; name another file") from wrong

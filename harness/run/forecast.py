@@ -1,0 +1,237 @@
+"""What a run would do and when, from its specification and seed alone: for `wrackline plan`.
+
+The plan is the very one that a run saves, and the contract the one that would judge it. Nothing is made or asked.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from checkers.contracts import contract_for
+from checkers.runs import Run
+from harness.run.runner import (
+    DRAIN_S,
+    FULL_ISR_S,
+    GUIDED_S,
+    READY_S,
+    RECOVERED_S,
+    STEADY_S,
+    WARM_S,
+)
+from harness.run.setup import build_parts, plan_of, run_info, saved_plan
+from harness.spec import Spec
+from harness.systems.base import Node
+from nemesis.foreseen import foreseen, guided_steps
+from nemesis.guided_steps import Await, AwaitBroker, GuidedError, GuidedStep, Heal, Inject, Sleep
+from nemesis.schedule import Plan
+
+SET_UP_S, TURNED_S, HEALED_S, READ_S, COLLECTED_S = 10.0, 1.0, 2.0, 1.0, 2.0
+"""What parts of a run usually take on two cores: hosts, broker and topic; until every kind of operation succeeded; until
+every replica is back in the ISR; the final read; the logs of the nodes."""
+GUIDED_TAKES_S = 8.0
+"""Usually, from the beginning of a guided schedule to its end."""
+
+
+@dataclass(frozen=True, slots=True)
+class Phase:
+    name: str
+    usual_s: float
+    at_most_s: float | None
+    """None: as long as it takes."""
+    what: str
+
+
+@dataclass(frozen=True, slots=True)
+class FaultAhead:
+    """Times from the beginning of the main phase."""
+
+    id: str
+    at_s: float
+    ends_s: float
+    fault: str
+    target: str
+    hosts: tuple[str, ...] | None
+    """None: the role is resolved when the fault begins."""
+    how: Mapping[str, Any] = field(default_factory=dict)
+    """The fault's other keys."""
+
+
+@dataclass(frozen=True, slots=True)
+class GuidedAhead:
+    name: str
+    at_s: float
+    partition: str
+    deadline_s: float
+    """For each wait."""
+    supposing: str
+    steps: tuple[str, ...]
+    """As they would be then; the real ones are made from the cluster as it is."""
+
+
+@dataclass(frozen=True, slots=True)
+class LoadAhead:
+    name: str
+    duration_s: float
+    rate: float
+    """Operations per second; 0: as fast as the clients can."""
+    spacing: str
+    acks: str
+    idempotence: bool
+    topic: str
+    partitions: int
+    replication_factor: int
+    min_insync_replicas: int
+    processes: Mapping[str, int]
+    """By kind of operation."""
+
+
+@dataclass(frozen=True, slots=True)
+class ContractAhead:
+    name: str
+    promise: str
+    expected: tuple[str, ...]
+    thresholds: Mapping[str, float]
+
+
+@dataclass(frozen=True, slots=True)
+class Forecast:
+    name: str
+    seed: int
+    hosts: Mapping[str, str]
+    """What runs on each."""
+    phases: tuple[Phase, ...]
+    faults: tuple[FaultAhead, ...]
+    guided: GuidedAhead | None
+    workload: LoadAhead
+    contract: ContractAhead
+    usual_s: float
+    """The whole run, without the judge."""
+    plan: Mapping[str, Any]
+    """What the run saves as ``plan.json``."""
+
+
+def forecast(spec: Spec) -> Forecast:
+    """Raises FleetError for hosts that cannot be named."""
+    plan = plan_of(spec)
+    system = build_parts(spec, spec.name).system
+    info = run_info(spec, spec.name, system, plan)
+    terms = contract_for(Run(Path(), info, []))
+    phases = _phases(spec, plan)
+    return Forecast(
+        name=spec.name,
+        seed=spec.seed,
+        hosts={node.host.name: _role(node) for node in system.nodes},
+        phases=phases,
+        faults=_faults(plan, system.nodes),
+        guided=_guided(spec, system.nodes),
+        workload=_load(spec),
+        contract=ContractAhead(terms.name, terms.terms.promise, info.expected, info.thresholds),
+        usual_s=sum(phase.usual_s for phase in phases),
+        plan=saved_plan(plan),
+    )
+
+
+def _phases(spec: Spec, plan: Plan) -> tuple[Phase, ...]:
+    main_s = spec.workload.duration_s
+    guided_s = max(main_s, plan.guided.at_s + GUIDED_TAKES_S) if plan.guided else main_s
+    at_most_s = main_s + (GUIDED_S if plan.guided else 0)
+    return (
+        Phase("setup", SET_UP_S, None, f"hosts, broker, topic; {READY_S:g} s for the cluster to be ready"),
+        Phase(
+            "warm",
+            TURNED_S + STEADY_S,
+            WARM_S + STEADY_S,
+            "every kind of operation succeeds, nothing goes wrong",
+        ),
+        Phase("main", guided_s, at_most_s, "the faults"),
+        Phase(
+            "heal",
+            HEALED_S + RECOVERED_S,
+            None,
+            f"faults are undone; {FULL_ISR_S:g} s for the full ISR; {RECOVERED_S:g} s more",
+        ),
+        Phase(
+            "drain",
+            READ_S,
+            DRAIN_S,
+            "every partition is read to its end, and every replica's files",
+        ),
+        Phase("collect", COLLECTED_S, None, "logs of the nodes; the hosts are removed"),
+    )
+
+
+def _faults(plan: Plan, nodes: Sequence[Node]) -> tuple[FaultAhead, ...]:
+    hosts = foreseen(plan, nodes)
+    return tuple(
+        FaultAhead(
+            id=one.id,
+            at_s=one.at_s,
+            ends_s=round(one.at_s + one.duration_s, 3),
+            fault=one.spec.fault,
+            target=one.spec.target,
+            hosts=hosts[one.id],
+            how=one.spec.model_dump(mode="json", exclude={"fault", "target"}, exclude_defaults=True),
+        )
+        for one in plan.faults
+    )
+
+
+def _guided(spec: Spec, nodes: Sequence[Node]) -> GuidedAhead | None:
+    guided = spec.nemesis.guided
+    if guided is None:
+        return None
+    topic = spec.topic
+    led = [node.host.name for node in nodes if node.is_broker and not node.spare][: topic.replication_factor]
+    try:
+        steps = tuple(
+            _told(step) for step in guided_steps(guided, nodes, topic.name, topic.replication_factor)
+        )
+    except GuidedError as wrong:
+        steps = (f"none in such a cluster: {wrong}",)
+    partition = f"{topic.name}-{guided.partition}"
+    return GuidedAhead(
+        name=guided.name,
+        at_s=guided.at_s,
+        partition=partition,
+        deadline_s=guided.deadline_s,
+        supposing=f"{led[0]} leads {partition}, its replicas are on {', '.join(led)}",
+        steps=steps,
+    )
+
+
+def _told(step: GuidedStep) -> str:
+    match step:
+        case Inject(id=fault_id, fault=fault, hosts=hosts, role=role):
+            return f"{fault_id}: {fault.name} of {', '.join(hosts)} ({role})"
+        case Heal(ids=ids):
+            return f"{', '.join(ids)} undone"
+        case Sleep(seconds=seconds, why=why):
+            return f"{seconds:g} s: {why}"
+        case Await(what=what) | AwaitBroker(what=what):
+            return f"wait for: {what}"
+
+
+def _load(spec: Spec) -> LoadAhead:
+    load, topic = spec.workload, spec.topic
+    return LoadAhead(
+        name=load.name,
+        duration_s=load.duration_s,
+        rate=load.rate,
+        spacing=load.spacing,
+        acks=str(load.acks),
+        idempotence=load.idempotence,
+        topic=topic.name,
+        partitions=topic.partitions,
+        replication_factor=topic.replication_factor,
+        min_insync_replicas=topic.min_insync_replicas,
+        processes={f: processes for f, (processes, _) in load.shares.items() if processes},
+    )
+
+
+def _role(node: Node) -> str:
+    if node.spare:
+        return "spare broker"
+    return " and ".join(sorted(node.roles))

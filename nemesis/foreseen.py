@@ -1,0 +1,106 @@
+"""Whom a plan will hit, as far as the seed alone settles it: nothing here asks a cluster.
+
+A role such as ``one`` is a choice among the brokers that the fault's ``pick`` settles, the same in every run where faults
+end in time (within `LATE_S`), unless another fault has taken a node that nobody knows beforehand. Who
+``leader(log-0)`` is the cluster says when the fault begins.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from itertools import product
+
+from harness.systems.base import ClusterState, Node, PartitionState
+from nemesis.guided import SCHEDULES
+from nemesis.guided_steps import Aim, GuidedStep
+from nemesis.schedule import Plan, PlannedFault
+from nemesis.spec import ONCE, GuidedSpec
+from nemesis.targets import PLAIN, SPARE, TargetError, needs_metadata, resolve
+
+LATE_S = 3.0
+"""A fault may hold its node for so long after its time, until it is started again, and a broker may take so long to join."""
+
+
+def foreseen(plan: Plan, nodes: Sequence[Node]) -> Mapping[str, tuple[str, ...] | None]:
+    """Hosts by the fault's id; None where only the run can tell."""
+    known: dict[str, tuple[str, ...] | None] = {}
+    spares = [node.host.name for node in nodes if node.spare]
+    for fault in plan.faults:
+        role = fault.spec.target
+        if role == SPARE:
+            known[fault.id] = (spares.pop(0),) if spares else None
+        elif needs_metadata(role):
+            known[fault.id] = None
+        elif role not in PLAIN:  # hosts by name
+            known[fault.id] = tuple(role.split(","))
+        else:
+            known[fault.id] = _settled(fault, plan, nodes, known)
+    return known
+
+
+def _settled(
+    fault: PlannedFault, plan: Plan, nodes: Sequence[Node], known: Mapping[str, tuple[str, ...] | None]
+) -> tuple[str, ...] | None:
+    """What every situation that may be there by then makes of the role; None when they differ."""
+    held = _held(fault, plan, known)
+    if held is None:
+        return None
+    choices: set[tuple[str, ...] | None] = set()
+    for taken, idle in product(held, _idle(fault, plan, nodes, known)):
+        try:
+            choices.add(
+                resolve(fault.spec.target, nodes=nodes, state=None, pick=fault.pick, held=taken, idle=idle)
+            )
+        except TargetError:
+            choices.add(None)
+    return choices.pop() if len(choices) == 1 else None
+
+
+def _held(
+    fault: PlannedFault, plan: Plan, known: Mapping[str, tuple[str, ...] | None]
+) -> Sequence[frozenset[str]] | None:
+    """The hosts that other faults may have taken when this one chooses, in every way it may be; None: nobody knows."""
+    if not fault.spec.build().holds_node:
+        return [frozenset()]
+    if plan.guided is not None and plan.guided.at_s <= fault.at_s:
+        return None
+    ways: list[frozenset[str]] = [frozenset()]
+    for other in plan.faults:
+        ends_s = other.at_s + other.duration_s
+        begins_before = other.at_s <= fault.at_s and other is not fault
+        if not begins_before or not other.spec.build().holds_node or ends_s + LATE_S <= fault.at_s:
+            continue
+        hosts = known.get(other.id)
+        if hosts is None:
+            return None
+        with_it = [way | set(hosts) for way in ways]
+        ways = with_it if ends_s > fault.at_s > other.at_s else [*ways, *with_it]
+    return ways
+
+
+def _idle(
+    fault: PlannedFault, plan: Plan, nodes: Sequence[Node], known: Mapping[str, tuple[str, ...] | None]
+) -> Sequence[frozenset[str]]:
+    """The spare hosts whose brokers may not have joined when this fault chooses, in every way it may be."""
+    idle = frozenset(node.host.name for node in nodes if node.spare)
+    ways = [idle]
+    for other in plan.faults:
+        if other.spec.fault != ONCE or other is fault or other.at_s > fault.at_s:
+            continue
+        joined = frozenset(known.get(other.id) or ())
+        after = [way - joined for way in ways]
+        ways = after if other.at_s + LATE_S <= fault.at_s else [*ways, *after]
+    return ways
+
+
+def guided_steps(spec: GuidedSpec, nodes: Sequence[Node], topic: str, replicas: int) -> Sequence[GuidedStep]:
+    """The steps of a guided schedule in a cluster where brokers lead in their order: an example of what it does, since
+    the real ones are made from the cluster as it is then. Raises GuidedError when it does not fit such a cluster."""
+    brokers = [node.node_id for node in nodes if node.is_broker and not node.spare]
+    controller = next((node.node_id for node in nodes if node.is_controller), -1)
+    there = tuple(brokers[:replicas])
+    state = ClusterState(
+        controller, tuple(brokers), (PartitionState(topic, spec.partition, there[0], 0, there, there),)
+    )
+    aim = Aim(state, {node.node_id: node for node in nodes}, spec.topic or topic, spec.partition)
+    return SCHEDULES[spec.name](aim)
