@@ -40,9 +40,9 @@ class Strict(spec_types.Strict):
     def _known_keys(cls, given: Any) -> Any:
         if isinstance(given, dict):
             known = sorted(cls.model_fields)
-            for key in given:
-                if key not in known:
-                    raise ValueError(f"unknown key {key!r}; known keys: {', '.join(known)}")
+            if unknown := [repr(key) for key in given if key not in known]:
+                keys = f"key{'s' if len(unknown) > 1 else ''} {' and '.join(unknown)}"
+                raise ValueError(f"unknown {keys}; known keys: {', '.join(known)}")
         return given
 
 

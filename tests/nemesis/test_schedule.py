@@ -85,6 +85,10 @@ def test_nothing_asked_for_is_nothing_planned() -> None:
     ("given", "mistake"),
     [
         ({"randm": {}}, r"unknown key 'randm'; known keys: guided, random, schedule"),
+        (
+            {"randm": {}, "gided": "x"},
+            r"unknown keys 'randm' and 'gided'; known keys: guided, random, schedule",
+        ),
         ({"random": {"faults": ["kil"]}}, r"nemesis.random.faults.0.*'kil'.*'partition', 'kill'"),
         (
             {"random": {"faults": [{"fault": "kill", "shape": "x"}]}},
