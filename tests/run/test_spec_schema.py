@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 import yaml
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from jsonschema import Draft7Validator, Draft202012Validator
 
@@ -299,7 +299,6 @@ def test_each_value_replaced_by_odd_ones(path: tuple[Any, ...]) -> None:
         agree(put(WHOLE, path, odd))
 
 
-@settings(max_examples=200)
 @given(data=st.data())
 def test_several_changes_at_once(data: st.DataObject) -> None:
     raw = data.draw(st.sampled_from([WHOLE, REGISTER, QUEUE]))
