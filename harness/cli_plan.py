@@ -25,16 +25,17 @@ _WIDTH = 118
     "--json", "as_json", is_flag=True, help="For machines; `plan` in it is what a run saves as plan.json."
 )
 def plan_command(spec: Path, seed: int | None, settings: tuple[str, ...], as_json: bool) -> int:
-    """Show what `wrackline run` would do with this specification and seed: hosts, phases, the load, each fault with its
-    time and target, the guided schedule, and the contract that judges it. Makes no host and needs no root.
+    """Show what `wrackline run` would do with this specification and seed: hosts, phases, the load, each
+    fault with its time and target, the guided schedule, and the contract that judges it. Makes no host and
+    needs no root.
 
     \b
       wrackline plan suites/demo-acks-all.yaml
       wrackline plan mine.yaml --seed 8                    what would another seed draw?
       wrackline plan mine.yaml --set workload.duration_s=10m --json
 
-    A target such as leader(log-0) is a role: who has it is known when the fault begins. Hosts that the seed alone
-    settles are named. Exit code: 0, or 2 for a specification that `run` refuses.
+    A target such as leader(log-0) is a role: who has it is known when the fault begins. Hosts that the seed
+    alone settles are named. Exit code: 0, or 2 for a specification that `run` refuses.
     """
     ahead = forecast(load_checked(spec, settings=settings, seed=seed))
     if as_json:
@@ -99,24 +100,21 @@ def _faults(faults: tuple[FaultAhead, ...]) -> list[str]:
     rows = [(one.id, f"{one.at_s:.1f}", f"{one.ends_s:.1f} s", one.fault, _whom(one)) for one in faults]
     widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
     return [
-        f"{row[0]:<{widths[0]}}  {row[1]:>{widths[1]}} to {row[2]:>{widths[2]}}  {row[3]:<{widths[3]}}  {row[4]}"
-        for row in rows
+        f"{name:<{widths[0]}}  {at:>{widths[1]}} to {ends:>{widths[2]}}  {fault:<{widths[3]}}  {whom}"
+        for name, at, ends, fault, whom in rows
     ]
 
 
 def _whom(fault: FaultAhead) -> str:
-    hosts = ", ".join(fault.hosts) if fault.hosts is not None else ""
-    whom = (
-        f"{hosts} ({fault.target})"
-        if hosts and hosts != fault.target.replace(",", ", ")
-        else hosts or fault.target
-    )
+    role, hosts = fault.target.replace(",", ", "), ", ".join(fault.hosts or ())
+    whom = role if hosts in ("", role) else f"{hosts} ({role})"
     return ", ".join([whom, *(f"{key}: {str(value).lower()}" for key, value in fault.how.items())])
 
 
 def _guided(guided: GuidedAhead) -> list[str]:
     return [
-        f"{guided.name} from {guided.at_s:g} s on {guided.partition}; each wait takes at most {guided.deadline_s:g} s",
+        f"{guided.name} from {guided.at_s:g} s on {guided.partition}; "
+        f"each wait takes at most {guided.deadline_s:g} s",
         f"where {guided.supposing}:",
         *(f"  {number}. {step}" for number, step in enumerate(guided.steps, 1)),
     ]

@@ -1,4 +1,5 @@
-"""Commands for who writes a specification: ``init``, ``examples``, ``validate`` and ``schema``. None makes a host."""
+"""Commands for who writes a specification: ``init``, ``examples``, ``validate`` and ``schema``. None makes
+a host."""
 
 from __future__ import annotations
 
@@ -44,8 +45,8 @@ def schema_command() -> int:
 @seed_option
 @set_option
 def validate_command(specs: tuple[Path, ...], seed: int | None, settings: tuple[str, ...]) -> int:
-    """Check all that `wrackline run` checks before it makes a host: keys and values, whether the parts fit each other, and
-    what the broker and librdkafka would say to their settings. Needs no root.
+    """Check all that `wrackline run` checks before it makes a host: keys and values, whether the parts fit
+    each other, and what the broker and librdkafka would say to their settings. Needs no root.
 
     \b
       wrackline validate suites/*.yaml
@@ -72,8 +73,8 @@ def validate_command(specs: tuple[Path, ...], seed: int | None, settings: tuple[
     "file", type=click.Path(dir_okay=False, path_type=Path), default=Path("wrackline.yaml"), metavar="[FILE]"
 )
 def init_command(file: Path) -> int:
-    """Write a specification with every part explained, to start from: three brokers, a log, three faults in a minute.
-    FILE is wrackline.yaml by default; one that exists is left as it is.
+    """Write a specification with every part explained, to start from: three brokers, a log, three faults in
+    a minute. FILE is wrackline.yaml by default; one that exists is left as it is.
 
     \b
       wrackline init first.yaml

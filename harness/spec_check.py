@@ -1,7 +1,7 @@
 """What a specification asks of the system, put before the system itself: before a host is made.
 
-`harness.spec` checks whatever it can by itself. The system's settings, profile and defects, and the topic's name and
-settings, only the program that will be deployed knows; it is asked here.
+`harness.spec` checks whatever it can by itself. The system's settings, profile and defects, and the topic's
+name and settings, only the program that will be deployed knows; it is asked here.
 """
 
 from __future__ import annotations
@@ -18,8 +18,8 @@ from workloads.log.clients import try_settings
 
 
 def load_checked(path: Path, *, settings: Sequence[str] = (), seed: int | None = None) -> Spec:
-    """A specification with which a run can be begun. Raises SpecError; DeployError when the system's program cannot be
-    asked; FleetError for hosts that cannot be named."""
+    """A specification with which a run can be begun. Raises SpecError; DeployError when the system's
+    program cannot be asked; FleetError for hosts that cannot be named."""
     spec = load(path, settings=settings, seed=seed)
     mistakes: list[str] = []
     for ask in (ask_clients, ask_system):

@@ -17,14 +17,16 @@ class Misfits(ValueError):
 
 
 def lines(error: ValidationError, model: type[BaseModel], written: Mapping[str, Any]) -> list[str]:
-    """A line for each mistake in ``written``: where, what, and what would do. The one to mend first comes first."""
+    """A line for each mistake in ``written``: where, what, and what would do. The one to mend first comes
+    first."""
     # An unknown key is most often the cause of a missing one.
     mistakes = sorted(error.errors(include_url=False), key=lambda one: one["type"] != "extra_forbidden")
     return [line for mistake in _one_a_value(mistakes) for line in _lines(mistake, model, written)]
 
 
 def _one_a_value(mistakes: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
-    """What may be a text, a number or a boolean and is none of them is one mistake; pydantic makes one of each."""
+    """What may be a text, a number or a boolean and is none of them is one mistake; pydantic makes one of
+    each."""
     kept: list[dict[str, Any]] = []
     branches: dict[tuple[int | str, ...], dict[str, Any]] = {}
     for mistake in map(dict, mistakes):
@@ -66,9 +68,9 @@ def _line(mistake: dict[str, Any], model: type[BaseModel], written: Mapping[str,
             return f"{path}: it needs the key {key}"
         case "union_tag_invalid", {"discriminator": key, "tag": tag, "expected_tags": tags}:
             known = tags.replace("'", "").split(", ")
-            return f"{path}.{key.strip(chr(39))}: there is no {tag!r}{nearest(tag, known) or ';'} known here: {', '.join(known)}"
-    message: str = mistake["msg"].removeprefix("Value error, ")
-    message = message[0].lower() + message[1:]
+            hint = nearest(tag, known) or ";"
+            return f"{path}.{key.strip(_QUOTE)}: there is no {tag!r}{hint} known here: {', '.join(known)}"
+    message = _in_words_of_yaml(mistake)
     given = mistake.get("input")
     if not path:
         return message
@@ -76,11 +78,27 @@ def _line(mistake: dict[str, Any], model: type[BaseModel], written: Mapping[str,
     return f"{path}: {message}{shown}"
 
 
+_QUOTE = "'"
+
+
+def _in_words_of_yaml(mistake: Mapping[str, Any]) -> str:
+    """A file has no tuples, models and dictionaries."""
+    message: str = mistake["msg"].removeprefix("Value error, ")
+    match mistake["type"]:
+        case "tuple_type" | "too_short" | "too_long":
+            message = message.replace("Tuple", "List").replace("tuple", "list")
+            message = message.replace(" after validation", "")
+        case "model_type" | "model_attributes_type" | "dict_type":
+            message = "Input should be a mapping of keys to values"
+    return message[0].lower() + message[1:]
+
+
 def _path(
     loc: tuple[int | str, ...], model: type[BaseModel], written: Any, *, last_may_lack: bool = False
 ) -> str:
-    """``nemesis.faults[2].at_s``: what the reader wrote, without the tags that pydantic adds for unions and without the
-    keys that a short form leaves out. ``last_may_lack``: the last key is named though it is not written."""
+    """``nemesis.faults[2].at_s``: what the reader wrote, without the tags that pydantic adds for unions and
+    without the keys that a short form leaves out. ``last_may_lack``: the last key is named though it is not
+    written."""
     path = ""
     annotation: Any = model
     for number, step in enumerate(loc, 1):

@@ -1,7 +1,7 @@
 """Do the parts of a specification fit each other? Whatever one part says of another is looked up here.
 
-A fault that can hit nobody, or a plan that has no room in the run, would otherwise show after the hosts were made: as a
-fault that was not proved, or as a run without any.
+A fault that can hit nobody, or a plan that has no room in the run, would otherwise show after the hosts
+were made: as a fault that was not proved, or as a run without any.
 """
 
 from __future__ import annotations
@@ -32,7 +32,8 @@ def _replicas(spec: Spec) -> Iterator[str]:
     topic, brokers = spec.topic, spec.fleet.brokers
     if topic.replication_factor > brokers:
         yield (
-            f"topic.replication_factor {topic.replication_factor} needs as many brokers, fleet.brokers is {brokers}"
+            f"topic.replication_factor {topic.replication_factor} needs as many brokers, "
+            f"fleet.brokers is {brokers}"
         )
     if topic.min_insync_replicas > topic.replication_factor:
         yield (
@@ -93,7 +94,8 @@ def _guided(spec: Spec) -> Iterator[str]:
         yield f"{where}: there is no topic {guided.topic!r}, the run's is {topic.name!r}"
     if guided.partition >= topic.partitions:
         yield (
-            f"{where}: {topic.name} has no partition {guided.partition}: topic.partitions is {topic.partitions}"
+            f"{where}: {topic.name} has no partition {guided.partition}: "
+            f"topic.partitions is {topic.partitions}"
         )
     if topic.replication_factor < needs.replicas:
         yield (

@@ -1,7 +1,8 @@
 """The JSON schema of a specification, for editors: what `harness.spec` parses, in their words.
 
-It is made from the very models that parse, and says more than they take in no place. What it cannot say is how one part
-must fit another, and what only the broker, librdkafka and the length of a run know: `wrackline validate` does.
+It is made from the very models that parse, and says more than they take in no place. What it cannot say is
+how one part must fit another, and what only the broker, librdkafka and the length of a run know: `wrackline
+validate` does.
 """
 
 from __future__ import annotations
@@ -21,7 +22,8 @@ _NAMED = ("properties", "$defs")
 
 
 def schema() -> JsonSchema:
-    """As JSON would have it; in the dialect that ``$schema`` names, and understood by readers of draft 7 too."""
+    """As JSON would have it; in the dialect that ``$schema`` names, and understood by readers of draft 7
+    too."""
     made = _tidy(Spec.model_json_schema(schema_generator=_Plain))
     return {"$schema": _Plain.schema_dialect, **made, "title": TITLE}
 

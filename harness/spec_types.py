@@ -1,7 +1,8 @@
 """What the parts of a specification are made of: strict models, and durations.
 
-Both the parser and the JSON schema (harness.spec_schema) follow from the types here, so neither can take what the other
-refuses. A short form of a part (`guided: NAME`) is declared where the part is: its validator and its schema side by side.
+Both the parser and the JSON schema (harness.spec_schema) follow from the types here, so neither can take
+what the other refuses. A short form of a part (`guided: NAME`) is declared where the part is: its validator
+and its schema side by side.
 """
 
 from __future__ import annotations
@@ -26,7 +27,8 @@ EXAMPLES = "90s, 3m, 1h30m or 500ms"
 
 
 class Strict(BaseModel):
-    """Refuses keys that it does not know, and takes each value for what it is written as: `"5"` and `yes` are no numbers."""
+    """Refuses keys that it does not know, and takes each value for what it is written as: `"5"` and `yes`
+    are no numbers."""
 
     model_config = ConfigDict(
         extra="forbid", frozen=True, strict=True, allow_inf_nan=False, use_attribute_docstrings=True
@@ -60,8 +62,8 @@ def milliseconds(text: str) -> Decimal | None:
 class Duration:
     """Annotation of a number field that holds a duration: takes text such as ``3m`` too.
 
-    It stands behind the constraints on the number (``Annotated[float, Field(gt=0), SECONDS]``), which then hold for both
-    ways to write it."""
+    It stands behind the constraints on the number (``Annotated[float, Field(gt=0), SECONDS]``), which then
+    hold for both ways to write it."""
 
     unit: str
     unit_ms: int
@@ -95,9 +97,11 @@ SomeSeconds = Annotated[float, Field(gt=0), SECONDS]
 
 
 def in_milliseconds(settings: Mapping[str, T]) -> dict[str, T | int]:
-    """Settings of others (of the broker, a topic, librdkafka) whose names end in ``ms``, with their durations as numbers.
+    """Settings of others (of the broker, a topic, librdkafka) whose names end in ``ms``, with their
+    durations as numbers.
 
-    What is no duration, or no whole number of milliseconds, stays as it is: whoever owns the setting refuses it."""
+    What is no duration, or no whole number of milliseconds, stays as it is: whoever owns the setting
+    refuses it."""
     return {key: _whole_milliseconds(value) if _MS.search(key) else value for key, value in settings.items()}
 
 

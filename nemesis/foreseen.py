@@ -1,8 +1,8 @@
 """Whom a plan will hit, as far as the seed alone settles it: nothing here asks a cluster.
 
-A role such as ``one`` is a choice among the brokers that the fault's ``pick`` settles, the same in every run where faults
-end in time (within `LATE_S`), unless another fault has taken a node that nobody knows beforehand. Who
-``leader(log-0)`` is the cluster says when the fault begins.
+A role such as ``one`` is a choice among the brokers that the fault's ``pick`` settles, the same in every
+run where faults end in time (within `LATE_S`), unless another fault has taken a node that nobody knows
+beforehand. Who ``leader(log-0)`` is the cluster says when the fault begins.
 """
 
 from __future__ import annotations
@@ -18,7 +18,8 @@ from nemesis.spec import ONCE, GuidedSpec
 from nemesis.targets import PLAIN, SPARE, TargetError, needs_metadata, resolve
 
 LATE_S = 3.0
-"""A fault may hold its node for so long after its time, until it is started again, and a broker may take so long to join."""
+"""A fault may hold its node for so long after its time, until it is started again, and a broker may take so
+long to join."""
 
 
 def foreseen(plan: Plan, nodes: Sequence[Node]) -> Mapping[str, tuple[str, ...] | None]:
@@ -59,7 +60,8 @@ def _settled(
 def _held(
     fault: PlannedFault, plan: Plan, known: Mapping[str, tuple[str, ...] | None]
 ) -> Sequence[frozenset[str]] | None:
-    """The hosts that other faults may have taken when this one chooses, in every way it may be; None: nobody knows."""
+    """The hosts that other faults may have taken when this one chooses, in every way it may be; None:
+    nobody knows."""
     if not fault.spec.build().holds_node:
         return [frozenset()]
     if plan.guided is not None and plan.guided.at_s <= fault.at_s:
@@ -94,8 +96,9 @@ def _idle(
 
 
 def guided_steps(spec: GuidedSpec, nodes: Sequence[Node], topic: str, replicas: int) -> Sequence[GuidedStep]:
-    """The steps of a guided schedule in a cluster where brokers lead in their order: an example of what it does, since
-    the real ones are made from the cluster as it is then. Raises GuidedError when it does not fit such a cluster."""
+    """The steps of a guided schedule in a cluster where brokers lead in their order: an example of what it
+    does, since the real ones are made from the cluster as it is then. Raises GuidedError when it does not
+    fit such a cluster."""
     brokers = [node.node_id for node in nodes if node.is_broker and not node.spare]
     controller = next((node.node_id for node in nodes if node.is_controller), -1)
     there = tuple(brokers[:replicas])

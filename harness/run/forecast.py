@@ -1,6 +1,7 @@
 """What a run would do and when, from its specification and seed alone: for `wrackline plan`.
 
-The plan is the very one that a run saves, and the contract the one that would judge it. Nothing is made or asked.
+The plan is the very one that a run saves, and the contract the one that would judge it. Nothing is made or
+asked.
 """
 
 from __future__ import annotations
@@ -29,9 +30,9 @@ from nemesis.guided_steps import Await, AwaitBroker, GuidedError, GuidedStep, He
 from nemesis.schedule import Plan
 
 SET_UP_S, TURNED_S, HEALED_S, READ_S, COLLECTED_S = 10.0, 1.0, 2.0, 1.0, 2.0
-"""What parts of a run usually take on two cores: hosts, broker and topic; until every kind of operation succeeded; until
-every replica is back in the ISR; the final read; the logs of the nodes."""
-GUIDED_TAKES_S = 8.0
+"""What parts of a run usually take on two cores: hosts, broker and topic; until every kind of operation
+succeeded; until every replica is back in the ISR; the final read; the logs of the nodes."""
+GUIDED_TAKES_S = 12.0
 """Usually, from the beginning of a guided schedule to its end."""
 
 

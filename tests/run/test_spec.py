@@ -315,3 +315,34 @@ def test_what_is_left_out_needs_a_rate() -> None:
     settings = ["workload.rate=0", "contract.thresholds.left_out=0.1"]
     with pytest.raises(SpecError, match=r"with workload\.rate 0 nothing is asked for"):
         parse("name: x", "x.yaml", settings=settings)
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        ("nemesis: {guided: nosuch}", "nemesis.guided: no guided schedule 'nosuch'; there are "),
+        (
+            "nemesis: {schedule: [{at_s: 1, duration_s: 2, fault: kill, target: leadr}]}",
+            "nemesis.schedule[0].target: target 'leadr' is no role: ",
+        ),
+        (
+            "nemesis: {schedule: [{at_s: 1, duration_s: 2, fault: kil}]}",
+            "nemesis.schedule[0].fault: there is no 'kil'; did you mean 'kill'? known here: partition, kill, ",
+        ),
+        ("nemesis: {schedule: [{at_s: 1, duration_s: 2}]}", "nemesis.schedule[0]: it needs the key 'fault'"),
+        ("workload: {name: lag}", "workload.name: there is no 'lag'; did you mean 'log'? known here: log, "),
+        ("nemesis: {random: {faults: []}}", "nemesis.random.faults: list should have at least 1 item, not 0"),
+        ("system: {defects: trunc_hw}", "system.defects: input should be a valid list, not 'trunc_hw'"),
+        ("fleet: 3", "fleet: input should be a mapping of keys to values, not 3"),
+        (
+            "topic: {configs: {a: 1.5}}",
+            "topic.configs.a: input should be a valid string or integer or boolean, not 1.5",
+        ),
+    ],
+)
+def test_a_mistake_is_told_in_the_words_of_the_file(text: str, said: str) -> None:
+    """By the keys that were written, also in a short form; and one value that fits no type is one mistake."""
+    with pytest.raises(SpecError) as wrong:
+        parse(f"name: x\n{text}", "x.yaml")
+    assert str(wrong.value).startswith(f"x.yaml: {said}")
+    assert len(wrong.value.mistakes) == 1

@@ -1,4 +1,5 @@
-"""`wrackline init`, `examples`, `validate` and `schema`: for who writes a specification. None makes a host."""
+"""`wrackline init`, `examples`, `validate` and `schema`: for who writes a specification. None makes a
+host."""
 
 from __future__ import annotations
 
@@ -69,8 +70,8 @@ nemesis: {guided: nosuch, schedule: [{at_s: 1, duration_s: 2, fault: kil}]}
         "bad.yaml: topic.replication_factor 3 needs as many brokers, fleet.brokers is 2",
         "bad.yaml: nemesis.schedule[0].target leader(lag-0): there is no topic 'lag': the run's is 'log', so "
         "leader(log-0)",
-        "bad.yaml: nemesis.schedule.1: pause ends at 12 s, but the run lasts 10 s; let it last longer or the fault "
-        "begin earlier",
+        "bad.yaml: nemesis.schedule.1: pause ends at 12 s, but the run lasts 10 s; let it last longer or the "
+        "fault begin earlier",
     ]
     where = [line.removeprefix(f"{worse}: ").partition(": ")[::2] for line in err.splitlines()[3:]]
     assert {place: what[:30] for place, what in where} == {
@@ -124,10 +125,8 @@ def test_settings_and_a_file_that_is_not_there(capsys: pytest.CaptureFixture[str
         capsys, "validate", str(tmp_path / "no.yaml"), str(file), "--set", "workload.duration_s=3m"
     )
     assert code == 2
-    assert (
-        err
-        == f"{tmp_path}/no.yaml: no such file; `wrackline init` writes one, `wrackline examples` lists others\n"
-    )
+    others = "`wrackline init` writes one, `wrackline examples` lists others"
+    assert err == f"{tmp_path}/no.yaml: no such file; {others}\n"
 
 
 # --- init -------------------------------------------------------------------------------------------------
@@ -285,7 +284,10 @@ IN_ONE_PROCESS = """
 import json, broker, harness
 from click.testing import CliRunner
 from harness.cli import wrackline
-commands = ["examples"], ["init", "first.yaml"], ["validate", "first.yaml"], ["schema"]
-said = [CliRunner().invoke(wrackline, each, standalone_mode=False, catch_exceptions=False).output for each in commands]
-print(json.dumps({"modules": [harness.__file__, broker.__file__], "commands": said}))
+
+def said(*arguments):
+    return CliRunner().invoke(wrackline, arguments, standalone_mode=False, catch_exceptions=False).output
+
+commands = [said("examples"), said("init", "first.yaml"), said("validate", "first.yaml"), said("schema")]
+print(json.dumps({"modules": [harness.__file__, broker.__file__], "commands": commands}))
 """
