@@ -88,6 +88,30 @@ def test_every_key_is_explained_to_who_edits() -> None:
     assert silent == []
 
 
+def test_every_key_in_seconds_or_milliseconds_takes_a_duration() -> None:
+    """Also one that is new tomorrow."""
+
+    def takes(value: Any) -> bool:
+        whole = Draft202012Validator({**value, "$defs": SCHEMA["$defs"]})
+        return any(map(whole.is_valid, ("3m", ["2m", "1h30m"])))
+
+    def keys(part: Any) -> Iterator[tuple[str, Any]]:
+        if isinstance(part, dict):
+            yield from part.get("properties", {}).items()
+        for below in part.values() if isinstance(part, dict) else part if isinstance(part, list) else ():
+            yield from keys(below)
+
+    of_time = [
+        (key, value)
+        for key, value in keys(SCHEMA)
+        if re.search("_m?s$", key) and not key.endswith("per_s") and "$ref" not in value
+    ]
+    assert [key for key, value in of_time if not takes(value)] == []
+    assert {"at_s", "deadline_s", "every_s", "duration_s", "recovery_s", "poll_ms"} <= {
+        key for key, _ in of_time
+    }
+
+
 def test_editors_offer_what_there_is() -> None:
     """Each list comes from the definition that the parser looks into."""
     defs = SCHEMA["$defs"]
