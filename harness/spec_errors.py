@@ -21,7 +21,21 @@ def lines(error: ValidationError, model: type[BaseModel], written: Mapping[str, 
     first."""
     # An unknown key is most often the cause of a missing one.
     mistakes = sorted(error.errors(include_url=False), key=lambda one: one["type"] != "extra_forbidden")
-    return [line for mistake in _one_a_value(mistakes) for line in _lines(mistake, model, written)]
+    return [
+        line for mistake in _one_a_value(_causes(mistakes)) for line in _lines(mistake, model, written)
+    ]
+
+
+def _causes(mistakes: Sequence[Mapping[str, Any]]) -> list[Mapping[str, Any]]:
+    """Without lists that are too short only because what stands in them is wrong."""
+    places = [tuple(one["loc"]) for one in mistakes]
+
+    def has_wrong_elements(loc: tuple[int | str, ...]) -> bool:
+        return any(len(place) > len(loc) and place[: len(loc)] == loc for place in places)
+
+    return [
+        one for one in mistakes if one["type"] != "too_short" or not has_wrong_elements(tuple(one["loc"]))
+    ]
 
 
 def _one_a_value(mistakes: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
