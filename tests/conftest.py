@@ -11,9 +11,17 @@ from pathlib import Path
 import pytest
 from hypothesis import settings
 
+from harness.fleet.clean import clean, folders_mounted
+
 settings.register_profile("repeatable", derandomize=True, deadline=None)
 settings.register_profile("search", max_examples=500, deadline=None, print_blob=True)
 settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "repeatable"))
+
+
+def pytest_sessionstart() -> None:
+    """Fleets that a killed run of the tests left: each lies below a temporary folder that no later run knows."""
+    for folder in folders_mounted():
+        clean(folder.root)
 
 
 @pytest.fixture(autouse=True)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import re
 import time
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
@@ -57,6 +58,18 @@ def unmount_system(folder: FleetFolder, *, timeout_s: float = 5.0) -> None:
 def is_mounted(path: Path) -> bool:
     escaped = str(path).replace("\\", r"\134").replace(" ", r"\040")
     return any(line.split()[4] == escaped for line in Path("/proc/self/mountinfo").read_text().splitlines())
+
+
+def folders_mounted() -> list[FleetFolder]:
+    """The folder of every fleet of this machine whose system disks are mounted, whatever its state root."""
+    found = []
+    for line in Path("/proc/self/mountinfo").read_text().splitlines():
+        of_mount, _, of_filesystem = line.partition(" - ")
+        system = Path(re.sub(r"\\(\d{3})", lambda octal: chr(int(octal[1], 8)), of_mount.split()[4]))
+        folder = FleetFolder(system.parent.parent, system.parent.name)
+        if of_filesystem.split()[:2] == ["tmpfs", f"wl-{folder.name}"] and system == folder.system:
+            found.append(folder)
+    return found
 
 
 def clean(state_root: Path) -> list[str]:

@@ -22,7 +22,7 @@ from contextlib import AbstractContextManager
 from pathlib import Path
 
 from harness.fleet.base import FleetError, Host, Remote
-from harness.fleet.clean import clean, dismantle, lives
+from harness.fleet.clean import clean, dismantle, folders_mounted, lives
 from harness.fleet.disk import check_disk, check_room, make_image
 from harness.fleet.keys import host_files, make_keys, sshd_config
 from harness.fleet.machine import Machine
@@ -161,6 +161,9 @@ class NetnsFleet:
         if left is not None:
             # It died between clean() and here.
             dismantle(self.folder, left)
+        if netns_exists(self.state.control):
+            for elsewhere in [folder for folder in folders_mounted() if folder.name == self.name]:
+                clean(elsewhere.root)
         if netns_exists(self.state.control):
             lock.release()
             raise FleetError(

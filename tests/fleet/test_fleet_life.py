@@ -16,8 +16,9 @@ import pytest
 from fleet_traces import machine_network, traces
 
 from harness.fleet.base import FleetError
-from harness.fleet.clean import clean, end_detached, survey
+from harness.fleet.clean import clean, end_detached, folders_mounted, survey
 from harness.fleet.netns import NetnsFleet
+from harness.fleet.state import FleetFolder
 
 pytestmark = pytest.mark.fleet
 
@@ -131,6 +132,24 @@ def test_what_a_killed_owner_left_is_removed_and_the_living_are_not(
         assert clean(state_root) == [name]
         assert traces(name, state_root) == []
         assert alive.remote(alive.hosts[0]).run("true").ok
+
+
+def test_a_dead_fleet_of_another_state_folder_gives_its_name_back(
+    name: str,
+    state_root: Path,
+    tmp_path: Path,
+    start_owner,  # type: ignore[no-untyped-def]
+) -> None:
+    owner = start_owner()
+    wait_for(owner, "up")
+    assert name in {folder.name for folder in folders_mounted() if folder.root == state_root}
+    owner.kill()
+    owner.wait()
+    with NetnsFleet(name, ["n1"], state_dir=tmp_path / "else where", disk_mb=16) as fleet:
+        assert fleet.remote(fleet.hosts[0]).run("true").ok
+        assert FleetFolder(tmp_path / "else where", name) in folders_mounted()
+    assert traces(name, state_root) == []
+    assert name not in {folder.name for folder in folders_mounted()}
 
 
 @pytest.mark.parametrize("delay_ms", [5, 20, 40, 60, 80, 110])
