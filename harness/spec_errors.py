@@ -21,9 +21,7 @@ def lines(error: ValidationError, model: type[BaseModel], written: Mapping[str, 
     first."""
     # An unknown key is most often the cause of a missing one.
     mistakes = sorted(error.errors(include_url=False), key=lambda one: one["type"] != "extra_forbidden")
-    return [
-        line for mistake in _one_a_value(_causes(mistakes)) for line in _lines(mistake, model, written)
-    ]
+    return [line for mistake in _one_a_value(_causes(mistakes)) for line in _lines(mistake, model, written)]
 
 
 def _causes(mistakes: Sequence[Mapping[str, Any]]) -> list[Mapping[str, Any]]:
