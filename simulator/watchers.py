@@ -90,7 +90,7 @@ class EndOffsets(Watcher):
 class Stalls(Watcher):
     def __init__(self, watched: tuple[TopicPartition, ...], profile_name: str) -> None:
         super().__init__(watched)
-        self._rules = profile(profile_name).high_watermark
+        self._rules = profile(profile_name)
         """The right ones, whatever defects the brokers have."""
 
     def __call__(self, world: World, step: StepRecord) -> None:
@@ -106,12 +106,13 @@ class Stalls(Watcher):
                 self._look(step, replica)
 
     def _look(self, step: StepRecord, replica: Replica) -> None:
-        leader = replica.leading
-        if not self._rules.may_advance(len(leader.isr), len(leader.maximal), replica.min_isr):
+        leader, rules = replica.leading, self._rules.high_watermark
+        gated = self._rules.switches.min_isr_gates_high_watermark
+        if gated and not rules.may_advance(len(leader.isr), len(leader.maximal), replica.min_isr):
             return
         members = [state.leo for other, state in leader.followers.items() if other in leader.maximal]
         log = replica.log
-        allowed = self._rules.candidate(log.leo, members, log.flushed if replica.every_write else None)
+        allowed = rules.candidate(log.leo, members, log.flushed if replica.every_write else None)
         if allowed > replica.high_watermark:
             text = f"{replica.tp}: {step.node} knows {allowed} to be committed, and says {replica.high_watermark}"
             self.find(step, "stall", text)

@@ -271,8 +271,8 @@ class World(Transport):
         server.incarnation += 1
         server.down, server.paused, server.accepts = "never", False, False
         server.inbox.clear()
-        found = server.disk.recover(rebuild_epochs=self.rules.storage.rebuilds_epochs())
-        if not self.rules.storage.takes_clean_file():
+        found = server.disk.recover(rebuild_epochs=self.rules.switches.start_rebuilds_epochs)
+        if not self.rules.switches.start_removes_clean_file:
             server.disk.clean_epoch = found.previous_broker_epoch
         server.core = self._make_core(node)
         incarnation = UUID(int=self._node_random.getrandbits(128))
@@ -459,7 +459,7 @@ class World(Transport):
         """As the shell does it: the core hears of it after what is in its inbox. It wrote the effects that follow
         in the belief that all went well: askers are told of the disk, the rest is left undone (B57)."""
         self._put(node, ev.DiskFailed(refused.tp, refused.reason), None)
-        if not self.rules.storage.stops_on_failure():
+        if not self.rules.switches.stops_on_disk_failure:
             return at + 1 + self._carry_out_all(node, effects[at + 1 :])
         node.disk.offline = refused.reason
         for effect in effects[at + 1 :]:
@@ -539,7 +539,7 @@ class World(Transport):
             return None
         reason = node.disk.end_snapshot(snapshot)
         if reason:
-            if self.rules.storage.stops_on_failure():
+            if self.rules.switches.stops_on_disk_failure:
                 node.disk.offline = reason
             self._put(node, ev.DiskFailed(METADATA, reason), None)
             return None

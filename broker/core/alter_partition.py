@@ -53,7 +53,8 @@ class AlterPartitions:
 
     def _answered(self, response: Response | None) -> None:
         sent = self._in_flight or []
-        if self._ctx.rules.isr.frees_slot(any(_is_overtaken(replica, item) for replica, item in sent)):
+        overtaken = any(_is_overtaken(replica, item) for replica, item in sent)
+        if not overtaken or self._ctx.rules.switches.overtaken_answer_frees_slot:
             self._in_flight = None
         if not isinstance(response, AlterPartitionResponse) or response.error is not NO_ERROR:
             self._again(sent)

@@ -149,7 +149,7 @@ class Broker:
                 self._boot(event)
             case StopRequested():
                 self._lifecycle.stop()
-                if not ctx.rules.metadata.applied_while_stopping():
+                if not ctx.rules.switches.applies_metadata_while_stopping:
                     self._observer.stop()
             case LogsClosed():
                 ctx.out.append(Exit(0, "controlled shutdown"))
@@ -300,7 +300,7 @@ class Broker:
     def _disk_failed(self, event: DiskFailed) -> None:
         """There is one log directory: all of it goes offline (KAFKA-10778, B57), and without it the broker is of
         no use. It leaves without a clean-shutdown file, so the controller treats it as unclean, and fences it."""
-        if not self._ctx.rules.storage.stops_on_failure():
+        if not self._ctx.rules.switches.stops_on_disk_failure:
             return
         for replica in list(self._partitions):
             self._partitions.failed(replica)

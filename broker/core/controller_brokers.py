@@ -58,7 +58,8 @@ class Brokers:
         stale = [seen for seen in self._watched(draft) if rules.expired(seen[0], now_ms, timeout_ms)]
         found = list(draft.image.partitions())
         for broker in rules.to_fence(stale):
-            partitions = rules.basis(found, draft.image.partitions())
+            stale_view = draft.rules.switches.fences_from_view_of_event
+            partitions = found if stale_view else list(draft.image.partitions())
             self._fence(draft, draft.image.brokers[broker], partitions)
 
     def _watched(self, draft: Draft) -> Iterator[tuple[float, NodeId]]:
@@ -82,7 +83,7 @@ class Brokers:
             if not rules.may_replace(existing, self._session_valid(draft, existing, now_ms)):
                 return BrokerRegistrationResponse(ErrorCode.duplicate_broker_registration)
             clean = rules.is_clean(request.previous_broker_epoch, existing.epoch)
-            if rules.loses_isr():
+            if draft.rules.switches.registration_leaves_isr:
                 remove_broker(draft, existing.id, unclean=not clean)
         epoch = draft.next_offset
         draft.add(_register_record(request, epoch))

@@ -72,7 +72,8 @@ class ForcedElections:
         active = draft.active_brokers()
         if change(draft, partition, partition.isr, active).leader != NO_LEADER:
             return PartitionOutcome(tp)
-        if draft.rules.election.proactive_recovery(partition, active) is None:
+        rules = draft.rules
+        if not rules.switches.has_elr or rules.election.proactive_recovery(partition, active) is None:
             after = change(draft, partition, partition.isr, active, unclean_election=True)
             lost = after.leader != NO_LEADER
             return PartitionOutcome(tp, message=POSSIBLE_LOSS) if lost else _nobody(partition)

@@ -123,6 +123,7 @@ def change(
         min_isr=image.min_isr_of(tp, to.factor),
         acceptable=rules.reassign.acceptable(partition, isr, acceptable),
         unclean=unclean,
+        has_elr=rules.switches.has_elr,
         unclean_election=unclean_election or takes_losses(draft, tp),
         recovery_state=recovery_state,
     )

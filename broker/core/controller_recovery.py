@@ -135,6 +135,8 @@ class Recoveries:
     ) -> tuple[Recovery | None, RecoveryStrategy]:
         forced = (partition.topic_id, partition.tp.partition) in self._forced
         strategy = RecoveryStrategy.PROACTIVE if forced else self._strategy
+        if not self._rules.switches.has_elr:
+            return None, strategy
         return self._rules.recovery.view(strategy, self._rules.election, partition, active), strategy
 
     def _begin(self, partition: PartitionImage, strategy: RecoveryStrategy, recovery: Recovery) -> None:

@@ -19,7 +19,7 @@ from broker.core.follower import Following, Outcome
 from broker.core.messages import FetchPartition, FetchRequest, FetchResponse, Response
 from broker.core.probe import RangeProbe
 from broker.core.replica import Replica
-from broker.core.types import NO_LEADER, NodeId, TopicPartition
+from broker.core.types import NO_EPOCH, NO_LEADER, NodeId, TopicPartition
 from broker.core.values import NO_ERROR, dataclass
 
 _CHANNELS = 4
@@ -110,7 +110,9 @@ class Fetcher:
         self._pause_until = 0.0
         self._probe = RangeProbe(ctx, destination)
         self._epoch_probe = EpochProbe(ctx, destination)
-        self._session = FetcherSession(ctx.rules.sessions)
+        self._session = FetcherSession(
+            ctx.rules.sessions, outlives_stay=ctx.rules.switches.session_outlives_stay
+        )
         self.due = False
 
     def add(self, following: Following) -> None:
@@ -118,7 +120,7 @@ class Fetcher:
         # It may have been here before, and away when its answer came.
         self._session.not_taken()
         self._overtake = self.due = True
-        if self._ctx.rules.truncation.asks_first():
+        if self._ctx.rules.switches.asks_epoch_first:
             self._epoch_probe.ask(following, self._woken)
 
     def remove(self, tp: TopicPartition) -> None:
@@ -152,6 +154,12 @@ class Fetcher:
         replicas = (following.replica for following in self._partitions.values())
         return any(replica.log.flushed < replica.log.leo and replica.every_write for replica in replicas)
 
+    def _fetched_epoch(self, replica: Replica) -> int:
+        rules = self._ctx.rules
+        if not rules.switches.fetch_names_epoch:
+            return NO_EPOCH
+        return rules.truncation.fetched_epoch(replica.log.epochs.latest, replica.after_empty)
+
     def _wake_at(self, at_ms: float) -> None:
         self._ctx.set_timer(self._timer, at_ms, self._woken)
 
@@ -178,9 +186,7 @@ class Fetcher:
                     fetch_offset=log.leo,
                     max_bytes=self._ctx.throttle.max_bytes(replica.tp),
                     current_leader_epoch=replica.leader_epoch,
-                    last_fetched_epoch=self._ctx.rules.truncation.fetched_epoch(
-                        log.epochs.latest, replica.after_empty
-                    ),
+                    last_fetched_epoch=self._fetched_epoch(replica),
                     log_start=log.log_start,
                     topic_id=replica.topic_id,
                 )

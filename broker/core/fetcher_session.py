@@ -31,8 +31,9 @@ class Wishes:
 class FetcherSession:
     """Of one fetcher with its destination."""
 
-    def __init__(self, rules: SessionRules) -> None:
+    def __init__(self, rules: SessionRules, *, outlives_stay: bool) -> None:
         self._rules = rules
+        self._outlives_stay = outlives_stay
         self._id = NO_SESSION
         self._epoch = INITIAL_EPOCH
         self._known: dict[TopicPartition, FetchPartition] = {}
@@ -80,5 +81,5 @@ class FetcherSession:
 
     def not_taken(self) -> None:
         """What was told of a partition may not have reached its replica."""
-        if not self._rules.outlives_stay():
+        if not self._outlives_stay:
             self.reset()

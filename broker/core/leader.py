@@ -83,7 +83,7 @@ class Leader:
         self.proposal = None
         self._assigned()
         self._trace_isr()
-        if self._ctx.rules.high_watermark.moves_on_isr_change():
+        if self._ctx.rules.switches.isr_change_moves_high_watermark:
             self.advance()
         self._replica.touch()
 
@@ -104,7 +104,8 @@ class Leader:
     def advance(self) -> None:
         """2.4. Called after follower fetches, appends, flushes, committed ISR changes and role changes."""
         replica, rules = self._replica, self._ctx.rules.high_watermark
-        if not rules.may_advance(len(self.isr), len(self.maximal), replica.min_isr):
+        gated = self._ctx.rules.switches.min_isr_gates_high_watermark
+        if gated and not rules.may_advance(len(self.isr), len(self.maximal), replica.min_isr):
             return
         log = replica.log
         members = [

@@ -63,13 +63,13 @@ class Maintenance:
                 self._ctx.out.append(Retain(replica.tp, *limits, upto=replica.high_watermark))
 
     def high_watermarks(self) -> dict[TopicPartition, int]:
-        metadata, rules = self._metadata_log(), self._ctx.rules.high_watermark
+        metadata, everyone = self._metadata_log(), self._ctx.rules.switches.checkpoints_leaderless
         return {
             METADATA: metadata.leo,
             **{
                 replica.tp: replica.high_watermark
                 for replica in self._partitions
-                if rules.is_checkpointed(replica.leader_id != NO_LEADER)
+                if everyone or replica.leader_id != NO_LEADER
             },
         }
 

@@ -89,7 +89,7 @@ class Partitions:
     def _begins(self, image: PartitionImage, before: PartitionImage | None) -> bool:
         """A replica without a role yet: the image may be one in which it was only just added."""
         known = NO_EPOCH if before is None or before.topic_id != image.topic_id else before.leader_epoch
-        return self._ctx.rules.metadata.follows_when_added(known, image.leader_epoch)
+        return self._ctx.rules.switches.added_replica_follows_at_once or image.leader_epoch > known
 
     def _create(self, image: PartitionImage) -> Replica:
         """K54: also for a replica added without a new leader epoch."""

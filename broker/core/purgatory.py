@@ -114,7 +114,7 @@ class ProducePurgatory:
     def look_at(self, replica: Replica) -> None:
         """Decide what the replica's new state decides (docs/protocol.md 2.1.8)."""
         waiters, rules, leader = replica.produces, self._ctx.rules.produce, replica.leader
-        if leader is None and rules.outlives_leadership() and not replica.failed:
+        if leader is None and self._ctx.rules.switches.produce_outlives_leadership and not replica.failed:
             while waiters and waiters[0].required <= replica.high_watermark:
                 self._decide(heappop(waiters), NO_ERROR)
             return

@@ -21,7 +21,7 @@ from broker.core.raft_context import RAFT, RaftContext
 from broker.core.raft_leader import Leadership
 from broker.core.types import NO_LEADER, NodeId, QuorumState
 from broker.rules.profile import Rules
-from broker.rules.raft import NOTHING_KNOWN, RaftRole
+from broker.rules.raft import NOTHING_KNOWN, RaftRole, forgotten
 
 CLOCK = RAFT
 """The timer of every role but the leader's: without news until then, an election."""
@@ -43,6 +43,7 @@ class RaftRoles(ABC):
         self.leadership: Leadership | None = None
         self._ctx = RaftContext(config)
         self._rules = rules.raft
+        self._remembers_vote = rules.switches.remembers_vote
         self._truncation = rules.truncation
         self._written: QuorumState | None = None
         self._turn = 0
@@ -97,7 +98,7 @@ class RaftRoles(ABC):
 
     def _remember(self, state: QuorumState) -> None:
         self.state = state
-        written = self._rules.remembered(state)
+        written = state if self._remembers_vote else forgotten(state)
         if written != self._written:
             self._written = written
             self._ctx.out.append(WriteQuorumState(written))

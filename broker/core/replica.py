@@ -68,13 +68,14 @@ class Replica:
 
     def become_leader(self, image: PartitionImage) -> None:
         """K48 to K50: from any role, in the same or in a new leader epoch."""
+        switches = self.ctx.rules.switches
         epochs = image.leader_epoch - self.leader_epoch
         fresh = epochs != 0
         was = self.leader
         self._adopt(image)
-        if fresh and self.ctx.rules.metadata.assigns_epoch_on_election():
+        if fresh and switches.assigns_epoch_on_election:
             self.log.assign_epoch(self.leader_epoch, self.ctx.out)
-        if fresh and self.ctx.rules.produce.forgets_producers():
+        if fresh and switches.new_leader_forgets_producers:
             self.log.producers.clear()
         if was is None:
             self.leader = Leader(self, image.isr)
@@ -96,7 +97,7 @@ class Replica:
         self.leader = None
         self._adopt(image)
         if fresh:
-            self.after_empty = self.after_empty and self.ctx.rules.truncation.remembers_empty()
+            self.after_empty = self.after_empty and self.ctx.rules.switches.empty_answer_outlives_epoch
             cut = self.ctx.rules.truncation.on_become_follower(self.log.leo, self.high_watermark)
             if cut < self.log.leo:
                 self.truncate(cut, "became follower")
@@ -190,7 +191,7 @@ class Replica:
     def truncate(self, to_offset: int, why: str) -> None:
         """Cut the log, and the high watermark if need be."""
         was = self.log.leo
-        if to_offset < was or self.ctx.rules.truncation.cuts_epochs_of_short_log():
+        if to_offset < was or self.ctx.rules.switches.cuts_epochs_of_short_log:
             self.log.truncate(to_offset, self.ctx.out)
         if self.log.leo != was:
             self.ctx.trace("truncate", tp=str(self.tp), to=to_offset, was=was, why=why)

@@ -1,7 +1,8 @@
-"""Historic bugs (docs/protocol.md section 4): each class replaces one rule by its wrong version.
+"""Historic bugs (docs/protocol.md section 4): each class replaces one rule by its wrong version, or turns a switch.
 
-A defect is a subclass of a class of rules with one method overridden. ``apply`` puts it in front of whatever
-the profile has, so defects combine with profiles and with each other.
+A defect of a decision is a subclass of a class of rules with one method overridden. ``apply`` puts it in front of
+whatever the profile has, so defects combine with profiles and with each other. Where a bug left a step out, or did one
+too many, there is no decision to override: the defect ``flips`` a field of ``broker/core/switches.py``.
 """
 
 from __future__ import annotations
@@ -11,6 +12,7 @@ from collections.abc import Iterable
 from dataclasses import fields, replace
 from typing import Any
 
+from broker.core.switches import Switches
 from broker.defects import elections, isr, lifecycle, raft, reassignment, requests, truncation, watermark
 from broker.rules.profile import Rules
 
@@ -79,7 +81,7 @@ class UnknownDefect(ValueError):
 
 
 def apply(rules: Rules, names: Iterable[str]) -> Rules:
-    """The rules with these defects in them. Raises UnknownDefect."""
+    """The rules with these defects in them; of two that replace the same, the first named. Raises UnknownDefect."""
     wanted = list(dict.fromkeys(names))
     for name in wanted:
         if name not in REGISTRY:
@@ -90,16 +92,24 @@ def apply(rules: Rules, names: Iterable[str]) -> Rules:
     used: set[str] = set()
     for slot in fields(rules):
         current = type(getattr(rules, slot.name))
-        mine = [name for name in wanted if _concerns(REGISTRY[name], current)]
+        mine = [name for name in wanted if _concerns(REGISTRY[name], current, rules.switches)]
         if mine:
             bases = (*(REGISTRY[name] for name in mine), current)
             changed[slot.name] = type("+".join(base.__name__ for base in bases), bases, {})()
             used.update(mine)
+    switches = rules.switches
+    for name in reversed(wanted):
+        if flips := getattr(REGISTRY[name], "flips", None):
+            switches = replace(switches, **flips)
+            used.add(name)
     if idle := [name for name in wanted if name not in used]:
         raise UnknownDefect(f"these defects replace no rule of this profile: {', '.join(idle)}")
-    return replace(rules, **changed)
+    return replace(rules, switches=switches, **changed)
 
 
-def _concerns(defect: type, rule: type) -> bool:
-    """Does the defect override a method of this rule's family?"""
+def _concerns(defect: type, rule: type, switches: Switches) -> bool:
+    """Does the defect override a method of this rule's family, and does the profile ask it?"""
+    needed = getattr(defect, "only_with", None)
+    if needed is not None and not getattr(switches, needed):
+        return False
     return any(base in rule.__mro__ for base in defect.__bases__ if base is not object)

@@ -4,12 +4,14 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
+from typing import ClassVar
 
 from kio.schema.errors import ErrorCode
 
 from broker.core.image import BrokerImage, PartitionImage
 from broker.core.messages import AlterPartitionItem
 from broker.core.types import NodeId
+from broker.defects.flip import Flip
 from broker.rules.isr import IsrRules, JoinFacts
 from broker.rules.isr_change import IsrChangeRules
 
@@ -71,7 +73,7 @@ class KeepStalePeers(IsrRules):
         return frozenset(followers)
 
 
-class LeakSlot(IsrRules):
+class LeakSlot(Flip):
     """``inflight_leak``: B41, KAFKA-12686, KAFKA-12751, KAFKA-14010. The slot of an overtaken request stays
     taken.
 
@@ -79,8 +81,7 @@ class LeakSlot(IsrRules):
     3.0 and 3.3.
     """
 
-    def frees_slot(self, overtaken: bool) -> bool:
-        return not overtaken
+    flips: ClassVar = {"overtaken_answer_frees_slot": False}
 
 
 class NoIsrBrokerEpoch(IsrChangeRules):

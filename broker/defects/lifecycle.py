@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from typing import ClassVar
 
-from broker.core.image import BrokerImage, PartitionImage
+from broker.core.image import BrokerImage
 from broker.core.types import NodeId
-from broker.rules.fetching import MetadataRules
+from broker.defects.flip import Flip
 from broker.rules.registration import RegistrationRules
-from broker.rules.storage import StorageRules
 
 
 class IgnoreUnclean(RegistrationRules):
@@ -31,11 +31,10 @@ class CleanByPresence(RegistrationRules):
         return previous_epoch >= 0
 
 
-class KeepCleanFile(StorageRules):
+class KeepCleanFile(Flip):
     """``keep_clean_file``: B29. The clean-shutdown file is left where it is at start, so a crash looks clean."""
 
-    def takes_clean_file(self) -> bool:
-        return False
+    flips: ClassVar = {"start_removes_clean_file": False}
 
 
 class RegisterWithoutIsrChange(RegistrationRules):
@@ -45,11 +44,10 @@ class RegisterWithoutIsrChange(RegistrationRules):
     It stays in every ISR, with whatever is left of its logs. Fixed in 4.0 (December 2024).
     """
 
+    flips: ClassVar = {"registration_leaves_isr": False}
+
     def may_replace(self, existing: BrokerImage, session_valid: bool) -> bool:  # noqa: ARG002
         return True
-
-    def loses_isr(self) -> bool:
-        return False
 
 
 class BatchFence(RegistrationRules):
@@ -58,15 +56,10 @@ class BatchFence(RegistrationRules):
     The second record undoes what the first one did to the ISR. Fixed in 3.1.
     """
 
+    flips: ClassVar = {"fences_from_view_of_event": True}
+
     def to_fence(self, stale: Iterable[tuple[float, NodeId]]) -> tuple[NodeId, ...]:
         return tuple(broker for _, broker in sorted(stale))
-
-    def basis(
-        self,
-        at_event: Iterable[PartitionImage],
-        now: Iterable[PartitionImage],  # noqa: ARG002
-    ) -> list[PartitionImage]:
-        return list(at_event)
 
 
 class NoBrokerEpoch(RegistrationRules):
@@ -79,32 +72,29 @@ class NoBrokerEpoch(RegistrationRules):
         return broker is not None
 
 
-class StopMetadataOnShutdown(MetadataRules):
+class StopMetadataOnShutdown(Flip):
     """``stop_md_on_shutdown``: B51, KAFKA-14296. A broker in controlled shutdown applies no metadata any more.
 
     It does not learn that others lead now, and sends nobody to them. Fixed in 3.4.
     """
 
-    def applied_while_stopping(self) -> bool:
-        return False
+    flips: ClassVar = {"applies_metadata_while_stopping": False}
 
 
-class ContinueAfterIoError(StorageRules):
+class ContinueAfterIoError(Flip):
     """``continue_after_io_error``: B57, KAFKA-10778. An append fails half-way and the next one goes on.
 
     The leader's log and what it tells about it are no longer the same. Fixed in 2.8.
     """
 
-    def stops_on_failure(self) -> bool:
-        return False
+    flips: ClassVar = {"stops_on_disk_failure": False}
 
 
-class TrustEpochFile(StorageRules):
+class TrustEpochFile(Flip):
     """``epoch_ckpt_no_fsync``: B53, KAFKA-16541. The leader-epoch checkpoint is not synced, and believed at start.
 
     After a power cut it lacks the newest epochs of the log, so questions about them are answered wrongly. Came with
     KAFKA-15046 (3.7), fixed in 3.9.
     """
 
-    def rebuilds_epochs(self) -> bool:
-        return False
+    flips: ClassVar = {"start_rebuilds_epochs": False}

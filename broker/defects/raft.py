@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import ClassVar
 
 from broker.core.types import NodeId, QuorumState, SnapshotId
-from broker.rules.raft import RaftRole, RaftRules, forgotten
+from broker.defects.flip import Flip
+from broker.rules.raft import RaftRole, RaftRules
 from broker.rules.snapshots import SnapshotRules
 
 
@@ -23,11 +25,10 @@ class AcknowledgeUnflushed(RaftRules):
         return leo
 
 
-class ForgetVote(RaftRules):
+class ForgetVote(Flip):
     """``raft_forget_vote``: B46. The vote is not written down: after a restart there is another one to give."""
 
-    def remembered(self, state: QuorumState) -> QuorumState:
-        return forgotten(state)
+    flips: ClassVar = {"remembers_vote": False}
 
 
 class CommitFormerEpochs(RaftRules):

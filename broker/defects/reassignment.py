@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Collection
+from typing import ClassVar
 
 from broker.core.types import NodeId
-from broker.rules.fetching import MetadataRules
+from broker.defects.flip import Flip
 from broker.rules.reassign import ReassignRules
 
 
@@ -20,11 +21,10 @@ class ReassignNoMinIsr(ReassignRules):
         return bool(final_isr)
 
 
-class AddedNeedsEpoch(MetadataRules):
+class AddedNeedsEpoch(Flip):
     """``added_needs_epoch``: B44. An added replica begins to follow only with a new leader epoch.
 
     The growing of a reassignment brings none, so it never ends.
     """
 
-    def follows_when_added(self, epoch_before: int, epoch: int) -> bool:
-        return epoch > epoch_before
+    flips: ClassVar = {"added_replica_follows_at_once": False}

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
+from typing import ClassVar
 from uuid import UUID
 
 from kio.schema.errors import ErrorCode
 
+from broker.defects.flip import Flip
 from broker.rules.fetching import AnswerFacts, FetchRules, MetadataRules
-from broker.rules.produce import ProduceRules
 from broker.rules.reads import ReadRules
-from broker.rules.sessions import SessionRules
 
 
 class ApplyStaleOffset(FetchRules):
@@ -33,7 +33,7 @@ class ApplyStaleAnswer(FetchRules):
         return True
 
 
-class KeepToldSession(SessionRules):
+class KeepToldSession(Flip):
     """``keep_told_session``: docs/protocol.md 2.13, KIP-227. A fetch session goes on over a partition that
     was away from its fetcher when the answer came.
 
@@ -41,8 +41,7 @@ class KeepToldSession(SessionRules):
     stays behind until somebody writes. Found here by random runs; Kafka's incremental sessions remember in this way, too.
     """
 
-    def outlives_stay(self) -> bool:
-        return True
+    flips: ClassVar = {"session_outlives_stay": True}
 
 
 class NoEpochCheck(ReadRules):
@@ -66,22 +65,20 @@ class NoTopicId(MetadataRules):
         return False
 
 
-class ForgetProducers(ProduceRules):
+class ForgetProducers(Flip):
     """``forget_producer_state``: B40, the broker's half. A new leader does not know who wrote what.
 
     The retry of a batch that its predecessor had appended is appended again.
     """
 
-    def forgets_producers(self) -> bool:
-        return True
+    flips: ClassVar = {"new_leader_forgets_producers": True}
 
 
-class AckByHighWatermark(ProduceRules):
+class AckByHighWatermark(Flip):
     """``ack_by_hwm_only``: B49, KAFKA-20634. A waiting request is acknowledged when the high watermark gets
     there, whoever leads by then.
 
     What lies at its offset may be another leader's record. Fixed in June 2026.
     """
 
-    def outlives_leadership(self) -> bool:
-        return True
+    flips: ClassVar = {"produce_outlives_leadership": True}

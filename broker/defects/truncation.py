@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+from typing import ClassVar
+
 from broker.core.messages import EpochEndOffset
 from broker.core.types import NO_EPOCH
-from broker.rules.fetching import MetadataRules
-from broker.rules.former import AskFirst
+from broker.defects.flip import Flip
 from broker.rules.truncation import Cut, LeaderRange, OutOfRange, TruncationRules
 
 
@@ -19,22 +20,23 @@ class TruncateToHighWatermark(TruncationRules):
         return min(leo, high_watermark)
 
 
-class NoDivergenceCheck(TruncationRules):
+class NoDivergenceCheck(Flip):
     """``no_divergence_check``: B55, half of B02. Followers fetch on at their own end, whatever lies below it.
 
     Neither the fetch nor a question before it names the epoch of the follower's last record. Before 0.11.
     """
 
-    def fetched_epoch(self, latest_epoch: int, after_empty: bool = False) -> int:  # noqa: ARG002
-        return NO_EPOCH
+    flips: ClassVar = {"fetch_names_epoch": False}
 
 
-class AnswerWithoutEpoch(AskFirst):
+class AnswerWithoutEpoch(TruncationRules):
     """``kip101_v0``: B03, KIP-279, KAFKA-6361; profile kip101. The leader's answer was an offset only.
 
     A leader that knows nothing of the epoch asked for answers with the start of the next one, and the follower
     took that for the end of its own. Fixed in 2.0.
     """
+
+    only_with = "asks_epoch_first"
 
     def on_answer(self, own: EpochEndOffset | None, theirs: EpochEndOffset, leo: int) -> Cut:  # noqa: ARG002
         return Cut(min(theirs.end_offset, leo))
@@ -46,18 +48,20 @@ class DropEpochAfterEmpty(TruncationRules):
     The fetch state took its epoch from the last batch received, and there was none. Fixed in 3.7.
     """
 
+    flips: ClassVar = {"fetch_names_epoch": True}
+    """Also in a profile whose fetches name none."""
+
     def fetched_epoch(self, latest_epoch: int, after_empty: bool = False) -> int:
         return NO_EPOCH if after_empty else latest_epoch
 
 
-class StickyEmpty(TruncationRules):
+class StickyEmpty(Flip):
     """``lfe_sticky``: B26, what makes ``drop_lfe_on_empty`` lose data: a new leader does not change it.
 
     Kafka re-read the epoch from the log whenever it added the partition to a fetcher, so it was lucky.
     """
 
-    def remembers_empty(self) -> bool:
-        return True
+    flips: ClassVar = {"empty_answer_outlives_epoch": True}
 
 
 class RestartWhenOutOfRange(TruncationRules):
@@ -70,23 +74,21 @@ class RestartWhenOutOfRange(TruncationRules):
         return OutOfRange.RESTART_AT_LEADER_START
 
 
-class KeepEpochsOfShortLog(TruncationRules):
+class KeepEpochsOfShortLog(Flip):
     """``keep_epoch_on_noop_trunc``: B25, KAFKA-10706. Nothing to cut in the log, so nothing cut in the cache.
 
     An epoch in which the follower, once leader, had written nothing stays in its cache for ever and makes
     every later question about the end of the log wrong. Fixed in 2.8.
     """
 
-    def cuts_epochs_of_short_log(self) -> bool:
-        return False
+    flips: ClassVar = {"cuts_epochs_of_short_log": False}
 
 
-class NoEpochOnElection(MetadataRules):
+class NoEpochOnElection(Flip):
     """``no_epoch_assign``: B25, KAFKA-7415. A leader enters its epoch only with its first record.
 
     Until then it does not know its own epoch and answers questions about former ones with its log's end, or
     not at all. Fixed in 2.1.
     """
 
-    def assigns_epoch_on_election(self) -> bool:
-        return False
+    flips: ClassVar = {"assigns_epoch_on_election": False}

@@ -3,19 +3,20 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from typing import ClassVar
 
+from broker.defects.flip import Flip
 from broker.rules.watermark import UNKNOWN_OFFSET, HighWatermarkRules
 
 
-class AdvanceBelowMinIsr(HighWatermarkRules):
+class AdvanceBelowMinIsr(Flip):
     """``hw_no_minisr``: B12, KAFKA-15583. The high watermark moves although the ISR is below MinISR.
 
     With an ELR that is a loss: whoever is in it was promised that nothing is committed without it. Fixed in
     3.7, before the ELR was there to be used.
     """
 
-    def may_advance(self, isr_size: int, maximal_size: int, min_isr: int) -> bool:  # noqa: ARG002
-        return True
+    flips: ClassVar = {"min_isr_gates_high_watermark": False}
 
 
 class GateOnMaximalIsr(HighWatermarkRules):
@@ -23,6 +24,9 @@ class GateOnMaximalIsr(HighWatermarkRules):
 
     No release had it; the model of KIP-966 shows what it would cost.
     """
+
+    flips: ClassVar = {"min_isr_gates_high_watermark": True}
+    """There is a gate in a profile that has none, too."""
 
     def may_advance(self, isr_size: int, maximal_size: int, min_isr: int) -> bool:  # noqa: ARG002
         return maximal_size >= min_isr
@@ -60,14 +64,13 @@ class IgnoreUnknownEnds(HighWatermarkRules):
         return super().candidate(own_leo, (leo for leo in members if leo != UNKNOWN_OFFSET), flushed)
 
 
-class StayOnIsrChange(HighWatermarkRules):
+class StayOnIsrChange(Flip):
     """``no_adv_on_isr``: B43, KAFKA-13091. The controller's answer changes the ISR, the high watermark waits.
 
     Without another fetch the acks=all requests wait too, in the end for their time-out. Fixed in 3.1.
     """
 
-    def moves_on_isr_change(self) -> bool:
-        return False
+    flips: ClassVar = {"isr_change_moves_high_watermark": False}
 
 
 class WaitForIneligible(HighWatermarkRules):
@@ -80,11 +83,10 @@ class WaitForIneligible(HighWatermarkRules):
         return in_maximal or caught_up
 
 
-class LeaveOutOfCheckpoint(HighWatermarkRules):
+class LeaveOutOfCheckpoint(Flip):
     """``hw_ckpt_skip``: B37, KAFKA-1647. A partition without a leader is left out of the checkpoint file.
 
     After the next start its high watermark is 0, and with ``trunc_hw`` everything is cut. Fixed in 0.8.2.
     """
 
-    def is_checkpointed(self, has_leader: bool) -> bool:
-        return has_leader
+    flips: ClassVar = {"checkpoints_leaderless": False}

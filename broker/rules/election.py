@@ -29,6 +29,8 @@ class ChangeInput:
     """Registered, unfenced, not shutting down, not being removed; a broker being unfenced counts."""
     unclean: frozenset[NodeId] = frozenset()
     """Replicas that may have lost records in an unclean shutdown."""
+    has_elr: bool = True
+    """``Switches.has_elr``: without an ELR nobody outside the ISR is remembered."""
     unclean_election: bool = False
     recovery_state: int | None = None
     """As the leader reported it; None: unchanged."""
@@ -75,7 +77,7 @@ class ElectionRules:
         keeps those dropped for an unclean shutdown; the three sets stay disjoint and together never shrink
         below MinISR (R32).
         """
-        if len(isr) >= given.min_isr:
+        if not given.has_elr or len(isr) >= given.min_isr:
             return Eligible((), ())
         old = given.partition
         former = [b for b in old.replicas if b in old.elr or b in old.isr]

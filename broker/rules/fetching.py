@@ -52,20 +52,7 @@ class MetadataRules:
         taking it again would drop a proposal made since, and narrow the maximal ISR (B17)."""
         return partition_epoch > known_partition_epoch
 
-    def assigns_epoch_on_election(self) -> bool:
-        """A leader enters its epoch into the cache before it has written in it (KAFKA-7415, B25)."""
-        return True
-
-    def follows_when_added(self, epoch_before: int, epoch: int) -> bool:  # noqa: ARG002
-        """A replica that a reassignment adds has a leader to follow at once: growing the set brings no new
-        leader epoch (K54, B44)."""
-        return True
-
     def is_another(self, known: UUID, topic_id: UUID) -> bool:
         """A topic of the same name with another id is another topic: what is on disk of the old one is of no use
         (KIP-516, KAFKA-12257, B56)."""
         return known != topic_id
-
-    def applied_while_stopping(self) -> bool:
-        """A broker in controlled shutdown learns that it leads no more, and says so (KAFKA-14296, B51)."""
-        return True

@@ -7,22 +7,18 @@ replica standing", K26, K37), and MinISR stops acks=all producers but not the hi
 follower's last record; in each new leader epoch the follower asks its leader where that epoch ends (KIP-101,
 with KIP-279's answer). In those days a leader wrote the ISR to ZooKeeper and waited, holding the lock that the
 high watermark moves under; here the request is asynchronous, and the maximal ISR stands in for that lock.
+
+What these versions do not do at all is a switch (``broker/core/switches.py``); here is what they decide otherwise.
 """
 
 from __future__ import annotations
 
-from broker.core.image import PartitionImage
-from broker.core.types import NO_EPOCH, NO_LEADER, NodeId
-from broker.rules.election import ChangeInput, Elected, ElectionRules, Eligible, Recovery
-from broker.rules.truncation import TruncationRules
-from broker.rules.watermark import HighWatermarkRules
+from broker.core.types import NO_LEADER
+from broker.rules.election import ChangeInput, Elected, ElectionRules
 
 
-class ElectionWithoutElr(ElectionRules):
+class LastReplicaStanding(ElectionRules):
     """Profiles kraft35 and kip101 (docs/protocol.md 2.8.4)."""
-
-    def eligible(self, given: ChangeInput, isr: tuple[NodeId, ...]) -> Eligible:  # noqa: ARG002
-        return Eligible((), ())
 
     def elect(self, given: ChangeInput) -> Elected:
         """From the ISR or uncleanly. An ISR that would become empty keeps its last member, without a leader
@@ -31,30 +27,3 @@ class ElectionWithoutElr(ElectionRules):
         if elected.isr:
             return elected
         return Elected(NO_LEADER, given.partition.isr)
-
-    def recovery(self, partition: PartitionImage, acceptable: frozenset[NodeId]) -> Recovery | None:  # noqa: ARG002
-        return None
-
-    def proactive_recovery(
-        self,
-        partition: PartitionImage,  # noqa: ARG002
-        acceptable: frozenset[NodeId],  # noqa: ARG002
-    ) -> Recovery | None:
-        return None
-
-
-class UngatedHighWatermark(HighWatermarkRules):
-    """Profiles kraft35 and kip101 (C1)."""
-
-    def may_advance(self, isr_size: int, maximal_size: int, min_isr: int) -> bool:  # noqa: ARG002
-        return True
-
-
-class AskFirst(TruncationRules):
-    """Profile kip101."""
-
-    def asks_first(self) -> bool:
-        return True
-
-    def fetched_epoch(self, latest_epoch: int, after_empty: bool = False) -> int:  # noqa: ARG002
-        return NO_EPOCH

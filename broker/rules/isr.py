@@ -89,11 +89,6 @@ class IsrRules:
         removed, have lost its log and have joined their ISR with less than it once fetched from here."""
         return frozenset(followers) & isr if epochs == 1 else frozenset()
 
-    def frees_slot(self, overtaken: bool) -> bool:  # noqa: ARG002
-        """An answer frees the request slot, also when metadata has settled the proposal meanwhile
-        (KAFKA-12686, KAFKA-12751, B41)."""
-        return True
-
     def after_refusal(self, error: ErrorCode) -> AfterAlter:
         """Only two errors prove that nothing was written; after any other the change may stand (2.6b)."""
         match error:

@@ -53,15 +53,6 @@ class ProduceRules:
                 return SequenceVerdict(Sequence.DUPLICATE, batch)
         return _NEXT if first == (known.batches[-1].last_sequence + 1) & MAX_SEQUENCE else _OUT_OF_ORDER
 
-    def forgets_producers(self) -> bool:
-        """Does a new leader forget who wrote what? Then it takes a retry for a new batch (K30, B40)."""
-        return False
-
-    def outlives_leadership(self) -> bool:
-        """Does a waiting acks=all request outlive its leader's term? What the high watermark passes then may
-        be another leader's record (KAFKA-20634, B49)."""
-        return False
-
     def on_commit(self, maximal_size: int, min_isr: int) -> ErrorCode:
         """The answer once the high watermark has passed the batch (docs/protocol.md 2.1.8)."""
         return NO_ERROR if maximal_size >= min_isr else ErrorCode.not_enough_replicas_after_append

@@ -6,10 +6,11 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import field, replace
 
+from broker.core.switches import Switches
 from broker.core.values import dataclass
 from broker.rules.election import ElectionRules
 from broker.rules.fetching import FetchRules, MetadataRules
-from broker.rules.former import AskFirst, ElectionWithoutElr, UngatedHighWatermark
+from broker.rules.former import LastReplicaStanding
 from broker.rules.isr import IsrRules
 from broker.rules.isr_change import IsrChangeRules
 from broker.rules.placement import PlacementRules
@@ -23,7 +24,6 @@ from broker.rules.registration import RegistrationRules
 from broker.rules.sessions import SessionRules
 from broker.rules.settings import SettingsRules
 from broker.rules.snapshots import SnapshotRules
-from broker.rules.storage import StorageRules
 from broker.rules.topics import TopicRules
 from broker.rules.truncation import TruncationRules
 from broker.rules.watermark import HighWatermarkRules
@@ -33,6 +33,8 @@ from broker.rules.watermark import HighWatermarkRules
 class Rules:
     """One object of each kind of rule; they hold no state."""
 
+    switches: Switches = Switches()
+    """What is on or off without a decision."""
     truncation: TruncationRules = field(default_factory=TruncationRules)
     high_watermark: HighWatermarkRules = field(default_factory=HighWatermarkRules)
     isr: IsrRules = field(default_factory=IsrRules)
@@ -40,7 +42,6 @@ class Rules:
     reads: ReadRules = field(default_factory=ReadRules)
     fetch: FetchRules = field(default_factory=FetchRules)
     metadata: MetadataRules = field(default_factory=MetadataRules)
-    storage: StorageRules = field(default_factory=StorageRules)
     sessions: SessionRules = field(default_factory=SessionRules)
     # the controller's
     election: ElectionRules = field(default_factory=ElectionRules)
@@ -59,12 +60,14 @@ class Rules:
 
 def kraft35() -> Rules:
     """Kafka 3.5 with KRaft: no ELR, the last ISR member stands, MinISR does not gate the high watermark."""
-    return Rules(high_watermark=UngatedHighWatermark(), election=ElectionWithoutElr())
+    switches = Switches(has_elr=False, min_isr_gates_high_watermark=False)
+    return Rules(switches=switches, election=LastReplicaStanding())
 
 
 def kip101() -> Rules:
     """Kafka 0.11 to 2.6: as kraft35, and followers ask where their epoch ends before they fetch."""
-    return replace(kraft35(), truncation=AskFirst())
+    former = kraft35()
+    return replace(former, switches=replace(former.switches, asks_epoch_first=True, fetch_names_epoch=False))
 
 
 _PROFILES: dict[str, Callable[[], Rules]] = {"kip966": Rules, "kraft35": kraft35, "kip101": kip101}

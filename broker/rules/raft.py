@@ -87,10 +87,6 @@ class RaftRules:
 
     # --- what must outlive the process -----------------------------------------------------------------------
 
-    def remembered(self, state: QuorumState) -> QuorumState:
-        """What is on disk before anybody hears of it (docs/protocol.md 2.12)."""
-        return state
-
     def role_at_start(self, state: QuorumState, node_id: NodeId) -> RaftRole:
         """A leader that restarts may lack records it had acknowledged: it has resigned
         (docs/protocol.md 2.12.6, KAFKA-10527)."""

@@ -7,7 +7,7 @@ from collections.abc import Iterable
 from enum import Enum
 from uuid import UUID
 
-from broker.core.image import BrokerImage, PartitionImage
+from broker.core.image import BrokerImage
 from broker.core.types import NodeId
 from broker.core.values import dataclass
 
@@ -52,10 +52,6 @@ class RegistrationRules:
         """
         return existing.fenced or existing.in_controlled_shutdown or not session_valid
 
-    def loses_isr(self) -> bool:
-        """A new registration takes the broker out of every ISR, in the same batch (KAFKA-18106, B34)."""
-        return True
-
     def has_right_epoch(self, broker: BrokerImage | None, epoch: int) -> bool:
         """No request of an earlier uptime counts (I11, K05)."""
         return broker is not None and broker.epoch == epoch
@@ -68,15 +64,6 @@ class RegistrationRules:
         """Of (last contact, broker): the one silent for longest, and no other in this event, so that each
         fencing sees the effect of the one before (R36, KAFKA-13173)."""
         return tuple(broker for _, broker in sorted(stale)[:1])
-
-    def basis(
-        self,
-        at_event: Iterable[PartitionImage],  # noqa: ARG002
-        now: Iterable[PartitionImage],
-    ) -> list[PartitionImage]:
-        """What a fencing is decided on: the partitions as the event's earlier decisions left them, not as it
-        found them (R36, KAFKA-13173, B24)."""
-        return list(now)
 
     def next_state(self, beat: Heartbeat) -> BrokerState:
         """What a heartbeat changes (docs/protocol.md 2.7.5)."""

@@ -32,12 +32,6 @@ class SessionRules:
             return FINAL_EPOCH
         return 1 if epoch >= _LAST_EPOCH else epoch + 1
 
-    def outlives_stay(self) -> bool:
-        """Does a session go on over a partition that comes (back) to its fetcher, or whose answer was not taken?
-        What the leader told of it counts as known there, and of an idle partition nothing is told twice: the
-        follower's high watermark would stay behind for ever."""
-        return False
-
     def may_evict(self, there: SessionFacts, newcomer: SessionFacts, spared_ms: float) -> bool:
         """KIP-227: an idle session goes for anybody. One that is in use goes only when it has been there for a
         while, so that slots do not flap, and only for a follower when it is a consumer's, or for a larger

@@ -42,11 +42,6 @@ class TruncationRules:
         """
         return leo
 
-    def asks_first(self) -> bool:
-        """Is the leader asked where the follower's last epoch ends before anything is fetched (KIP-101)? Here
-        every fetch asks."""
-        return False
-
     def on_answer(self, own: EpochEndOffset | None, theirs: EpochEndOffset, leo: int) -> Cut:
         """Where to cut when the leader was asked first; ``own`` as in ``on_divergence`` (KIP-279)."""
         cut = self.on_divergence(own, theirs, leo)
@@ -58,15 +53,6 @@ class TruncationRules:
         ``after_empty``: the last answer had no records. It makes no difference (KAFKA-15510, B26).
         """
         return latest_epoch
-
-    def remembers_empty(self) -> bool:
-        """Does ``after_empty`` outlive a new leader epoch? It speaks of one leader's answers."""
-        return False
-
-    def cuts_epochs_of_short_log(self) -> bool:
-        """The epoch cache is cut even where the log ends already: it may hold an epoch in which nothing was
-        written (KAFKA-10706, B25)."""
-        return True
 
     def diverges(
         self, fetched_epoch: int, fetch_offset: int, leader_end: EpochEndOffset

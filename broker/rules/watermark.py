@@ -31,10 +31,6 @@ class HighWatermarkRules:
         """Does the leader wait for this follower? For the maximal ISR and nobody else (KAFKA-15021, B43)."""
         return in_maximal
 
-    def moves_on_isr_change(self) -> bool:
-        """A smaller ISR may have committed more at once, without another fetch (K31, KAFKA-13091, B43)."""
-        return True
-
     def at_leader(self, current: int, candidate: int) -> int:
         """Never lowered within a term (H05)."""
         return candidate if candidate > current else current
@@ -47,10 +43,6 @@ class HighWatermarkRules:
         """A diverging answer says where to cut and nothing else: its high watermark speaks of records that
         this follower does not have yet (KAFKA-14704, B27)."""
         return current
-
-    def is_checkpointed(self, has_leader: bool) -> bool:  # noqa: ARG002
-        """The file is written whole: a partition left out starts again from nothing (KAFKA-1647, B37)."""
-        return True
 
     def at_start(self, checkpoint: int, log_start: int, leo: int) -> int:
         """After a restart: the checkpoint, within the log (docs/protocol.md 2.4)."""

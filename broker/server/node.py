@@ -76,7 +76,7 @@ def _open(settings: Settings, rules: Rules, opened: ExitStack) -> _Part:
         LogSettings(
             shell.segment_bytes,
             shell.index_interval_bytes,
-            continue_after_error=not rules.storage.stops_on_failure(),
+            continue_after_error=not rules.switches.stops_on_disk_failure,
         ),
         node_id=settings.node.node_id,
         cluster_id=settings.node.cluster_id,

@@ -295,7 +295,7 @@ def test_partitions_of_one_fetcher_do_not_wait_for_each_others_polls() -> None:
 def test_defects_replace_rules_and_combine() -> None:
     rules = apply(profile("kip966"), ["trunc_hw", "no_divergence_check", "isr_no_leso"])
     assert rules.truncation.on_become_follower(5, 3) == 3
-    assert rules.truncation.fetched_epoch(4) == -1
+    assert not rules.switches.fetch_names_epoch
     assert rules.isr.maximal(frozenset({1}), frozenset({2})) == {1, 2}
     assert profile("kip966").truncation.on_become_follower(5, 3) == 5
     with pytest.raises(UnknownDefect, match="trunc_hw"):

@@ -9,7 +9,7 @@ import pytest
 
 from broker.core.image import PartitionImage
 from broker.core.messages import EpochEndOffset
-from broker.core.types import NO_EPOCH, NO_LEADER, TopicPartition
+from broker.core.types import NO_LEADER, TopicPartition
 from broker.rules.election import RECOVERING, ChangeInput
 from broker.rules.profile import profile
 
@@ -21,7 +21,8 @@ def partition(isr: tuple[int, ...] = (1, 2, 3), leader: int = 1, elr: tuple[int,
 
 
 def given(part: PartitionImage, isr: tuple[int, ...], able: set[int], **more: bool) -> ChangeInput:
-    return ChangeInput(part, isr, 2, frozenset(able), **more)
+    """As the controller asks in a profile without an ELR."""
+    return ChangeInput(part, isr, 2, frozenset(able), has_elr=False, **more)
 
 
 def different(name: str) -> set[str]:
@@ -29,13 +30,20 @@ def different(name: str) -> set[str]:
     return {
         slot.name
         for slot in fields(mine)
-        if type(getattr(mine, slot.name)) is not type(getattr(theirs, slot.name))
+        if slot.name != "switches" and type(getattr(mine, slot.name)) is not type(getattr(theirs, slot.name))
     }
 
 
+def turned(name: str) -> set[str]:
+    """The switches that are not as in kip966."""
+    mine, theirs = profile(name).switches, profile("kip966").switches
+    return {slot.name for slot in fields(mine) if getattr(mine, slot.name) != getattr(theirs, slot.name)}
+
+
 def test_a_profile_is_a_few_rules() -> None:
-    assert different("kraft35") == {"election", "high_watermark"}
-    assert different("kip101") == {"election", "high_watermark", "truncation"}
+    assert different("kraft35") == different("kip101") == {"election"}
+    assert turned("kraft35") == {"has_elr", "min_isr_gates_high_watermark"}
+    assert turned("kip101") == turned("kraft35") | {"asks_epoch_first", "fetch_names_epoch"}
 
 
 @pytest.mark.parametrize("name", ["kraft35", "kip101"])
@@ -69,21 +77,6 @@ def test_an_unclean_election_goes_beyond_the_last_replica(name: str) -> None:
     record = profile(name).election.change(given(partition((1,)), (), {2, 3}, unclean_election=True))
     assert record is not None
     assert (record.leader, record.isr, record.leader_recovery_state) == (2, (2,), RECOVERING)
-
-
-@pytest.mark.parametrize(("name", "moves"), [("kip966", False), ("kraft35", True), ("kip101", True)])
-def test_min_isr_gates_the_high_watermark_only_with_an_elr(name: str, moves: bool) -> None:
-    assert profile(name).high_watermark.may_advance(1, 1, 2) is moves
-    assert profile(name).high_watermark.may_advance(2, 2, 2)
-
-
-def test_kip101_asks_before_it_fetches() -> None:
-    rules = profile("kip101").truncation
-    assert rules.asks_first()
-    assert rules.fetched_epoch(5) == NO_EPOCH
-    for name in ("kip966", "kraft35"):
-        assert not profile(name).truncation.asks_first()
-        assert profile(name).truncation.fetched_epoch(5, after_empty=True) == 5
 
 
 @pytest.mark.parametrize(

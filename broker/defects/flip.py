@@ -1,0 +1,16 @@
+"""What a defect says that turns a switch: a defect that decides nothing has nothing else."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import ClassVar
+
+
+class Flip:
+    """A defect that overrides no rule.
+
+    ``flips``, here or in a defect that overrides a rule too, is the wrong value of each field of ``Switches`` that it
+    turns. ``only_with`` names a switch that must be on for a defect to make a difference.
+    """
+
+    flips: ClassVar[Mapping[str, bool]]
