@@ -114,6 +114,5 @@ def settle(draft: Draft, before: Mapping[TopicPartition, int]) -> None:
         if before.get(partition.tp) != min_isr:
             changed.append((partition, min_isr))
     for partition, min_isr in changed:
-        rebuilds = draft.rules.election.reconsiders(partition)
-        draft.add(draft.rules.settings.change(partition, min_isr, rebuilds=rebuilds))
+        draft.add(draft.rules.election.min_isr_changed(partition, min_isr))
     reconsider(draft)

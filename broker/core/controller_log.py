@@ -35,6 +35,7 @@ from broker.core.types import (
     StoredSnapshot,
 )
 from broker.core.values import NO_ERROR
+from broker.rules.epoch_end import end_of_epoch
 from broker.rules.snapshots import SnapshotRules
 
 Entry = tuple[int, MetadataRecord]
@@ -246,7 +247,7 @@ class MetadataLog:
     # --- reading -------------------------------------------------------------------------------------------
 
     def end_of(self, epoch: int) -> EpochEndOffset | None:
-        return self.partition_log.epochs.end_offset(epoch, self.leo)
+        return end_of_epoch(self.partition_log.epochs, epoch, self.leo)
 
     def read(
         self, asked: FetchPartition, leader: LeaderIdAndEpoch, limit: int, max_bytes: int

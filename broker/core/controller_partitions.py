@@ -16,7 +16,7 @@ from broker.core.messages import (
 )
 from broker.core.types import NO_LEADER, NodeId, TopicPartition
 from broker.core.values import NO_ERROR
-from broker.rules.election import ChangeInput
+from broker.rules.eligible import ChangeInput
 from broker.rules.reassign import Assignment
 
 _NOBODY: frozenset[NodeId] = frozenset()
@@ -34,7 +34,7 @@ def remove_broker(
     acceptable = draft.active_brokers() - {broker}
     lost = frozenset({broker}) if unclean else _NOBODY
     for partition in list(draft.image.partitions() if partitions is None else partitions):
-        if broker not in partition.isr and not (unclean and broker in partition.elr):
+        if not draft.rules.election.is_concerned(partition, broker, unclean=unclean):
             continue
         isr = tuple(member for member in partition.isr if member != broker)
         change(draft, partition, isr, acceptable, unclean=lost)

@@ -19,6 +19,7 @@ from broker.core.messages import (
     Response,
 )
 from broker.core.types import NO_EPOCH, NodeId
+from broker.rules.epoch_end import end_of_epoch
 
 
 class EpochProbe:
@@ -58,7 +59,7 @@ class EpochProbe:
             done()
             return
         theirs = EpochEndOffset(result.leader_epoch, result.end_offset)
-        own = log.epochs.end_offset(theirs.epoch, log.leo)
+        own = end_of_epoch(log.epochs, theirs.epoch, log.leo)
         cut = self._ctx.rules.truncation.on_answer(own, theirs, log.leo)
         replica.truncate(max(cut.to_offset, log.log_start), f"the leader's epoch {theirs.epoch} ends there")
         if cut.ask_again:

@@ -1,5 +1,5 @@
-"""The leader epoch cache of a log: where each epoch starts (KIP-101, KIP-279; docs/protocol.md 2.3, H13,
-H14).
+"""The leader epoch cache of a log: where each epoch starts (KIP-101; docs/protocol.md 2.3, H13). Where one ends is
+a rule: ``broker/rules/epoch_end.py``.
 
 Immutable. A change returns a new cache, and the very same object when there is nothing to change, so the
 caller knows by ``is`` whether the checkpoint file must be written.
@@ -10,7 +10,6 @@ from __future__ import annotations
 from bisect import bisect_right
 from collections.abc import Iterable
 
-from broker.core.messages import EpochEndOffset
 from broker.core.types import NO_EPOCH, EpochEntry
 from broker.core.values import dataclass
 
@@ -38,21 +37,6 @@ class EpochCache:
         """The epoch whose records lie at ``offset``, -1 when that is before the first entry."""
         at = bisect_right(self.entries, offset, key=lambda entry: entry.start_offset)
         return self.entries[at - 1].epoch if at else NO_EPOCH
-
-    def end_offset(self, epoch: int, leo: int) -> EpochEndOffset | None:
-        """Where ``epoch`` ends in a log of end ``leo``: the answer to "is my log a prefix of yours?".
-
-        None: the epoch is undefined, or newer than any here (the asker is ahead of this log).
-        """
-        if epoch == NO_EPOCH or not self.entries:
-            return None
-        if epoch == self.latest:
-            return EpochEndOffset(epoch, leo)
-        above = bisect_right(self.entries, epoch, key=lambda entry: entry.epoch)
-        if above == len(self.entries):
-            return None
-        floor = self.entries[above - 1].epoch if above else epoch
-        return EpochEndOffset(floor, self.entries[above].start_offset)
 
     def assign(self, epoch: int, start_offset: int) -> EpochCache:
         """Records from ``start_offset`` on are of ``epoch``. Entries that contradict this go."""

@@ -12,6 +12,7 @@ from broker.core.purgatory import FetchPurgatory
 from broker.core.replica import Replica
 from broker.core.types import LogSlice, TopicPartition
 from broker.core.values import NO_ERROR
+from broker.rules.epoch_end import end_of_epoch
 
 
 class FetchHandler:
@@ -105,7 +106,7 @@ class FetchHandler:
     def _log_fault(self, replica: Replica, part: FetchPartition) -> FetchResult | None:
         log = replica.log
         if part.last_fetched_epoch >= 0:
-            end = log.epochs.end_offset(part.last_fetched_epoch, log.leo)
+            end = end_of_epoch(log.epochs, part.last_fetched_epoch, log.leo)
             if end is None or part.fetch_offset < log.log_start:
                 return self._out_of_range(replica, part)
             rules = self._ctx.rules.truncation

@@ -11,6 +11,7 @@ from broker.core.context import Context
 from broker.core.messages import EpochEndOffset, FetchResult
 from broker.core.replica import Replica
 from broker.core.values import NO_ERROR
+from broker.rules.epoch_end import end_of_epoch
 from broker.rules.fetching import AnswerFacts
 
 
@@ -67,7 +68,7 @@ class Following:
         replica, log, rules = self.replica, self.replica.log, self._ctx.rules
         offset = rules.high_watermark.on_divergence(replica.high_watermark, from_leader, log.leo)
         replica.set_high_watermark(max(offset, log.log_start))
-        own = log.epochs.end_offset(diverging.epoch, log.leo)
+        own = end_of_epoch(log.epochs, diverging.epoch, log.leo)
         cut = rules.truncation.on_divergence(own, diverging, log.leo)
         replica.truncate(max(cut, log.log_start), f"diverging at epoch {diverging.epoch}")
 

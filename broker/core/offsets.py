@@ -22,6 +22,7 @@ from broker.core.partitions import Partitions
 from broker.core.replica import Replica
 from broker.core.types import TopicPartition
 from broker.core.values import NO_ERROR
+from broker.rules.epoch_end import end_of_epoch
 
 
 class OffsetsHandler:
@@ -62,7 +63,7 @@ class OffsetsHandler:
         replica = self._leading(part.tp, part.current_leader_epoch)
         if isinstance(replica, ErrorCode):
             return OffsetForLeaderEpochResult(part.tp, replica)
-        end = replica.log.epochs.end_offset(part.leader_epoch, replica.log.leo)
+        end = end_of_epoch(replica.log.epochs, part.leader_epoch, replica.log.leo)
         if end is None:
             return OffsetForLeaderEpochResult(part.tp)
         return OffsetForLeaderEpochResult(part.tp, leader_epoch=end.epoch, end_offset=end.end_offset)

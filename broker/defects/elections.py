@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from broker.core.image import PartitionImage
 from broker.core.types import NO_LEADER, NodeId
-from broker.rules.election import ChangeInput, Elected, ElectionRules, Eligible, Recovery
+from broker.rules.election import Elected, ElectionRules, Recovery
+from broker.rules.eligible import ChangeInput, Eligible, EligibleRules
 
 
-class ElrNotCleared(ElectionRules):
+class ElrNotCleared(EligibleRules):
     """``elr_not_cleared``: B30, B31. Who left the ISR stays eligible although the ISR has MinISR members.
 
     Those members commit without it (cases D, F, G of KIP-966). No release had it.
@@ -22,7 +23,7 @@ class ElrNotCleared(ElectionRules):
         return Eligible(tuple(b for b in elr if b not in isr and b not in given.unclean), ())
 
 
-class ElrKeptOnConfig(ElectionRules):
+class ElrKeptOnConfig(EligibleRules):
     """``elr_kept_on_config``: B32, KAFKA-16540. MinISR changes and the ELR stays as it was.
 
     With a smaller MinISR the leader commits without the members of the ELR. Fixed in 4.0.

@@ -12,8 +12,7 @@ from broker.core.image import BrokerImage, PartitionImage
 from broker.core.messages import AlterPartitionItem
 from broker.core.types import NodeId
 from broker.defects.flip import Flip
-from broker.rules.isr import IsrRules, JoinFacts
-from broker.rules.isr_change import IsrChangeRules
+from broker.rules.isr import IsrChangeRules, IsrRules, JoinFacts
 
 
 class NoMaximalIsr(IsrRules):

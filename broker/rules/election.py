@@ -1,5 +1,4 @@
-"""Who leads, who is in ISR, ELR and LastKnownELR after a change
-(docs/protocol.md 2.8, 2.9; KIP-966; cases A-G).
+"""Who leads, and who is in the ISR, after a change (docs/protocol.md 2.8.3 to 2.9; KIP-966; cases A-G).
 
 Pure: a partition and what is asked of it go in, one PartitionChangeRecord (or none) comes out.
 """
@@ -11,34 +10,10 @@ from typing import NamedTuple
 from broker.core.image import PartitionImage
 from broker.core.records import LEADER_UNCHANGED, PartitionChangeRecord
 from broker.core.types import NO_LEADER, NodeId
-from broker.core.values import dataclass
+from broker.rules.eligible import NOBODY, ChangeInput, EligibleRules, if_new
 
 RECOVERED = 0
 RECOVERING = 1
-
-
-@dataclass(frozen=True, slots=True)
-class ChangeInput:
-    """What a change starts from."""
-
-    partition: PartitionImage
-    target_isr: tuple[NodeId, ...]
-    min_isr: int
-    """Effective: min(min.insync.replicas, replication factor)."""
-    acceptable: frozenset[NodeId]
-    """Registered, unfenced, not shutting down, not being removed; a broker being unfenced counts."""
-    unclean: frozenset[NodeId] = frozenset()
-    """Replicas that may have lost records in an unclean shutdown."""
-    has_elr: bool = True
-    """``Switches.has_elr``: without an ELR nobody outside the ISR is remembered."""
-    unclean_election: bool = False
-    recovery_state: int | None = None
-    """As the leader reported it; None: unchanged."""
-
-
-class Eligible(NamedTuple):
-    elr: tuple[NodeId, ...]
-    last_known_elr: tuple[NodeId, ...]
 
 
 class Elected(NamedTuple):
@@ -66,29 +41,8 @@ class Recovery(NamedTuple):
         return len(self.missing) < len(self.candidates)
 
 
-class ElectionRules:
-    """Profile kip966."""
-
-    def eligible(self, given: ChangeInput, isr: tuple[NodeId, ...]) -> Eligible:
-        """ELR and LastKnownELR beside the new ``isr`` (docs/protocol.md 2.8.2).
-
-        The HWM stands still while the ISR is below MinISR, so whoever leaves it then stays complete (cases
-        A, C); once it is large enough nobody outside is known to be complete (D, F, G). The LastKnownELR
-        keeps those dropped for an unclean shutdown; the three sets stay disjoint and together never shrink
-        below MinISR (R32).
-        """
-        if not given.has_elr or len(isr) >= given.min_isr:
-            return Eligible((), ())
-        old = given.partition
-        former = [b for b in old.replicas if b in old.elr or b in old.isr]
-        outside = [b for b in former if b not in isr]
-        elr = tuple(b for b in outside if b not in given.unclean)
-        last_known = tuple(
-            b
-            for b in old.replicas
-            if b not in isr and b not in elr and (b in old.last_known_elr or b in outside)
-        )
-        return Eligible(elr, last_known)
+class ElectionRules(EligibleRules):
+    """Profile kip966. Who is eligible is in ``broker/rules/eligible.py``."""
 
     def elect(self, given: ChangeInput) -> Elected:
         """The leader, from the ISR, else the ELR, else uncleanly where that is allowed
@@ -136,48 +90,30 @@ class ElectionRules:
             topic_id=partition.topic_id,
             isr=(winner,),
             leader=winner,
-            elr=_if_new(standing.elr, partition.elr),
-            last_known_elr=_if_new(standing.last_known_elr, partition.last_known_elr),
+            elr=if_new(standing.elr, partition.elr),
+            last_known_elr=if_new(standing.last_known_elr, partition.last_known_elr),
             leader_recovery_state=RECOVERING,
         )
-
-    def after_recovery(self, partition: PartitionImage, winner: NodeId) -> Eligible:
-        """Who is remembered beside a leader that recovery chose: the rest of the quorum, until the ISR
-        reaches MinISR (KIP-966's description, 5.3.1). The table of docs/protocol.md 2.9 clears it with the
-        election, as Kafka does after an unclean one; then the winner alone would be the quorum for that time,
-        and R32 would not hold.
-        """
-        former = (*partition.elr, *partition.last_known_elr)
-        return Eligible((), tuple(b for b in partition.replicas if b in former and b != winner))
-
-    def reconsiders(self, partition: PartitionImage) -> bool:
-        """After a change of MinISR: who is eligible hung on it (KAFKA-16540, B32)."""
-        return bool(partition.elr or partition.last_known_elr) or partition.leader == NO_LEADER
 
     def change(self, given: ChangeInput) -> PartitionChangeRecord | None:
         """The record that makes it so, None when nothing changes (docs/protocol.md 2.8.5, 2.8.6)."""
         old = given.partition
         elected = self.elect(given)
         if elected.possible_loss:
-            standing, state = Eligible((), ()), RECOVERING
+            standing, state = NOBODY, RECOVERING
         else:
             standing = self.eligible(given, elected.isr)
             state = old.leader_recovery_state if given.recovery_state is None else given.recovery_state
         record = PartitionChangeRecord(
             partition_id=old.tp.partition,
             topic_id=old.topic_id,
-            isr=_if_new(elected.isr, old.isr),
+            isr=if_new(elected.isr, old.isr),
             leader=LEADER_UNCHANGED if elected.leader == old.leader else elected.leader,
-            elr=_if_new(standing.elr, old.elr),
-            last_known_elr=_if_new(standing.last_known_elr, old.last_known_elr),
+            elr=if_new(standing.elr, old.elr),
+            last_known_elr=if_new(standing.last_known_elr, old.last_known_elr),
             leader_recovery_state=(
                 None if state == old.leader_recovery_state and not elected.possible_loss else state
             ),
         )
         nothing = PartitionChangeRecord(partition_id=old.tp.partition, topic_id=old.topic_id)
         return None if record == nothing else record
-
-
-def _if_new(wanted: tuple[NodeId, ...], known: tuple[NodeId, ...]) -> tuple[NodeId, ...] | None:
-    """None for an unchanged set: the order of its members means nothing."""
-    return None if set(wanted) == set(known) else wanted

@@ -11,8 +11,7 @@ from broker.core.values import dataclass
 from broker.rules.election import ElectionRules
 from broker.rules.fetching import FetchRules, MetadataRules
 from broker.rules.former import LastReplicaStanding
-from broker.rules.isr import IsrRules
-from broker.rules.isr_change import IsrChangeRules
+from broker.rules.isr import IsrChangeRules, IsrRules
 from broker.rules.placement import PlacementRules
 from broker.rules.produce import ProduceRules
 from broker.rules.raft import RaftRules
@@ -22,7 +21,6 @@ from broker.rules.rebalance import RebalanceRules
 from broker.rules.recovery import RecoveryRules
 from broker.rules.registration import RegistrationRules
 from broker.rules.sessions import SessionRules
-from broker.rules.settings import SettingsRules
 from broker.rules.snapshots import SnapshotRules
 from broker.rules.topics import TopicRules
 from broker.rules.truncation import TruncationRules
@@ -52,7 +50,6 @@ class Rules:
     topics: TopicRules = field(default_factory=TopicRules)
     reassign: ReassignRules = field(default_factory=ReassignRules)
     rebalance: RebalanceRules = field(default_factory=RebalanceRules)
-    settings: SettingsRules = field(default_factory=SettingsRules)
     raft: RaftRules = field(default_factory=RaftRules)
     # everyone's
     snapshots: SnapshotRules = field(default_factory=SnapshotRules)

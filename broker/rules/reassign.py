@@ -14,7 +14,8 @@ from broker.core.image import PartitionImage, changed
 from broker.core.records import LEADER_UNCHANGED, PartitionChangeRecord
 from broker.core.types import NodeId, ReassignRule
 from broker.core.values import dataclass
-from broker.rules.election import ChangeInput, ElectionRules, _if_new
+from broker.rules.election import ElectionRules
+from broker.rules.eligible import ChangeInput, if_new
 
 
 @dataclass(frozen=True, slots=True)
@@ -113,15 +114,16 @@ class ReassignRules:
         """The record that takes the partition to this assignment, and to ``given``'s ISR as far as it is in it:
         ISR, ELR and LastKnownELR restricted, the leader kept if it may stay, all in one."""
         old = given.partition
+        left = election.within(old, to.replicas)
         staged = replace(
             old,
             replicas=to.replicas,
             adding=to.adding,
             removing=to.removing,
-            elr=_within(old.elr, to),
-            last_known_elr=_within(old.last_known_elr, to),
+            elr=left.elr,
+            last_known_elr=left.last_known_elr,
         )
-        isr = _within(given.target_isr, to)
+        isr = tuple(b for b in given.target_isr if b in to.replicas)
         decided = election.change(replace(given, partition=staged, target_isr=isr))
         after = staged if decided is None else changed(staged, decided)
         leads = after.leader != old.leader or (decided is not None and decided.leader != LEADER_UNCHANGED)
@@ -129,18 +131,14 @@ class ReassignRules:
         record = PartitionChangeRecord(
             partition_id=old.tp.partition,
             topic_id=old.topic_id,
-            isr=_if_new(after.isr, old.isr),
+            isr=if_new(after.isr, old.isr),
             leader=after.leader if leads else LEADER_UNCHANGED,
             replicas=None if to.replicas == old.replicas else to.replicas,
-            adding_replicas=_if_new(to.adding, old.adding),
-            removing_replicas=_if_new(to.removing, old.removing),
-            elr=_if_new(after.elr, old.elr),
-            last_known_elr=_if_new(after.last_known_elr, old.last_known_elr),
+            adding_replicas=if_new(to.adding, old.adding),
+            removing_replicas=if_new(to.removing, old.removing),
+            elr=if_new(after.elr, old.elr),
+            last_known_elr=if_new(after.last_known_elr, old.last_known_elr),
             leader_recovery_state=None if decided is None else decided.leader_recovery_state,
         )
         nothing = PartitionChangeRecord(partition_id=old.tp.partition, topic_id=old.topic_id)
         return None if record == nothing else record
-
-
-def _within(members: tuple[NodeId, ...], to: Assignment) -> tuple[NodeId, ...]:
-    return tuple(b for b in members if b in to.replicas)

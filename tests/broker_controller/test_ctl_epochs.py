@@ -9,6 +9,7 @@ from hypothesis import strategies as st
 from broker.core.epochs import EpochCache
 from broker.core.messages import EpochEndOffset
 from broker.core.types import EpochEntry
+from broker.rules.epoch_end import end_of_epoch
 
 
 def cache_of(epochs: list[int], leading: int | None = None) -> EpochCache:
@@ -41,13 +42,13 @@ def test_divergence_vectors(
     truncated: int,
 ) -> None:
     theirs = cache_of(follower)
-    answer = cache_of(leader, epoch).end_offset(theirs.latest, len(leader))
+    answer = end_of_epoch(cache_of(leader, epoch), theirs.latest, len(leader))
     assert answer is not None
     diverges = answer.epoch < theirs.latest or answer.end_offset < len(follower)
     assert ((answer.epoch, answer.end_offset) if diverges else None) == diverging
     if diverging is None:
         return
-    own = theirs.end_offset(answer.epoch, len(follower))
+    own = end_of_epoch(theirs, answer.epoch, len(follower))
     if own is None:
         to = answer.end_offset
     elif own.epoch != answer.epoch:
@@ -58,13 +59,13 @@ def test_divergence_vectors(
 
 
 def test_an_epoch_newer_than_any_here_is_undefined() -> None:
-    assert cache_of([1, 1]).end_offset(2, 2) is None
-    assert EpochCache().end_offset(0, 0) is None
-    assert cache_of([1]).end_offset(-1, 1) is None
+    assert end_of_epoch(cache_of([1, 1]), 2, 2) is None
+    assert end_of_epoch(EpochCache(), 0, 0) is None
+    assert end_of_epoch(cache_of([1]), -1, 1) is None
 
 
 def test_an_epoch_older_than_any_here_ends_where_the_first_starts() -> None:
-    assert EpochCache.of([(5, 10)]).end_offset(3, 20) == EpochEndOffset(3, 10)
+    assert end_of_epoch(EpochCache.of([(5, 10)]), 3, 20) == EpochEndOffset(3, 10)
 
 
 def test_assigning_drops_what_contradicts_it() -> None:

@@ -27,8 +27,9 @@ from broker.core.messages import (
 )
 from broker.core.records import decode
 from broker.core.types import NO_LEADER
-from broker.rules.election import RECOVERING, ChangeInput, ElectionRules, Eligible
-from broker.rules.isr_change import IsrChangeRules
+from broker.rules.election import RECOVERING, ElectionRules
+from broker.rules.eligible import ChangeInput, Eligible
+from broker.rules.isr import IsrChangeRules
 from broker.rules.profile import Rules
 from broker.rules.registration import RegistrationRules
 

@@ -30,7 +30,8 @@ from broker.core.messages import (
     ReplicaLogInfo,
 )
 from broker.core.types import NO_LEADER, RecoveryStrategy
-from broker.rules.election import ElectionRules, Eligible, Recovery
+from broker.rules.election import ElectionRules, Recovery
+from broker.rules.eligible import Eligible
 from broker.rules.profile import Rules
 from broker.rules.recovery import LogEnd, RecoveryRules, Verdict
 

@@ -16,7 +16,7 @@ from broker.core.image import BrokerImage, PartitionImage
 from broker.core.messages import AlterPartitionItem, EpochEndOffset
 from broker.core.types import NO_EPOCH, NO_LEADER, TopicPartition
 from broker.defects import REGISTRY, UnknownDefect, apply
-from broker.rules.election import ChangeInput
+from broker.rules.eligible import ChangeInput
 from broker.rules.fetching import AnswerFacts
 from broker.rules.isr import JoinFacts
 from broker.rules.profile import Rules, profile

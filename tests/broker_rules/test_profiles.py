@@ -10,7 +10,8 @@ import pytest
 from broker.core.image import PartitionImage
 from broker.core.messages import EpochEndOffset
 from broker.core.types import NO_LEADER, TopicPartition
-from broker.rules.election import RECOVERING, ChangeInput
+from broker.rules.election import RECOVERING
+from broker.rules.eligible import ChangeInput
 from broker.rules.profile import profile
 
 T = TopicPartition("t", 0)
