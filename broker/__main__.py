@@ -1,4 +1,4 @@
-"""``python -m broker``: one node of a Wrackline cluster, from one configuration file."""
+"""``python -m wrackline.broker``: one node of a Wrackline cluster, from one configuration file."""
 
 from __future__ import annotations
 
@@ -9,12 +9,12 @@ import time
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 
-from broker.admin.cli import main as admin
-from broker.check import rules_of
-from broker.rules.profile import Rules
-from broker.server import config
-from broker.server.node import StartError, run
-from broker.storage.logdir import DataDirError
+from wrackline.broker.admin.cli import main as admin
+from wrackline.broker.check import rules_of
+from wrackline.broker.rules.profile import Rules
+from wrackline.broker.server import config
+from wrackline.broker.server.node import StartError, run
+from wrackline.broker.storage.logdir import DataDirError
 
 EXIT_OK = 0
 EXIT_USAGE = 2

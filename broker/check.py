@@ -1,4 +1,4 @@
-"""``python -m broker.check``: what this broker would refuse of settings and of a topic, asked before there is a node.
+"""``python -m wrackline.broker.check``: what this broker would refuse of settings and of a topic, asked before there is a node.
 
 Who deploys asks the very program that will be deployed, over JSON on standard input and output:
 
@@ -18,10 +18,10 @@ import tomllib
 from collections.abc import Mapping
 from typing import Any
 
-from broker.defects import apply
-from broker.rules.profile import Rules, profile
-from broker.rules.topics import TopicRules
-from broker.server import config
+from wrackline.broker.defects import apply
+from wrackline.broker.rules.profile import Rules, profile
+from wrackline.broker.rules.topics import TopicRules
+from wrackline.broker.server import config
 
 Refusal = dict[str, str]
 
@@ -72,7 +72,9 @@ def main() -> int:
     try:
         answer = refusals(json.load(sys.stdin))
     except (KeyError, TypeError, AttributeError, ValueError) as wrong:
-        print(f"broker.check: not a question: {wrong!r}; docs of the module show one", file=sys.stderr)
+        print(
+            f"wrackline.broker.check: not a question: {wrong!r}; docs of the module show one", file=sys.stderr
+        )
         return 2
     json.dump(answer, sys.stdout)
     return 0

@@ -16,9 +16,9 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from checkers import metrics
-from checkers.metrics import Figures, Written
-from checkers.runs import Place, Run, Sample
+from wrackline.checkers import metrics
+from wrackline.checkers.metrics import Figures, Written
+from wrackline.checkers.runs import Place, Run, Sample
 
 TRIED = 5
 """Fewer records than this may all have had bad luck."""

@@ -25,19 +25,19 @@ from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
-from checkers.contracts import contract_for, named
-from checkers.evidence import finished
-from checkers.findings import FINDINGS
-from checkers.groups import duplicates
-from checkers.load import loads
-from checkers.metrics import Figures, metrics
-from checkers.plan import LOCAL_EVENTS, judge, survey_all
-from checkers.registry import Evidence, checks, names
-from checkers.runs import NO_HISTORY, AnalysisError, Place, Run, open_run
-from checkers.session import MEMORY_VARIABLE, session
-from checkers.tables import Tables
-from checkers.verdict import Found, verdict
-from harness.history.files import whole_file
+from wrackline.checkers.contracts import contract_for, named
+from wrackline.checkers.evidence import finished
+from wrackline.checkers.findings import FINDINGS
+from wrackline.checkers.groups import duplicates
+from wrackline.checkers.load import loads
+from wrackline.checkers.metrics import Figures, metrics
+from wrackline.checkers.plan import LOCAL_EVENTS, judge, survey_all
+from wrackline.checkers.registry import Evidence, checks, names
+from wrackline.checkers.runs import NO_HISTORY, AnalysisError, Place, Run, open_run
+from wrackline.checkers.session import MEMORY_VARIABLE, session
+from wrackline.checkers.tables import Tables
+from wrackline.checkers.verdict import Found, verdict
+from wrackline.harness.history.files import whole_file
 
 FINDINGS_FILE = "findings.parquet"
 VERDICT_FILE = "verdict.json"

@@ -8,12 +8,12 @@ import pyarrow as pa
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 
-from checkers.context import run_of
-from checkers.evidence import MAX_OPERATIONS, Window, seconds
-from checkers.exact_register import Rule
-from checkers.objects import REGISTER, RULES
-from checkers.packets import CALL, COLUMNS, NONE, SLOTS, Kind, packets, unpack
-from checkers.registry import Evidence
+from wrackline.checkers.context import run_of
+from wrackline.checkers.evidence import MAX_OPERATIONS, Window, seconds
+from wrackline.checkers.exact_register import Rule
+from wrackline.checkers.objects import REGISTER, RULES
+from wrackline.checkers.packets import CALL, COLUMNS, NONE, SLOTS, Kind, packets, unpack
+from wrackline.checkers.registry import Evidence
 
 _NAMES = ("run", *COLUMNS[Kind.BREACH])
 _SCHEMA = ", ".join(f"{name} bigint" for name in _NAMES)

@@ -9,9 +9,9 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 
-from checkers.chunks import KINDS_OF_PROOF
-from checkers.context import Context, LogInfo
-from checkers.packets import BELOW, NONE
+from wrackline.checkers.chunks import KINDS_OF_PROOF
+from wrackline.checkers.context import Context, LogInfo
+from wrackline.checkers.packets import BELOW, NONE
 
 Carry = dict[str, int]
 _PARTS = ("", "_ns", "_offset", "_value")

@@ -4,7 +4,7 @@ Facts become *places* (one row per offset and value), sorted by offset, and thre
 all of them at once: who else claims this offset, what is the *earliest* proof that the log had grown to it or
 past it (docs/linearizability.md 3.2, rule 3: what was invoked later came too late for it), and what comes
 next above it. Nearly every anomaly is then a comparison of columns. What a chunk must know of those above it
-is a few numbers (checkers.carries).
+is a few numbers (wrackline.checkers.carries).
 """
 
 from __future__ import annotations
@@ -13,9 +13,21 @@ from collections.abc import Mapping
 
 import numpy as np
 
-from checkers.context import Context, LogInfo
-from checkers.packets import BELOW, COLUMNS, NEVER, NONE, TIMES, Bools, Ints, Kind, Rows, bools, together
-from checkers.proofs import (
+from wrackline.checkers.context import Context, LogInfo
+from wrackline.checkers.packets import (
+    BELOW,
+    COLUMNS,
+    NEVER,
+    NONE,
+    TIMES,
+    Bools,
+    Ints,
+    Kind,
+    Rows,
+    bools,
+    together,
+)
+from wrackline.checkers.proofs import (
     Below,
     Known,
     Proof,
@@ -27,8 +39,8 @@ from checkers.proofs import (
     right_before,
     smallest,
 )
-from checkers.registry import bit_of, marked_at_places
-from checkers.suspects import (
+from wrackline.checkers.registry import bit_of, marked_at_places
+from wrackline.checkers.suspects import (
     ACKED,
     END_ASKED,
     GAP,
@@ -43,8 +55,8 @@ from checkers.suspects import (
     is_stray,
     least,
 )
-from checkers.suspects import COLUMNS as SUSPECT_COLUMNS
-from checkers.untold import settled
+from wrackline.checkers.suspects import COLUMNS as SUSPECT_COLUMNS
+from wrackline.checkers.untold import settled
 
 KINDS_OF_PROOF = ("ack", "settled_ack", "poll", "final", "end")
 SUMMARY = (

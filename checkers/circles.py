@@ -1,7 +1,7 @@
 """Circles in a graph of transactions: its edges, its strongly connected components, the shortest circle of each.
 
 Everything is arrays until a component is found, for most graphs have none: a graph of a million nodes costs a second.
-checkers.cycles says what nodes and edges are, and brings the rows.
+wrackline.checkers.cycles says what nodes and edges are, and brings the rows.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from dataclasses import dataclass
 import numpy as np
 import pandas as pd
 
-from checkers.packets import Ints
+from wrackline.checkers.packets import Ints
 
 WW, WR, RT = "ww", "wr", "rt"
 MAX_CYCLES = 1000
@@ -46,7 +46,7 @@ class Graph:
 
 
 def graph_of(rows: pd.DataFrame) -> Graph:
-    """``rows``: one per record that was sent or given, as of ``checkers.cycles.of_transactions``."""
+    """``rows``: one per record that was sent or given, as of ``wrackline.checkers.cycles.of_transactions``."""
     nodes = (
         rows.groupby("txn", sort=False)
         .agg(

@@ -1,4 +1,4 @@
-"""Operations on one object as numpy columns: what the exact checks of checkers.exact_register and checkers.exact_queue read.
+"""Operations on one object as numpy columns: what the exact checks of wrackline.checkers.exact_register and wrackline.checkers.exact_queue read.
 
 Time is a position in one total order of events (the history's ``index``) or a clock that all clients share. An
 operation is the closed interval [inv, ret]: equal stamps mean that two operations overlap. Stamps of clocks that

@@ -6,12 +6,12 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from checkers import metrics
-from checkers.acknowledged import acknowledged
-from checkers.load import LEFT_OUT_LIMIT, load_during_faults
-from checkers.metrics import Figures
-from checkers.runs import Fault, Place, Run
-from checkers.thresholds import LEFT_OUT, THRESHOLDS
+from wrackline.checkers import metrics
+from wrackline.checkers.acknowledged import acknowledged
+from wrackline.checkers.load import LEFT_OUT_LIMIT, load_during_faults
+from wrackline.checkers.metrics import Figures
+from wrackline.checkers.runs import Fault, Place, Run
+from wrackline.checkers.thresholds import LEFT_OUT, THRESHOLDS
 
 RATE_TOLERANCE = 0.95
 """The asked rate is paced by a clock: so much of it counts as reached."""

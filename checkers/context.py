@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from checkers.metrics import (
+from wrackline.checkers.metrics import (
     RECOVERY_NS,
     boundaries,
     clients_at_work,
@@ -18,8 +18,8 @@ from checkers.metrics import (
     healthy_segments,
     trouble,
 )
-from checkers.packets import NEVER, NONE, Ints, Rows
-from checkers.runs import Place, ReplicaRead, Run
+from wrackline.checkers.packets import NEVER, NONE, Ints, Rows
+from wrackline.checkers.runs import Place, ReplicaRead, Run
 
 PARTITION_BITS = 20
 TOPIC_BITS = 12
@@ -60,7 +60,7 @@ class Replica:
 
 @dataclass(frozen=True, slots=True)
 class Beyond:
-    """What a stretch of one object's time must know of the others (checkers.moments). Rows are in order of ``chunk``."""
+    """What a stretch of one object's time must know of the others (wrackline.checkers.moments). Rows are in order of ``chunk``."""
 
     reach: Rows
     """Of the zones or lives that start in or before a stretch the one that lasts longest."""
@@ -84,7 +84,7 @@ class Context:
     replicas: Mapping[tuple[int, str], Replica]
     """(log, host)."""
     edges: Mapping[int, Ints]
-    """Run -> where its segments of time begin (checkers.metrics.boundaries)."""
+    """Run -> where its segments of time begin (wrackline.checkers.metrics.boundaries)."""
     spans: Mapping[int, Ints]
     """Run -> [struck, until) of each fault, in which a gap in acks is told with it."""
     bounds: Mapping[int, tuple[int, int]]

@@ -28,8 +28,8 @@ from bisect import bisect_right
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
-from checkers.findings import Meaning
-from checkers.runs import Fault, Place, Run
+from wrackline.checkers.findings import Meaning
+from wrackline.checkers.runs import Fault, Place, Run
 
 LOSS = ("lost-write", "vanished-read", "lost-committed")
 ALWAYS = (

@@ -13,7 +13,7 @@ A consumer reads ahead and a poll never proves that there was no more, so there 
 that real time implies anyway say nothing and are left out. What is left is a sparse graph, whose strongly connected
 components are found in linear time; real time is a chain of moments in it, not a square of pairs. Of each component
 of writes and real time the shortest cycle through its first node is told, edge by edge; of each component with a read
-that does not lie within one of those, the shortest cycle through that read (checkers.circles).
+that does not lie within one of those, the shortest cycle through that read (wrackline.checkers.circles).
 
 Spark brings operations together, with one row for each record they sent or were given (about 100 bytes each). The
 transactions of a run are one graph, in one task.
@@ -26,10 +26,10 @@ from pyspark.sql import DataFrame
 from pyspark.sql import Window as SqlWindow
 from pyspark.sql import functions as F
 
-from checkers.circles import WR, WW, circles, graph_of, told
-from checkers.evidence import Window, findings
-from checkers.registry import Evidence, Family, check, mark
-from checkers.tables import Tables
+from wrackline.checkers.circles import WR, WW, circles, graph_of, told
+from wrackline.checkers.evidence import Window, findings
+from wrackline.checkers.registry import Evidence, Family, check, mark
+from wrackline.checkers.tables import Tables
 
 TRANSACTIONS = mark("transactions")
 """Seen where operations carry ``extra.txn``."""

@@ -9,10 +9,10 @@ from dataclasses import dataclass
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 
-from checkers.findings import FINDINGS
-from checkers.registry import Evidence, bit_of
-from checkers.suspects import OF_A_PROOF
-from checkers.tables import Tables
+from wrackline.checkers.findings import FINDINGS
+from wrackline.checkers.registry import Evidence, bit_of
+from wrackline.checkers.suspects import OF_A_PROOF
+from wrackline.checkers.tables import Tables
 
 MAX_OPERATIONS = 8
 MAX_FAULTS = 4

@@ -10,8 +10,8 @@ Operations of unknown outcome: an enqueue that was never dequeued is left out. A
 nobody else got: the i-th such value by er is given to the i-th such dequeue by invocation. That is exact: what must be
 gone by some moment is always the values enqueued before another moment, a beginning of that order.
 
-In Spark the same functions look at some values (``lives_of``: checkers.objects) and at a stretch of time
-(``overtaken``, ``covered``: checkers.moments) at once.
+In Spark the same functions look at some values (``lives_of``: wrackline.checkers.objects) and at a stretch of time
+(``overtaken``, ``covered``: wrackline.checkers.moments) at once.
 
 (Bad patterns: Henzinger, Sezgin & Vafeiadis, CONCUR 2013; Bouajjani et al., ICALP 2015. tests/checkers holds this
 module against brute force, and against Knossos where there is one.)
@@ -25,7 +25,7 @@ from enum import StrEnum
 
 import numpy as np
 
-from checkers.columns import (
+from wrackline.checkers.columns import (
     BEFORE,
     NEVER,
     NOTHING,

@@ -7,8 +7,8 @@ no backward zone lies strictly inside a forward one, and every value read was wr
 was invoked before the read returned. (Gibbons & Korach, "Testing Shared Memories", SIAM J. Comput. 26(4), 1997.)
 
 Hence a history is wrong only where two values, or a read and its write, are wrong by themselves: a witness has at most
-six operations. In Spark the same functions look at some values (``clusters_of``: checkers.objects) and at a stretch of
-time (``overlaps``: checkers.moments) at once.
+six operations. In Spark the same functions look at some values (``clusters_of``: wrackline.checkers.objects) and at a stretch of
+time (``overlaps``: wrackline.checkers.moments) at once.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from enum import StrEnum
 
 import numpy as np
 
-from checkers.columns import (
+from wrackline.checkers.columns import (
     BEFORE,
     NEVER,
     NOTHING,

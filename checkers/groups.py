@@ -1,7 +1,7 @@
 """Groups and offsets (docs/anomalies.md section 5): what consumers committed, and what members of groups were
 given.
 
-The rows that tell of groups (``commit``, ``committed``, ``rebalance``: harness.history.model) are few beside records,
+The rows that tell of groups (``commit``, ``committed``, ``rebalance``: wrackline.harness.history.model) are few beside records,
 so these are plain queries. Only ``group-skip`` looks at records: those of the final read that a group committed past.
 """
 
@@ -12,9 +12,9 @@ from pyspark.sql import Window as SqlWindow
 from pyspark.sql import functions as F
 from pyspark.sql import types as T
 
-from checkers.evidence import Window, findings, place, say, seconds
-from checkers.registry import Evidence, Family, check
-from checkers.tables import Tables
+from wrackline.checkers.evidence import Window, findings, place, say, seconds
+from wrackline.checkers.registry import Evidence, Family, check
+from wrackline.checkers.tables import Tables
 
 COMMIT, COMMITTED, REBALANCE = "commit", "committed", "rebalance"
 _OFFSETS = T.MapType(T.StringType(), T.LongType())

@@ -2,7 +2,7 @@
 the chunk of the log (or the value, or the run) that it speaks of. One split at a time, in bounded memory.
 
 What a split cannot know of its neighbours is little: the operations that are open at its edges come with it
-(checkers.survey), and where consumers and producers stood is sent on as an *edge* to whoever sees all splits.
+(wrackline.checkers.survey), and where consumers and producers stood is sent on as an *edge* to whoever sees all splits.
 """
 
 from __future__ import annotations
@@ -14,19 +14,27 @@ import orjson
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from checkers.columns import NOTHING
-from checkers.context import Context
-from checkers.objects import GETS, put_gets, put_puts
-from checkers.operations import Operations, both
-from checkers.packets import NONE, SEND, TIMES, VALUES, Bools, Ints, Kind, Rows, Writer
-from checkers.sequences import POLLED, SENT, Ends, Sequence, put_batch_order, put_sessions, put_steps
-from checkers.splits import FAIL, INVOKE, OK, Batch, Names, Split, joined, picked, read
-from checkers.survey import Partners
-from checkers.suspects import ACKED, REFUSED, UNSURE, bucket_of
-from checkers.tallies import Tally
-from checkers.untold import Mates
-from checkers.validity import check_answers, check_numbers, check_order
-from harness.history.model import ACKED_WITHOUT_OFFSET, FAILED, REPLICA
+from wrackline.checkers.columns import NOTHING
+from wrackline.checkers.context import Context
+from wrackline.checkers.objects import GETS, put_gets, put_puts
+from wrackline.checkers.operations import Operations, both
+from wrackline.checkers.packets import NONE, SEND, TIMES, VALUES, Bools, Ints, Kind, Rows, Writer
+from wrackline.checkers.sequences import (
+    POLLED,
+    SENT,
+    Ends,
+    Sequence,
+    put_batch_order,
+    put_sessions,
+    put_steps,
+)
+from wrackline.checkers.splits import FAIL, INVOKE, OK, Batch, Names, Split, joined, picked, read
+from wrackline.checkers.survey import Partners
+from wrackline.checkers.suspects import ACKED, REFUSED, UNSURE, bucket_of
+from wrackline.checkers.tallies import Tally
+from wrackline.checkers.untold import Mates
+from wrackline.checkers.validity import check_answers, check_numbers, check_order
+from wrackline.harness.history.model import ACKED_WITHOUT_OFFSET, FAILED, REPLICA
 
 
 class Ingest:

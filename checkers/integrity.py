@@ -7,12 +7,12 @@ import numpy as np
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 
-from checkers.context import Context
-from checkers.evidence import Window, events_of, findings, having, place, say, seconds
-from checkers.packets import NONE, Bools, Ints, Rows, bools
-from checkers.registry import Evidence, Family, check, mark
-from checkers.suspects import REFUSED, is_held, is_place
-from harness.history.model import CORRUPT
+from wrackline.checkers.context import Context
+from wrackline.checkers.evidence import Window, events_of, findings, having, place, say, seconds
+from wrackline.checkers.packets import NONE, Bools, Ints, Rows, bools
+from wrackline.checkers.registry import Evidence, Family, check, mark
+from wrackline.checkers.suspects import REFUSED, is_held, is_place
+from wrackline.harness.history.model import CORRUPT
 
 _DETAIL = "array<struct<partition:int,offset:bigint,detail:string>>"
 

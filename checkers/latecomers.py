@@ -11,9 +11,9 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
-from checkers.packets import NONE, Bools, Ints
-from checkers.splits import INFO, INVOKE, OK, Names, ints
-from harness.history.model import ACKED_WITHOUT_OFFSET
+from wrackline.checkers.packets import NONE, Bools, Ints
+from wrackline.checkers.splits import INFO, INVOKE, OK, Names, ints
+from wrackline.harness.history.model import ACKED_WITHOUT_OFFSET
 
 _COLUMNS = (
     "index",

@@ -5,7 +5,7 @@ The object: an append-only log with contiguous offsets from ``start``. An append
 ever; a read shows records that are there; an end offset is the log's length at one moment of its operation. Times are
 positions in the one order of events (indexes), and an append of unknown outcome has ``ret = NEVER``.
 
-The Spark queries of checkers.visibility find the same by other means. Each is the test of the other, and brute force
+The Spark queries of wrackline.checkers.visibility find the same by other means. Each is the test of the other, and brute force
 over small histories is the test of both.
 """
 

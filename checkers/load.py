@@ -9,8 +9,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
-from checkers.metrics import Figures, Outcomes, counted, trouble
-from checkers.runs import Run
+from wrackline.checkers.metrics import Figures, Outcomes, counted, trouble
+from wrackline.checkers.runs import Run
 
 LEFT_OUT_LIMIT = 0.5
 """Of the operations asked for during faults this share may be left out, unless the threshold ``left_out`` says

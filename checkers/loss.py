@@ -9,11 +9,11 @@ from __future__ import annotations
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 
-from checkers.context import Context
-from checkers.evidence import LEADER, Window, events_of, findings, having, place, say, seconds
-from checkers.packets import NONE, Bools, Rows, bools
-from checkers.registry import Evidence, Family, check, mark
-from checkers.suspects import ACKED, IN_FINAL, NOWHERE, TOLD, UNREAD, is_astray, is_place
+from wrackline.checkers.context import Context
+from wrackline.checkers.evidence import LEADER, Window, events_of, findings, having, place, say, seconds
+from wrackline.checkers.packets import NONE, Bools, Rows, bools
+from wrackline.checkers.registry import Evidence, Family, check, mark
+from wrackline.checkers.suspects import ACKED, IN_FINAL, NOWHERE, TOLD, UNREAD, is_astray, is_place
 
 
 def _by_ack() -> Column:
@@ -63,7 +63,7 @@ def _vanished(rows: Rows, _: Context) -> Bools:
 
 
 def _missing(rows: Rows) -> Bools:
-    """``owed``: a bit for each replica that must have it (checkers.chunks)."""
+    """``owed``: a bit for each replica that must have it (wrackline.checkers.chunks)."""
     return bools((rows.step == IN_FINAL) & (rows.value >= 0) & (rows.held & rows.owed != rows.owed))
 
 

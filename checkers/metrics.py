@@ -1,6 +1,6 @@
 """Availability (docs/anomalies.md section 6): throughput and latency by the second, and what each fault cost.
 
-The splits count (checkers.tallies); what is left is a few numbers per run, put together here in plain Python.
+The splits count (wrackline.checkers.tallies); what is left is a few numbers per run, put together here in plain Python.
 """
 
 from __future__ import annotations
@@ -9,7 +9,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from checkers.runs import Fault, Phase, Place, Run
+from wrackline.checkers.runs import Fault, Phase, Place, Run
 
 RECOVERY_NS = 10_000_000_000
 """A gap in acks that begins so long after a fault has ended is not that fault's."""
@@ -160,7 +160,7 @@ def trouble(run: Run) -> tuple[int | None, int | None]:
 
 
 def take_counts(figures: Figures, said: Mapping[str, Any]) -> None:
-    """Takes up what checkers.tallies says of a run: some keys at a time, in any order."""
+    """Takes up what wrackline.checkers.tallies says of a run: some keys at a time, in any order."""
     for one in said.get("seconds", ()):
         figures.seconds.append(one)
     for one in said.get("segments", ()):

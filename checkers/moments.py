@@ -3,7 +3,7 @@
 Whether values contradict each other is one pass in order of time with a running maximum (a register's zones, a queue's
 empty answers) or minimum (what was overtaken). All that a stretch must know of the others is a zone or a life each:
 the one that reaches furthest out of the time before, the one that comes out first of those after. One short row per
-stretch (checkers.objects) tells the driver, who tells it to all (``beyond_of``); then each stretch is decided
+stretch (wrackline.checkers.objects) tells the driver, who tells it to all (``beyond_of``); then each stretch is decided
 by itself, by the exact checks' own functions.
 """
 
@@ -13,11 +13,11 @@ from collections.abc import Iterable, Mapping, Sequence
 
 import numpy as np
 
-from checkers import exact_queue, exact_register
-from checkers.columns import BEFORE, NEVER, NOTHING
-from checkers.context import Beyond, Context, run_of
-from checkers.objects import ASK, ENTRY, REGISTER, Breach, put_breaches
-from checkers.packets import (
+from wrackline.checkers import exact_queue, exact_register
+from wrackline.checkers.columns import BEFORE, NEVER, NOTHING
+from wrackline.checkers.context import Beyond, Context, run_of
+from wrackline.checkers.objects import ASK, ENTRY, REGISTER, Breach, put_breaches
+from wrackline.checkers.packets import (
     CALL,
     COLUMNS,
     NONE,

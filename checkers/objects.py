@@ -2,7 +2,7 @@
 
 Operations travel to where all of their value are, in any number of parts. There the exact checks' own functions say what
 is wrong with a value by itself, and make of each value one row: a register's *zone*, a queue's *life*. These go on to
-where they start in time (checkers.moments), with one short row per stretch of time for the driver.
+where they start in time (wrackline.checkers.moments), with one short row per stretch of time for the driver.
 """
 
 from __future__ import annotations
@@ -14,10 +14,10 @@ from dataclasses import dataclass
 import numpy as np
 import orjson
 
-from checkers import exact_queue, exact_register
-from checkers.columns import NEVER, NOTHING, Columns
-from checkers.context import Context, owner_of_run
-from checkers.packets import (
+from wrackline.checkers import exact_queue, exact_register
+from wrackline.checkers.columns import NEVER, NOTHING, Columns
+from wrackline.checkers.context import Context, owner_of_run
+from wrackline.checkers.packets import (
     CALL,
     COLUMNS,
     NONE,
@@ -32,8 +32,8 @@ from checkers.packets import (
     grouped,
     together,
 )
-from checkers.suspects import ACKED, REFUSED, bucket_of
-from harness.history.model import MARKER
+from wrackline.checkers.suspects import ACKED, REFUSED, bucket_of
+from wrackline.harness.history.model import MARKER
 
 REGISTER, QUEUE = "register", "queue"
 GETS = {REGISTER: "read", QUEUE: "dequeue"}

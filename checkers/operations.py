@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from checkers.packets import Bools, Ints
+from wrackline.checkers.packets import Bools, Ints
 
 
 @dataclass(slots=True)

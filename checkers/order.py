@@ -10,11 +10,11 @@ from __future__ import annotations
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 
-from checkers.context import Context
-from checkers.evidence import Window, findings, having, place, say, seconds, shown
-from checkers.packets import Bools, Rows, bools
-from checkers.registry import Evidence, Family, check, mark
-from checkers.suspects import ACKED, is_astray, is_kept, lt
+from wrackline.checkers.context import Context
+from wrackline.checkers.evidence import Window, findings, having, place, say, seconds, shown
+from wrackline.checkers.packets import Bools, Rows, bools
+from wrackline.checkers.registry import Evidence, Family, check, mark
+from wrackline.checkers.suspects import ACKED, is_astray, is_kept, lt
 
 
 def out_of_order(rows: Rows) -> Bools:

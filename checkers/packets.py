@@ -24,7 +24,7 @@ NONE = int(np.iinfo(np.int64).min)
 VALUES, AGAIN = -(1 << 60), 1 - (1 << 60)
 """Owners of what is found by value; of what was found in a second round."""
 SENDERS = -(1 << 59)
-"""Owners from here down: of what each process sent (checkers.untold)."""
+"""Owners from here down: of what each process sent (wrackline.checkers.untold)."""
 NEVER = int(np.iinfo(np.int64).max)
 """An index later than all others: that of what did not happen."""
 
@@ -65,7 +65,7 @@ class Kind(IntEnum):
     SUSPECT = 16
     SUMMARY = 17
     PUT = 18
-    """Kinds from here on are of registers and queues (checkers.objects, checkers.moments)."""
+    """Kinds from here on are of registers and queues (wrackline.checkers.objects, wrackline.checkers.moments)."""
     GET = 19
     UNSURE = 20
     EMPTY = 21
@@ -76,7 +76,7 @@ class Kind(IntEnum):
     LEFT = 26
     BREACH = 27
     MATE = 28
-    """Records in the order of their sends (checkers.untold)."""
+    """Records in the order of their sends (wrackline.checkers.untold)."""
     UNTOLD = 29
 
 

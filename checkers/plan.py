@@ -1,6 +1,6 @@
 """The plan of an analysis: which Spark jobs there are, and what goes from one to the next (docs/checkers.md).
 
-Spark cuts, shuffles, sorts and spills; what is in the packets is decided by numpy in the tasks (checkers.stages).
+Spark cuts, shuffles, sorts and spills; what is in the packets is decided by numpy in the tasks (wrackline.checkers.stages).
 Only what is small comes back to the driver: what runner, nemesis and final reads wrote down, one short row per
 chunk of a log, and counts.
 """
@@ -15,19 +15,19 @@ import orjson
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
-from checkers import stages
-from checkers.carries import below_of, carries
-from checkers.chunks import SUMMARY
-from checkers.context import Context, context_of, places_of
-from checkers.metrics import Figures, take_counts, take_gaps, take_written
-from checkers.moments import DECIDED, SUMMARIES, beyond_of
-from checkers.packets import SCHEMA, Kind, Packet, packets, unpack
-from checkers.registry import Evidence
-from checkers.runs import AnalysisError, Place, Run, surveyed, surveyed_split
-from checkers.splits import Split
-from checkers.survey import Partners, Survey
-from checkers.suspects import SCHEMA as SUSPECT_SCHEMA
-from checkers.tables import Tables, keep
+from wrackline.checkers import stages
+from wrackline.checkers.carries import below_of, carries
+from wrackline.checkers.chunks import SUMMARY
+from wrackline.checkers.context import Context, context_of, places_of
+from wrackline.checkers.metrics import Figures, take_counts, take_gaps, take_written
+from wrackline.checkers.moments import DECIDED, SUMMARIES, beyond_of
+from wrackline.checkers.packets import SCHEMA, Kind, Packet, packets, unpack
+from wrackline.checkers.registry import Evidence
+from wrackline.checkers.runs import AnalysisError, Place, Run, surveyed, surveyed_split
+from wrackline.checkers.splits import Split
+from wrackline.checkers.survey import Partners, Survey
+from wrackline.checkers.suspects import SCHEMA as SUSPECT_SCHEMA
+from wrackline.checkers.tables import Tables, keep
 
 FACTS_PER_TASK = 1_500_000
 """So many records make a task of the shuffles: some 100 MiB."""

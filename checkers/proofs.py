@@ -7,8 +7,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from checkers.packets import BELOW, NEVER, NONE, Bools, Ints, Rows, grouped
-from checkers.suspects import IN_FINAL, least
+from wrackline.checkers.packets import BELOW, NEVER, NONE, Bools, Ints, Rows, grouped
+from wrackline.checkers.suspects import IN_FINAL, least
 
 
 def first_of(column: Ints) -> int:

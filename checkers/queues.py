@@ -1,5 +1,5 @@
-"""Queues on partitions (workload ``queue``): what findings say. Decided by checkers.exact_queue, in pieces
-(checkers.objects, checkers.moments)."""
+"""Queues on partitions (workload ``queue``): what findings say. Decided by wrackline.checkers.exact_queue, in pieces
+(wrackline.checkers.objects, wrackline.checkers.moments)."""
 
 from __future__ import annotations
 
@@ -8,13 +8,13 @@ from functools import reduce
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 
-from checkers.breaches import around, breaches, every_call, indexes, moment
-from checkers.evidence import findings, place, say
-from checkers.exact_queue import Rule
-from checkers.objects import QUEUE
-from checkers.registry import Evidence, Family, check, mark
+from wrackline.checkers.breaches import around, breaches, every_call, indexes, moment
+from wrackline.checkers.evidence import findings, place, say
+from wrackline.checkers.exact_queue import Rule
+from wrackline.checkers.objects import QUEUE
+from wrackline.checkers.registry import Evidence, Family, check, mark
 
-mark(QUEUE)  # set where breaches are found (checkers.objects.put_breaches)
+mark(QUEUE)  # set where breaches are found (wrackline.checkers.objects.put_breaches)
 
 
 @check(

@@ -2,7 +2,7 @@
 it, a few operations each.
 
 A witness that Knossos confirms needs no trust in our checks. One for which it finds an order is a mistake, ours or its,
-and is said so loudly. Without a classpath (checkers.jvm) nobody is asked.
+and is said so loudly. Without a classpath (wrackline.checkers.jvm) nobody is asked.
 """
 
 from __future__ import annotations
@@ -17,13 +17,13 @@ import pyarrow.compute as pc
 import pyarrow.dataset as ds
 import pyarrow.parquet as pq
 
-from checkers.columns import NEVER, NOTHING, Columns, columns
-from checkers.exact_queue import Rule
-from checkers.jvm.bridge import Answer, Bridge
-from checkers.jvm.calls import Calls, Model, calls_of
-from checkers.jvm.classpath import JvmUnavailable, available
-from checkers.witness_log import HOLE, KINDS, UNFILLED, Operation, Row, calls_of_log
-from harness.history import history_files
+from wrackline.checkers.columns import NEVER, NOTHING, Columns, columns
+from wrackline.checkers.exact_queue import Rule
+from wrackline.checkers.jvm.bridge import Answer, Bridge
+from wrackline.checkers.jvm.calls import Calls, Model, calls_of
+from wrackline.checkers.jvm.classpath import JvmUnavailable, available
+from wrackline.checkers.witness_log import HOLE, KINDS, UNFILLED, Operation, Row, calls_of_log
+from wrackline.harness.history import history_files
 
 LOG = "not-linearizable"
 MODELS = {

@@ -1,5 +1,5 @@
-"""Registers on partitions (workload ``register``): what findings say. Decided by checkers.exact_register, in pieces
-(checkers.objects, checkers.moments)."""
+"""Registers on partitions (workload ``register``): what findings say. Decided by wrackline.checkers.exact_register, in pieces
+(wrackline.checkers.objects, wrackline.checkers.moments)."""
 
 from __future__ import annotations
 
@@ -8,14 +8,14 @@ from functools import reduce
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 
-from checkers.breaches import around, breaches, every_call, indexes, moment
-from checkers.columns import NOTHING
-from checkers.evidence import findings, place, say, seconds
-from checkers.exact_register import Rule
-from checkers.objects import REGISTER
-from checkers.registry import Evidence, Family, check, mark
+from wrackline.checkers.breaches import around, breaches, every_call, indexes, moment
+from wrackline.checkers.columns import NOTHING
+from wrackline.checkers.evidence import findings, place, say, seconds
+from wrackline.checkers.exact_register import Rule
+from wrackline.checkers.objects import REGISTER
+from wrackline.checkers.registry import Evidence, Family, check, mark
 
-mark(REGISTER)  # set where breaches are found (checkers.objects.put_breaches)
+mark(REGISTER)  # set where breaches are found (wrackline.checkers.objects.put_breaches)
 
 
 def value_text(column: str) -> Column:

@@ -17,13 +17,13 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from checkers.packets import Bools, Ints, Rows
+from wrackline.checkers.packets import Bools, Ints, Rows
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
 
-    from checkers.context import Context
-    from checkers.tables import Tables
+    from wrackline.checkers.context import Context
+    from wrackline.checkers.tables import Tables
 
 
 class Family(StrEnum):
@@ -46,16 +46,16 @@ class Evidence:
 
     tables: Tables
     suspects: DataFrame
-    """Rows of checkers.suspects with at least one mark."""
+    """Rows of wrackline.checkers.suspects with at least one mark."""
     counts: dict[str, int] = field(default_factory=dict)
     """Mark -> how many rows have it."""
     breaches: DataFrame | None = None
-    """Packets: what is wrong with registers and queues (checkers.breaches); None where no run has any."""
+    """Packets: what is wrong with registers and queues (wrackline.checkers.breaches); None where no run has any."""
 
 
 @dataclass(frozen=True, slots=True)
 class Check:
-    """One anomaly. ``find`` gives findings (checkers.evidence)."""
+    """One anomaly. ``find`` gives findings (wrackline.checkers.evidence)."""
 
     name: str
     family: Family
@@ -122,7 +122,7 @@ def mark(
 @cache
 def _load() -> None:
     for family in Family:
-        import_module(f"checkers.{family}")  # each registers its own
+        import_module(f"wrackline.checkers.{family}")  # each registers its own
 
 
 def checks() -> Sequence[Check]:

@@ -14,14 +14,14 @@ from typing import Any
 
 import pyarrow.parquet as pq
 
-from checkers.course import Course, Trouble, trouble_of
-from checkers.latecomers import Latecomer, latest
-from checkers.packets import NEVER, NONE
-from checkers.splits import Split, count_facts, splits_of
-from checkers.survey import Partners, Survey, partners, survey
-from checkers.validity import Senseless, check_footer
-from harness.history import HistoryError, history_files, read_info
-from harness.history.model import CONTROL, DIED, NEMESIS, REPLICA, RunInfo
+from wrackline.checkers.course import Course, Trouble, trouble_of
+from wrackline.checkers.latecomers import Latecomer, latest
+from wrackline.checkers.packets import NEVER, NONE
+from wrackline.checkers.splits import Split, count_facts, splits_of
+from wrackline.checkers.survey import Partners, Survey, partners, survey
+from wrackline.checkers.validity import Senseless, check_footer
+from wrackline.harness.history import HistoryError, history_files, read_info
+from wrackline.harness.history.model import CONTROL, DIED, NEMESIS, REPLICA, RunInfo
 
 NO_HISTORY = (
     ValueError,

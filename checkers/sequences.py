@@ -1,16 +1,16 @@
 """What follows on what: the records a consumer is given, and those a producer sends, in each partition.
 
 Within a split every row is held against the one before it in its process and log. Where a process stood at the edges
-of a split is sent on, to be put together by whoever sees all splits (checkers.stages).
+of a split is sent on, to be put together by whoever sees all splits (wrackline.checkers.stages).
 """
 
 from __future__ import annotations
 
 import numpy as np
 
-from checkers.context import Context
-from checkers.packets import NEVER, NONE, Kind, Rows, Writer, grouped, together
-from checkers.suspects import BATCH, REWIND, SHOWN, put_suspects
+from wrackline.checkers.context import Context
+from wrackline.checkers.packets import NEVER, NONE, Kind, Rows, Writer, grouped, together
+from wrackline.checkers.suspects import BATCH, REWIND, SHOWN, put_suspects
 
 POLLED, SENT = 0, 1
 """What an edge is of."""
@@ -41,7 +41,7 @@ class Sequence:
         return found
 
     def stood(self, rank: int) -> Rows:
-        """The last record of each process and log so far, as mates (checkers.untold)."""
+        """The last record of each process and log so far, as mates (wrackline.checkers.untold)."""
         return _mates(self._stood, rank)
 
     def begun(self, rank: int) -> Rows:

@@ -200,9 +200,9 @@ def _bundle(scratch: Path) -> Path:
     """What the tasks of a cluster import of ours. numpy, pyarrow, pandas and scipy must be there."""
     bundle = scratch / "wrackline.zip"
     with zipfile.ZipFile(bundle, "w") as archive:
-        for package in ("checkers", "harness", "harness.history"):
+        for package in ("wrackline", "wrackline.checkers", "wrackline.harness", "wrackline.harness.history"):
             folder = Path(str(files(package)))
-            deep = package == "checkers"
+            deep = package == "wrackline.checkers"
             for source in sorted(folder.rglob("*.py") if deep else folder.glob("*.py")):
                 archive.write(source, f"{package.replace('.', '/')}/{source.relative_to(folder)}")
     return bundle
@@ -210,7 +210,7 @@ def _bundle(scratch: Path) -> Path:
 
 def settings(master: str, memory: str, scratch: Path, *, brief: bool = False) -> dict[str, str]:
     """Spark's configuration for a small machine; on a cluster (``--master``) addresses are left to Spark."""
-    log_config = files("checkers").joinpath("log4j2.properties")
+    log_config = files("wrackline.checkers").joinpath("log4j2.properties")
     local = master.startswith("local")
     cores = os.cpu_count() or 2
     chosen = {
@@ -225,12 +225,12 @@ def settings(master: str, memory: str, scratch: Path, *, brief: bool = False) ->
         "spark.sql.warehouse.dir": str(scratch / "warehouse"),
         "spark.sql.catalogImplementation": "in-memory",
         "spark.sql.execution.arrow.pyspark.enabled": "true",
-        # A row of the shuffles is a packet of some hundred KiB (checkers.packets).
+        # A row of the shuffles is a packet of some hundred KiB (wrackline.checkers.packets).
         "spark.sql.execution.arrow.maxRecordsPerBatch": "64",
         "spark.sql.execution.arrow.maxBytesPerBatch": "8m",
         "spark.sql.session.timeZone": "UTC",
         "spark.sql.shuffle.partitions": str(2 * cores) if local else "64",
-        # How the work is cut is known beforehand (checkers.plan): what Spark would ask on the way costs more.
+        # How the work is cut is known beforehand (wrackline.checkers.plan): what Spark would ask on the way costs more.
         "spark.sql.adaptive.enabled": "false",
         "spark.sql.sources.parallelPartitionDiscovery.threshold": "512",
         "spark.sql.parquet.aggregatePushdown": "false",

@@ -15,8 +15,8 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from checkers.packets import NONE, Bools, Ints
-from checkers.validity import check_types
+from wrackline.checkers.packets import NONE, Bools, Ints
+from wrackline.checkers.validity import check_types
 
 SPLIT_EVENTS = 1_000_000
 SPLIT_RECORDS = 4_000_000

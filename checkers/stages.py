@@ -12,21 +12,32 @@ import numpy as np
 import orjson
 import pyarrow as pa
 
-from checkers.chunks import SUMMARY, Chunk
-from checkers.context import Context, owner_of_run
-from checkers.ingest import Ingest
-from checkers.moments import DECIDED, Moments
-from checkers.moments import SUMMARIES as OF_STRETCHES
-from checkers.objects import Values
-from checkers.packets import COLUMNS, NONE, VALUES, Kind, Rows, Writer, grouped, packets, together, unpack
-from checkers.runs import BROKEN, surveyed_split, unreadable
-from checkers.sequences import POLLED, SENT, put_sessions, put_steps
-from checkers.splits import Split
-from checkers.suspects import COLUMNS as SUSPECT_COLUMNS
-from checkers.suspects import EPOCH, put, put_suspects, table_of
-from checkers.tallies import figures_of, longest_gaps
-from checkers.untold import LogOrder, of_senders, put_mates, put_untold
-from checkers.values import Bucket
+from wrackline.checkers.chunks import SUMMARY, Chunk
+from wrackline.checkers.context import Context, owner_of_run
+from wrackline.checkers.ingest import Ingest
+from wrackline.checkers.moments import DECIDED, Moments
+from wrackline.checkers.moments import SUMMARIES as OF_STRETCHES
+from wrackline.checkers.objects import Values
+from wrackline.checkers.packets import (
+    COLUMNS,
+    NONE,
+    VALUES,
+    Kind,
+    Rows,
+    Writer,
+    grouped,
+    packets,
+    together,
+    unpack,
+)
+from wrackline.checkers.runs import BROKEN, surveyed_split, unreadable
+from wrackline.checkers.sequences import POLLED, SENT, put_sessions, put_steps
+from wrackline.checkers.splits import Split
+from wrackline.checkers.suspects import COLUMNS as SUSPECT_COLUMNS
+from wrackline.checkers.suspects import EPOCH, put, put_suspects, table_of
+from wrackline.checkers.tallies import figures_of, longest_gaps
+from wrackline.checkers.untold import LogOrder, of_senders, put_mates, put_untold
+from wrackline.checkers.values import Bucket
 
 Batches = Iterator[pa.RecordBatch]
 Told = Callable[[], Context]
@@ -281,7 +292,7 @@ def _leave_values(bucket: Bucket, writer: Writer) -> None:
 
 def _counted(rows: Rows) -> dict[str, int]:
     """Mark -> how many rows have it, where any has."""
-    from checkers.registry import bit_of, marks
+    from wrackline.checkers.registry import bit_of, marks
 
     counts = {one.name: int((rows.marks & bit_of(one.name) != 0).sum()) for one in marks()}
     return {name: count for name, count in counts.items() if count}

@@ -14,9 +14,9 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
-from checkers.latecomers import Latecomer, Latecomers
-from checkers.packets import Ints
-from checkers.splits import INVOKE, TYPES, Names, Split, ints, open_file
+from wrackline.checkers.latecomers import Latecomer, Latecomers
+from wrackline.checkers.packets import Ints
+from wrackline.checkers.splits import INVOKE, TYPES, Names, Split, ints, open_file
 
 _COLUMNS = (
     *(
@@ -51,7 +51,7 @@ class Survey:
     """Kinds of operations (f) of clients."""
     late: list[Latecomer] = field(default_factory=list)
     unplaced: tuple[int, int] | None = None
-    """See checkers.latecomers."""
+    """See wrackline.checkers.latecomers."""
     events: int = 0
     end_ns: int = 0
     problem: str = ""

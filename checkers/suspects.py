@@ -9,8 +9,8 @@ from __future__ import annotations
 import numpy as np
 import pyarrow as pa
 
-from checkers.context import Context, run_of
-from checkers.packets import AGAIN, BELOW, NONE, VALUES, Bools, Ints, Kind, Rows, Writer, bools
+from wrackline.checkers.context import Context, run_of
+from wrackline.checkers.packets import AGAIN, BELOW, NONE, VALUES, Bools, Ints, Kind, Rows, Writer, bools
 
 END_TOLD, IN_FINAL, TOLD, IN_REPLICAS, UNREAD, END_ASKED, JUMP, FLOOR, NOWHERE = (
     0,
@@ -93,7 +93,7 @@ def put(writer: Writer, context: Context, rows: Rows, *, again: bool = False) ->
 
 def put_suspects(writer: Writer, context: Context, step: int, mark: str, **columns: Ints) -> None:
     """Rows that are findings already, whatever else is known."""
-    from checkers.registry import bit_of
+    from wrackline.checkers.registry import bit_of
 
     size = len(columns["log"])
     if size:

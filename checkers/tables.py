@@ -17,8 +17,8 @@ from functools import cached_property
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
-from checkers.context import places_of, topics_of, whole_replicas
-from checkers.runs import Place, Run
+from wrackline.checkers.context import places_of, topics_of, whole_replicas
+from wrackline.checkers.runs import Place, Run
 
 RECORD = "struct<partition:int,offset:bigint,value:bigint,leader_epoch:int,timestamp:bigint>"
 HISTORY = (
@@ -46,7 +46,7 @@ class Tables:
     @cached_property
     def history(self) -> DataFrame:
         """The events of all runs as they were written down, with ``run`` and without ``test_id``. For what few
-        events are wanted of: what all events are wanted for is read by checkers.splits, ten times as fast."""
+        events are wanted of: what all events are wanted for is read by wrackline.checkers.splits, ten times as fast."""
         paths = [str(file) for run in self.runs for file in run.files]
         numbers = self.small(
             [(n, run.info.test_id) for n, run in enumerate(self.runs)], "run int, test_id string"
@@ -87,7 +87,7 @@ class Tables:
 
     @cached_property
     def hosts(self) -> DataFrame:
-        """log, process (number of a replica, as in checkers.context), host."""
+        """log, process (number of a replica, as in wrackline.checkers.context), host."""
         rows = [
             (self.log(number, place), at, host)
             for number, run in enumerate(self.runs)

@@ -15,13 +15,13 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import orjson
 
-from checkers.context import Context, owner_of_run
-from checkers.packets import NONE, Bools, Ints, Kind, Rows, Writer, grouped
-from checkers.splits import OK, Batch, Names
-from checkers.suspects import ACKED, OUTCOMES
+from wrackline.checkers.context import Context, owner_of_run
+from wrackline.checkers.packets import NONE, Bools, Ints, Kind, Rows, Writer, grouped
+from wrackline.checkers.splits import OK, Batch, Names
+from wrackline.checkers.suspects import ACKED, OUTCOMES
 
 if TYPE_CHECKING:
-    from checkers.operations import Operations
+    from wrackline.checkers.operations import Operations
 
 BUCKETS = 50.0
 """Latencies are counted in buckets of this many to a factor of e: quantiles are right to 1 %."""

@@ -5,14 +5,14 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
-from checkers import metrics
-from checkers.metrics import Figures
-from checkers.runs import Fault, Phase, Place, Run
+from wrackline.checkers import metrics
+from wrackline.checkers.metrics import Figures
+from wrackline.checkers.runs import Fault, Phase, Place, Run
 
 PERIODS = ("healthy", "faults")
 PERCENTILES = ("p50", "p95", "p99")
 LEFT_OUT = "left_out"
-"""May be set too: the limit for the share of the load that is left out during faults (checkers.load)."""
+"""May be set too: the limit for the share of the load that is left out during faults (wrackline.checkers.load)."""
 
 
 @dataclass(frozen=True, slots=True)

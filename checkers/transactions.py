@@ -1,14 +1,14 @@
 """What a transaction promises to those who read (docs/anomalies.md section 5), besides what cycles show
-(checkers.cycles)."""
+(wrackline.checkers.cycles)."""
 
 from __future__ import annotations
 
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
-from checkers.cycles import TRANSACTIONS
-from checkers.evidence import Window, findings, place, say, seconds
-from checkers.registry import Evidence, Family, check
+from wrackline.checkers.cycles import TRANSACTIONS
+from wrackline.checkers.evidence import Window, findings, place, say, seconds
+from wrackline.checkers.registry import Evidence, Family, check
 
 
 @check(

@@ -1,7 +1,7 @@
 """The order of records whose senders were told no place: of unknown outcome, or acknowledged without an offset.
 
 Where each lies only the final read tells, and what was sent with its value only the look by value
-(checkers.values). Two questions are left then, for those that are there:
+(wrackline.checkers.values). Two questions are left then, for those that are there:
 
 - of each process, its records in one partition in the order in which it sent them (*rank* within a send): is one that was sent
   later before one sent earlier? Within a send that is ``batch-order``; between sends ``session-order``, where the earlier
@@ -19,8 +19,8 @@ from __future__ import annotations
 
 import numpy as np
 
-from checkers.context import Context, run_of
-from checkers.packets import (
+from wrackline.checkers.context import Context, run_of
+from wrackline.checkers.packets import (
     BELOW,
     COLUMNS,
     NONE,
@@ -34,9 +34,9 @@ from checkers.packets import (
     bools,
     together,
 )
-from checkers.proofs import Proof, at_rows
-from checkers.sequences import Sequence
-from checkers.suspects import ACKED, BATCH, IN_FINAL, OF_A_PROOF, UNSURE, bucket_of, is_stray, lt
+from wrackline.checkers.proofs import Proof, at_rows
+from wrackline.checkers.sequences import Sequence
+from wrackline.checkers.suspects import ACKED, BATCH, IN_FINAL, OF_A_PROOF, UNSURE, bucket_of, is_stray, lt
 
 FIRST, LAST = -1, 1 << 30
 """``rank`` of a record that is the first or the last of its process, where nobody knows any more what it was in its send."""
@@ -168,7 +168,7 @@ def _once(rows: Rows) -> Rows:
 
 
 def _pairs(earlier: Rows, later: Rows, where: Bools, mark: str) -> Rows:
-    from checkers.registry import bit_of
+    from wrackline.checkers.registry import bit_of
 
     found, before = later.take(where), earlier.take(where)
     size = len(found)
@@ -235,7 +235,7 @@ def _below(rows: Rows) -> Rows:
 
 def _disordered(rows: Rows, above: Rows) -> Rows:
     """``above``: to each the record above it that had been acknowledged before."""
-    from checkers.registry import bit_of
+    from wrackline.checkers.registry import bit_of
 
     size = len(rows)
     proof = (above.complete_index, above.complete_ns, above.offset, above.value)

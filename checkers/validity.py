@@ -12,12 +12,12 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from checkers.packets import NONE, Bools, Ints
-from harness.history.model import ACKED_WITHOUT_OFFSET, FOREIGN
-from harness.history.schema import SCHEMA
+from wrackline.checkers.packets import NONE, Bools, Ints
+from wrackline.harness.history.model import ACKED_WITHOUT_OFFSET, FOREIGN
+from wrackline.harness.history.schema import SCHEMA
 
 PARTITIONS = 1 << 20
-"""A partition's number is below this (checkers.context)."""
+"""A partition's number is below this (wrackline.checkers.context)."""
 _NEVER_NULL = tuple(field.name for field in SCHEMA if not field.nullable)
 
 

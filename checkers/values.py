@@ -10,12 +10,35 @@ import itertools
 
 import numpy as np
 
-from checkers.context import Context, run_of
-from checkers.packets import AGAIN, COLUMNS, NEVER, NONE, SEND, Bools, Ints, Kind, Rows, grouped, together
-from checkers.registry import marked_by_value
-from checkers.suspects import BATCH, EPOCH, IN_FINAL, NOWHERE, PROOFS, REWIND, SHOWN, UNREAD, UNSURE, is_stray
-from checkers.suspects import COLUMNS as SUSPECT_COLUMNS
-from checkers.untold import untold
+from wrackline.checkers.context import Context, run_of
+from wrackline.checkers.packets import (
+    AGAIN,
+    COLUMNS,
+    NEVER,
+    NONE,
+    SEND,
+    Bools,
+    Ints,
+    Kind,
+    Rows,
+    grouped,
+    together,
+)
+from wrackline.checkers.registry import marked_by_value
+from wrackline.checkers.suspects import (
+    BATCH,
+    EPOCH,
+    IN_FINAL,
+    NOWHERE,
+    PROOFS,
+    REWIND,
+    SHOWN,
+    UNREAD,
+    UNSURE,
+    is_stray,
+)
+from wrackline.checkers.suspects import COLUMNS as SUSPECT_COLUMNS
+from wrackline.checkers.untold import untold
 
 
 class Bucket:

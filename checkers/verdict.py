@@ -12,12 +12,12 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from checkers.conditions import Condition, conditions, planned_faults
-from checkers.contracts import LOSS, Contract, Ruling
-from checkers.findings import EXIT_CODES, Meaning, Verdict
-from checkers.load import load_during_faults, load_of_main
-from checkers.metrics import Figures, Outcomes
-from checkers.runs import Fault, Place, Run
+from wrackline.checkers.conditions import Condition, conditions, planned_faults
+from wrackline.checkers.contracts import LOSS, Contract, Ruling
+from wrackline.checkers.findings import EXIT_CODES, Meaning, Verdict
+from wrackline.checkers.load import load_during_faults, load_of_main
+from wrackline.checkers.metrics import Figures, Outcomes
+from wrackline.checkers.runs import Fault, Place, Run
 
 UNPROVEN = "unproven-write"
 ON_THE_FINAL_READ = (*LOSS, "lost-committed", "lost-on-replica")

@@ -1,7 +1,7 @@
 """Visibility (docs/anomalies.md section 4): the partition as one log that everybody sees at one time.
 
 Bounds come from ``end`` alone: librdkafka fetches ahead, so a poll proves that what it returns existed when
-it returned, never that there was no more. The exact rules are in checkers.linearizable and
+it returned, never that there was no more. The exact rules are in wrackline.checkers.linearizable and
 docs/linearizability.md 3.2; the table of places carries the earliest proof at or above each offset, so each
 rule is one comparison.
 """
@@ -16,12 +16,12 @@ from pyspark.sql import Column, DataFrame
 from pyspark.sql import Window as SqlWindow
 from pyspark.sql import functions as F
 
-from checkers.context import Context
-from checkers.evidence import Window, apart, findings, having, place, say, seconds, shown
-from checkers.integrity import TWO_VALUES
-from checkers.packets import NONE, Bools, Rows, bools
-from checkers.registry import Evidence, Family, check, mark
-from checkers.suspects import ACKED, END_ASKED, IN_REPLICAS, NOWHERE, UNSURE, is_place, least, lt
+from wrackline.checkers.context import Context
+from wrackline.checkers.evidence import Window, apart, findings, having, place, say, seconds, shown
+from wrackline.checkers.integrity import TWO_VALUES
+from wrackline.checkers.packets import NONE, Bools, Rows, bools
+from wrackline.checkers.registry import Evidence, Family, check, mark
+from wrackline.checkers.suspects import ACKED, END_ASKED, IN_REPLICAS, NOWHERE, UNSURE, is_place, least, lt
 
 
 def _stale(rows: Rows) -> Bools:

@@ -10,15 +10,15 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
-from checkers.columns import NEVER
-from checkers.jvm.calls import Calls, Model
-from checkers.jvm.log_calls import LogCalls
-from harness.history.model import ACKED_WITHOUT_OFFSET, FAILED
+from wrackline.checkers.columns import NEVER
+from wrackline.checkers.jvm.calls import Calls, Model
+from wrackline.checkers.jvm.log_calls import LogCalls
+from wrackline.harness.history.model import ACKED_WITHOUT_OFFSET, FAILED
 
 KINDS = ("send", "poll", "drain", "end")
 HOLE = "hole"
 UNFILLED = "unfilled"
-"""What a finding's ``where`` says (checkers.visibility)."""
+"""What a finding's ``where`` says (wrackline.checkers.visibility)."""
 Row = Mapping[str, Any]
 Operation = tuple[Row, Row | None]
 """(invocation, completion)."""

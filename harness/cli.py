@@ -19,32 +19,32 @@ import orjson
 from rich.console import Console
 from rich.table import Table
 
-from checkers.contracts import UnknownContract, named
-from checkers.jvm.classpath import JvmUnavailable
-from checkers.runs import AnalysisError
-from checkers.session import SparkUnavailable, check_master
-from harness import results as stored
-from harness.cli_anomalies import anomalies_command
-from harness.cli_fleet import EXIT_HOSTS, doctor, fleet, need_root
-from harness.cli_jepsen import export_command, import_command
-from harness.cli_jvm import check_command, jvm
-from harness.cli_options import results_option, seed_option, set_option
-from harness.cli_plan import plan_command
-from harness.cli_spec import examples_command, init_command, schema_command, validate_command
-from harness.crash import told
-from harness.fleet.base import FleetError
-from harness.history import HistoryError
-from harness.history.files import private_folder
-from harness.jepsen.imports import ImportFailed
-from harness.jepsen.text import TextError
-from harness.report import ReportError, write_report
-from harness.run import CannotRecord, Interrupted, Judged, Options, Outcome, run
-from harness.run.judge import broken_down, exit_code, judge
-from harness.run.setup import harness_version
-from harness.spec import SpecError
-from harness.spec_check import load_checked
-from harness.systems.base import DeployError
-from simulator.cli import simulate
+from wrackline.checkers.contracts import UnknownContract, named
+from wrackline.checkers.jvm.classpath import JvmUnavailable
+from wrackline.checkers.runs import AnalysisError
+from wrackline.checkers.session import SparkUnavailable, check_master
+from wrackline.harness import results as stored
+from wrackline.harness.cli_anomalies import anomalies_command
+from wrackline.harness.cli_fleet import EXIT_HOSTS, doctor, fleet, need_root
+from wrackline.harness.cli_jepsen import export_command, import_command
+from wrackline.harness.cli_jvm import check_command, jvm
+from wrackline.harness.cli_options import results_option, seed_option, set_option
+from wrackline.harness.cli_plan import plan_command
+from wrackline.harness.cli_spec import examples_command, init_command, schema_command, validate_command
+from wrackline.harness.crash import told
+from wrackline.harness.fleet.base import FleetError
+from wrackline.harness.history import HistoryError
+from wrackline.harness.history.files import private_folder
+from wrackline.harness.jepsen.imports import ImportFailed
+from wrackline.harness.jepsen.text import TextError
+from wrackline.harness.report import ReportError, write_report
+from wrackline.harness.run import CannotRecord, Interrupted, Judged, Options, Outcome, run
+from wrackline.harness.run.judge import broken_down, exit_code, judge
+from wrackline.harness.run.setup import harness_version
+from wrackline.harness.spec import SpecError
+from wrackline.harness.spec_check import load_checked
+from wrackline.harness.systems.base import DeployError
+from wrackline.simulator.cli import simulate
 
 STOPPED = 130
 _WAYS_OUT = {
@@ -263,7 +263,7 @@ def demo_command(results: Path, master: str) -> int:
       2. acks=1 and a power cut of the leader. Acknowledged writes are lost, and every one is shown.
       3. A broker with a known, historic defect. If the checkers do not catch it, the demo fails.
     """
-    from harness.demo import demo
+    from wrackline.harness.demo import demo
 
     need_root()
     _writable(results)
@@ -295,7 +295,7 @@ def defects_command(
 
     Exit code: 0 when all is as it must be, 1 when not.
     """
-    from harness.defects import cases, defects, show
+    from wrackline.harness.defects import cases, defects, show
 
     wanted = cases(names)
     need_root()
@@ -383,7 +383,7 @@ class _Quiet(logging.StreamHandler[Any]):
     """Warnings of our own reach the terminal; the chatter of libraries does not."""
 
     def filter(self, record: logging.LogRecord) -> bool:
-        return record.name.startswith("harness.history") and super().filter(record) is not False
+        return record.name.startswith("wrackline.harness.history") and super().filter(record) is not False
 
 
 if __name__ == "__main__":

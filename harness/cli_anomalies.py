@@ -8,7 +8,7 @@ from dataclasses import asdict, dataclass
 import click
 import orjson
 
-from harness.report.glossary import METRICS
+from wrackline.harness.report.glossary import METRICS
 
 COUNTED = "counted, never a violation"
 
@@ -25,8 +25,8 @@ class Row:
 def rows() -> list[Row]:
     """Every anomaly in the order of the documents, then what is counted only."""
     # Checks are made of Spark's columns, and Spark takes a second to import.
-    from checkers.contracts import promise_of
-    from checkers.registry import checks
+    from wrackline.checkers.contracts import promise_of
+    from wrackline.checkers.registry import checks
 
     found = [
         Row(one.name, str(one.family), one.jepsen, one.meaning, promise_of(one.name)) for one in checks()

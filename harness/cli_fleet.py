@@ -1,6 +1,6 @@
 """``wrackline fleet ...`` and ``wrackline doctor``: fleets for a person's own hands, and whether this machine can.
 
-``harness.cli`` mounts the group ``fleet`` and the command ``doctor``. Exit codes: 2 for a wrong call (also: not root),
+``wrackline.harness.cli`` mounts the group ``fleet`` and the command ``doctor``. Exit codes: 2 for a wrong call (also: not root),
 4 when a host or the fleet fails.
 """
 
@@ -13,12 +13,12 @@ from pathlib import Path
 
 import click
 
-from harness.doctor import examine
-from harness.fleet.base import FleetError
-from harness.fleet.clean import FleetSeen, clean, end_detached, survey
-from harness.fleet.namespaces import find_tool
-from harness.fleet.netns import NetnsFleet
-from harness.fleet.state import DEFAULT_STATE_ROOT, FleetFolder
+from wrackline.harness.doctor import examine
+from wrackline.harness.fleet.base import FleetError
+from wrackline.harness.fleet.clean import FleetSeen, clean, end_detached, survey
+from wrackline.harness.fleet.namespaces import find_tool
+from wrackline.harness.fleet.netns import NetnsFleet
+from wrackline.harness.fleet.state import DEFAULT_STATE_ROOT, FleetFolder
 
 EXIT_HOSTS = 4
 

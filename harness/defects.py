@@ -16,12 +16,12 @@ import click
 from rich.console import Console
 from rich.table import Table
 
-from checkers.findings import Meaning, Verdict
-from harness.demo import suites_dir
-from harness.run import Judged, Options, Outcome, run
-from harness.run.judge import broken_down, judge
-from harness.spec import Spec, SpecError
-from harness.spec_check import load_checked
+from wrackline.checkers.findings import Meaning, Verdict
+from wrackline.harness.demo import suites_dir
+from wrackline.harness.run import Judged, Options, Outcome, run
+from wrackline.harness.run.judge import broken_down, judge
+from wrackline.harness.spec import Spec, SpecError
+from wrackline.harness.spec_check import load_checked
 
 _SHOWN_REASONS = 4
 

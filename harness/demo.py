@@ -14,11 +14,11 @@ from typing import Any
 
 import click
 
-from checkers.findings import Verdict
-from checkers.session import session as judging_session
-from harness.run import Judged, Options, Outcome, run
-from harness.run.judge import broken_down, judge
-from harness.spec_check import load_checked
+from wrackline.checkers.findings import Verdict
+from wrackline.checkers.session import session as judging_session
+from wrackline.harness.run import Judged, Options, Outcome, run
+from wrackline.harness.run.judge import broken_down, judge
+from wrackline.harness.spec_check import load_checked
 
 ACKED_AT_LEAST = 5_000
 SPECS = ("demo-acks-all.yaml", "demo-acks-one.yaml", "demo-canary.yaml")
@@ -49,11 +49,10 @@ class Checked:
 
 def suites_dir() -> Path:
     """The specifications that come with us: in the repository, or inside the installed package."""
-    here = Path(__file__).resolve().parent
-    for place in (here.parent / "suites", here / "suites"):
-        if (place / SPECS[0]).is_file():
-            return place
-    raise DemoBroken(f"the demo's specifications are missing (looked for {SPECS[0]} beside {here})")
+    place = Path(__file__).resolve().parents[1] / "suites"
+    if (place / SPECS[0]).is_file():
+        return place
+    raise DemoBroken(f"the demo's specifications are missing (looked for {SPECS[0]} in {place})")
 
 
 def demo(results: Path, *, master: str = "local[*]") -> int:

@@ -6,7 +6,7 @@
     system:   {kind: wrackline, profile: kip966, config: {replica_lag_time_max_ms: 4000}}
     topic:    {name: log, partitions: 2, replication_factor: 3, min_insync_replicas: 2}
     workload: {name: log, duration_s: 60, rate: 200, acks: all}
-    nemesis:  {...}                      # nemesis.spec.NemesisSpec
+    nemesis:  {...}                      # wrackline.nemesis.spec.NemesisSpec
     contract: {expected: [], thresholds: {}}
 
 What is left out has the default written here; `wrackline run` saves the complete specification with the run.
@@ -31,12 +31,20 @@ from pydantic import (
 )
 from pydantic_core import CoreSchema
 
-from harness import spec_parts
-from harness.spec_errors import lines, nearest
-from harness.spec_types import MILLISECONDS, SECONDS, JsonSchema, Lax, NoBoolean, Strict, in_milliseconds
-from nemesis.spec import NemesisSpec
-from workloads.catalog import AnySpec
-from workloads.log import LogSpec
+from wrackline.harness import spec_parts
+from wrackline.harness.spec_errors import lines, nearest
+from wrackline.harness.spec_types import (
+    MILLISECONDS,
+    SECONDS,
+    JsonSchema,
+    Lax,
+    NoBoolean,
+    Strict,
+    in_milliseconds,
+)
+from wrackline.nemesis.spec import NemesisSpec
+from wrackline.workloads.catalog import AnySpec
+from wrackline.workloads.log import LogSpec
 
 Name = Annotated[str, Field(pattern=r"^[a-z0-9][a-z0-9-]{0,39}$")]
 Limit = Annotated[float, Field(gt=0)]
@@ -164,7 +172,7 @@ class LatencySpec(Strict):
 
 
 class Thresholds(Strict):
-    """Their meanings are in checkers.thresholds."""
+    """Their meanings are in wrackline.checkers.thresholds."""
 
     latency_ms: LatencySpec = LatencySpec()
     """The latency of sends that succeeded is at most this."""
@@ -180,7 +188,7 @@ class Thresholds(Strict):
     """At least so many operations succeed a second."""
 
     def limits(self) -> dict[str, float]:
-        """Those that are set, by their names in checkers.thresholds."""
+        """Those that are set, by their names in wrackline.checkers.thresholds."""
         return dict(_flat(self.model_dump(exclude_none=True)))
 
 
@@ -194,7 +202,7 @@ def _flat(given: Mapping[str, Any], above: str = "") -> Iterator[tuple[str, floa
 
 def _anomalies(schema: JsonSchema) -> None:
     """The names that ``expected`` takes."""
-    from checkers.registry import names  # imports every check, which takes a second
+    from wrackline.checkers.registry import names  # imports every check, which takes a second
 
     schema["items"]["enum"] = sorted(names())
 
@@ -211,7 +219,7 @@ class ContractSpec(Strict):
     @classmethod
     def _that_are_looked_for(cls, expected: tuple[str, ...]) -> tuple[str, ...]:
         if expected:
-            from checkers.registry import names  # imports every check, which takes a second
+            from wrackline.checkers.registry import names  # imports every check, which takes a second
 
             for anomaly in expected:
                 if anomaly not in names():

@@ -1,6 +1,6 @@
 """What a specification asks of the system, put before the system itself: before a host is made.
 
-`harness.spec` checks whatever it can by itself. The system's settings, profile and defects, and the topic's
+`wrackline.harness.spec` checks whatever it can by itself. The system's settings, profile and defects, and the topic's
 name and settings, only the program that will be deployed knows; it is asked here.
 """
 
@@ -11,10 +11,10 @@ from pathlib import Path
 
 from confluent_kafka import KafkaException
 
-from harness.run.setup import build_parts, topic_configs
-from harness.spec import Spec, SpecError, load
-from harness.systems.base import About, Refusal, TopicSpec
-from workloads.log.clients import try_settings
+from wrackline.harness.run.setup import build_parts, topic_configs
+from wrackline.harness.spec import Spec, SpecError, load
+from wrackline.harness.systems.base import About, Refusal, TopicSpec
+from wrackline.workloads.log.clients import try_settings
 
 
 def load_checked(path: Path, *, settings: Sequence[str] = (), seed: int | None = None) -> Spec:

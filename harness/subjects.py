@@ -14,8 +14,8 @@ from typing import Any
 
 import numpy as np
 
-from checkers.columns import NEVER, NOTHING, Columns, columns
-from checkers.jvm.calls import (
+from wrackline.checkers.columns import NEVER, NOTHING, Columns, columns
+from wrackline.checkers.jvm.calls import (
     EMPTY,
     NIL,
     SHAPES,
@@ -27,7 +27,7 @@ from checkers.jvm.calls import (
     Transactions,
     TransactionsBuilder,
 )
-from harness.jepsen.text import Operation, TextError
+from wrackline.harness.jepsen.text import Operation, TextError
 
 ELLE_MODELS = ("list-append", "rw-register")
 _REGISTERS = (Model.REGISTER, Model.CAS_REGISTER)

@@ -12,8 +12,19 @@ from collections.abc import Collection, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from typing import Any
 
-from harness.systems.base import ClusterState, Place
-from nemesis.steps import Commands, Done, FaultError, Join, MoveOff, Proof, Scene, Settle, StartNode, Trail
+from wrackline.harness.systems.base import ClusterState, Place
+from wrackline.nemesis.steps import (
+    Commands,
+    Done,
+    FaultError,
+    Join,
+    MoveOff,
+    Proof,
+    Scene,
+    Settle,
+    StartNode,
+    Trail,
+)
 
 JOIN_S = 30.0
 PLAN_S = 30.0

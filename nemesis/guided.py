@@ -1,19 +1,19 @@
 """Guided schedules: short sequences of steps that follow the cluster's state instead of the clock.
 
 For histories that random schedules hit too rarely (docs/protocol.md 4.4). A schedule is a pure function from
-the state of the cluster to steps; `nemesis.runner` carries them out.
+the state of the cluster to steps; `wrackline.nemesis.runner` carries them out.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 
-from harness.systems.base import PartitionState
-from nemesis import guided_defects
-from nemesis.guided_steps import Aim, Await, GuidedStep, Heal, Inject, Needs, Sleep
-from nemesis.network import Direction, Partition, Shape
-from nemesis.power import PowerCut
-from nemesis.processes import Kill
+from wrackline.harness.systems.base import PartitionState
+from wrackline.nemesis import guided_defects
+from wrackline.nemesis.guided_steps import Aim, Await, GuidedStep, Heal, Inject, Needs, Sleep
+from wrackline.nemesis.network import Direction, Partition, Shape
+from wrackline.nemesis.power import PowerCut
+from wrackline.nemesis.processes import Kill
 
 
 def b01_truncate_to_hw(aim: Aim) -> tuple[GuidedStep, ...]:

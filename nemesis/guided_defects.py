@@ -1,7 +1,7 @@
 """Guided schedules that let one historic defect each do its harm on a real cluster
 (docs/protocol.md section 4).
 
-They are the real-world form of `simulator.guided`: where the simulator holds back one message, a link is cut. Every
+They are the real-world form of `wrackline.simulator.guided`: where the simulator holds back one message, a link is cut. Every
 one is harmless to a right broker. L leads, F1 is the follower that comes first in replica order (so it is elected
 first), F2 the last. Cuts are between brokers: the controllers and the clients are reached all the time, unless a
 schedule says otherwise. `docs/defects.md` has the table, `suites/defects/` a specification for each.
@@ -12,8 +12,8 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
 
-from harness.systems.base import PartitionState
-from nemesis.guided_steps import (
+from wrackline.harness.systems.base import PartitionState
+from wrackline.nemesis.guided_steps import (
     Aim,
     Await,
     AwaitBroker,
@@ -24,10 +24,10 @@ from nemesis.guided_steps import (
     Needs,
     Sleep,
 )
-from nemesis.network import Direction, Partition, Shape
-from nemesis.power import PowerCut
-from nemesis.processes import Kill
-from nemesis.steps import Fault
+from wrackline.nemesis.network import Direction, Partition, Shape
+from wrackline.nemesis.power import PowerCut
+from wrackline.nemesis.processes import Kill
+from wrackline.nemesis.steps import Fault
 
 NOBODY = -1
 APART = Partition(Shape.ISOLATE, controllers=False)

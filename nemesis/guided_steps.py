@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
-from harness.systems.base import ClusterState, Node, PartitionState
-from nemesis.steps import Fault
+from wrackline.harness.systems.base import ClusterState, Node, PartitionState
+from wrackline.nemesis.steps import Fault
 
 
 class GuidedError(Exception):

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from harness.fleet.base import Fleet, FleetError
-from harness.systems.base import DeployError, Node, System
-from nemesis import chains
+from wrackline.harness.fleet.base import Fleet, FleetError
+from wrackline.harness.systems.base import DeployError, Node, System
+from wrackline.nemesis import chains
 
 
 class NemesisError(Exception):

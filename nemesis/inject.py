@@ -17,13 +17,13 @@ from contextlib import asynccontextmanager, contextmanager
 from dataclasses import dataclass, field, replace
 from typing import Any, NamedTuple, Protocol, TypeVar
 
-from harness.fleet.base import Fleet, FleetError, Host, PowerCut
-from harness.fleet.canary import CanaryLoss
-from harness.history.model import NEMESIS, Event, Type
-from harness.systems.base import DeployError, Node, System
-from nemesis import knocks
-from nemesis.moving import Mover
-from nemesis.steps import (
+from wrackline.harness.fleet.base import Fleet, FleetError, Host, PowerCut
+from wrackline.harness.fleet.canary import CanaryLoss
+from wrackline.harness.history.model import NEMESIS, Event, Type
+from wrackline.harness.systems.base import DeployError, Node, System
+from wrackline.nemesis import knocks
+from wrackline.nemesis.moving import Mover
+from wrackline.nemesis.steps import (
     NEEDS_NO_POWER,
     NEEDS_SHELL,
     Commands,
@@ -54,13 +54,13 @@ T = TypeVar("T")
 
 
 class Recording(Protocol):
-    """What we need of `harness.history`'s recorder."""
+    """What we need of `wrackline.harness.history`'s recorder."""
 
     def record(self, event: Event) -> Event: ...
 
 
 class Canaries(Protocol):
-    """What we need of `harness.fleet.canary`."""
+    """What we need of `wrackline.harness.fleet.canary`."""
 
     def start(self, host: Host) -> None: ...
 

@@ -7,10 +7,10 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from enum import StrEnum
 
-from nemesis import chains
-from nemesis.chains import Rule
-from nemesis.knocks import heard
-from nemesis.steps import (
+from wrackline.nemesis import chains
+from wrackline.nemesis.chains import Rule
+from wrackline.nemesis.knocks import heard
+from wrackline.nemesis.steps import (
     Commands,
     Done,
     FaultError,

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from harness.fleet.base import PowerCut as Cut
-from harness.fleet.canary import FOLDER
-from nemesis.steps import Commands, Done, PowerOff, PowerOn, Proof, Scene, StartNode, Trail
+from wrackline.harness.fleet.base import PowerCut as Cut
+from wrackline.harness.fleet.canary import FOLDER
+from wrackline.nemesis.steps import Commands, Done, PowerOff, PowerOn, Proof, Scene, StartNode, Trail
 
 
 @dataclass(frozen=True, slots=True)

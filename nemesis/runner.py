@@ -1,4 +1,4 @@
-"""Runs a plan beside the workload: its own thread, asyncio inside, every fault a context (nemesis.inject)."""
+"""Runs a plan beside the workload: its own thread, asyncio inside, every fault a context (wrackline.nemesis.inject)."""
 
 from __future__ import annotations
 
@@ -10,17 +10,26 @@ from collections.abc import Coroutine, Sequence
 from contextlib import AbstractAsyncContextManager
 from typing import Any
 
-from harness.fleet.base import Fleet
-from harness.history.model import CONTROL, NEMESIS, Event, Type
-from harness.systems.base import ClusterState, DeployError, System
-from nemesis.guided import SCHEDULES
-from nemesis.guided_steps import Aim, Await, AwaitBroker, GuidedError, GuidedStep, Heal, Inject, Sleep
-from nemesis.heal import Healer, NemesisError
-from nemesis.inject import Canaries, Hold, Injection, Recording, Stage, injected
-from nemesis.schedule import Plan, PlannedFault
-from nemesis.spec import GuidedSpec
-from nemesis.steps import Fault
-from nemesis.targets import SPARE, TargetError, needs_metadata, resolve
+from wrackline.harness.fleet.base import Fleet
+from wrackline.harness.history.model import CONTROL, NEMESIS, Event, Type
+from wrackline.harness.systems.base import ClusterState, DeployError, System
+from wrackline.nemesis.guided import SCHEDULES
+from wrackline.nemesis.guided_steps import (
+    Aim,
+    Await,
+    AwaitBroker,
+    GuidedError,
+    GuidedStep,
+    Heal,
+    Inject,
+    Sleep,
+)
+from wrackline.nemesis.heal import Healer, NemesisError
+from wrackline.nemesis.inject import Canaries, Hold, Injection, Recording, Stage, injected
+from wrackline.nemesis.schedule import Plan, PlannedFault
+from wrackline.nemesis.spec import GuidedSpec
+from wrackline.nemesis.steps import Fault
+from wrackline.nemesis.targets import SPARE, TargetError, needs_metadata, resolve
 
 RESOLVE_TIMEOUT_S = 5.0
 POLL_S = 0.05

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from nemesis.spec import FAULT, FaultSpec, GuidedSpec, NemesisSpec, RandomSpec, SpecError
+from wrackline.nemesis.spec import FAULT, FaultSpec, GuidedSpec, NemesisSpec, RandomSpec, SpecError
 
 
 @dataclass(frozen=True, slots=True)

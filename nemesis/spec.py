@@ -18,14 +18,14 @@ from pydantic import (
 )
 from pydantic_core import CoreSchema, core_schema
 
-from harness import spec_types
-from harness.spec_types import JsonSchema, Lax, Seconds, SomeSeconds
-from nemesis.growth import AddBroker, Reassign
-from nemesis.network import Direction, Partition, Shape
-from nemesis.power import PowerCut
-from nemesis.processes import Kill, Pause, Restart
-from nemesis.steps import Fault
-from nemesis.targets import ROLE, SPARE, check_role
+from wrackline.harness import spec_types
+from wrackline.harness.spec_types import JsonSchema, Lax, Seconds, SomeSeconds
+from wrackline.nemesis.growth import AddBroker, Reassign
+from wrackline.nemesis.network import Direction, Partition, Shape
+from wrackline.nemesis.power import PowerCut
+from wrackline.nemesis.processes import Kill, Pause, Restart
+from wrackline.nemesis.steps import Fault
+from wrackline.nemesis.targets import ROLE, SPARE, check_role
 
 
 class SpecError(ValueError):
@@ -257,7 +257,7 @@ class GuidedSpec(Strict):
 
     @classmethod
     def __get_pydantic_json_schema__(cls, core: CoreSchema, handler: GetJsonSchemaHandler) -> JsonSchema:
-        from nemesis.guided import SCHEDULES  # it imports what this module defines
+        from wrackline.nemesis.guided import SCHEDULES  # it imports what this module defines
 
         whole = handler(core)
         name = handler.resolve_ref_schema(whole)["properties"]["name"]
@@ -267,7 +267,7 @@ class GuidedSpec(Strict):
     @field_validator("name")
     @classmethod
     def _known(cls, name: str) -> str:
-        from nemesis.guided import SCHEDULES  # it imports what this module defines
+        from wrackline.nemesis.guided import SCHEDULES  # it imports what this module defines
 
         if name not in SCHEDULES:
             raise ValueError(f"no guided schedule {name!r}; there are {', '.join(sorted(SCHEDULES))}")

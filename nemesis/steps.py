@@ -1,4 +1,4 @@
-"""What a fault asks to be done, as values: typed steps that `nemesis.inject` carries out.
+"""What a fault asks to be done, as values: typed steps that `wrackline.nemesis.inject` carries out.
 
 A fault only says which steps do it, undo it and probe it; it touches nothing itself. Steps of different hosts
 run at the same time, steps of one host in their order.
@@ -10,8 +10,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Protocol
 
-from harness.fleet.base import PowerCut
-from harness.fleet.canary import CanaryLoss
+from wrackline.harness.fleet.base import PowerCut
+from wrackline.harness.fleet.canary import CanaryLoss
 
 
 class FaultError(Exception):

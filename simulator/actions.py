@@ -10,12 +10,12 @@ from collections.abc import Mapping
 from random import Random
 from typing import Literal
 
-from broker.core.types import TopicPartition
-from simulator.actions_admin import ADMINISTRATION
-from simulator.actions_network import NETWORK
-from simulator.driver import Begin, Begun, FaultDriver
-from simulator.faults import Fault, Kind
-from simulator.world import SimServer
+from wrackline.broker.core.types import TopicPartition
+from wrackline.simulator.actions_admin import ADMINISTRATION
+from wrackline.simulator.actions_network import NETWORK
+from wrackline.simulator.driver import Begin, Begun, FaultDriver
+from wrackline.simulator.faults import Fault, Kind
+from wrackline.simulator.world import SimServer
 
 
 def _ending(how: Literal["kill", "power"]) -> Begin:

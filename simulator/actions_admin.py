@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from random import Random
 
-from broker.core.admin_messages import (
+from wrackline.broker.core.admin_messages import (
     AlteredResource,
     AlterOp,
     AlterPartitionReassignmentsRequest,
@@ -16,10 +16,10 @@ from broker.core.admin_messages import (
     Reassignment,
     Resource,
 )
-from broker.core.messages import Request
-from broker.core.types import NodeId, TopicPartition
-from simulator.driver import Begin, Begun, FaultDriver
-from simulator.faults import Fault, Kind
+from wrackline.broker.core.messages import Request
+from wrackline.broker.core.types import NodeId, TopicPartition
+from wrackline.simulator.driver import Begin, Begun, FaultDriver
+from wrackline.simulator.faults import Fault, Kind
 
 _TIMEOUT_MS = 5_000
 _TOPIC_RESOURCE = 2

@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Mapping
 from random import Random
 
-from broker.core.types import NodeId
-from simulator.driver import Begin, Begun, FaultDriver
-from simulator.faults import Fault, Kind
-from simulator.network import Hold, Matches, Message
+from wrackline.broker.core.types import NodeId
+from wrackline.simulator.driver import Begin, Begun, FaultDriver
+from wrackline.simulator.faults import Fault, Kind
+from wrackline.simulator.network import Hold, Matches, Message
 
 Pairs = list[tuple[NodeId, NodeId]]
 

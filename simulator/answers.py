@@ -6,16 +6,10 @@ from dataclasses import replace
 
 from kio.schema.errors import ErrorCode
 
-from broker.core.messages import (
-    FetchRequest,
-    FetchResponse,
-    ListOffsetsResponse,
-    Request,
-    Response,
-)
-from broker.core.snapshot_messages import FetchSnapshotResponse
-from broker.core.types import LogSlice, SnapshotSlice
-from simulator.disk import Disk
+from wrackline.broker.core.messages import FetchRequest, FetchResponse, ListOffsetsResponse, Request, Response
+from wrackline.broker.core.snapshot_messages import FetchSnapshotResponse
+from wrackline.broker.core.types import LogSlice, SnapshotSlice
+from wrackline.simulator.disk import Disk
 
 
 def resolve(disk: Disk, request: Request, response: Response) -> Response:

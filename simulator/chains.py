@@ -12,7 +12,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from random import Random
 
-from simulator.faults import Fault, Kind, Role, Wait, Word
+from wrackline.simulator.faults import Fault, Kind, Role, Wait, Word
 
 
 @dataclass(frozen=True, slots=True)

@@ -13,19 +13,19 @@ from typing import Any
 
 import click
 
-from broker.core.config import BrokerConfig, ControllerConfig
-from broker.core.types import FlushMode, RecoveryStrategy
-from broker.defects import UnknownDefect
-from broker.rules.profile import profile as rules_of
-from simulator.export import write_run
-from simulator.faults import DEFAULT_KINDS, KINDS, Kind
-from simulator.kill_table import command as kill_table
-from simulator.run import Result, run
-from simulator.series import Row, SeriesError, Totals, drawn_as, series
-from simulator.setup import Setup
-from simulator.shrink import shrink
-from simulator.swarm import swarm
-from simulator.world import World, WorldOptions
+from wrackline.broker.core.config import BrokerConfig, ControllerConfig
+from wrackline.broker.core.types import FlushMode, RecoveryStrategy
+from wrackline.broker.defects import UnknownDefect
+from wrackline.broker.rules.profile import profile as rules_of
+from wrackline.simulator.export import write_run
+from wrackline.simulator.faults import DEFAULT_KINDS, KINDS, Kind
+from wrackline.simulator.kill_table import command as kill_table
+from wrackline.simulator.run import Result, run
+from wrackline.simulator.series import Row, SeriesError, Totals, drawn_as, series
+from wrackline.simulator.setup import Setup
+from wrackline.simulator.shrink import shrink
+from wrackline.simulator.swarm import swarm
+from wrackline.simulator.world import World, WorldOptions
 
 VIOLATION = 1
 INTERRUPTED = 130

@@ -18,12 +18,12 @@ from typing import Any
 from crc32c import crc32c
 from kio.schema.errors import ErrorCode
 
-from broker.core import batch
-from broker.core import effects as fx
-from broker.core import events as ev
-from broker.core.effects import Effect
-from broker.core.events import Event as CoreEvent
-from broker.core.messages import (
+from wrackline.broker.core import batch
+from wrackline.broker.core import effects as fx
+from wrackline.broker.core import events as ev
+from wrackline.broker.core.effects import Effect
+from wrackline.broker.core.events import Event as CoreEvent
+from wrackline.broker.core.messages import (
     EARLIEST,
     LATEST,
     FetchPartition,
@@ -43,10 +43,10 @@ from broker.core.messages import (
     Request,
     Response,
 )
-from broker.core.types import NO_LEADER, NodeId, TopicPartition
-from broker.core.values import NO_ERROR
-from harness.history.model import FAILED, UNKNOWN, Event, Record, Type, value_of
-from simulator.history import History
+from wrackline.broker.core.types import NO_LEADER, NodeId, TopicPartition
+from wrackline.broker.core.values import NO_ERROR
+from wrackline.harness.history.model import FAILED, UNKNOWN, Event, Record, Type, value_of
+from wrackline.simulator.history import History
 
 PROCESS_STRIDE = 1_000
 """Process numbers a client may use up."""

@@ -16,9 +16,9 @@ from random import Random
 from typing import NamedTuple
 from uuid import UUID
 
-from broker.core import batch
-from broker.core.batch import BatchHeader, CorruptBatch
-from broker.core.effects import (
+from wrackline.broker.core import batch
+from wrackline.broker.core.batch import BatchHeader, CorruptBatch
+from wrackline.broker.core.effects import (
     Append,
     CloseLogs,
     CreateLog,
@@ -32,9 +32,9 @@ from broker.core.effects import (
     WriteQuorumState,
     WriteSnapshot,
 )
-from broker.core.messages import LookupByTime
-from broker.core.producers import ProducerTable
-from broker.core.types import (
+from wrackline.broker.core.messages import LookupByTime
+from wrackline.broker.core.producers import ProducerTable
+from wrackline.broker.core.types import (
     METADATA,
     EpochEntry,
     LogSlice,

@@ -11,11 +11,11 @@ from dataclasses import dataclass, field
 from random import Random
 from typing import Protocol
 
-from broker.core.image import PartitionImage
-from broker.core.types import NodeId, TopicPartition
-from simulator.disk import Disk
-from simulator.faults import Fault, FaultOptions, Kind, Role, Wait
-from simulator.world import FIRST_CONTROLLER, SimBroker, SimServer, World
+from wrackline.broker.core.image import PartitionImage
+from wrackline.broker.core.types import NodeId, TopicPartition
+from wrackline.simulator.disk import Disk
+from wrackline.simulator.faults import Fault, FaultOptions, Kind, Role, Wait
+from wrackline.simulator.world import FIRST_CONTROLLER, SimBroker, SimServer, World
 
 _LOOK_EVERY_MS = 15.0
 _WAIT_AT_MOST_MS = 8_000.0

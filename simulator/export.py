@@ -5,11 +5,11 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
-from broker.core.types import FlushMode, RecoveryStrategy
-from harness.history.files import write_history
-from harness.history.model import RunInfo, TopicInfo
-from simulator.run import Result
-from simulator.setup import TOPIC, Setup
+from wrackline.broker.core.types import FlushMode, RecoveryStrategy
+from wrackline.harness.history.files import write_history
+from wrackline.harness.history.model import RunInfo, TopicInfo
+from wrackline.simulator.run import Result
+from wrackline.simulator.setup import TOPIC, Setup
 
 _STARTED_AT = "1970-01-01T00:00:00Z"
 """Virtual time begins here in every run: the same run is the same bytes."""

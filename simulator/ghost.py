@@ -16,9 +16,9 @@ from uuid import UUID
 
 import orjson
 
-from broker.core.broker import Broker
-from broker.core.controller import Controller
-from broker.core.effects import (
+from wrackline.broker.core.broker import Broker
+from wrackline.broker.core.controller import Controller
+from wrackline.broker.core.effects import (
     Append,
     CancelTimer,
     CreateLog,
@@ -37,12 +37,12 @@ from broker.core.effects import (
     WriteEpochs,
     WriteSnapshot,
 )
-from broker.core.events import Boot, RequestReceived
-from broker.core.image import BrokerImage, ClusterImage, PartitionImage, changed
-from broker.core.messages import ProduceRequest, ProduceResponse, Request
-from broker.core.records import PartitionChangeRecord, decode
-from broker.core.replica import Replica
-from broker.core.types import (
+from wrackline.broker.core.events import Boot, RequestReceived
+from wrackline.broker.core.image import BrokerImage, ClusterImage, PartitionImage, changed
+from wrackline.broker.core.messages import ProduceRequest, ProduceResponse, Request
+from wrackline.broker.core.records import PartitionChangeRecord, decode
+from wrackline.broker.core.replica import Replica
+from wrackline.broker.core.types import (
     EVERY_WRITE,
     METADATA,
     NO_EPOCH,
@@ -51,11 +51,11 @@ from broker.core.types import (
     RecoveryStrategy,
     TopicPartition,
 )
-from broker.rules.election import RECOVERING
-from simulator.disk import SimLog
-from simulator.ghost_partition import Mark, PartitionGhost
-from simulator.ghost_seen import Before, Change, Seen
-from simulator.world import StepRecord, World
+from wrackline.broker.rules.election import RECOVERING
+from wrackline.simulator.disk import SimLog
+from wrackline.simulator.ghost_partition import Mark, PartitionGhost
+from wrackline.simulator.ghost_seen import Before, Change, Seen
+from wrackline.simulator.world import StepRecord, World
 
 _UNSEEN = frozenset({SetTimer, CancelTimer, Send, Flush, WriteEpochs})
 """Effects that change nothing that is looked at here; the most frequent ones."""

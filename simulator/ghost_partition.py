@@ -8,8 +8,8 @@ from dataclasses import dataclass, field
 from typing import NamedTuple
 from uuid import UUID
 
-from broker.core.types import NO_EPOCH, NodeId, TopicPartition
-from simulator.disk import SimLog, Stored
+from wrackline.broker.core.types import NO_EPOCH, NodeId, TopicPartition
+from wrackline.simulator.disk import SimLog, Stored
 
 
 class Mark(NamedTuple):

@@ -6,13 +6,13 @@ from dataclasses import dataclass, field
 from typing import NamedTuple
 from uuid import UUID
 
-from broker.core.controller import Controller
-from broker.core.image import BrokerImage, PartitionImage
-from broker.core.messages import Request, Response
-from broker.core.replica import Replica
-from broker.core.types import NodeId, TopicPartition
-from simulator.ghost_partition import Mark, PartitionGhost
-from simulator.nodes import StepRecord
+from wrackline.broker.core.controller import Controller
+from wrackline.broker.core.image import BrokerImage, PartitionImage
+from wrackline.broker.core.messages import Request, Response
+from wrackline.broker.core.replica import Replica
+from wrackline.broker.core.types import NodeId, TopicPartition
+from wrackline.simulator.ghost_partition import Mark, PartitionGhost
+from wrackline.simulator.nodes import StepRecord
 
 REPLICAS, CHANGES, BROKERS, ANSWERS, LOGS, DISKS, QUORUM, COMMITTED, GROWN, ACKS = (1 << n for n in range(10))
 SNAPSHOTS = 1 << 10

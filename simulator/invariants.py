@@ -12,10 +12,10 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from typing import ClassVar
 
-from broker.core.types import NodeId, TopicPartition
-from simulator.ghost import Ghost
-from simulator.ghost_seen import Seen
-from simulator.world import StepRecord, World
+from wrackline.broker.core.types import NodeId, TopicPartition
+from wrackline.simulator.ghost import Ghost
+from wrackline.simulator.ghost_seen import Seen
+from wrackline.simulator.world import StepRecord, World
 
 Check = Callable[[Ghost, Seen], "Violation | None"]
 KIP966 = "kip966"
@@ -83,7 +83,7 @@ class Checker:
         only: Iterable[str] | None = None,
         strict: bool = False,
     ) -> None:
-        from simulator.invariants_all import INVARIANTS  # the catalogue imports this module
+        from wrackline.simulator.invariants_all import INVARIANTS  # the catalogue imports this module
 
         self.profile = world.options.profile if profile is None else profile
         self.ghost = Ghost(world, self.profile)

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from simulator.invariants import Invariant
-from simulator.invariants_isr import (
+from wrackline.simulator.invariants import Invariant
+from wrackline.simulator.invariants_isr import (
     IsrSanity,
     MinIsrRule,
     OneFetcher,
@@ -12,7 +12,7 @@ from simulator.invariants_isr import (
     ReplicationQuorumSuperset,
     UncleanExclusion,
 )
-from simulator.invariants_log import (
+from wrackline.simulator.invariants_log import (
     AckRule,
     AppendOnly,
     CandidateCompleteness,
@@ -25,8 +25,8 @@ from simulator.invariants_log import (
     OneLeaderPerEpoch,
     WatermarkBounds,
 )
-from simulator.invariants_metadata import BrokerEpochs, Epochs, MetadataLogMatching
-from simulator.invariants_raft import (
+from wrackline.simulator.invariants_metadata import BrokerEpochs, Epochs, MetadataLogMatching
+from wrackline.simulator.invariants_raft import (
     CommittedOnMajority,
     ElectionSafety,
     MonotonicEpoch,
@@ -36,7 +36,7 @@ from simulator.invariants_raft import (
     QuorumLogMatching,
     ValidRoles,
 )
-from simulator.invariants_snapshots import (
+from wrackline.simulator.invariants_snapshots import (
     LeaderNeverLoadsSnapshot,
     SnapshotAtLogStart,
     SnapshotSaysCommitted,

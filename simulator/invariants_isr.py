@@ -4,15 +4,15 @@ from __future__ import annotations
 
 from typing import Final
 
-from broker.core.effects import Append, DeleteLog
-from broker.core.events import RequestReceived
-from broker.core.image import PartitionImage
-from broker.core.lifecycle import State
-from broker.core.messages import ProduceRequest
-from broker.core.types import METADATA, NO_EPOCH, NO_LEADER
-from simulator.ghost import Ghost
-from simulator.ghost_seen import BROKERS, CHANGES, LOGS, PARTITIONS, REPLICAS, Seen
-from simulator.invariants import KIP966, Invariant, Violation
+from wrackline.broker.core.effects import Append, DeleteLog
+from wrackline.broker.core.events import RequestReceived
+from wrackline.broker.core.image import PartitionImage
+from wrackline.broker.core.lifecycle import State
+from wrackline.broker.core.messages import ProduceRequest
+from wrackline.broker.core.types import METADATA, NO_EPOCH, NO_LEADER
+from wrackline.simulator.ghost import Ghost
+from wrackline.simulator.ghost_seen import BROKERS, CHANGES, LOGS, PARTITIONS, REPLICAS, Seen
+from wrackline.simulator.invariants import KIP966, Invariant, Violation
 
 _CLOSED: Final = State.CLOSED
 _KIP966 = frozenset({KIP966})

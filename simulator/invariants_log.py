@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from itertools import pairwise
 
-from broker.core.effects import Append, ResetLog, Truncate
-from broker.core.image import PartitionImage
-from broker.core.types import METADATA, NO_LEADER, FlushMode, NodeId
-from simulator.disk import SimLog
-from simulator.ghost import Ghost
-from simulator.ghost_partition import Mark, PartitionGhost
-from simulator.ghost_seen import ACKS, GROWN, LOGS, PARTITIONS, REPLICAS, Seen
-from simulator.invariants import Invariant, Violation
+from wrackline.broker.core.effects import Append, ResetLog, Truncate
+from wrackline.broker.core.image import PartitionImage
+from wrackline.broker.core.types import METADATA, NO_LEADER, FlushMode, NodeId
+from wrackline.simulator.disk import SimLog
+from wrackline.simulator.ghost import Ghost
+from wrackline.simulator.ghost_partition import Mark, PartitionGhost
+from wrackline.simulator.ghost_seen import ACKS, GROWN, LOGS, PARTITIONS, REPLICAS, Seen
+from wrackline.simulator.invariants import Invariant, Violation
 
 
 class LeaderCompleteness(Invariant):

@@ -4,17 +4,17 @@ from __future__ import annotations
 
 from kio.schema.errors import ErrorCode
 
-from broker.core.effects import Append
-from broker.core.messages import (
+from wrackline.broker.core.effects import Append
+from wrackline.broker.core.messages import (
     AllocateProducerIdsRequest,
     AlterPartitionRequest,
     BrokerHeartbeatRequest,
     Request,
 )
-from broker.core.types import METADATA, NodeId
-from simulator.ghost import Ghost
-from simulator.ghost_seen import ANSWERS, BROKERS, CHANGES, LOGS, REPLICAS, Seen
-from simulator.invariants import Invariant, Violation
+from wrackline.broker.core.types import METADATA, NodeId
+from wrackline.simulator.ghost import Ghost
+from wrackline.simulator.ghost_seen import ANSWERS, BROKERS, CHANGES, LOGS, REPLICAS, Seen
+from wrackline.simulator.invariants import Invariant, Violation
 
 
 class MetadataLogMatching(Invariant):

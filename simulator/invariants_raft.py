@@ -9,14 +9,14 @@ from __future__ import annotations
 from typing import Final
 from uuid import UUID
 
-from broker.core.controller import Controller
-from broker.core.effects import Truncate
-from broker.core.messages import VoteRequest, VoteResponse
-from broker.core.types import METADATA, NO_LEADER, NodeId
-from broker.rules.raft import RaftRole
-from simulator.ghost import Ghost
-from simulator.ghost_seen import COMMITTED, DISKS, QUORUM, Seen
-from simulator.invariants import Invariant, Violation
+from wrackline.broker.core.controller import Controller
+from wrackline.broker.core.effects import Truncate
+from wrackline.broker.core.messages import VoteRequest, VoteResponse
+from wrackline.broker.core.types import METADATA, NO_LEADER, NodeId
+from wrackline.broker.rules.raft import RaftRole
+from wrackline.simulator.ghost import Ghost
+from wrackline.simulator.ghost_seen import COMMITTED, DISKS, QUORUM, Seen
+from wrackline.simulator.invariants import Invariant, Violation
 
 _LEADER: Final = RaftRole.LEADER
 _FOLLOWER: Final = RaftRole.FOLLOWER

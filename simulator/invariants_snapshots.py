@@ -9,19 +9,19 @@ from __future__ import annotations
 from bisect import bisect_right
 from collections.abc import Sequence
 
-from broker.core.batch import values_of
-from broker.core.broker import Broker
-from broker.core.controller import Controller
-from broker.core.effects import ResetLog, WriteSnapshot
-from broker.core.events import Boot
-from broker.core.image import ClusterImage, ImageError
-from broker.core.records import decode
-from broker.core.snapshot_format import read
-from broker.core.types import METADATA
-from simulator.disk import Stored
-from simulator.ghost import Ghost
-from simulator.ghost_seen import COMMITTED, DISKS, SNAPSHOTS, Seen
-from simulator.invariants import Invariant, Violation
+from wrackline.broker.core.batch import values_of
+from wrackline.broker.core.broker import Broker
+from wrackline.broker.core.controller import Controller
+from wrackline.broker.core.effects import ResetLog, WriteSnapshot
+from wrackline.broker.core.events import Boot
+from wrackline.broker.core.image import ClusterImage, ImageError
+from wrackline.broker.core.records import decode
+from wrackline.broker.core.snapshot_format import read
+from wrackline.broker.core.types import METADATA
+from wrackline.simulator.disk import Stored
+from wrackline.simulator.ghost import Ghost
+from wrackline.simulator.ghost_seen import COMMITTED, DISKS, SNAPSHOTS, Seen
+from wrackline.simulator.invariants import Invariant, Violation
 
 _REMEMBERED = 512
 """Images of the last so many commits are at hand; an older one is made anew from the log."""

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from jinja2 import Environment, PackageLoader, select_autoescape
 
-from harness.pages import policy
-from simulator.kill_rows import Hunt, KillTable, Row, Safe
+from wrackline.harness.pages import policy
+from wrackline.simulator.kill_rows import Hunt, KillTable, Row, Safe
 
 
 def line_of(row: Row) -> str:
@@ -51,7 +51,7 @@ def oracles_of(table: KillTable) -> list[str]:
 
 def html(table: KillTable) -> str:
     environment = Environment(
-        loader=PackageLoader("simulator", "templates"),
+        loader=PackageLoader("wrackline.simulator", "templates"),
         autoescape=select_autoescape(default=True),
         trim_blocks=True,
         lstrip_blocks=True,

@@ -16,13 +16,13 @@ from typing import Any
 
 import click
 
-from broker.defects import REGISTRY
-from simulator.guided import SCHEDULES
-from simulator.guided.schedule import Guided, play
-from simulator.kill_report import html, line_of, safe_line, text
-from simulator.kill_rows import Budget, Hunt, KillTable, Row, Safe
-from simulator.search import Search, search
-from simulator.setup import Setup
+from wrackline.broker.defects import REGISTRY
+from wrackline.simulator.guided import SCHEDULES
+from wrackline.simulator.guided.schedule import Guided, play
+from wrackline.simulator.kill_report import html, line_of, safe_line, text
+from wrackline.simulator.kill_rows import Budget, Hunt, KillTable, Row, Safe
+from wrackline.simulator.search import Search, search
+from wrackline.simulator.setup import Setup
 
 SAFE_PROFILES = ("kip966", "kraft35", "kip101")
 

@@ -8,13 +8,13 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 
-from broker.core.image import PartitionImage
-from broker.core.lifecycle import State
-from broker.core.replica import Replica
-from broker.core.types import NO_LEADER
-from broker.rules.election import RECOVERING
-from simulator.invariants import Violation
-from simulator.world import World
+from wrackline.broker.core.image import PartitionImage
+from wrackline.broker.core.lifecycle import State
+from wrackline.broker.core.replica import Replica
+from wrackline.broker.core.types import NO_LEADER
+from wrackline.broker.rules.election import RECOVERING
+from wrackline.simulator.invariants import Violation
+from wrackline.simulator.world import World
 
 Condition = Callable[[World], Iterator[str]]
 DEADLINE_MS = 60_000.0

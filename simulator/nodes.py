@@ -8,18 +8,16 @@ from dataclasses import dataclass, field
 from typing import Any, Literal, Protocol
 from uuid import UUID
 
-from broker.core import effects as fx
-from broker.core import events as ev
-from broker.core.broker import Broker
-from broker.core.controller import Controller
-from broker.core.effects import Effect
-from broker.core.events import Event
-from broker.core.messages import (
-    Request,
-)
-from broker.core.types import NodeId
-from simulator.disk import Disk, Lost
-from simulator.network import Connection, Message, NetworkOptions, Slot
+from wrackline.broker.core import effects as fx
+from wrackline.broker.core import events as ev
+from wrackline.broker.core.broker import Broker
+from wrackline.broker.core.controller import Controller
+from wrackline.broker.core.effects import Effect
+from wrackline.broker.core.events import Event
+from wrackline.broker.core.messages import Request
+from wrackline.broker.core.types import NodeId
+from wrackline.simulator.disk import Disk, Lost
+from wrackline.simulator.network import Connection, Message, NetworkOptions, Slot
 
 FIRST_CONTROLLER = 101
 FIRST_CLIENT = 1_001

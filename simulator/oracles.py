@@ -9,8 +9,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final
 
-from harness.history.model import FAILED, Event, Record, Type, parts_of
-from simulator.clients import PROCESS_STRIDE
+from wrackline.harness.history.model import FAILED, Event, Record, Type, parts_of
+from wrackline.simulator.clients import PROCESS_STRIDE
 
 _OK: Final = Type.OK
 _FAIL: Final = Type.FAIL

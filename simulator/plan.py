@@ -9,8 +9,8 @@ from collections.abc import Iterator
 from dataclasses import replace
 from random import Random
 
-from simulator.chains import drawn
-from simulator.faults import KINDS, ROLES, Fault, FaultOptions, Kind
+from wrackline.simulator.chains import drawn
+from wrackline.simulator.faults import KINDS, ROLES, Fault, FaultOptions, Kind
 
 _PAIRS: tuple[tuple[Kind, ...], ...] = (
     ("hold-alter-request", "kill"),

@@ -10,22 +10,22 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-from broker.core.types import TopicPartition
-from harness.history.model import CONTROL, REPLICA, Event, Record, Type
-from simulator.actions import ACTIONS
-from simulator.clients import Client, Consumer, Drainer, EndAsker, Producer, ProducerOptions, decode
-from simulator.disk import SimulationError
-from simulator.driver import FaultDriver
-from simulator.faults import Fault
-from simulator.history import History
-from simulator.invariants import Checker
-from simulator.network import NetworkOptions
-from simulator.oracles import ClientOracle, Violation
-from simulator.setup import TOPIC, Setup
-from simulator.timeline import Digest, Timeline
-from simulator.watchers import Deaf, EndOffsets, Stalls, Watcher
-from simulator.witness import ClusterRows, NemesisRows
-from simulator.world import StepRecord, World, WorldOptions
+from wrackline.broker.core.types import TopicPartition
+from wrackline.harness.history.model import CONTROL, REPLICA, Event, Record, Type
+from wrackline.simulator.actions import ACTIONS
+from wrackline.simulator.clients import Client, Consumer, Drainer, EndAsker, Producer, ProducerOptions, decode
+from wrackline.simulator.disk import SimulationError
+from wrackline.simulator.driver import FaultDriver
+from wrackline.simulator.faults import Fault
+from wrackline.simulator.history import History
+from wrackline.simulator.invariants import Checker
+from wrackline.simulator.network import NetworkOptions
+from wrackline.simulator.oracles import ClientOracle, Violation
+from wrackline.simulator.setup import TOPIC, Setup
+from wrackline.simulator.timeline import Digest, Timeline
+from wrackline.simulator.watchers import Deaf, EndOffsets, Stalls, Watcher
+from wrackline.simulator.witness import ClusterRows, NemesisRows
+from wrackline.simulator.world import StepRecord, World, WorldOptions
 
 HEAL_MS = 60_000.0
 """Virtual time the cluster has to become whole once the faults have stopped."""

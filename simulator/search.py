@@ -6,9 +6,9 @@ import time
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 
-from simulator.run import Result, run
-from simulator.setup import Setup
-from simulator.swarm import swarm
+from wrackline.simulator.run import Result, run
+from wrackline.simulator.setup import Setup
+from wrackline.simulator.swarm import swarm
 
 __all__ = ["Result", "Search", "Setup", "run", "search"]
 

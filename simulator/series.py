@@ -20,9 +20,9 @@ from pathlib import Path
 from random import Random
 from typing import TextIO
 
-from simulator.run import run
-from simulator.setup import Setup
-from simulator.swarm import swarm
+from wrackline.simulator.run import run
+from wrackline.simulator.setup import Setup
+from wrackline.simulator.swarm import swarm
 
 _ENDING = (signal.SIGINT, signal.SIGTERM)
 _LOOK_EVERY_S = 2.0

@@ -5,8 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass, fields
 from typing import Any
 
-from simulator.faults import DEFAULT_KINDS, Fault, FaultOptions, Kind
-from simulator.plan import plan
+from wrackline.simulator.faults import DEFAULT_KINDS, Fault, FaultOptions, Kind
+from wrackline.simulator.plan import plan
 
 TOPIC = "t"
 

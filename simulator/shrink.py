@@ -9,8 +9,8 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 
-from simulator.run import Result, run
-from simulator.setup import Setup
+from wrackline.simulator.run import Result, run
+from wrackline.simulator.setup import Setup
 
 
 @dataclass(slots=True)

@@ -11,8 +11,8 @@ from dataclasses import replace
 from random import Random
 from typing import Any
 
-from simulator.faults import Kind
-from simulator.setup import Setup
+from wrackline.simulator.faults import Kind
+from wrackline.simulator.setup import Setup
 
 
 def swarm(base: Setup) -> Setup:

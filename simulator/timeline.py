@@ -13,14 +13,14 @@ from typing import Any
 
 from kio.schema.errors import ErrorCode
 
-from broker.core import effects as fx
-from broker.core import events as ev
-from broker.core import messages as msg
-from broker.core.effects import Effect
-from broker.core.events import Event
-from broker.core.types import NodeId
-from simulator.network import Message
-from simulator.world import FIRST_CLIENT, FIRST_CONTROLLER, PROBE, StepRecord, World
+from wrackline.broker.core import effects as fx
+from wrackline.broker.core import events as ev
+from wrackline.broker.core import messages as msg
+from wrackline.broker.core.effects import Effect
+from wrackline.broker.core.events import Event
+from wrackline.broker.core.types import NodeId
+from wrackline.simulator.network import Message
+from wrackline.simulator.world import FIRST_CLIENT, FIRST_CONTROLLER, PROBE, StepRecord, World
 
 WIDTH = 160
 _QUIET_EFFECTS = (fx.SetTimer, fx.CancelTimer, fx.Trace)

@@ -8,22 +8,14 @@ from dataclasses import replace
 from random import Random
 from typing import Any, Literal
 
-from broker.core import effects as fx
-from broker.core import events as ev
-from broker.core.events import Event
-from broker.core.messages import (
-    Request,
-    Response,
-)
-from broker.core.types import NodeId
-from simulator.answers import resolve
-from simulator.network import Connection, Hold, Matches, Message, NetworkOptions, Slot
-from simulator.nodes import (
-    SimNode,
-    SimServer,
-    StepKind,
-    StepRecord,
-)
+from wrackline.broker.core import effects as fx
+from wrackline.broker.core import events as ev
+from wrackline.broker.core.events import Event
+from wrackline.broker.core.messages import Request, Response
+from wrackline.broker.core.types import NodeId
+from wrackline.simulator.answers import resolve
+from wrackline.simulator.network import Connection, Hold, Matches, Message, NetworkOptions, Slot
+from wrackline.simulator.nodes import SimNode, SimServer, StepKind, StepRecord
 
 _RECEIVED = StepRecord(0, 0.0, "receive", 0)
 """Stands for a message's arrival where nobody observes it."""

@@ -14,15 +14,15 @@ from collections import deque
 
 from kio.schema.errors import ErrorCode
 
-from broker.core.broker import Broker
-from broker.core.effects import Reply
-from broker.core.events import RequestReceived
-from broker.core.messages import LATEST, FetchResponse, ListOffsetsRequest, ListOffsetsResponse
-from broker.core.replica import Replica
-from broker.core.types import NodeId, TopicPartition
-from broker.rules.profile import profile
-from simulator.oracles import Violation
-from simulator.world import StepRecord, World
+from wrackline.broker.core.broker import Broker
+from wrackline.broker.core.effects import Reply
+from wrackline.broker.core.events import RequestReceived
+from wrackline.broker.core.messages import LATEST, FetchResponse, ListOffsetsRequest, ListOffsetsResponse
+from wrackline.broker.core.replica import Replica
+from wrackline.broker.core.types import NodeId, TopicPartition
+from wrackline.broker.rules.profile import profile
+from wrackline.simulator.oracles import Violation
+from wrackline.simulator.world import StepRecord, World
 
 _CLEAR_MS = 2_500.0
 """So long after the last thing that could have hindered it a broker has found its controller again."""

@@ -1,5 +1,5 @@
 """The rows of nemesis and metadata in a simulated run's history: what was done to the cluster, what it cost, and
-who was in the ISR when. The contract a run is judged by rests on them (``checkers.contracts``).
+who was in the ISR when. The contract a run is judged by rests on them (``wrackline.checkers.contracts``).
 
 Unlike a nemesis on real machines the world knows what it did: a fault is proved by its node's disk and life.
 """
@@ -8,12 +8,12 @@ from __future__ import annotations
 
 from typing import Any
 
-from broker.core.types import NodeId, TopicPartition
-from harness.history.model import CONTROL, NEMESIS, Event, Type
-from simulator.driver import Begun
-from simulator.faults import Fault
-from simulator.history import History
-from simulator.world import FIRST_CONTROLLER, SimServer, StepRecord, World
+from wrackline.broker.core.types import NodeId, TopicPartition
+from wrackline.harness.history.model import CONTROL, NEMESIS, Event, Type
+from wrackline.simulator.driver import Begun
+from wrackline.simulator.faults import Fault
+from wrackline.simulator.history import History
+from wrackline.simulator.world import FIRST_CONTROLLER, SimServer, StepRecord, World
 
 _REPLACED = ("wipe", "restore")
 

@@ -28,28 +28,28 @@ from uuid import UUID
 
 from kio.schema.errors import ErrorCode
 
-from broker.core import effects as fx
-from broker.core import events as ev
-from broker.core.broker import Broker
-from broker.core.config import BrokerConfig, ControllerConfig
-from broker.core.controller import Controller
-from broker.core.effects import Effect
-from broker.core.events import Event
-from broker.core.image import ClusterImage
-from broker.core.lifecycle import State
-from broker.core.messages import (
+from wrackline.broker.core import effects as fx
+from wrackline.broker.core import events as ev
+from wrackline.broker.core.broker import Broker
+from wrackline.broker.core.config import BrokerConfig, ControllerConfig
+from wrackline.broker.core.controller import Controller
+from wrackline.broker.core.effects import Effect
+from wrackline.broker.core.events import Event
+from wrackline.broker.core.image import ClusterImage
+from wrackline.broker.core.lifecycle import State
+from wrackline.broker.core.messages import (
     CreateTopicsRequest,
     CreateTopicsResponse,
     NewTopic,
     Refused,
     Request,
 )
-from broker.core.types import METADATA, Endpoint, NodeId, SnapshotId, TopicPartition
-from broker.defects import apply
-from broker.rules.profile import Rules, profile
-from simulator.disk import Disk, DiskRefused, SimulationError
-from simulator.network import Connection, Hold, Message
-from simulator.nodes import (
+from wrackline.broker.core.types import METADATA, Endpoint, NodeId, SnapshotId, TopicPartition
+from wrackline.broker.defects import apply
+from wrackline.broker.rules.profile import Rules, profile
+from wrackline.simulator.disk import Disk, DiskRefused, SimulationError
+from wrackline.simulator.network import Connection, Hold, Message
+from wrackline.simulator.nodes import (
     BROKER_DEFAULTS,
     CONTROLLER_DEFAULTS,
     FIRST_CLIENT,
@@ -69,7 +69,7 @@ from simulator.nodes import (
     StepRecord,
     WorldOptions,
 )
-from simulator.transport import Transport
+from wrackline.simulator.transport import Transport
 
 __all__ = [
     "FIRST_CLIENT",

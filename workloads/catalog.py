@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from workloads.log import ClientsSpec, LogSpec, LogWorkload, Workload
-from workloads.queue import QueueSpec, QueueWorkload
-from workloads.register import RegisterSpec, RegisterWorkload
+from wrackline.workloads.log import ClientsSpec, LogSpec, LogWorkload, Workload
+from wrackline.workloads.queue import QueueSpec, QueueWorkload
+from wrackline.workloads.register import RegisterSpec, RegisterWorkload
 
 WORKLOADS: Mapping[type[ClientsSpec], type[Workload]] = {
     LogSpec: LogWorkload,

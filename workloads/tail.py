@@ -14,10 +14,10 @@ from typing import Any
 
 from confluent_kafka import KafkaException
 
-from harness.history.model import MARKER, Record, parts_of
-from workloads.log.clients import POSITION_LOST, LogConsumer
-from workloads.log.processes import Context, read_records
-from workloads.log.senders import Sending
+from wrackline.harness.history.model import MARKER, Record, parts_of
+from wrackline.workloads.log.clients import POSITION_LOST, LogConsumer
+from wrackline.workloads.log.processes import Context, read_records
+from wrackline.workloads.log.senders import Sending
 
 WINDOW = 16
 """A read looks at so many records before the end, and further back only if all of them are markers."""

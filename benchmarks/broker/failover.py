@@ -30,10 +30,10 @@ from typing import Protocol
 
 from confluent_kafka import KafkaError, Message, Producer
 
-from harness.run.setup import Parts, build_parts, new_test_id, topic_configs
-from harness.spec import parse
-from harness.systems.base import Node, TopicSpec
-from harness.systems.wrackline import LOGS
+from wrackline.harness.run.setup import Parts, build_parts, new_test_id, topic_configs
+from wrackline.harness.spec import parse
+from wrackline.harness.systems.base import Node, TopicSpec
+from wrackline.harness.systems.wrackline import LOGS
 
 sys.path.insert(0, str(Path(__file__).parents[2] / "tests" / "broker_clients"))
 

@@ -12,10 +12,10 @@ import time
 from pathlib import Path
 from uuid import UUID
 
-from broker.core.batch import build
-from broker.core.types import TopicPartition
-from broker.storage.log import LogSettings
-from broker.storage.logdir import LogDir
+from wrackline.broker.core.batch import build
+from wrackline.broker.core.types import TopicPartition
+from wrackline.broker.storage.log import LogSettings
+from wrackline.broker.storage.logdir import LogDir
 
 _TP = TopicPartition("log", 0)
 _BATCH_BYTES = 1_024

@@ -1,4 +1,4 @@
-"""What a hot message costs to write, by hand (`broker.wire.fast`) and by kio, and what kio takes to read it.
+"""What a hot message costs to write, by hand (`wrackline.broker.wire.fast`) and by kio, and what kio takes to read it.
 
     python benchmarks/broker/wire.py
 
@@ -14,7 +14,7 @@ from uuid import UUID
 
 from kio.schema.errors import ErrorCode
 
-from broker.core.messages import (
+from wrackline.broker.core.messages import (
     FetchPartition,
     FetchRequest,
     FetchResponse,
@@ -23,11 +23,11 @@ from broker.core.messages import (
     ProduceResponse,
     ProduceResult,
 )
-from broker.core.types import TopicPartition
-from broker.wire import fast
-from broker.wire.apis import BY_KEY
-from broker.wire.common import as_timedelta
-from broker.wire.schema import request_schema, response_schema
+from wrackline.broker.core.types import TopicPartition
+from wrackline.broker.wire import fast
+from wrackline.broker.wire.apis import BY_KEY
+from wrackline.broker.wire.common import as_timedelta
+from wrackline.broker.wire.schema import request_schema, response_schema
 
 _PRODUCE, _FETCH = 0, 1
 _TP = TopicPartition("log", 2)

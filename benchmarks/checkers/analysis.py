@@ -29,8 +29,8 @@ sys.path.insert(0, str(Path(__file__).parent))
 
 from synthetic import write_history
 
-from checkers.analysis import BRIEF_FACTS, analyze
-from checkers.session import session
+from wrackline.checkers.analysis import BRIEF_FACTS, analyze
+from wrackline.checkers.session import session
 
 FACTS_PER_OPERATION = 6
 RECORDS_PER_OPERATION = 0.6
@@ -187,7 +187,7 @@ def _separately(runs: list[Path], arguments: argparse.Namespace) -> str:
     began = time.monotonic()
     with Watch() as watch:
         for run in runs:
-            script = f"from pathlib import Path; from checkers.analysis import analyze; analyze([Path({str(run)!r})], "
+            script = f"from pathlib import Path; from wrackline.checkers.analysis import analyze; analyze([Path({str(run)!r})], "
             script += f"master={arguments.master!r})"
             subprocess.run([sys.executable, "-c", script], check=True)
     each = (time.monotonic() - began) / len(runs)

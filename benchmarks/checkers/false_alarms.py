@@ -3,7 +3,7 @@
     nice -n 10 python benchmarks/checkers/false_alarms.py --histories 1000
     nice -n 10 python benchmarks/checkers/false_alarms.py --histories 1000 --objects     of registers and queues
 
-A history is drawn from its seed alone (checkers.proving): outcomes nobody knows, late appends, failovers that cut or keep
+A history is drawn from its seed alone (wrackline.checkers.proving): outcomes nobody knows, late appends, failovers that cut or keep
 what was not committed, rebalances, retries that append twice, final reads that fell short. ``--seed 4711 --histories 1
 --keep DIR`` makes that one history again, for ``wrackline analyze``. Without idempotence a retry's second copy is no
 alarm (``Knobs.may_show``). Exit code 1 when there was any.
@@ -21,12 +21,12 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from checkers.analysis import analyze
-from checkers.proving.knobs import drawn
-from checkers.proving.made import Made, make
-from checkers.proving.object_events import MadeObjects, make_objects
-from checkers.proving.objects import drawn_objects
-from checkers.session import session
+from wrackline.checkers.analysis import analyze
+from wrackline.checkers.proving.knobs import drawn
+from wrackline.checkers.proving.made import Made, make
+from wrackline.checkers.proving.object_events import MadeObjects, make_objects
+from wrackline.checkers.proving.objects import drawn_objects
+from wrackline.checkers.session import session
 
 
 @dataclass

@@ -4,7 +4,7 @@ any size in any number of partitions (markers and final reads come on top of the
     nice -n 10 python benchmarks/checkers/objects.py --workload register --operations 1000000 --partitions 1
     nice -n 10 python benchmarks/checkers/objects.py --workload queue --operations 1000000 --partitions 16
 
-A history is made by checkers.proving.objects and kept where ``--keep`` says, so that two versions of the checkers can be
+A history is made by wrackline.checkers.proving.objects and kept where ``--keep`` says, so that two versions of the checkers can be
 asked about the same one.
 """
 
@@ -21,13 +21,13 @@ sys.path.insert(0, str(Path(__file__).parent))
 
 from analysis import Watch
 
-from checkers.analysis import BRIEF_FACTS, analyze
-from checkers.session import session
+from wrackline.checkers.analysis import BRIEF_FACTS, analyze
+from wrackline.checkers.session import session
 
 
 def write(run: Path, workload: str, operations: int, partitions: int) -> None:
-    from checkers.proving.object_events import write_objects
-    from checkers.proving.objects import ObjectKnobs
+    from wrackline.checkers.proving.object_events import write_objects
+    from wrackline.checkers.proving.objects import ObjectKnobs
 
     knobs = ObjectKnobs(workload, operations=operations, partitions=partitions, putters=8, getters=8)
     write_objects(run, 1, knobs)

@@ -29,11 +29,11 @@ from pathlib import Path
 import numpy as np
 import orjson
 
-from checkers.columns import NEVER, NOTHING, Columns
-from checkers.exact_register import check_register
-from checkers.jvm.bridge import Answer, Bridge
-from checkers.jvm.calls import Model, calls_of
-from checkers.jvm.classpath import available
+from wrackline.checkers.columns import NEVER, NOTHING, Columns
+from wrackline.checkers.exact_register import check_register
+from wrackline.checkers.jvm.bridge import Answer, Bridge
+from wrackline.checkers.jvm.calls import Model, calls_of
+from wrackline.checkers.jvm.classpath import available
 
 PORCUPINE = Path(__file__).parent / "porcupine"
 

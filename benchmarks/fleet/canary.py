@@ -16,9 +16,9 @@ import time
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
-from harness.fleet.base import Host
-from harness.fleet.canary import REACH_S, Canaries, CanaryLoss
-from harness.fleet.netns import NetnsFleet
+from wrackline.harness.fleet.base import Host
+from wrackline.harness.fleet.canary import REACH_S, Canaries, CanaryLoss
+from wrackline.harness.fleet.netns import NetnsFleet
 
 SYNCER = """
 import os

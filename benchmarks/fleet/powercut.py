@@ -15,8 +15,8 @@ import tempfile
 import time
 from pathlib import Path
 
-from harness.fleet.base import Host
-from harness.fleet.netns import NetnsFleet
+from wrackline.harness.fleet.base import Host
+from wrackline.harness.fleet.netns import NetnsFleet
 
 GOAL_MS = 50.0
 

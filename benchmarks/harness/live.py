@@ -22,11 +22,11 @@ from pathlib import Path
 
 from confluent_kafka import KafkaError, Message, Producer
 
-from harness.history import Recorder
-from harness.run.setup import Parts, build_parts, new_test_id, run_info, topic_configs
-from harness.spec import Spec, parse
-from harness.systems.base import TopicSpec
-from workloads.log import LogWorkload
+from wrackline.harness.history import Recorder
+from wrackline.harness.run.setup import Parts, build_parts, new_test_id, run_info, topic_configs
+from wrackline.harness.spec import Spec, parse
+from wrackline.harness.systems.base import TopicSpec
+from wrackline.workloads.log import LogWorkload
 
 SPEC = """
 name: bench-live

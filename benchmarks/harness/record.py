@@ -14,8 +14,8 @@ import threading
 import time
 from pathlib import Path
 
-from harness.history import Recorder
-from harness.history.model import Event, Record, RunInfo, TopicInfo, Type, value_of
+from wrackline.harness.history import Recorder
+from wrackline.harness.history.model import Event, Record, RunInfo, TopicInfo, Type, value_of
 
 GOAL = 20_000
 

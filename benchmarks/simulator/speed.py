@@ -21,8 +21,8 @@ from dataclasses import replace
 from pathlib import Path
 from statistics import median
 
-from harness.history.model import Type
-from simulator.search import Setup, run  # where older checkouts have them too
+from wrackline.harness.history.model import Type
+from wrackline.simulator.search import Setup, run  # where older checkouts have them too
 
 ROOT = Path(__file__).resolve().parents[2]
 IDLE = Setup(seed=2, kinds=(), invariants=False, producers=0, consumers=0, askers=0)

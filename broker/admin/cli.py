@@ -14,13 +14,13 @@ from pathlib import Path
 
 from kio.schema.errors import ErrorCode
 
-from broker.admin.client import Address, AdminClient, AdminError, Partition
-from broker.admin.execute import execute, throttled
-from broker.core import admin_messages as a
-from broker.core.messages import NewTopic
-from broker.core.types import NodeId, TopicPartition
-from broker.rules.growth import Move, plan_growth
-from broker.rules.placement import PlacementRules
+from wrackline.broker.admin.client import Address, AdminClient, AdminError, Partition
+from wrackline.broker.admin.execute import execute, throttled
+from wrackline.broker.core import admin_messages as a
+from wrackline.broker.core.messages import NewTopic
+from wrackline.broker.core.types import NodeId, TopicPartition
+from wrackline.broker.rules.growth import Move, plan_growth
+from wrackline.broker.rules.placement import PlacementRules
 
 EXIT_REFUSED = 1
 

@@ -16,12 +16,12 @@ from typing import Any
 
 from kio.schema.errors import ErrorCode
 
-from broker.core import admin_messages as a
-from broker.core.messages import CreateTopicsRequest, DeleteTopicsRequest, NewTopic
-from broker.core.types import METADATA, Endpoint, NodeId, TopicPartition
-from broker.wire.apis import BY_REQUEST
-from broker.wire.codec import Codec
-from broker.wire.schema import WireError, request_schema, response_schema
+from wrackline.broker.core import admin_messages as a
+from wrackline.broker.core.messages import CreateTopicsRequest, DeleteTopicsRequest, NewTopic
+from wrackline.broker.core.types import METADATA, Endpoint, NodeId, TopicPartition
+from wrackline.broker.wire.apis import BY_REQUEST
+from wrackline.broker.wire.codec import Codec
+from wrackline.broker.wire.schema import WireError, request_schema, response_schema
 
 _HEADER = struct.Struct(">hhih")
 _INT = struct.Struct(">i")

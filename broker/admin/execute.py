@@ -7,10 +7,10 @@ from collections import deque
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 
-from broker.admin.client import AdminClient, AdminError
-from broker.core.admin_messages import BROKER, Resource
-from broker.rules.growth import Move
-from broker.rules.topics import REPLICATION_RATE
+from wrackline.broker.admin.client import AdminClient, AdminError
+from wrackline.broker.core.admin_messages import BROKER, Resource
+from wrackline.broker.rules.growth import Move
+from wrackline.broker.rules.topics import REPLICATION_RATE
 
 Say = Callable[[str], None]
 _POLL_S = 0.2

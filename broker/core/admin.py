@@ -9,7 +9,7 @@ from functools import partial
 
 from kio.schema.errors import ErrorCode
 
-from broker.core.admin_messages import (
+from wrackline.broker.core.admin_messages import (
     TOPIC,
     AlterOp,
     ConfigChange,
@@ -20,9 +20,9 @@ from broker.core.admin_messages import (
     IncrementalAlterConfigsRequest,
     IncrementalAlterConfigsResponse,
 )
-from broker.core.context import Context
-from broker.core.image import CLUSTER_DYNAMIC, ClusterImage
-from broker.core.messages import (
+from wrackline.broker.core.context import Context
+from wrackline.broker.core.image import CLUSTER_DYNAMIC, ClusterImage
+from wrackline.broker.core.messages import (
     AllocateProducerIdsRequest,
     AllocateProducerIdsResponse,
     CreateTopicsRequest,
@@ -35,8 +35,8 @@ from broker.core.messages import (
     Refused,
     Response,
 )
-from broker.core.purgatory import Deadlines
-from broker.core.uplink import Uplink, not_in_charge
+from wrackline.broker.core.purgatory import Deadlines
+from wrackline.broker.core.uplink import Uplink, not_in_charge
 
 _CHANNEL = "controller-forward"
 ForControllerRequest = CreateTopicsRequest | DeleteTopicsRequest | ForwardedRequest

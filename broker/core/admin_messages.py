@@ -1,6 +1,6 @@
 """Administration as the core sees it: reassignments, elections, partitions, settings (docs/protocol.md 5.1).
 
-Like `broker.core.messages`, whose unions these are part of: one class per API, whatever the wire version.
+Like `wrackline.broker.core.messages`, whose unions these are part of: one class per API, whatever the wire version.
 """
 
 from __future__ import annotations
@@ -11,8 +11,8 @@ from uuid import UUID
 
 from kio.schema.errors import ErrorCode
 
-from broker.core.types import Endpoint, NodeId, TopicPartition
-from broker.core.values import dataclass
+from wrackline.broker.core.types import Endpoint, NodeId, TopicPartition
+from wrackline.broker.core.values import dataclass
 
 
 @dataclass(frozen=True, slots=True)

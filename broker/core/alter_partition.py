@@ -6,18 +6,18 @@ arrives and not earlier, whatever metadata says meanwhile (KAFKA-12686, B41).
 
 from __future__ import annotations
 
-from broker.core.context import Context
-from broker.core.messages import (
+from wrackline.broker.core.context import Context
+from wrackline.broker.core.messages import (
     AlterPartitionItem,
     AlterPartitionRequest,
     AlterPartitionResponse,
     AlterPartitionResult,
     Response,
 )
-from broker.core.replica import Replica
-from broker.core.uplink import Uplink
-from broker.core.values import NO_ERROR
-from broker.rules.isr import AfterAlter
+from wrackline.broker.core.replica import Replica
+from wrackline.broker.core.uplink import Uplink
+from wrackline.broker.core.values import NO_ERROR
+from wrackline.broker.rules.isr import AfterAlter
 
 _TIMER = "alter-partition-retry"
 

@@ -11,7 +11,7 @@ from collections.abc import Iterator, Sequence
 
 from crc32c import crc32c
 
-from broker.core.values import dataclass
+from wrackline.broker.core.values import dataclass
 
 HEADER_BYTES = 61
 LENGTH_OFFSET = 12

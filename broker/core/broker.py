@@ -10,16 +10,16 @@ from typing import Final
 
 from kio.schema.errors import ErrorCode
 
-from broker.core.admin import Forwarder, ProducerIds
-from broker.core.admin_messages import DescribeConfigsRequest, ForwardedRequest
-from broker.core.alter_partition import AlterPartitions
-from broker.core.config import BrokerConfig
-from broker.core.context import Context
-from broker.core.delete_records import DeleteRecordsHandler
-from broker.core.describe import DescribeRequest, describe
-from broker.core.describe_configs import describe_configs
-from broker.core.effects import CloseLogs, Effect, Exit
-from broker.core.events import (
+from wrackline.broker.core.admin import Forwarder, ProducerIds
+from wrackline.broker.core.admin_messages import DescribeConfigsRequest, ForwardedRequest
+from wrackline.broker.core.alter_partition import AlterPartitions
+from wrackline.broker.core.config import BrokerConfig
+from wrackline.broker.core.context import Context
+from wrackline.broker.core.delete_records import DeleteRecordsHandler
+from wrackline.broker.core.describe import DescribeRequest, describe
+from wrackline.broker.core.describe_configs import describe_configs
+from wrackline.broker.core.effects import CloseLogs, Effect, Exit
+from wrackline.broker.core.events import (
     Boot,
     DiskFailed,
     Event,
@@ -34,13 +34,13 @@ from broker.core.events import (
     StopRequested,
     TimerFired,
 )
-from broker.core.fetch import FetchHandler
-from broker.core.fetcher import Fetchers
-from broker.core.image import ClusterImage, ImageDelta
-from broker.core.lifecycle import Lifecycle, State
-from broker.core.log_info import LogInfoHandler
-from broker.core.maintenance import Maintenance
-from broker.core.messages import (
+from wrackline.broker.core.fetch import FetchHandler
+from wrackline.broker.core.fetcher import Fetchers
+from wrackline.broker.core.image import ClusterImage, ImageDelta
+from wrackline.broker.core.lifecycle import Lifecycle, State
+from wrackline.broker.core.log_info import LogInfoHandler
+from wrackline.broker.core.maintenance import Maintenance
+from wrackline.broker.core.messages import (
     CreateTopicsRequest,
     DeleteRecordsRequest,
     DeleteTopicsRequest,
@@ -56,15 +56,15 @@ from broker.core.messages import (
     ProduceRequest,
     Refused,
 )
-from broker.core.observer import Observer
-from broker.core.offsets import OffsetsHandler
-from broker.core.partitions import Partitions
-from broker.core.produce import ProduceHandler
-from broker.core.purgatory import ProducePurgatory
-from broker.core.replica import Replica
-from broker.core.types import METADATA, NO_EPOCH, NodeId, TopicPartition
-from broker.core.uplink import Uplink
-from broker.rules.profile import Rules
+from wrackline.broker.core.observer import Observer
+from wrackline.broker.core.offsets import OffsetsHandler
+from wrackline.broker.core.partitions import Partitions
+from wrackline.broker.core.produce import ProduceHandler
+from wrackline.broker.core.purgatory import ProducePurgatory
+from wrackline.broker.core.replica import Replica
+from wrackline.broker.core.types import METADATA, NO_EPOCH, NodeId, TopicPartition
+from wrackline.broker.core.uplink import Uplink
+from wrackline.broker.rules.profile import Rules
 
 DISK_FAILURE = 3
 """Exit code."""

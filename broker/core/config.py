@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from dataclasses import field
 
-from broker.core.types import Endpoint, FlushMode, NodeId, Placement, ReassignRule, RecoveryStrategy
-from broker.core.values import dataclass
+from wrackline.broker.core.types import Endpoint, FlushMode, NodeId, Placement, ReassignRule, RecoveryStrategy
+from wrackline.broker.core.values import dataclass
 
 
 @dataclass(frozen=True, slots=True)

@@ -10,16 +10,16 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 from uuid import UUID
 
-from broker.core.config import BrokerConfig
-from broker.core.effects import CancelTimer, Effect, Reply, Send, SetTimer, Trace
-from broker.core.image import ClusterImage
-from broker.core.messages import LeaderIdAndEpoch, Request, Response
-from broker.core.throttle import Throttle
-from broker.core.types import NO_EPOCH, NodeId, TopicPartition
-from broker.rules.profile import Rules
+from wrackline.broker.core.config import BrokerConfig
+from wrackline.broker.core.effects import CancelTimer, Effect, Reply, Send, SetTimer, Trace
+from wrackline.broker.core.image import ClusterImage
+from wrackline.broker.core.messages import LeaderIdAndEpoch, Request, Response
+from wrackline.broker.core.throttle import Throttle
+from wrackline.broker.core.types import NO_EPOCH, NodeId, TopicPartition
+from wrackline.broker.rules.profile import Rules
 
 if TYPE_CHECKING:
-    from broker.core.replica import Replica
+    from wrackline.broker.core.replica import Replica
 
 OnAnswer = Callable[[Response | None], None]
 """Takes the response, or None when none will come (the request may have been carried out)."""

@@ -15,27 +15,27 @@ from uuid import UUID
 
 from kio.schema.errors import ErrorCode
 
-from broker.core.admin_messages import (
+from wrackline.broker.core.admin_messages import (
     DecidedRequest,
     DescribeQuorumRequest,
     ElectionType,
     ElectLeadersRequest,
 )
-from broker.core.config import ControllerConfig
-from broker.core.controller_admin import administer
-from broker.core.controller_brokers import Brokers, allocate_producer_ids
-from broker.core.controller_configs import effective_min_isrs, settle
-from broker.core.controller_draft import Draft
-from broker.core.controller_elections import rebalance
-from broker.core.controller_forced import FORCED, ForcedElections
-from broker.core.controller_log import Entry
-from broker.core.controller_partitions import alter_partition
-from broker.core.controller_recovery import RECOVERY, Recoveries
-from broker.core.controller_topics import create_topics, delete_topics
-from broker.core.controller_trace import trace_committed
-from broker.core.describe import describe
-from broker.core.effects import CancelTimer, CloseLogs, Effect, Exit, Reply, SetTimer, Trace
-from broker.core.events import (
+from wrackline.broker.core.config import ControllerConfig
+from wrackline.broker.core.controller_admin import administer
+from wrackline.broker.core.controller_brokers import Brokers, allocate_producer_ids
+from wrackline.broker.core.controller_configs import effective_min_isrs, settle
+from wrackline.broker.core.controller_draft import Draft
+from wrackline.broker.core.controller_elections import rebalance
+from wrackline.broker.core.controller_forced import FORCED, ForcedElections
+from wrackline.broker.core.controller_log import Entry
+from wrackline.broker.core.controller_partitions import alter_partition
+from wrackline.broker.core.controller_recovery import RECOVERY, Recoveries
+from wrackline.broker.core.controller_topics import create_topics, delete_topics
+from wrackline.broker.core.controller_trace import trace_committed
+from wrackline.broker.core.describe import describe
+from wrackline.broker.core.effects import CancelTimer, CloseLogs, Effect, Exit, Reply, SetTimer, Trace
+from wrackline.broker.core.events import (
     Boot,
     DiskFailed,
     Event,
@@ -49,8 +49,8 @@ from broker.core.events import (
     StopRequested,
     TimerFired,
 )
-from broker.core.image import CLUSTER_DEFAULTS, ClusterImage, ImageDelta
-from broker.core.messages import (
+from wrackline.broker.core.image import CLUSTER_DEFAULTS, ClusterImage, ImageDelta
+from wrackline.broker.core.messages import (
     AllocateProducerIdsRequest,
     AlterPartitionRequest,
     BeginQuorumEpochRequest,
@@ -68,12 +68,12 @@ from broker.core.messages import (
     Response,
     VoteRequest,
 )
-from broker.core.raft import RAFT_TIMERS, Raft
-from broker.core.records import ConfigRecord, NoOpRecord
-from broker.core.snapshot_messages import FetchSnapshotRequest
-from broker.core.types import METADATA, NO_LEADER
-from broker.core.values import NO_ERROR
-from broker.rules.profile import Rules
+from wrackline.broker.core.raft import RAFT_TIMERS, Raft
+from wrackline.broker.core.records import ConfigRecord, NoOpRecord
+from wrackline.broker.core.snapshot_messages import FetchSnapshotRequest
+from wrackline.broker.core.types import METADATA, NO_LEADER
+from wrackline.broker.core.values import NO_ERROR
+from wrackline.broker.rules.profile import Rules
 
 SESSIONS = "sessions"
 NOOP = "noop"

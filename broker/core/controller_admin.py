@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from kio.schema.errors import ErrorCode
 
-from broker.core.admin_messages import (
+from wrackline.broker.core.admin_messages import (
     AlterPartitionReassignmentsRequest,
     CreatePartitionsRequest,
     DecidedRequest,
@@ -15,13 +15,13 @@ from broker.core.admin_messages import (
     UnregisterBrokerRequest,
     UnregisterBrokerResponse,
 )
-from broker.core.controller_configs import alter_configs
-from broker.core.controller_draft import Draft
-from broker.core.controller_elections import elect_leaders
-from broker.core.controller_partitions import remove_broker
-from broker.core.controller_reassign import alter_reassignments, list_reassignments
-from broker.core.controller_topics import create_partitions
-from broker.core.records import UnregisterBrokerRecord
+from wrackline.broker.core.controller_configs import alter_configs
+from wrackline.broker.core.controller_draft import Draft
+from wrackline.broker.core.controller_elections import elect_leaders
+from wrackline.broker.core.controller_partitions import remove_broker
+from wrackline.broker.core.controller_reassign import alter_reassignments, list_reassignments
+from wrackline.broker.core.controller_topics import create_partitions
+from wrackline.broker.core.records import UnregisterBrokerRecord
 
 
 def administer(draft: Draft, request: DecidedRequest) -> ForwardedResponse:

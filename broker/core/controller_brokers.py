@@ -7,10 +7,10 @@ from dataclasses import dataclass
 
 from kio.schema.errors import ErrorCode
 
-from broker.core.controller_draft import Draft
-from broker.core.controller_partitions import elect_leaderless, led_by, remove_broker
-from broker.core.image import BrokerImage, PartitionImage
-from broker.core.messages import (
+from wrackline.broker.core.controller_draft import Draft
+from wrackline.broker.core.controller_partitions import elect_leaderless, led_by, remove_broker
+from wrackline.broker.core.image import BrokerImage, PartitionImage
+from wrackline.broker.core.messages import (
     AllocateProducerIdsRequest,
     AllocateProducerIdsResponse,
     BrokerHeartbeatRequest,
@@ -18,10 +18,14 @@ from broker.core.messages import (
     BrokerRegistrationRequest,
     BrokerRegistrationResponse,
 )
-from broker.core.records import BrokerRegistrationChangeRecord, ProducerIdsRecord, RegisterBrokerRecord
-from broker.core.types import NodeId
-from broker.core.values import NO_ERROR
-from broker.rules.registration import BrokerState, Heartbeat
+from wrackline.broker.core.records import (
+    BrokerRegistrationChangeRecord,
+    ProducerIdsRecord,
+    RegisterBrokerRecord,
+)
+from wrackline.broker.core.types import NodeId
+from wrackline.broker.core.values import NO_ERROR
+from wrackline.broker.rules.registration import BrokerState, Heartbeat
 
 
 @dataclass(slots=True)

@@ -11,7 +11,7 @@ from collections.abc import Mapping
 
 from kio.schema.errors import ErrorCode
 
-from broker.core.admin_messages import (
+from wrackline.broker.core.admin_messages import (
     BROKER,
     TOPIC,
     AlteredResource,
@@ -21,11 +21,11 @@ from broker.core.admin_messages import (
     Resource,
     ResourceOutcome,
 )
-from broker.core.controller_draft import Draft
-from broker.core.controller_partitions import reconsider
-from broker.core.image import CLUSTER_DYNAMIC, PartitionImage
-from broker.core.records import ConfigRecord
-from broker.core.types import TopicPartition
+from wrackline.broker.core.controller_draft import Draft
+from wrackline.broker.core.controller_partitions import reconsider
+from wrackline.broker.core.image import CLUSTER_DYNAMIC, PartitionImage
+from wrackline.broker.core.records import ConfigRecord
+from wrackline.broker.core.types import TopicPartition
 
 Key = tuple[str, str]
 Values = dict[str, str | None]

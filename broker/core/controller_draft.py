@@ -10,11 +10,11 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from uuid import UUID, uuid5
 
-from broker.core.config import ControllerConfig
-from broker.core.image import ClusterImage
-from broker.core.records import MetadataRecord
-from broker.core.types import NodeId
-from broker.rules.profile import Rules
+from wrackline.broker.core.config import ControllerConfig
+from wrackline.broker.core.image import ClusterImage
+from wrackline.broker.core.records import MetadataRecord
+from wrackline.broker.core.types import NodeId
+from wrackline.broker.rules.profile import Rules
 
 
 @dataclass(slots=True)

@@ -5,15 +5,15 @@ from __future__ import annotations
 
 from kio.schema.errors import ErrorCode
 
-from broker.core.admin_messages import (
+from wrackline.broker.core.admin_messages import (
     ElectionType,
     ElectLeadersRequest,
     ElectLeadersResponse,
     PartitionOutcome,
 )
-from broker.core.controller_draft import Draft
-from broker.core.image import PartitionImage
-from broker.core.types import TopicPartition
+from wrackline.broker.core.controller_draft import Draft
+from wrackline.broker.core.image import PartitionImage
+from wrackline.broker.core.types import TopicPartition
 
 
 def elect_leaders(draft: Draft, request: ElectLeadersRequest) -> ElectLeadersResponse:

@@ -11,16 +11,16 @@ from dataclasses import dataclass
 
 from kio.schema.errors import ErrorCode
 
-from broker.core.admin_messages import ElectLeadersRequest, ElectLeadersResponse, PartitionOutcome
-from broker.core.config import ControllerConfig
-from broker.core.controller_draft import Draft
-from broker.core.controller_elections import unknown
-from broker.core.controller_partitions import change
-from broker.core.controller_recovery import QUESTION_MS, Recoveries
-from broker.core.effects import CancelTimer, Effect, Reply, SetTimer
-from broker.core.image import ClusterImage, PartitionImage
-from broker.core.messages import Refused
-from broker.core.types import NO_LEADER, TopicPartition
+from wrackline.broker.core.admin_messages import ElectLeadersRequest, ElectLeadersResponse, PartitionOutcome
+from wrackline.broker.core.config import ControllerConfig
+from wrackline.broker.core.controller_draft import Draft
+from wrackline.broker.core.controller_elections import unknown
+from wrackline.broker.core.controller_partitions import change
+from wrackline.broker.core.controller_recovery import QUESTION_MS, Recoveries
+from wrackline.broker.core.effects import CancelTimer, Effect, Reply, SetTimer
+from wrackline.broker.core.image import ClusterImage, PartitionImage
+from wrackline.broker.core.messages import Refused
+from wrackline.broker.core.types import NO_LEADER, TopicPartition
 
 FORCED = "forced-elections"
 POSSIBLE_LOSS = "possible data loss: committed records that only other replicas had are gone"

@@ -14,16 +14,16 @@ from dataclasses import replace
 
 from kio.schema.errors import ErrorCode
 
-from broker.core import batch
-from broker.core.config import NodeConfig
-from broker.core.effects import ConfigureLog, CreateLog, Effect, Trace, WriteEpochs
-from broker.core.epochs import EpochCache
-from broker.core.image import ClusterImage
-from broker.core.log import PartitionLog
-from broker.core.messages import EpochEndOffset, FetchPartition, FetchResult, LeaderIdAndEpoch
-from broker.core.records import MetadataRecord, decode, encode_all
-from broker.core.snapshots import Snapshots
-from broker.core.types import (
+from wrackline.broker.core import batch
+from wrackline.broker.core.config import NodeConfig
+from wrackline.broker.core.effects import ConfigureLog, CreateLog, Effect, Trace, WriteEpochs
+from wrackline.broker.core.epochs import EpochCache
+from wrackline.broker.core.image import ClusterImage
+from wrackline.broker.core.log import PartitionLog
+from wrackline.broker.core.messages import EpochEndOffset, FetchPartition, FetchResult, LeaderIdAndEpoch
+from wrackline.broker.core.records import MetadataRecord, decode, encode_all
+from wrackline.broker.core.snapshots import Snapshots
+from wrackline.broker.core.types import (
     METADATA,
     METADATA_TOPIC_ID,
     NO_EPOCH,
@@ -34,9 +34,9 @@ from broker.core.types import (
     SnapshotId,
     StoredSnapshot,
 )
-from broker.core.values import NO_ERROR
-from broker.rules.epoch_end import end_of_epoch
-from broker.rules.snapshots import SnapshotRules
+from wrackline.broker.core.values import NO_ERROR
+from wrackline.broker.rules.epoch_end import end_of_epoch
+from wrackline.broker.rules.snapshots import SnapshotRules
 
 Entry = tuple[int, MetadataRecord]
 """(offset, record)."""

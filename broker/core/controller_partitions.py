@@ -6,18 +6,18 @@ from collections.abc import Iterable, Iterator
 
 from kio.schema.errors import ErrorCode
 
-from broker.core.controller_draft import Draft
-from broker.core.image import PartitionImage
-from broker.core.messages import (
+from wrackline.broker.core.controller_draft import Draft
+from wrackline.broker.core.image import PartitionImage
+from wrackline.broker.core.messages import (
     AlterPartitionItem,
     AlterPartitionRequest,
     AlterPartitionResponse,
     AlterPartitionResult,
 )
-from broker.core.types import NO_LEADER, NodeId, TopicPartition
-from broker.core.values import NO_ERROR
-from broker.rules.eligible import ChangeInput
-from broker.rules.reassign import Assignment
+from wrackline.broker.core.types import NO_LEADER, NodeId, TopicPartition
+from wrackline.broker.core.values import NO_ERROR
+from wrackline.broker.rules.eligible import ChangeInput
+from wrackline.broker.rules.reassign import Assignment
 
 _NOBODY: frozenset[NodeId] = frozenset()
 

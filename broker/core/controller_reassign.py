@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from kio.schema.errors import ErrorCode
 
-from broker.core.admin_messages import (
+from wrackline.broker.core.admin_messages import (
     AlterPartitionReassignmentsRequest,
     AlterPartitionReassignmentsResponse,
     ListPartitionReassignmentsRequest,
@@ -18,11 +18,11 @@ from broker.core.admin_messages import (
     PartitionOutcome,
     Reassignment,
 )
-from broker.core.controller_draft import Draft
-from broker.core.controller_partitions import change, takes_losses
-from broker.core.image import PartitionImage
-from broker.core.types import NodeId
-from broker.rules.reassign import Assignment
+from wrackline.broker.core.controller_draft import Draft
+from wrackline.broker.core.controller_partitions import change, takes_losses
+from wrackline.broker.core.image import PartitionImage
+from wrackline.broker.core.types import NodeId
+from wrackline.broker.rules.reassign import Assignment
 
 
 def alter_reassignments(

@@ -15,21 +15,21 @@ from dataclasses import dataclass, field
 from typing import NamedTuple
 from uuid import UUID
 
-from broker.core.config import ControllerConfig
-from broker.core.controller_draft import Draft
-from broker.core.effects import Effect, Send, SetTimer, Trace
-from broker.core.image import ClusterImage, ImageDelta, PartitionImage
-from broker.core.messages import (
+from wrackline.broker.core.config import ControllerConfig
+from wrackline.broker.core.controller_draft import Draft
+from wrackline.broker.core.effects import Effect, Send, SetTimer, Trace
+from wrackline.broker.core.image import ClusterImage, ImageDelta, PartitionImage
+from wrackline.broker.core.messages import (
     MAX_LOG_INFOS,
     GetReplicaLogInfoRequest,
     GetReplicaLogInfoResponse,
     ReplicaLogInfo,
     Response,
 )
-from broker.core.types import NO_EPOCH, NO_LEADER, NodeId, RecoveryStrategy
-from broker.rules.election import Recovery
-from broker.rules.profile import Rules
-from broker.rules.recovery import LogEnd, Verdict
+from wrackline.broker.core.types import NO_EPOCH, NO_LEADER, NodeId, RecoveryStrategy
+from wrackline.broker.rules.election import Recovery
+from wrackline.broker.rules.profile import Rules
+from wrackline.broker.rules.recovery import LogEnd, Verdict
 
 RECOVERY = "recovery"
 """Timer and channel."""

@@ -7,15 +7,15 @@ from uuid import UUID
 
 from kio.schema.errors import ErrorCode
 
-from broker.core.admin_messages import (
+from wrackline.broker.core.admin_messages import (
     CreatePartitionsRequest,
     CreatePartitionsResponse,
     NewPartitions,
     TopicOutcome,
 )
-from broker.core.controller_draft import Draft
-from broker.core.image import TopicImage
-from broker.core.messages import (
+from wrackline.broker.core.controller_draft import Draft
+from wrackline.broker.core.image import TopicImage
+from wrackline.broker.core.messages import (
     CreatedTopic,
     CreateTopicsRequest,
     CreateTopicsResponse,
@@ -24,9 +24,9 @@ from broker.core.messages import (
     DeleteTopicsResponse,
     NewTopic,
 )
-from broker.core.records import ConfigRecord, PartitionRecord, RemoveTopicRecord, TopicRecord
-from broker.core.types import NodeId, Placement
-from broker.rules.reassign import Assignment as Replicas
+from wrackline.broker.core.records import ConfigRecord, PartitionRecord, RemoveTopicRecord, TopicRecord
+from wrackline.broker.core.types import NodeId, Placement
+from wrackline.broker.rules.reassign import Assignment as Replicas
 
 MAX_PARTITIONS = 10_000
 """Of one topic: all its records are one batch of the metadata log (Kafka's limit for one operation)."""

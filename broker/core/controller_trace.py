@@ -6,11 +6,11 @@ import json
 from collections.abc import MutableMapping, Sequence
 from typing import Any
 
-from broker.core.controller_log import Entry
-from broker.core.controller_recovery import Decision
-from broker.core.effects import Effect, Trace
-from broker.core.image import ClusterImage
-from broker.core.records import (
+from wrackline.broker.core.controller_log import Entry
+from wrackline.broker.core.controller_recovery import Decision
+from wrackline.broker.core.effects import Effect, Trace
+from wrackline.broker.core.image import ClusterImage
+from wrackline.broker.core.records import (
     BrokerRegistrationChangeRecord,
     MetadataRecord,
     NoOpRecord,
@@ -18,7 +18,7 @@ from broker.core.records import (
     RegisterBrokerRecord,
     encode,
 )
-from broker.rules.election import RECOVERING
+from wrackline.broker.rules.election import RECOVERING
 
 
 def trace_committed(

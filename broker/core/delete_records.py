@@ -10,17 +10,17 @@ from dataclasses import dataclass, field
 
 from kio.schema.errors import ErrorCode
 
-from broker.core.context import Context
-from broker.core.messages import (
+from wrackline.broker.core.context import Context
+from wrackline.broker.core.messages import (
     UP_TO_HIGH_WATERMARK,
     DeleteRecordsRequest,
     DeleteRecordsResponse,
     DeleteRecordsResult,
 )
-from broker.core.partitions import Partitions
-from broker.core.purgatory import Deadlines
-from broker.core.replica import Replica
-from broker.core.types import TopicPartition
+from wrackline.broker.core.partitions import Partitions
+from wrackline.broker.core.purgatory import Deadlines
+from wrackline.broker.core.replica import Replica
+from wrackline.broker.core.types import TopicPartition
 
 
 @dataclass(slots=True)

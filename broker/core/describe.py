@@ -6,8 +6,8 @@ from uuid import UUID
 
 from kio.schema.errors import ErrorCode
 
-from broker.core.image import ClusterImage, PartitionImage, TopicImage
-from broker.core.messages import (
+from wrackline.broker.core.image import ClusterImage, PartitionImage, TopicImage
+from wrackline.broker.core.messages import (
     DescribeClusterRequest,
     DescribeTopicPartitionsRequest,
     MetadataRequest,
@@ -15,7 +15,7 @@ from broker.core.messages import (
     PartitionMetadata,
     TopicMetadata,
 )
-from broker.core.types import NO_LEADER, Endpoint, NodeId
+from wrackline.broker.core.types import NO_LEADER, Endpoint, NodeId
 
 DescribeRequest = MetadataRequest | DescribeClusterRequest | DescribeTopicPartitionsRequest
 

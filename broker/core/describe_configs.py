@@ -12,7 +12,7 @@ from enum import Enum
 
 from kio.schema.errors import ErrorCode
 
-from broker.core.admin_messages import (
+from wrackline.broker.core.admin_messages import (
     BROKER,
     TOPIC,
     DescribeConfigsRequest,
@@ -22,9 +22,9 @@ from broker.core.admin_messages import (
     Setting,
     Source,
 )
-from broker.core.config import BrokerConfig
-from broker.core.image import CLUSTER_DEFAULTS, CLUSTER_DYNAMIC, ClusterImage
-from broker.rules.topics import CLUSTER_SETTINGS, SETTINGS
+from wrackline.broker.core.config import BrokerConfig
+from wrackline.broker.core.image import CLUSTER_DEFAULTS, CLUSTER_DYNAMIC, ClusterImage
+from wrackline.broker.rules.topics import CLUSTER_SETTINGS, SETTINGS
 
 _BUILT_IN = {
     "cleanup.policy": "delete",

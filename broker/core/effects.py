@@ -12,9 +12,16 @@ from dataclasses import field
 from typing import Any, Literal
 from uuid import UUID
 
-from broker.core.messages import Request, Response
-from broker.core.types import EpochEntry, LogOverrides, NodeId, QuorumState, SnapshotId, TopicPartition
-from broker.core.values import dataclass
+from wrackline.broker.core.messages import Request, Response
+from wrackline.broker.core.types import (
+    EpochEntry,
+    LogOverrides,
+    NodeId,
+    QuorumState,
+    SnapshotId,
+    TopicPartition,
+)
+from wrackline.broker.core.values import dataclass
 
 Checkpoint = Literal["high-watermark", "recovery-point", "log-start"]
 

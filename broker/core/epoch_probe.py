@@ -8,9 +8,9 @@ from __future__ import annotations
 
 from kio.schema.errors import ErrorCode
 
-from broker.core.context import Context, OnFire
-from broker.core.follower import Following
-from broker.core.messages import (
+from wrackline.broker.core.context import Context, OnFire
+from wrackline.broker.core.follower import Following
+from wrackline.broker.core.messages import (
     EpochEndOffset,
     OffsetForLeaderEpochPartition,
     OffsetForLeaderEpochRequest,
@@ -18,8 +18,8 @@ from broker.core.messages import (
     OffsetForLeaderEpochResult,
     Response,
 )
-from broker.core.types import NO_EPOCH, NodeId
-from broker.rules.epoch_end import end_of_epoch
+from wrackline.broker.core.types import NO_EPOCH, NodeId
+from wrackline.broker.rules.epoch_end import end_of_epoch
 
 
 class EpochProbe:

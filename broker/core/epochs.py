@@ -10,8 +10,8 @@ from __future__ import annotations
 from bisect import bisect_right
 from collections.abc import Iterable
 
-from broker.core.types import NO_EPOCH, EpochEntry
-from broker.core.values import dataclass
+from wrackline.broker.core.types import NO_EPOCH, EpochEntry
+from wrackline.broker.core.values import dataclass
 
 
 @dataclass(frozen=True, slots=True)

@@ -6,8 +6,8 @@ from collections.abc import Mapping
 from dataclasses import field
 from uuid import UUID
 
-from broker.core.messages import Request, Response
-from broker.core.types import (
+from wrackline.broker.core.messages import Request, Response
+from wrackline.broker.core.types import (
     NodeId,
     QuorumState,
     RecoveredLog,
@@ -15,7 +15,7 @@ from broker.core.types import (
     StoredSnapshot,
     TopicPartition,
 )
-from broker.core.values import dataclass
+from wrackline.broker.core.values import dataclass
 
 
 @dataclass(frozen=True, slots=True)

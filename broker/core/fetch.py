@@ -4,15 +4,21 @@ from __future__ import annotations
 
 from kio.schema.errors import ErrorCode
 
-from broker.core.context import Context
-from broker.core.fetch_sessions import FetchSessions
-from broker.core.messages import EpochEndOffset, FetchPartition, FetchRequest, FetchResponse, FetchResult
-from broker.core.partitions import Partitions
-from broker.core.purgatory import FetchPurgatory
-from broker.core.replica import Replica
-from broker.core.types import LogSlice, TopicPartition
-from broker.core.values import NO_ERROR
-from broker.rules.epoch_end import end_of_epoch
+from wrackline.broker.core.context import Context
+from wrackline.broker.core.fetch_sessions import FetchSessions
+from wrackline.broker.core.messages import (
+    EpochEndOffset,
+    FetchPartition,
+    FetchRequest,
+    FetchResponse,
+    FetchResult,
+)
+from wrackline.broker.core.partitions import Partitions
+from wrackline.broker.core.purgatory import FetchPurgatory
+from wrackline.broker.core.replica import Replica
+from wrackline.broker.core.types import LogSlice, TopicPartition
+from wrackline.broker.core.values import NO_ERROR
+from wrackline.broker.rules.epoch_end import end_of_epoch
 
 
 class FetchHandler:

@@ -17,11 +17,11 @@ from zlib import crc32
 
 from kio.schema.errors import ErrorCode
 
-from broker.core.context import Context
-from broker.core.messages import FetchPartition, FetchRequest, FetchResponse, FetchResult
-from broker.core.types import TopicPartition
-from broker.core.values import NO_ERROR
-from broker.rules.sessions import FINAL_EPOCH, INITIAL_EPOCH, NO_SESSION, SessionFacts
+from wrackline.broker.core.context import Context
+from wrackline.broker.core.messages import FetchPartition, FetchRequest, FetchResponse, FetchResult
+from wrackline.broker.core.types import TopicPartition
+from wrackline.broker.core.values import NO_ERROR
+from wrackline.broker.rules.sessions import FINAL_EPOCH, INITIAL_EPOCH, NO_SESSION, SessionFacts
 
 Key = tuple[UUID, int] | TopicPartition
 """By topic id where there is one: a topic that was deleted still has its place in the session."""

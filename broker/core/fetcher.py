@@ -12,15 +12,15 @@ from zlib import crc32
 
 from kio.schema.errors import ErrorCode
 
-from broker.core.context import Context
-from broker.core.epoch_probe import EpochProbe
-from broker.core.fetcher_session import FetcherSession
-from broker.core.follower import Following, Outcome
-from broker.core.messages import FetchPartition, FetchRequest, FetchResponse, Response
-from broker.core.probe import RangeProbe
-from broker.core.replica import Replica
-from broker.core.types import NO_EPOCH, NO_LEADER, NodeId, TopicPartition
-from broker.core.values import NO_ERROR, dataclass
+from wrackline.broker.core.context import Context
+from wrackline.broker.core.epoch_probe import EpochProbe
+from wrackline.broker.core.fetcher_session import FetcherSession
+from wrackline.broker.core.follower import Following, Outcome
+from wrackline.broker.core.messages import FetchPartition, FetchRequest, FetchResponse, Response
+from wrackline.broker.core.probe import RangeProbe
+from wrackline.broker.core.replica import Replica
+from wrackline.broker.core.types import NO_EPOCH, NO_LEADER, NodeId, TopicPartition
+from wrackline.broker.core.values import NO_ERROR, dataclass
 
 _CHANNELS = 4
 """Overtaking requests take turns on these, so that connections are few and waiting behind a poll is rare."""

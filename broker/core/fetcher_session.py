@@ -11,10 +11,10 @@ from __future__ import annotations
 
 from uuid import UUID
 
-from broker.core.messages import FetchPartition, FetchResponse, ForgottenPartition
-from broker.core.types import TopicPartition
-from broker.core.values import dataclass
-from broker.rules.sessions import INITIAL_EPOCH, NO_SESSION, SessionRules
+from wrackline.broker.core.messages import FetchPartition, FetchResponse, ForgottenPartition
+from wrackline.broker.core.types import TopicPartition
+from wrackline.broker.core.values import dataclass
+from wrackline.broker.rules.sessions import INITIAL_EPOCH, NO_SESSION, SessionRules
 
 
 @dataclass(frozen=True, slots=True)

@@ -6,13 +6,13 @@ from enum import Enum
 
 from kio.schema.errors import ErrorCode
 
-from broker.core import incoming
-from broker.core.context import Context
-from broker.core.messages import EpochEndOffset, FetchResult
-from broker.core.replica import Replica
-from broker.core.values import NO_ERROR
-from broker.rules.epoch_end import end_of_epoch
-from broker.rules.fetching import AnswerFacts
+from wrackline.broker.core import incoming
+from wrackline.broker.core.context import Context
+from wrackline.broker.core.messages import EpochEndOffset, FetchResult
+from wrackline.broker.core.replica import Replica
+from wrackline.broker.core.values import NO_ERROR
+from wrackline.broker.rules.epoch_end import end_of_epoch
+from wrackline.broker.rules.fetching import AnswerFacts
 
 
 class Outcome(Enum):

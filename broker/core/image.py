@@ -11,7 +11,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import field, replace
 from uuid import UUID
 
-from broker.core.records import (
+from wrackline.broker.core.records import (
     LEADER_UNCHANGED,
     BrokerRegistrationChangeRecord,
     ConfigRecord,
@@ -27,8 +27,8 @@ from broker.core.records import (
     TopicRecord,
     UnregisterBrokerRecord,
 )
-from broker.core.types import NodeId, TopicPartition
-from broker.core.values import dataclass
+from wrackline.broker.core.types import NodeId, TopicPartition
+from wrackline.broker.core.values import dataclass
 
 CLUSTER_DEFAULTS = ("broker", "")
 """The resource whose settings hold for every topic that has none of its own, as the controller's file has them."""

@@ -7,7 +7,7 @@ import struct
 from crc32c import crc32c
 from kio.schema.errors import ErrorCode
 
-from broker.core.batch import (
+from wrackline.broker.core.batch import (
     CRC_START,
     BatchHeader,
     CorruptBatch,
@@ -17,8 +17,8 @@ from broker.core.batch import (
     split,
     stamp,
 )
-from broker.core.validation import Limits, Refusal, check_header, check_records
-from broker.core.values import dataclass
+from wrackline.broker.core.validation import Limits, Refusal, check_header, check_records
+from wrackline.broker.core.values import dataclass
 
 _MAGIC_OFFSET = 16
 _MAX_TIMESTAMP_OFFSET = 35

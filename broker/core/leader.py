@@ -11,15 +11,15 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from broker.core.messages import AlterPartitionItem, AlterPartitionResult
-from broker.core.types import NO_EPOCH, NodeId
-from broker.core.values import NO_ERROR
-from broker.rules.election import RECOVERING
-from broker.rules.isr import AfterAlter, JoinFacts, LagFacts
-from broker.rules.watermark import UNKNOWN_OFFSET
+from wrackline.broker.core.messages import AlterPartitionItem, AlterPartitionResult
+from wrackline.broker.core.types import NO_EPOCH, NodeId
+from wrackline.broker.core.values import NO_ERROR
+from wrackline.broker.rules.election import RECOVERING
+from wrackline.broker.rules.isr import AfterAlter, JoinFacts, LagFacts
+from wrackline.broker.rules.watermark import UNKNOWN_OFFSET
 
 if TYPE_CHECKING:
-    from broker.core.replica import Replica
+    from wrackline.broker.core.replica import Replica
 
 
 @dataclass(slots=True)

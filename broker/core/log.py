@@ -10,11 +10,11 @@ from bisect import bisect_right
 from collections.abc import Sequence
 from uuid import UUID
 
-from broker.core.batch import BatchHeader
-from broker.core.effects import Append, Effect, Flush, MoveLogStart, ResetLog, Truncate, WriteEpochs
-from broker.core.epochs import EpochCache
-from broker.core.producers import ProducerTable
-from broker.core.types import EVERY_WRITE, FlushMode, RecoveredLog, TopicPartition
+from wrackline.broker.core.batch import BatchHeader
+from wrackline.broker.core.effects import Append, Effect, Flush, MoveLogStart, ResetLog, Truncate, WriteEpochs
+from wrackline.broker.core.epochs import EpochCache
+from wrackline.broker.core.producers import ProducerTable
+from wrackline.broker.core.types import EVERY_WRITE, FlushMode, RecoveredLog, TopicPartition
 
 PLENTY_BYTES = 1 << 30
 """What ``bytes_between`` says of offsets older than the tail index: enough for any min_bytes."""

@@ -10,14 +10,14 @@ from uuid import UUID
 
 from kio.schema.errors import ErrorCode
 
-from broker.core.context import Context
-from broker.core.messages import (
+from wrackline.broker.core.context import Context
+from wrackline.broker.core.messages import (
     MAX_LOG_INFOS,
     GetReplicaLogInfoRequest,
     GetReplicaLogInfoResponse,
     ReplicaLogInfo,
 )
-from broker.core.partitions import Partitions
+from wrackline.broker.core.partitions import Partitions
 
 
 class LogInfoHandler:

@@ -1,6 +1,6 @@
 """Requests and responses as the core sees them: one class per API, whatever the wire version.
 
-`broker.wire` translates to and from kio's entities. Times are milliseconds, offsets exclusive at the end.
+`wrackline.broker.wire` translates to and from kio's entities. Times are milliseconds, offsets exclusive at the end.
 """
 
 from __future__ import annotations
@@ -12,10 +12,10 @@ from uuid import UUID
 
 from kio.schema.errors import ErrorCode
 
-from broker.core.admin_messages import AdminRequest, AdminResponse
-from broker.core.snapshot_messages import FetchSnapshotRequest, FetchSnapshotResponse
-from broker.core.types import Endpoint, LogSlice, NodeId, SnapshotId, TopicPartition
-from broker.core.values import dataclass
+from wrackline.broker.core.admin_messages import AdminRequest, AdminResponse
+from wrackline.broker.core.snapshot_messages import FetchSnapshotRequest, FetchSnapshotResponse
+from wrackline.broker.core.types import Endpoint, LogSlice, NodeId, SnapshotId, TopicPartition
+from wrackline.broker.core.values import dataclass
 
 
 @dataclass(frozen=True, slots=True)
@@ -321,7 +321,7 @@ class DescribeTopicPartitionsRequest:
     topics: tuple[str, ...]
     """Empty: all."""
     partition_limit: int = 2_000
-    """`broker.wire` cuts the answer into pages of this many partitions."""
+    """`wrackline.broker.wire` cuts the answer into pages of this many partitions."""
     cursor: tuple[str, int] | None = None
     """Topic and partition the page begins with."""
 

@@ -13,16 +13,16 @@ from functools import partial
 
 from kio.schema.errors import ErrorCode
 
-from broker.core import incoming, snapshot_format
-from broker.core.batch import CorruptBatch
-from broker.core.context import Context
-from broker.core.controller_log import MetadataLog
-from broker.core.effects import Exit, Trace
-from broker.core.image import ClusterImage, ImageDelta, ImageError, difference
-from broker.core.messages import FetchPartition, FetchRequest, FetchResponse, FetchResult, Response
-from broker.core.snapshot_messages import FetchSnapshotResponse
-from broker.core.snapshots import Download
-from broker.core.types import (
+from wrackline.broker.core import incoming, snapshot_format
+from wrackline.broker.core.batch import CorruptBatch
+from wrackline.broker.core.context import Context
+from wrackline.broker.core.controller_log import MetadataLog
+from wrackline.broker.core.effects import Exit, Trace
+from wrackline.broker.core.image import ClusterImage, ImageDelta, ImageError, difference
+from wrackline.broker.core.messages import FetchPartition, FetchRequest, FetchResponse, FetchResult, Response
+from wrackline.broker.core.snapshot_messages import FetchSnapshotResponse
+from wrackline.broker.core.snapshots import Download
+from wrackline.broker.core.types import (
     METADATA,
     METADATA_TOPIC_ID,
     NO_LEADER,
@@ -31,8 +31,8 @@ from broker.core.types import (
     SnapshotId,
     StoredSnapshot,
 )
-from broker.core.uplink import Uplink
-from broker.core.values import NO_ERROR
+from wrackline.broker.core.uplink import Uplink
+from wrackline.broker.core.values import NO_ERROR
 
 _TIMER = "metadata-fetch"
 

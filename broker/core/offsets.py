@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from kio.schema.errors import ErrorCode
 
-from broker.core.context import Context
-from broker.core.messages import (
+from wrackline.broker.core.context import Context
+from wrackline.broker.core.messages import (
     EARLIEST,
     LATEST,
     ListOffsetsPartition,
@@ -18,11 +18,11 @@ from broker.core.messages import (
     OffsetForLeaderEpochResponse,
     OffsetForLeaderEpochResult,
 )
-from broker.core.partitions import Partitions
-from broker.core.replica import Replica
-from broker.core.types import TopicPartition
-from broker.core.values import NO_ERROR
-from broker.rules.epoch_end import end_of_epoch
+from wrackline.broker.core.partitions import Partitions
+from wrackline.broker.core.replica import Replica
+from wrackline.broker.core.types import TopicPartition
+from wrackline.broker.core.values import NO_ERROR
+from wrackline.broker.rules.epoch_end import end_of_epoch
 
 
 class OffsetsHandler:

@@ -5,12 +5,12 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
 
-from broker.core.context import Context
-from broker.core.effects import CreateLog, DeleteLog
-from broker.core.fetcher import Fetchers
-from broker.core.image import ImageDelta, PartitionImage
-from broker.core.replica import Replica
-from broker.core.types import METADATA, NO_EPOCH, RecoveredLog, TopicPartition
+from wrackline.broker.core.context import Context
+from wrackline.broker.core.effects import CreateLog, DeleteLog
+from wrackline.broker.core.fetcher import Fetchers
+from wrackline.broker.core.image import ImageDelta, PartitionImage
+from wrackline.broker.core.replica import Replica
+from wrackline.broker.core.types import METADATA, NO_EPOCH, RecoveredLog, TopicPartition
 
 
 class Partitions:

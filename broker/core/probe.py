@@ -7,9 +7,9 @@ from collections.abc import Callable
 
 from kio.schema.errors import ErrorCode
 
-from broker.core.context import Context, OnFire
-from broker.core.follower import Following
-from broker.core.messages import (
+from wrackline.broker.core.context import Context, OnFire
+from wrackline.broker.core.follower import Following
+from wrackline.broker.core.messages import (
     EARLIEST,
     LATEST,
     ListOffsetsPartition,
@@ -17,8 +17,8 @@ from broker.core.messages import (
     ListOffsetsResponse,
     Response,
 )
-from broker.core.types import NodeId
-from broker.rules.truncation import LeaderRange, OutOfRange
+from wrackline.broker.core.types import NodeId
+from wrackline.broker.rules.truncation import LeaderRange, OutOfRange
 
 _OnOffset = Callable[[int | None], None]
 

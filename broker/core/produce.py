@@ -6,17 +6,17 @@ from dataclasses import dataclass, field
 
 from kio.schema.errors import ErrorCode
 
-from broker.core import incoming
-from broker.core.context import Context
-from broker.core.effects import NoReply
-from broker.core.messages import ProducePartition, ProduceRequest, ProduceResponse, ProduceResult
-from broker.core.partitions import Partitions
-from broker.core.purgatory import ProducePurgatory, trace_acks
-from broker.core.replica import Replica
-from broker.core.types import Acks
-from broker.core.validation import Limits, Refusal
-from broker.core.values import NO_ERROR
-from broker.rules.produce import Sequence
+from wrackline.broker.core import incoming
+from wrackline.broker.core.context import Context
+from wrackline.broker.core.effects import NoReply
+from wrackline.broker.core.messages import ProducePartition, ProduceRequest, ProduceResponse, ProduceResult
+from wrackline.broker.core.partitions import Partitions
+from wrackline.broker.core.purgatory import ProducePurgatory, trace_acks
+from wrackline.broker.core.replica import Replica
+from wrackline.broker.core.types import Acks
+from wrackline.broker.core.validation import Limits, Refusal
+from wrackline.broker.core.values import NO_ERROR
+from wrackline.broker.rules.produce import Sequence
 
 _SEQUENCE_ERRORS = {
     Sequence.OUT_OF_ORDER: ErrorCode.out_of_order_sequence_number,

@@ -12,8 +12,8 @@ from bisect import bisect_left
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from broker.core.batch import BatchHeader
-from broker.core.types import NO_PRODUCER, ProducerBatch, ProducerSnapshot
+from wrackline.broker.core.batch import BatchHeader
+from wrackline.broker.core.types import NO_PRODUCER, ProducerBatch, ProducerSnapshot
 
 KEPT_BATCHES = 5
 _MOST_BATCHES = 1_000

@@ -14,13 +14,13 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from kio.schema.errors import ErrorCode
 
-from broker.core.context import Context
-from broker.core.messages import FetchRequest, ProduceResponse, ProduceResult
-from broker.core.types import TopicPartition
-from broker.core.values import NO_ERROR
+from wrackline.broker.core.context import Context
+from wrackline.broker.core.messages import FetchRequest, ProduceResponse, ProduceResult
+from wrackline.broker.core.types import TopicPartition
+from wrackline.broker.core.values import NO_ERROR
 
 if TYPE_CHECKING:
-    from broker.core.replica import Replica
+    from wrackline.broker.core.replica import Replica
 
 
 @dataclass(slots=True)

@@ -15,10 +15,10 @@ from uuid import UUID
 
 from kio.schema.errors import ErrorCode
 
-from broker.core.admin_messages import DescribeQuorumResponse
-from broker.core.effects import Effect, Reply, Trace
-from broker.core.events import Boot
-from broker.core.messages import (
+from wrackline.broker.core.admin_messages import DescribeQuorumResponse
+from wrackline.broker.core.effects import Effect, Reply, Trace
+from wrackline.broker.core.events import Boot
+from wrackline.broker.core.messages import (
     BeginQuorumEpochRequest,
     EndQuorumEpochRequest,
     FetchRequest,
@@ -27,16 +27,16 @@ from broker.core.messages import (
     VoteRequest,
     VoteResponse,
 )
-from broker.core.raft_context import RAFT
-from broker.core.raft_follower import RaftFollower
-from broker.core.raft_leader import FETCH_TIMERS, Leadership, not_leader
-from broker.core.raft_roles import CLOCK, PULSE, RETRY
-from broker.core.raft_voting import Tally, answer_vote, refuse
-from broker.core.records import LeaderChangeRecord, MetadataRecord
-from broker.core.snapshot_messages import FetchSnapshotRequest
-from broker.core.types import METADATA, NO_LEADER, NodeId, QuorumState
-from broker.core.values import NO_ERROR
-from broker.rules.raft import LogEnd, RaftRole, Voter
+from wrackline.broker.core.raft_context import RAFT
+from wrackline.broker.core.raft_follower import RaftFollower
+from wrackline.broker.core.raft_leader import FETCH_TIMERS, Leadership, not_leader
+from wrackline.broker.core.raft_roles import CLOCK, PULSE, RETRY
+from wrackline.broker.core.raft_voting import Tally, answer_vote, refuse
+from wrackline.broker.core.records import LeaderChangeRecord, MetadataRecord
+from wrackline.broker.core.snapshot_messages import FetchSnapshotRequest
+from wrackline.broker.core.types import METADATA, NO_LEADER, NodeId, QuorumState
+from wrackline.broker.core.values import NO_ERROR
+from wrackline.broker.rules.raft import LogEnd, RaftRole, Voter
 
 RAFT_TIMERS = (RAFT, FETCH_TIMERS)
 """What the keys of the quorum's timers begin with."""

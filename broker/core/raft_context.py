@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Callable
 from uuid import UUID
 
-from broker.core.config import ControllerConfig
-from broker.core.effects import CancelTimer, Effect, Send, SetTimer
-from broker.core.messages import Request, Response
-from broker.core.types import NodeId
+from wrackline.broker.core.config import ControllerConfig
+from wrackline.broker.core.effects import CancelTimer, Effect, Send, SetTimer
+from wrackline.broker.core.messages import Request, Response
+from wrackline.broker.core.types import NodeId
 
 RAFT = "raft"
 """The channel to other voters, and what every timer of the quorum begins with."""

@@ -5,13 +5,13 @@ from __future__ import annotations
 
 from kio.schema.errors import ErrorCode
 
-from broker.core.controller_log import Entry
-from broker.core.effects import Exit, Trace
-from broker.core.messages import FetchPartition, FetchRequest, FetchResponse, FetchResult, Response
-from broker.core.raft_roles import RETRY
-from broker.core.raft_snapshots import RaftSnapshots
-from broker.core.types import METADATA, METADATA_TOPIC_ID
-from broker.rules.raft import RaftRole
+from wrackline.broker.core.controller_log import Entry
+from wrackline.broker.core.effects import Exit, Trace
+from wrackline.broker.core.messages import FetchPartition, FetchRequest, FetchResponse, FetchResult, Response
+from wrackline.broker.core.raft_roles import RETRY
+from wrackline.broker.core.raft_snapshots import RaftSnapshots
+from wrackline.broker.core.types import METADATA, METADATA_TOPIC_ID
+from wrackline.broker.rules.raft import RaftRole
 
 _FETCH_BYTES = 1 << 20
 

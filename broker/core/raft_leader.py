@@ -8,15 +8,21 @@ from uuid import UUID
 
 from kio.schema.errors import ErrorCode
 
-from broker.core.admin_messages import DescribeQuorumResponse, QuorumReplica
-from broker.core.controller_log import Entry, MetadataLog, check_epoch
-from broker.core.effects import CancelTimer, Reply, SetTimer
-from broker.core.messages import FetchPartition, FetchRequest, FetchResponse, FetchResult, LeaderIdAndEpoch
-from broker.core.raft_context import RaftContext
-from broker.core.snapshot_messages import FetchSnapshotRequest, FetchSnapshotResponse
-from broker.core.types import METADATA, METADATA_TOPIC_ID, LogSlice, NodeId, SnapshotSlice
-from broker.core.values import NO_ERROR, dataclass
-from broker.rules.raft import RaftRules
+from wrackline.broker.core.admin_messages import DescribeQuorumResponse, QuorumReplica
+from wrackline.broker.core.controller_log import Entry, MetadataLog, check_epoch
+from wrackline.broker.core.effects import CancelTimer, Reply, SetTimer
+from wrackline.broker.core.messages import (
+    FetchPartition,
+    FetchRequest,
+    FetchResponse,
+    FetchResult,
+    LeaderIdAndEpoch,
+)
+from wrackline.broker.core.raft_context import RaftContext
+from wrackline.broker.core.snapshot_messages import FetchSnapshotRequest, FetchSnapshotResponse
+from wrackline.broker.core.types import METADATA, METADATA_TOPIC_ID, LogSlice, NodeId, SnapshotSlice
+from wrackline.broker.core.values import NO_ERROR, dataclass
+from wrackline.broker.rules.raft import RaftRules
 
 _UNSET = UUID(int=0)
 FETCH_TIMERS = "metadata-fetch:"

@@ -12,16 +12,16 @@ from collections.abc import Callable
 from dataclasses import replace
 from typing import Final
 
-from broker.core.config import ControllerConfig
-from broker.core.controller_log import Entry, MetadataLog
-from broker.core.effects import Trace, WriteQuorumState
-from broker.core.image import ClusterImage
-from broker.core.messages import LeaderIdAndEpoch
-from broker.core.raft_context import RAFT, RaftContext
-from broker.core.raft_leader import Leadership
-from broker.core.types import NO_LEADER, NodeId, QuorumState
-from broker.rules.profile import Rules
-from broker.rules.raft import NOTHING_KNOWN, RaftRole, forgotten
+from wrackline.broker.core.config import ControllerConfig
+from wrackline.broker.core.controller_log import Entry, MetadataLog
+from wrackline.broker.core.effects import Trace, WriteQuorumState
+from wrackline.broker.core.image import ClusterImage
+from wrackline.broker.core.messages import LeaderIdAndEpoch
+from wrackline.broker.core.raft_context import RAFT, RaftContext
+from wrackline.broker.core.raft_leader import Leadership
+from wrackline.broker.core.types import NO_LEADER, NodeId, QuorumState
+from wrackline.broker.rules.profile import Rules
+from wrackline.broker.rules.raft import NOTHING_KNOWN, RaftRole, forgotten
 
 CLOCK = RAFT
 """The timer of every role but the leader's: without news until then, an election."""

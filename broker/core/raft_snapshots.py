@@ -9,14 +9,14 @@ from __future__ import annotations
 
 from kio.schema.errors import ErrorCode
 
-from broker.core import snapshot_format
-from broker.core.effects import Effect, Trace
-from broker.core.image import ClusterImage
-from broker.core.messages import Response
-from broker.core.raft_roles import RETRY, RaftRoles
-from broker.core.snapshot_messages import FetchSnapshotRequest, FetchSnapshotResponse
-from broker.core.snapshots import Download
-from broker.core.types import SnapshotId
+from wrackline.broker.core import snapshot_format
+from wrackline.broker.core.effects import Effect, Trace
+from wrackline.broker.core.image import ClusterImage
+from wrackline.broker.core.messages import Response
+from wrackline.broker.core.raft_roles import RETRY, RaftRoles
+from wrackline.broker.core.snapshot_messages import FetchSnapshotRequest, FetchSnapshotResponse
+from wrackline.broker.core.snapshots import Download
+from wrackline.broker.core.types import SnapshotId
 
 
 class RaftSnapshots(RaftRoles):

@@ -6,10 +6,10 @@ from collections.abc import Sequence
 
 from kio.schema.errors import ErrorCode
 
-from broker.core.messages import VoteRequest
-from broker.core.raft_context import RaftContext
-from broker.core.types import NodeId
-from broker.rules.raft import Ballot, LogEnd, RaftRules, Voter
+from wrackline.broker.core.messages import VoteRequest
+from wrackline.broker.core.raft_context import RaftContext
+from wrackline.broker.core.types import NodeId
+from wrackline.broker.rules.raft import Ballot, LogEnd, RaftRules, Voter
 
 
 class Tally:

@@ -13,8 +13,8 @@ from dataclasses import fields as dataclass_fields
 from functools import lru_cache
 from uuid import UUID
 
-from broker.core.types import NodeId
-from broker.core.values import dataclass
+from wrackline.broker.core.types import NodeId
+from wrackline.broker.core.values import dataclass
 
 LEADER_UNCHANGED = -2
 

@@ -11,17 +11,17 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING
 from uuid import UUID
 
-from broker.core.batch import BatchHeader
-from broker.core.context import Context
-from broker.core.effects import ConfigureLog
-from broker.core.image import PartitionImage
-from broker.core.leader import Leader
-from broker.core.log import PartitionLog
-from broker.core.topic_settings import TopicSettings, settings_of
-from broker.core.types import EVERY_WRITE, NO_EPOCH, NO_LEADER, NodeId, RecoveredLog, TopicPartition
+from wrackline.broker.core.batch import BatchHeader
+from wrackline.broker.core.context import Context
+from wrackline.broker.core.effects import ConfigureLog
+from wrackline.broker.core.image import PartitionImage
+from wrackline.broker.core.leader import Leader
+from wrackline.broker.core.log import PartitionLog
+from wrackline.broker.core.topic_settings import TopicSettings, settings_of
+from wrackline.broker.core.types import EVERY_WRITE, NO_EPOCH, NO_LEADER, NodeId, RecoveredLog, TopicPartition
 
 if TYPE_CHECKING:
-    from broker.core.purgatory import ParkedFetch, Waiter
+    from wrackline.broker.core.purgatory import ParkedFetch, Waiter
 
 
 class Replica:

@@ -10,9 +10,9 @@ from __future__ import annotations
 import json
 from collections.abc import Iterator
 
-from broker.core import batch
-from broker.core.image import ClusterImage, ImageError, PartitionImage
-from broker.core.records import (
+from wrackline.broker.core import batch
+from wrackline.broker.core.image import ClusterImage, ImageError, PartitionImage
+from wrackline.broker.core.records import (
     ConfigRecord,
     FeatureLevelRecord,
     MetadataRecord,
@@ -23,7 +23,7 @@ from broker.core.records import (
     decode,
     encode,
 )
-from broker.core.types import SnapshotId
+from wrackline.broker.core.types import SnapshotId
 
 _VERSION = 0
 _BATCH_RECORDS = 500

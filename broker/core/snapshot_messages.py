@@ -1,6 +1,6 @@
 """FetchSnapshot as the core sees it: how a snapshot of the metadata log travels, piece by piece (KIP-630).
 
-Part of the unions of `broker.core.messages`.
+Part of the unions of `wrackline.broker.core.messages`.
 """
 
 from __future__ import annotations
@@ -9,8 +9,8 @@ from uuid import UUID
 
 from kio.schema.errors import ErrorCode
 
-from broker.core.types import NO_EPOCH, NO_LEADER, NodeId, SnapshotId, SnapshotSlice
-from broker.core.values import dataclass
+from wrackline.broker.core.types import NO_EPOCH, NO_LEADER, NodeId, SnapshotId, SnapshotSlice
+from wrackline.broker.core.values import dataclass
 
 NO_SNAPSHOT = SnapshotId(-1, NO_EPOCH)
 

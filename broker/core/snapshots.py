@@ -9,13 +9,13 @@ from __future__ import annotations
 from collections.abc import Sequence
 from uuid import UUID
 
-from broker.core import snapshot_format
-from broker.core.config import NodeConfig
-from broker.core.effects import DeleteSnapshot, Effect, Trace, WriteSnapshot
-from broker.core.image import ClusterImage
-from broker.core.snapshot_messages import FetchSnapshotRequest, FetchSnapshotResponse
-from broker.core.types import NO_EPOCH, NodeId, SnapshotId, StoredSnapshot
-from broker.rules.snapshots import Growth, SnapshotRules
+from wrackline.broker.core import snapshot_format
+from wrackline.broker.core.config import NodeConfig
+from wrackline.broker.core.effects import DeleteSnapshot, Effect, Trace, WriteSnapshot
+from wrackline.broker.core.image import ClusterImage
+from wrackline.broker.core.snapshot_messages import FetchSnapshotRequest, FetchSnapshotResponse
+from wrackline.broker.core.types import NO_EPOCH, NodeId, SnapshotId, StoredSnapshot
+from wrackline.broker.rules.snapshots import Growth, SnapshotRules
 
 
 class Snapshots:

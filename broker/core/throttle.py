@@ -8,11 +8,11 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from broker.core.types import TopicPartition
-from broker.rules.topics import REPLICATION_RATE
+from wrackline.broker.core.types import TopicPartition
+from wrackline.broker.rules.topics import REPLICATION_RATE
 
 if TYPE_CHECKING:
-    from broker.core.context import Context
+    from wrackline.broker.core.context import Context
 
 
 class Throttle:

@@ -1,6 +1,6 @@
 """What a topic's settings ask of each of its replicas, as the metadata has them at the moment.
 
-Every setting that `broker.rules.topics` accepts is honoured: min.insync.replicas, max.message.bytes and
+Every setting that `wrackline.broker.rules.topics` accepts is honoured: min.insync.replicas, max.message.bytes and
 unclean.leader.election.enable elsewhere, these here; the rest have one legal value.
 """
 
@@ -8,9 +8,9 @@ from __future__ import annotations
 
 from dataclasses import field
 
-from broker.core.image import ClusterImage
-from broker.core.types import LogOverrides
-from broker.core.values import dataclass
+from wrackline.broker.core.image import ClusterImage
+from wrackline.broker.core.types import LogOverrides
+from wrackline.broker.core.values import dataclass
 
 UNLIMITED = -1
 

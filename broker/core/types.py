@@ -8,7 +8,7 @@ from enum import Enum, IntEnum
 from typing import Final, NamedTuple
 from uuid import UUID
 
-from broker.core.values import dataclass
+from wrackline.broker.core.values import dataclass
 
 NodeId = int
 NO_LEADER = -1

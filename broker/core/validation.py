@@ -12,9 +12,9 @@ from typing import Final
 
 from kio.schema.errors import ErrorCode
 
-from broker.core.batch import HEADER_BYTES, BatchHeader
-from broker.core.compression import COMPRESSION_MASK, Compression, TooLarge, Undecodable, decompress
-from broker.core.values import dataclass
+from wrackline.broker.core.batch import HEADER_BYTES, BatchHeader
+from wrackline.broker.core.compression import COMPRESSION_MASK, Compression, TooLarge, Undecodable, decompress
+from wrackline.broker.core.values import dataclass
 
 NO_TIMESTAMP: Final = -1
 MIN_RECORD_BYTES: Final = 7

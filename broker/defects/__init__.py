@@ -12,9 +12,18 @@ from collections.abc import Iterable
 from dataclasses import fields, replace
 from typing import Any
 
-from broker.core.switches import Switches
-from broker.defects import elections, isr, lifecycle, raft, reassignment, requests, truncation, watermark
-from broker.rules.profile import Rules
+from wrackline.broker.core.switches import Switches
+from wrackline.broker.defects import (
+    elections,
+    isr,
+    lifecycle,
+    raft,
+    reassignment,
+    requests,
+    truncation,
+    watermark,
+)
+from wrackline.broker.rules.profile import Rules
 
 REGISTRY: dict[str, type] = {
     "trunc_hw": truncation.TruncateToHighWatermark,

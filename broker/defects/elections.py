@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from broker.core.image import PartitionImage
-from broker.core.types import NO_LEADER, NodeId
-from broker.rules.election import Elected, ElectionRules, Recovery
-from broker.rules.eligible import ChangeInput, Eligible, EligibleRules
+from wrackline.broker.core.image import PartitionImage
+from wrackline.broker.core.types import NO_LEADER, NodeId
+from wrackline.broker.rules.election import Elected, ElectionRules, Recovery
+from wrackline.broker.rules.eligible import ChangeInput, Eligible, EligibleRules
 
 
 class ElrNotCleared(EligibleRules):

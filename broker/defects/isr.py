@@ -8,11 +8,11 @@ from typing import ClassVar
 
 from kio.schema.errors import ErrorCode
 
-from broker.core.image import BrokerImage, PartitionImage
-from broker.core.messages import AlterPartitionItem
-from broker.core.types import NodeId
-from broker.defects.flip import Flip
-from broker.rules.isr import IsrChangeRules, IsrRules, JoinFacts
+from wrackline.broker.core.image import BrokerImage, PartitionImage
+from wrackline.broker.core.messages import AlterPartitionItem
+from wrackline.broker.core.types import NodeId
+from wrackline.broker.defects.flip import Flip
+from wrackline.broker.rules.isr import IsrChangeRules, IsrRules, JoinFacts
 
 
 class NoMaximalIsr(IsrRules):

@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import ClassVar
 
-from broker.core.image import BrokerImage
-from broker.core.types import NodeId
-from broker.defects.flip import Flip
-from broker.rules.registration import RegistrationRules
+from wrackline.broker.core.image import BrokerImage
+from wrackline.broker.core.types import NodeId
+from wrackline.broker.defects.flip import Flip
+from wrackline.broker.rules.registration import RegistrationRules
 
 
 class IgnoreUnclean(RegistrationRules):

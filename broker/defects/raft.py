@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import ClassVar
 
-from broker.core.types import NodeId, QuorumState, SnapshotId
-from broker.defects.flip import Flip
-from broker.rules.raft import RaftRole, RaftRules
-from broker.rules.snapshots import SnapshotRules
+from wrackline.broker.core.types import NodeId, QuorumState, SnapshotId
+from wrackline.broker.defects.flip import Flip
+from wrackline.broker.rules.raft import RaftRole, RaftRules
+from wrackline.broker.rules.snapshots import SnapshotRules
 
 
 class LeadAgain(RaftRules):

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Collection
 from typing import ClassVar
 
-from broker.core.types import NodeId
-from broker.defects.flip import Flip
-from broker.rules.reassign import ReassignRules
+from wrackline.broker.core.types import NodeId
+from wrackline.broker.defects.flip import Flip
+from wrackline.broker.rules.reassign import ReassignRules
 
 
 class ReassignNoMinIsr(ReassignRules):

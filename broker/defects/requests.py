@@ -7,9 +7,9 @@ from uuid import UUID
 
 from kio.schema.errors import ErrorCode
 
-from broker.defects.flip import Flip
-from broker.rules.fetching import AnswerFacts, FetchRules, MetadataRules
-from broker.rules.reads import ReadRules
+from wrackline.broker.defects.flip import Flip
+from wrackline.broker.rules.fetching import AnswerFacts, FetchRules, MetadataRules
+from wrackline.broker.rules.reads import ReadRules
 
 
 class ApplyStaleOffset(FetchRules):

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from typing import ClassVar
 
-from broker.core.messages import EpochEndOffset
-from broker.core.types import NO_EPOCH
-from broker.defects.flip import Flip
-from broker.rules.truncation import Cut, LeaderRange, OutOfRange, TruncationRules
+from wrackline.broker.core.messages import EpochEndOffset
+from wrackline.broker.core.types import NO_EPOCH
+from wrackline.broker.defects.flip import Flip
+from wrackline.broker.rules.truncation import Cut, LeaderRange, OutOfRange, TruncationRules
 
 
 class TruncateToHighWatermark(TruncationRules):

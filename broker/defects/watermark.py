@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import ClassVar
 
-from broker.defects.flip import Flip
-from broker.rules.watermark import UNKNOWN_OFFSET, HighWatermarkRules
+from wrackline.broker.defects.flip import Flip
+from wrackline.broker.rules.watermark import UNKNOWN_OFFSET, HighWatermarkRules
 
 
 class AdvanceBelowMinIsr(Flip):

@@ -7,10 +7,10 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-from broker.core.image import PartitionImage
-from broker.core.records import LEADER_UNCHANGED, PartitionChangeRecord
-from broker.core.types import NO_LEADER, NodeId
-from broker.rules.eligible import NOBODY, ChangeInput, EligibleRules, if_new
+from wrackline.broker.core.image import PartitionImage
+from wrackline.broker.core.records import LEADER_UNCHANGED, PartitionChangeRecord
+from wrackline.broker.core.types import NO_LEADER, NodeId
+from wrackline.broker.rules.eligible import NOBODY, ChangeInput, EligibleRules, if_new
 
 RECOVERED = 0
 RECOVERING = 1

@@ -14,10 +14,10 @@ from __future__ import annotations
 from collections.abc import Collection
 from typing import NamedTuple
 
-from broker.core.image import PartitionImage
-from broker.core.records import PartitionChangeRecord
-from broker.core.types import NO_LEADER, NodeId
-from broker.core.values import dataclass
+from wrackline.broker.core.image import PartitionImage
+from wrackline.broker.core.records import PartitionChangeRecord
+from wrackline.broker.core.types import NO_LEADER, NodeId
+from wrackline.broker.core.values import dataclass
 
 
 @dataclass(frozen=True, slots=True)

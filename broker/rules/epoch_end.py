@@ -8,9 +8,9 @@ from __future__ import annotations
 
 from bisect import bisect_right
 
-from broker.core.epochs import EpochCache
-from broker.core.messages import EpochEndOffset
-from broker.core.types import NO_EPOCH
+from wrackline.broker.core.epochs import EpochCache
+from wrackline.broker.core.messages import EpochEndOffset
+from wrackline.broker.core.types import NO_EPOCH
 
 
 def end_of_epoch(cache: EpochCache, epoch: int, leo: int) -> EpochEndOffset | None:

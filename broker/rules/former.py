@@ -13,9 +13,9 @@ What these versions do not do at all is a switch (``broker/core/switches.py``); 
 
 from __future__ import annotations
 
-from broker.core.types import NO_LEADER
-from broker.rules.election import Elected, ElectionRules
-from broker.rules.eligible import ChangeInput
+from wrackline.broker.core.types import NO_LEADER
+from wrackline.broker.rules.election import Elected, ElectionRules
+from wrackline.broker.rules.eligible import ChangeInput
 
 
 class LastReplicaStanding(ElectionRules):

@@ -10,11 +10,11 @@ from enum import Enum
 
 from kio.schema.errors import ErrorCode
 
-from broker.core.image import BrokerImage, PartitionImage
-from broker.core.messages import AlterPartitionItem
-from broker.core.types import NO_EPOCH, NodeId
-from broker.core.values import dataclass
-from broker.rules.election import RECOVERED, RECOVERING
+from wrackline.broker.core.image import BrokerImage, PartitionImage
+from wrackline.broker.core.messages import AlterPartitionItem
+from wrackline.broker.core.types import NO_EPOCH, NodeId
+from wrackline.broker.core.values import dataclass
+from wrackline.broker.rules.election import RECOVERED, RECOVERING
 
 
 class AfterAlter(Enum):

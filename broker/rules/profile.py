@@ -6,25 +6,25 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import field, replace
 
-from broker.core.switches import Switches
-from broker.core.values import dataclass
-from broker.rules.election import ElectionRules
-from broker.rules.fetching import FetchRules, MetadataRules
-from broker.rules.former import LastReplicaStanding
-from broker.rules.isr import IsrChangeRules, IsrRules
-from broker.rules.placement import PlacementRules
-from broker.rules.produce import ProduceRules
-from broker.rules.raft import RaftRules
-from broker.rules.reads import ReadRules
-from broker.rules.reassign import ReassignRules
-from broker.rules.rebalance import RebalanceRules
-from broker.rules.recovery import RecoveryRules
-from broker.rules.registration import RegistrationRules
-from broker.rules.sessions import SessionRules
-from broker.rules.snapshots import SnapshotRules
-from broker.rules.topics import TopicRules
-from broker.rules.truncation import TruncationRules
-from broker.rules.watermark import HighWatermarkRules
+from wrackline.broker.core.switches import Switches
+from wrackline.broker.core.values import dataclass
+from wrackline.broker.rules.election import ElectionRules
+from wrackline.broker.rules.fetching import FetchRules, MetadataRules
+from wrackline.broker.rules.former import LastReplicaStanding
+from wrackline.broker.rules.isr import IsrChangeRules, IsrRules
+from wrackline.broker.rules.placement import PlacementRules
+from wrackline.broker.rules.produce import ProduceRules
+from wrackline.broker.rules.raft import RaftRules
+from wrackline.broker.rules.reads import ReadRules
+from wrackline.broker.rules.reassign import ReassignRules
+from wrackline.broker.rules.rebalance import RebalanceRules
+from wrackline.broker.rules.recovery import RecoveryRules
+from wrackline.broker.rules.registration import RegistrationRules
+from wrackline.broker.rules.sessions import SessionRules
+from wrackline.broker.rules.snapshots import SnapshotRules
+from wrackline.broker.rules.topics import TopicRules
+from wrackline.broker.rules.truncation import TruncationRules
+from wrackline.broker.rules.watermark import HighWatermarkRules
 
 
 @dataclass(frozen=True)

@@ -10,12 +10,12 @@ from __future__ import annotations
 from collections.abc import Collection
 from dataclasses import replace
 
-from broker.core.image import PartitionImage, changed
-from broker.core.records import LEADER_UNCHANGED, PartitionChangeRecord
-from broker.core.types import NodeId, ReassignRule
-from broker.core.values import dataclass
-from broker.rules.election import ElectionRules
-from broker.rules.eligible import ChangeInput, if_new
+from wrackline.broker.core.image import PartitionImage, changed
+from wrackline.broker.core.records import LEADER_UNCHANGED, PartitionChangeRecord
+from wrackline.broker.core.types import NodeId, ReassignRule
+from wrackline.broker.core.values import dataclass
+from wrackline.broker.rules.election import ElectionRules
+from wrackline.broker.rules.eligible import ChangeInput, if_new
 
 
 @dataclass(frozen=True, slots=True)

@@ -15,10 +15,10 @@ from typing import NamedTuple
 
 from kio.schema.errors import ErrorCode
 
-from broker.core.image import PartitionImage
-from broker.core.messages import ReplicaLogInfo
-from broker.core.types import NodeId, RecoveryStrategy
-from broker.rules.election import ElectionRules, Recovery
+from wrackline.broker.core.image import PartitionImage
+from wrackline.broker.core.messages import ReplicaLogInfo
+from wrackline.broker.core.types import NodeId, RecoveryStrategy
+from wrackline.broker.rules.election import ElectionRules, Recovery
 
 
 class LogEnd(NamedTuple):

@@ -7,9 +7,9 @@ from collections.abc import Iterable
 from enum import Enum
 from uuid import UUID
 
-from broker.core.image import BrokerImage
-from broker.core.types import NodeId
-from broker.core.values import dataclass
+from wrackline.broker.core.image import BrokerImage
+from wrackline.broker.core.types import NodeId
+from wrackline.broker.core.values import dataclass
 
 
 class BrokerState(Enum):

@@ -6,7 +6,7 @@ from dataclasses import replace
 
 from kio.schema.errors import ErrorCode
 
-from broker.core.messages import (
+from wrackline.broker.core.messages import (
     FetchRequest,
     FetchResponse,
     FetchResult,
@@ -15,9 +15,9 @@ from broker.core.messages import (
     Request,
     Response,
 )
-from broker.core.snapshot_messages import FetchSnapshotResponse
-from broker.core.types import METADATA, LogSlice, SnapshotSlice, TopicPartition
-from broker.storage.logdir import LogDir
+from wrackline.broker.core.snapshot_messages import FetchSnapshotResponse
+from wrackline.broker.core.types import METADATA, LogSlice, SnapshotSlice, TopicPartition
+from wrackline.broker.storage.logdir import LogDir
 
 
 def resolve(logs: LogDir, request: Request, response: Response, fetch_max_bytes: int) -> Response:

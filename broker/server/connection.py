@@ -18,11 +18,11 @@ from collections import deque
 from dataclasses import dataclass
 from typing import Protocol, cast
 
-from broker.core.messages import FetchRequest
-from broker.core.produce import PIECE_BYTES
-from broker.wire.codec import AnswerNow, Codec, Incoming
-from broker.wire.framing import FrameReader
-from broker.wire.schema import WireError
+from wrackline.broker.core.messages import FetchRequest
+from wrackline.broker.core.produce import PIECE_BYTES
+from wrackline.broker.wire.codec import AnswerNow, Codec, Incoming
+from wrackline.broker.wire.framing import FrameReader
+from wrackline.broker.wire.schema import WireError
 
 _LOG = logging.getLogger("broker.connection")
 _MAX_PENDING = 256

@@ -12,7 +12,7 @@ import logging
 from collections import OrderedDict
 from collections.abc import Iterator
 
-from broker.server.connection import Connection
+from wrackline.broker.server.connection import Connection
 
 _LOG = logging.getLogger("broker.connections")
 _SPARED_S = 1.0

@@ -6,20 +6,20 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Protocol
 
-from broker.core.broker import Broker
-from broker.core.config import ControllerConfig
-from broker.core.controller import Controller
-from broker.core.effects import Effect
-from broker.core.events import Event
-from broker.core.image import ClusterImage
-from broker.core.lifecycle import State
-from broker.core.types import Endpoint, NodeId
-from broker.rules.profile import Rules
-from broker.server.config import Settings
+from wrackline.broker.core.broker import Broker
+from wrackline.broker.core.config import ControllerConfig
+from wrackline.broker.core.controller import Controller
+from wrackline.broker.core.effects import Effect
+from wrackline.broker.core.events import Event
+from wrackline.broker.core.image import ClusterImage
+from wrackline.broker.core.lifecycle import State
+from wrackline.broker.core.types import Endpoint, NodeId
+from wrackline.broker.rules.profile import Rules
+from wrackline.broker.server.config import Settings
 
 
 class Core(Protocol):
-    """`broker.core.broker.Broker` or `broker.core.controller.Controller`."""
+    """`wrackline.broker.core.broker.Broker` or `wrackline.broker.core.controller.Controller`."""
 
     def handle(self, event: Event, now_ms: float) -> list[Effect]: ...
 

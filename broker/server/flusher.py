@@ -10,8 +10,8 @@ import asyncio
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 
-from broker.core.types import TopicPartition
-from broker.storage.log import FlushJob, PartitionLog
+from wrackline.broker.core.types import TopicPartition
+from wrackline.broker.storage.log import FlushJob, PartitionLog
 
 _THREADS = 4
 

@@ -12,13 +12,13 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import cast
 
-from broker.core.effects import Send
-from broker.core.messages import Response
-from broker.core.types import Endpoint
-from broker.server.connection import tune
-from broker.wire.codec import Codec, correlation_of
-from broker.wire.framing import FrameReader
-from broker.wire.schema import WireError
+from wrackline.broker.core.effects import Send
+from wrackline.broker.core.messages import Response
+from wrackline.broker.core.types import Endpoint
+from wrackline.broker.server.connection import tune
+from wrackline.broker.wire.codec import Codec, correlation_of
+from wrackline.broker.wire.framing import FrameReader
+from wrackline.broker.wire.schema import WireError
 
 _LOG = logging.getLogger("broker.link")
 

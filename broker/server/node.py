@@ -19,18 +19,18 @@ from uuid import UUID, uuid4
 
 import uvloop
 
-from broker.core.events import Boot, StopRequested
-from broker.rules.profile import Rules
-from broker.server.config import Settings
-from broker.server.connection import Connection
-from broker.server.cores import make_role
-from broker.server.descriptors import TooFew, share_out
-from broker.server.shell import Shell
-from broker.server.trace import TraceWriter
-from broker.storage.descriptors import OPEN
-from broker.storage.files import replace_file
-from broker.storage.log import LogSettings
-from broker.storage.logdir import Found, LogDir
+from wrackline.broker.core.events import Boot, StopRequested
+from wrackline.broker.rules.profile import Rules
+from wrackline.broker.server.config import Settings
+from wrackline.broker.server.connection import Connection
+from wrackline.broker.server.cores import make_role
+from wrackline.broker.server.descriptors import TooFew, share_out
+from wrackline.broker.server.shell import Shell
+from wrackline.broker.server.trace import TraceWriter
+from wrackline.broker.storage.descriptors import OPEN
+from wrackline.broker.storage.files import replace_file
+from wrackline.broker.storage.log import LogSettings
+from wrackline.broker.storage.logdir import Found, LogDir
 
 _LOG = logging.getLogger("broker.node")
 

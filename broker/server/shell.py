@@ -19,24 +19,24 @@ from uuid import UUID
 
 from kio.schema.errors import ErrorCode
 
-from broker.core import effects as fx
-from broker.core import events as ev
-from broker.core.messages import Refused, Response
-from broker.core.types import METADATA, Endpoint, NodeId, TopicPartition
-from broker.server.answers import read_from, resolve
-from broker.server.config import Settings
-from broker.server.connection import Connection, Slot
-from broker.server.connections import Connections
-from broker.server.cores import Role
-from broker.server.flusher import Flusher
-from broker.server.link import Link
-from broker.server.timers import Timers
-from broker.server.trace import TraceWriter
-from broker.storage.descriptors import out_of_descriptors
-from broker.storage.log import PartitionLog
-from broker.storage.logdir import LogDir
-from broker.wire.codec import Codec
-from broker.wire.schema import WireError
+from wrackline.broker.core import effects as fx
+from wrackline.broker.core import events as ev
+from wrackline.broker.core.messages import Refused, Response
+from wrackline.broker.core.types import METADATA, Endpoint, NodeId, TopicPartition
+from wrackline.broker.server.answers import read_from, resolve
+from wrackline.broker.server.config import Settings
+from wrackline.broker.server.connection import Connection, Slot
+from wrackline.broker.server.connections import Connections
+from wrackline.broker.server.cores import Role
+from wrackline.broker.server.flusher import Flusher
+from wrackline.broker.server.link import Link
+from wrackline.broker.server.timers import Timers
+from wrackline.broker.server.trace import TraceWriter
+from wrackline.broker.storage.descriptors import out_of_descriptors
+from wrackline.broker.storage.log import PartitionLog
+from wrackline.broker.storage.logdir import LogDir
+from wrackline.broker.wire.codec import Codec
+from wrackline.broker.wire.schema import WireError
 
 _LOG = logging.getLogger("broker.shell")
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Callable
 
-from broker.core.effects import CancelTimer, SetTimer
+from wrackline.broker.core.effects import CancelTimer, SetTimer
 
 
 class Timers:

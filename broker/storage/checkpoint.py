@@ -19,10 +19,10 @@ from uuid import UUID
 
 from crc32c import crc32c
 
-from broker.core.effects import Checkpoint
-from broker.core.types import EpochEntry, QuorumState, TopicPartition
-from broker.storage.files import fsync_dir, replace_file
-from broker.storage.uuids import decode_uuid, encode_uuid
+from wrackline.broker.core.effects import Checkpoint
+from wrackline.broker.core.types import EpochEntry, QuorumState, TopicPartition
+from wrackline.broker.storage.files import fsync_dir, replace_file
+from wrackline.broker.storage.uuids import decode_uuid, encode_uuid
 
 CHECKPOINT_FILES: Mapping[Checkpoint, str] = {
     "high-watermark": "replication-offset-checkpoint",

@@ -6,7 +6,7 @@ import os
 from collections.abc import Sequence
 from pathlib import Path
 
-from broker.storage.descriptors import open_file
+from wrackline.broker.storage.descriptors import open_file
 
 _IOV_MAX = 1024
 

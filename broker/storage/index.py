@@ -13,8 +13,8 @@ from array import array
 from collections.abc import Callable
 from pathlib import Path
 
-from broker.storage.descriptors import open_file, out_of_descriptors
-from broker.storage.files import write_whole
+from wrackline.broker.storage.descriptors import open_file, out_of_descriptors
+from wrackline.broker.storage.files import write_whole
 
 _ENTRY = struct.Struct(">ii")
 ENTRY_BYTES = _ENTRY.size

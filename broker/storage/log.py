@@ -14,12 +14,12 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from uuid import UUID
 
-from broker.core.messages import LookupByTime
-from broker.core.types import LogOverrides, LogSlice, TopicPartition
-from broker.storage.descriptors import duplicate, out_of_descriptors
-from broker.storage.files import fsync_dir
-from broker.storage.segment import BatchBounds, Segment, bounds_of
-from broker.storage.timestamps import Found, newest_in, search_batch
+from wrackline.broker.core.messages import LookupByTime
+from wrackline.broker.core.types import LogOverrides, LogSlice, TopicPartition
+from wrackline.broker.storage.descriptors import duplicate, out_of_descriptors
+from wrackline.broker.storage.files import fsync_dir
+from wrackline.broker.storage.segment import BatchBounds, Segment, bounds_of
+from wrackline.broker.storage.timestamps import Found, newest_in, search_batch
 
 
 @dataclass(frozen=True, slots=True)

@@ -18,8 +18,8 @@ from functools import partial
 from pathlib import Path
 from uuid import UUID, uuid4
 
-from broker.core.effects import Checkpoint
-from broker.core.types import (
+from wrackline.broker.core.effects import Checkpoint
+from wrackline.broker.core.types import (
     METADATA,
     EpochEntry,
     LogSlice,
@@ -30,10 +30,10 @@ from broker.core.types import (
     StoredSnapshot,
     TopicPartition,
 )
-from broker.storage import checkpoint, recovery, snapshots
-from broker.storage.files import fsync_dir
-from broker.storage.log import LogFailed, LogSettings, PartitionLog, create
-from broker.storage.uuids import decode_uuid, encode_uuid
+from wrackline.broker.storage import checkpoint, recovery, snapshots
+from wrackline.broker.storage.files import fsync_dir
+from wrackline.broker.storage.log import LogFailed, LogSettings, PartitionLog, create
+from wrackline.broker.storage.uuids import decode_uuid, encode_uuid
 
 _LOG = logging.getLogger("broker.storage")
 _LOG_DIRECTORY = re.compile(r"^(?P<topic>[a-zA-Z0-9._-]{1,249})-(?P<partition>\d{1,9})$")

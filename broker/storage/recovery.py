@@ -24,10 +24,10 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from uuid import UUID
 
-from broker.core.batch import HEADER_BYTES, BatchHeader, CorruptBatch, crc_is_right, parse_header
-from broker.core.epochs import EpochCache
-from broker.core.producers import ProducerTable
-from broker.core.types import (
+from wrackline.broker.core.batch import HEADER_BYTES, BatchHeader, CorruptBatch, crc_is_right, parse_header
+from wrackline.broker.core.epochs import EpochCache
+from wrackline.broker.core.producers import ProducerTable
+from wrackline.broker.core.types import (
     METADATA,
     METADATA_TOPIC_ID,
     EpochEntry,
@@ -35,11 +35,11 @@ from broker.core.types import (
     RecoveredLog,
     TopicPartition,
 )
-from broker.storage import checkpoint
-from broker.storage.damage import EpochWitness, put_aside, whole_batch_behind
-from broker.storage.files import fsync_dir
-from broker.storage.log import LogSettings, PartitionLog
-from broker.storage.segment import Segment, bounds_of, file_name
+from wrackline.broker.storage import checkpoint
+from wrackline.broker.storage.damage import EpochWitness, put_aside, whole_batch_behind
+from wrackline.broker.storage.files import fsync_dir
+from wrackline.broker.storage.log import LogSettings, PartitionLog
+from wrackline.broker.storage.segment import Segment, bounds_of, file_name
 
 _LOG = logging.getLogger("broker.storage")
 _SEGMENT_FILE = re.compile(r"^(\d{20})\.log$")

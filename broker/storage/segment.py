@@ -16,11 +16,11 @@ from pathlib import Path
 
 from crc32c import crc32c
 
-from broker.core.batch import HEADER_BYTES, LENGTH_OFFSET
-from broker.storage.descriptors import OPEN, open_file
-from broker.storage.files import read_whole, write_whole
-from broker.storage.index import OffsetIndex
-from broker.storage.marks import Marks
+from wrackline.broker.core.batch import HEADER_BYTES, LENGTH_OFFSET
+from wrackline.broker.storage.descriptors import OPEN, open_file
+from wrackline.broker.storage.files import read_whole, write_whole
+from wrackline.broker.storage.index import OffsetIndex
+from wrackline.broker.storage.marks import Marks
 
 _BOUNDS = struct.Struct(">qi11xi8xq")
 """base offset, batch length, last offset delta, max timestamp of a batch header."""

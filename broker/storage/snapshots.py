@@ -10,9 +10,9 @@ import os
 import re
 from pathlib import Path
 
-from broker.core.types import SnapshotId, StoredSnapshot
-from broker.storage.descriptors import open_file
-from broker.storage.files import fsync_dir, read_whole, write_whole
+from wrackline.broker.core.types import SnapshotId, StoredSnapshot
+from wrackline.broker.storage.descriptors import open_file
+from wrackline.broker.storage.files import fsync_dir, read_whole, write_whole
 
 _FILE = re.compile(r"^(\d{20})-(\d{10})\.checkpoint$")
 _PART = ".part"

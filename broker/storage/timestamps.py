@@ -11,9 +11,9 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
-from broker.core.batch import HEADER_BYTES, BatchHeader, CorruptBatch, parse_header, read_varint
-from broker.core.validation import MIN_RECORD_BYTES
-from broker.storage.segment import Segment
+from wrackline.broker.core.batch import HEADER_BYTES, BatchHeader, CorruptBatch, parse_header, read_varint
+from wrackline.broker.core.validation import MIN_RECORD_BYTES
+from wrackline.broker.storage.segment import Segment
 
 _COMPRESSION = 0x07
 _LOG_APPEND_TIME = 0x08

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from broker.core import admin_messages as a
-from broker.wire import configs, describe_quorum, partitions, reassignments
-from broker.wire.api import Api
+from wrackline.broker.core import admin_messages as a
+from wrackline.broker.wire import configs, describe_quorum, partitions, reassignments
+from wrackline.broker.wire.api import Api
 
 ADMINISTRATION = (
     Api(

@@ -6,8 +6,8 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
-from broker.wire.common import TopicNames
-from broker.wire.schema import Schema
+from wrackline.broker.wire.common import TopicNames
+from wrackline.broker.wire.schema import Schema
 
 Range = tuple[int, int]
 

@@ -9,9 +9,9 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from broker.core import messages as m
-from broker.core.snapshot_messages import FetchSnapshotRequest
-from broker.wire import (
+from wrackline.broker.core import messages as m
+from wrackline.broker.core.snapshot_messages import FetchSnapshotRequest
+from wrackline.broker.wire import (
     delete_records,
     fetch,
     lifecycle,
@@ -24,9 +24,9 @@ from broker.wire import (
     snapshots,
     topics,
 )
-from broker.wire.administration import ADMINISTRATION
-from broker.wire.api import Api, Range
-from broker.wire.unserved import UNSERVED
+from wrackline.broker.wire.administration import ADMINISTRATION
+from wrackline.broker.wire.api import Api, Range
+from wrackline.broker.wire.unserved import UNSERVED
 
 API_VERSIONS = 18
 API_VERSIONS_RANGE: Range = (0, 4)

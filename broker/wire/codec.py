@@ -1,7 +1,7 @@
 """Frames to core messages and back: what the server reads and writes on a connection.
 
 A request is ``header (key, version, correlation, client id[, tags]) + body``; a response is
-``correlation[, tags] + body``. The size in front belongs to `broker.wire.framing`. ApiVersions is answered
+``correlation[, tags] + body``. The size in front belongs to `wrackline.broker.wire.framing`. ApiVersions is answered
 here: it speaks of the wire alone, and its response header is always version 0.
 """
 
@@ -16,16 +16,23 @@ from typing import Any
 from kio.schema.errors import ErrorCode
 from kio.serial.errors import SerialError
 
-from broker.core.messages import Refused, Request, Response
-from broker.core.types import Endpoint
-from broker.wire.api import Api, within
-from broker.wire.apis import API_VERSIONS, API_VERSIONS_RANGE, BY_KEY, BY_REQUEST, advertised, served
-from broker.wire.common import NO_THROTTLE, TopicNames
-from broker.wire.fast import REQUESTS, RESPONSES
-from broker.wire.guard import skip_tags
-from broker.wire.refusals import expand
-from broker.wire.schema import WireError, request_schema, response_schema
-from broker.wire.unserved import UNSERVED
+from wrackline.broker.core.messages import Refused, Request, Response
+from wrackline.broker.core.types import Endpoint
+from wrackline.broker.wire.api import Api, within
+from wrackline.broker.wire.apis import (
+    API_VERSIONS,
+    API_VERSIONS_RANGE,
+    BY_KEY,
+    BY_REQUEST,
+    advertised,
+    served,
+)
+from wrackline.broker.wire.common import NO_THROTTLE, TopicNames
+from wrackline.broker.wire.fast import REQUESTS, RESPONSES
+from wrackline.broker.wire.guard import skip_tags
+from wrackline.broker.wire.refusals import expand
+from wrackline.broker.wire.schema import WireError, request_schema, response_schema
+from wrackline.broker.wire.unserved import UNSERVED
 
 _HEADER = struct.Struct(">hhih")
 _CORRELATION = struct.Struct(">i")

@@ -8,8 +8,8 @@ from itertools import groupby
 from typing import Any, Protocol, TypeVar
 from uuid import UUID
 
-from broker.core.types import METADATA, METADATA_TOPIC_ID, TopicPartition
-from broker.wire.schema import NO_UUID
+from wrackline.broker.core.types import METADATA, METADATA_TOPIC_ID, TopicPartition
+from wrackline.broker.wire.schema import NO_UUID
 
 TopicNames = Callable[[UUID], str | None]
 """The name of a topic kept here, by its id: requests of newer versions name topics by id alone."""

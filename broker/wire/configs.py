@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from broker.core.admin_messages import (
+from wrackline.broker.core.admin_messages import (
     AlteredResource,
     ConfigChange,
     DescribeConfigsRequest,
@@ -15,8 +15,8 @@ from broker.core.admin_messages import (
     ResourceOutcome,
     Setting,
 )
-from broker.wire.common import NO_THROTTLE, TopicNames
-from broker.wire.schema import Schema
+from wrackline.broker.wire.common import NO_THROTTLE, TopicNames
+from wrackline.broker.wire.schema import Schema
 
 _STRING = 2
 """Kafka's number for the type of a setting's value."""

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from typing import Any
 
-from broker.core.messages import DeleteRecordsRequest, DeleteRecordsResponse
-from broker.core.types import TopicPartition
-from broker.wire.common import NO_THROTTLE, TopicNames, by_topic, milliseconds
-from broker.wire.schema import Schema
+from wrackline.broker.core.messages import DeleteRecordsRequest, DeleteRecordsResponse
+from wrackline.broker.core.types import TopicPartition
+from wrackline.broker.wire.common import NO_THROTTLE, TopicNames, by_topic, milliseconds
+from wrackline.broker.wire.schema import Schema
 
 
 def decode_request(entity: Any, _: TopicNames) -> DeleteRecordsRequest:

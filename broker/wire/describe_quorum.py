@@ -8,10 +8,10 @@ from typing import Any
 
 from kio.schema.errors import ErrorCode
 
-from broker.core.admin_messages import DescribeQuorumRequest, DescribeQuorumResponse, QuorumReplica
-from broker.core.types import METADATA, Endpoint, TopicPartition
-from broker.wire.common import TopicNames, uuid_or_none
-from broker.wire.schema import NO_UUID, Schema
+from wrackline.broker.core.admin_messages import DescribeQuorumRequest, DescribeQuorumResponse, QuorumReplica
+from wrackline.broker.core.types import METADATA, Endpoint, TopicPartition
+from wrackline.broker.wire.common import TopicNames, uuid_or_none
+from wrackline.broker.wire.schema import NO_UUID, Schema
 
 _LISTENER = "CONTROLLER"
 

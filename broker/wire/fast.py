@@ -1,7 +1,7 @@
 """Writers by hand for the messages of the hot path: kio's generic writer took a quarter of a follower's time.
 
 Each writes exactly the bytes kio would (a test compares them), for the versions that nodes and modern clients
-speak; `broker.wire.codec` takes these where there is one, and kio's for everything else.
+speak; `wrackline.broker.wire.codec` takes these where there is one, and kio's for everything else.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from collections.abc import Callable, Mapping
 from typing import Any
 from uuid import UUID
 
-from broker.core.messages import (
+from wrackline.broker.core.messages import (
     EpochEndOffset,
     FetchRequest,
     FetchResponse,
@@ -20,8 +20,8 @@ from broker.core.messages import (
     ProduceRequest,
     ProduceResponse,
 )
-from broker.core.types import METADATA, METADATA_TOPIC_ID
-from broker.wire.common import by_topic
+from wrackline.broker.core.types import METADATA, METADATA_TOPIC_ID
+from wrackline.broker.wire.common import by_topic
 
 _FETCH_HEAD = struct.Struct(">iiibii")
 _FETCH_PARTITION = struct.Struct(">iiqiqiB")

@@ -6,7 +6,7 @@ from __future__ import annotations
 from typing import Any
 from uuid import UUID
 
-from broker.core.messages import (
+from wrackline.broker.core.messages import (
     EpochEndOffset,
     FetchPartition,
     FetchRequest,
@@ -15,8 +15,8 @@ from broker.core.messages import (
     ForgottenPartition,
     LeaderIdAndEpoch,
 )
-from broker.core.types import METADATA, METADATA_TOPIC_ID, SnapshotId, TopicPartition
-from broker.wire.common import (
+from wrackline.broker.core.types import METADATA, METADATA_TOPIC_ID, SnapshotId, TopicPartition
+from wrackline.broker.wire.common import (
     NO_THROTTLE,
     TopicNames,
     as_timedelta,
@@ -25,7 +25,7 @@ from broker.wire.common import (
     topic_of,
     uuid_or_none,
 )
-from broker.wire.schema import Schema
+from wrackline.broker.wire.schema import Schema
 
 _BY_TOPIC_ID = 13
 

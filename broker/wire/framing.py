@@ -5,7 +5,7 @@ from __future__ import annotations
 import struct
 from collections.abc import Generator
 
-from broker.wire.schema import WireError
+from wrackline.broker.wire.schema import WireError
 
 _SIZE = struct.Struct(">i")
 SIZE_BYTES = _SIZE.size

@@ -5,7 +5,7 @@ from __future__ import annotations
 from itertools import groupby
 from typing import Any
 
-from broker.core.messages import (
+from wrackline.broker.core.messages import (
     AlterPartitionItem,
     AlterPartitionRequest,
     AlterPartitionResponse,
@@ -15,9 +15,9 @@ from broker.core.messages import (
     BrokerRegistrationRequest,
     BrokerRegistrationResponse,
 )
-from broker.core.types import TopicPartition
-from broker.wire.common import NO_THROTTLE, TopicNames, uuid_or_none
-from broker.wire.schema import NO_UUID, Schema, WireError
+from wrackline.broker.core.types import TopicPartition
+from wrackline.broker.wire.common import NO_THROTTLE, TopicNames, uuid_or_none
+from wrackline.broker.wire.schema import NO_UUID, Schema, WireError
 
 _PLAINTEXT = 0
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from broker.core.messages import (
+from wrackline.broker.core.messages import (
     DescribeClusterRequest,
     DescribeTopicPartitionsRequest,
     MetadataRequest,
@@ -12,8 +12,8 @@ from broker.core.messages import (
     PartitionMetadata,
     TopicMetadata,
 )
-from broker.wire.common import NO_THROTTLE, TopicNames, uuid_or_none
-from broker.wire.schema import Schema
+from wrackline.broker.wire.common import NO_THROTTLE, TopicNames, uuid_or_none
+from wrackline.broker.wire.schema import Schema
 
 
 def decode_metadata(entity: Any, _: TopicNames) -> MetadataRequest:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from broker.core.messages import (
+from wrackline.broker.core.messages import (
     ListOffsetsPartition,
     ListOffsetsRequest,
     ListOffsetsResponse,
@@ -14,9 +14,9 @@ from broker.core.messages import (
     OffsetForLeaderEpochResponse,
     OffsetForLeaderEpochResult,
 )
-from broker.core.types import TopicPartition
-from broker.wire.common import NO_THROTTLE, TopicNames, by_topic
-from broker.wire.schema import Schema
+from wrackline.broker.core.types import TopicPartition
+from wrackline.broker.wire.common import NO_THROTTLE, TopicNames, by_topic
+from wrackline.broker.wire.schema import Schema
 
 _KNOWS_OFFSET_NOT_AVAILABLE = 5
 

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from typing import Any
 
-from broker.core.admin_messages import (
+from wrackline.broker.core.admin_messages import (
     CreatePartitionsRequest,
     CreatePartitionsResponse,
     NewPartitions,
     TopicOutcome,
 )
-from broker.wire.common import NO_THROTTLE, TopicNames, as_timedelta, milliseconds
-from broker.wire.schema import Schema
+from wrackline.broker.wire.common import NO_THROTTLE, TopicNames, as_timedelta, milliseconds
+from wrackline.broker.wire.schema import Schema
 
 
 def decode_create(entity: Any, _: TopicNames) -> CreatePartitionsRequest:

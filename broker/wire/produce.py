@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from typing import Any
 
-from broker.core.messages import ProducePartition, ProduceRequest, ProduceResponse
-from broker.core.types import TopicPartition
-from broker.wire.common import NO_THROTTLE, TopicNames, by_topic, milliseconds, topic_of
-from broker.wire.schema import Schema
+from wrackline.broker.core.messages import ProducePartition, ProduceRequest, ProduceResponse
+from wrackline.broker.core.types import TopicPartition
+from wrackline.broker.wire.common import NO_THROTTLE, TopicNames, by_topic, milliseconds, topic_of
+from wrackline.broker.wire.schema import Schema
 
 _ZSTD = 7
 """The first version that may carry batches compressed so."""

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from typing import Any
 
-from broker.core.messages import (
+from wrackline.broker.core.messages import (
     AllocateProducerIdsRequest,
     AllocateProducerIdsResponse,
     InitProducerIdRequest,
     InitProducerIdResponse,
 )
-from broker.wire.common import NO_THROTTLE, TopicNames
-from broker.wire.schema import Schema
+from wrackline.broker.wire.common import NO_THROTTLE, TopicNames
+from wrackline.broker.wire.schema import Schema
 
 
 def decode_init(entity: Any, _: TopicNames) -> InitProducerIdRequest:

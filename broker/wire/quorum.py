@@ -7,16 +7,16 @@ from typing import Any
 
 from kio.schema.errors import ErrorCode
 
-from broker.core.messages import (
+from wrackline.broker.core.messages import (
     BeginQuorumEpochRequest,
     EndQuorumEpochRequest,
     QuorumEpochResponse,
     VoteRequest,
     VoteResponse,
 )
-from broker.core.types import METADATA
-from broker.wire.common import TopicNames, uuid_or_none
-from broker.wire.schema import NO_UUID, Schema, WireError
+from wrackline.broker.core.types import METADATA
+from wrackline.broker.wire.common import TopicNames, uuid_or_none
+from wrackline.broker.wire.schema import NO_UUID, Schema, WireError
 
 _HIGHEST_EPOCH = 2**31 - 1 - 2**24
 """From here on there are sixteen million elections to go."""

@@ -8,7 +8,7 @@ from typing import Any
 
 from kio.schema.errors import ErrorCode
 
-from broker.core.admin_messages import (
+from wrackline.broker.core.admin_messages import (
     AlterPartitionReassignmentsRequest,
     AlterPartitionReassignmentsResponse,
     ElectionType,
@@ -22,9 +22,9 @@ from broker.core.admin_messages import (
     UnregisterBrokerRequest,
     UnregisterBrokerResponse,
 )
-from broker.core.types import TopicPartition
-from broker.wire.common import NO_THROTTLE, TopicNames, as_timedelta, by_topic, milliseconds
-from broker.wire.schema import Schema
+from wrackline.broker.core.types import TopicPartition
+from wrackline.broker.wire.common import NO_THROTTLE, TopicNames, as_timedelta, by_topic, milliseconds
+from wrackline.broker.wire.schema import Schema
 
 # --- AlterPartitionReassignments ---------------------------------------------------------------------------
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from broker.core.messages import (
+from wrackline.broker.core.messages import (
     AllocateProducerIdsRequest,
     AllocateProducerIdsResponse,
     AlterPartitionRequest,
@@ -51,9 +51,9 @@ from broker.core.messages import (
     VoteRequest,
     VoteResponse,
 )
-from broker.core.snapshot_messages import FetchSnapshotRequest, FetchSnapshotResponse
-from broker.wire.admin_refusals import expand_admin
-from broker.wire.schema import NO_UUID
+from wrackline.broker.core.snapshot_messages import FetchSnapshotRequest, FetchSnapshotResponse
+from wrackline.broker.wire.admin_refusals import expand_admin
+from wrackline.broker.wire.schema import NO_UUID
 
 
 def expand(request: Request, refused: Refused) -> Response:

@@ -5,9 +5,9 @@ from __future__ import annotations
 from itertools import groupby
 from typing import Any
 
-from broker.core.messages import GetReplicaLogInfoRequest, GetReplicaLogInfoResponse, ReplicaLogInfo
-from broker.wire.common import NO_THROTTLE, TopicNames, uuid_or_none
-from broker.wire.schema import NO_UUID, Schema
+from wrackline.broker.core.messages import GetReplicaLogInfoRequest, GetReplicaLogInfoResponse, ReplicaLogInfo
+from wrackline.broker.wire.common import NO_THROTTLE, TopicNames, uuid_or_none
+from wrackline.broker.wire.schema import NO_UUID, Schema
 
 
 def decode_request(entity: Any, _: TopicNames) -> GetReplicaLogInfoRequest:

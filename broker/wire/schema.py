@@ -18,8 +18,8 @@ from kio.serial import entity_reader, entity_writer
 from kio.serial.errors import SerialError
 from kio.static.constants import EntityType
 
-from broker.wire import replica_log_info_schema
-from broker.wire.guard import Guard, WireError
+from wrackline.broker.wire import replica_log_info_schema
+from wrackline.broker.wire.guard import Guard, WireError
 
 __all__ = ["NO_UUID", "Schema", "WireError", "request_schema", "response_schema"]
 

@@ -6,11 +6,11 @@ from typing import Any
 
 from kio.schema.errors import ErrorCode
 
-from broker.core.snapshot_messages import FetchSnapshotRequest, FetchSnapshotResponse
-from broker.core.types import METADATA, SnapshotId
-from broker.wire.common import NO_THROTTLE, TopicNames, uuid_or_none
-from broker.wire.quorum import metadata_part
-from broker.wire.schema import NO_UUID, Schema
+from wrackline.broker.core.snapshot_messages import FetchSnapshotRequest, FetchSnapshotResponse
+from wrackline.broker.core.types import METADATA, SnapshotId
+from wrackline.broker.wire.common import NO_THROTTLE, TopicNames, uuid_or_none
+from wrackline.broker.wire.quorum import metadata_part
+from wrackline.broker.wire.schema import NO_UUID, Schema
 
 
 def decode_request(entity: Any, _: TopicNames) -> FetchSnapshotRequest:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from broker.core.messages import (
+from wrackline.broker.core.messages import (
     CreatedTopic,
     CreateTopicsRequest,
     CreateTopicsResponse,
@@ -13,8 +13,8 @@ from broker.core.messages import (
     DeleteTopicsResponse,
     NewTopic,
 )
-from broker.wire.common import NO_THROTTLE, TopicNames, as_timedelta, milliseconds, uuid_or_none
-from broker.wire.schema import NO_UUID, Schema
+from wrackline.broker.wire.common import NO_THROTTLE, TopicNames, as_timedelta, milliseconds, uuid_or_none
+from wrackline.broker.wire.schema import NO_UUID, Schema
 
 
 def decode_create(entity: Any, _: TopicNames) -> CreateTopicsRequest:

@@ -18,10 +18,10 @@ from typing import Any
 
 from kio.schema.errors import ErrorCode
 
-from broker.core.types import Endpoint
-from broker.wire.api import Range
-from broker.wire.common import NO_THROTTLE
-from broker.wire.schema import Schema
+from wrackline.broker.core.types import Endpoint
+from wrackline.broker.wire.api import Range
+from wrackline.broker.wire.common import NO_THROTTLE
+from wrackline.broker.wire.schema import Schema
 
 NO_GROUPS = "consumer groups are not served by this broker: assign the partitions instead of subscribing"
 NO_TRANSACTIONS = "transactions are not served by this broker"

@@ -1,6 +1,6 @@
 """Asks Knossos and Elle, and never waits longer than it was told to.
 
-One child process holds the JVM (checkers.jvm.child). Neither Knossos' own time limit nor Elle's can be relied on, so
+One child process holds the JVM (wrackline.checkers.jvm.child). Neither Knossos' own time limit nor Elle's can be relied on, so
 the limit is the child's life: at the deadline it is killed, and the next question starts another. What was not decided
 is ``UNKNOWN``, with the reason, and is nobody's proof.
 """
@@ -23,9 +23,18 @@ from typing import Any
 
 import numpy as np
 
-from checkers.columns import NEVER
-from checkers.jvm.calls import EMPTY, MEMOISED, NIL, SHAPES, Calls, Model, Transactions, events_in_order
-from checkers.jvm.classpath import JvmUnavailable, required_classpath
+from wrackline.checkers.columns import NEVER
+from wrackline.checkers.jvm.calls import (
+    EMPTY,
+    MEMOISED,
+    NIL,
+    SHAPES,
+    Calls,
+    Model,
+    Transactions,
+    events_in_order,
+)
+from wrackline.checkers.jvm.classpath import JvmUnavailable, required_classpath
 
 DEFAULT_HEAP = "2g"
 DEFAULT_DEADLINE_S = 60.0
@@ -196,7 +205,13 @@ class Bridge:
 
     def _start(self) -> subprocess.Popen[bytes]:
         self._words = tempfile.TemporaryFile()  # noqa: SIM115 (as long-lived as the child)
-        command = [sys.executable, "-m", "checkers.jvm.child", self._heap, os.pathsep.join(self._classpath)]
+        command = [
+            sys.executable,
+            "-m",
+            "wrackline.checkers.jvm.child",
+            self._heap,
+            os.pathsep.join(self._classpath),
+        ]
         environment = {**os.environ, "PYTHONPATH": os.pathsep.join(filter(None, sys.path))}
         self._child = subprocess.Popen(
             command,

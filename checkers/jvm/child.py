@@ -1,7 +1,7 @@
 """The process that holds the JVM: reads requests on standard input, answers on standard output. No library of ours
 needs to be in it but columns of int64; whoever started it may kill it at any time.
 
-    python -m checkers.jvm.child HEAP CLASSPATH
+    python -m wrackline.checkers.jvm.child HEAP CLASSPATH
 """
 
 from __future__ import annotations
@@ -82,7 +82,7 @@ class _Jvm:
 
     def load(self, name: str) -> str:
         if name not in self._loaded:
-            source = files("checkers.jvm").joinpath(f"{name}.clj").read_text()
+            source = files("wrackline.checkers.jvm").joinpath(f"{name}.clj").read_text()
             self._clojure.var("clojure.core", "load-string").invoke(source)
             self._loaded.add(name)
         return "loaded"

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from xml.sax.saxutils import escape
 
-from checkers.jvm.classpath import CLASSPATH_FILE, CLASSPATH_VARIABLE, JvmUnavailable
+from wrackline.checkers.jvm.classpath import CLASSPATH_FILE, CLASSPATH_VARIABLE, JvmUnavailable
 
 CLOJARS = "https://repo.clojars.org/"
 KNOSSOS = "0.3.15"

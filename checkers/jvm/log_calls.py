@@ -7,8 +7,8 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from checkers.columns import NEVER
-from checkers.jvm.calls import NIL, SHAPES, Calls, Model
+from wrackline.checkers.columns import NEVER
+from wrackline.checkers.jvm.calls import NIL, SHAPES, Calls, Model
 
 _NAMES = list(SHAPES[Model.LOG])
 

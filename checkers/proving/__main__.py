@@ -1,4 +1,4 @@
-"""Histories to try the judge on: ``python -m checkers.proving make|mutate|case|list``, then ``wrackline analyze DIR``."""
+"""Histories to try the judge on: ``python -m wrackline.checkers.proving make|mutate|case|list``, then ``wrackline analyze DIR``."""
 
 from __future__ import annotations
 
@@ -8,28 +8,28 @@ from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 
-from checkers.proving.knobs import TO_MUTATE, Knobs, drawn
-from checkers.proving.language import CaseError, parse
-from checkers.proving.made import make, write_events
-from checkers.proving.mutate_objects import KNOBS, ObjectMutation, mutate_objects, object_mutations
-from checkers.proving.mutations import Mutation, mutate, mutations
-from checkers.proving.object_events import make_objects, write_objects
-from checkers.proving.objects import ObjectKnobs, drawn_objects
+from wrackline.checkers.proving.knobs import TO_MUTATE, Knobs, drawn
+from wrackline.checkers.proving.language import CaseError, parse
+from wrackline.checkers.proving.made import make, write_events
+from wrackline.checkers.proving.mutate_objects import KNOBS, ObjectMutation, mutate_objects, object_mutations
+from wrackline.checkers.proving.mutations import Mutation, mutate, mutations
+from wrackline.checkers.proving.object_events import make_objects, write_objects
+from wrackline.checkers.proving.objects import ObjectKnobs, drawn_objects
 
 _TRIES = 200
 _EXAMPLES = """examples:
-  python -m checkers.proving make results/big --operations 1000000 --partitions 16
-  python -m checkers.proving make results/odd --seed 4711 --drawn
-  python -m checkers.proving make results/queue --workload queue --operations 1000000
-  python -m checkers.proving mutate poll-skip results/skip
-  python -m checkers.proving mutate queue-swap-dequeues results/swapped
-  python -m checkers.proving case results/mine "p: a@0 | p: b@1 | e: end 1 | final a@0 b@1"
+  python -m wrackline.checkers.proving make results/big --operations 1000000 --partitions 16
+  python -m wrackline.checkers.proving make results/odd --seed 4711 --drawn
+  python -m wrackline.checkers.proving make results/queue --workload queue --operations 1000000
+  python -m wrackline.checkers.proving mutate poll-skip results/skip
+  python -m wrackline.checkers.proving mutate queue-swap-dequeues results/swapped
+  python -m wrackline.checkers.proving case results/mine "p: a@0 | p: b@1 | e: end 1 | final a@0 b@1"
 """
 
 
 def parser() -> argparse.ArgumentParser:
     top = argparse.ArgumentParser(
-        prog="python -m checkers.proving",
+        prog="python -m wrackline.checkers.proving",
         description=__doc__,
         epilog=_EXAMPLES,
         formatter_class=argparse.RawDescriptionHelpFormatter,
@@ -108,7 +108,7 @@ def _mutated(wanted: str, directory: Path, seed: int) -> str:
     chosen = [one for one in every if wanted in (one.name, one.anomaly)]
     if not chosen:
         raise ValueError(
-            f"no mutation and no anomaly is called {wanted!r}: see python -m checkers.proving list"
+            f"no mutation and no anomaly is called {wanted!r}: see python -m wrackline.checkers.proving list"
         )
     one = chosen[0]
     for number in range(seed, seed + _TRIES):

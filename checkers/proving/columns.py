@@ -10,10 +10,10 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from harness.history.schema import RECORD, SCHEMA
+from wrackline.harness.history.schema import RECORD, SCHEMA
 
 if TYPE_CHECKING:
-    from checkers.proving.log_server import Outcome
+    from wrackline.checkers.proving.log_server import Outcome
 
 Ints = NDArray[np.int64]
 TOPIC = "log"

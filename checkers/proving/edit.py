@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 
-from checkers.proving.columns import TOPIC
-from checkers.proving.made import Made
-from harness.history.model import FAILED, REPLICA, UNKNOWN, Event, Record, Type, value_of
+from wrackline.checkers.proving.columns import TOPIC
+from wrackline.checkers.proving.made import Made
+from wrackline.harness.history.model import FAILED, REPLICA, UNKNOWN, Event, Record, Type, value_of
 
 NOBODY = 1_999_999
 """A process that sends nothing: its values are phantoms."""

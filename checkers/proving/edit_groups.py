@@ -6,8 +6,8 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from checkers.proving.edit import Edit, Sent
-from harness.history.model import Event, Type
+from wrackline.checkers.proving.edit import Edit, Sent
+from wrackline.harness.history.model import Event, Type
 
 
 @dataclass(frozen=True, slots=True)

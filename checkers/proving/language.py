@@ -34,8 +34,8 @@ import re
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 
-from checkers.proving.readers import CONSUMERS
-from harness.history.model import (
+from wrackline.checkers.proving.readers import CONSUMERS
+from wrackline.harness.history.model import (
     ACKED_WITHOUT_OFFSET,
     CORRUPT,
     FAILED,

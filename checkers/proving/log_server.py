@@ -19,11 +19,20 @@ from itertools import pairwise
 
 import numpy as np
 
-from checkers.proving.drawing import BEGIN_NS, MARKER, Bools, Draw, Ints, PartitionLog, Sends, loop_of
-from checkers.proving.group_server import Group, groups
-from checkers.proving.knobs import Knobs
-from checkers.proving.readers import Ends, Reads, TransactionReads, ends, reads, transaction_reads
-from harness.history.model import ACKED_WITHOUT_OFFSET, FAILED, UNKNOWN
+from wrackline.checkers.proving.drawing import (
+    BEGIN_NS,
+    MARKER,
+    Bools,
+    Draw,
+    Ints,
+    PartitionLog,
+    Sends,
+    loop_of,
+)
+from wrackline.checkers.proving.group_server import Group, groups
+from wrackline.checkers.proving.knobs import Knobs
+from wrackline.checkers.proving.readers import Ends, Reads, TransactionReads, ends, reads, transaction_reads
+from wrackline.harness.history.model import ACKED_WITHOUT_OFFSET, FAILED, UNKNOWN
 
 ACKED = 0
 """``told_rec`` before the offsets are known."""

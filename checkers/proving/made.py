@@ -16,13 +16,13 @@ import numpy as np
 import orjson
 import pyarrow as pa
 
-from checkers.proving import made_groups, made_transactions
-from checkers.proving.columns import TOPIC, Block, Ints, given, join, positions, records
-from checkers.proving.drawing import MARKER, PartitionLog
-from checkers.proving.knobs import Final, Knobs
-from checkers.proving.log_server import Outcome, serve
-from harness.history.files import ROW_GROUP_ROWS, open_writer, put_info, write_history
-from harness.history.model import (
+from wrackline.checkers.proving import made_groups, made_transactions
+from wrackline.checkers.proving.columns import TOPIC, Block, Ints, given, join, positions, records
+from wrackline.checkers.proving.drawing import MARKER, PartitionLog
+from wrackline.checkers.proving.knobs import Final, Knobs
+from wrackline.checkers.proving.log_server import Outcome, serve
+from wrackline.harness.history.files import ROW_GROUP_ROWS, open_writer, put_info, write_history
+from wrackline.harness.history.model import (
     CONTROL,
     NEMESIS,
     REPLICA,
@@ -33,7 +33,7 @@ from harness.history.model import (
     TopicInfo,
     Type,
 )
-from harness.history.schema import SCHEMA
+from wrackline.harness.history.schema import SCHEMA
 
 HOSTS = {1: "n1", 2: "n2", 3: "n3"}
 CHUNK = 2_000
@@ -47,10 +47,10 @@ class MadeTable:
 
     info: RunInfo
     table: pa.Table
-    """Rows of ``harness.history.schema``, in order of ``index``."""
+    """Rows of ``wrackline.harness.history.schema``, in order of ``index``."""
 
     def write(self, run_dir: Path) -> Path:
-        """The history's file in a directory of its own, for ``checkers.analysis``. Raises OSError."""
+        """The history's file in a directory of its own, for ``wrackline.checkers.analysis``. Raises OSError."""
         return write_table(run_dir, self.info, self.table)
 
     @cached_property
@@ -76,7 +76,7 @@ def write_table(run_dir: Path, info: RunInfo, table: pa.Table) -> Path:
 
 
 def write_events(run_dir: Path, info: RunInfo, events: list[Event]) -> Path:
-    """A history of events, for ``checkers.analysis``. Raises FileExistsError, OSError."""
+    """A history of events, for ``wrackline.checkers.analysis``. Raises FileExistsError, OSError."""
     write_history(run_dir, info, events)
     return run_dir
 

@@ -1,4 +1,4 @@
-"""Polls of transactions as events: in the form in which harness.jepsen imports Jepsen's ``:txn``."""
+"""Polls of transactions as events: in the form in which wrackline.harness.jepsen imports Jepsen's ``:txn``."""
 
 from __future__ import annotations
 
@@ -6,9 +6,9 @@ from collections.abc import Iterator
 
 import numpy as np
 
-from checkers.proving.columns import TOPIC, Block, given, positions
-from checkers.proving.log_server import Outcome
-from checkers.proving.readers import CONSUMERS
+from wrackline.checkers.proving.columns import TOPIC, Block, given, positions
+from wrackline.checkers.proving.log_server import Outcome
+from wrackline.checkers.proving.readers import CONSUMERS
 
 
 def polls(outcome: Outcome) -> Iterator[Block]:

@@ -1,16 +1,16 @@
-"""Mutations of transactions (checkers.cycles)."""
+"""Mutations of transactions (wrackline.checkers.cycles)."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 from itertools import pairwise
 
-from checkers.proving.columns import TOPIC
-from checkers.proving.edit import Edit
-from checkers.proving.edit_groups import Transaction, end_of_clients, transactions
-from checkers.proving.mutations import mutation
-from checkers.proving.readers import CONSUMERS
-from harness.history.model import UNKNOWN, Event, Record, Type, value_of
+from wrackline.checkers.proving.columns import TOPIC
+from wrackline.checkers.proving.edit import Edit
+from wrackline.checkers.proving.edit_groups import Transaction, end_of_clients, transactions
+from wrackline.checkers.proving.mutations import mutation
+from wrackline.checkers.proving.readers import CONSUMERS
+from wrackline.harness.history.model import UNKNOWN, Event, Record, Type, value_of
 
 
 @mutation(

@@ -1,13 +1,13 @@
-"""Mutations of what groups commit and are told to have committed (checkers.groups)."""
+"""Mutations of what groups commit and are told to have committed (wrackline.checkers.groups)."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 from typing import Any
 
-from checkers.proving.columns import TOPIC
-from checkers.proving.edit import Edit
-from checkers.proving.edit_groups import (
+from wrackline.checkers.proving.columns import TOPIC
+from wrackline.checkers.proving.edit import Edit
+from wrackline.checkers.proving.edit_groups import (
     Told,
     acked,
     committing,
@@ -18,8 +18,8 @@ from checkers.proving.edit_groups import (
     operations,
     rebalances,
 )
-from checkers.proving.mutations import mutation
-from harness.history.model import Event, Type
+from wrackline.checkers.proving.mutations import mutation
+from wrackline.harness.history.model import Event, Type
 
 
 def _say(edit: Edit, one: Told, partition: int, offset: int) -> None:

@@ -1,10 +1,10 @@
-"""Mutations of what records are and where they lie (checkers.integrity)."""
+"""Mutations of what records are and where they lie (wrackline.checkers.integrity)."""
 
 from __future__ import annotations
 
-from checkers.proving.edit import Edit, phantom
-from checkers.proving.mutations import mutation
-from harness.history.model import CORRUPT, FAILED, FOREIGN, Record, Type
+from wrackline.checkers.proving.edit import Edit, phantom
+from wrackline.checkers.proving.mutations import mutation
+from wrackline.harness.history.model import CORRUPT, FAILED, FOREIGN, Record, Type
 
 
 @mutation("inconsistent-offset", "a poll gives another value (of a send in doubt) at an offset", final=False)

@@ -1,4 +1,4 @@
-"""Mutations of registers and queues: each breaks one rule of checkers.exact_register or checkers.exact_queue once, by
+"""Mutations of registers and queues: each breaks one rule of wrackline.checkers.exact_register or wrackline.checkers.exact_queue once, by
 changing what gets returned. Logs do not know what gets returned: nothing else may be found, and no second culprit.
 
 Time is the position of an event. Where a mutation looks for a place, the conditions say why nothing else follows.
@@ -10,12 +10,12 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 from itertools import pairwise
 
-from checkers.exact_queue import Rule as QueueRule
-from checkers.exact_register import Rule as RegisterRule
-from checkers.proving.edit import phantom
-from checkers.proving.object_events import MadeObjects
-from checkers.proving.objects import ObjectKnobs
-from harness.history.model import FAILED, MARKER, Event, Record, Type
+from wrackline.checkers.exact_queue import Rule as QueueRule
+from wrackline.checkers.exact_register import Rule as RegisterRule
+from wrackline.checkers.proving.edit import phantom
+from wrackline.checkers.proving.object_events import MadeObjects
+from wrackline.checkers.proving.objects import ObjectKnobs
+from wrackline.harness.history.model import FAILED, MARKER, Event, Record, Type
 
 NEVER = 1 << 62
 KNOBS = {

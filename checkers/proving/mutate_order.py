@@ -1,14 +1,14 @@
-"""Mutations of order: of sends against real time and within a process, and of what a consumer is given (checkers.order)."""
+"""Mutations of order: of sends against real time and within a process, and of what a consumer is given (wrackline.checkers.order)."""
 
 from __future__ import annotations
 
 from dataclasses import replace
 from itertools import pairwise
 
-from checkers.proving.edit import Edit, Sent
-from checkers.proving.edit_groups import committing, members
-from checkers.proving.mutations import mutation
-from harness.history.model import ACKED_WITHOUT_OFFSET, Record
+from wrackline.checkers.proving.edit import Edit, Sent
+from wrackline.checkers.proving.edit_groups import committing, members
+from wrackline.checkers.proving.mutations import mutation
+from wrackline.harness.history.model import ACKED_WITHOUT_OFFSET, Record
 
 
 def _swap_neighbours(edit: Edit, *, same_process: bool, told: bool = True) -> bool:

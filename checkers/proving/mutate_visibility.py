@@ -1,10 +1,10 @@
-"""Mutations of what is shown when (checkers.visibility)."""
+"""Mutations of what is shown when (wrackline.checkers.visibility)."""
 
 from __future__ import annotations
 
-from checkers.proving.edit import Edit, end_events
-from checkers.proving.mutations import mutation
-from harness.history.model import Event, Type
+from wrackline.checkers.proving.edit import Edit, end_events
+from wrackline.checkers.proving.mutations import mutation
+from wrackline.harness.history.model import Event, Type
 
 
 def _shorten_an_end(edit: Edit, wanted: str) -> bool:

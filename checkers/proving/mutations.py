@@ -10,10 +10,10 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 
-from checkers.proving.edit import Edit
-from checkers.proving.knobs import Final, Knobs
-from checkers.proving.made import Made
-from harness.history.model import Event
+from wrackline.checkers.proving.edit import Edit
+from wrackline.checkers.proving.knobs import Final, Knobs
+from wrackline.checkers.proving.made import Made
+from wrackline.harness.history.model import Event
 
 IMPLIED: Mapping[str, Mapping[str, str]] = {
     "inconsistent-offset": {"not-linearizable": "no order gives one offset two values"},
@@ -85,7 +85,7 @@ def mutation(
 
 def mutations() -> Iterator[Mutation]:
     """All of them, in the order of the anomalies' families."""
-    from checkers.proving import (
+    from wrackline.checkers.proving import (
         mutate_cycles,
         mutate_groups,
         mutate_integrity,

@@ -1,4 +1,4 @@
-"""Histories of registers and queues (checkers.proving.objects) in the harness' own format."""
+"""Histories of registers and queues (wrackline.checkers.proving.objects) in the harness' own format."""
 
 from __future__ import annotations
 
@@ -11,16 +11,9 @@ import numpy as np
 import orjson
 import pyarrow as pa
 
-from checkers.proving.columns import TOPIC, Block, Ints, join, records
-from checkers.proving.made import (
-    CHUNK,
-    HOSTS,
-    LOST_ERROR,
-    REFUSED_ERROR,
-    MadeTable,
-    numbered,
-)
-from checkers.proving.objects import (
+from wrackline.checkers.proving.columns import TOPIC, Block, Ints, join, records
+from wrackline.checkers.proving.made import CHUNK, HOSTS, LOST_ERROR, REFUSED_ERROR, MadeTable, numbered
+from wrackline.checkers.proving.objects import (
     ACKED,
     GET_FAILED,
     GOT,
@@ -29,9 +22,9 @@ from checkers.proving.objects import (
     Objects,
     serve_objects,
 )
-from harness.history.files import ROW_GROUP_ROWS, open_writer, put_info
-from harness.history.model import CONTROL, FAILED, REPLICA, UNKNOWN, RunInfo, TopicInfo
-from harness.history.schema import SCHEMA
+from wrackline.harness.history.files import ROW_GROUP_ROWS, open_writer, put_info
+from wrackline.harness.history.model import CONTROL, FAILED, REPLICA, UNKNOWN, RunInfo, TopicInfo
+from wrackline.harness.history.schema import SCHEMA
 
 BLOCK_NS = 600_000_000_000
 """So much of a history's time is written at once."""

@@ -7,12 +7,12 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from checkers.proving.drawing import Bools, Draw, Ints, PartitionLog, Sends, Times
-from checkers.proving.knobs import Knobs
-from harness.history.model import FAILED, UNKNOWN
+from wrackline.checkers.proving.drawing import Bools, Draw, Ints, PartitionLog, Sends, Times
+from wrackline.checkers.proving.knobs import Knobs
+from wrackline.harness.history.model import FAILED, UNKNOWN
 
 CONSUMERS = 1 << 24
-"""The consumer of a process that sends and polls in transactions is ``process + CONSUMERS``, as harness.jepsen has it."""
+"""The consumer of a process that sends and polls in transactions is ``process + CONSUMERS``, as wrackline.harness.jepsen has it."""
 
 
 @dataclass(frozen=True, slots=True)

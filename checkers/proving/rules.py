@@ -1,4 +1,4 @@
-"""A history held against the rules of linearizability without Spark: the exact rules in numpy (checkers.linearizable),
+"""A history held against the rules of linearizability without Spark: the exact rules in numpy (wrackline.checkers.linearizable),
 partition by partition, on events that fit in memory. It is the other witness of the Spark queries, and quick enough to
 go over thousands of made histories."""
 
@@ -7,8 +7,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field, replace
 
-from checkers.linearizable import NEVER, NOWHERE, Append, End, Read, Rule, Violation, check_log
-from harness.history.model import ACKED_WITHOUT_OFFSET, FAILED, Event, Record, Type
+from wrackline.checkers.linearizable import NEVER, NOWHERE, Append, End, Read, Rule, Violation, check_log
+from wrackline.harness.history.model import ACKED_WITHOUT_OFFSET, FAILED, Event, Record, Type
 
 RULES = frozenset({Rule.TWO_VALUES, Rule.LATE, Rule.HOLE, Rule.UNFILLED})
 """What makes a partition not linearizable; the other rules of ``check_log`` are anomalies of their own."""

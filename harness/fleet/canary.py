@@ -32,7 +32,7 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
-from harness.fleet.base import Fleet, FleetError, Host, Stream
+from wrackline.harness.fleet.base import Fleet, FleetError, Host, Stream
 
 FOLDER = ".wrack-canary"
 """On the data disk, at its top. Its files are not the system's: their loss makes no cut lossy."""

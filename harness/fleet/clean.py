@@ -10,17 +10,17 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
 
-from harness.fleet.base import FleetError, Host
-from harness.fleet.disk import wait_released
-from harness.fleet.machine import Machine
-from harness.fleet.namespaces import (
+from wrackline.harness.fleet.base import FleetError, Host
+from wrackline.harness.fleet.disk import wait_released
+from wrackline.harness.fleet.machine import Machine
+from wrackline.harness.fleet.namespaces import (
     delete_netns,
     is_alive,
     kill_processes_in_netns,
     netns_exists,
     run_tool,
 )
-from harness.fleet.state import FleetFolder, FleetLock, FleetState, boot_id, folders
+from wrackline.harness.fleet.state import FleetFolder, FleetLock, FleetState, boot_id, folders
 
 LAST_PROGRAM_TIMEOUT_S = 10.0
 

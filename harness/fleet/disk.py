@@ -19,8 +19,8 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
-from harness.fleet.base import FileLoss, FleetError
-from harness.fleet.namespaces import run_tool
+from wrackline.harness.fleet.base import FileLoss, FleetError
+from wrackline.harness.fleet.namespaces import run_tool
 
 FS_IOC_SHUTDOWN = 0x8004587D
 NOLOGFLUSH = 2

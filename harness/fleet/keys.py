@@ -7,10 +7,10 @@ import subprocess
 from collections.abc import Sequence
 from pathlib import Path
 
-from harness.fleet.base import Host
-from harness.fleet.machine import ETC
-from harness.fleet.namespaces import find_tool, run_tool
-from harness.fleet.state import FleetFolder
+from wrackline.harness.fleet.base import Host
+from wrackline.harness.fleet.machine import ETC
+from wrackline.harness.fleet.namespaces import find_tool, run_tool
+from wrackline.harness.fleet.state import FleetFolder
 
 SSHD_CONFIG = f"""\
 AddressFamily inet

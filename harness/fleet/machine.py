@@ -14,9 +14,16 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from harness.fleet.base import FleetError, Host
-from harness.fleet.disk import LOOP_MAJOR, MOUNT_OPTIONS, attach_loop, backed_by, shut_down, wait_released
-from harness.fleet.namespaces import (
+from wrackline.harness.fleet.base import FleetError, Host
+from wrackline.harness.fleet.disk import (
+    LOOP_MAJOR,
+    MOUNT_OPTIONS,
+    attach_loop,
+    backed_by,
+    shut_down,
+    wait_released,
+)
+from wrackline.harness.fleet.namespaces import (
     delete_netns,
     entered_netns,
     ip_batch,
@@ -31,7 +38,7 @@ from harness.fleet.namespaces import (
     signal_all,
     wait_dead,
 )
-from harness.fleet.state import FleetFolder, FleetState, lent_locks
+from wrackline.harness.fleet.state import FleetFolder, FleetState, lent_locks
 
 BOOT_TIMEOUT_S = 20.0
 INIT_PROGRAM = Path(__file__).with_name("hostinit.py")

@@ -19,8 +19,8 @@ import time
 from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 
-from harness.fleet.base import FleetError
-from harness.fleet.state import lent_locks
+from wrackline.harness.fleet.base import FleetError
+from wrackline.harness.fleet.state import lent_locks
 
 NETNS_DIR = Path("/run/netns")
 CLONE_NEWNET = 0x40000000

@@ -21,15 +21,22 @@ from concurrent.futures import ThreadPoolExecutor
 from contextlib import AbstractContextManager
 from pathlib import Path
 
-from harness.fleet.base import FleetError, Host, Remote
-from harness.fleet.clean import clean, dismantle, folders_mounted, lives
-from harness.fleet.disk import check_disk, check_room, make_image
-from harness.fleet.keys import host_files, make_keys, sshd_config
-from harness.fleet.machine import Machine
-from harness.fleet.namespaces import entered_netns, ip_batch, is_alive, netns_exists, run_tool
-from harness.fleet.power import NetnsPower
-from harness.fleet.ssh import SshRemote, namespace_connector
-from harness.fleet.state import DEFAULT_STATE_ROOT, FleetFolder, FleetLock, FleetState, boot_id, check_names
+from wrackline.harness.fleet.base import FleetError, Host, Remote
+from wrackline.harness.fleet.clean import clean, dismantle, folders_mounted, lives
+from wrackline.harness.fleet.disk import check_disk, check_room, make_image
+from wrackline.harness.fleet.keys import host_files, make_keys, sshd_config
+from wrackline.harness.fleet.machine import Machine
+from wrackline.harness.fleet.namespaces import entered_netns, ip_batch, is_alive, netns_exists, run_tool
+from wrackline.harness.fleet.power import NetnsPower
+from wrackline.harness.fleet.ssh import SshRemote, namespace_connector
+from wrackline.harness.fleet.state import (
+    DEFAULT_STATE_ROOT,
+    FleetFolder,
+    FleetLock,
+    FleetState,
+    boot_id,
+    check_names,
+)
 
 FIRST_OTHER = 31
 LOCK_TIMEOUT_S = 5.0

@@ -10,10 +10,10 @@ import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 
-from harness.fleet.base import FleetError, Host, PowerCut
-from harness.fleet.disk import FileSeen, compare, files_seen
-from harness.fleet.machine import Machine
-from harness.fleet.namespaces import signal_all, wait_dead
+from wrackline.harness.fleet.base import FleetError, Host, PowerCut
+from wrackline.harness.fleet.disk import FileSeen, compare, files_seen
+from wrackline.harness.fleet.machine import Machine
+from wrackline.harness.fleet.namespaces import signal_all, wait_dead
 
 
 @dataclass(slots=True)

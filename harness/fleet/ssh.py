@@ -26,9 +26,9 @@ from typing import IO, TypeVar
 import fabric
 import paramiko
 
-from harness.fleet.base import FleetError, Host, Remote, Result
-from harness.fleet.channel import Sink, SshStream, pump
-from harness.fleet.namespaces import entered_netns
+from wrackline.harness.fleet.base import FleetError, Host, Remote, Result
+from wrackline.harness.fleet.channel import Sink, SshStream, pump
+from wrackline.harness.fleet.namespaces import entered_netns
 
 CONNECT_TIMEOUT_S = 10.0
 FILE_TIMEOUT_S = 60.0

@@ -20,7 +20,7 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
-from harness.fleet.base import FleetError
+from wrackline.harness.fleet.base import FleetError
 
 DEFAULT_STATE_ROOT = Path("/var/tmp/wrackline")
 """On a disk, not on a tmpfs: an fsync on a host then costs what an fsync costs. The uppers of the root overlays are

@@ -22,9 +22,9 @@ import orjson
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from harness.history import wal
-from harness.history.model import Event, RunInfo
-from harness.history.schema import METADATA_KEY, SCHEMA
+from wrackline.harness.history import wal
+from wrackline.harness.history.model import Event, RunInfo
+from wrackline.harness.history.schema import METADATA_KEY, SCHEMA
 
 log = logging.getLogger(__name__)
 

@@ -29,7 +29,7 @@ replica     one row (``ok``, process REPLICA) per chunk of one replica's own log
 ==========  ==============================================================================================
 
 Sends and polls of one transaction carry its number in both events: ``extra.txn``. In a history that was imported
-(harness.jepsen), a poll whose transaction failed afterwards says so (``extra.aborted`` = "fail" | "info"), an ``assign`` names
+(wrackline.harness.jepsen), a poll whose transaction failed afterwards says so (``extra.aborted`` = "fail" | "info"), an ``assign`` names
 the partitions that are given up by it (``extra.revoked``), and the drain is ``extra.derived`` from polls: nothing is known
 of offsets from its ``high_watermark`` on, where ``extra.unseen`` records were acknowledged.
 
@@ -64,7 +64,7 @@ from typing import Any, NamedTuple
 
 import orjson
 
-from harness.history.values import dataclass
+from wrackline.harness.history.values import dataclass
 
 NEMESIS = -1
 CONTROL = -2
@@ -201,7 +201,7 @@ class RunInfo:
     """Anomalies this run must show (defect runs): the verdict is then ``reproduced`` or not."""
     harness_version: str = ""
     thresholds: Mapping[str, float] = field(default_factory=dict)
-    """Limits for what was measured, by the names of checkers.thresholds."""
+    """Limits for what was measured, by the names of wrackline.checkers.thresholds."""
     plan: PlanInfo | None = None
     """None: nobody wrote it down (imported, made, or recorded by an older version)."""
     notes: tuple[str, ...] = ()

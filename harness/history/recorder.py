@@ -17,8 +17,8 @@ from types import TracebackType
 
 import pyarrow as pa
 
-from harness.history import wal
-from harness.history.files import (
+from wrackline.harness.history import wal
+from wrackline.harness.history.files import (
     CHUNK_BYTES,
     PARQUET,
     WAL,
@@ -29,8 +29,8 @@ from harness.history.files import (
     write_info,
     write_row_groups,
 )
-from harness.history.journal import Journal
-from harness.history.model import Event, RunInfo
+from wrackline.harness.history.journal import Journal
+from wrackline.harness.history.model import Event, RunInfo
 
 log = logging.getLogger(__name__)
 

@@ -1,6 +1,6 @@
 """The write-ahead file of a history: one JSON line per event, in the order of the clock.
 
-A line holds the columns of ``harness.history.schema`` that are not null; ``extra`` is JSON inside a string, as
+A line holds the columns of ``wrackline.harness.history.schema`` that are not null; ``extra`` is JSON inside a string, as
 it is in Parquet, so Arrow's own JSON reader turns lines into columns without Python touching a row. The first
 line is ``{"wrackline": <RunInfo>, "format": 1}``.
 """
@@ -16,8 +16,8 @@ import orjson
 import pyarrow as pa
 import pyarrow.json as pa_json
 
-from harness.history.model import Event, RunInfo
-from harness.history.schema import SCHEMA
+from wrackline.harness.history.model import Event, RunInfo
+from wrackline.harness.history.schema import SCHEMA
 
 FORMAT = 1
 _LINE_SCHEMA = pa.schema([pa.field(f.name, f.type) for f in SCHEMA if f.name != "test_id"])

@@ -29,9 +29,9 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
-from harness.history import history_files
-from harness.history.model import ACKED_WITHOUT_OFFSET, FAILED, MARKER, NEMESIS, parts_of
-from harness.jepsen.text import Keyword, Operation
+from wrackline.harness.history import history_files
+from wrackline.harness.history.model import ACKED_WITHOUT_OFFSET, FAILED, MARKER, NEMESIS, parts_of
+from wrackline.harness.jepsen.text import Keyword, Operation
 
 Row = Mapping[str, Any]
 Place = tuple[str, int]

@@ -6,8 +6,8 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from harness.history.model import NEMESIS, Event, Type
-from harness.jepsen.text import Operation
+from wrackline.harness.history.model import NEMESIS, Event, Type
+from wrackline.harness.jepsen.text import Operation
 
 _PHASES = ("begin", "active", "undo", "ended")
 _UNDO = {"start": "kill", "resume": "pause", "heal": "partition"}

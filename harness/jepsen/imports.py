@@ -14,14 +14,14 @@ process                its producer keeps the number; its consumer, a client of 
 ``:txn``, and each     a ``send`` and a ``poll`` (or one of them) with the same ``extra.txn``, both open for as long as the
 operation of several   transaction was
 sends or polls
-``:assign``            ``assign``: where the consumer begins in each partition (harness.jepsen.consumers)
+``:assign``            ``assign``: where the consumer begins in each partition (wrackline.harness.jepsen.consumers)
 ``:subscribe``         ``subscribe``; ``:rebalance-log``: one ``rebalance`` row each, before the poll's completion
 ``:crash``             ends the process
 ``:nemesis``           faults, never proved: Jepsen records what was asked for, not that it took effect
 =====================  =================================================================================================
 
 Jepsen has no final read apart from its polls, and judges loss among the offsets some consumer was given. So the final
-read is what all polls together gave (harness.jepsen.observed), and nothing is known past that: sends that were
+read is what all polls together gave (wrackline.harness.jepsen.observed), and nothing is known past that: sends that were
 acknowledged there (Jepsen's *unseen*) are judged in all but loss, and a note and a condition of the verdict say how many
 there are. Replicas' logs and end offsets are not in such a history.
 """
@@ -36,10 +36,10 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
-from harness.history.files import write_history
-from harness.history.model import RunInfo, TopicInfo
-from harness.jepsen.operations import TOPIC, Reader
-from harness.jepsen.text import Operation, read
+from wrackline.harness.history.files import write_history
+from wrackline.harness.history.model import RunInfo, TopicInfo
+from wrackline.harness.jepsen.operations import TOPIC, Reader
+from wrackline.harness.jepsen.text import Operation, read
 
 
 class ImportFailed(Exception):

@@ -14,7 +14,7 @@ from collections.abc import Iterable, Iterator, Set
 from dataclasses import dataclass, field
 from typing import Any
 
-from harness.history.model import ACKED_WITHOUT_OFFSET, UNKNOWN, Event, Record, Type
+from wrackline.harness.history.model import ACKED_WITHOUT_OFFSET, UNKNOWN, Event, Record, Type
 
 CHUNK = 10_000
 DERIVED = "polls"

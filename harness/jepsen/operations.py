@@ -1,4 +1,4 @@
-"""Jepsen's operations as events of ours, in their order; the table at the head of harness.jepsen.imports says what becomes
+"""Jepsen's operations as events of ours, in their order; the table at the head of wrackline.harness.jepsen.imports says what becomes
 of each."""
 
 from __future__ import annotations
@@ -9,7 +9,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from harness.history.model import (
+from wrackline.harness.history.model import (
     ACKED_WITHOUT_OFFSET,
     CONTROL,
     CORRUPT,
@@ -20,10 +20,10 @@ from harness.history.model import (
     Record,
     Type,
 )
-from harness.jepsen.consumers import Consumer
-from harness.jepsen.faults import Faults
-from harness.jepsen.observed import Observed
-from harness.jepsen.text import Operation
+from wrackline.harness.jepsen.consumers import Consumer
+from wrackline.harness.jepsen.faults import Faults
+from wrackline.harness.jepsen.observed import Observed
+from wrackline.harness.jepsen.text import Operation
 
 TOPIC = "key"
 CONSUMERS = 1 << 24

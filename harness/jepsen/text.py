@@ -16,8 +16,8 @@ from typing import Any
 
 import orjson
 
-from harness.history.files import whole_file
-from harness.jepsen.edn import EdnError, forms
+from wrackline.harness.history.files import whole_file
+from wrackline.harness.jepsen.edn import EdnError, forms
 
 Operation = dict[str, Any]
 

@@ -13,10 +13,10 @@ from typing import Any, Final
 
 from markupsafe import Markup
 
-from harness.report.faults import CONTROLLER, Fault, LeaderSpan, Phase
-from harness.report.files import numeric, rows, whole
-from harness.report.svg import Scale, Svg, text_width, ticks
-from harness.report.text import milliseconds, number, seconds, shorten
+from wrackline.harness.report.faults import CONTROLLER, Fault, LeaderSpan, Phase
+from wrackline.harness.report.files import numeric, rows, whole
+from wrackline.harness.report.svg import Scale, Svg, text_width, ticks
+from wrackline.harness.report.text import milliseconds, number, seconds, shorten
 
 WIDTH: Final = 1120
 LEFT: Final = 74

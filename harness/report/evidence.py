@@ -13,16 +13,16 @@ from typing import Final
 
 from markupsafe import Markup
 
-from harness.history.model import Record, Type
-from harness.report.excerpts import Excerpt, History, Sightings
-from harness.report.explanation import Explanation, explanation
-from harness.report.faults import Fault, LeaderSpan, active_between
-from harness.report.files import Finding, FindingGroup
-from harness.report.neighbourhood import Grid, grid, reach, with_readings
-from harness.report.operations import Operation, operation, pair
-from harness.report.text import partition_label
-from harness.report.timeline import Timeline, Window, process_timeline
-from harness.report.witness import version_strip, witness_drawing
+from wrackline.harness.history.model import Record, Type
+from wrackline.harness.report.excerpts import Excerpt, History, Sightings
+from wrackline.harness.report.explanation import Explanation, explanation
+from wrackline.harness.report.faults import Fault, LeaderSpan, active_between
+from wrackline.harness.report.files import Finding, FindingGroup
+from wrackline.harness.report.neighbourhood import Grid, grid, reach, with_readings
+from wrackline.harness.report.operations import Operation, operation, pair
+from wrackline.harness.report.text import partition_label
+from wrackline.harness.report.timeline import Timeline, Window, process_timeline
+from wrackline.harness.report.witness import version_strip, witness_drawing
 
 DETAILED: Final = 60
 EXPLAINED: Final = 200

@@ -1,10 +1,10 @@
 """Why a finding is a contradiction: as data first, then one sentence per edge.
 
-The operations a finding cites are the vertices, ``harness.report.edges`` says which came before which. A circle of edges proves
+The operations a finding cites are the vertices, ``wrackline.harness.report.edges`` says which came before which. A circle of edges proves
 that there is no order; the shortest is shown. Where there is no circle (two values at one offset need no order to be wrong) each
 operation says what it knows of the offset.
 
-At most eight operations a finding (``checkers.findings``), and two that are added to it, so nothing here grows with the history.
+At most eight operations a finding (``wrackline.checkers.findings``), and two that are added to it, so nothing here grows with the history.
 """
 
 from __future__ import annotations
@@ -13,15 +13,15 @@ from collections.abc import Collection, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from typing import Any, Final
 
-from harness.history.model import Record
-from harness.report.edges import Edge, edges_among, shortest_circle
-from harness.report.excerpts import Excerpt
-from harness.report.files import Finding
-from harness.report.neighbourhood import Reading
-from harness.report.objects import QUEUE, REGISTER, circle_of_object
-from harness.report.operations import Operation
-from harness.report.testified import facts_of
-from harness.report.testimony import witness_of
+from wrackline.harness.history.model import Record
+from wrackline.harness.report.edges import Edge, edges_among, shortest_circle
+from wrackline.harness.report.excerpts import Excerpt
+from wrackline.harness.report.files import Finding
+from wrackline.harness.report.neighbourhood import Reading
+from wrackline.harness.report.objects import QUEUE, REGISTER, circle_of_object
+from wrackline.harness.report.operations import Operation
+from wrackline.harness.report.testified import facts_of
+from wrackline.harness.report.testimony import witness_of
 
 FACTS: Final = 10
 _NEED_NO_ORDER: Final = frozenset(

@@ -23,7 +23,7 @@ class Entry(NamedTuple):
 def glossary() -> dict[str, Entry]:
     """In the order of docs/anomalies.md."""
     # Checks are made of Spark's columns, and Spark takes a second to import.
-    from checkers.registry import checks
+    from wrackline.checkers.registry import checks
 
     known = [(one.name, one.meaning, one.jepsen) for one in checks()]
     known += [(name, meaning, jepsen) for name, _, jepsen, meaning in METRICS]

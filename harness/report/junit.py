@@ -12,10 +12,19 @@ from pathlib import Path
 from typing import Any
 from xml.etree import ElementTree
 
-from checkers.findings import Meaning, Verdict
-from harness.report.files import RunFiles, mapping, numeric, read_run, replace_file, rows, texts, whole
-from harness.report.summary import run_name
-from harness.report.text import number, partition_label, printable
+from wrackline.checkers.findings import Meaning, Verdict
+from wrackline.harness.report.files import (
+    RunFiles,
+    mapping,
+    numeric,
+    read_run,
+    replace_file,
+    rows,
+    texts,
+    whole,
+)
+from wrackline.harness.report.summary import run_name
+from wrackline.harness.report.text import number, partition_label, printable
 
 _TEXT_LIMIT = 8_000
 

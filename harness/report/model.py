@@ -13,12 +13,12 @@ from typing import Any, Final, TypeVar
 import pyarrow as pa
 from markupsafe import Markup
 
-from harness.history import HistoryError, history_files
-from harness.history.model import CONTROL, Event
-from harness.report.chart import buckets, cluster_chart, run_chart
-from harness.report.evidence import EvidenceGroup, Surroundings, evidence
-from harness.report.excerpts import History
-from harness.report.faults import (
+from wrackline.harness.history import HistoryError, history_files
+from wrackline.harness.history.model import CONTROL, Event
+from wrackline.harness.report.chart import buckets, cluster_chart, run_chart
+from wrackline.harness.report.evidence import EvidenceGroup, Surroundings, evidence
+from wrackline.harness.report.excerpts import History
+from wrackline.harness.report.faults import (
     CONTROLLER,
     Fault,
     LeaderSpan,
@@ -27,7 +27,7 @@ from harness.report.faults import (
     leader_spans,
     phases_of,
 )
-from harness.report.files import (
+from wrackline.harness.report.files import (
     FindingGroup,
     Gap,
     RunFiles,
@@ -40,8 +40,8 @@ from harness.report.files import (
     texts,
     whole,
 )
-from harness.report.reproduce import Replay, replay_of
-from harness.report.summary import (
+from wrackline.harness.report.reproduce import Replay, replay_of
+from wrackline.harness.report.summary import (
     Anomaly,
     Condition,
     Contract,
@@ -65,7 +65,7 @@ from harness.report.summary import (
     tiles_of,
     versions_of,
 )
-from harness.report.text import labels_of
+from wrackline.harness.report.text import labels_of
 
 _T = TypeVar("_T")
 NOT_JUDGED: Final = "not judged"

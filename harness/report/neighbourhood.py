@@ -7,9 +7,9 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Final
 
-from harness.history.model import Record
-from harness.report.excerpts import LogEnd, Sighting, Sightings
-from harness.report.text import number, value_label
+from wrackline.harness.history.model import Record
+from wrackline.harness.report.excerpts import LogEnd, Sighting, Sightings
+from wrackline.harness.report.text import number, value_label
 
 REACH: Final = 3
 """Offsets shown on either side."""

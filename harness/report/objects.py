@@ -12,9 +12,9 @@ from collections.abc import Iterator, Sequence
 from itertools import permutations, product
 from typing import Final
 
-from harness.report.edges import Edge, in_time
-from harness.report.testimony import TAKES, Witness, is_marker
-from harness.report.text import value_label
+from wrackline.harness.report.edges import Edge, in_time
+from wrackline.harness.report.testimony import TAKES, Witness, is_marker
+from wrackline.harness.report.text import value_label
 
 REGISTER: Final = "register-not-linearizable"
 QUEUE: Final = "queue-not-linearizable"

@@ -6,9 +6,9 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Final
 
-from harness.history.model import CONTROL, NEMESIS, REPLICA, Event, Type
-from harness.report.excerpts import KEPT_RECORDS, Excerpt
-from harness.report.text import (
+from wrackline.harness.history.model import CONTROL, NEMESIS, REPLICA, Event, Type
+from wrackline.harness.report.excerpts import KEPT_RECORDS, Excerpt
+from wrackline.harness.report.text import (
     number,
     outcome_label,
     partition_label,

@@ -9,16 +9,16 @@ import jinja2
 import orjson
 from markupsafe import Markup
 
-from harness.pages import policy
-from harness.report import text
-from harness.report.faults import Fault
-from harness.report.files import replace_file
-from harness.report.junit import junit
-from harness.report.model import Report, build
-from harness.report.summary import verdict_class
+from wrackline.harness.pages import policy
+from wrackline.harness.report import text
+from wrackline.harness.report.faults import Fault
+from wrackline.harness.report.files import replace_file
+from wrackline.harness.report.junit import junit
+from wrackline.harness.report.model import Report, build
+from wrackline.harness.report.summary import verdict_class
 
 _ENVIRONMENT: Final = jinja2.Environment(
-    loader=jinja2.PackageLoader("harness.report", "templates"),
+    loader=jinja2.PackageLoader("wrackline.harness.report", "templates"),
     autoescape=True,
     undefined=jinja2.StrictUndefined,
     trim_blocks=True,

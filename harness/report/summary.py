@@ -7,11 +7,11 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 
-from checkers.findings import Meaning, Verdict
-from harness.report.faults import Fault
-from harness.report.files import Gap, RunFiles, mapping, numeric, rows, texts, whole
-from harness.report.glossary import Entry, explain, rank
-from harness.report.text import duration, milliseconds, number, partition_label, plural, size
+from wrackline.checkers.findings import Meaning, Verdict
+from wrackline.harness.report.faults import Fault
+from wrackline.harness.report.files import Gap, RunFiles, mapping, numeric, rows, texts, whole
+from wrackline.harness.report.glossary import Entry, explain, rank
+from wrackline.harness.report.text import duration, milliseconds, number, partition_label, plural, size
 
 _WEIGHT: Final[Mapping[str, int]] = {
     Meaning.VIOLATION: 0,

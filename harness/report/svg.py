@@ -9,7 +9,7 @@ from xml.etree import ElementTree
 
 from markupsafe import Markup
 
-from harness.report.text import printable
+from wrackline.harness.report.text import printable
 
 Number = float | int
 

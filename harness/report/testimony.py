@@ -6,11 +6,11 @@ from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final
 
-from harness.history.model import CORRUPT, FOREIGN, MARKER, Event, Record, Type, parts_of
-from harness.report.excerpts import Excerpt
-from harness.report.files import Finding
-from harness.report.operations import Operation
-from harness.report.text import value_label
+from wrackline.harness.history.model import CORRUPT, FOREIGN, MARKER, Event, Record, Type, parts_of
+from wrackline.harness.report.excerpts import Excerpt
+from wrackline.harness.report.files import Finding
+from wrackline.harness.report.operations import Operation
+from wrackline.harness.report.text import value_label
 
 READS: Final = ("poll", "drain", "replica")
 TAKES: Final = ("read", "dequeue")

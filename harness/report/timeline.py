@@ -12,11 +12,11 @@ from typing import Final
 
 from markupsafe import Markup
 
-from harness.report.chart import LEFT, RIGHT, WIDTH, fault_tip
-from harness.report.faults import Fault, LeaderSpan
-from harness.report.operations import OPEN, Operation
-from harness.report.svg import Scale, Svg, text_width, ticks
-from harness.report.text import duration, lane_label, seconds, shorten
+from wrackline.harness.report.chart import LEFT, RIGHT, WIDTH, fault_tip
+from wrackline.harness.report.faults import Fault, LeaderSpan
+from wrackline.harness.report.operations import OPEN, Operation
+from wrackline.harness.report.svg import Scale, Svg, text_width, ticks
+from wrackline.harness.report.text import duration, lane_label, seconds, shorten
 
 LANES: Final = 12
 BARS: Final = 2_500

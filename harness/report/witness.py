@@ -13,13 +13,13 @@ from typing import Final
 
 from markupsafe import Markup
 
-from harness.report.chart import WIDTH
-from harness.report.edges import Edge
-from harness.report.explanation import Explanation
-from harness.report.neighbourhood import Cell, Grid, Held
-from harness.report.operations import Operation
-from harness.report.svg import Svg
-from harness.report.text import number, seconds, shorten
+from wrackline.harness.report.chart import WIDTH
+from wrackline.harness.report.edges import Edge
+from wrackline.harness.report.explanation import Explanation
+from wrackline.harness.report.neighbourhood import Cell, Grid, Held
+from wrackline.harness.report.operations import Operation
+from wrackline.harness.report.svg import Svg
+from wrackline.harness.report.text import number, seconds, shorten
 
 _LEFT: Final = 300
 _LANE: Final = 52

@@ -1,4 +1,4 @@
-"""What a run says of its own course, for the judge: rows of the runner (harness.history.model) and ``infrastructure.json``.
+"""What a run says of its own course, for the judge: rows of the runner (wrackline.harness.history.model) and ``infrastructure.json``.
 Everything is written when it happens: a harness that is killed takes nothing with it.
 """
 
@@ -12,11 +12,11 @@ from typing import Any
 
 import orjson
 
-from checkers.course import INFRASTRUCTURE
-from harness.history import Recorder, RecordingFailed
-from harness.history.files import whole_file
-from harness.history.model import CONTROL, Event, Type
-from harness.systems.base import Node
+from wrackline.checkers.course import INFRASTRUCTURE
+from wrackline.harness.history import Recorder, RecordingFailed
+from wrackline.harness.history.files import whole_file
+from wrackline.harness.history.model import CONTROL, Event, Type
+from wrackline.harness.systems.base import Node
 
 log = logging.getLogger(__name__)
 

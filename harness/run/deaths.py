@@ -10,11 +10,11 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from typing import Any
 
-from harness.fleet.base import Fleet, FleetError
-from harness.history import Recorder, RecordingFailed
-from harness.history.model import DIED, NEMESIS, Event, Type
-from harness.systems.base import DeployError, Node, System
-from nemesis.inject import Hold
+from wrackline.harness.fleet.base import Fleet, FleetError
+from wrackline.harness.history import Recorder, RecordingFailed
+from wrackline.harness.history.model import DIED, NEMESIS, Event, Type
+from wrackline.harness.systems.base import DeployError, Node, System
+from wrackline.nemesis.inject import Hold
 
 LOOK_EVERY_S = 2.0
 SILENT_LOOKS = 3

@@ -11,23 +11,15 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from checkers.contracts import contract_for
-from checkers.runs import Run
-from harness.run.runner import (
-    DRAIN_S,
-    FULL_ISR_S,
-    GUIDED_S,
-    READY_S,
-    RECOVERED_S,
-    STEADY_S,
-    WARM_S,
-)
-from harness.run.setup import build_parts, plan_of, run_info, saved_plan
-from harness.spec import Spec
-from harness.systems.base import Node
-from nemesis.foreseen import foreseen, guided_steps
-from nemesis.guided_steps import Await, AwaitBroker, GuidedError, GuidedStep, Heal, Inject, Sleep
-from nemesis.schedule import Plan
+from wrackline.checkers.contracts import contract_for
+from wrackline.checkers.runs import Run
+from wrackline.harness.run.runner import DRAIN_S, FULL_ISR_S, GUIDED_S, READY_S, RECOVERED_S, STEADY_S, WARM_S
+from wrackline.harness.run.setup import build_parts, plan_of, run_info, saved_plan
+from wrackline.harness.spec import Spec
+from wrackline.harness.systems.base import Node
+from wrackline.nemesis.foreseen import foreseen, guided_steps
+from wrackline.nemesis.guided_steps import Await, AwaitBroker, GuidedError, GuidedStep, Heal, Inject, Sleep
+from wrackline.nemesis.schedule import Plan
 
 SET_UP_S, TURNED_S, HEALED_S, READ_S, COLLECTED_S = 10.0, 1.0, 2.0, 1.0, 2.0
 """What parts of a run usually take on two cores: hosts, broker and topic; until every kind of operation

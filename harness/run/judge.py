@@ -9,9 +9,9 @@ from typing import Any
 
 import orjson
 
-from checkers.findings import EXIT_CODES, Verdict
-from harness.history import read_info
-from harness.report.files import replace_file
+from wrackline.checkers.findings import EXIT_CODES, Verdict
+from wrackline.harness.history import read_info
+from wrackline.harness.report.files import replace_file
 
 VERDICT_JSON = "verdict.json"
 _WORST_FIRST = (
@@ -58,8 +58,8 @@ def judge(
     Raises HistoryError or AnalysisError for a history that cannot be judged, UnknownContract, SparkUnavailable. What the
     others were found to be is told to ``progress`` before, and their reports are written."""
     # Spark takes a second to import, which `wrackline --help` should not wait for.
-    from checkers.analysis import analyze
-    from checkers.runs import AnalysisError
+    from wrackline.checkers.analysis import analyze
+    from wrackline.checkers.runs import AnalysisError
 
     try:
         verdicts = analyze(list(run_dirs), contract=contract, master=master, progress=progress)
@@ -83,7 +83,7 @@ def _put_before_referee(
     run_dir: Path, verdict: dict[str, Any], contract: str | None, progress: Callable[[str], None]
 ) -> None:
     """Where Knossos is installed, its word on the witnesses is part of the verdict."""
-    from checkers.referee import lines, referee, summary
+    from wrackline.checkers.referee import lines, referee, summary
 
     said = referee(run_dir, run_dir / "findings.parquet", progress=progress)
     if not said:
@@ -99,7 +99,7 @@ def _report(run_dir: Path, progress: Callable[[str], None]) -> Path | None:
     could not be written: the verdict stands without it."""
     if read_verdict(run_dir) is None:
         return None
-    from harness.report import ReportError, write_report
+    from wrackline.harness.report import ReportError, write_report
 
     try:
         return write_report(run_dir)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from harness.run.progress import Progress
+from wrackline.harness.run.progress import Progress
 
 
 class Interrupted(Exception):

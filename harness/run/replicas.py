@@ -6,11 +6,11 @@ from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
-from harness.fleet.base import FleetError
-from harness.history import Recorder
-from harness.history.model import REPLICA, Event, Record, Type
-from harness.systems.base import ClusterState, DeployError, Node, ReplicaLog, StoredRecord, System
-from workloads.payload import decode, run_tag
+from wrackline.harness.fleet.base import FleetError
+from wrackline.harness.history import Recorder
+from wrackline.harness.history.model import REPLICA, Event, Record, Type
+from wrackline.harness.systems.base import ClusterState, DeployError, Node, ReplicaLog, StoredRecord, System
+from wrackline.workloads.payload import decode, run_tag
 
 CHUNK_RECORDS = 2_000
 

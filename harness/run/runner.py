@@ -15,28 +15,36 @@ from pathlib import Path
 
 import orjson
 
-from harness.fleet.base import FleetError
-from harness.fleet.canary import Canaries
-from harness.history import Recorder, RecordingFailed
-from harness.history.files import private_folder
-from harness.history.model import CONTROL, Event, Type
-from harness.run.account import Account, left_out_lines
-from harness.run.deaths import Deaths, down
-from harness.run.interrupt import Interrupts
-from harness.run.logfile import logged_to
-from harness.run.observer import Observer, cluster_event, short_of_full_isr
-from harness.run.outcome import CannotRecord, Interrupted, Options, Outcome, what_is_left
-from harness.run.progress import Progress
-from harness.run.replicas import read_replicas
-from harness.run.setup import Parts, build_parts, new_test_id, plan_of, run_info, saved_plan, topic_configs
-from harness.run.watch import Watch
-from harness.spec import Spec
-from harness.systems.base import ClusterState, DeployError, TopicSpec
-from nemesis.heal import NemesisError
-from nemesis.runner import Nemesis
-from nemesis.schedule import Plan
-from workloads.catalog import workload_for
-from workloads.log import Workload
+from wrackline.harness.fleet.base import FleetError
+from wrackline.harness.fleet.canary import Canaries
+from wrackline.harness.history import Recorder, RecordingFailed
+from wrackline.harness.history.files import private_folder
+from wrackline.harness.history.model import CONTROL, Event, Type
+from wrackline.harness.run.account import Account, left_out_lines
+from wrackline.harness.run.deaths import Deaths, down
+from wrackline.harness.run.interrupt import Interrupts
+from wrackline.harness.run.logfile import logged_to
+from wrackline.harness.run.observer import Observer, cluster_event, short_of_full_isr
+from wrackline.harness.run.outcome import CannotRecord, Interrupted, Options, Outcome, what_is_left
+from wrackline.harness.run.progress import Progress
+from wrackline.harness.run.replicas import read_replicas
+from wrackline.harness.run.setup import (
+    Parts,
+    build_parts,
+    new_test_id,
+    plan_of,
+    run_info,
+    saved_plan,
+    topic_configs,
+)
+from wrackline.harness.run.watch import Watch
+from wrackline.harness.spec import Spec
+from wrackline.harness.systems.base import ClusterState, DeployError, TopicSpec
+from wrackline.nemesis.heal import NemesisError
+from wrackline.nemesis.runner import Nemesis
+from wrackline.nemesis.schedule import Plan
+from wrackline.workloads.catalog import workload_for
+from wrackline.workloads.log import Workload
 
 log = logging.getLogger(__name__)
 

@@ -13,13 +13,13 @@ from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import Any
 
-from harness.fleet.base import Fleet
-from harness.fleet.netns import NetnsFleet
-from harness.history.model import PlanInfo, RunInfo, TopicInfo
-from harness.spec import Spec
-from harness.systems.base import System
-from harness.systems.wrackline import WracklineSystem
-from nemesis.schedule import Plan, plan
+from wrackline.harness.fleet.base import Fleet
+from wrackline.harness.fleet.netns import NetnsFleet
+from wrackline.harness.history.model import PlanInfo, RunInfo, TopicInfo
+from wrackline.harness.spec import Spec
+from wrackline.harness.systems.base import System
+from wrackline.harness.systems.wrackline import WracklineSystem
+from wrackline.nemesis.schedule import Plan, plan
 
 
 @dataclass(frozen=True, slots=True)

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import time
 
-from harness.history import Recorder
-from harness.history.model import NEMESIS, Event
-from harness.run.progress import Progress
-from workloads.log import Workload
+from wrackline.harness.history import Recorder
+from wrackline.harness.history.model import NEMESIS, Event
+from wrackline.harness.run.progress import Progress
+from wrackline.workloads.log import Workload
 
 
 class Watch:

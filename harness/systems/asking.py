@@ -11,9 +11,9 @@ from typing import Generic, TypeVar
 
 from kio.schema.errors import ErrorCode
 
-from harness.fleet.base import Fleet, FleetError
-from harness.systems.base import ClusterState, DeployError, Node, PartitionState, TopicSpec
-from harness.systems.protocol import Connection, ProtocolError
+from wrackline.harness.fleet.base import Fleet, FleetError
+from wrackline.harness.systems.base import ClusterState, DeployError, Node, PartitionState, TopicSpec
+from wrackline.harness.systems.protocol import Connection, ProtocolError
 
 ASK_TIMEOUT_S = 1.0
 """How long one broker may take to answer."""

@@ -8,7 +8,7 @@ from enum import StrEnum
 from pathlib import Path
 from typing import Protocol
 
-from harness.fleet.base import Host
+from wrackline.harness.fleet.base import Host
 
 
 class DeployError(Exception):

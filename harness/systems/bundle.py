@@ -22,9 +22,9 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
-from harness.systems.base import DeployError
+from wrackline.harness.systems.base import DeployError
 
-PACKAGE = "broker"
+PACKAGE = "wrackline.broker"
 DEPENDENCIES = ("kio", "uvloop", "crc32c", "cramjam", "orjson", "typing_extensions")
 _UNUSED = {".pyi", ".pyx", ".pxd", ".pxi", ".c", ".h", ".pyc"}
 """Not needed to run: stubs and the sources of compiled modules."""
@@ -66,7 +66,8 @@ def _package_files() -> dict[str, Path]:
     if found is None or not found.submodule_search_locations:
         raise DeployError(f"control node: the package {PACKAGE} is not installed beside the harness")
     root = Path(found.submodule_search_locations[0])
-    return {f"{PACKAGE}/{file.relative_to(root).as_posix()}": file for file in _wanted(root.rglob("*"))}
+    files = [root.with_name("__init__.py"), *_wanted(root.rglob("*"))]
+    return {file.relative_to(root.parents[1]).as_posix(): file for file in files}
 
 
 def _dependency_files() -> dict[str, Path]:

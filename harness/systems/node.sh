@@ -35,7 +35,7 @@ start() {
     ulimit -n 65536 2>/dev/null
     cd /
     PYTHONPATH=$LIB PYTHONUNBUFFERED=1 PYTHONDONTWRITEBYTECODE=1 \
-        setsid "$python" -m broker --config "$CONFIG" "$@" >>"$LOG" 2>&1 </dev/null &
+        setsid "$python" -m wrackline.broker --config "$CONFIG" "$@" >>"$LOG" 2>&1 </dev/null &
     child=$!
     echo $child >"$PID_FILE.new" && mv "$PID_FILE.new" "$PID_FILE"
     # Alive when the time is up is good enough: a node may listen only once it knows its controller.

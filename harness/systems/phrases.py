@@ -6,8 +6,8 @@ import json
 import re
 from collections.abc import Mapping
 
-from harness.fleet.base import Result
-from harness.systems.base import Place
+from wrackline.harness.fleet.base import Result
+from wrackline.harness.systems.base import Place
 
 LOGS = "/var/log/wrackline"
 

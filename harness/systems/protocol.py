@@ -34,7 +34,7 @@ from kio.serial.errors import SerialError
 from kio.static.primitive import i8, i16, i32, i32Timedelta, i64
 from kio.static.protocol import RequestPayload, ResponsePayload
 
-from harness.systems.base import ClusterState, PartitionState, TopicSpec
+from wrackline.harness.systems.base import ClusterState, PartitionState, TopicSpec
 
 LATEST = -1
 EARLIEST = -2

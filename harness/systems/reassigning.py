@@ -19,8 +19,8 @@ from kio.schema.list_partition_reassignments.v0 import response as list_response
 from kio.schema.types import BrokerId, TopicName
 from kio.static.primitive import i32, i32Timedelta
 
-from harness.systems.base import DeployError, Node, Place
-from harness.systems.protocol import Connection, ProtocolError
+from wrackline.harness.systems.base import DeployError, Node, Place
+from wrackline.harness.systems.protocol import Connection, ProtocolError
 
 ASK_S = 3.0
 """How long one broker may take."""

@@ -15,7 +15,7 @@ from pathlib import Path
 
 from crc32c import crc32c
 
-from harness.systems.base import ReplicaLog, StoredRecord
+from wrackline.harness.systems.base import ReplicaLog, StoredRecord
 
 HIGH_WATERMARKS = "replication-offset-checkpoint"
 LOG_STARTS = "log-start-offset-checkpoint"

@@ -1,7 +1,7 @@
 """The broker's settings: which role each belongs to, which are ours to give, and what the broker says to them.
 
 The harness does not know the broker (it only deploys it), so the program that would be deployed is asked, in a process
-of its own and before there is any host: `python -m broker.check`.
+of its own and before there is any host: `python -m wrackline.broker.check`.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ import sys
 from collections.abc import Mapping
 from pathlib import Path
 
-from harness.systems.base import About, DeployError, Refusal, TopicSpec
+from wrackline.harness.systems.base import About, DeployError, Refusal, TopicSpec
 
 CONTROLLER_KEYS = frozenset(
     {
@@ -109,7 +109,7 @@ def refused(nodes: tuple[str, ...], topic: TopicSpec) -> tuple[Refusal, ...]:
 
 @functools.cache
 def _answer(question: str) -> tuple[Refusal, ...]:
-    command = [sys.executable, "-P", "-m", "broker.check"]
+    command = [sys.executable, "-P", "-m", "wrackline.broker.check"]
     try:
         said = subprocess.run(
             command,
@@ -136,9 +136,9 @@ def _answer(question: str) -> tuple[Refusal, ...]:
 
 
 def _beside_the_broker() -> str:
-    """Where the very package lies that `harness.systems.bundle` packs, before anything else."""
-    found = importlib.util.find_spec("broker")
+    """Where the very package lies that `wrackline.harness.systems.bundle` packs, before anything else."""
+    found = importlib.util.find_spec("wrackline.broker")
     if found is None or not found.submodule_search_locations:
-        raise DeployError("control node: the package broker is not installed beside the harness")
-    beside = str(Path(found.submodule_search_locations[0]).parent)
+        raise DeployError("control node: the package wrackline.broker is not installed beside the harness")
+    beside = str(Path(found.submodule_search_locations[0]).parents[1])
     return os.pathsep.join(filter(None, (beside, os.environ.get("PYTHONPATH"))))

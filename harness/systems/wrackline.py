@@ -15,13 +15,21 @@ from importlib.resources import files
 from pathlib import Path
 from typing import TypeVar
 
-from harness.fleet.base import Fleet, FleetError, Host, Result
-from harness.systems import bundle as bundles
-from harness.systems import segments, settings
-from harness.systems.asking import ASK_TIMEOUT_S, ClusterClient
-from harness.systems.base import ClusterState, DeployError, Node, Place, Refusal, ReplicaLog, TopicSpec
-from harness.systems.phrases import LOGS, last_line, planned_replicas, toml, way_out_of, why_it_died
-from harness.systems.reassigning import Reassigner
+from wrackline.harness.fleet.base import Fleet, FleetError, Host, Result
+from wrackline.harness.systems import bundle as bundles
+from wrackline.harness.systems import segments, settings
+from wrackline.harness.systems.asking import ASK_TIMEOUT_S, ClusterClient
+from wrackline.harness.systems.base import (
+    ClusterState,
+    DeployError,
+    Node,
+    Place,
+    Refusal,
+    ReplicaLog,
+    TopicSpec,
+)
+from wrackline.harness.systems.phrases import LOGS, last_line, planned_replicas, toml, way_out_of, why_it_died
+from wrackline.harness.systems.reassigning import Reassigner
 
 BROKER_PORT = 9092
 CONTROLLER_PORT = 9093
@@ -124,7 +132,9 @@ class WracklineSystem:
             remote = self.fleet.remote(node.host)
             for archive, _ in wanted:
                 remote.put(archive.path, f"{HOME}/{archive.name}.tar.gz")
-            remote.put(files("harness.systems").joinpath("node.sh").read_bytes(), SCRIPT, mode=0o755)
+            remote.put(
+                files("wrackline.harness.systems").joinpath("node.sh").read_bytes(), SCRIPT, mode=0o755
+            )
             remote.put(self.config_for(node).encode(), CONFIG)
         except FleetError as wrong:
             raise self._error(node, "upload", str(wrong), "see that the host's disk has room") from wrong
@@ -295,7 +305,7 @@ class WracklineSystem:
         """By the broker's own planner, on the new broker's host. Raises DeployError when it has no answer in time."""
         first = f"{node.host.address}:{node.port}"
         ask = (
-            f"PYTHONPATH={HOME}/lib {shlex.quote(node.host.python)} -m broker admin --timeout 3 --bootstrap "
+            f"PYTHONPATH={HOME}/lib {shlex.quote(node.host.python)} -m wrackline.broker admin --timeout 3 --bootstrap "
             f"{first},{self.bootstrap()} add-brokers {node.node_id} --topics {shlex.quote(topic)} --dry-run"
         )
         deadline = time.monotonic() + timeout_s
@@ -318,7 +328,7 @@ class WracklineSystem:
     def effective_config(self, node: Node) -> str:
         """What the node runs with, as TOML; of a node that never ran: what it would run with."""
         allow = " --allow-defects" if self._defects else ""
-        ask = f"{shlex.quote(node.host.python)} -m broker --config {CONFIG}{allow} --print-effective-config"
+        ask = f"{shlex.quote(node.host.python)} -m wrackline.broker --config {CONFIG}{allow} --print-effective-config"
         command = (
             f"cat {_data_dir(node.host)}/effective-config.toml 2>/dev/null || PYTHONPATH={HOME}/lib {ask}"
         )

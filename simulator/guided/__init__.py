@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from simulator.guided import (
+from wrackline.simulator.guided import (
     administration,
     config,
     elections,
@@ -19,7 +19,7 @@ from simulator.guided import (
     truncation,
     watermark,
 )
-from simulator.guided.schedule import Guided
+from wrackline.simulator.guided.schedule import Guided
 
 SCHEDULES: Mapping[str, Guided] = {
     guided.name: guided

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from kio.schema.errors import ErrorCode
 
-from broker.core.admin_messages import (
+from wrackline.broker.core.admin_messages import (
     AlteredResource,
     AlterOp,
     AlterPartitionReassignmentsRequest,
@@ -15,10 +15,10 @@ from broker.core.admin_messages import (
     Reassignment,
     Resource,
 )
-from broker.core.types import NodeId
-from simulator.disk import SimulationError
-from simulator.guided.schedule import Guided
-from simulator.guided.stage import CONTROLLER, Setting, Stage, T
+from wrackline.broker.core.types import NodeId
+from wrackline.simulator.disk import SimulationError
+from wrackline.simulator.guided.schedule import Guided
+from wrackline.simulator.guided.stage import CONTROLLER, Setting, Stage, T
 
 TOPIC = 2
 """The resource type, in Kafka's numbers."""

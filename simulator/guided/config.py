@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from broker.core.types import RecoveryStrategy
-from simulator.guided.schedule import Guided
-from simulator.guided.stage import CONTROLLER, Setting, Stage
+from wrackline.broker.core.types import RecoveryStrategy
+from wrackline.simulator.guided.schedule import Guided
+from wrackline.simulator.guided.stage import CONTROLLER, Setting, Stage
 
 
 def zombie_leader(s: Stage) -> None:

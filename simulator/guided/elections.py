@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from simulator.guided.schedule import Guided
-from simulator.guided.stage import Setting, Stage
+from wrackline.simulator.guided.schedule import Guided
+from wrackline.simulator.guided.stage import Setting, Stage
 
 
 def stays_eligible(s: Stage) -> None:

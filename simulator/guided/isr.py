@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from simulator.guided.schedule import Guided
-from simulator.guided.stage import Setting, Stage, carries_records, tells_high_watermark
+from wrackline.simulator.guided.schedule import Guided
+from wrackline.simulator.guided.stage import Setting, Stage, carries_records, tells_high_watermark
 
 
 def joins_before_leso(s: Stage) -> None:

@@ -4,16 +4,16 @@ from __future__ import annotations
 
 from kio.schema.errors import ErrorCode
 
-from broker.core.messages import (
+from wrackline.broker.core.messages import (
     BrokerHeartbeatRequest,
     BrokerHeartbeatResponse,
     CreateTopicsRequest,
     DeleteTopicsRequest,
     NewTopic,
 )
-from broker.core.types import TopicPartition
-from simulator.guided.schedule import Guided
-from simulator.guided.stage import CONTROLLER, Stage, T
+from wrackline.broker.core.types import TopicPartition
+from wrackline.simulator.guided.schedule import Guided
+from wrackline.simulator.guided.stage import CONTROLLER, Stage, T
 
 
 def unclean_ignored(s: Stage) -> None:

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from uuid import UUID
 
-from broker.core.controller import Controller
-from broker.core.messages import VoteRequest
-from broker.core.types import NodeId
-from simulator.guided.schedule import Guided
-from simulator.guided.stage import Setting, Stage
+from wrackline.broker.core.controller import Controller
+from wrackline.broker.core.messages import VoteRequest
+from wrackline.broker.core.types import NodeId
+from wrackline.simulator.guided.schedule import Guided
+from wrackline.simulator.guided.stage import Setting, Stage
 
 THREE = Setting(controllers=3)
 QUORUM = {"controllers": 3}

@@ -5,9 +5,9 @@ from __future__ import annotations
 
 from kio.schema.errors import ErrorCode
 
-from broker.core.messages import FetchPartition, FetchRequest
-from simulator.guided.schedule import Guided
-from simulator.guided.stage import Setting, Stage, T, diverges, tells_high_watermark
+from wrackline.broker.core.messages import FetchPartition, FetchRequest
+from wrackline.simulator.guided.schedule import Guided
+from wrackline.simulator.guided.stage import Setting, Stage, T, diverges, tells_high_watermark
 
 
 def stale_answer(s: Stage) -> None:

@@ -1,7 +1,7 @@
 """A cluster for a guided schedule: one partition, hands on every message and every process, oracles watching.
 
 The schedule says what happens in words of the catalogue (commit, fence, hold, power, ...). Beside the invariants
-of ``simulator.invariants`` the stage has what only a whole run can show: acknowledged records that are gone
+of ``wrackline.simulator.invariants`` the stage has what only a whole run can show: acknowledged records that are gone
 (``lost-write``), replicas that differ below their high watermarks (``divergence``), a record twice
 (``duplicate``), an end offset that goes back (``end-offset``), a wait that does not end (``liveness``,
 ``stall``).
@@ -15,8 +15,8 @@ from typing import Any
 
 from kio.schema.errors import ErrorCode
 
-from broker.core import batch
-from broker.core.messages import (
+from wrackline.broker.core import batch
+from wrackline.broker.core.messages import (
     LATEST,
     FetchRequest,
     FetchResponse,
@@ -28,13 +28,13 @@ from broker.core.messages import (
     ProduceResponse,
     ProduceResult,
 )
-from broker.core.replica import Replica
-from broker.core.types import METADATA, NO_LEADER, NodeId, TopicPartition
-from simulator.clients import encode
-from simulator.disk import SimulationError
-from simulator.invariants import Checker
-from simulator.network import Hold, Matches, Message, NetworkOptions
-from simulator.world import FIRST_CONTROLLER, Call, World, WorldOptions
+from wrackline.broker.core.replica import Replica
+from wrackline.broker.core.types import METADATA, NO_LEADER, NodeId, TopicPartition
+from wrackline.simulator.clients import encode
+from wrackline.simulator.disk import SimulationError
+from wrackline.simulator.invariants import Checker
+from wrackline.simulator.network import Hold, Matches, Message, NetworkOptions
+from wrackline.simulator.world import FIRST_CONTROLLER, Call, World, WorldOptions
 
 T = TopicPartition("t", 0)
 CONTROLLER = FIRST_CONTROLLER

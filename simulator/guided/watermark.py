@@ -3,8 +3,8 @@ moves."""
 
 from __future__ import annotations
 
-from simulator.guided.schedule import Guided
-from simulator.guided.stage import Setting, Stage, tells_high_watermark
+from wrackline.simulator.guided.schedule import Guided
+from wrackline.simulator.guided.stage import Setting, Stage, tells_high_watermark
 
 
 def below_min_isr(s: Stage) -> None:

@@ -88,7 +88,15 @@ class Node:
         )
         with self.log.open("ab") as log:
             self.process = subprocess.Popen(
-                [*limited, sys.executable, "-m", "broker", "--config", str(self.config), *arguments],
+                [
+                    *limited,
+                    sys.executable,
+                    "-m",
+                    "wrackline.broker",
+                    "--config",
+                    str(self.config),
+                    *arguments,
+                ],
                 stderr=log,
                 stdout=log,
                 stdin=subprocess.DEVNULL,

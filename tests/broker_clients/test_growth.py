@@ -13,8 +13,8 @@ from confluent_kafka import KafkaError, Message, Producer
 from logs import consume
 from loopback import Cluster, wait_for
 
-from broker.admin.cli import main
-from broker.rules.topics import REPLICATION_RATE
+from wrackline.broker.admin.cli import main
+from wrackline.broker.rules.topics import REPLICATION_RATE
 
 
 @pytest.fixture

@@ -14,9 +14,9 @@ import pytest
 from logs import consume, produce
 from loopback import Cluster, Node, wait_for
 
-from broker.core import batch
-from broker.server.config import parse
-from broker.wire.schema import request_schema, response_schema
+from wrackline.broker.core import batch
+from wrackline.broker.server.config import parse
+from wrackline.broker.wire.schema import request_schema, response_schema
 
 OPEN_FILES = 300
 IDLE = 400

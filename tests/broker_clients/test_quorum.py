@@ -11,9 +11,9 @@ from logs import produce
 from loopback import Cluster, Node, wait_for
 from test_failures import Writer, check_everything_acked_is_there
 
-from broker.admin import cli
-from broker.admin.client import AdminClient
-from broker.core.admin_messages import DescribeQuorumResponse
+from wrackline.broker.admin import cli
+from wrackline.broker.admin.client import AdminClient
+from wrackline.broker.core.admin_messages import DescribeQuorumResponse
 
 pytestmark = pytest.mark.slow
 

@@ -16,11 +16,11 @@ import pytest
 from logs import consume, end_offset, produce
 from loopback import Cluster, Node, free_ports, wait_for
 
-from broker.__main__ import main
-from broker.core.config import BrokerConfig, ControllerConfig
-from broker.core.types import RecoveryStrategy
-from broker.server.config import ConfigError, load, parse
-from broker.wire.schema import request_schema
+from wrackline.broker.__main__ import main
+from wrackline.broker.core.config import BrokerConfig, ControllerConfig
+from wrackline.broker.core.types import RecoveryStrategy
+from wrackline.broker.server.config import ConfigError, load, parse
+from wrackline.broker.wire.schema import request_schema
 
 EXIT_USAGE = 2
 EXIT_DISK_FAILED = 3
@@ -237,12 +237,12 @@ def test_a_running_node_leaves_its_configuration_beside_its_data(cluster: Cluste
 def test_help_teaches_and_version_is_told() -> None:
     for flag, words in (("--help", "smallest configuration"), ("--version", "wrackline-broker ")):
         done = subprocess.run(
-            [sys.executable, "-m", "broker", flag], capture_output=True, text=True, timeout=30
+            [sys.executable, "-m", "wrackline.broker", flag], capture_output=True, text=True, timeout=30
         )
         assert done.returncode == 0
         assert words in done.stdout
     done = subprocess.run(
-        [sys.executable, "-m", "broker", "--frob"], capture_output=True, text=True, timeout=30
+        [sys.executable, "-m", "wrackline.broker", "--frob"], capture_output=True, text=True, timeout=30
     )
     assert done.returncode == EXIT_USAGE
 

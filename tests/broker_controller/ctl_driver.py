@@ -8,10 +8,10 @@ from uuid import UUID
 
 from kio.schema.errors import ErrorCode
 
-from broker.core import batch
-from broker.core.config import ControllerConfig
-from broker.core.controller import Controller
-from broker.core.effects import (
+from wrackline.broker.core import batch
+from wrackline.broker.core.config import ControllerConfig
+from wrackline.broker.core.controller import Controller
+from wrackline.broker.core.effects import (
     Append,
     CancelTimer,
     CloseLogs,
@@ -27,7 +27,7 @@ from broker.core.effects import (
     WriteEpochs,
     WriteQuorumState,
 )
-from broker.core.events import (
+from wrackline.broker.core.events import (
     Boot,
     Event,
     Flushed,
@@ -36,8 +36,8 @@ from broker.core.events import (
     SendFailed,
     TimerFired,
 )
-from broker.core.image import PartitionImage
-from broker.core.messages import (
+from wrackline.broker.core.image import PartitionImage
+from wrackline.broker.core.messages import (
     AlterPartitionItem,
     AlterPartitionRequest,
     AlterPartitionResponse,
@@ -58,8 +58,8 @@ from broker.core.messages import (
     Request,
     Response,
 )
-from broker.core.records import MetadataRecord, decode
-from broker.core.types import (
+from wrackline.broker.core.records import MetadataRecord, decode
+from wrackline.broker.core.types import (
     METADATA,
     METADATA_TOPIC_ID,
     Endpoint,
@@ -68,7 +68,7 @@ from broker.core.types import (
     RecoveredLog,
     TopicPartition,
 )
-from broker.rules.profile import Rules, profile
+from wrackline.broker.rules.profile import Rules, profile
 
 CLUSTER = "test-cluster"
 T = TopicPartition("t", 0)

@@ -13,12 +13,12 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field, replace
 from uuid import UUID
 
-from broker.core import batch
-from broker.core import effects as fx
-from broker.core.broker import Broker
-from broker.core.config import BrokerConfig, ControllerConfig
-from broker.core.controller import Controller
-from broker.core.events import (
+from wrackline.broker.core import batch
+from wrackline.broker.core import effects as fx
+from wrackline.broker.core.broker import Broker
+from wrackline.broker.core.config import BrokerConfig, ControllerConfig
+from wrackline.broker.core.controller import Controller
+from wrackline.broker.core.events import (
     Boot,
     Event,
     Flushed,
@@ -29,8 +29,8 @@ from broker.core.events import (
     StopRequested,
     TimerFired,
 )
-from broker.core.messages import FetchResponse, FetchResult, Request, Response
-from broker.core.types import (
+from wrackline.broker.core.messages import FetchResponse, FetchResult, Request, Response
+from wrackline.broker.core.types import (
     METADATA,
     Endpoint,
     EpochEntry,
@@ -39,7 +39,7 @@ from broker.core.types import (
     RecoveredLog,
     TopicPartition,
 )
-from broker.rules.profile import Rules
+from wrackline.broker.rules.profile import Rules
 
 CONTROLLER = 101
 CLIENT = 0

@@ -9,13 +9,13 @@ import pytest
 from ctl_driver import Driver, T
 from kio.schema.errors import ErrorCode
 
-from broker.core import admin_messages as a
-from broker.core.controller_recovery import RECOVERY
-from broker.core.messages import CreateTopicsRequest, NewTopic
-from broker.core.records import PartitionChangeRecord
-from broker.core.types import NO_LEADER, Placement, TopicPartition
-from broker.defects import apply
-from broker.rules.profile import Rules
+from wrackline.broker.core import admin_messages as a
+from wrackline.broker.core.controller_recovery import RECOVERY
+from wrackline.broker.core.messages import CreateTopicsRequest, NewTopic
+from wrackline.broker.core.records import PartitionChangeRecord
+from wrackline.broker.core.types import NO_LEADER, Placement, TopicPartition
+from wrackline.broker.defects import apply
+from wrackline.broker.rules.profile import Rules
 
 CLUSTER = a.Resource(a.BROKER, "")
 TOPIC = a.Resource(a.TOPIC, "t")

@@ -8,7 +8,7 @@ import pytest
 from ctl_driver import CLUSTER, Driver, T
 from kio.schema.errors import ErrorCode
 
-from broker.core.messages import (
+from wrackline.broker.core.messages import (
     AllocateProducerIdsRequest,
     AllocateProducerIdsResponse,
     BrokerHeartbeatRequest,
@@ -16,13 +16,13 @@ from broker.core.messages import (
     BrokerRegistrationRequest,
     BrokerRegistrationResponse,
 )
-from broker.core.records import (
+from wrackline.broker.core.records import (
     BrokerRegistrationChangeRecord,
     PartitionChangeRecord,
     RegisterBrokerRecord,
 )
-from broker.core.types import NO_LEADER
-from broker.rules.registration import BrokerState, Heartbeat, RegistrationRules
+from wrackline.broker.core.types import NO_LEADER
+from wrackline.broker.rules.registration import BrokerState, Heartbeat, RegistrationRules
 
 
 @pytest.fixture

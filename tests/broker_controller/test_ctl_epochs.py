@@ -6,10 +6,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from broker.core.epochs import EpochCache
-from broker.core.messages import EpochEndOffset
-from broker.core.types import EpochEntry
-from broker.rules.epoch_end import end_of_epoch
+from wrackline.broker.core.epochs import EpochCache
+from wrackline.broker.core.messages import EpochEndOffset
+from wrackline.broker.core.types import EpochEntry
+from wrackline.broker.rules.epoch_end import end_of_epoch
 
 
 def cache_of(epochs: list[int], leading: int | None = None) -> EpochCache:

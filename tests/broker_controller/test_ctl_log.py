@@ -6,9 +6,9 @@ import pytest
 from ctl_driver import Driver, T
 from kio.schema.errors import ErrorCode
 
-from broker.core import batch
-from broker.core.effects import Append, Flush, WriteEpochs
-from broker.core.events import (
+from wrackline.broker.core import batch
+from wrackline.broker.core.effects import Append, Flush, WriteEpochs
+from wrackline.broker.core.events import (
     DiskFailed,
     LogsClosed,
     RequestCancelled,
@@ -16,7 +16,7 @@ from broker.core.events import (
     StopRequested,
     TimerFired,
 )
-from broker.core.messages import (
+from wrackline.broker.core.messages import (
     BrokerHeartbeatRequest,
     BrokerRegistrationRequest,
     CreateTopicsRequest,
@@ -33,8 +33,8 @@ from broker.core.messages import (
     ProduceRequest,
     Refused,
 )
-from broker.core.records import LeaderChangeRecord, NoOpRecord
-from broker.core.types import METADATA, METADATA_TOPIC_ID, EpochEntry, LogSlice
+from wrackline.broker.core.records import LeaderChangeRecord, NoOpRecord
+from wrackline.broker.core.types import METADATA, METADATA_TOPIC_ID, EpochEntry, LogSlice
 
 
 def fetch(

@@ -8,9 +8,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from broker.core.types import TopicPartition
-from broker.rules.growth import plan_growth
-from broker.rules.placement import PlacementRules
+from wrackline.broker.core.types import TopicPartition
+from wrackline.broker.rules.growth import plan_growth
+from wrackline.broker.rules.placement import PlacementRules
 
 RULES = PlacementRules()
 

@@ -18,20 +18,16 @@ from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, pr
 from hypothesis.stateful import run_state_machine_as_test as run_machine
 from kio.schema.errors import ErrorCode
 
-from broker.core import batch
-from broker.core.image import ClusterImage, PartitionImage
-from broker.core.messages import (
-    AlterPartitionItem,
-    AlterPartitionRequest,
-    AlterPartitionResponse,
-)
-from broker.core.records import decode
-from broker.core.types import NO_LEADER
-from broker.rules.election import RECOVERING, ElectionRules
-from broker.rules.eligible import ChangeInput, Eligible
-from broker.rules.isr import IsrChangeRules
-from broker.rules.profile import Rules
-from broker.rules.registration import RegistrationRules
+from wrackline.broker.core import batch
+from wrackline.broker.core.image import ClusterImage, PartitionImage
+from wrackline.broker.core.messages import AlterPartitionItem, AlterPartitionRequest, AlterPartitionResponse
+from wrackline.broker.core.records import decode
+from wrackline.broker.core.types import NO_LEADER
+from wrackline.broker.rules.election import RECOVERING, ElectionRules
+from wrackline.broker.rules.eligible import ChangeInput, Eligible
+from wrackline.broker.rules.isr import IsrChangeRules
+from wrackline.broker.rules.profile import Rules
+from wrackline.broker.rules.registration import RegistrationRules
 
 BROKERS = (1, 2, 3, 4)
 MIN_ISR = 2

@@ -8,10 +8,10 @@ import pytest
 from ctl_driver import Driver, T
 from kio.schema.errors import ErrorCode
 
-from broker.core import admin_messages as a
-from broker.core.types import NO_LEADER, ReassignRule, TopicPartition
-from broker.defects import apply
-from broker.rules.profile import Rules
+from wrackline.broker.core import admin_messages as a
+from wrackline.broker.core.types import NO_LEADER, ReassignRule, TopicPartition
+from wrackline.broker.defects import apply
+from wrackline.broker.rules.profile import Rules
 
 
 def five(**changes: object) -> Driver:

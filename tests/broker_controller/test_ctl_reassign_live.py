@@ -10,12 +10,12 @@ from ctl_world import CONTROLLER, Node, World
 from kio.schema.errors import ErrorCode
 from test_ctl_with_brokers import Client, T, create, partition, ready
 
-from broker import defects
-from broker.core import admin_messages as a
-from broker.core.lifecycle import State
-from broker.core.messages import NewTopic, Request, Response
-from broker.core.types import NO_LEADER
-from broker.rules.profile import Rules
+from wrackline.broker import defects
+from wrackline.broker.core import admin_messages as a
+from wrackline.broker.core.lifecycle import State
+from wrackline.broker.core.messages import NewTopic, Request, Response
+from wrackline.broker.core.types import NO_LEADER
+from wrackline.broker.rules.profile import Rules
 
 EVERYONE = (1, 2, 3, 4, 5)
 

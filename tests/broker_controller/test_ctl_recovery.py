@@ -11,17 +11,17 @@ from hypothesis import given
 from hypothesis import strategies as st
 from kio.schema.errors import ErrorCode
 
-from broker.core.admin_messages import (
+from wrackline.broker.core.admin_messages import (
     ElectionType,
     ElectLeadersRequest,
     ElectLeadersResponse,
     PartitionOutcome,
 )
-from broker.core.controller_forced import POSSIBLE_LOSS
-from broker.core.controller_recovery import RECOVERY
-from broker.core.effects import Trace
-from broker.core.image import PartitionImage
-from broker.core.messages import (
+from wrackline.broker.core.controller_forced import POSSIBLE_LOSS
+from wrackline.broker.core.controller_recovery import RECOVERY
+from wrackline.broker.core.effects import Trace
+from wrackline.broker.core.image import PartitionImage
+from wrackline.broker.core.messages import (
     BrokerRegistrationRequest,
     CreateTopicsRequest,
     DeleteTopicsRequest,
@@ -29,11 +29,11 @@ from broker.core.messages import (
     NewTopic,
     ReplicaLogInfo,
 )
-from broker.core.types import NO_LEADER, RecoveryStrategy
-from broker.rules.election import ElectionRules, Recovery
-from broker.rules.eligible import Eligible
-from broker.rules.profile import Rules
-from broker.rules.recovery import LogEnd, RecoveryRules, Verdict
+from wrackline.broker.core.types import NO_LEADER, RecoveryStrategy
+from wrackline.broker.rules.election import ElectionRules, Recovery
+from wrackline.broker.rules.eligible import Eligible
+from wrackline.broker.rules.profile import Rules
+from wrackline.broker.rules.recovery import LogEnd, RecoveryRules, Verdict
 
 
 def outage(driver: Driver, *back: int) -> Driver:

@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from kio.schema.errors import ErrorCode
 
-from broker.core.messages import (
+from wrackline.broker.core.messages import (
     CreatedTopic,
     CreateTopicsRequest,
     CreateTopicsResponse,
@@ -20,7 +20,7 @@ from broker.core.messages import (
     DeleteTopicsResponse,
     NewTopic,
 )
-from broker.rules.placement import PlacementRules
+from wrackline.broker.rules.placement import PlacementRules
 
 place = PlacementRules().place
 

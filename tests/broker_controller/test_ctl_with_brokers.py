@@ -12,11 +12,11 @@ from ctl_world import CONTROLLER, World
 from kio.schema.errors import ErrorCode
 from test_ctl_random import IgnoreUnclean, KeepElr
 
-from broker import defects
-from broker.core import batch
-from broker.core.image import PartitionImage
-from broker.core.lifecycle import State
-from broker.core.messages import (
+from wrackline.broker import defects
+from wrackline.broker.core import batch
+from wrackline.broker.core.image import PartitionImage
+from wrackline.broker.core.lifecycle import State
+from wrackline.broker.core.messages import (
     CreateTopicsRequest,
     CreateTopicsResponse,
     DeleteTopicsRequest,
@@ -26,8 +26,8 @@ from broker.core.messages import (
     ProduceResponse,
     Response,
 )
-from broker.core.types import NO_LEADER, TopicPartition
-from broker.rules.profile import Rules
+from wrackline.broker.core.types import NO_LEADER, TopicPartition
+from wrackline.broker.rules.profile import Rules
 
 T = TopicPartition("t", 0)
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass, field, replace
 from uuid import UUID
 
-from broker.core import batch
-from broker.core.effects import (
+from wrackline.broker.core import batch
+from wrackline.broker.core.effects import (
     Append,
     CloseLogs,
     CreateLog,
@@ -19,9 +19,9 @@ from broker.core.effects import (
     WriteEpochs,
     WriteQuorumState,
 )
-from broker.core.messages import LookupByTime
-from broker.core.producers import ProducerTable
-from broker.core.types import (
+from wrackline.broker.core.messages import LookupByTime
+from wrackline.broker.core.producers import ProducerTable
+from wrackline.broker.core.types import (
     EpochEntry,
     LogSlice,
     ProducerSnapshot,

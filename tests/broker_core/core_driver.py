@@ -10,11 +10,11 @@ from uuid import UUID
 
 from core_disk import Disk
 
-from broker.core import batch
-from broker.core.broker import Broker
-from broker.core.config import BrokerConfig, ControllerConfig
-from broker.core.controller import Controller
-from broker.core.effects import (
+from wrackline.broker.core import batch
+from wrackline.broker.core.broker import Broker
+from wrackline.broker.core.config import BrokerConfig, ControllerConfig
+from wrackline.broker.core.controller import Controller
+from wrackline.broker.core.effects import (
     CancelTimer,
     CloseLogs,
     Effect,
@@ -26,7 +26,7 @@ from broker.core.effects import (
     SetTimer,
     Trace,
 )
-from broker.core.events import (
+from wrackline.broker.core.events import (
     Boot,
     Event,
     Flushed,
@@ -37,7 +37,7 @@ from broker.core.events import (
     StopRequested,
     TimerFired,
 )
-from broker.core.messages import (
+from wrackline.broker.core.messages import (
     CreateTopicsRequest,
     FetchResponse,
     ListOffsetsResponse,
@@ -48,10 +48,10 @@ from broker.core.messages import (
     Request,
     Response,
 )
-from broker.core.replica import Replica
-from broker.core.types import METADATA, Endpoint, FlushMode, LogSlice, NodeId, TopicPartition
-from broker.defects import apply
-from broker.rules.profile import profile
+from wrackline.broker.core.replica import Replica
+from wrackline.broker.core.types import METADATA, Endpoint, FlushMode, LogSlice, NodeId, TopicPartition
+from wrackline.broker.defects import apply
+from wrackline.broker.rules.profile import profile
 
 CONTROLLER = 101
 CLIENT = 0

@@ -10,12 +10,22 @@ from uuid import UUID
 from core_disk import Disk, SimLog
 from kio.schema.errors import ErrorCode
 
-from broker.core import batch
-from broker.core.broker import Broker
-from broker.core.config import BrokerConfig
-from broker.core.effects import CancelTimer, Effect, Exit, Flush, NoReply, Reply, Send, SetTimer, Trace
-from broker.core.events import Boot, Event, RequestReceived, ResponseReceived, TimerFired
-from broker.core.messages import (
+from wrackline.broker.core import batch
+from wrackline.broker.core.broker import Broker
+from wrackline.broker.core.config import BrokerConfig
+from wrackline.broker.core.effects import (
+    CancelTimer,
+    Effect,
+    Exit,
+    Flush,
+    NoReply,
+    Reply,
+    Send,
+    SetTimer,
+    Trace,
+)
+from wrackline.broker.core.events import Boot, Event, RequestReceived, ResponseReceived, TimerFired
+from wrackline.broker.core.messages import (
     BrokerHeartbeatRequest,
     BrokerHeartbeatResponse,
     BrokerRegistrationRequest,
@@ -31,7 +41,7 @@ from broker.core.messages import (
     Request,
     Response,
 )
-from broker.core.records import (
+from wrackline.broker.core.records import (
     ConfigRecord,
     MetadataRecord,
     PartitionChangeRecord,
@@ -40,10 +50,10 @@ from broker.core.records import (
     TopicRecord,
     encode_all,
 )
-from broker.core.replica import Replica
-from broker.core.types import METADATA, Endpoint, EpochEntry, LogSlice, NodeId, TopicPartition
-from broker.defects import apply
-from broker.rules.profile import profile
+from wrackline.broker.core.replica import Replica
+from wrackline.broker.core.types import METADATA, Endpoint, EpochEntry, LogSlice, NodeId, TopicPartition
+from wrackline.broker.defects import apply
+from wrackline.broker.rules.profile import profile
 
 T = TopicPartition("t", 0)
 TOPIC_ID = UUID(int=77)

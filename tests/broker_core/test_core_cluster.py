@@ -9,8 +9,8 @@ import pytest
 from core_driver import CLUSTER_ID, CONTROLLER, Call, Cluster, T
 from kio.schema.errors import ErrorCode
 
-from broker.core.lifecycle import State
-from broker.core.messages import (
+from wrackline.broker.core.lifecycle import State
+from wrackline.broker.core.messages import (
     LATEST,
     BrokerRegistrationRequest,
     CreateTopicsRequest,
@@ -26,9 +26,9 @@ from broker.core.messages import (
     NewTopic,
     ProduceResponse,
 )
-from broker.core.types import FlushMode, TopicPartition
-from broker.defects import REGISTRY, UnknownDefect, apply
-from broker.rules.profile import profile
+from wrackline.broker.core.types import FlushMode, TopicPartition
+from wrackline.broker.defects import REGISTRY, UnknownDefect, apply
+from wrackline.broker.rules.profile import profile
 
 
 def cluster(**changes: object) -> Cluster:

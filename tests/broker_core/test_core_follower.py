@@ -10,10 +10,17 @@ import pytest
 from core_solo import EPOCHS, TOPIC_ID, Solo, T, change, log_of
 from kio.schema.errors import ErrorCode
 
-from broker.core import batch
-from broker.core.effects import Send
-from broker.core.events import DiskFailed, Flushed, LogsClosed, SendFailed, StopRequested, TimerFired
-from broker.core.messages import (
+from wrackline.broker.core import batch
+from wrackline.broker.core.effects import Send
+from wrackline.broker.core.events import (
+    DiskFailed,
+    Flushed,
+    LogsClosed,
+    SendFailed,
+    StopRequested,
+    TimerFired,
+)
+from wrackline.broker.core.messages import (
     EARLIEST,
     LATEST,
     BrokerHeartbeatResponse,
@@ -26,8 +33,8 @@ from broker.core.messages import (
     ListOffsetsResult,
     Refused,
 )
-from broker.core.records import PartitionRecord
-from broker.core.types import NO_LEADER, FlushMode, LogSlice
+from wrackline.broker.core.records import PartitionRecord
+from wrackline.broker.core.types import NO_LEADER, FlushMode, LogSlice
 
 
 def follower(epochs: list[int], leader_epoch: int = 3, **more: Any) -> Solo:

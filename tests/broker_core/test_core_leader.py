@@ -11,9 +11,9 @@ from core_solo import EPOCHS, TOPIC_ID, Solo, T, change, log_of, register
 from crc32c import crc32c
 from kio.schema.errors import ErrorCode
 
-from broker.core import batch
-from broker.core.events import RequestCancelled
-from broker.core.messages import (
+from wrackline.broker.core import batch
+from wrackline.broker.core.events import RequestCancelled
+from wrackline.broker.core.messages import (
     EARLIEST,
     LATEST,
     AlterPartitionRequest,
@@ -28,9 +28,9 @@ from broker.core.messages import (
     ProducePartition,
     ProduceRequest,
 )
-from broker.core.records import BrokerRegistrationChangeRecord, ConfigRecord, PartitionRecord
-from broker.core.types import LogSlice, TopicPartition
-from broker.rules.profile import profile
+from wrackline.broker.core.records import BrokerRegistrationChangeRecord, ConfigRecord, PartitionRecord
+from wrackline.broker.core.types import LogSlice, TopicPartition
+from wrackline.broker.rules.profile import profile
 
 
 def proposal(solo: Solo) -> tuple[Any, AlterPartitionRequest]:
@@ -564,7 +564,7 @@ def test_a_long_poll_is_answered_by_data_by_min_bytes_or_by_time() -> None:
 
 
 def test_the_byte_limit_of_a_request_covers_all_its_partitions() -> None:
-    from broker.core.records import PartitionRecord
+    from wrackline.broker.core.records import PartitionRecord
 
     solo = Solo(isr=(1,), min_isr=1)
     solo.metadata(PartitionRecord(1, TOPIC_ID, (1,), (1,), 1, 0, 0))

@@ -12,9 +12,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 from kio.schema.errors import ErrorCode
 
-from broker.core import batch
-from broker.core.producers import KEPT_BATCHES, ProducerTable
-from broker.core.types import ProducerBatch
+from wrackline.broker.core import batch
+from wrackline.broker.core.producers import KEPT_BATCHES, ProducerTable
+from wrackline.broker.core.types import ProducerBatch
 
 P = 7
 

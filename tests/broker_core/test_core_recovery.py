@@ -12,17 +12,17 @@ from core_driver import CONTROLLER, Cluster, T
 from core_solo import EPOCHS, TOPIC_ID, Solo, change
 from kio.schema.errors import ErrorCode
 
-from broker.core.image import PartitionImage
-from broker.core.messages import (
+from wrackline.broker.core.image import PartitionImage
+from wrackline.broker.core.messages import (
     AlterPartitionResponse,
     AlterPartitionResult,
     GetReplicaLogInfoRequest,
     GetReplicaLogInfoResponse,
     ReplicaLogInfo,
 )
-from broker.core.types import NO_LEADER, TopicPartition
-from broker.rules.profile import Rules
-from broker.rules.recovery import LogEnd, RecoveryRules
+from wrackline.broker.core.types import NO_LEADER, TopicPartition
+from wrackline.broker.rules.profile import Rules
+from wrackline.broker.rules.recovery import LogEnd, RecoveryRules
 
 BROKERS = (1, 2, 3)
 

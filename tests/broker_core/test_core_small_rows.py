@@ -8,11 +8,11 @@ import pytest
 from core_solo import Solo, T, log_of
 from kio.schema.errors import ErrorCode
 
-from broker.core.effects import Append, Flush, Reply
-from broker.core.messages import EARLIEST, LATEST, FetchRequest, FetchResponse, FetchResult
-from broker.rules.isr import LagFacts
-from broker.rules.produce import ProduceRules
-from broker.rules.profile import profile
+from wrackline.broker.core.effects import Append, Flush, Reply
+from wrackline.broker.core.messages import EARLIEST, LATEST, FetchRequest, FetchResponse, FetchResult
+from wrackline.broker.rules.isr import LagFacts
+from wrackline.broker.rules.produce import ProduceRules
+from wrackline.broker.rules.profile import profile
 
 
 def test_z20_a_follower_acknowledges_from_memory() -> None:

@@ -16,11 +16,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 from kio.schema.errors import ErrorCode
 
-from broker.core import batch
-from broker.core.events import RequestCancelled, RequestReceived
-from broker.core.incoming import fetched, produced
-from broker.core.messages import ProducePartition, ProduceRequest
-from broker.core.validation import Limits, Refusal
+from wrackline.broker.core import batch
+from wrackline.broker.core.events import RequestCancelled, RequestReceived
+from wrackline.broker.core.incoming import fetched, produced
+from wrackline.broker.core.messages import ProducePartition, ProduceRequest
+from wrackline.broker.core.validation import Limits, Refusal
 
 LIMITS = Limits(1_000_000)
 NOW_MS = 1_700_000_000_000

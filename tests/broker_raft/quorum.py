@@ -14,11 +14,11 @@ from bisect import bisect_right
 
 from kio.schema.errors import ErrorCode
 
-from broker.core.effects import Trace
-from broker.core.messages import CreateTopicsRequest, CreateTopicsResponse, NewTopic
-from broker.core.types import METADATA
-from simulator.disk import SimLog
-from simulator.world import StepRecord, World, WorldOptions
+from wrackline.broker.core.effects import Trace
+from wrackline.broker.core.messages import CreateTopicsRequest, CreateTopicsResponse, NewTopic
+from wrackline.broker.core.types import METADATA
+from wrackline.simulator.disk import SimLog
+from wrackline.simulator.world import StepRecord, World, WorldOptions
 
 FAST = {
     "quorum_election_timeout_ms": 200,

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 from kio.schema.errors import ErrorCode
 
-from broker.core.messages import (
+from wrackline.broker.core.messages import (
     AlterPartitionRequest,
     BrokerHeartbeatRequest,
     CreatedTopic,
@@ -16,8 +16,8 @@ from broker.core.messages import (
     Refused,
     Request,
 )
-from broker.core.uplink import not_in_charge
-from broker.wire.refusals import expand
+from wrackline.broker.core.uplink import not_in_charge
+from wrackline.broker.wire.refusals import expand
 
 
 @pytest.mark.parametrize(

@@ -8,8 +8,8 @@ import pytest
 from kio.schema.errors import ErrorCode
 from voter import Hand
 
-from broker.core.events import Boot
-from broker.core.messages import (
+from wrackline.broker.core.events import Boot
+from wrackline.broker.core.messages import (
     BeginQuorumEpochRequest,
     EndQuorumEpochRequest,
     FetchPartition,
@@ -18,9 +18,9 @@ from broker.core.messages import (
     VoteRequest,
     VoteResponse,
 )
-from broker.core.raft import Raft
-from broker.core.types import METADATA, QuorumState
-from broker.rules.raft import LogEnd, RaftRole, RaftRules
+from wrackline.broker.core.raft import Raft
+from wrackline.broker.core.types import METADATA, QuorumState
+from wrackline.broker.rules.raft import LogEnd, RaftRole, RaftRules
 
 
 def test_a_vote_is_given_once_in_an_epoch_and_is_on_disk_before_the_answer() -> None:

@@ -7,8 +7,8 @@ import pytest
 from kio.schema.errors import ErrorCode
 from quorum import FAST, Broken, Quorum
 
-from broker.core.effects import Send
-from broker.core.messages import (
+from wrackline.broker.core.effects import Send
+from wrackline.broker.core.messages import (
     BrokerHeartbeatRequest,
     CreateTopicsRequest,
     DescribeClusterRequest,
@@ -17,9 +17,9 @@ from broker.core.messages import (
     NewTopic,
     Refused,
 )
-from broker.core.types import METADATA
-from broker.rules.raft import RaftRole
-from simulator.world import StepRecord, World
+from wrackline.broker.core.types import METADATA
+from wrackline.broker.rules.raft import RaftRole
+from wrackline.simulator.world import StepRecord, World
 
 FETCH_TIMEOUT_MS = FAST["quorum_fetch_timeout_ms"]
 

@@ -13,16 +13,16 @@ import pytest
 from quorum import Quorum
 from test_raft_random import torment
 
-from broker.core.effects import Append, Effect, ResetLog, Send, Trace, WriteSnapshot
-from broker.core.events import Event
-from broker.core.image import ClusterImage
-from broker.core.messages import FetchRequest
-from broker.core.snapshot_format import read, write
-from broker.core.snapshot_messages import FetchSnapshotRequest
-from broker.core.types import METADATA, SnapshotId
-from simulator.disk import SimLog
-from simulator.invariants import Checker, InvariantViolated
-from simulator.world import StepRecord, World
+from wrackline.broker.core.effects import Append, Effect, ResetLog, Send, Trace, WriteSnapshot
+from wrackline.broker.core.events import Event
+from wrackline.broker.core.image import ClusterImage
+from wrackline.broker.core.messages import FetchRequest
+from wrackline.broker.core.snapshot_format import read, write
+from wrackline.broker.core.snapshot_messages import FetchSnapshotRequest
+from wrackline.broker.core.types import METADATA, SnapshotId
+from wrackline.simulator.disk import SimLog
+from wrackline.simulator.invariants import Checker, InvariantViolated
+from wrackline.simulator.world import StepRecord, World
 
 SOON = {"metadata_log_max_records_between_snapshots": 12, "quorum_fetch_snapshot_max_bytes": 300}
 

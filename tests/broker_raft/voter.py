@@ -7,16 +7,23 @@ from uuid import UUID
 
 from kio.schema.errors import ErrorCode
 
-from broker.core import batch
-from broker.core.config import ControllerConfig
-from broker.core.effects import Append, Effect, Reply, Send, Truncate, WriteQuorumState
-from broker.core.events import Boot
-from broker.core.messages import FetchPartition, FetchRequest, Request, Response, VoteRequest, VoteResponse
-from broker.core.raft import Raft, RaftRequest
-from broker.core.records import NoOpRecord, encode
-from broker.core.types import METADATA, METADATA_TOPIC_ID, Endpoint, QuorumState, RecoveredLog
-from broker.defects import apply
-from broker.rules.profile import profile
+from wrackline.broker.core import batch
+from wrackline.broker.core.config import ControllerConfig
+from wrackline.broker.core.effects import Append, Effect, Reply, Send, Truncate, WriteQuorumState
+from wrackline.broker.core.events import Boot
+from wrackline.broker.core.messages import (
+    FetchPartition,
+    FetchRequest,
+    Request,
+    Response,
+    VoteRequest,
+    VoteResponse,
+)
+from wrackline.broker.core.raft import Raft, RaftRequest
+from wrackline.broker.core.records import NoOpRecord, encode
+from wrackline.broker.core.types import METADATA, METADATA_TOPIC_ID, Endpoint, QuorumState, RecoveredLog
+from wrackline.broker.defects import apply
+from wrackline.broker.rules.profile import profile
 
 
 def log_of(*epochs: int) -> list[bytes]:

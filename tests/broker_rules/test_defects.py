@@ -12,15 +12,15 @@ from uuid import UUID
 import pytest
 from kio.schema.errors import ErrorCode
 
-from broker.core.image import BrokerImage, PartitionImage
-from broker.core.messages import AlterPartitionItem, EpochEndOffset
-from broker.core.types import NO_EPOCH, NO_LEADER, TopicPartition
-from broker.defects import REGISTRY, UnknownDefect, apply
-from broker.rules.eligible import ChangeInput
-from broker.rules.fetching import AnswerFacts
-from broker.rules.isr import JoinFacts
-from broker.rules.profile import Rules, profile
-from broker.rules.truncation import LeaderRange, OutOfRange
+from wrackline.broker.core.image import BrokerImage, PartitionImage
+from wrackline.broker.core.messages import AlterPartitionItem, EpochEndOffset
+from wrackline.broker.core.types import NO_EPOCH, NO_LEADER, TopicPartition
+from wrackline.broker.defects import REGISTRY, UnknownDefect, apply
+from wrackline.broker.rules.eligible import ChangeInput
+from wrackline.broker.rules.fetching import AnswerFacts
+from wrackline.broker.rules.isr import JoinFacts
+from wrackline.broker.rules.profile import Rules, profile
+from wrackline.broker.rules.truncation import LeaderRange, OutOfRange
 
 T = TopicPartition("t", 0)
 ID = UUID(int=9)

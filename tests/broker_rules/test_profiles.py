@@ -7,12 +7,12 @@ from uuid import UUID
 
 import pytest
 
-from broker.core.image import PartitionImage
-from broker.core.messages import EpochEndOffset
-from broker.core.types import NO_LEADER, TopicPartition
-from broker.rules.election import RECOVERING
-from broker.rules.eligible import ChangeInput
-from broker.rules.profile import profile
+from wrackline.broker.core.image import PartitionImage
+from wrackline.broker.core.messages import EpochEndOffset
+from wrackline.broker.core.types import NO_LEADER, TopicPartition
+from wrackline.broker.rules.election import RECOVERING
+from wrackline.broker.rules.eligible import ChangeInput
+from wrackline.broker.rules.profile import profile
 
 T = TopicPartition("t", 0)
 

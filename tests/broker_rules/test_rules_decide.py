@@ -10,9 +10,9 @@ from pathlib import Path
 
 import pytest
 
-from broker.core.switches import Switches
-from broker.defects import REGISTRY
-from broker.rules.profile import profile
+from wrackline.broker.core.switches import Switches
+from wrackline.broker.defects import REGISTRY
+from wrackline.broker.rules.profile import profile
 
 ROOT = Path(__file__).parents[2]
 RULES = ROOT / "broker" / "rules"

@@ -17,13 +17,13 @@ from crc32c import crc32c
 from hypothesis import given
 from hypothesis import strategies as st
 
-from broker.core.batch import split
-from broker.core.messages import MAX_TIMESTAMP, LookupByTime
-from broker.core.types import LogOverrides, LogSlice, TopicPartition
-from broker.storage import descriptors
-from broker.storage.log import LogSettings, PartitionLog, create
-from broker.storage.logdir import LogDir
-from broker.storage.segment import BatchBounds, DamagedLog, Segment
+from wrackline.broker.core.batch import split
+from wrackline.broker.core.messages import MAX_TIMESTAMP, LookupByTime
+from wrackline.broker.core.types import LogOverrides, LogSlice, TopicPartition
+from wrackline.broker.storage import descriptors
+from wrackline.broker.storage.log import LogSettings, PartitionLog, create
+from wrackline.broker.storage.logdir import LogDir
+from wrackline.broker.storage.segment import BatchBounds, DamagedLog, Segment
 
 TP = TopicPartition("log", 0)
 TOPIC = UUID(int=7)

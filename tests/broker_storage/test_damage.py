@@ -11,10 +11,17 @@ from uuid import UUID
 import pytest
 from batches import batch, run_of
 
-from broker.core.types import METADATA, METADATA_TOPIC_ID, EpochEntry, LogSlice, QuorumState, TopicPartition
-from broker.storage import checkpoint
-from broker.storage.log import LogSettings
-from broker.storage.logdir import DataDirError, Found, LogDir
+from wrackline.broker.core.types import (
+    METADATA,
+    METADATA_TOPIC_ID,
+    EpochEntry,
+    LogSlice,
+    QuorumState,
+    TopicPartition,
+)
+from wrackline.broker.storage import checkpoint
+from wrackline.broker.storage.log import LogSettings
+from wrackline.broker.storage.logdir import DataDirError, Found, LogDir
 
 TP = TopicPartition("log", 0)
 TOPIC = UUID("00112233-4455-6677-8899-aabbccddeeff")

@@ -11,11 +11,11 @@ from uuid import UUID
 import pytest
 from batches import batch, run_of
 
-from broker.core.batch import split
-from broker.core.types import LogSlice, TopicPartition
-from broker.storage import files, log, segment
-from broker.storage.log import LogFailed, LogSettings
-from broker.storage.logdir import DataDirError, LogDir
+from wrackline.broker.core.batch import split
+from wrackline.broker.core.types import LogSlice, TopicPartition
+from wrackline.broker.storage import files, log, segment
+from wrackline.broker.storage.log import LogFailed, LogSettings
+from wrackline.broker.storage.logdir import DataDirError, LogDir
 
 A, B = TopicPartition("a", 0), TopicPartition("b", 0)
 
@@ -145,6 +145,6 @@ def test_a_full_disk_at_start_is_one_line(tmp_path: Path, monkeypatch: pytest.Mo
     def full(path: Path) -> None:
         raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC), str(path))
 
-    monkeypatch.setattr("broker.storage.checkpoint.fsync_dir", full)
+    monkeypatch.setattr("wrackline.broker.storage.checkpoint.fsync_dir", full)
     with pytest.raises(DataDirError, match="No space left"):
         open_dir(tmp_path)

@@ -15,10 +15,10 @@ from batches import batch, foreign_batch, run_of
 from hypothesis import given
 from hypothesis import strategies as st
 
-from broker.core.batch import parse_header, split
-from broker.core.messages import MAX_TIMESTAMP, LookupByTime
-from broker.core.types import LogSlice, TopicPartition
-from broker.storage.log import LogFailed, LogSettings, PartitionLog, create
+from wrackline.broker.core.batch import parse_header, split
+from wrackline.broker.core.messages import MAX_TIMESTAMP, LookupByTime
+from wrackline.broker.core.types import LogSlice, TopicPartition
+from wrackline.broker.storage.log import LogFailed, LogSettings, PartitionLog, create
 
 TP = TopicPartition("log", 0)
 TOPIC = UUID("00112233-4455-6677-8899-aabbccddeeff")

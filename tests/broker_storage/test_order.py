@@ -14,10 +14,10 @@ import pytest
 from batches import run_of
 from losing_disk import LosingDisk
 
-from broker.core.types import EpochEntry, TopicPartition
-from broker.storage import checkpoint, log
-from broker.storage.log import LogSettings, PartitionLog
-from broker.storage.logdir import Found, LogDir
+from wrackline.broker.core.types import EpochEntry, TopicPartition
+from wrackline.broker.storage import checkpoint, log
+from wrackline.broker.storage.log import LogSettings, PartitionLog
+from wrackline.broker.storage.logdir import Found, LogDir
 
 A, B = TopicPartition("a", 0), TopicPartition("b", 0)
 SMALL = LogSettings(segment_bytes=600, index_interval_bytes=200)

@@ -18,9 +18,9 @@ from pathlib import Path
 import pytest
 from batches import batch
 
-from broker.core.types import TopicPartition
-from broker.storage.log import LogSettings
-from broker.storage.logdir import LogDir
+from wrackline.broker.core.types import TopicPartition
+from wrackline.broker.storage.log import LogSettings
+from wrackline.broker.storage.logdir import LogDir
 
 pytestmark = pytest.mark.fleet
 
@@ -36,8 +36,8 @@ from pathlib import Path
 from uuid import UUID
 from batches import batch
 from test_power_cut import SETTINGS, TP, RECORD_BYTES
-from broker.storage.logdir import LogDir
-from broker.core.types import EpochEntry
+from wrackline.broker.storage.logdir import LogDir
+from wrackline.broker.core.types import EpochEntry
 
 chance = random.Random(int(sys.argv[2]))
 logs = LogDir(Path(sys.argv[1]), SETTINGS, node_id=1, cluster_id="c")

@@ -13,11 +13,11 @@ from crc32c import crc32c
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from broker.core.batch import split
-from broker.core.types import METADATA, METADATA_TOPIC_ID, EpochEntry, LogSlice, TopicPartition
-from broker.storage import checkpoint
-from broker.storage.log import LogSettings
-from broker.storage.logdir import DataDirError, Found, LogDir
+from wrackline.broker.core.batch import split
+from wrackline.broker.core.types import METADATA, METADATA_TOPIC_ID, EpochEntry, LogSlice, TopicPartition
+from wrackline.broker.storage import checkpoint
+from wrackline.broker.storage.log import LogSettings
+from wrackline.broker.storage.logdir import DataDirError, Found, LogDir
 
 TP = TopicPartition("log", 0)
 TOPIC = UUID("00112233-4455-6677-8899-aabbccddeeff")
@@ -353,7 +353,7 @@ def test_a_log_can_be_deleted_whatever_the_length_of_its_topics_name(
     directory.create(tp, TOPIC, 0)
     directory[tp].append(run_of(3))
     with monkeypatch.context() as patch:
-        patch.setattr("broker.storage.logdir.shutil.rmtree", lambda _: None)
+        patch.setattr("wrackline.broker.storage.logdir.shutil.rmtree", lambda _: None)
         directory.delete(tp)
     (doomed,) = (path.name for path in tmp_path.iterdir() if path.is_dir())
     assert doomed.startswith("t")

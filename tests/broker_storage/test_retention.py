@@ -9,9 +9,9 @@ from uuid import UUID
 import pytest
 from batches import batch, run_of
 
-from broker.core.types import LogOverrides, LogSlice, TopicPartition
-from broker.storage.log import LogSettings, PartitionLog
-from broker.storage.logdir import LogDir
+from wrackline.broker.core.types import LogOverrides, LogSlice, TopicPartition
+from wrackline.broker.storage.log import LogSettings, PartitionLog
+from wrackline.broker.storage.logdir import LogDir
 
 TP = TopicPartition("log", 0)
 

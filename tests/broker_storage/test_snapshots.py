@@ -11,10 +11,10 @@ from uuid import UUID
 import pytest
 from batches import batch
 
-from broker.core.types import METADATA, METADATA_TOPIC_ID, SnapshotId, SnapshotSlice, StoredSnapshot
-from broker.storage import files, snapshots
-from broker.storage.log import LogFailed, LogSettings
-from broker.storage.logdir import LogDir
+from wrackline.broker.core.types import METADATA, METADATA_TOPIC_ID, SnapshotId, SnapshotSlice, StoredSnapshot
+from wrackline.broker.storage import files, snapshots
+from wrackline.broker.storage.log import LogFailed, LogSettings
+from wrackline.broker.storage.logdir import LogDir
 
 OLD, NEW = SnapshotId(100, 1), SnapshotId(250, 3)
 

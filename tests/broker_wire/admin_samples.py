@@ -8,9 +8,9 @@ from uuid import UUID
 
 from kio.schema.errors import ErrorCode
 
-from broker.core import admin_messages as a
-from broker.core.types import METADATA, Endpoint, TopicPartition
-from broker.wire.schema import Schema
+from wrackline.broker.core import admin_messages as a
+from wrackline.broker.core.types import METADATA, Endpoint, TopicPartition
+from wrackline.broker.wire.schema import Schema
 
 TP = TopicPartition("t", 3)
 TOPIC = a.Resource(a.TOPIC, "t")

@@ -16,9 +16,9 @@ from kio.schema.errors import ErrorCode
 from kio.serial._implicit_defaults import get_tagged_field_default
 from kio.serial._serialize import get_writer
 
-from broker.wire.apis import API_VERSIONS, API_VERSIONS_RANGE, BY_KEY
-from broker.wire.schema import Schema, request_schema, response_schema
-from broker.wire.unserved import UNSERVED
+from wrackline.broker.wire.apis import API_VERSIONS, API_VERSIONS_RANGE, BY_KEY
+from wrackline.broker.wire.schema import Schema, request_schema, response_schema
+from wrackline.broker.wire.unserved import UNSERVED
 
 _LENGTH = frozenset({"string", "bytes", "records"})
 _EXAMPLES: dict[str, object] = {

@@ -16,14 +16,14 @@ from uuid import UUID
 from encoder import filled
 from kio.schema.errors import ErrorCode
 
-from broker.core.messages import Refused, Request
-from broker.core.snapshot_messages import FetchSnapshotRequest, FetchSnapshotResponse
-from broker.core.types import Endpoint, SnapshotId
-from broker.wire.api import Api
-from broker.wire.apis import API_VERSIONS, API_VERSIONS_RANGE, BY_KEY
-from broker.wire.codec import Codec, Incoming
-from broker.wire.schema import Schema, WireError, request_schema, response_schema
-from broker.wire.unserved import UNSERVED
+from wrackline.broker.core.messages import Refused, Request
+from wrackline.broker.core.snapshot_messages import FetchSnapshotRequest, FetchSnapshotResponse
+from wrackline.broker.core.types import Endpoint, SnapshotId
+from wrackline.broker.wire.api import Api
+from wrackline.broker.wire.apis import API_VERSIONS, API_VERSIONS_RANGE, BY_KEY
+from wrackline.broker.wire.codec import Codec, Incoming
+from wrackline.broker.wire.schema import Schema, WireError, request_schema, response_schema
+from wrackline.broker.wire.unserved import UNSERVED
 
 _FETCH_SNAPSHOT = 59
 _OF_METADATA_ALONE = (52, 53, 54)

@@ -13,16 +13,16 @@ from hypothesis import given
 from hypothesis import strategies as st
 from kio.schema.errors import ErrorCode
 
-from broker.core import messages as m
-from broker.core.admin_messages import ForwardedRequest
-from broker.core.snapshot_messages import FetchSnapshotRequest, FetchSnapshotResponse
-from broker.core.types import METADATA, METADATA_TOPIC_ID, Endpoint, SnapshotId, TopicPartition
-from broker.core.uplink import not_in_charge
-from broker.wire.apis import BY_KEY, BY_REQUEST, advertised
-from broker.wire.codec import AnswerNow, Codec, Incoming
-from broker.wire.framing import FrameReader
-from broker.wire.refusals import expand
-from broker.wire.schema import Schema, WireError, request_schema, response_schema
+from wrackline.broker.core import messages as m
+from wrackline.broker.core.admin_messages import ForwardedRequest
+from wrackline.broker.core.snapshot_messages import FetchSnapshotRequest, FetchSnapshotResponse
+from wrackline.broker.core.types import METADATA, METADATA_TOPIC_ID, Endpoint, SnapshotId, TopicPartition
+from wrackline.broker.core.uplink import not_in_charge
+from wrackline.broker.wire.apis import BY_KEY, BY_REQUEST, advertised
+from wrackline.broker.wire.codec import AnswerNow, Codec, Incoming
+from wrackline.broker.wire.framing import FrameReader
+from wrackline.broker.wire.refusals import expand
+from wrackline.broker.wire.schema import Schema, WireError, request_schema, response_schema
 
 TOPIC_ID = UUID("00112233-4455-6677-8899-aabbccddeeff")
 TP = TopicPartition("t", 3)

@@ -11,10 +11,10 @@ from typing import Any, cast
 
 import pytest
 
-from broker.core.produce import PIECE_BYTES
-from broker.server.connection import Connection, Slot
-from broker.wire.codec import Codec
-from broker.wire.schema import request_schema
+from wrackline.broker.core.produce import PIECE_BYTES
+from wrackline.broker.server.connection import Connection, Slot
+from wrackline.broker.wire.codec import Codec
+from wrackline.broker.wire.schema import request_schema
 
 PENDING = 256
 
@@ -116,7 +116,7 @@ def produce(correlation: int, size: int) -> bytes:
 @pytest.fixture(autouse=True)
 def unhurried(monkeypatch: pytest.MonkeyPatch) -> None:
     """No turn ends because the machine is busy."""
-    monkeypatch.setattr("broker.server.connection._TURN_S", 60.0)
+    monkeypatch.setattr("wrackline.broker.server.connection._TURN_S", 60.0)
 
 
 async def turns(count: int = 5) -> None:
@@ -216,7 +216,7 @@ def test_bytes_that_are_held_are_counted(held: str) -> None:
 
 
 def test_others_have_their_turn_between_the_requests_of_one(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("broker.server.connection._TURN_S", 0.02)
+    monkeypatch.setattr("wrackline.broker.server.connection._TURN_S", 0.02)
 
     async def scenario(desk: Desk, transport: Transport, connection: Connection) -> None:
         desk.takes_s, desk.answers = 0.005, b"a"

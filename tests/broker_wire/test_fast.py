@@ -10,11 +10,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 from kio.schema.errors import ErrorCode
 
-from broker.core import messages as m
-from broker.core.types import METADATA, SnapshotId, TopicPartition
-from broker.wire.apis import BY_KEY
-from broker.wire.fast import REQUESTS, RESPONSES
-from broker.wire.schema import request_schema, response_schema
+from wrackline.broker.core import messages as m
+from wrackline.broker.core.types import METADATA, SnapshotId, TopicPartition
+from wrackline.broker.wire.apis import BY_KEY
+from wrackline.broker.wire.fast import REQUESTS, RESPONSES
+from wrackline.broker.wire.schema import request_schema, response_schema
 
 I32 = st.integers(-1, 2**31 - 1)
 I64 = st.integers(-1, 2**63 - 1)

@@ -6,15 +6,15 @@ from uuid import UUID
 
 from kio.schema.errors import ErrorCode
 
-from broker.core.messages import (
+from wrackline.broker.core.messages import (
     FetchPartition,
     FetchRequest,
     FetchResponse,
     FetchResult,
     ForgottenPartition,
 )
-from broker.core.types import TopicPartition
-from broker.wire.codec import Codec, Incoming
+from wrackline.broker.core.types import TopicPartition
+from wrackline.broker.wire.codec import Codec, Incoming
 
 ID, GONE = UUID(int=7), UUID(int=8)
 REQUEST = FetchRequest(

@@ -8,9 +8,9 @@ import pytest
 from encoder import Writer, filled, schemas
 from kio.schema.fetch.v17.request import FetchPartition
 
-from broker.wire import guard
-from broker.wire.guard import MAX_ELEMENTS, Guard
-from broker.wire.schema import Schema, WireError, request_schema
+from wrackline.broker.wire import guard
+from wrackline.broker.wire.guard import MAX_ELEMENTS, Guard
+from wrackline.broker.wire.schema import Schema, WireError, request_schema
 
 SCHEMAS = [pytest.param(schema, id=name) for name, schema in schemas()]
 

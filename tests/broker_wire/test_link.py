@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import asyncio
 
-from broker.core.effects import Send
-from broker.core.messages import DeleteTopicsRequest
-from broker.core.types import Endpoint
-from broker.server.link import Link
-from broker.wire.codec import Codec
+from wrackline.broker.core.effects import Send
+from wrackline.broker.core.messages import DeleteTopicsRequest
+from wrackline.broker.core.types import Endpoint
+from wrackline.broker.server.link import Link
+from wrackline.broker.wire.codec import Codec
 
 
 class Closed(asyncio.Transport):

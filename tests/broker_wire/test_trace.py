@@ -8,8 +8,8 @@ from pathlib import Path
 from typing import Any
 from uuid import UUID
 
-from broker.core.types import SnapshotId, TopicPartition
-from broker.server.trace import TraceWriter
+from wrackline.broker.core.types import SnapshotId, TopicPartition
+from wrackline.broker.server.trace import TraceWriter
 
 _INCARNATION = UUID(int=5)
 

@@ -8,11 +8,11 @@ import pytest
 from encoder import filled
 from kio.schema.errors import ErrorCode
 
-from broker.core.types import Endpoint
-from broker.wire.apis import advertised
-from broker.wire.codec import AnswerNow, Codec
-from broker.wire.schema import WireError, request_schema, response_schema
-from broker.wire.unserved import NO_GROUPS, NO_TRANSACTIONS, UNSERVED
+from wrackline.broker.core.types import Endpoint
+from wrackline.broker.wire.apis import advertised
+from wrackline.broker.wire.codec import AnswerNow, Codec
+from wrackline.broker.wire.schema import WireError, request_schema, response_schema
+from wrackline.broker.wire.unserved import NO_GROUPS, NO_TRANSACTIONS, UNSERVED
 
 CASES = [
     (key, version) for key, api in UNSERVED.items() for version in range(api.versions[0], api.versions[1] + 1)

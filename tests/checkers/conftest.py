@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 
 @pytest.fixture(scope="session")
 def spark() -> Iterator[SparkSession]:
-    from checkers.session import session
+    from wrackline.checkers.session import session
 
     with session("local[2]", memory="1g") as spark:
         yield spark

@@ -16,8 +16,8 @@ from typing import Any
 import numpy as np
 import orjson
 
-from checkers.columns import NEVER, NOTHING, Columns, columns
-from checkers.jvm.calls import (
+from wrackline.checkers.columns import NEVER, NOTHING, Columns, columns
+from wrackline.checkers.jvm.calls import (
     EMPTY,
     NIL,
     SHAPES,
@@ -28,8 +28,8 @@ from checkers.jvm.calls import (
     Transactions,
     TransactionsBuilder,
 )
-from checkers.jvm.log_calls import LogCalls
-from checkers.linearizable import NOWHERE, Append, End, Read, check_log
+from wrackline.checkers.jvm.log_calls import LogCalls
+from wrackline.checkers.linearizable import NOWHERE, Append, End, Read, check_log
 
 GOLDEN = Path(__file__).parent / "golden"
 LINEARIZABLE = GOLDEN / "linearizable.jsonl"

@@ -7,15 +7,15 @@ from typing import Any
 
 from histories import NODES, TOPIC, info
 
-from checkers import metrics
-from checkers.conditions import Condition, conditions
-from checkers.contracts import contract_for
-from checkers.course import Course
-from checkers.metrics import Figures, Outcomes, Written
-from checkers.registry import names
-from checkers.runs import Fault, FinalRead, Phase, ReplicaRead, Run
-from checkers.verdict import Found, verdict
-from harness.history.model import PlanInfo
+from wrackline.checkers import metrics
+from wrackline.checkers.conditions import Condition, conditions
+from wrackline.checkers.contracts import contract_for
+from wrackline.checkers.course import Course
+from wrackline.checkers.metrics import Figures, Outcomes, Written
+from wrackline.checkers.registry import names
+from wrackline.checkers.runs import Fault, FinalRead, Phase, ReplicaRead, Run
+from wrackline.checkers.verdict import Found, verdict
+from wrackline.harness.history.model import PlanInfo
 
 PLACE = (TOPIC, 0)
 SECOND = 1_000_000_000

@@ -14,8 +14,8 @@ from typing import Any
 import orjson
 import pyarrow as pa
 
-from harness.history.files import open_writer, put_info
-from harness.history.model import (
+from wrackline.harness.history.files import open_writer, put_info
+from wrackline.harness.history.model import (
     CONTROL,
     NEMESIS,
     REPLICA,
@@ -27,7 +27,7 @@ from harness.history.model import (
     TopicInfo,
     Type,
 )
-from harness.history.schema import SCHEMA
+from wrackline.harness.history.schema import SCHEMA
 
 TOPIC = "log"
 STEP_NS = 1_000_000

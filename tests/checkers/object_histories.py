@@ -11,13 +11,13 @@ import numpy as np
 from goldens import INITIAL, as_columns, make
 from histories import TOPIC, History
 
-from checkers.columns import NEVER, NOTHING, Columns, columns
-from checkers.exact_queue import check_queue
-from checkers.exact_register import check_register
-from checkers.jvm.calls import Model
-from checkers.runs import Run, open_run, surveyed, surveyed_split
-from checkers.splits import splits_of
-from harness.history.model import FAILED, UNKNOWN, Record, TopicInfo, Type
+from wrackline.checkers.columns import NEVER, NOTHING, Columns, columns
+from wrackline.checkers.exact_queue import check_queue
+from wrackline.checkers.exact_register import check_register
+from wrackline.checkers.jvm.calls import Model
+from wrackline.checkers.runs import Run, open_run, surveyed, surveyed_split
+from wrackline.checkers.splits import splits_of
+from wrackline.harness.history.model import FAILED, UNKNOWN, Record, TopicInfo, Type
 
 Said = set[tuple[Any, ...]]
 """(partition, rule, value, other, contradicted, invocations of the operations that prove it)."""

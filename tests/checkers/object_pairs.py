@@ -1,4 +1,4 @@
-"""Cases in a line (checkers.proving.language) of registers and queues: for every rule one that breaks it, and its nearest
+"""Cases in a line (wrackline.checkers.proving.language) of registers and queues: for every rule one that breaks it, and its nearest
 neighbour that does not."""
 
 from __future__ import annotations

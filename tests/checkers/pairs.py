@@ -1,4 +1,4 @@
-"""Cases in a line (checkers.proving.language): for every anomaly one that has it, and its nearest neighbour that has not."""
+"""Cases in a line (wrackline.checkers.proving.language): for every anomaly one that has it, and its nearest neighbour that has not."""
 
 from __future__ import annotations
 

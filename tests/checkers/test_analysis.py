@@ -17,11 +17,11 @@ import pytest
 from cases import A, B, C
 from histories import TOPIC, History
 
-from checkers.contracts import UnknownContract
-from checkers.findings import FINDINGS
-from checkers.metrics import isr_under
-from checkers.runs import AnalysisError, load_run
-from harness.history.model import UNKNOWN, TopicInfo, Type
+from wrackline.checkers.contracts import UnknownContract
+from wrackline.checkers.findings import FINDINGS
+from wrackline.checkers.metrics import isr_under
+from wrackline.checkers.runs import AnalysisError, load_run
+from wrackline.harness.history.model import UNKNOWN, TopicInfo, Type
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -69,7 +69,7 @@ def hasty_run(test_id: str) -> History:
 @pytest.fixture(scope="module")
 def judged(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
     """Four good directories, one broken, judged together; then one of them under another contract."""
-    from checkers.analysis import analyze
+    from wrackline.checkers.analysis import analyze
 
     folder = tmp_path_factory.mktemp("runs")
     runs = {
@@ -279,14 +279,14 @@ def test_what_a_fault_did_to_the_isr(
 
 
 def test_an_unknown_contract_is_refused_before_anything_else(tmp_path: Path) -> None:
-    from checkers.analysis import analyze
+    from wrackline.checkers.analysis import analyze
 
     with pytest.raises(UnknownContract):
         analyze([tmp_path], contract="nonsense")
 
 
 def test_directories_that_are_no_runs(tmp_path: Path) -> None:
-    from checkers.analysis import analyze
+    from wrackline.checkers.analysis import analyze
 
     with pytest.raises(AnalysisError, match="no history here"):
         analyze([tmp_path])
@@ -309,7 +309,7 @@ def test_missing_or_old_java_is_one_clear_line(tmp_path: Path, java: str | None,
         script = tmp_path / "bin" / "java"
         script.write_text(f"#!/bin/sh\n{java}\n")
         script.chmod(0o755)
-    code = "from checkers.session import JavaMissing, java_version\ntry: java_version()\nexcept JavaMissing as e: print(e)"
+    code = "from wrackline.checkers.session import JavaMissing, java_version\ntry: java_version()\nexcept JavaMissing as e: print(e)"
     said = subprocess.run(
         [sys.executable, "-c", code],
         env={"JAVA_HOME": str(tmp_path)},
@@ -338,7 +338,7 @@ def test_what_a_run_tells_of_itself(tmp_path: Path) -> None:
 
 
 def test_a_killed_run_is_judged_from_its_write_ahead_file(tmp_path: Path) -> None:
-    from harness.history import Recorder
+    from wrackline.harness.history import Recorder
 
     recorder = Recorder(tmp_path / "killed", History("killed", topics=ONE).info)
     for event in good_run("killed").events[:8]:
@@ -351,7 +351,7 @@ def test_a_killed_run_is_judged_from_its_write_ahead_file(tmp_path: Path) -> Non
 
 
 def test_what_spark_says_when_it_fails_becomes_one_line() -> None:
-    from checkers.analysis import _cause
+    from wrackline.checkers.analysis import _cause
 
     trace = "An error occurred while calling o1.x.\n: org.apache.spark.SparkException: Job aborted\n\tat a.b(C.scala)\n"
     trace += "Caused by: org.apache.spark.memory.SparkOutOfMemoryError: There is not enough memory to build.\n\t... 1 more"
@@ -370,7 +370,7 @@ def test_what_spark_says_when_it_fails_becomes_one_line() -> None:
 @pytest.mark.spark
 def test_a_history_that_breaks_under_the_analysis(spark: SparkSession, tmp_path: Path) -> None:
     """The runs judged beside it have their verdicts; this one has a problem, in one line."""
-    from checkers.analysis import _judge
+    from wrackline.checkers.analysis import _judge
 
     runs = [
         load_run(good_run("brittle").write(tmp_path / "brittle")),
@@ -388,7 +388,7 @@ def test_a_history_that_breaks_under_the_analysis(spark: SparkSession, tmp_path:
 
 def test_what_a_killed_analysis_left_goes_with_the_next(tmp_path: Path) -> None:
     """And a living one's is left alone, in the other process."""
-    code = "import sys, time\nfrom checkers.session import _scratch\nprint(_scratch(), flush=True)\nsys.stdin.read()"
+    code = "import sys, time\nfrom wrackline.checkers.session import _scratch\nprint(_scratch(), flush=True)\nsys.stdin.read()"
     environment = {**os.environ, "TMPDIR": str(tmp_path)}
 
     def one() -> subprocess.Popen[str]:

@@ -22,17 +22,17 @@ from goldens import check_golden_log, golden_of_log
 from histories import TOPIC, History
 from model import Model, completions, copy_of
 
-from checkers import referee
-from checkers.contracts import OF_OBJECTS
-from checkers.findings import FINDINGS
-from checkers.jvm.bridge import Answer, Bridge
-from checkers.jvm.classpath import available
-from checkers.proving.rules import violations
-from checkers.referee import LOG
-from checkers.registry import checks, names
-from checkers.witness_log import KINDS, UNFILLED
-from harness.history.model import FAILED, Type
-from harness.report import write_report
+from wrackline.checkers import referee
+from wrackline.checkers.contracts import OF_OBJECTS
+from wrackline.checkers.findings import FINDINGS
+from wrackline.checkers.jvm.bridge import Answer, Bridge
+from wrackline.checkers.jvm.classpath import available
+from wrackline.checkers.proving.rules import violations
+from wrackline.checkers.referee import LOG
+from wrackline.checkers.registry import checks, names
+from wrackline.checkers.witness_log import KINDS, UNFILLED
+from wrackline.harness.history.model import FAILED, Type
+from wrackline.harness.report import write_report
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -164,10 +164,10 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
 @pytest.fixture(scope="module")
 def findings(spark: SparkSession, folder: Path) -> dict[str, list[dict[str, Any]]]:
     """All findings of all histories of this file, by test id."""
-    from checkers.analysis import all_findings
-    from checkers.plan import judge
-    from checkers.runs import load_run
-    from checkers.tables import Tables
+    from wrackline.checkers.analysis import all_findings
+    from wrackline.checkers.plan import judge
+    from wrackline.checkers.runs import load_run
+    from wrackline.checkers.tables import Tables
 
     runs = [load_run(h.write(folder / str(n))) for n, h in enumerate(EVERY)]
     found_by_spark = all_findings(judge(Tables(spark, runs)).evidence)

@@ -5,8 +5,8 @@ from __future__ import annotations
 import orjson
 from click.testing import CliRunner
 
-from checkers.registry import names
-from harness.cli_anomalies import METRICS, anomalies_command
+from wrackline.checkers.registry import names
+from wrackline.harness.cli_anomalies import METRICS, anomalies_command
 
 
 def listed(*arguments: str) -> str:

@@ -14,11 +14,11 @@ from hypothesis import strategies as st
 from model import Model
 from without_spark import suspects
 
-from checkers.context import run_of
-from checkers.packets import NONE, Rows, pack, unpack
-from checkers.registry import bit_of, marks
-from checkers.runs import Run, open_run, surveyed, surveyed_split
-from checkers.splits import splits_of
+from wrackline.checkers.context import run_of
+from wrackline.checkers.packets import NONE, Rows, pack, unpack
+from wrackline.checkers.registry import bit_of, marks
+from wrackline.checkers.runs import Run, open_run, surveyed, surveyed_split
+from wrackline.checkers.splits import splits_of
 
 pytestmark = pytest.mark.slow
 

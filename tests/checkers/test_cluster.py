@@ -89,7 +89,7 @@ def cluster(folder: Path) -> Iterator[str]:
 
 def analyze(runs: list[Path], master: str) -> None:
     """In a process of its own, since a process has one Spark session."""
-    script = "import sys; from pathlib import Path; from checkers.analysis import analyze; "
+    script = "import sys; from pathlib import Path; from wrackline.checkers.analysis import analyze; "
     script += "analyze([Path(one) for one in sys.argv[2:]], master=sys.argv[1])"
     done = subprocess.run(
         [sys.executable, "-W", "ignore", "-c", script, master, *map(str, runs)],

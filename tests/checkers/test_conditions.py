@@ -10,13 +10,13 @@ import pytest
 from good_runs import PLACE, SECOND, decided, good_figures, good_run, missing, unmet
 from histories import TOPIC, History
 
-from checkers import metrics
-from checkers.course import Course, Trouble
-from checkers.findings import Verdict
-from checkers.metrics import Written
-from checkers.runs import Fault, FinalRead, Phase, Run, Sample, load_run
-from checkers.verdict import ON_THE_FINAL_READ
-from harness.history.model import DIED, PlanInfo, RunInfo, TopicInfo, value_of
+from wrackline.checkers import metrics
+from wrackline.checkers.course import Course, Trouble
+from wrackline.checkers.findings import Verdict
+from wrackline.checkers.metrics import Written
+from wrackline.checkers.runs import Fault, FinalRead, Phase, Run, Sample, load_run
+from wrackline.checkers.verdict import ON_THE_FINAL_READ
+from wrackline.harness.history.model import DIED, PlanInfo, RunInfo, TopicInfo, value_of
 
 END = "the run went to its end"
 DURATION = "planned duration reached"

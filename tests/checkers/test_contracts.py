@@ -8,10 +8,17 @@ from typing import Any
 import pytest
 from histories import NODES, TOPIC, info
 
-from checkers.contracts import Contract, UnknownContract, contract_for, lossy_shutdowns, named, worst_losses
-from checkers.findings import Meaning
-from checkers.registry import names
-from checkers.runs import Fault, Run, Sample
+from wrackline.checkers.contracts import (
+    Contract,
+    UnknownContract,
+    contract_for,
+    lossy_shutdowns,
+    named,
+    worst_losses,
+)
+from wrackline.checkers.findings import Meaning
+from wrackline.checkers.registry import names
+from wrackline.checkers.runs import Fault, Run, Sample
 
 PLACE = (TOPIC, 0)
 V, A, NA = Meaning.VIOLATION, Meaning.ALLOWED, Meaning.NOT_APPLICABLE

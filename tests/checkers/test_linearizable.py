@@ -5,7 +5,7 @@ from __future__ import annotations
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from checkers.linearizable import NEVER, NOWHERE, Append, End, Read, Rule, check_log
+from wrackline.checkers.linearizable import NEVER, NOWHERE, Append, End, Read, Rule, check_log
 
 
 def rules(*args: object, **options: object) -> set[Rule]:

@@ -7,11 +7,11 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 from search import is_queue, is_register
 
-from checkers import exact_queue as queue
-from checkers import exact_register as register
-from checkers.columns import NEVER, NOTHING, Columns, RepeatedValue, columns
-from checkers.exact_queue import check_queue
-from checkers.exact_register import check_register
+from wrackline.checkers import exact_queue as queue
+from wrackline.checkers import exact_register as register
+from wrackline.checkers.columns import NEVER, NOTHING, Columns, RepeatedValue, columns
+from wrackline.checkers.exact_queue import check_queue
+from wrackline.checkers.exact_register import check_register
 
 Row = tuple[bool, int, int, int, bool]
 WRITE, READ = True, False

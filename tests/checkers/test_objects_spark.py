@@ -13,16 +13,16 @@ from histories import TOPIC, History
 from object_histories import WORKLOADS, expected, loaded, objects, rough
 from search import is_queue, is_register
 
-from checkers.analysis import analyze
-from checkers.breaches import breaches
-from checkers.findings import FINDINGS
-from checkers.jvm.calls import Model
-from checkers.jvm.classpath import available
-from checkers.packets import SLOTS
-from checkers.plan import judge
-from checkers.referee import MODELS, referee
-from checkers.tables import Tables
-from harness.history.model import MARKER, UNKNOWN, Record, Type, value_of
+from wrackline.checkers.analysis import analyze
+from wrackline.checkers.breaches import breaches
+from wrackline.checkers.findings import FINDINGS
+from wrackline.checkers.jvm.calls import Model
+from wrackline.checkers.jvm.classpath import available
+from wrackline.checkers.packets import SLOTS
+from wrackline.checkers.plan import judge
+from wrackline.checkers.referee import MODELS, referee
+from wrackline.checkers.tables import Tables
+from wrackline.harness.history.model import MARKER, UNKNOWN, Record, Type, value_of
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

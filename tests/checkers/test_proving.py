@@ -14,15 +14,15 @@ import pytest
 from histories import keeps_the_rules
 from pairs import PAIRS, anomaly_of
 
-from checkers.proving.edit import Edit
-from checkers.proving.edit_groups import acked, highest, operations
-from checkers.proving.knobs import TO_MUTATE, Knobs, drawn
-from checkers.proving.language import parse
-from checkers.proving.made import Made, make, write_events
-from checkers.proving.mutations import IMPLIED, Mutation, closure, mutate, mutations
-from checkers.proving.rules import violations
-from harness.history.model import UNKNOWN, Event, Type
-from harness.history.schema import SCHEMA
+from wrackline.checkers.proving.edit import Edit
+from wrackline.checkers.proving.edit_groups import acked, highest, operations
+from wrackline.checkers.proving.knobs import TO_MUTATE, Knobs, drawn
+from wrackline.checkers.proving.language import parse
+from wrackline.checkers.proving.made import Made, make, write_events
+from wrackline.checkers.proving.mutations import IMPLIED, Mutation, closure, mutate, mutations
+from wrackline.checkers.proving.rules import violations
+from wrackline.harness.history.model import UNKNOWN, Event, Type
+from wrackline.harness.history.schema import SCHEMA
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -62,7 +62,7 @@ def anomalies(
     tmp_path_factory: pytest.TempPathFactory,
 ) -> dict[str, Counter[str]]:
     """Test id -> anomalies found, of all mutants, cases and correct histories."""
-    from checkers.analysis import analyze
+    from wrackline.checkers.analysis import analyze
 
     folder: Path = tmp_path_factory.mktemp("proving")
     runs = []
@@ -113,7 +113,7 @@ def test_one_case_has_it_and_its_neighbour_has_not(anomaly: str, anomalies: dict
 
 
 def test_every_check_has_a_mutation_and_a_pair_of_cases() -> None:
-    from checkers.registry import names
+    from wrackline.checkers.registry import names
 
     of_logs = set(names()) - WITHOUT_A_MODEL
     assert {anomaly_of(name) for name in PAIRS} == of_logs

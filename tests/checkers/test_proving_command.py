@@ -1,4 +1,4 @@
-"""``python -m checkers.proving``: what it writes is a history, and every mistake is one line and exit code 2."""
+"""``python -m wrackline.checkers.proving``: what it writes is a history, and every mistake is one line and exit code 2."""
 
 from __future__ import annotations
 
@@ -7,11 +7,11 @@ from pathlib import Path
 import pyarrow.parquet as pq
 import pytest
 
-from checkers.proving.__main__ import main
-from checkers.proving.mutate_objects import object_mutations
-from checkers.proving.mutations import mutations
-from harness.history import history_files, read_info
-from harness.history.schema import SCHEMA
+from wrackline.checkers.proving.__main__ import main
+from wrackline.checkers.proving.mutate_objects import object_mutations
+from wrackline.checkers.proving.mutations import mutations
+from wrackline.harness.history import history_files, read_info
+from wrackline.harness.history.schema import SCHEMA
 
 
 def test_every_mutation_is_listed(capsys: pytest.CaptureFixture[str]) -> None:

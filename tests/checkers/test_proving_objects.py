@@ -15,15 +15,15 @@ import pytest
 from histories import keeps_the_rules
 from object_pairs import OBJECT_PAIRS
 
-from checkers.objects import RULES
-from checkers.proving.language import CaseError, parse
-from checkers.proving.made import write_events
-from checkers.proving.mutate_objects import KNOBS, ObjectMutation, mutate_objects, object_mutations
-from checkers.proving.object_events import MadeObjects, info_of, make_objects, write_objects
-from checkers.proving.objects import ObjectKnobs, drawn_objects
-from harness.history import history_files
-from harness.history.model import MARKER, UNKNOWN, Event, Type
-from harness.history.schema import SCHEMA
+from wrackline.checkers.objects import RULES
+from wrackline.checkers.proving.language import CaseError, parse
+from wrackline.checkers.proving.made import write_events
+from wrackline.checkers.proving.mutate_objects import KNOBS, ObjectMutation, mutate_objects, object_mutations
+from wrackline.checkers.proving.object_events import MadeObjects, info_of, make_objects, write_objects
+from wrackline.checkers.proving.objects import ObjectKnobs, drawn_objects
+from wrackline.harness.history import history_files
+from wrackline.harness.history.model import MARKER, UNKNOWN, Event, Type
+from wrackline.harness.history.schema import SCHEMA
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -56,7 +56,7 @@ def findings(
     spark: SparkSession,  # noqa: ARG001 - one session for all tests of the judge
     tmp_path_factory: pytest.TempPathFactory,
 ) -> dict[str, Found]:
-    from checkers.analysis import analyze
+    from wrackline.checkers.analysis import analyze
 
     folder: Path = tmp_path_factory.mktemp("proving-objects")
     runs = []

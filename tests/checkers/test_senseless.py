@@ -12,10 +12,10 @@ import pyarrow.parquet as pq
 import pytest
 from histories import History
 
-from checkers.runs import AnalysisError, load_run
-from harness.cli import main
-from harness.history.files import open_writer, put_info
-from harness.history.model import RunInfo
+from wrackline.checkers.runs import AnalysisError, load_run
+from wrackline.harness.cli import main
+from wrackline.harness.history.files import open_writer, put_info
+from wrackline.harness.history.model import RunInfo
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -193,7 +193,7 @@ def test_one_bad_history_alone_is_told_once(
 @pytest.mark.spark
 def test_pages_that_are_gone_while_all_sends_are_looked_at(spark: SparkSession, tmp_path: Path) -> None:
     """A second look at a history that cannot be read is no news (a phantom makes it look at all sends again)."""
-    from checkers.analysis import _judge
+    from wrackline.checkers.analysis import _judge
 
     phantom = History("phantom").send(1, (A, 0)).drain((0, A), (1, B))
     runs = [load_run(good("gone").write(tmp_path / "gone")), load_run(phantom.write(tmp_path / "phantom"))]
@@ -209,7 +209,7 @@ def test_what_nobody_thought_of_takes_down_only_its_own(
     spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Whatever a history makes the analysis raise: by halves it is found out which it is."""
-    from checkers import analysis
+    from wrackline.checkers import analysis
 
     runs = [load_run(good(f"run-{n}").write(tmp_path / f"run-{n}")) for n in range(5)]
     real = analysis.judge

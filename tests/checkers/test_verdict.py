@@ -8,15 +8,15 @@ import pytest
 from good_runs import PLACE, SECOND, decided, found, good_figures, good_run, missing
 from histories import TOPIC, info
 
-from checkers import metrics
-from checkers.conditions import conditions
-from checkers.contracts import contract_for
-from checkers.course import Trouble
-from checkers.findings import Verdict
-from checkers.metrics import Figures, Outcomes
-from checkers.registry import names
-from checkers.runs import Fault, Run
-from checkers.verdict import verdict
+from wrackline.checkers import metrics
+from wrackline.checkers.conditions import conditions
+from wrackline.checkers.contracts import contract_for
+from wrackline.checkers.course import Trouble
+from wrackline.checkers.findings import Verdict
+from wrackline.checkers.metrics import Figures, Outcomes
+from wrackline.checkers.registry import names
+from wrackline.checkers.runs import Fault, Run
+from wrackline.checkers.verdict import verdict
 
 
 def test_pass() -> None:

@@ -8,16 +8,16 @@ from dataclasses import replace
 import orjson
 import pyarrow as pa
 
-from checkers import stages
-from checkers.carries import below_of, carries
-from checkers.chunks import SUMMARY
-from checkers.context import Context, context_of
-from checkers.moments import DECIDED, SUMMARIES, beyond_of
-from checkers.packets import COLUMNS as COLUMNS_OF
-from checkers.packets import Kind, Packet, Rows, Writer, packets, together, unpack
-from checkers.plan import NOBODY
-from checkers.runs import Run
-from checkers.suspects import COLUMNS
+from wrackline.checkers import stages
+from wrackline.checkers.carries import below_of, carries
+from wrackline.checkers.chunks import SUMMARY
+from wrackline.checkers.context import Context, context_of
+from wrackline.checkers.moments import DECIDED, SUMMARIES, beyond_of
+from wrackline.checkers.packets import COLUMNS as COLUMNS_OF
+from wrackline.checkers.packets import Kind, Packet, Rows, Writer, packets, together, unpack
+from wrackline.checkers.plan import NOBODY
+from wrackline.checkers.runs import Run
+from wrackline.checkers.suspects import COLUMNS
 
 Stage = Callable[[stages.Batches], stages.Batches]
 

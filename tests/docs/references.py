@@ -21,11 +21,22 @@ HOMES = {
 }
 """Letter of a code -> the page on which each code of that letter is a row with an anchor."""
 FOLDERS = (
-    *("broker", "simulator", "harness", "nemesis", "workloads", "checkers", "history", "fleets", "systems"),
+    *(
+        "broker",
+        "simulator",
+        "harness",
+        "nemesis",
+        "workloads",
+        "checkers",
+        "history",
+        "fleets",
+        "systems",
+        "wrackline",
+    ),
     *("ansible", "results", "suites", "tests", "benchmarks", "docs"),
 )
 """Where a path that is named in prose begins."""
-PACKAGES = FOLDERS[:9]
+PACKAGES = FOLDERS[:10]
 ENDINGS = (".parquet", ".wal", ".log", ".broken", ".json", ".html", ".yaml")
 """A file of a run, ``history.parquet``, is no module."""
 NOT_NAMES = ("broker.address.", "broker.version.")

@@ -17,7 +17,7 @@ from pathlib import Path
 import pytest
 
 ROOT = Path(__file__).parents[2]
-PACKAGES = ("broker", "simulator", "harness", "nemesis", "workloads", "checkers")
+PACKAGES = ("wrackline", "broker", "simulator", "harness", "nemesis", "workloads", "checkers")
 TESTS = ("checkers", "nemesis", "systems", "workloads")
 PATIENCE_S = 240
 _BLOCK = re.compile(
@@ -33,9 +33,9 @@ from pathlib import Path
 import pytest
 from nem_doubles import scene
 
-from harness.spec import parse
-from nemesis.schedule import plan
-from nemesis.steps import Done, Shell, Trail
+from wrackline.harness.spec import parse
+from wrackline.nemesis.schedule import plan
+from wrackline.nemesis.steps import Done, Shell, Trail
 
 FAULT = "{at_s: 1, duration_s: 2, fault: low-priority, target: leader(log-0)}"
 TEXT = "{name: x, nemesis: {schedule: [" + FAULT + "]}}"
@@ -96,11 +96,11 @@ import pytest
 from pairs import PAIRS
 from without_spark import suspects
 
-from checkers.proving.language import parse
-from checkers.proving.made import write_events
-from checkers.registry import bit_of, names
-from checkers.runs import load_run
-from checkers.visibility import EARLY
+from wrackline.checkers.proving.language import parse
+from wrackline.checkers.proving.made import write_events
+from wrackline.checkers.registry import bit_of, names
+from wrackline.checkers.runs import load_run
+from wrackline.checkers.visibility import EARLY
 
 
 @pytest.mark.parametrize(("case", "there"), [(0, True), (1, False)])
@@ -117,9 +117,9 @@ def test_it_is_in_the_register():
 """
 
 WORKLOAD = """
-from harness.spec import parse
-from workloads.catalog import workload_for
-from workloads.edge import EdgeWorkload
+from wrackline.harness.spec import parse
+from wrackline.workloads.catalog import workload_for
+from wrackline.workloads.edge import EdgeWorkload
 
 
 def test_a_specification_knows_it():
@@ -134,8 +134,8 @@ import inspect
 import pytest
 from here import Here
 
-from harness.systems.base import System
-from harness.systems.other import OtherSystem
+from wrackline.harness.systems.base import System
+from wrackline.harness.systems.other import OtherSystem
 
 
 def test_it_is_a_system():
@@ -198,7 +198,7 @@ def tree(tmp_path: Path) -> Path:
     """A copy of what recipes change and their tests need."""
     unwanted = shutil.ignore_patterns("__pycache__", "frames", "*.class")
     for name in (*PACKAGES, *(f"tests/{each}" for each in TESTS)):
-        shutil.copytree(ROOT / name, tmp_path / name, ignore=unwanted)
+        shutil.copytree(ROOT / name, tmp_path / name, symlinks=True, ignore=unwanted)
     for name in ("pyproject.toml", "tests/conftest.py"):
         shutil.copy(ROOT / name, tmp_path / name)
     shutil.copy(Path(__file__).with_name("here.py"), tmp_path / "tests/systems/here.py")

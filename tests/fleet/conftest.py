@@ -8,8 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from harness.fleet.clean import clean
-from harness.fleet.netns import NetnsFleet
+from wrackline.harness.fleet.clean import clean
+from wrackline.harness.fleet.netns import NetnsFleet
 
 STATE_ROOT = Path(f"/var/tmp/wl-test-fleet-{os.getpid()}")
 

@@ -10,9 +10,9 @@ from pathlib import Path
 
 import pytest
 
-from harness.fleet.base import Host, PowerCut
-from harness.fleet.canary import FOLDER, REACH_S, Canaries
-from harness.fleet.netns import NetnsFleet
+from wrackline.harness.fleet.base import Host, PowerCut
+from wrackline.harness.fleet.canary import FOLDER, REACH_S, Canaries
+from wrackline.harness.fleet.netns import NetnsFleet
 
 pytestmark = pytest.mark.fleet
 

@@ -12,8 +12,8 @@ from pathlib import Path
 import paramiko
 import pytest
 
-from harness.fleet.base import FleetError, Host
-from harness.fleet.ssh import SshRemote
+from wrackline.harness.fleet.base import FleetError, Host
+from wrackline.harness.fleet.ssh import SshRemote
 
 
 @dataclass

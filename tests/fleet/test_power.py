@@ -10,9 +10,9 @@ from pathlib import Path
 
 import pytest
 
-from harness.fleet.base import FileLoss, FleetError
-from harness.fleet.disk import compare, files_seen, shut_down
-from harness.fleet.netns import NetnsFleet
+from wrackline.harness.fleet.base import FileLoss, FleetError
+from wrackline.harness.fleet.disk import compare, files_seen, shut_down
+from wrackline.harness.fleet.netns import NetnsFleet
 
 pytestmark = pytest.mark.fleet
 

@@ -10,10 +10,10 @@ from pathlib import Path
 
 import pytest
 
-from harness.fleet.base import FleetError, Host, Result
-from harness.fleet.namespaces import run_tool
-from harness.fleet.netns import NetnsFleet
-from harness.fleet.ssh import SshRemote, namespace_connector, run_on_all
+from wrackline.harness.fleet.base import FleetError, Host, Result
+from wrackline.harness.fleet.namespaces import run_tool
+from wrackline.harness.fleet.netns import NetnsFleet
+from wrackline.harness.fleet.ssh import SshRemote, namespace_connector, run_on_all
 
 pytestmark = pytest.mark.fleet
 

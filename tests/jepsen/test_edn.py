@@ -12,8 +12,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from harness.jepsen.edn import EdnError, forms
-from harness.jepsen.text import TextError, read
+from wrackline.harness.jepsen.edn import EdnError, forms
+from wrackline.harness.jepsen.text import TextError, read
 
 
 @pytest.mark.parametrize(

@@ -9,13 +9,13 @@ from typing import Any
 import pytest
 from jepsen_words import Op, assign, imported, op, poll, send
 
-from checkers.analysis import analyze
-from checkers.proving.knobs import Final, Knobs
-from checkers.proving.made import make, write_events
-from checkers.proving.mutations import mutate, mutations
-from harness.jepsen.exports import Keys, kafka, rows
-from harness.jepsen.imports import Settings, import_history
-from harness.jepsen.text import write
+from wrackline.checkers.analysis import analyze
+from wrackline.checkers.proving.knobs import Final, Knobs
+from wrackline.checkers.proving.made import make, write_events
+from wrackline.checkers.proving.mutations import mutate, mutations
+from wrackline.harness.jepsen.exports import Keys, kafka, rows
+from wrackline.harness.jepsen.imports import Settings, import_history
+from wrackline.harness.jepsen.text import write
 
 pytestmark = pytest.mark.timeout(1_800)
 

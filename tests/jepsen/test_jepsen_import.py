@@ -10,9 +10,9 @@ import pyarrow.parquet as pq
 import pytest
 from jepsen_words import Op, assign, imported, op, poll, send
 
-from harness.history import read_info
-from harness.history.files import write_history
-from harness.history.model import (
+from wrackline.harness.history import read_info
+from wrackline.harness.history.files import write_history
+from wrackline.harness.history.model import (
     ACKED_WITHOUT_OFFSET,
     FAILED,
     MARKER,
@@ -24,11 +24,11 @@ from harness.history.model import (
     Type,
     value_of,
 )
-from harness.jepsen.consumers import SOMEWHERE
-from harness.jepsen.exports import MODELS, Keys, kafka, list_append, rows
-from harness.jepsen.imports import ImportFailed, Settings, import_history
-from harness.jepsen.operations import CONSUMERS
-from harness.jepsen.text import write
+from wrackline.harness.jepsen.consumers import SOMEWHERE
+from wrackline.harness.jepsen.exports import MODELS, Keys, kafka, list_append, rows
+from wrackline.harness.jepsen.imports import ImportFailed, Settings, import_history
+from wrackline.harness.jepsen.operations import CONSUMERS
+from wrackline.harness.jepsen.text import write
 
 INFO = RunInfo(
     "t", "t", 1, "2026-01-01T00:00:00Z", "wrackline", "log", "all", True, (TopicInfo("log", 2, 3, 2),)

@@ -11,10 +11,10 @@ import pytest
 from drawn import Drawn, histories
 from jepsen_words import assign, imported
 
-from checkers.analysis import analyze
-from harness.jepsen.exports import Keys, kafka, rows
-from harness.jepsen.imports import ImportFailed, Settings, import_history
-from harness.jepsen.text import write
+from wrackline.checkers.analysis import analyze
+from wrackline.harness.jepsen.exports import Keys, kafka, rows
+from wrackline.harness.jepsen.imports import ImportFailed, Settings, import_history
+from wrackline.harness.jepsen.text import write
 
 pytestmark = pytest.mark.timeout(1_800)
 

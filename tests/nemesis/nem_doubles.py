@@ -10,9 +10,9 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from harness.fleet.base import FileLoss, FleetError, Host, PowerCut, Result
-from harness.history.model import Event
-from harness.systems.base import (
+from wrackline.harness.fleet.base import FileLoss, FleetError, Host, PowerCut, Result
+from wrackline.harness.history.model import Event
+from wrackline.harness.systems.base import (
     ClusterState,
     DeployError,
     Node,
@@ -21,7 +21,7 @@ from harness.systems.base import (
     ReplicaLog,
     TopicSpec,
 )
-from nemesis.steps import Scene, Target
+from wrackline.nemesis.steps import Scene, Target
 
 
 def node(name: str, node_id: int, last: int, *, controller: bool = False) -> Node:

@@ -13,14 +13,14 @@ from nem_canaries import watched
 from nem_doubles import Recorded
 from nem_listeners import PORT, Listeners
 
-from harness.fleet.base import Host, PowerCut
-from harness.fleet.canary import Canaries
-from harness.fleet.netns import NetnsFleet
-from nemesis import chains
-from nemesis.runner import Nemesis
-from nemesis.schedule import Plan, plan
-from nemesis.spec import load
-from nemesis.steps import PowerOn
+from wrackline.harness.fleet.base import Host, PowerCut
+from wrackline.harness.fleet.canary import Canaries
+from wrackline.harness.fleet.netns import NetnsFleet
+from wrackline.nemesis import chains
+from wrackline.nemesis.runner import Nemesis
+from wrackline.nemesis.schedule import Plan, plan
+from wrackline.nemesis.spec import load
+from wrackline.nemesis.steps import PowerOn
 
 pytestmark = pytest.mark.fleet
 

@@ -8,13 +8,13 @@ from typing import Any
 import pytest
 from nem_doubles import NODES, FakeFleet, FakeSystem, Recorded, cluster, node, partition
 
-from nemesis import inject
-from nemesis.foreseen import foreseen, guided_steps
-from nemesis.guided import NEEDS, SCHEDULES
-from nemesis.guided_steps import Inject
-from nemesis.runner import Nemesis
-from nemesis.schedule import plan
-from nemesis.spec import GuidedSpec, load
+from wrackline.nemesis import inject
+from wrackline.nemesis.foreseen import foreseen, guided_steps
+from wrackline.nemesis.guided import NEEDS, SCHEDULES
+from wrackline.nemesis.guided_steps import Inject
+from wrackline.nemesis.runner import Nemesis
+from wrackline.nemesis.schedule import plan
+from wrackline.nemesis.spec import GuidedSpec, load
 
 SPARE = replace(node("n4", 4, 14), spare=True)
 

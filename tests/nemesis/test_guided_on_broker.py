@@ -12,13 +12,13 @@ from nem_canaries import watched
 from nem_doubles import Recorded
 from nem_load import Load, missing
 
-from harness.fleet.canary import Canaries
-from harness.fleet.netns import NetnsFleet
-from harness.systems.base import TopicSpec
-from harness.systems.wrackline import WracklineSystem
-from nemesis.runner import Nemesis
-from nemesis.schedule import plan
-from nemesis.spec import load
+from wrackline.harness.fleet.canary import Canaries
+from wrackline.harness.fleet.netns import NetnsFleet
+from wrackline.harness.systems.base import TopicSpec
+from wrackline.harness.systems.wrackline import WracklineSystem
+from wrackline.nemesis.runner import Nemesis
+from wrackline.nemesis.schedule import plan
+from wrackline.nemesis.spec import load
 
 pytestmark = [pytest.mark.fleet, pytest.mark.slow]
 CONFIG = {

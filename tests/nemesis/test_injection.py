@@ -9,18 +9,18 @@ from typing import Any
 import pytest
 from nem_doubles import NODES, FakeFleet, FakeSystem, Recorded, cluster, partition
 
-from harness.fleet.base import Host
-from harness.fleet.canary import CanaryLoss
-from nemesis import inject
-from nemesis.heal import NemesisError
-from nemesis.inject import Hold, Stage, injected
-from nemesis.network import Partition
-from nemesis.power import PowerCut
-from nemesis.processes import Kill, Pause
-from nemesis.runner import Nemesis
-from nemesis.schedule import plan
-from nemesis.spec import load
-from nemesis.steps import Fault
+from wrackline.harness.fleet.base import Host
+from wrackline.harness.fleet.canary import CanaryLoss
+from wrackline.nemesis import inject
+from wrackline.nemesis.heal import NemesisError
+from wrackline.nemesis.inject import Hold, Stage, injected
+from wrackline.nemesis.network import Partition
+from wrackline.nemesis.power import PowerCut
+from wrackline.nemesis.processes import Kill, Pause
+from wrackline.nemesis.runner import Nemesis
+from wrackline.nemesis.schedule import plan
+from wrackline.nemesis.spec import load
+from wrackline.nemesis.steps import Fault
 
 LISTING = "       1       60 DROP       0    --  *      *       1.2.3.4    0.0.0.0/0     /* {} */\n"
 ALL_PHASES = ["begin", "active", "undo", "ended"]
@@ -231,7 +231,7 @@ def test_two_faults_that_take_nodes_do_not_take_the_same(
 def test_a_role_that_stays_vacant_is_a_fault_not_proved_and_the_run_goes_on(
     fleet: FakeFleet, system: FakeSystem, recorded: Recorded, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("nemesis.runner.RESOLVE_TIMEOUT_S", 0.1)
+    monkeypatch.setattr("wrackline.nemesis.runner.RESOLVE_TIMEOUT_S", 0.1)
     run_plan(
         fleet, system, recorded, {"fault": "kill", "target": "leader(log-9)"}, {"fault": "kill", "at_s": 0.3}
     )

@@ -11,15 +11,15 @@ from dataclasses import replace
 import pytest
 from nem_doubles import scene
 
-from harness.fleet.base import FileLoss
-from harness.fleet.base import PowerCut as Cut
-from harness.fleet.canary import FOLDER, CanaryLoss
-from nemesis.chains import Counter, Rule, chain, install, parse_chains, parse_counters
-from nemesis.knocks import command, heard
-from nemesis.network import Partition, Shape
-from nemesis.power import PowerCut
-from nemesis.processes import Kill, Pause, Restart, process_state
-from nemesis.steps import (
+from wrackline.harness.fleet.base import FileLoss
+from wrackline.harness.fleet.base import PowerCut as Cut
+from wrackline.harness.fleet.canary import FOLDER, CanaryLoss
+from wrackline.nemesis.chains import Counter, Rule, chain, install, parse_chains, parse_counters
+from wrackline.nemesis.knocks import command, heard
+from wrackline.nemesis.network import Partition, Shape
+from wrackline.nemesis.power import PowerCut
+from wrackline.nemesis.processes import Kill, Pause, Restart, process_state
+from wrackline.nemesis.steps import (
     Done,
     Knock,
     KnockFrom,

@@ -10,8 +10,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from nemesis.schedule import Plan, plan
-from nemesis.spec import SpecError, load
+from wrackline.nemesis.schedule import Plan, plan
+from wrackline.nemesis.spec import SpecError, load
 
 RANDOM: dict[str, Any] = {
     "random": {

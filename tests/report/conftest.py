@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 import synthetic_run
 
-from harness.report import write_report
+from wrackline.harness.report import write_report
 
 
 @pytest.fixture(scope="session")

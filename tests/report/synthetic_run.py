@@ -12,8 +12,8 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from checkers.findings import FINDINGS
-from harness.history.model import (
+from wrackline.checkers.findings import FINDINGS
+from wrackline.harness.history.model import (
     CONTROL,
     NEMESIS,
     REPLICA,
@@ -25,7 +25,7 @@ from harness.history.model import (
     Type,
     value_of,
 )
-from harness.history.schema import METADATA_KEY, SCHEMA
+from wrackline.harness.history.schema import METADATA_KEY, SCHEMA
 
 S = 1_000_000_000
 MS = 1_000_000

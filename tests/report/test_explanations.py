@@ -12,12 +12,20 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from checkers.findings import FINDINGS
-from harness.history.files import write_history
-from harness.history.model import ACKED_WITHOUT_OFFSET, UNKNOWN, Event, Record, RunInfo, TopicInfo, Type
-from harness.report import write_report
-from harness.report.evidence import GROUPS, detailed, fair
-from harness.report.files import Finding, FindingGroup
+from wrackline.checkers.findings import FINDINGS
+from wrackline.harness.history.files import write_history
+from wrackline.harness.history.model import (
+    ACKED_WITHOUT_OFFSET,
+    UNKNOWN,
+    Event,
+    Record,
+    RunInfo,
+    TopicInfo,
+    Type,
+)
+from wrackline.harness.report import write_report
+from wrackline.harness.report.evidence import GROUPS, detailed, fair
+from wrackline.harness.report.files import Finding, FindingGroup
 
 A, B = 160, 176
 INFO = RunInfo(

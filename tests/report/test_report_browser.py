@@ -12,7 +12,7 @@ import pyarrow.parquet as pq
 import pytest
 from browser import PROGRAM, Browser, browser
 
-from harness.report import write_report
+from wrackline.harness.report import write_report
 
 ROOT = Path(__file__).parents[2]
 PHONE = 390
@@ -122,10 +122,10 @@ def test_what_gets_into_the_page_is_not_run(chromium: Browser, whole_run: Path, 
 
 
 def test_the_kill_table_too(chromium: Browser, tmp_path: Path) -> None:
-    from simulator.guided import SCHEDULES
-    from simulator.kill_report import html
-    from simulator.kill_rows import Budget
-    from simulator.kill_table import kill_table
+    from wrackline.simulator.guided import SCHEDULES
+    from wrackline.simulator.kill_report import html
+    from wrackline.simulator.kill_rows import Budget
+    from wrackline.simulator.kill_table import kill_table
 
     page = tmp_path / "table.html"
     page.write_text(html(kill_table([SCHEDULES["trunc_hw"]], Budget(1), random=False)))

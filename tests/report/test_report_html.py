@@ -16,10 +16,10 @@ from pathlib import Path
 import pytest
 import synthetic_run
 
-from harness.history.model import value_of
-from harness.report import ReportError, write_report
-from harness.report.files import PER_PARTITION
-from harness.report.reproduce import replay_of
+from wrackline.harness.history.model import value_of
+from wrackline.harness.report import ReportError, write_report
+from wrackline.harness.report.files import PER_PARTITION
+from wrackline.harness.report.reproduce import replay_of
 
 VOID = {"meta", "br", "link", "img", "input", "hr"}
 MIB = 1 << 20
@@ -125,7 +125,9 @@ def test_the_command_can_be_pasted_where_the_page_says(
     launcher.chmod(0o755)
     run_dir = own_run.rename(tmp_path / place / own_run.name)
     (run_dir / "spec.yaml").write_text("name: mine")
-    monkeypatch.setattr("harness.report.model.replay_of", functools.partial(replay_of, checkout=checkout))
+    monkeypatch.setattr(
+        "wrackline.harness.report.model.replay_of", functools.partial(replay_of, checkout=checkout)
+    )
     write_report(run_dir)
     where, command = command_of(run_dir)
     assert where.startswith("In the folder of Wrackline, where its launcher is, as root")

@@ -8,7 +8,7 @@ from xml.etree import ElementTree
 
 import synthetic_run
 
-from harness.report import junit, write_report
+from wrackline.harness.report import junit, write_report
 
 
 def case(root: ElementTree.Element, name: str) -> ElementTree.Element:

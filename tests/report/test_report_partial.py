@@ -11,8 +11,8 @@ import pytest
 import synthetic_run
 from test_report_html import page
 
-from harness.report import write_report
-from harness.report.model import NOT_JUDGED, build
+from wrackline.harness.report import write_report
+from wrackline.harness.report.model import NOT_JUDGED, build
 
 BREAKABLE = ["verdict.json", "metrics.json", "findings.parquet", "run.json", "history.parquet"]
 BROKEN = [(name, None) for name in (*BREAKABLE, "plan.json", "spec.yaml")] + [
@@ -80,8 +80,8 @@ import os, sys
 from pathlib import Path
 sys.path.insert(0, sys.argv[2])
 import synthetic_run
-from harness.history import Recorder
-from harness.history.model import Event, Record, Type
+from wrackline.harness.history import Recorder
+from wrackline.harness.history.model import Event, Record, Type
 recorder = Recorder(Path(sys.argv[1]), synthetic_run.INFO)
 for n in range(300):
     record = Record(0, -1, n << 4)

@@ -12,9 +12,9 @@ import synthetic_run
 from hypothesis import given
 from hypothesis import strategies as st
 
-from harness.history.model import CONTROL, Event, Record, RunInfo, Type, value_of
-from harness.report import text
-from harness.report.chart import (
+from wrackline.harness.history.model import CONTROL, Event, Record, RunInfo, Type, value_of
+from wrackline.harness.report import text
+from wrackline.harness.report.chart import (
     BUCKETS,
     LEFT,
     RIGHT,
@@ -26,14 +26,14 @@ from harness.report.chart import (
     run_chart,
     span_tip,
 )
-from harness.report.evidence import EvidenceGroup
-from harness.report.excerpts import Excerpt, History, LogEnd, Sighting, Sightings
-from harness.report.faults import Fault, controller_spans, leader_spans
-from harness.report.model import Report, build
-from harness.report.neighbourhood import grid
-from harness.report.operations import OPEN, pair
-from harness.report.svg import Scale, ticks
-from harness.report.timeline import merge_bars
+from wrackline.harness.report.evidence import EvidenceGroup
+from wrackline.harness.report.excerpts import Excerpt, History, LogEnd, Sighting, Sightings
+from wrackline.harness.report.faults import Fault, controller_spans, leader_spans
+from wrackline.harness.report.model import Report, build
+from wrackline.harness.report.neighbourhood import grid
+from wrackline.harness.report.operations import OPEN, pair
+from wrackline.harness.report.svg import Scale, ticks
+from wrackline.harness.report.timeline import merge_bars
 
 S = synthetic_run.S
 

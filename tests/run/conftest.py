@@ -14,9 +14,11 @@ from run_doubles import PaperNemesis, Stage, mock_cluster, paper_parts
 def stage(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Stage]:
     with mock_cluster() as bootstrap:
         parts, fleet, system = paper_parts(bootstrap)
-        monkeypatch.setattr("harness.run.runner.build_parts", lambda _spec, _test_id: parts)
-        monkeypatch.setattr("harness.run.runner.Nemesis", type("N", (PaperNemesis,), {"trail": fleet.trail}))
-        monkeypatch.setattr("harness.run.runner.STEADY_S", 0.3)
-        monkeypatch.setattr("harness.run.runner.RECOVERED_S", 0.3)
-        monkeypatch.setattr("harness.run.runner.WARM_S", 10.0)
+        monkeypatch.setattr("wrackline.harness.run.runner.build_parts", lambda _spec, _test_id: parts)
+        monkeypatch.setattr(
+            "wrackline.harness.run.runner.Nemesis", type("N", (PaperNemesis,), {"trail": fleet.trail})
+        )
+        monkeypatch.setattr("wrackline.harness.run.runner.STEADY_S", 0.3)
+        monkeypatch.setattr("wrackline.harness.run.runner.RECOVERED_S", 0.3)
+        monkeypatch.setattr("wrackline.harness.run.runner.WARM_S", 10.0)
         yield Stage(fleet, system, tmp_path / "results", io.StringIO())

@@ -7,9 +7,9 @@ from pathlib import Path
 import pytest
 from click.testing import CliRunner, Result
 
-from checkers.jvm.classpath import JvmUnavailable, available
-from harness.cli_jvm import check_command
-from harness.jepsen.text import TextError
+from wrackline.checkers.jvm.classpath import JvmUnavailable, available
+from wrackline.harness.cli_jvm import check_command
+from wrackline.harness.jepsen.text import TextError
 
 STALE = """
 {:process 0 :type :invoke :f :write :value 1}

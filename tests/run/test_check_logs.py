@@ -8,9 +8,9 @@ from typing import Any
 import pytest
 from click.testing import CliRunner, Result
 
-from checkers.jvm.classpath import available
-from harness.cli_jvm import check_command
-from harness.jepsen.text import Keyword, Operation, TextError, write
+from wrackline.checkers.jvm.classpath import available
+from wrackline.harness.cli_jvm import check_command
+from wrackline.harness.jepsen.text import Keyword, Operation, TextError, write
 
 Words = list[tuple[int, str, str, Any]]
 """(process, type, f, value)."""

@@ -13,13 +13,13 @@ from pathlib import Path
 import orjson
 import pytest
 
-import checkers.analysis
-from checkers import session
-from checkers.runs import AnalysisError
-from checkers.session import SparkUnavailable
-from harness.cli import main
-from harness.history import Recorder, read_info
-from harness.history.model import Event, Record, RunInfo, TopicInfo, Type
+import wrackline.checkers.analysis
+from wrackline.checkers import session
+from wrackline.checkers.runs import AnalysisError
+from wrackline.checkers.session import SparkUnavailable
+from wrackline.harness.cli import main
+from wrackline.harness.history import Recorder, read_info
+from wrackline.harness.history.model import Event, Record, RunInfo, TopicInfo, Type
 
 SUITES = Path(__file__).parents[2] / "suites"
 
@@ -155,7 +155,7 @@ def test_no_runs_is_no_error(capsys: pytest.CaptureFixture[str], tmp_path: Path)
 
 
 def test_a_run_is_named_by_path_by_id_and_by_any_part_that_is_its_own(tmp_path: Path) -> None:
-    from harness.results import NoSuchRun, find
+    from wrackline.harness.results import NoSuchRun, find
 
     first = recorded(tmp_path, "20260101T000000Z-a-0001")
     second = recorded(tmp_path, "20260102T000000Z-b-0002")
@@ -201,7 +201,7 @@ def test_runs_beside_one_that_cannot_be_judged_are_told_and_reported(
         error.judged = {good: orjson.loads((good / "verdict.json").read_bytes())}
         raise error
 
-    monkeypatch.setattr(checkers.analysis, "analyze", analyze)
+    monkeypatch.setattr(wrackline.checkers.analysis, "analyze", analyze)
     code, _, err = call(capsys, "analyze", "20260101", "good", "bad", "--results", str(tmp_path))
     assert code == 2  # "20260101" means both
     code, _, err = call(capsys, "analyze", "good", "bad", "--results", str(tmp_path))
@@ -247,7 +247,7 @@ def test_what_nobody_expected_is_one_line_and_exit_code_4(
     def breaks(_results: Path) -> None:
         raise RuntimeError("nobody\nthought of this")
 
-    monkeypatch.setattr("harness.results.table", breaks)
+    monkeypatch.setattr("wrackline.harness.results.table", breaks)
     code, out, err = call(capsys, "runs")
     assert (code, out, len(err.splitlines())) == (4, "", 1)
     assert err.startswith(
@@ -267,7 +267,7 @@ def test_there_may_be_no_room_for_the_traceback_either(
     def full(*_arguments: object, **_options: object) -> None:
         raise OSError(errno.ENOSPC, "No space left on device")
 
-    monkeypatch.setattr("harness.results.table", breaks)
+    monkeypatch.setattr("wrackline.harness.results.table", breaks)
     monkeypatch.setattr(tempfile, "NamedTemporaryFile", full)
     code, _, err = call(capsys, "runs")
     assert (code, len(err.splitlines())) == (4, 1)
@@ -280,7 +280,7 @@ def test_check_never_calls_a_history_not_linearizable_because_it_broke_down(
     def breaks(*_arguments: object, **_options: object) -> None:
         raise RecursionError("too deep")
 
-    monkeypatch.setattr("harness.cli_jvm.subjects", breaks)
+    monkeypatch.setattr("wrackline.harness.cli_jvm.subjects", breaks)
     history = tmp_path / "history.edn"
     history.write_text("{:index 0, :type :invoke, :process 0, :f :read, :value nil}\n")
     code, _, err = call(capsys, "check", "--model", "register", str(history))

@@ -8,9 +8,9 @@ from typing import Any
 import pytest
 from run_doubles import PaperFleet, PaperSystem
 
-from harness.history.model import DIED, NEMESIS, Event, Type
-from harness.run.deaths import SILENT_LOOKS, Deaths
-from nemesis.inject import Hold
+from wrackline.harness.history.model import DIED, NEMESIS, Event, Type
+from wrackline.harness.run.deaths import SILENT_LOOKS, Deaths
+from wrackline.nemesis.inject import Hold
 
 
 class Paper:

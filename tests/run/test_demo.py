@@ -10,9 +10,9 @@ from typing import Any
 
 import pytest
 
-from harness import demo
-from harness.demo import _canary_caught, _loss_allowed, _promise_kept
-from harness.run import Judged, Outcome
+from wrackline.harness import demo
+from wrackline.harness.demo import _canary_caught, _loss_allowed, _promise_kept
+from wrackline.harness.run import Judged, Outcome
 
 Verdict = dict[str, Any]
 FAULTS = [

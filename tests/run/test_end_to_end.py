@@ -17,12 +17,12 @@ import pyarrow.parquet as pq
 import pytest
 import yaml
 
-from checkers.conditions import conditions
-from checkers.metrics import Figures
-from checkers.runs import load_run
-from harness.history import history_files, read_info
-from harness.history.model import DIED
-from harness.spec import load
+from wrackline.checkers.conditions import conditions
+from wrackline.checkers.metrics import Figures
+from wrackline.checkers.runs import load_run
+from wrackline.harness.history import history_files, read_info
+from wrackline.harness.history.model import DIED
+from wrackline.harness.spec import load
 
 pytestmark = [pytest.mark.fleet, pytest.mark.slow]
 
@@ -51,7 +51,7 @@ def environment(tmp_path: Path) -> dict[str, str]:
 
 
 def wrackline(tmp_path: Path, *arguments: object) -> subprocess.CompletedProcess[str]:
-    command = [sys.executable, "-m", "harness.cli", *map(str, arguments)]
+    command = [sys.executable, "-m", "wrackline.harness.cli", *map(str, arguments)]
     return subprocess.run(
         command, env=environment(tmp_path), capture_output=True, text=True, timeout=200, check=False
     )
@@ -60,7 +60,7 @@ def wrackline(tmp_path: Path, *arguments: object) -> subprocess.CompletedProcess
 @contextmanager
 def running(tmp_path: Path, *arguments: object) -> Iterator[subprocess.Popen[str]]:
     """A `wrackline` in the background; killed at the end if it is still there."""
-    command = [sys.executable, "-m", "harness.cli", *map(str, arguments)]
+    command = [sys.executable, "-m", "wrackline.harness.cli", *map(str, arguments)]
     process = subprocess.Popen(
         command,
         env=environment(tmp_path),
@@ -102,7 +102,7 @@ def rows(run_dir: Path) -> list[dict[str, Any]]:
 
 def ours(run_dir: Path) -> list[str]:
     """Network namespaces of this run's fleet."""
-    from harness.run.setup import build_parts
+    from wrackline.harness.run.setup import build_parts
 
     fleet = build_parts(load(run_dir / "spec.yaml"), run_dir.name).fleet
     listed = subprocess.run(["ip", "netns", "list"], capture_output=True, text=True, check=True).stdout

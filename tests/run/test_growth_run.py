@@ -12,8 +12,8 @@ import orjson
 import pyarrow.parquet as pq
 import pytest
 
-from checkers.runs import load_run
-from harness.history import history_files
+from wrackline.checkers.runs import load_run
+from wrackline.harness.history import history_files
 
 pytestmark = [pytest.mark.fleet, pytest.mark.slow]
 
@@ -37,7 +37,14 @@ nemesis:
 def test_replicas_move_under_faults_and_nothing_acknowledged_is_lost(tmp_path: Path) -> None:
     (tmp_path / "growing.yaml").write_text(SPEC)
     done = subprocess.run(
-        [sys.executable, "-m", "harness.cli", "run", str(tmp_path / "growing.yaml"), "--no-analysis"],
+        [
+            sys.executable,
+            "-m",
+            "wrackline.harness.cli",
+            "run",
+            str(tmp_path / "growing.yaml"),
+            "--no-analysis",
+        ],
         env={**os.environ, "WRACKLINE_RESULTS": str(tmp_path / "results")},
         capture_output=True,
         text=True,

@@ -10,13 +10,13 @@ import orjson
 import pytest
 from run_doubles import SPEC, Stage, phases
 
-from checkers.contracts import contract_for
-from checkers.runs import Run
-from harness.cli import main
-from harness.fleet.netns import NetnsFleet
-from harness.history import read_info
-from harness.run.forecast import forecast
-from harness.spec import load, parse
+from wrackline.checkers.contracts import contract_for
+from wrackline.checkers.runs import Run
+from wrackline.harness.cli import main
+from wrackline.harness.fleet.netns import NetnsFleet
+from wrackline.harness.history import read_info
+from wrackline.harness.run.forecast import forecast
+from wrackline.harness.spec import load, parse
 
 SUITES = Path(__file__).parents[2] / "suites"
 SETTINGS = (

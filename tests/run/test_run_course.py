@@ -10,13 +10,13 @@ import orjson
 import pytest
 from run_doubles import Stage, interrupt_when, rows
 
-from checkers.conditions import conditions
-from checkers.metrics import Figures
-from checkers.runs import Run, load_run
-from harness.history import read_info
-from harness.history.model import DIED, PlanInfo
-from harness.run import CannotRecord, Outcome
-from nemesis.heal import NemesisError
+from wrackline.checkers.conditions import conditions
+from wrackline.checkers.metrics import Figures
+from wrackline.checkers.runs import Run, load_run
+from wrackline.harness.history import read_info
+from wrackline.harness.history.model import DIED, PlanInfo
+from wrackline.harness.run import CannotRecord, Outcome
+from wrackline.nemesis.heal import NemesisError
 
 
 def loaded(outcome: Outcome) -> Run:
@@ -50,7 +50,7 @@ def test_clients_are_stopped_before_anything_is_read_though_healing_failed(
     def fails(_self: object) -> list[str]:
         raise NemesisError("the fleet could not be healed: n2: No space left on device")
 
-    monkeypatch.setattr("harness.run.runner.Nemesis.stop_and_heal", fails)
+    monkeypatch.setattr("wrackline.harness.run.runner.Nemesis.stop_and_heal", fails)
     outcome = stage.run()
     assert outcome.troubles == ("drive: the fleet could not be healed: n2: No space left on device",)
     found = rows(outcome.run_dir)
@@ -70,7 +70,7 @@ def test_a_mistake_of_ours_ends_the_run_and_is_on_record(
     def fails(_self: object) -> list[str]:
         raise KeyError("nobody thought of this")
 
-    monkeypatch.setattr("harness.run.runner.Nemesis.stop_and_heal", fails)
+    monkeypatch.setattr("wrackline.harness.run.runner.Nemesis.stop_and_heal", fails)
     with pytest.raises(KeyError):
         stage.run()
     assert stage.trail[-1] == "down"
@@ -97,7 +97,7 @@ def test_an_interrupted_run_says_so(stage: Stage, number: signal.Signals) -> Non
 def test_an_interruption_while_healing_is_on_record_too(
     stage: Stage, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("harness.run.runner.RECOVERED_S", 1.5)
+    monkeypatch.setattr("wrackline.harness.run.runner.RECOVERED_S", 1.5)
     pressed = interrupt_when(stage, "heal")
     outcome = stage.run()
     pressed.join()
@@ -105,13 +105,13 @@ def test_an_interruption_while_healing_is_on_record_too(
 
 
 def test_a_node_that_dies_in_the_main_phase(stage: Stage, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("harness.run.deaths.LOOK_EVERY_S", 0.1)
+    monkeypatch.setattr("wrackline.harness.run.deaths.LOOK_EVERY_S", 0.1)
 
     def kill(_self: object) -> None:
         stage.system.pids["n2"] = None
         threading.Timer(0.5, lambda: stage.system.pids.update(n2=99)).start()
 
-    monkeypatch.setattr("harness.run.runner.Nemesis.start", kill)
+    monkeypatch.setattr("wrackline.harness.run.runner.Nemesis.start", kill)
     run = loaded(stage.run())
     [fault] = run.faults
     assert (fault.name, fault.targets, fault.proved) == (DIED, ("n2",), True)
@@ -137,7 +137,7 @@ def test_a_results_disk_that_is_full_at_the_start(stage: Stage, monkeypatch: pyt
     def full(_fd: int, _offset: int, _length: int) -> None:
         raise OSError(28, "No space left on device")
 
-    monkeypatch.setattr("harness.history.journal.os.posix_fallocate", full)
+    monkeypatch.setattr("wrackline.harness.history.journal.os.posix_fallocate", full)
     with pytest.raises(
         CannotRecord, match="No space left on device; make room there, or name another"
     ) as told:

@@ -10,10 +10,10 @@ import orjson
 import pytest
 from run_doubles import PARTITIONS, Stage, interrupt_when, phases, rows
 
-from harness.fleet.base import FleetError
-from harness.history import read_info
-from harness.run import Interrupted
-from harness.run.judge import broken_down, exit_code
+from wrackline.harness.fleet.base import FleetError
+from wrackline.harness.history import read_info
+from wrackline.harness.run import Interrupted
+from wrackline.harness.run.judge import broken_down, exit_code
 
 
 def test_a_run_goes_through_every_phase_and_leaves_everything_behind_in_its_directory(stage: Stage) -> None:
@@ -77,9 +77,11 @@ def test_evidence_that_cannot_be_collected_does_not_cost_the_history(stage: Stag
 def test_a_replica_that_stays_behind_is_noted_and_read_all_the_same(
     stage: Stage, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("harness.run.runner.FULL_ISR_S", 0.5)
+    monkeypatch.setattr("wrackline.harness.run.runner.FULL_ISR_S", 0.5)
     monkeypatch.setattr(
-        "harness.run.runner.Nemesis.start", lambda _self: setattr(stage.system, "isr", (1, 3)), raising=False
+        "wrackline.harness.run.runner.Nemesis.start",
+        lambda _self: setattr(stage.system, "isr", (1, 3)),
+        raising=False,
     )
     outcome = stage.run()
     assert outcome.troubles == ()
@@ -116,7 +118,7 @@ def test_ctrl_c_twice_stops_at_once_and_still_tears_down(
     stage: Stage, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The second comes while healing goes on."""
-    monkeypatch.setattr("harness.run.runner.RECOVERED_S", 60.0)
+    monkeypatch.setattr("wrackline.harness.run.runner.RECOVERED_S", 60.0)
     pressed = interrupt_when(stage, "faults", times=2)
     with pytest.raises(Interrupted, match="`wrackline analyze` judges it"):
         stage.run("workload.duration_s=60")
@@ -169,7 +171,7 @@ def test_what_ctrl_c_leaves_is_said_as_it_is(
 def test_a_disk_that_fills_up_stops_the_run_and_keeps_what_is_there(
     stage: Stage, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("harness.history.journal.WINDOW_BYTES", 8192)
+    monkeypatch.setattr("wrackline.harness.history.journal.WINDOW_BYTES", 8192)
     real = os.posix_fallocate
 
     def limited(fd: int, offset: int, length: int) -> None:
@@ -177,7 +179,7 @@ def test_a_disk_that_fills_up_stops_the_run_and_keeps_what_is_there(
             raise OSError(28, os.strerror(28))
         real(fd, offset, length)
 
-    monkeypatch.setattr("harness.history.journal.os.posix_fallocate", limited)
+    monkeypatch.setattr("wrackline.harness.history.journal.os.posix_fallocate", limited)
     outcome = stage.run("workload.duration_s=60")
     assert stage.trail[-1] == "down"
     assert "No space left on device" in outcome.troubles[0]

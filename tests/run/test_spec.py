@@ -7,9 +7,9 @@ from pathlib import Path
 import pytest
 import yaml
 
-from checkers.thresholds import LEFT_OUT, THRESHOLDS
-from harness.spec import Spec, SpecError, load, parse
-from workloads.log import LogSpec
+from wrackline.checkers.thresholds import LEFT_OUT, THRESHOLDS
+from wrackline.harness.spec import Spec, SpecError, load, parse
+from wrackline.workloads.log import LogSpec
 
 SUITES = Path(__file__).parents[2] / "suites"
 LOG_KEYS = (

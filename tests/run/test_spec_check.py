@@ -8,15 +8,15 @@ from pathlib import Path
 
 import pytest
 
-from broker.core.config import BrokerConfig, ControllerConfig, NodeConfig
-from broker.server.config import ShellSettings
-from harness.cli import main
-from harness.fleet.netns import NetnsFleet
-from harness.spec import SpecError, load, parse
-from harness.spec_check import ask_clients, ask_system, load_checked
-from harness.systems import settings
-from harness.systems.base import DeployError
-from harness.systems.settings import BOTH_KEYS, CONTROLLER_KEYS, OURS
+from wrackline.broker.core.config import BrokerConfig, ControllerConfig, NodeConfig
+from wrackline.broker.server.config import ShellSettings
+from wrackline.harness.cli import main
+from wrackline.harness.fleet.netns import NetnsFleet
+from wrackline.harness.spec import SpecError, load, parse
+from wrackline.harness.spec_check import ask_clients, ask_system, load_checked
+from wrackline.harness.systems import settings
+from wrackline.harness.systems.base import DeployError
+from wrackline.harness.systems.settings import BOTH_KEYS, CONTROLLER_KEYS, OURS
 
 SUITES = Path(__file__).parents[2] / "suites"
 

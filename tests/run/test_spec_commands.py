@@ -13,10 +13,10 @@ import orjson
 import pytest
 import yaml
 
-from harness.cli import main
-from harness.spec import load, parse
-from harness.spec_check import load_checked
-from harness.spec_schema import schema
+from wrackline.harness.cli import main
+from wrackline.harness.spec import load, parse
+from wrackline.harness.spec_check import load_checked
+from wrackline.harness.spec_schema import schema
 
 ROOT = Path(__file__).parents[2]
 SUITES = ROOT / "suites"
@@ -281,9 +281,10 @@ def test_an_installed_wheel_has_the_examples_the_template_and_the_schema(tmp_pat
 
 
 IN_ONE_PROCESS = """
-import json, broker, harness
+import json
+from wrackline import broker, harness
 from click.testing import CliRunner
-from harness.cli import wrackline
+from wrackline.harness.cli import wrackline
 
 def said(*arguments):
     return CliRunner().invoke(wrackline, arguments, standalone_mode=False, catch_exceptions=False).output

@@ -5,13 +5,13 @@ from __future__ import annotations
 from random import Random
 from typing import Any
 
-from broker.core import batch
-from broker.core.broker import Broker
-from broker.core.lifecycle import State
-from broker.core.messages import ProducePartition, ProduceRequest
-from broker.core.types import TopicPartition
-from simulator.invariants import Checker, Violation
-from simulator.world import World, WorldOptions
+from wrackline.broker.core import batch
+from wrackline.broker.core.broker import Broker
+from wrackline.broker.core.lifecycle import State
+from wrackline.broker.core.messages import ProducePartition, ProduceRequest
+from wrackline.broker.core.types import TopicPartition
+from wrackline.simulator.invariants import Checker, Violation
+from wrackline.simulator.world import World, WorldOptions
 
 T = TopicPartition("t", 0)
 TPS = (T, TopicPartition("t", 1))

@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import pytest
 
-from simulator.guided.stage import Setting, Stage, T, carries_records
+from wrackline.simulator.guided.stage import Setting, Stage, T, carries_records
 
 
 def outage(min_isr: int, lossy: int) -> Stage:

@@ -14,17 +14,17 @@ import pyarrow.parquet as pq
 import pytest
 from click.testing import CliRunner, Result
 
-from harness.history import history_files, read_info
-from harness.history.model import FAILED, Event, Record, Type
-from simulator.cli import simulate
-from simulator.export import write_run
-from simulator.faults import KINDS, FaultOptions
-from simulator.oracles import ClientOracle, Violation
-from simulator.plan import plan
-from simulator.run import run
-from simulator.search import search
-from simulator.setup import Setup
-from simulator.shrink import shrink
+from wrackline.harness.history import history_files, read_info
+from wrackline.harness.history.model import FAILED, Event, Record, Type
+from wrackline.simulator.cli import simulate
+from wrackline.simulator.export import write_run
+from wrackline.simulator.faults import KINDS, FaultOptions
+from wrackline.simulator.oracles import ClientOracle, Violation
+from wrackline.simulator.plan import plan
+from wrackline.simulator.run import run
+from wrackline.simulator.search import search
+from wrackline.simulator.setup import Setup
+from wrackline.simulator.shrink import shrink
 
 SHORT = Setup(seed=5, seconds=6.0, idempotent=True)
 DEFECT = Setup(
@@ -48,7 +48,7 @@ def test_the_same_seed_is_the_same_run_in_one_process() -> None:
 
 def test_the_same_seed_is_the_same_run_in_every_process_and_under_every_hash_seed() -> None:
     program = (
-        "import sys; from simulator.cli import main; "
+        "import sys; from wrackline.simulator.cli import main; "
         "sys.argv[1:] = '--seed 5 --seconds 6 --idempotent --timeline --full --lines 0 --digest'.split(); main()"
     )
     outputs = set()
@@ -162,7 +162,7 @@ def test_exit_codes_and_messages_of_the_command() -> None:
 
 
 def test_a_crash_of_the_core_is_a_violation(monkeypatch: pytest.MonkeyPatch) -> None:
-    from broker.core.broker import Broker
+    from wrackline.broker.core.broker import Broker
 
     whole = Broker.handle
 

@@ -8,11 +8,11 @@ from uuid import UUID
 import pytest
 from kio.schema.errors import ErrorCode
 
-from broker.core import batch
-from broker.core import effects as fx
-from broker.core import events as ev
-from broker.core.effects import Append, CloseLogs, CreateLog, Truncate, WriteCheckpoint
-from broker.core.messages import (
+from wrackline.broker.core import batch
+from wrackline.broker.core import effects as fx
+from wrackline.broker.core import events as ev
+from wrackline.broker.core.effects import Append, CloseLogs, CreateLog, Truncate, WriteCheckpoint
+from wrackline.broker.core.messages import (
     LATEST,
     ListOffsetsPartition,
     ListOffsetsRequest,
@@ -21,10 +21,10 @@ from broker.core.messages import (
     ProduceRequest,
     ProduceResponse,
 )
-from broker.core.types import TopicPartition
-from simulator.clients import encode
-from simulator.disk import Disk, SimulationError
-from simulator.world import Call, StepRecord, World
+from wrackline.broker.core.types import TopicPartition
+from wrackline.simulator.clients import encode
+from wrackline.simulator.disk import Disk, SimulationError
+from wrackline.simulator.world import Call, StepRecord, World
 
 T = TopicPartition("t", 0)
 

@@ -10,13 +10,13 @@ import pytest
 from inv_runs import Run, T
 from kio.schema.errors import ErrorCode
 
-from broker.core import batch
-from broker.core.broker import Broker
-from broker.core.effects import Append, DeleteLog, Effect, Reply, Trace, Truncate
-from broker.core.epochs import EpochCache
-from broker.core.events import Boot, Event, RequestReceived
-from broker.core.image import PartitionImage
-from broker.core.messages import (
+from wrackline.broker.core import batch
+from wrackline.broker.core.broker import Broker
+from wrackline.broker.core.effects import Append, DeleteLog, Effect, Reply, Trace, Truncate
+from wrackline.broker.core.epochs import EpochCache
+from wrackline.broker.core.events import Boot, Event, RequestReceived
+from wrackline.broker.core.image import PartitionImage
+from wrackline.broker.core.messages import (
     BrokerHeartbeatRequest,
     BrokerHeartbeatResponse,
     ProducePartition,
@@ -24,12 +24,12 @@ from broker.core.messages import (
     ProduceResponse,
     ProduceResult,
 )
-from broker.core.replica import Replica
-from broker.core.types import METADATA, EpochEntry, FlushMode
-from simulator.disk import SimLog, Stored
-from simulator.invariants import Checker
-from simulator.invariants_all import INVARIANTS
-from simulator.world import StepKind, StepRecord, World, WorldOptions
+from wrackline.broker.core.replica import Replica
+from wrackline.broker.core.types import METADATA, EpochEntry, FlushMode
+from wrackline.simulator.disk import SimLog, Stored
+from wrackline.simulator.invariants import Checker
+from wrackline.simulator.invariants_all import INVARIANTS
+from wrackline.simulator.world import StepKind, StepRecord, World, WorldOptions
 
 CONTROLLER = 101
 

@@ -5,10 +5,10 @@ from __future__ import annotations
 import pytest
 from inv_runs import Run, T
 
-from broker.core import batch
-from broker.core.messages import ProducePartition, ProduceRequest
-from simulator.liveness import missing, settle
-from simulator.world import World, WorldOptions
+from wrackline.broker.core import batch
+from wrackline.broker.core.messages import ProducePartition, ProduceRequest
+from wrackline.simulator.liveness import missing, settle
+from wrackline.simulator.world import World, WorldOptions
 
 
 @pytest.mark.parametrize(

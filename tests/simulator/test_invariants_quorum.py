@@ -9,9 +9,9 @@ import pytest
 from inv_runs import Run
 from kio.schema.errors import ErrorCode
 
-from broker.core import batch
-from broker.core.controller import Controller
-from broker.core.effects import (
+from wrackline.broker.core import batch
+from wrackline.broker.core.controller import Controller
+from wrackline.broker.core.effects import (
     DeleteSnapshot,
     Effect,
     Reply,
@@ -20,15 +20,15 @@ from broker.core.effects import (
     Truncate,
     WriteSnapshot,
 )
-from broker.core.events import Event, RequestReceived
-from broker.core.messages import VoteRequest, VoteResponse
-from broker.core.snapshot_format import write
-from broker.core.types import METADATA, SnapshotId
-from broker.rules.raft import RaftRole
-from simulator.disk import SimLog, Stored
-from simulator.invariants import Checker
-from simulator.invariants_raft import Invariant
-from simulator.world import StepKind, StepRecord, World, WorldOptions
+from wrackline.broker.core.events import Event, RequestReceived
+from wrackline.broker.core.messages import VoteRequest, VoteResponse
+from wrackline.broker.core.snapshot_format import write
+from wrackline.broker.core.types import METADATA, SnapshotId
+from wrackline.broker.rules.raft import RaftRole
+from wrackline.simulator.disk import SimLog, Stored
+from wrackline.simulator.invariants import Checker
+from wrackline.simulator.invariants_raft import Invariant
+from wrackline.simulator.world import StepKind, StepRecord, World, WorldOptions
 
 NODES = (101, 102, 103)
 
@@ -169,7 +169,7 @@ def test_a_spoilt_quorum_is_caught_by_its_invariant_alone(name: str) -> None:
 
 
 def test_every_quorum_invariant_has_a_spoilt_state() -> None:
-    modules = "simulator.invariants_raft", "simulator.invariants_snapshots"
+    modules = "wrackline.simulator.invariants_raft", "wrackline.simulator.invariants_snapshots"
     kinds = {kind.id for kind in Invariant.__subclasses__() if kind.__module__ in modules}
     assert kinds == {name[:3].upper() for name in SPOILERS}
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 from click.testing import CliRunner
 
-from simulator.cli import simulate
+from wrackline.simulator.cli import simulate
 
 FAST = "--pairs 0.3 --chains 0.4 --broker-setting heartbeat_interval_ms=133 --controller-setting session_timeout_ms=800"
 

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from inv_runs import Run
 
-from broker.core.effects import Trace
-from broker.core.types import RecoveryStrategy
-from simulator.liveness import settle
-from simulator.world import StepRecord, World
+from wrackline.broker.core.effects import Trace
+from wrackline.broker.core.types import RecoveryStrategy
+from wrackline.simulator.liveness import settle
+from wrackline.simulator.world import StepRecord, World
 
 OPTIONS = {"unclean_recovery_strategy": RecoveryStrategy.PROACTIVE, "unclean_recovery_window_ms": 800}
 

@@ -9,20 +9,20 @@ from random import Random
 import pytest
 from kio.schema.errors import ErrorCode
 
-from broker.core.messages import Refused
-from broker.core.types import TopicPartition
-from simulator.actions import ACTIONS
-from simulator.chains import CHAINS, drawn
-from simulator.cli import _setup, simulate
-from simulator.driver import FaultDriver
-from simulator.faults import KINDS, Fault, FaultOptions, Role, Wait
-from simulator.guided import isr, lifecycle, requests, watermark
-from simulator.guided.stage import Setting, Stage, T
-from simulator.run import run
-from simulator.setup import Setup
-from simulator.swarm import swarm
-from simulator.watchers import Deaf, EndOffsets, Stalls, Watcher
-from simulator.world import World, WorldOptions
+from wrackline.broker.core.messages import Refused
+from wrackline.broker.core.types import TopicPartition
+from wrackline.simulator.actions import ACTIONS
+from wrackline.simulator.chains import CHAINS, drawn
+from wrackline.simulator.cli import _setup, simulate
+from wrackline.simulator.driver import FaultDriver
+from wrackline.simulator.faults import KINDS, Fault, FaultOptions, Role, Wait
+from wrackline.simulator.guided import isr, lifecycle, requests, watermark
+from wrackline.simulator.guided.stage import Setting, Stage, T
+from wrackline.simulator.run import run
+from wrackline.simulator.setup import Setup
+from wrackline.simulator.swarm import swarm
+from wrackline.simulator.watchers import Deaf, EndOffsets, Stalls, Watcher
+from wrackline.simulator.world import World, WorldOptions
 
 
 def test_the_surroundings_are_the_seed_s_and_not_the_defect_s() -> None:

@@ -15,9 +15,9 @@ from pathlib import Path
 import pytest
 from click.testing import CliRunner, Result
 
-from simulator.cli import simulate
-from simulator.series import Row, Totals, run_one, series, varied
-from simulator.setup import Setup
+from wrackline.simulator.cli import simulate
+from wrackline.simulator.series import Row, Totals, run_one, series, varied
+from wrackline.simulator.setup import Setup
 
 SHORT = Setup(seed=40, seconds=2.0, controllers=3)
 
@@ -71,7 +71,7 @@ def test_a_violation_ends_a_series_unless_it_is_to_go_on(monkeypatch: pytest.Mon
         wrong = ("lost-write", "one is missing", setup.command())
         return row if setup.seed != 41 else replace(row, oracle=wrong[0], text=wrong[1], command=wrong[2])
 
-    monkeypatch.setattr("simulator.series.run_one", fails_at_41)
+    monkeypatch.setattr("wrackline.simulator.series.run_one", fails_at_41)
     ended = series(SHORT, 4)
     assert (ended.seeds, [row.seed for row in ended.violations]) == (2, [41])
     going_on = series(SHORT, 4, keep_going=True)
@@ -82,9 +82,7 @@ def test_a_violation_ends_a_series_unless_it_is_to_go_on(monkeypatch: pytest.Mon
 @pytest.fixture
 def long_series(tmp_path: Path) -> Iterator[subprocess.Popen[str]]:
     """Of two processes, some seeds of which are done. SIGINT is ignored when it begins, as in a background job."""
-    program = (
-        "import signal; signal.signal(signal.SIGINT, signal.SIG_IGN); from simulator.cli import main; main()"
-    )
+    program = "import signal; signal.signal(signal.SIGINT, signal.SIG_IGN); from wrackline.simulator.cli import main; main()"
     file = tmp_path / "done"
     arguments = ["--search", "100000", "--jobs", "2", "--seconds", "1", "--done", str(file)]
     child = subprocess.Popen(

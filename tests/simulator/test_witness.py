@@ -5,13 +5,13 @@ from __future__ import annotations
 from dataclasses import replace
 from pathlib import Path
 
-from checkers.contracts import contract_for, lossy_shutdowns, worst_losses
-from checkers.findings import Meaning
-from checkers.runs import Run, load_run
-from harness.history.model import NEMESIS
-from simulator.export import write_run
-from simulator.run import run
-from simulator.setup import Setup
+from wrackline.checkers.contracts import contract_for, lossy_shutdowns, worst_losses
+from wrackline.checkers.findings import Meaning
+from wrackline.checkers.runs import Run, load_run
+from wrackline.harness.history.model import NEMESIS
+from wrackline.simulator.export import write_run
+from wrackline.simulator.run import run
+from wrackline.simulator.setup import Setup
 
 PLACE = ("t", 0)
 HARD = Setup(

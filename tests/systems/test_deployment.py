@@ -8,11 +8,11 @@ from pathlib import Path
 import pytest
 from confluent_kafka import Producer
 
-from harness.fleet.netns import NetnsFleet
-from harness.systems.base import DeployError, TopicSpec
-from harness.systems.bundle import build
-from harness.systems.protocol import Connection
-from harness.systems.wrackline import WracklineSystem
+from wrackline.harness.fleet.netns import NetnsFleet
+from wrackline.harness.systems.base import DeployError, TopicSpec
+from wrackline.harness.systems.bundle import build
+from wrackline.harness.systems.protocol import Connection
+from wrackline.harness.systems.wrackline import WracklineSystem
 
 pytestmark = pytest.mark.fleet
 CONFIG = {"session_timeout_ms": 2_000, "heartbeat_interval_ms": 300, "log_level": "INFO"}

@@ -9,12 +9,12 @@ from pathlib import Path
 
 import pytest
 
-from harness.fleet.base import FleetError, Host, PowerSwitch, Result
-from harness.systems import bundle
-from harness.systems.asking import freshest
-from harness.systems.base import ClusterState, DeployError, PartitionState
-from harness.systems.bundle import Archive, Bundle
-from harness.systems.wrackline import WracklineSystem
+from wrackline.harness.fleet.base import FleetError, Host, PowerSwitch, Result
+from wrackline.harness.systems import bundle
+from wrackline.harness.systems.asking import freshest
+from wrackline.harness.systems.base import ClusterState, DeployError, PartitionState
+from wrackline.harness.systems.bundle import Archive, Bundle
+from wrackline.harness.systems.wrackline import WracklineSystem
 
 # ruff: noqa: ARG002 - the signatures are those of the seam
 

@@ -10,10 +10,10 @@ from typing import Any
 
 import pyarrow.parquet as pq
 
-from harness.history import Recorder, history_files
-from harness.history.model import RunInfo, TopicInfo
-from workloads.catalog import workload_for
-from workloads.log import ClientsSpec
+from wrackline.harness.history import Recorder, history_files
+from wrackline.harness.history.model import RunInfo, TopicInfo
+from wrackline.workloads.catalog import workload_for
+from wrackline.workloads.log import ClientsSpec
 
 Row = dict[str, Any]
 

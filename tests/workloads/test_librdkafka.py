@@ -10,8 +10,8 @@ import confluent_kafka
 import pytest
 from pydantic import ValidationError
 
-from workloads.log.librdkafka import ALLOWED, refusal
-from workloads.log.spec import ClientSettings
+from wrackline.workloads.log.librdkafka import ALLOWED, refusal
+from wrackline.workloads.log.spec import ClientSettings
 
 TELLING = re.compile(
     r"\b(paths?|files?|directory|command|executed|libraries|dlopen|URLs?|URI|endpoint|keytab|PEM|callback)\b",

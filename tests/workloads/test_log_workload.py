@@ -9,11 +9,11 @@ from pathlib import Path
 import orjson
 from driving import Row, driven, recorded
 
-from harness.history import Recorder
-from harness.history.model import FAILED, RunInfo, TopicInfo, parts_of
-from workloads.log import LogSpec, LogWorkload
-from workloads.log.clients import LogProducer, Outgoing
-from workloads.payload import encode, key_of, run_tag
+from wrackline.harness.history import Recorder
+from wrackline.harness.history.model import FAILED, RunInfo, TopicInfo, parts_of
+from wrackline.workloads.log import LogSpec, LogWorkload
+from wrackline.workloads.log.clients import LogProducer, Outgoing
+from wrackline.workloads.payload import encode, key_of, run_tag
 
 PARTITIONS = 4
 

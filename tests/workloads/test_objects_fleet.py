@@ -9,11 +9,11 @@ import pyarrow.parquet as pq
 import pytest
 from test_objects_workloads import PARTITIONS, of_partition
 
-from checkers.exact_queue import check_queue
-from checkers.exact_register import check_register
-from harness.history import history_files
-from harness.run import Options, run
-from harness.spec import parse
+from wrackline.checkers.exact_queue import check_queue
+from wrackline.checkers.exact_register import check_register
+from wrackline.harness.history import history_files
+from wrackline.harness.run import Options, run
+from wrackline.harness.spec import parse
 
 pytestmark = [pytest.mark.fleet, pytest.mark.slow]
 

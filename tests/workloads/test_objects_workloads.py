@@ -10,14 +10,14 @@ import pytest
 from driving import Row, driven, recorded
 from pydantic import ValidationError
 
-from checkers.columns import NEVER, NOTHING, Columns, columns
-from checkers.exact_queue import check_queue
-from checkers.exact_register import check_register
-from harness.spec import SpecError, parse
-from workloads.log import ClientsSpec
-from workloads.queue import QueueSpec
-from workloads.register import RegisterSpec
-from workloads.tail import is_marker
+from wrackline.checkers.columns import NEVER, NOTHING, Columns, columns
+from wrackline.checkers.exact_queue import check_queue
+from wrackline.checkers.exact_register import check_register
+from wrackline.harness.spec import SpecError, parse
+from wrackline.workloads.log import ClientsSpec
+from wrackline.workloads.queue import QueueSpec
+from wrackline.workloads.register import RegisterSpec
+from wrackline.workloads.tail import is_marker
 
 PARTITIONS = 2
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 from confluent_kafka import KafkaError
 
-from harness.history.model import ACKED_WITHOUT_OFFSET, FAILED, UNKNOWN, Type
-from workloads.log.outcomes import Outcome, delivered, error_of, failed, type_of
+from wrackline.harness.history.model import ACKED_WITHOUT_OFFSET, FAILED, UNKNOWN, Type
+from wrackline.workloads.log.outcomes import Outcome, delivered, error_of, failed, type_of
 
 CERTAIN = [10, 21, 87]
 CERTAIN_OF_ONE_TRY = [3, 19, 100, KafkaError._PURGE_QUEUE]

@@ -6,8 +6,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from harness.history.model import CORRUPT, FOREIGN, value_of
-from workloads.payload import MAX_BYTES, OVERHEAD, decode, encode, key_of, run_tag, topic_crc
+from wrackline.harness.history.model import CORRUPT, FOREIGN, value_of
+from wrackline.workloads.payload import MAX_BYTES, OVERHEAD, decode, encode, key_of, run_tag, topic_crc
 
 TAG = run_tag("run-1")
 values = st.builds(value_of, st.integers(0, (1 << 21) - 1), st.integers(0, (1 << 28) - 1), st.integers(0, 15))

@@ -23,10 +23,10 @@ from confluent_kafka import (
     TopicPartition,
 )
 
-from harness.history.model import FAILED, UNKNOWN
-from workloads.log import outcomes
-from workloads.log.outcomes import Outcome
-from workloads.log.spec import ClientsSpec
+from wrackline.harness.history.model import FAILED, UNKNOWN
+from wrackline.workloads.log import outcomes
+from wrackline.workloads.log.outcomes import Outcome
+from wrackline.workloads.log.spec import ClientsSpec
 
 log = logging.getLogger("wrackline.client")
 

@@ -14,9 +14,9 @@ from typing import Any
 
 from confluent_kafka import KafkaException
 
-from harness.history.model import Event, Type
-from workloads.log.clients import LogConsumer
-from workloads.log.processes import Context, close_in_background, read_records
+from wrackline.harness.history.model import Event, Type
+from wrackline.workloads.log.clients import LogConsumer
+from wrackline.workloads.log.processes import Context, close_in_background, read_records
 
 CHUNK_RECORDS = 2_000
 CHUNK_S = 2.0

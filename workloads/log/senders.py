@@ -13,14 +13,14 @@ from collections import deque
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from harness.generators import Slot
-from harness.history.model import UNKNOWN, Event, Record, Type, value_of
-from workloads.log import outcomes
-from workloads.log.clients import LogProducer, Outgoing
-from workloads.log.outcomes import Outcome
-from workloads.log.processes import Context, Process, close_in_background, supervised
-from workloads.log.spec import LogSpec
-from workloads.payload import encode, key_of
+from wrackline.harness.generators import Slot
+from wrackline.harness.history.model import UNKNOWN, Event, Record, Type, value_of
+from wrackline.workloads.log import outcomes
+from wrackline.workloads.log.clients import LogProducer, Outgoing
+from wrackline.workloads.log.outcomes import Outcome
+from wrackline.workloads.log.processes import Context, Process, close_in_background, supervised
+from wrackline.workloads.log.spec import LogSpec
+from wrackline.workloads.payload import encode, key_of
 
 SERVE_S = 0.2
 """How long a client waits for delivery reports before it looks whether it shall end."""

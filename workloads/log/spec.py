@@ -7,10 +7,10 @@ from typing import Annotated, Literal, Self
 
 from pydantic import Field, field_validator, model_validator
 
-from harness.generators import Spacing
-from harness.spec_types import MILLISECONDS, SECONDS, Lax, NoBoolean, Strict, in_milliseconds
-from workloads.log.librdkafka import ALLOWED, refusal
-from workloads.payload import MAX_BYTES, OVERHEAD
+from wrackline.harness.generators import Spacing
+from wrackline.harness.spec_types import MILLISECONDS, SECONDS, Lax, NoBoolean, Strict, in_milliseconds
+from wrackline.workloads.log.librdkafka import ALLOWED, refusal
+from wrackline.workloads.payload import MAX_BYTES, OVERHEAD
 
 
 class ClientSettings(Strict):
@@ -39,7 +39,7 @@ class ClientSettings(Strict):
         dict[str, str | int | float | bool],
         Field(json_schema_extra={"propertyNames": {"enum": sorted(ALLOWED)}}),
     ] = Field(default_factory=dict)
-    """Other properties of librdkafka, as they are (workloads.log.librdkafka says which); these win."""
+    """Other properties of librdkafka, as they are (wrackline.workloads.log.librdkafka says which); these win."""
 
     @field_validator("librdkafka")
     @classmethod

@@ -8,14 +8,14 @@ import time
 from collections.abc import Callable
 from contextlib import AbstractContextManager
 
-from harness.generators import Generator, Lanes
-from harness.history import Recorder
-from workloads.log.drain import Drained, drain
-from workloads.log.processes import Context, Ender, Poller, Process
-from workloads.log.senders import Sender
-from workloads.log.spec import ClientsSpec, LogSpec
-from workloads.log.tally import Counts
-from workloads.payload import run_tag
+from wrackline.harness.generators import Generator, Lanes
+from wrackline.harness.history import Recorder
+from wrackline.workloads.log.drain import Drained, drain
+from wrackline.workloads.log.processes import Context, Ender, Poller, Process
+from wrackline.workloads.log.senders import Sender
+from wrackline.workloads.log.spec import ClientsSpec, LogSpec
+from wrackline.workloads.log.tally import Counts
+from wrackline.workloads.payload import run_tag
 
 log = logging.getLogger(__name__)
 

@@ -6,9 +6,9 @@ from typing import Annotated, Literal, Self
 
 from pydantic import Field, model_validator
 
-from harness.spec_types import Strict
-from workloads.log.spec import ClientsSpec
-from workloads.register.spec import once
+from wrackline.harness.spec_types import Strict
+from wrackline.workloads.log.spec import ClientsSpec
+from wrackline.workloads.register.spec import once
 
 
 class Mix(Strict):

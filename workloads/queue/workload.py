@@ -11,13 +11,13 @@ import threading
 import time
 from typing import Any
 
-from harness.generators import Slot
-from harness.history.model import Record, Type
-from workloads.log.processes import Context, Process, Reading
-from workloads.log.senders import Sender
-from workloads.log.workload import Workload
-from workloads.queue.spec import QueueSpec
-from workloads.tail import Marks, Stretch, Unknown, is_marker
+from wrackline.harness.generators import Slot
+from wrackline.harness.history.model import Record, Type
+from wrackline.workloads.log.processes import Context, Process, Reading
+from wrackline.workloads.log.senders import Sender
+from wrackline.workloads.log.workload import Workload
+from wrackline.workloads.queue.spec import QueueSpec
+from wrackline.workloads.tail import Marks, Stretch, Unknown, is_marker
 
 
 class Head:

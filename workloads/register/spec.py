@@ -6,8 +6,8 @@ from typing import Annotated, Literal, Self, TypeVar
 
 from pydantic import Field, model_validator
 
-from harness.spec_types import Strict
-from workloads.log.spec import ClientsSpec
+from wrackline.harness.spec_types import Strict
+from wrackline.workloads.log.spec import ClientsSpec
 
 S = TypeVar("S", bound=ClientsSpec)
 

@@ -9,13 +9,13 @@ from __future__ import annotations
 import time
 from typing import Any
 
-from harness.generators import Slot
-from harness.history.model import Record, Type
-from workloads.log.processes import Context, Process, Reading
-from workloads.log.senders import Sender
-from workloads.log.workload import Workload
-from workloads.register.spec import RegisterSpec
-from workloads.tail import Marks, Unknown, end_of, last_write
+from wrackline.harness.generators import Slot
+from wrackline.harness.history.model import Record, Type
+from wrackline.workloads.log.processes import Context, Process, Reading
+from wrackline.workloads.log.senders import Sender
+from wrackline.workloads.log.workload import Workload
+from wrackline.workloads.register.spec import RegisterSpec
+from wrackline.workloads.tail import Marks, Unknown, end_of, last_write
 
 
 class Reader(Reading):

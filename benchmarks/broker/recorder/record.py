@@ -24,8 +24,8 @@ from loopback import Cluster
 from proxy import HIDDEN, Exchange, Proxy
 from python_clients import aiokafka_client, kafka_python_client, kcat_client, librdkafka_client
 
-from broker.wire.apis import API_VERSIONS, BY_KEY
-from broker.wire.unserved import UNSERVED
+from wrackline.broker.wire.apis import API_VERSIONS, BY_KEY
+from wrackline.broker.wire.unserved import UNSERVED
 
 HERE = Path(__file__).parent
 ROOT = HERE.parents[2]

@@ -18,8 +18,8 @@ sys.path.insert(0, str(Path(__file__).parents[1]))
 from elle_cases import CASES
 from goldens import ELLE, LINEARIZABLE, Golden, calls, histories, transactions
 
-from checkers.jvm.bridge import Bridge
-from checkers.jvm.calls import Model
+from wrackline.checkers.jvm.bridge import Bridge
+from wrackline.checkers.jvm.calls import Model
 
 COUNTS = {
     Model.REGISTER: 150,
