@@ -37,7 +37,7 @@ from wrackline.checkers.runs import NO_HISTORY, AnalysisError, Place, Run, open_
 from wrackline.checkers.session import MEMORY_VARIABLE, session
 from wrackline.checkers.tables import Tables
 from wrackline.checkers.verdict import Found, verdict
-from wrackline.harness.history.files import whole_file
+from wrackline.history.files import whole_file
 
 FINDINGS_FILE = "findings.parquet"
 VERDICT_FILE = "verdict.json"

@@ -1,4 +1,4 @@
-"""How a run went, by its own account: what its runner wrote down beside phases and operations (wrackline.harness.history.model)."""
+"""How a run went, by its own account: what its runner wrote down beside phases and operations (wrackline.history.model)."""
 
 from __future__ import annotations
 

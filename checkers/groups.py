@@ -1,7 +1,7 @@
 """Groups and offsets (docs/anomalies.md section 5): what consumers committed, and what members of groups were
 given.
 
-The rows that tell of groups (``commit``, ``committed``, ``rebalance``: wrackline.harness.history.model) are few beside records,
+The rows that tell of groups (``commit``, ``committed``, ``rebalance``: wrackline.history.model) are few beside records,
 so these are plain queries. Only ``group-skip`` looks at records: those of the final read that a group committed past.
 """
 

@@ -34,7 +34,7 @@ from wrackline.checkers.suspects import ACKED, REFUSED, UNSURE, bucket_of
 from wrackline.checkers.tallies import Tally
 from wrackline.checkers.untold import Mates
 from wrackline.checkers.validity import check_answers, check_numbers, check_order
-from wrackline.harness.history.model import ACKED_WITHOUT_OFFSET, FAILED, REPLICA
+from wrackline.history.model import ACKED_WITHOUT_OFFSET, FAILED, REPLICA
 
 
 class Ingest:

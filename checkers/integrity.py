@@ -12,7 +12,7 @@ from wrackline.checkers.evidence import Window, events_of, findings, having, pla
 from wrackline.checkers.packets import NONE, Bools, Ints, Rows, bools
 from wrackline.checkers.registry import Evidence, Family, check, mark
 from wrackline.checkers.suspects import REFUSED, is_held, is_place
-from wrackline.harness.history.model import CORRUPT
+from wrackline.history.model import CORRUPT
 
 _DETAIL = "array<struct<partition:int,offset:bigint,detail:string>>"
 

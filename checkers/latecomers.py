@@ -13,7 +13,7 @@ import pyarrow.parquet as pq
 
 from wrackline.checkers.packets import NONE, Bools, Ints
 from wrackline.checkers.splits import INFO, INVOKE, OK, Names, ints
-from wrackline.harness.history.model import ACKED_WITHOUT_OFFSET
+from wrackline.history.model import ACKED_WITHOUT_OFFSET
 
 _COLUMNS = (
     "index",

@@ -33,7 +33,7 @@ from wrackline.checkers.packets import (
     together,
 )
 from wrackline.checkers.suspects import ACKED, REFUSED, bucket_of
-from wrackline.harness.history.model import MARKER
+from wrackline.history.model import MARKER
 
 REGISTER, QUEUE = "register", "queue"
 GETS = {REGISTER: "read", QUEUE: "dequeue"}

@@ -20,8 +20,8 @@ from wrackline.checkers.packets import NEVER, NONE
 from wrackline.checkers.splits import Split, count_facts, splits_of
 from wrackline.checkers.survey import Partners, Survey, partners, survey
 from wrackline.checkers.validity import Senseless, check_footer
-from wrackline.harness.history import HistoryError, history_files, read_info
-from wrackline.harness.history.model import CONTROL, DIED, NEMESIS, REPLICA, RunInfo
+from wrackline.history import HistoryError, history_files, read_info
+from wrackline.history.model import CONTROL, DIED, NEMESIS, REPLICA, RunInfo
 
 NO_HISTORY = (
     ValueError,

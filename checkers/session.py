@@ -200,7 +200,7 @@ def _bundle(scratch: Path) -> Path:
     """What the tasks of a cluster import of ours. numpy, pyarrow, pandas and scipy must be there."""
     bundle = scratch / "wrackline.zip"
     with zipfile.ZipFile(bundle, "w") as archive:
-        for package in ("wrackline", "wrackline.checkers", "wrackline.harness", "wrackline.harness.history"):
+        for package in ("wrackline", "wrackline.checkers", "wrackline.history"):
             folder = Path(str(files(package)))
             deep = package == "wrackline.checkers"
             for source in sorted(folder.rglob("*.py") if deep else folder.glob("*.py")):

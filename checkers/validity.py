@@ -13,8 +13,8 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from wrackline.checkers.packets import NONE, Bools, Ints
-from wrackline.harness.history.model import ACKED_WITHOUT_OFFSET, FOREIGN
-from wrackline.harness.history.schema import SCHEMA
+from wrackline.history.model import ACKED_WITHOUT_OFFSET, FOREIGN
+from wrackline.history.schema import SCHEMA
 
 PARTITIONS = 1 << 20
 """A partition's number is below this (wrackline.checkers.context)."""

@@ -13,7 +13,7 @@ from typing import Any
 from wrackline.checkers.columns import NEVER
 from wrackline.checkers.jvm.calls import Calls, Model
 from wrackline.checkers.jvm.log_calls import LogCalls
-from wrackline.harness.history.model import ACKED_WITHOUT_OFFSET, FAILED
+from wrackline.history.model import ACKED_WITHOUT_OFFSET, FAILED
 
 KINDS = ("send", "poll", "drain", "end")
 HOLE = "hole"

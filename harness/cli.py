@@ -23,6 +23,7 @@ from wrackline.checkers.contracts import UnknownContract, named
 from wrackline.checkers.jvm.classpath import JvmUnavailable
 from wrackline.checkers.runs import AnalysisError
 from wrackline.checkers.session import SparkUnavailable, check_master
+from wrackline.fleets.base import FleetError
 from wrackline.harness import results as stored
 from wrackline.harness.cli_anomalies import anomalies_command
 from wrackline.harness.cli_fleet import EXIT_HOSTS, doctor, fleet, need_root
@@ -32,19 +33,18 @@ from wrackline.harness.cli_options import results_option, seed_option, set_optio
 from wrackline.harness.cli_plan import plan_command
 from wrackline.harness.cli_spec import examples_command, init_command, schema_command, validate_command
 from wrackline.harness.crash import told
-from wrackline.harness.fleet.base import FleetError
-from wrackline.harness.history import HistoryError
-from wrackline.harness.history.files import private_folder
-from wrackline.harness.jepsen.imports import ImportFailed
-from wrackline.harness.jepsen.text import TextError
 from wrackline.harness.report import ReportError, write_report
 from wrackline.harness.run import CannotRecord, Interrupted, Judged, Options, Outcome, run
 from wrackline.harness.run.judge import broken_down, exit_code, judge
 from wrackline.harness.run.setup import harness_version
 from wrackline.harness.spec import SpecError
 from wrackline.harness.spec_check import load_checked
-from wrackline.harness.systems.base import DeployError
+from wrackline.history import HistoryError
+from wrackline.history.files import private_folder
+from wrackline.history.jepsen.imports import ImportFailed
+from wrackline.history.jepsen.text import TextError
 from wrackline.simulator.cli import simulate
+from wrackline.systems.base import DeployError
 
 STOPPED = 130
 _WAYS_OUT = {
@@ -383,7 +383,7 @@ class _Quiet(logging.StreamHandler[Any]):
     """Warnings of our own reach the terminal; the chatter of libraries does not."""
 
     def filter(self, record: logging.LogRecord) -> bool:
-        return record.name.startswith("wrackline.harness.history") and super().filter(record) is not False
+        return record.name.startswith("wrackline.history") and super().filter(record) is not False
 
 
 if __name__ == "__main__":

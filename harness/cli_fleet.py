@@ -13,12 +13,12 @@ from pathlib import Path
 
 import click
 
+from wrackline.fleets.base import FleetError
+from wrackline.fleets.clean import FleetSeen, clean, end_detached, survey
+from wrackline.fleets.namespaces import find_tool
+from wrackline.fleets.netns import NetnsFleet
+from wrackline.fleets.state import DEFAULT_STATE_ROOT, FleetFolder
 from wrackline.harness.doctor import examine
-from wrackline.harness.fleet.base import FleetError
-from wrackline.harness.fleet.clean import FleetSeen, clean, end_detached, survey
-from wrackline.harness.fleet.namespaces import find_tool
-from wrackline.harness.fleet.netns import NetnsFleet
-from wrackline.harness.fleet.state import DEFAULT_STATE_ROOT, FleetFolder
 
 EXIT_HOSTS = 4
 

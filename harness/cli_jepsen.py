@@ -9,9 +9,9 @@ import click
 
 from wrackline.harness import results as stored
 from wrackline.harness.cli_options import results_option
-from wrackline.harness.jepsen.exports import MODELS, Keys, rows
-from wrackline.harness.jepsen.imports import Settings, import_history
-from wrackline.harness.jepsen.text import TextError, write
+from wrackline.history.jepsen.exports import MODELS, Keys, rows
+from wrackline.history.jepsen.imports import Settings, import_history
+from wrackline.history.jepsen.text import TextError, write
 
 
 @click.command("export", short_help="Write a run's history as EDN or JSON for elle-cli, Knossos or Jepsen.")

@@ -18,9 +18,9 @@ from dataclasses import dataclass
 from importlib.util import find_spec
 from pathlib import Path
 
-from wrackline.harness.fleet.base import FleetError
-from wrackline.harness.fleet.namespaces import find_tool, run_tool
-from wrackline.harness.fleet.netns import NetnsFleet
+from wrackline.fleets.base import FleetError
+from wrackline.fleets.namespaces import find_tool, run_tool
+from wrackline.fleets.netns import NetnsFleet
 
 MIN_FREE_MB = 2048
 MIN_MEMORY_MB = 3072

@@ -6,8 +6,8 @@ import os
 from dataclasses import dataclass
 from pathlib import Path
 
-from wrackline.harness.history.files import PARQUET, RUN_JSON, WAL
 from wrackline.harness.run.judge import read_verdict
+from wrackline.history.files import PARQUET, RUN_JSON, WAL
 
 ENVIRONMENT = "WRACKLINE_RESULTS"
 

@@ -13,7 +13,7 @@ from confluent_kafka import KafkaException
 
 from wrackline.harness.run.setup import build_parts, topic_configs
 from wrackline.harness.spec import Spec, SpecError, load
-from wrackline.harness.systems.base import About, Refusal, TopicSpec
+from wrackline.systems.base import About, Refusal, TopicSpec
 from wrackline.workloads.log.clients import try_settings
 
 

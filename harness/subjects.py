@@ -27,7 +27,7 @@ from wrackline.checkers.jvm.calls import (
     Transactions,
     TransactionsBuilder,
 )
-from wrackline.harness.jepsen.text import Operation, TextError
+from wrackline.history.jepsen.text import Operation, TextError
 
 ELLE_MODELS = ("list-append", "rw-register")
 _REGISTERS = (Model.REGISTER, Model.CAS_REGISTER)

@@ -10,12 +10,12 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from itertools import product
 
-from wrackline.harness.systems.base import ClusterState, Node, PartitionState
 from wrackline.nemesis.guided import SCHEDULES
 from wrackline.nemesis.guided_steps import Aim, GuidedStep
 from wrackline.nemesis.schedule import Plan, PlannedFault
 from wrackline.nemesis.spec import ONCE, GuidedSpec
 from wrackline.nemesis.targets import PLAIN, SPARE, TargetError, needs_metadata, resolve
+from wrackline.systems.base import ClusterState, Node, PartitionState
 
 LATE_S = 3.0
 """A fault may hold its node for so long after its time, until it is started again, and a broker may take so

@@ -12,7 +12,6 @@ from collections.abc import Collection, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from typing import Any
 
-from wrackline.harness.systems.base import ClusterState, Place
 from wrackline.nemesis.steps import (
     Commands,
     Done,
@@ -25,6 +24,7 @@ from wrackline.nemesis.steps import (
     StartNode,
     Trail,
 )
+from wrackline.systems.base import ClusterState, Place
 
 JOIN_S = 30.0
 PLAN_S = 30.0

@@ -8,12 +8,12 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 
-from wrackline.harness.systems.base import PartitionState
 from wrackline.nemesis import guided_defects
 from wrackline.nemesis.guided_steps import Aim, Await, GuidedStep, Heal, Inject, Needs, Sleep
 from wrackline.nemesis.network import Direction, Partition, Shape
 from wrackline.nemesis.power import PowerCut
 from wrackline.nemesis.processes import Kill
+from wrackline.systems.base import PartitionState
 
 
 def b01_truncate_to_hw(aim: Aim) -> tuple[GuidedStep, ...]:

@@ -12,7 +12,6 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
 
-from wrackline.harness.systems.base import PartitionState
 from wrackline.nemesis.guided_steps import (
     Aim,
     Await,
@@ -28,6 +27,7 @@ from wrackline.nemesis.network import Direction, Partition, Shape
 from wrackline.nemesis.power import PowerCut
 from wrackline.nemesis.processes import Kill
 from wrackline.nemesis.steps import Fault
+from wrackline.systems.base import PartitionState
 
 NOBODY = -1
 APART = Partition(Shape.ISOLATE, controllers=False)

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
-from wrackline.harness.systems.base import ClusterState, Node, PartitionState
 from wrackline.nemesis.steps import Fault
+from wrackline.systems.base import ClusterState, Node, PartitionState
 
 
 class GuidedError(Exception):

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from wrackline.harness.fleet.base import Fleet, FleetError
-from wrackline.harness.systems.base import DeployError, Node, System
+from wrackline.fleets.base import Fleet, FleetError
 from wrackline.nemesis import chains
+from wrackline.systems.base import DeployError, Node, System
 
 
 class NemesisError(Exception):

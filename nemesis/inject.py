@@ -17,10 +17,9 @@ from contextlib import asynccontextmanager, contextmanager
 from dataclasses import dataclass, field, replace
 from typing import Any, NamedTuple, Protocol, TypeVar
 
-from wrackline.harness.fleet.base import Fleet, FleetError, Host, PowerCut
-from wrackline.harness.fleet.canary import CanaryLoss
-from wrackline.harness.history.model import NEMESIS, Event, Type
-from wrackline.harness.systems.base import DeployError, Node, System
+from wrackline.fleets.base import Fleet, FleetError, Host, PowerCut
+from wrackline.fleets.canary import CanaryLoss
+from wrackline.history.model import NEMESIS, Event, Type
 from wrackline.nemesis import knocks
 from wrackline.nemesis.moving import Mover
 from wrackline.nemesis.steps import (
@@ -46,6 +45,7 @@ from wrackline.nemesis.steps import (
     Target,
     Trail,
 )
+from wrackline.systems.base import DeployError, Node, System
 
 UNDO_TRIES = 4
 UNDO_PAUSE_S = 0.5
@@ -54,13 +54,13 @@ T = TypeVar("T")
 
 
 class Recording(Protocol):
-    """What we need of `wrackline.harness.history`'s recorder."""
+    """What we need of `wrackline.history`'s recorder."""
 
     def record(self, event: Event) -> Event: ...
 
 
 class Canaries(Protocol):
-    """What we need of `wrackline.harness.fleet.canary`."""
+    """What we need of `wrackline.fleets.canary`."""
 
     def start(self, host: Host) -> None: ...
 

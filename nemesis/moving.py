@@ -11,9 +11,9 @@ import threading
 import time
 from collections.abc import Sequence
 
-from wrackline.harness.systems.base import ClusterState, DeployError, Node, Place, System
 from wrackline.nemesis.growth import Move, moves_off, planned_moves, say_moves, say_settled
 from wrackline.nemesis.steps import FaultError, Join, MoveOff, Settle
+from wrackline.systems.base import ClusterState, DeployError, Node, Place, System
 
 POLL_S = 0.1
 ASK_S = 3.0

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from wrackline.harness.fleet.base import PowerCut as Cut
-from wrackline.harness.fleet.canary import FOLDER
+from wrackline.fleets.base import PowerCut as Cut
+from wrackline.fleets.canary import FOLDER
 from wrackline.nemesis.steps import Commands, Done, PowerOff, PowerOn, Proof, Scene, StartNode, Trail
 
 

@@ -10,9 +10,8 @@ from collections.abc import Coroutine, Sequence
 from contextlib import AbstractAsyncContextManager
 from typing import Any
 
-from wrackline.harness.fleet.base import Fleet
-from wrackline.harness.history.model import CONTROL, NEMESIS, Event, Type
-from wrackline.harness.systems.base import ClusterState, DeployError, System
+from wrackline.fleets.base import Fleet
+from wrackline.history.model import CONTROL, NEMESIS, Event, Type
 from wrackline.nemesis.guided import SCHEDULES
 from wrackline.nemesis.guided_steps import (
     Aim,
@@ -30,6 +29,7 @@ from wrackline.nemesis.schedule import Plan, PlannedFault
 from wrackline.nemesis.spec import GuidedSpec
 from wrackline.nemesis.steps import Fault
 from wrackline.nemesis.targets import SPARE, TargetError, needs_metadata, resolve
+from wrackline.systems.base import ClusterState, DeployError, System
 
 RESOLVE_TIMEOUT_S = 5.0
 POLL_S = 0.05

@@ -10,8 +10,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Protocol
 
-from wrackline.harness.fleet.base import PowerCut
-from wrackline.harness.fleet.canary import CanaryLoss
+from wrackline.fleets.base import PowerCut
+from wrackline.fleets.canary import CanaryLoss
 
 
 class FaultError(Exception):

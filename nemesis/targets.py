@@ -8,7 +8,7 @@ import re
 from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass
 
-from wrackline.harness.systems.base import ClusterState, Node, PartitionState
+from wrackline.systems.base import ClusterState, Node, PartitionState
 
 _OF_PARTITION = re.compile(r"(leader|follower|isr-last|elr)(?:\((.+)-(\d+)\))?")
 _HOSTS = re.compile(r"[a-z][a-z0-9-]*\d+(,[a-z][a-z0-9-]*\d+)*")

@@ -45,7 +45,7 @@ from wrackline.broker.core.messages import (
 )
 from wrackline.broker.core.types import NO_LEADER, NodeId, TopicPartition
 from wrackline.broker.core.values import NO_ERROR
-from wrackline.harness.history.model import FAILED, UNKNOWN, Event, Record, Type, value_of
+from wrackline.history.model import FAILED, UNKNOWN, Event, Record, Type, value_of
 from wrackline.simulator.history import History
 
 PROCESS_STRIDE = 1_000

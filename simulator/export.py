@@ -6,8 +6,8 @@ from pathlib import Path
 from typing import Any
 
 from wrackline.broker.core.types import FlushMode, RecoveryStrategy
-from wrackline.harness.history.files import write_history
-from wrackline.harness.history.model import RunInfo, TopicInfo
+from wrackline.history.files import write_history
+from wrackline.history.model import RunInfo, TopicInfo
 from wrackline.simulator.run import Result
 from wrackline.simulator.setup import TOPIC, Setup
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from wrackline.harness.history.model import Event
+from wrackline.history.model import Event
 
 
 class History:

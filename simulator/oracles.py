@@ -9,7 +9,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final
 
-from wrackline.harness.history.model import FAILED, Event, Record, Type, parts_of
+from wrackline.history.model import FAILED, Event, Record, Type, parts_of
 from wrackline.simulator.clients import PROCESS_STRIDE
 
 _OK: Final = Type.OK

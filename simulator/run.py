@@ -11,7 +11,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 from wrackline.broker.core.types import TopicPartition
-from wrackline.harness.history.model import CONTROL, REPLICA, Event, Record, Type
+from wrackline.history.model import CONTROL, REPLICA, Event, Record, Type
 from wrackline.simulator.actions import ACTIONS
 from wrackline.simulator.clients import Client, Consumer, Drainer, EndAsker, Producer, ProducerOptions, decode
 from wrackline.simulator.disk import SimulationError

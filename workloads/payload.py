@@ -22,7 +22,7 @@ import struct
 import zlib
 from dataclasses import dataclass
 
-from wrackline.harness.history.model import CORRUPT, FOREIGN, parts_of, value_of
+from wrackline.history.model import CORRUPT, FOREIGN, parts_of, value_of
 
 _HEAD = struct.Struct(">4sI")
 _BODY = struct.Struct(">8sIIBiIqI")

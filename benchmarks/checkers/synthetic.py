@@ -13,9 +13,9 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from wrackline.harness.history.files import open_writer, put_info
-from wrackline.harness.history.model import CONTROL, REPLICA, RunInfo, TopicInfo
-from wrackline.harness.history.schema import RECORD, SCHEMA
+from wrackline.history.files import open_writer, put_info
+from wrackline.history.model import CONTROL, REPLICA, RunInfo, TopicInfo
+from wrackline.history.schema import RECORD, SCHEMA
 
 TOPIC = "log"
 CHUNK = 2_000

@@ -16,9 +16,9 @@ import time
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
-from wrackline.harness.fleet.base import Host
-from wrackline.harness.fleet.canary import REACH_S, Canaries, CanaryLoss
-from wrackline.harness.fleet.netns import NetnsFleet
+from wrackline.fleets.base import Host
+from wrackline.fleets.canary import REACH_S, Canaries, CanaryLoss
+from wrackline.fleets.netns import NetnsFleet
 
 SYNCER = """
 import os

@@ -17,8 +17,8 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-from wrackline.harness.fleet.netns import NetnsFleet
-from wrackline.harness.systems.wrackline import WracklineSystem
+from wrackline.fleets.netns import NetnsFleet
+from wrackline.systems.wrackline import WracklineSystem
 
 STEPS = ("up", "install", "start", "ready", "down")
 GOAL_S = 10.0

@@ -15,8 +15,8 @@ import tempfile
 import time
 from pathlib import Path
 
-from wrackline.harness.fleet.base import Host
-from wrackline.harness.fleet.netns import NetnsFleet
+from wrackline.fleets.base import Host
+from wrackline.fleets.netns import NetnsFleet
 
 GOAL_MS = 50.0
 

@@ -14,8 +14,8 @@ import threading
 import time
 from pathlib import Path
 
-from wrackline.harness.history import Recorder
-from wrackline.harness.history.model import Event, Record, RunInfo, TopicInfo, Type, value_of
+from wrackline.history import Recorder
+from wrackline.history.model import Event, Record, RunInfo, TopicInfo, Type, value_of
 
 GOAL = 20_000
 

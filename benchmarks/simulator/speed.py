@@ -21,7 +21,7 @@ from dataclasses import replace
 from pathlib import Path
 from statistics import median
 
-from wrackline.harness.history.model import Type
+from wrackline.history.model import Type
 from wrackline.simulator.search import Setup, run  # where older checkouts have them too
 
 ROOT = Path(__file__).resolve().parents[2]

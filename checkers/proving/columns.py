@@ -10,7 +10,7 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from wrackline.harness.history.schema import RECORD, SCHEMA
+from wrackline.history.schema import RECORD, SCHEMA
 
 if TYPE_CHECKING:
     from wrackline.checkers.proving.log_server import Outcome

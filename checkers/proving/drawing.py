@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from wrackline.checkers.proving.knobs import Knobs
-from wrackline.harness.history.model import FAILED, UNKNOWN
+from wrackline.history.model import FAILED, UNKNOWN
 
 Ints = NDArray[np.int64]
 Floats = NDArray[np.float64]

@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 
 from wrackline.checkers.proving.columns import TOPIC
 from wrackline.checkers.proving.made import Made
-from wrackline.harness.history.model import FAILED, REPLICA, UNKNOWN, Event, Record, Type, value_of
+from wrackline.history.model import FAILED, REPLICA, UNKNOWN, Event, Record, Type, value_of
 
 NOBODY = 1_999_999
 """A process that sends nothing: its values are phantoms."""

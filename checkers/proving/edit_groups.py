@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from wrackline.checkers.proving.edit import Edit, Sent
-from wrackline.harness.history.model import Event, Type
+from wrackline.history.model import Event, Type
 
 
 @dataclass(frozen=True, slots=True)

@@ -35,7 +35,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 
 from wrackline.checkers.proving.readers import CONSUMERS
-from wrackline.harness.history.model import (
+from wrackline.history.model import (
     ACKED_WITHOUT_OFFSET,
     CORRUPT,
     FAILED,

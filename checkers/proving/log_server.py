@@ -32,7 +32,7 @@ from wrackline.checkers.proving.drawing import (
 from wrackline.checkers.proving.group_server import Group, groups
 from wrackline.checkers.proving.knobs import Knobs
 from wrackline.checkers.proving.readers import Ends, Reads, TransactionReads, ends, reads, transaction_reads
-from wrackline.harness.history.model import ACKED_WITHOUT_OFFSET, FAILED, UNKNOWN
+from wrackline.history.model import ACKED_WITHOUT_OFFSET, FAILED, UNKNOWN
 
 ACKED = 0
 """``told_rec`` before the offsets are known."""

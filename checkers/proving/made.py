@@ -21,8 +21,8 @@ from wrackline.checkers.proving.columns import TOPIC, Block, Ints, given, join, 
 from wrackline.checkers.proving.drawing import MARKER, PartitionLog
 from wrackline.checkers.proving.knobs import Final, Knobs
 from wrackline.checkers.proving.log_server import Outcome, serve
-from wrackline.harness.history.files import ROW_GROUP_ROWS, open_writer, put_info, write_history
-from wrackline.harness.history.model import (
+from wrackline.history.files import ROW_GROUP_ROWS, open_writer, put_info, write_history
+from wrackline.history.model import (
     CONTROL,
     NEMESIS,
     REPLICA,
@@ -33,7 +33,7 @@ from wrackline.harness.history.model import (
     TopicInfo,
     Type,
 )
-from wrackline.harness.history.schema import SCHEMA
+from wrackline.history.schema import SCHEMA
 
 HOSTS = {1: "n1", 2: "n2", 3: "n3"}
 CHUNK = 2_000
@@ -47,7 +47,7 @@ class MadeTable:
 
     info: RunInfo
     table: pa.Table
-    """Rows of ``wrackline.harness.history.schema``, in order of ``index``."""
+    """Rows of ``wrackline.history.schema``, in order of ``index``."""
 
     def write(self, run_dir: Path) -> Path:
         """The history's file in a directory of its own, for ``wrackline.checkers.analysis``. Raises OSError."""

@@ -1,4 +1,4 @@
-"""Polls of transactions as events: in the form in which wrackline.harness.jepsen imports Jepsen's ``:txn``."""
+"""Polls of transactions as events: in the form in which wrackline.history.jepsen imports Jepsen's ``:txn``."""
 
 from __future__ import annotations
 

@@ -10,7 +10,7 @@ from wrackline.checkers.proving.edit import Edit
 from wrackline.checkers.proving.edit_groups import Transaction, end_of_clients, transactions
 from wrackline.checkers.proving.mutations import mutation
 from wrackline.checkers.proving.readers import CONSUMERS
-from wrackline.harness.history.model import UNKNOWN, Event, Record, Type, value_of
+from wrackline.history.model import UNKNOWN, Event, Record, Type, value_of
 
 
 @mutation(

@@ -19,7 +19,7 @@ from wrackline.checkers.proving.edit_groups import (
     rebalances,
 )
 from wrackline.checkers.proving.mutations import mutation
-from wrackline.harness.history.model import Event, Type
+from wrackline.history.model import Event, Type
 
 
 def _say(edit: Edit, one: Told, partition: int, offset: int) -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from wrackline.checkers.proving.edit import Edit, phantom
 from wrackline.checkers.proving.mutations import mutation
-from wrackline.harness.history.model import CORRUPT, FAILED, FOREIGN, Record, Type
+from wrackline.history.model import CORRUPT, FAILED, FOREIGN, Record, Type
 
 
 @mutation("inconsistent-offset", "a poll gives another value (of a send in doubt) at an offset", final=False)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from wrackline.checkers.proving.edit import Edit, end_events
 from wrackline.checkers.proving.edit_groups import end_of_clients
 from wrackline.checkers.proving.mutations import mutation
-from wrackline.harness.history.model import ACKED_WITHOUT_OFFSET, UNKNOWN, Type
+from wrackline.history.model import ACKED_WITHOUT_OFFSET, UNKNOWN, Type
 
 
 @mutation("lost-write", "the last record of a partition, acked and never polled, is nowhere in the end")

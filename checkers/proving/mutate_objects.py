@@ -15,7 +15,7 @@ from wrackline.checkers.exact_register import Rule as RegisterRule
 from wrackline.checkers.proving.edit import phantom
 from wrackline.checkers.proving.object_events import MadeObjects
 from wrackline.checkers.proving.objects import ObjectKnobs
-from wrackline.harness.history.model import FAILED, MARKER, Event, Record, Type
+from wrackline.history.model import FAILED, MARKER, Event, Record, Type
 
 NEVER = 1 << 62
 KNOBS = {

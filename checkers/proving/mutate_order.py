@@ -8,7 +8,7 @@ from itertools import pairwise
 from wrackline.checkers.proving.edit import Edit, Sent
 from wrackline.checkers.proving.edit_groups import committing, members
 from wrackline.checkers.proving.mutations import mutation
-from wrackline.harness.history.model import ACKED_WITHOUT_OFFSET, Record
+from wrackline.history.model import ACKED_WITHOUT_OFFSET, Record
 
 
 def _swap_neighbours(edit: Edit, *, same_process: bool, told: bool = True) -> bool:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from wrackline.checkers.proving.edit import Edit, end_events
 from wrackline.checkers.proving.mutations import mutation
-from wrackline.harness.history.model import Event, Type
+from wrackline.history.model import Event, Type
 
 
 def _shorten_an_end(edit: Edit, wanted: str) -> bool:

@@ -13,7 +13,7 @@ from dataclasses import dataclass, field, replace
 from wrackline.checkers.proving.edit import Edit
 from wrackline.checkers.proving.knobs import Final, Knobs
 from wrackline.checkers.proving.made import Made
-from wrackline.harness.history.model import Event
+from wrackline.history.model import Event
 
 IMPLIED: Mapping[str, Mapping[str, str]] = {
     "inconsistent-offset": {"not-linearizable": "no order gives one offset two values"},

@@ -22,9 +22,9 @@ from wrackline.checkers.proving.objects import (
     Objects,
     serve_objects,
 )
-from wrackline.harness.history.files import ROW_GROUP_ROWS, open_writer, put_info
-from wrackline.harness.history.model import CONTROL, FAILED, REPLICA, UNKNOWN, RunInfo, TopicInfo
-from wrackline.harness.history.schema import SCHEMA
+from wrackline.history.files import ROW_GROUP_ROWS, open_writer, put_info
+from wrackline.history.model import CONTROL, FAILED, REPLICA, UNKNOWN, RunInfo, TopicInfo
+from wrackline.history.schema import SCHEMA
 
 BLOCK_NS = 600_000_000_000
 """So much of a history's time is written at once."""

@@ -14,7 +14,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 from numpy.typing import NDArray
 
-from wrackline.harness.history.model import ACKED_WITHOUT_OFFSET, FAILED, MARKER, UNKNOWN
+from wrackline.history.model import ACKED_WITHOUT_OFFSET, FAILED, MARKER, UNKNOWN
 
 Ints = NDArray[np.int64]
 Bools = NDArray[np.bool_]

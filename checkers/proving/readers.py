@@ -9,10 +9,10 @@ import numpy as np
 
 from wrackline.checkers.proving.drawing import Bools, Draw, Ints, PartitionLog, Sends, Times
 from wrackline.checkers.proving.knobs import Knobs
-from wrackline.harness.history.model import FAILED, UNKNOWN
+from wrackline.history.model import FAILED, UNKNOWN
 
 CONSUMERS = 1 << 24
-"""The consumer of a process that sends and polls in transactions is ``process + CONSUMERS``, as wrackline.harness.jepsen has it."""
+"""The consumer of a process that sends and polls in transactions is ``process + CONSUMERS``, as wrackline.history.jepsen has it."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -8,7 +8,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field, replace
 
 from wrackline.checkers.linearizable import NEVER, NOWHERE, Append, End, Read, Rule, Violation, check_log
-from wrackline.harness.history.model import ACKED_WITHOUT_OFFSET, FAILED, Event, Record, Type
+from wrackline.history.model import ACKED_WITHOUT_OFFSET, FAILED, Event, Record, Type
 
 RULES = frozenset({Rule.TWO_VALUES, Rule.LATE, Rule.HOLE, Rule.UNFILLED})
 """What makes a partition not linearizable; the other rules of ``check_log`` are anomalies of their own."""

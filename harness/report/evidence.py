@@ -13,7 +13,6 @@ from typing import Final
 
 from markupsafe import Markup
 
-from wrackline.harness.history.model import Record, Type
 from wrackline.harness.report.excerpts import Excerpt, History, Sightings
 from wrackline.harness.report.explanation import Explanation, explanation
 from wrackline.harness.report.faults import Fault, LeaderSpan, active_between
@@ -23,6 +22,7 @@ from wrackline.harness.report.operations import Operation, operation, pair
 from wrackline.harness.report.text import partition_label
 from wrackline.harness.report.timeline import Timeline, Window, process_timeline
 from wrackline.harness.report.witness import version_strip, witness_drawing
+from wrackline.history.model import Record, Type
 
 DETAILED: Final = 60
 EXPLAINED: Final = 200

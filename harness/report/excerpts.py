@@ -18,8 +18,8 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.dataset as ds
 
-from wrackline.harness.history.model import CONTROL, NEMESIS, Event, Record, Type
-from wrackline.harness.history.schema import SCHEMA
+from wrackline.history.model import CONTROL, NEMESIS, Event, Record, Type
+from wrackline.history.schema import SCHEMA
 
 KEPT_RECORDS: Final = 8
 CONTROL_ROWS: Final = 50_000

@@ -13,7 +13,6 @@ from collections.abc import Collection, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from typing import Any, Final
 
-from wrackline.harness.history.model import Record
 from wrackline.harness.report.edges import Edge, edges_among, shortest_circle
 from wrackline.harness.report.excerpts import Excerpt
 from wrackline.harness.report.files import Finding
@@ -22,6 +21,7 @@ from wrackline.harness.report.objects import QUEUE, REGISTER, circle_of_object
 from wrackline.harness.report.operations import Operation
 from wrackline.harness.report.testified import facts_of
 from wrackline.harness.report.testimony import witness_of
+from wrackline.history.model import Record
 
 FACTS: Final = 10
 _NEED_NO_ORDER: Final = frozenset(

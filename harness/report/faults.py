@@ -9,8 +9,8 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Final
 
-from wrackline.harness.history.model import CONTROL, DIED, NEMESIS, Event
 from wrackline.harness.report.files import mapping, rows, texts, whole
+from wrackline.history.model import CONTROL, DIED, NEMESIS, Event
 
 _KINDS: Final = (
     ("partition", ("partition", "isolate", "cut-off", "halves", "clients", "network", "drop")),

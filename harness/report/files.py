@@ -16,9 +16,9 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.dataset as ds
 
-from wrackline.harness.history.files import whole_file
-from wrackline.harness.history.model import RunInfo
 from wrackline.harness.report.text import labels_of, sentence
+from wrackline.history.files import whole_file
+from wrackline.history.model import RunInfo
 
 KNOWN: Final = (
     "spec.yaml",

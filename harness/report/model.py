@@ -13,8 +13,6 @@ from typing import Any, Final, TypeVar
 import pyarrow as pa
 from markupsafe import Markup
 
-from wrackline.harness.history import HistoryError, history_files
-from wrackline.harness.history.model import CONTROL, Event
 from wrackline.harness.report.chart import buckets, cluster_chart, run_chart
 from wrackline.harness.report.evidence import EvidenceGroup, Surroundings, evidence
 from wrackline.harness.report.excerpts import History
@@ -66,6 +64,8 @@ from wrackline.harness.report.summary import (
     versions_of,
 )
 from wrackline.harness.report.text import labels_of
+from wrackline.history import HistoryError, history_files
+from wrackline.history.model import CONTROL, Event
 
 _T = TypeVar("_T")
 NOT_JUDGED: Final = "not judged"

@@ -6,7 +6,6 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Final
 
-from wrackline.harness.history.model import CONTROL, NEMESIS, REPLICA, Event, Type
 from wrackline.harness.report.excerpts import KEPT_RECORDS, Excerpt
 from wrackline.harness.report.text import (
     number,
@@ -17,6 +16,7 @@ from wrackline.harness.report.text import (
     process_label,
     value_label,
 )
+from wrackline.history.model import CONTROL, NEMESIS, REPLICA, Event, Type
 
 OPEN: Final = "open"
 """Outcome of an operation whose completion is not in the history."""

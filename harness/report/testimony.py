@@ -6,11 +6,11 @@ from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final
 
-from wrackline.harness.history.model import CORRUPT, FOREIGN, MARKER, Event, Record, Type, parts_of
 from wrackline.harness.report.excerpts import Excerpt
 from wrackline.harness.report.files import Finding
 from wrackline.harness.report.operations import Operation
 from wrackline.harness.report.text import value_label
+from wrackline.history.model import CORRUPT, FOREIGN, MARKER, Event, Record, Type, parts_of
 
 READS: Final = ("poll", "drain", "replica")
 TAKES: Final = ("read", "dequeue")

@@ -8,15 +8,7 @@ from contextlib import contextmanager
 from contextvars import ContextVar
 from typing import Final
 
-from wrackline.harness.history.model import (
-    ACKED_WITHOUT_OFFSET,
-    CORRUPT,
-    FAILED,
-    FOREIGN,
-    UNKNOWN,
-    Record,
-    parts_of,
-)
+from wrackline.history.model import ACKED_WITHOUT_OFFSET, CORRUPT, FAILED, FOREIGN, UNKNOWN, Record, parts_of
 
 NOTHING: Final = "–"
 _UNPRINTABLE = re.compile(r"[^\t\n\r\x20-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
@@ -28,7 +20,7 @@ _BARE_STARTS: Final = frozenset(
 )
 IMPORTED: Final = "imported"
 _IMPORTED_NUMBERS: Final = 1 << 52
-"""wrackline.harness.jepsen.operations numbers values that are no integers from here on."""
+"""wrackline.history.jepsen.operations numbers values that are no integers from here on."""
 _IMPORTED_CONSUMERS: Final = 1 << 24
 """There a process's consumer is a client of its own, with this added to its number."""
 _system: ContextVar[str] = ContextVar("_system", default="")

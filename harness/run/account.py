@@ -1,4 +1,4 @@
-"""What a run says of its own course, for the judge: rows of the runner (wrackline.harness.history.model) and ``infrastructure.json``.
+"""What a run says of its own course, for the judge: rows of the runner (wrackline.history.model) and ``infrastructure.json``.
 Everything is written when it happens: a harness that is killed takes nothing with it.
 """
 
@@ -13,10 +13,10 @@ from typing import Any
 import orjson
 
 from wrackline.checkers.course import INFRASTRUCTURE
-from wrackline.harness.history import Recorder, RecordingFailed
-from wrackline.harness.history.files import whole_file
-from wrackline.harness.history.model import CONTROL, Event, Type
-from wrackline.harness.systems.base import Node
+from wrackline.history import Recorder, RecordingFailed
+from wrackline.history.files import whole_file
+from wrackline.history.model import CONTROL, Event, Type
+from wrackline.systems.base import Node
 
 log = logging.getLogger(__name__)
 

@@ -10,11 +10,11 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from typing import Any
 
-from wrackline.harness.fleet.base import Fleet, FleetError
-from wrackline.harness.history import Recorder, RecordingFailed
-from wrackline.harness.history.model import DIED, NEMESIS, Event, Type
-from wrackline.harness.systems.base import DeployError, Node, System
+from wrackline.fleets.base import Fleet, FleetError
+from wrackline.history import Recorder, RecordingFailed
+from wrackline.history.model import DIED, NEMESIS, Event, Type
 from wrackline.nemesis.inject import Hold
+from wrackline.systems.base import DeployError, Node, System
 
 LOOK_EVERY_S = 2.0
 SILENT_LOOKS = 3

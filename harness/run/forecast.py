@@ -16,10 +16,10 @@ from wrackline.checkers.runs import Run
 from wrackline.harness.run.runner import DRAIN_S, FULL_ISR_S, GUIDED_S, READY_S, RECOVERED_S, STEADY_S, WARM_S
 from wrackline.harness.run.setup import build_parts, plan_of, run_info, saved_plan
 from wrackline.harness.spec import Spec
-from wrackline.harness.systems.base import Node
 from wrackline.nemesis.foreseen import foreseen, guided_steps
 from wrackline.nemesis.guided_steps import Await, AwaitBroker, GuidedError, GuidedStep, Heal, Inject, Sleep
 from wrackline.nemesis.schedule import Plan
+from wrackline.systems.base import Node
 
 SET_UP_S, TURNED_S, HEALED_S, READ_S, COLLECTED_S = 10.0, 1.0, 2.0, 1.0, 2.0
 """What parts of a run usually take on two cores: hosts, broker and topic; until every kind of operation

@@ -10,8 +10,8 @@ from typing import Any
 import orjson
 
 from wrackline.checkers.findings import EXIT_CODES, Verdict
-from wrackline.harness.history import read_info
 from wrackline.harness.report.files import replace_file
+from wrackline.history import read_info
 
 VERDICT_JSON = "verdict.json"
 _WORST_FIRST = (

@@ -5,10 +5,10 @@ from __future__ import annotations
 import threading
 import time
 
-from wrackline.harness.fleet.base import FleetError
-from wrackline.harness.history import Recorder, RecordingFailed
-from wrackline.harness.history.model import CONTROL, Event, Type
-from wrackline.harness.systems.base import ClusterState, DeployError, System
+from wrackline.fleets.base import FleetError
+from wrackline.history import Recorder, RecordingFailed
+from wrackline.history.model import CONTROL, Event, Type
+from wrackline.systems.base import ClusterState, DeployError, System
 
 ASK_EVERY_S = 0.25
 WRITE_EVERY_S = 1.0

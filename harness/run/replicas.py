@@ -6,10 +6,10 @@ from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
-from wrackline.harness.fleet.base import FleetError
-from wrackline.harness.history import Recorder
-from wrackline.harness.history.model import REPLICA, Event, Record, Type
-from wrackline.harness.systems.base import ClusterState, DeployError, Node, ReplicaLog, StoredRecord, System
+from wrackline.fleets.base import FleetError
+from wrackline.history import Recorder
+from wrackline.history.model import REPLICA, Event, Record, Type
+from wrackline.systems.base import ClusterState, DeployError, Node, ReplicaLog, StoredRecord, System
 from wrackline.workloads.payload import decode, run_tag
 
 CHUNK_RECORDS = 2_000

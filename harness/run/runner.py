@@ -15,11 +15,8 @@ from pathlib import Path
 
 import orjson
 
-from wrackline.harness.fleet.base import FleetError
-from wrackline.harness.fleet.canary import Canaries
-from wrackline.harness.history import Recorder, RecordingFailed
-from wrackline.harness.history.files import private_folder
-from wrackline.harness.history.model import CONTROL, Event, Type
+from wrackline.fleets.base import FleetError
+from wrackline.fleets.canary import Canaries
 from wrackline.harness.run.account import Account, left_out_lines
 from wrackline.harness.run.deaths import Deaths, down
 from wrackline.harness.run.interrupt import Interrupts
@@ -39,10 +36,13 @@ from wrackline.harness.run.setup import (
 )
 from wrackline.harness.run.watch import Watch
 from wrackline.harness.spec import Spec
-from wrackline.harness.systems.base import ClusterState, DeployError, TopicSpec
+from wrackline.history import Recorder, RecordingFailed
+from wrackline.history.files import private_folder
+from wrackline.history.model import CONTROL, Event, Type
 from wrackline.nemesis.heal import NemesisError
 from wrackline.nemesis.runner import Nemesis
 from wrackline.nemesis.schedule import Plan
+from wrackline.systems.base import ClusterState, DeployError, TopicSpec
 from wrackline.workloads.catalog import workload_for
 from wrackline.workloads.log import Workload
 

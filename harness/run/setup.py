@@ -13,13 +13,13 @@ from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import Any
 
-from wrackline.harness.fleet.base import Fleet
-from wrackline.harness.fleet.netns import NetnsFleet
-from wrackline.harness.history.model import PlanInfo, RunInfo, TopicInfo
+from wrackline.fleets.base import Fleet
+from wrackline.fleets.netns import NetnsFleet
 from wrackline.harness.spec import Spec
-from wrackline.harness.systems.base import System
-from wrackline.harness.systems.wrackline import WracklineSystem
+from wrackline.history.model import PlanInfo, RunInfo, TopicInfo
 from wrackline.nemesis.schedule import Plan, plan
+from wrackline.systems.base import System
+from wrackline.systems.wrackline import WracklineSystem
 
 
 @dataclass(frozen=True, slots=True)

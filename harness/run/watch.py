@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import time
 
-from wrackline.harness.history import Recorder
-from wrackline.harness.history.model import NEMESIS, Event
 from wrackline.harness.run.progress import Progress
+from wrackline.history import Recorder
+from wrackline.history.model import NEMESIS, Event
 from wrackline.workloads.log import Workload
 
 

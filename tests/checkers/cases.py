@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from histories import TOPIC, History
 
-from wrackline.harness.history.model import (
+from wrackline.history.model import (
     ACKED_WITHOUT_OFFSET,
     CORRUPT,
     FAILED,

@@ -15,7 +15,7 @@ from wrackline.checkers.metrics import Figures, Outcomes, Written
 from wrackline.checkers.registry import names
 from wrackline.checkers.runs import Fault, FinalRead, Phase, ReplicaRead, Run
 from wrackline.checkers.verdict import Found, verdict
-from wrackline.harness.history.model import PlanInfo
+from wrackline.history.model import PlanInfo
 
 PLACE = (TOPIC, 0)
 SECOND = 1_000_000_000

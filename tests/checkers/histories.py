@@ -14,8 +14,8 @@ from typing import Any
 import orjson
 import pyarrow as pa
 
-from wrackline.harness.history.files import open_writer, put_info
-from wrackline.harness.history.model import (
+from wrackline.history.files import open_writer, put_info
+from wrackline.history.model import (
     CONTROL,
     NEMESIS,
     REPLICA,
@@ -27,7 +27,7 @@ from wrackline.harness.history.model import (
     TopicInfo,
     Type,
 )
-from wrackline.harness.history.schema import SCHEMA
+from wrackline.history.schema import SCHEMA
 
 TOPIC = "log"
 STEP_NS = 1_000_000

@@ -14,7 +14,7 @@ from dataclasses import dataclass, field
 
 from histories import NODES, TOPIC, History, info
 
-from wrackline.harness.history.model import FAILED, UNKNOWN, Event, Record, TopicInfo, Type, value_of
+from wrackline.history.model import FAILED, UNKNOWN, Event, Record, TopicInfo, Type, value_of
 
 
 @dataclass

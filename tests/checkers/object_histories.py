@@ -17,7 +17,7 @@ from wrackline.checkers.exact_register import check_register
 from wrackline.checkers.jvm.calls import Model
 from wrackline.checkers.runs import Run, open_run, surveyed, surveyed_split
 from wrackline.checkers.splits import splits_of
-from wrackline.harness.history.model import FAILED, UNKNOWN, Record, TopicInfo, Type
+from wrackline.history.model import FAILED, UNKNOWN, Record, TopicInfo, Type
 
 Said = set[tuple[Any, ...]]
 """(partition, rule, value, other, contradicted, invocations of the operations that prove it)."""

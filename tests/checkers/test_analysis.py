@@ -21,7 +21,7 @@ from wrackline.checkers.contracts import UnknownContract
 from wrackline.checkers.findings import FINDINGS
 from wrackline.checkers.metrics import isr_under
 from wrackline.checkers.runs import AnalysisError, load_run
-from wrackline.harness.history.model import UNKNOWN, TopicInfo, Type
+from wrackline.history.model import UNKNOWN, TopicInfo, Type
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -338,7 +338,7 @@ def test_what_a_run_tells_of_itself(tmp_path: Path) -> None:
 
 
 def test_a_killed_run_is_judged_from_its_write_ahead_file(tmp_path: Path) -> None:
-    from wrackline.harness.history import Recorder
+    from wrackline.history import Recorder
 
     recorder = Recorder(tmp_path / "killed", History("killed", topics=ONE).info)
     for event in good_run("killed").events[:8]:

@@ -31,8 +31,8 @@ from wrackline.checkers.proving.rules import violations
 from wrackline.checkers.referee import LOG
 from wrackline.checkers.registry import checks, names
 from wrackline.checkers.witness_log import KINDS, UNFILLED
-from wrackline.harness.history.model import FAILED, Type
 from wrackline.harness.report import write_report
+from wrackline.history.model import FAILED, Type
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

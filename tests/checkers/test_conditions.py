@@ -16,7 +16,7 @@ from wrackline.checkers.findings import Verdict
 from wrackline.checkers.metrics import Written
 from wrackline.checkers.runs import Fault, FinalRead, Phase, Run, Sample, load_run
 from wrackline.checkers.verdict import ON_THE_FINAL_READ
-from wrackline.harness.history.model import DIED, PlanInfo, RunInfo, TopicInfo, value_of
+from wrackline.history.model import DIED, PlanInfo, RunInfo, TopicInfo, value_of
 
 END = "the run went to its end"
 DURATION = "planned duration reached"

@@ -7,7 +7,7 @@ from collections import Counter
 import pytest
 
 from wrackline.checkers.proving.language import CaseError, parse
-from wrackline.harness.history.model import ACKED_WITHOUT_OFFSET, FAILED, UNKNOWN, Type
+from wrackline.history.model import ACKED_WITHOUT_OFFSET, FAILED, UNKNOWN, Type
 
 
 def test_a_case_is_a_history() -> None:

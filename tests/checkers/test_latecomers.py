@@ -9,7 +9,7 @@ from histories import History
 
 from wrackline.checkers.runs import FinalRead, Run, load_run, open_run, surveyed, surveyed_split
 from wrackline.checkers.splits import splits_of
-from wrackline.harness.history.model import ACKED_WITHOUT_OFFSET, UNKNOWN, TopicInfo, Type, value_of
+from wrackline.history.model import ACKED_WITHOUT_OFFSET, UNKNOWN, TopicInfo, Type, value_of
 
 A, B, C, D = (value_of(process, 0) for process in (1, 2, 3, 4))
 TWO = (TopicInfo("log", 2, 3, 2),)

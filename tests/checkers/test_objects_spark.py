@@ -22,7 +22,7 @@ from wrackline.checkers.packets import SLOTS
 from wrackline.checkers.plan import judge
 from wrackline.checkers.referee import MODELS, referee
 from wrackline.checkers.tables import Tables
-from wrackline.harness.history.model import MARKER, UNKNOWN, Record, Type, value_of
+from wrackline.history.model import MARKER, UNKNOWN, Record, Type, value_of
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

@@ -21,8 +21,8 @@ from wrackline.checkers.proving.language import parse
 from wrackline.checkers.proving.made import Made, make, write_events
 from wrackline.checkers.proving.mutations import IMPLIED, Mutation, closure, mutate, mutations
 from wrackline.checkers.proving.rules import violations
-from wrackline.harness.history.model import UNKNOWN, Event, Type
-from wrackline.harness.history.schema import SCHEMA
+from wrackline.history.model import UNKNOWN, Event, Type
+from wrackline.history.schema import SCHEMA
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

@@ -10,8 +10,8 @@ import pytest
 from wrackline.checkers.proving.__main__ import main
 from wrackline.checkers.proving.mutate_objects import object_mutations
 from wrackline.checkers.proving.mutations import mutations
-from wrackline.harness.history import history_files, read_info
-from wrackline.harness.history.schema import SCHEMA
+from wrackline.history import history_files, read_info
+from wrackline.history.schema import SCHEMA
 
 
 def test_every_mutation_is_listed(capsys: pytest.CaptureFixture[str]) -> None:

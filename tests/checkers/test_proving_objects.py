@@ -21,9 +21,9 @@ from wrackline.checkers.proving.made import write_events
 from wrackline.checkers.proving.mutate_objects import KNOBS, ObjectMutation, mutate_objects, object_mutations
 from wrackline.checkers.proving.object_events import MadeObjects, info_of, make_objects, write_objects
 from wrackline.checkers.proving.objects import ObjectKnobs, drawn_objects
-from wrackline.harness.history import history_files
-from wrackline.harness.history.model import MARKER, UNKNOWN, Event, Type
-from wrackline.harness.history.schema import SCHEMA
+from wrackline.history import history_files
+from wrackline.history.model import MARKER, UNKNOWN, Event, Type
+from wrackline.history.schema import SCHEMA
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

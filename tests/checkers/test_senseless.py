@@ -14,8 +14,8 @@ from histories import History
 
 from wrackline.checkers.runs import AnalysisError, load_run
 from wrackline.harness.cli import main
-from wrackline.harness.history.files import open_writer, put_info
-from wrackline.harness.history.model import RunInfo
+from wrackline.history.files import open_writer, put_info
+from wrackline.history.model import RunInfo
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

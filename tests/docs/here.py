@@ -8,7 +8,7 @@ from collections.abc import Callable
 from contextlib import AbstractContextManager, nullcontext
 from pathlib import Path
 
-from wrackline.harness.fleet.base import FleetError, Host, Result
+from wrackline.fleets.base import FleetError, Host, Result
 
 HOME = "/opt/other"
 """Where the recipe's system lives on a host; here it is the folder."""

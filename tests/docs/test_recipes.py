@@ -17,7 +17,18 @@ from pathlib import Path
 import pytest
 
 ROOT = Path(__file__).parents[2]
-PACKAGES = ("wrackline", "broker", "simulator", "harness", "nemesis", "workloads", "checkers")
+PACKAGES = (
+    "wrackline",
+    "broker",
+    "simulator",
+    "harness",
+    "nemesis",
+    "workloads",
+    "checkers",
+    "history",
+    "fleets",
+    "systems",
+)
 TESTS = ("checkers", "nemesis", "systems", "workloads")
 PATIENCE_S = 240
 _BLOCK = re.compile(
@@ -134,8 +145,8 @@ import inspect
 import pytest
 from here import Here
 
-from wrackline.harness.systems.base import System
-from wrackline.harness.systems.other import OtherSystem
+from wrackline.systems.base import System
+from wrackline.systems.other import OtherSystem
 
 
 def test_it_is_a_system():

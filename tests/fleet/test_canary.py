@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from wrackline.harness.fleet.canary import KEPT_FILES, PER_FILE, RECORD_BYTES, Told, judge, numbers
+from wrackline.fleets.canary import KEPT_FILES, PER_FILE, RECORD_BYTES, Told, judge, numbers
 
 S = 1_000_000_000
 DECIDED = 100 * S

@@ -10,9 +10,9 @@ from pathlib import Path
 
 import pytest
 
-from wrackline.harness.fleet.base import Host, PowerCut
-from wrackline.harness.fleet.canary import FOLDER, REACH_S, Canaries
-from wrackline.harness.fleet.netns import NetnsFleet
+from wrackline.fleets.base import Host, PowerCut
+from wrackline.fleets.canary import FOLDER, REACH_S, Canaries
+from wrackline.fleets.netns import NetnsFleet
 
 pytestmark = pytest.mark.fleet
 

@@ -12,8 +12,8 @@ from pathlib import Path
 import paramiko
 import pytest
 
-from wrackline.harness.fleet.base import FleetError, Host
-from wrackline.harness.fleet.ssh import SshRemote
+from wrackline.fleets.base import FleetError, Host
+from wrackline.fleets.ssh import SshRemote
 
 
 @dataclass

@@ -10,9 +10,9 @@ from pathlib import Path
 
 import pytest
 
-from wrackline.harness.fleet.base import FileLoss, FleetError
-from wrackline.harness.fleet.disk import compare, files_seen, shut_down
-from wrackline.harness.fleet.netns import NetnsFleet
+from wrackline.fleets.base import FileLoss, FleetError
+from wrackline.fleets.disk import compare, files_seen, shut_down
+from wrackline.fleets.netns import NetnsFleet
 
 pytestmark = pytest.mark.fleet
 

@@ -10,10 +10,10 @@ from pathlib import Path
 
 import pytest
 
-from wrackline.harness.fleet.base import FleetError, Host, Result
-from wrackline.harness.fleet.namespaces import run_tool
-from wrackline.harness.fleet.netns import NetnsFleet
-from wrackline.harness.fleet.ssh import SshRemote, namespace_connector, run_on_all
+from wrackline.fleets.base import FleetError, Host, Result
+from wrackline.fleets.namespaces import run_tool
+from wrackline.fleets.netns import NetnsFleet
+from wrackline.fleets.ssh import SshRemote, namespace_connector, run_on_all
 
 pytestmark = pytest.mark.fleet
 

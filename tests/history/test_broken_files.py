@@ -12,9 +12,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from test_recorder import info, send
 
-from wrackline.harness.history import HistoryError, Recorder, history_files, read_info
-from wrackline.harness.history.model import Type
-from wrackline.harness.history.wal import encode_tail, header_line, with_beginning
+from wrackline.history import HistoryError, Recorder, history_files, read_info
+from wrackline.history.model import Type
+from wrackline.history.wal import encode_tail, header_line, with_beginning
 
 EVENTS = 200
 
@@ -43,7 +43,7 @@ def test_a_leftover_file_is_converted_once_and_without_a_warning(
 ) -> None:
     leftover(tmp_path / "run")
     assert indexes(tmp_path / "run") == list(range(EVENTS))
-    assert [record for record in caplog.records if record.name.startswith("wrackline.harness.history")] == []
+    assert [record for record in caplog.records if record.name.startswith("wrackline.history")] == []
     assert sorted(file.name for file in (tmp_path / "run").iterdir()) == ["history.parquet", "run.json"]
     assert indexes(tmp_path / "run") == list(range(EVENTS))
 
@@ -56,7 +56,7 @@ def test_a_cut_off_last_line_is_dropped_with_one_warning(
     path.write_bytes(content[:-20])
     with caplog.at_level(logging.WARNING):
         assert indexes(tmp_path / "run") == list(range(EVENTS - 1))
-    ours = [record for record in caplog.records if record.name.startswith("wrackline.harness.history")]
+    ours = [record for record in caplog.records if record.name.startswith("wrackline.history")]
     [warning] = [record.getMessage() for record in ours]
     assert "the last line is cut off" in warning
     [note] = read_info(tmp_path / "run").notes

@@ -10,9 +10,9 @@ from pathlib import Path
 import pytest
 
 from wrackline.harness.cli import _writable
-from wrackline.harness.history import Recorder
-from wrackline.harness.history.files import private_folder, write_history
-from wrackline.harness.history.model import RunInfo, TopicInfo
+from wrackline.history import Recorder
+from wrackline.history.files import private_folder, write_history
+from wrackline.history.model import RunInfo, TopicInfo
 
 INFO = RunInfo("t1", "t", 1, "", "stub", "log", "all", False, (TopicInfo("log", 1, 3, 2),))
 NOBODY = 65_534

@@ -13,9 +13,9 @@ from pathlib import Path
 import pyarrow.parquet as pq
 import pytest
 
-from wrackline.harness.history import HistoryError, Recorder, RecordingFailed, history_files, read_info
-from wrackline.harness.history.model import CONTROL, Event, Record, RunInfo, TopicInfo, Type, value_of
-from wrackline.harness.history.schema import SCHEMA
+from wrackline.history import HistoryError, Recorder, RecordingFailed, history_files, read_info
+from wrackline.history.model import CONTROL, Event, Record, RunInfo, TopicInfo, Type, value_of
+from wrackline.history.schema import SCHEMA
 
 
 def info(test_id: str = "t1") -> RunInfo:
@@ -130,8 +130,8 @@ def test_a_directory_holds_one_history(tmp_path: Path) -> None:
 
 
 def test_a_line_longer_than_a_window_is_recorded(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("wrackline.harness.history.journal.WINDOW_BYTES", 4096)
-    monkeypatch.setattr("wrackline.harness.history.recorder.CHUNK_BYTES", 1000)
+    monkeypatch.setattr("wrackline.history.journal.WINDOW_BYTES", 4096)
+    monkeypatch.setattr("wrackline.history.recorder.CHUNK_BYTES", 1000)
     with Recorder(tmp_path / "run", info()) as recorder:
         for counter in range(50):
             recorder.record(send(1, counter))
@@ -146,8 +146,8 @@ import os, sys, threading
 sys.path.insert(0, {root!r}); sys.path.insert(0, {here!r})
 from pathlib import Path
 from test_recorder import info, send
-from wrackline.harness.history import Recorder
-from wrackline.harness.history.model import Type
+from wrackline.history import Recorder
+from wrackline.history.model import Type
 recorder = Recorder(Path({run!r}), info())
 def client(process):
     counter = 0
@@ -198,7 +198,7 @@ def test_a_full_disk_stops_the_recording_and_keeps_what_is_there(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Space runs out where it runs out in life: when the file must grow."""
-    monkeypatch.setattr("wrackline.harness.history.journal.WINDOW_BYTES", 8192)
+    monkeypatch.setattr("wrackline.history.journal.WINDOW_BYTES", 8192)
     real = os.posix_fallocate
 
     def limited(fd: int, offset: int, length: int) -> None:
@@ -207,7 +207,7 @@ def test_a_full_disk_stops_the_recording_and_keeps_what_is_there(
         real(fd, offset, length)
 
     recorder = Recorder(tmp_path / "run", info())
-    monkeypatch.setattr("wrackline.harness.history.journal.os.posix_fallocate", limited)
+    monkeypatch.setattr("wrackline.history.journal.os.posix_fallocate", limited)
     recorded = 0
     with contextlib.suppress(RecordingFailed):
         while recorded < 10_000:

@@ -6,8 +6,8 @@ import itertools
 from pathlib import Path
 from typing import Any
 
-from wrackline.harness.jepsen.imports import Settings, import_history
-from wrackline.harness.jepsen.text import write
+from wrackline.history.jepsen.imports import Settings, import_history
+from wrackline.history.jepsen.text import write
 
 Op = dict[str, Any]
 

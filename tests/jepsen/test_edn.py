@@ -12,8 +12,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from wrackline.harness.jepsen.edn import EdnError, forms
-from wrackline.harness.jepsen.text import TextError, read
+from wrackline.history.jepsen.edn import EdnError, forms
+from wrackline.history.jepsen.text import TextError, read
 
 
 @pytest.mark.parametrize(

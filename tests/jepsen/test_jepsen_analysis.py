@@ -13,9 +13,9 @@ from wrackline.checkers.analysis import analyze
 from wrackline.checkers.proving.knobs import Final, Knobs
 from wrackline.checkers.proving.made import make, write_events
 from wrackline.checkers.proving.mutations import mutate, mutations
-from wrackline.harness.jepsen.exports import Keys, kafka, rows
-from wrackline.harness.jepsen.imports import Settings, import_history
-from wrackline.harness.jepsen.text import write
+from wrackline.history.jepsen.exports import Keys, kafka, rows
+from wrackline.history.jepsen.imports import Settings, import_history
+from wrackline.history.jepsen.text import write
 
 pytestmark = pytest.mark.timeout(1_800)
 

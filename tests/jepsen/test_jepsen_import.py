@@ -10,9 +10,14 @@ import pyarrow.parquet as pq
 import pytest
 from jepsen_words import Op, assign, imported, op, poll, send
 
-from wrackline.harness.history import read_info
-from wrackline.harness.history.files import write_history
-from wrackline.harness.history.model import (
+from wrackline.history import read_info
+from wrackline.history.files import write_history
+from wrackline.history.jepsen.consumers import SOMEWHERE
+from wrackline.history.jepsen.exports import MODELS, Keys, kafka, list_append, rows
+from wrackline.history.jepsen.imports import ImportFailed, Settings, import_history
+from wrackline.history.jepsen.operations import CONSUMERS
+from wrackline.history.jepsen.text import write
+from wrackline.history.model import (
     ACKED_WITHOUT_OFFSET,
     FAILED,
     MARKER,
@@ -24,11 +29,6 @@ from wrackline.harness.history.model import (
     Type,
     value_of,
 )
-from wrackline.harness.jepsen.consumers import SOMEWHERE
-from wrackline.harness.jepsen.exports import MODELS, Keys, kafka, list_append, rows
-from wrackline.harness.jepsen.imports import ImportFailed, Settings, import_history
-from wrackline.harness.jepsen.operations import CONSUMERS
-from wrackline.harness.jepsen.text import write
 
 INFO = RunInfo(
     "t", "t", 1, "2026-01-01T00:00:00Z", "wrackline", "log", "all", True, (TopicInfo("log", 2, 3, 2),)

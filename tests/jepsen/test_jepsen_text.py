@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from wrackline.harness.jepsen.text import Keyword, TextError, read, write
+from wrackline.history.jepsen.text import Keyword, TextError, read, write
 
 OP = {
     "index": 0,

@@ -12,9 +12,9 @@ from drawn import Drawn, histories
 from jepsen_words import assign, imported
 
 from wrackline.checkers.analysis import analyze
-from wrackline.harness.jepsen.exports import Keys, kafka, rows
-from wrackline.harness.jepsen.imports import ImportFailed, Settings, import_history
-from wrackline.harness.jepsen.text import write
+from wrackline.history.jepsen.exports import Keys, kafka, rows
+from wrackline.history.jepsen.imports import ImportFailed, Settings, import_history
+from wrackline.history.jepsen.text import write
 
 pytestmark = pytest.mark.timeout(1_800)
 

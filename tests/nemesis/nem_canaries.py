@@ -6,8 +6,8 @@ import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 
-from wrackline.harness.fleet.base import Fleet
-from wrackline.harness.fleet.canary import REACH_S, Canaries
+from wrackline.fleets.base import Fleet
+from wrackline.fleets.canary import REACH_S, Canaries
 
 
 @contextmanager

@@ -10,9 +10,10 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from wrackline.harness.fleet.base import FileLoss, FleetError, Host, PowerCut, Result
-from wrackline.harness.history.model import Event
-from wrackline.harness.systems.base import (
+from wrackline.fleets.base import FileLoss, FleetError, Host, PowerCut, Result
+from wrackline.history.model import Event
+from wrackline.nemesis.steps import Scene, Target
+from wrackline.systems.base import (
     ClusterState,
     DeployError,
     Node,
@@ -21,7 +22,6 @@ from wrackline.harness.systems.base import (
     ReplicaLog,
     TopicSpec,
 )
-from wrackline.nemesis.steps import Scene, Target
 
 
 def node(name: str, node_id: int, last: int, *, controller: bool = False) -> Node:

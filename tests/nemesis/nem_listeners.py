@@ -9,9 +9,9 @@ from __future__ import annotations
 from collections.abc import Mapping
 from pathlib import Path
 
-from wrackline.harness.fleet.canary import Canaries
-from wrackline.harness.fleet.netns import NetnsFleet
-from wrackline.harness.systems.base import ClusterState, DeployError, Node, Place, ReplicaLog, TopicSpec
+from wrackline.fleets.canary import Canaries
+from wrackline.fleets.netns import NetnsFleet
+from wrackline.systems.base import ClusterState, DeployError, Node, Place, ReplicaLog, TopicSpec
 
 # ruff: noqa: ARG002 - the signatures are those of the seam
 

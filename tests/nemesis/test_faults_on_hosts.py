@@ -13,9 +13,9 @@ from nem_canaries import watched
 from nem_doubles import Recorded
 from nem_listeners import PORT, Listeners
 
-from wrackline.harness.fleet.base import Host, PowerCut
-from wrackline.harness.fleet.canary import Canaries
-from wrackline.harness.fleet.netns import NetnsFleet
+from wrackline.fleets.base import Host, PowerCut
+from wrackline.fleets.canary import Canaries
+from wrackline.fleets.netns import NetnsFleet
 from wrackline.nemesis import chains
 from wrackline.nemesis.runner import Nemesis
 from wrackline.nemesis.schedule import Plan, plan

@@ -8,10 +8,10 @@ from collections.abc import Sequence
 import pytest
 from nem_doubles import FakeFleet, FakeSystem, cluster, node, partition, scene
 
-from wrackline.harness.systems.base import ClusterState, DeployError, Place
 from wrackline.nemesis.growth import AddBroker, Move, Reassign, moves_off, say_moves, say_settled
 from wrackline.nemesis.moving import Mover
 from wrackline.nemesis.steps import Done, FaultError, Join, MoveOff, Settle, Trail
+from wrackline.systems.base import ClusterState, DeployError, Place
 
 MOVE = Move("log", 0, (1, 2, 3), (4, 2, 3))
 JOIN = Join("n4", 4, "f1", 5.0, 5.0)

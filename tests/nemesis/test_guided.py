@@ -5,10 +5,10 @@ from __future__ import annotations
 import pytest
 from nem_doubles import COMBINED, NODES, cluster, node, partition
 
-from wrackline.harness.systems.base import ClusterState, Node
 from wrackline.nemesis.guided import NEEDS, SCHEDULES
 from wrackline.nemesis.guided_defects import SCHEDULES as OF_DEFECTS
 from wrackline.nemesis.guided_steps import Aim, Await, AwaitBroker, GuidedError, Heal, Inject
+from wrackline.systems.base import ClusterState, Node
 
 BY_ID = {one.node_id: one for one in NODES}
 

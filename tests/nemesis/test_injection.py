@@ -9,8 +9,8 @@ from typing import Any
 import pytest
 from nem_doubles import NODES, FakeFleet, FakeSystem, Recorded, cluster, partition
 
-from wrackline.harness.fleet.base import Host
-from wrackline.harness.fleet.canary import CanaryLoss
+from wrackline.fleets.base import Host
+from wrackline.fleets.canary import CanaryLoss
 from wrackline.nemesis import inject
 from wrackline.nemesis.heal import NemesisError
 from wrackline.nemesis.inject import Hold, Stage, injected

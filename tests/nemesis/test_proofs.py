@@ -11,9 +11,9 @@ from dataclasses import replace
 import pytest
 from nem_doubles import scene
 
-from wrackline.harness.fleet.base import FileLoss
-from wrackline.harness.fleet.base import PowerCut as Cut
-from wrackline.harness.fleet.canary import FOLDER, CanaryLoss
+from wrackline.fleets.base import FileLoss
+from wrackline.fleets.base import PowerCut as Cut
+from wrackline.fleets.canary import FOLDER, CanaryLoss
 from wrackline.nemesis.chains import Counter, Rule, chain, install, parse_chains, parse_counters
 from wrackline.nemesis.knocks import command, heard
 from wrackline.nemesis.network import Partition, Shape

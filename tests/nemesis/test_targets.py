@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 from nem_doubles import NODES, cluster, partition
 
-from wrackline.harness.systems.base import ClusterState
 from wrackline.nemesis.targets import TargetError, check_role, resolve
+from wrackline.systems.base import ClusterState
 
 STATE = cluster(
     partition(0, leader=2, isr=(2, 3), elr=(1,)),

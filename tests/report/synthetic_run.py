@@ -13,7 +13,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from wrackline.checkers.findings import FINDINGS
-from wrackline.harness.history.model import (
+from wrackline.history.model import (
     CONTROL,
     NEMESIS,
     REPLICA,
@@ -25,7 +25,7 @@ from wrackline.harness.history.model import (
     Type,
     value_of,
 )
-from wrackline.harness.history.schema import METADATA_KEY, SCHEMA
+from wrackline.history.schema import METADATA_KEY, SCHEMA
 
 S = 1_000_000_000
 MS = 1_000_000

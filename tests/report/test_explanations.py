@@ -13,19 +13,11 @@ import pyarrow.parquet as pq
 import pytest
 
 from wrackline.checkers.findings import FINDINGS
-from wrackline.harness.history.files import write_history
-from wrackline.harness.history.model import (
-    ACKED_WITHOUT_OFFSET,
-    UNKNOWN,
-    Event,
-    Record,
-    RunInfo,
-    TopicInfo,
-    Type,
-)
 from wrackline.harness.report import write_report
 from wrackline.harness.report.evidence import GROUPS, detailed, fair
 from wrackline.harness.report.files import Finding, FindingGroup
+from wrackline.history.files import write_history
+from wrackline.history.model import ACKED_WITHOUT_OFFSET, UNKNOWN, Event, Record, RunInfo, TopicInfo, Type
 
 A, B = 160, 176
 INFO = RunInfo(

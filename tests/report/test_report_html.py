@@ -16,10 +16,10 @@ from pathlib import Path
 import pytest
 import synthetic_run
 
-from wrackline.harness.history.model import value_of
 from wrackline.harness.report import ReportError, write_report
 from wrackline.harness.report.files import PER_PARTITION
 from wrackline.harness.report.reproduce import replay_of
+from wrackline.history.model import value_of
 
 VOID = {"meta", "br", "link", "img", "input", "hr"}
 MIB = 1 << 20

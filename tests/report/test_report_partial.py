@@ -80,8 +80,8 @@ import os, sys
 from pathlib import Path
 sys.path.insert(0, sys.argv[2])
 import synthetic_run
-from wrackline.harness.history import Recorder
-from wrackline.harness.history.model import Event, Record, Type
+from wrackline.history import Recorder
+from wrackline.history.model import Event, Record, Type
 recorder = Recorder(Path(sys.argv[1]), synthetic_run.INFO)
 for n in range(300):
     record = Record(0, -1, n << 4)

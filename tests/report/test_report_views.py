@@ -12,7 +12,6 @@ import synthetic_run
 from hypothesis import given
 from hypothesis import strategies as st
 
-from wrackline.harness.history.model import CONTROL, Event, Record, RunInfo, Type, value_of
 from wrackline.harness.report import text
 from wrackline.harness.report.chart import (
     BUCKETS,
@@ -34,6 +33,7 @@ from wrackline.harness.report.neighbourhood import grid
 from wrackline.harness.report.operations import OPEN, pair
 from wrackline.harness.report.svg import Scale, ticks
 from wrackline.harness.report.timeline import merge_bars
+from wrackline.history.model import CONTROL, Event, Record, RunInfo, Type, value_of
 
 S = synthetic_run.S
 

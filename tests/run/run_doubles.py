@@ -23,14 +23,14 @@ import pyarrow.parquet as pq
 from confluent_kafka import Producer
 from rich.console import Console
 
-from wrackline.harness.fleet.base import FleetError, Host
-from wrackline.harness.history import history_files
+from wrackline.fleets.base import FleetError, Host
 from wrackline.harness.run import Options, Outcome, run
 from wrackline.harness.run.progress import Progress
 from wrackline.harness.run.setup import Parts
 from wrackline.harness.spec import parse
-from wrackline.harness.systems.base import ClusterState, DeployError, Node, PartitionState, ReplicaLog
+from wrackline.history import history_files
 from wrackline.nemesis.inject import Hold
+from wrackline.systems.base import ClusterState, DeployError, Node, PartitionState, ReplicaLog
 
 PARTITIONS = 4
 """Of every topic of the mock cluster."""

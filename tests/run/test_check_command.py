@@ -9,7 +9,7 @@ from click.testing import CliRunner, Result
 
 from wrackline.checkers.jvm.classpath import JvmUnavailable, available
 from wrackline.harness.cli_jvm import check_command
-from wrackline.harness.jepsen.text import TextError
+from wrackline.history.jepsen.text import TextError
 
 STALE = """
 {:process 0 :type :invoke :f :write :value 1}

@@ -10,7 +10,7 @@ from click.testing import CliRunner, Result
 
 from wrackline.checkers.jvm.classpath import available
 from wrackline.harness.cli_jvm import check_command
-from wrackline.harness.jepsen.text import Keyword, Operation, TextError, write
+from wrackline.history.jepsen.text import Keyword, Operation, TextError, write
 
 Words = list[tuple[int, str, str, Any]]
 """(process, type, f, value)."""

@@ -18,8 +18,8 @@ from wrackline.checkers import session
 from wrackline.checkers.runs import AnalysisError
 from wrackline.checkers.session import SparkUnavailable
 from wrackline.harness.cli import main
-from wrackline.harness.history import Recorder, read_info
-from wrackline.harness.history.model import Event, Record, RunInfo, TopicInfo, Type
+from wrackline.history import Recorder, read_info
+from wrackline.history.model import Event, Record, RunInfo, TopicInfo, Type
 
 SUITES = Path(__file__).parents[2] / "suites"
 

@@ -8,8 +8,8 @@ from typing import Any
 import pytest
 from run_doubles import PaperFleet, PaperSystem
 
-from wrackline.harness.history.model import DIED, NEMESIS, Event, Type
 from wrackline.harness.run.deaths import SILENT_LOOKS, Deaths
+from wrackline.history.model import DIED, NEMESIS, Event, Type
 from wrackline.nemesis.inject import Hold
 
 

@@ -20,9 +20,9 @@ import yaml
 from wrackline.checkers.conditions import conditions
 from wrackline.checkers.metrics import Figures
 from wrackline.checkers.runs import load_run
-from wrackline.harness.history import history_files, read_info
-from wrackline.harness.history.model import DIED
 from wrackline.harness.spec import load
+from wrackline.history import history_files, read_info
+from wrackline.history.model import DIED
 
 pytestmark = [pytest.mark.fleet, pytest.mark.slow]
 

@@ -13,7 +13,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from wrackline.checkers.runs import load_run
-from wrackline.harness.history import history_files
+from wrackline.history import history_files
 
 pytestmark = [pytest.mark.fleet, pytest.mark.slow]
 

@@ -12,11 +12,11 @@ from run_doubles import SPEC, Stage, phases
 
 from wrackline.checkers.contracts import contract_for
 from wrackline.checkers.runs import Run
+from wrackline.fleets.netns import NetnsFleet
 from wrackline.harness.cli import main
-from wrackline.harness.fleet.netns import NetnsFleet
-from wrackline.harness.history import read_info
 from wrackline.harness.run.forecast import forecast
 from wrackline.harness.spec import load, parse
+from wrackline.history import read_info
 
 SUITES = Path(__file__).parents[2] / "suites"
 SETTINGS = (

@@ -13,9 +13,9 @@ from run_doubles import Stage, interrupt_when, rows
 from wrackline.checkers.conditions import conditions
 from wrackline.checkers.metrics import Figures
 from wrackline.checkers.runs import Run, load_run
-from wrackline.harness.history import read_info
-from wrackline.harness.history.model import DIED, PlanInfo
 from wrackline.harness.run import CannotRecord, Outcome
+from wrackline.history import read_info
+from wrackline.history.model import DIED, PlanInfo
 from wrackline.nemesis.heal import NemesisError
 
 
@@ -137,7 +137,7 @@ def test_a_results_disk_that_is_full_at_the_start(stage: Stage, monkeypatch: pyt
     def full(_fd: int, _offset: int, _length: int) -> None:
         raise OSError(28, "No space left on device")
 
-    monkeypatch.setattr("wrackline.harness.history.journal.os.posix_fallocate", full)
+    monkeypatch.setattr("wrackline.history.journal.os.posix_fallocate", full)
     with pytest.raises(
         CannotRecord, match="No space left on device; make room there, or name another"
     ) as told:

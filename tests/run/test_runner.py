@@ -10,10 +10,10 @@ import orjson
 import pytest
 from run_doubles import PARTITIONS, Stage, interrupt_when, phases, rows
 
-from wrackline.harness.fleet.base import FleetError
-from wrackline.harness.history import read_info
+from wrackline.fleets.base import FleetError
 from wrackline.harness.run import Interrupted
 from wrackline.harness.run.judge import broken_down, exit_code
+from wrackline.history import read_info
 
 
 def test_a_run_goes_through_every_phase_and_leaves_everything_behind_in_its_directory(stage: Stage) -> None:
@@ -171,7 +171,7 @@ def test_what_ctrl_c_leaves_is_said_as_it_is(
 def test_a_disk_that_fills_up_stops_the_run_and_keeps_what_is_there(
     stage: Stage, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("wrackline.harness.history.journal.WINDOW_BYTES", 8192)
+    monkeypatch.setattr("wrackline.history.journal.WINDOW_BYTES", 8192)
     real = os.posix_fallocate
 
     def limited(fd: int, offset: int, length: int) -> None:
@@ -179,7 +179,7 @@ def test_a_disk_that_fills_up_stops_the_run_and_keeps_what_is_there(
             raise OSError(28, os.strerror(28))
         real(fd, offset, length)
 
-    monkeypatch.setattr("wrackline.harness.history.journal.os.posix_fallocate", limited)
+    monkeypatch.setattr("wrackline.history.journal.os.posix_fallocate", limited)
     outcome = stage.run("workload.duration_s=60")
     assert stage.trail[-1] == "down"
     assert "No space left on device" in outcome.troubles[0]

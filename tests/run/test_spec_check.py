@@ -10,13 +10,13 @@ import pytest
 
 from wrackline.broker.core.config import BrokerConfig, ControllerConfig, NodeConfig
 from wrackline.broker.server.config import ShellSettings
+from wrackline.fleets.netns import NetnsFleet
 from wrackline.harness.cli import main
-from wrackline.harness.fleet.netns import NetnsFleet
 from wrackline.harness.spec import SpecError, load, parse
 from wrackline.harness.spec_check import ask_clients, ask_system, load_checked
-from wrackline.harness.systems import settings
-from wrackline.harness.systems.base import DeployError
-from wrackline.harness.systems.settings import BOTH_KEYS, CONTROLLER_KEYS, OURS
+from wrackline.systems import settings
+from wrackline.systems.base import DeployError
+from wrackline.systems.settings import BOTH_KEYS, CONTROLLER_KEYS, OURS
 
 SUITES = Path(__file__).parents[2] / "suites"
 

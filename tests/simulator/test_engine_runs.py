@@ -14,8 +14,8 @@ import pyarrow.parquet as pq
 import pytest
 from click.testing import CliRunner, Result
 
-from wrackline.harness.history import history_files, read_info
-from wrackline.harness.history.model import FAILED, Event, Record, Type
+from wrackline.history import history_files, read_info
+from wrackline.history.model import FAILED, Event, Record, Type
 from wrackline.simulator.cli import simulate
 from wrackline.simulator.export import write_run
 from wrackline.simulator.faults import KINDS, FaultOptions

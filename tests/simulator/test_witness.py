@@ -8,7 +8,7 @@ from pathlib import Path
 from wrackline.checkers.contracts import contract_for, lossy_shutdowns, worst_losses
 from wrackline.checkers.findings import Meaning
 from wrackline.checkers.runs import Run, load_run
-from wrackline.harness.history.model import NEMESIS
+from wrackline.history.model import NEMESIS
 from wrackline.simulator.export import write_run
 from wrackline.simulator.run import run
 from wrackline.simulator.setup import Setup

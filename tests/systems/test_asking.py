@@ -20,10 +20,10 @@ from kio.schema.types import BrokerId, TopicName
 from kio.serial import entity_writer
 from kio.static.primitive import i16, i32, i32Timedelta
 
-from wrackline.harness.fleet.base import Host, PowerSwitch, Remote
-from wrackline.harness.systems.asking import ClusterClient, named_by_most
-from wrackline.harness.systems.base import DeployError, Node
-from wrackline.harness.systems.protocol import Connection, ProtocolError
+from wrackline.fleets.base import Host, PowerSwitch, Remote
+from wrackline.systems.base import DeployError, Node
+from wrackline.systems.cluster_client import ClusterClient, named_by_most
+from wrackline.systems.protocol import Connection, ProtocolError
 
 Answerer = Callable[[bytes], bytes | None]
 """Request frame (without length) -> response frame; None hangs up; an exception in it is the test's."""

@@ -9,8 +9,8 @@ from pathlib import Path
 
 import pytest
 
-from wrackline.harness.systems import bundle
-from wrackline.harness.systems.base import DeployError
+from wrackline.systems import bundle
+from wrackline.systems.base import DeployError
 
 
 @pytest.fixture(scope="module")

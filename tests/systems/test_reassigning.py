@@ -14,11 +14,11 @@ from kio.schema.list_partition_reassignments.v0 import response as listed
 from kio.schema.types import BrokerId, TopicName
 from kio.static.primitive import i32, i32Timedelta
 
-from wrackline.harness.fleet.base import Host
-from wrackline.harness.systems.base import DeployError, Node
-from wrackline.harness.systems.phrases import planned_replicas
-from wrackline.harness.systems.protocol import Connection, ProtocolError
-from wrackline.harness.systems.reassigning import Reassigner
+from wrackline.fleets.base import Host
+from wrackline.systems.base import DeployError, Node
+from wrackline.systems.config_text import planned_replicas
+from wrackline.systems.protocol import Connection, ProtocolError
+from wrackline.systems.reassigning import Reassigner
 
 NODES = tuple(Node(number, Host(f"n{number}", ""), frozenset({"broker"}), 9092) for number in (1, 2))
 NOW = i32Timedelta.parse(timedelta())

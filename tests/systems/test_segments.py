@@ -13,8 +13,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from kafka.record.default_records import DefaultRecordBatchBuilder
 
-from wrackline.harness.systems.base import ReplicaLog, StoredRecord
-from wrackline.harness.systems.segments import SegmentError, parse_checkpoint, read_checkpoint, read_log
+from wrackline.systems.base import ReplicaLog, StoredRecord
+from wrackline.systems.segments import SegmentError, parse_checkpoint, read_checkpoint, read_log
 
 Written = tuple[int, bytes | None, bytes | None]
 """Timestamp, key, value."""

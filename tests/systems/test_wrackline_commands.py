@@ -9,12 +9,12 @@ from pathlib import Path
 
 import pytest
 
-from wrackline.harness.fleet.base import FleetError, Host, PowerSwitch, Result
-from wrackline.harness.systems import bundle
-from wrackline.harness.systems.asking import freshest
-from wrackline.harness.systems.base import ClusterState, DeployError, PartitionState
-from wrackline.harness.systems.bundle import Archive, Bundle
-from wrackline.harness.systems.wrackline import WracklineSystem
+from wrackline.fleets.base import FleetError, Host, PowerSwitch, Result
+from wrackline.systems import bundle
+from wrackline.systems.base import ClusterState, DeployError, PartitionState
+from wrackline.systems.bundle import Archive, Bundle
+from wrackline.systems.cluster_client import freshest
+from wrackline.systems.wrackline import WracklineSystem
 
 # ruff: noqa: ARG002 - the signatures are those of the seam
 

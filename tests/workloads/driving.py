@@ -10,8 +10,8 @@ from typing import Any
 
 import pyarrow.parquet as pq
 
-from wrackline.harness.history import Recorder, history_files
-from wrackline.harness.history.model import RunInfo, TopicInfo
+from wrackline.history import Recorder, history_files
+from wrackline.history.model import RunInfo, TopicInfo
 from wrackline.workloads.catalog import workload_for
 from wrackline.workloads.log import ClientsSpec
 

@@ -9,7 +9,7 @@ from collections.abc import Callable
 
 import pytest
 
-from wrackline.harness.generators import Generator, Lanes, Slot, Spacing
+from wrackline.workloads.pace import Generator, Lanes, Slot, Spacing
 
 MIX = {"send": 8.0, "poll": 3.0, "end": 1.0}
 

@@ -9,8 +9,8 @@ from pathlib import Path
 import orjson
 from driving import Row, driven, recorded
 
-from wrackline.harness.history import Recorder
-from wrackline.harness.history.model import FAILED, RunInfo, TopicInfo, parts_of
+from wrackline.history import Recorder
+from wrackline.history.model import FAILED, RunInfo, TopicInfo, parts_of
 from wrackline.workloads.log import LogSpec, LogWorkload
 from wrackline.workloads.log.clients import LogProducer, Outgoing
 from wrackline.workloads.payload import encode, key_of, run_tag

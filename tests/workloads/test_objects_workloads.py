@@ -15,9 +15,9 @@ from wrackline.checkers.exact_queue import check_queue
 from wrackline.checkers.exact_register import check_register
 from wrackline.harness.spec import SpecError, parse
 from wrackline.workloads.log import ClientsSpec
+from wrackline.workloads.markers import is_marker
 from wrackline.workloads.queue import QueueSpec
 from wrackline.workloads.register import RegisterSpec
-from wrackline.workloads.tail import is_marker
 
 PARTITIONS = 2
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 from confluent_kafka import KafkaError
 
-from wrackline.harness.history.model import ACKED_WITHOUT_OFFSET, FAILED, UNKNOWN, Type
+from wrackline.history.model import ACKED_WITHOUT_OFFSET, FAILED, UNKNOWN, Type
 from wrackline.workloads.log.outcomes import Outcome, delivered, error_of, failed, type_of
 
 CERTAIN = [10, 21, 87]

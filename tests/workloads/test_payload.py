@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from wrackline.harness.history.model import CORRUPT, FOREIGN, value_of
+from wrackline.history.model import CORRUPT, FOREIGN, value_of
 from wrackline.workloads.payload import MAX_BYTES, OVERHEAD, decode, encode, key_of, run_tag, topic_crc
 
 TAG = run_tag("run-1")

@@ -23,7 +23,7 @@ from confluent_kafka import (
     TopicPartition,
 )
 
-from wrackline.harness.history.model import FAILED, UNKNOWN
+from wrackline.history.model import FAILED, UNKNOWN
 from wrackline.workloads.log import outcomes
 from wrackline.workloads.log.outcomes import Outcome
 from wrackline.workloads.log.spec import ClientsSpec

@@ -14,7 +14,7 @@ from typing import Any
 
 from confluent_kafka import KafkaException
 
-from wrackline.harness.history.model import Event, Type
+from wrackline.history.model import Event, Type
 from wrackline.workloads.log.clients import LogConsumer
 from wrackline.workloads.log.processes import Context, close_in_background, read_records
 

@@ -18,7 +18,7 @@ from dataclasses import dataclass
 
 from confluent_kafka import KafkaError
 
-from wrackline.harness.history.model import ACKED_WITHOUT_OFFSET, FAILED, UNKNOWN, Type
+from wrackline.history.model import ACKED_WITHOUT_OFFSET, FAILED, UNKNOWN, Type
 
 EVERY_TRY_CODES = frozenset(
     {

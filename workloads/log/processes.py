@@ -16,12 +16,12 @@ from typing import Any
 
 from confluent_kafka import KafkaException, Message
 
-from wrackline.harness.generators import Generator, Slot
-from wrackline.harness.history import Recorder
-from wrackline.harness.history.model import Event, Record, Type
+from wrackline.history import Recorder
+from wrackline.history.model import Event, Record, Type
 from wrackline.workloads.log.clients import POSITION_LOST, LogConsumer, LogProducer, Polled, told
 from wrackline.workloads.log.spec import ClientsSpec, LogSpec
 from wrackline.workloads.log.tally import Tally
+from wrackline.workloads.pace import Generator, Slot
 from wrackline.workloads.payload import decode
 
 log = logging.getLogger(__name__)

@@ -13,13 +13,13 @@ from collections import deque
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from wrackline.harness.generators import Slot
-from wrackline.harness.history.model import UNKNOWN, Event, Record, Type, value_of
+from wrackline.history.model import UNKNOWN, Event, Record, Type, value_of
 from wrackline.workloads.log import outcomes
 from wrackline.workloads.log.clients import LogProducer, Outgoing
 from wrackline.workloads.log.outcomes import Outcome
 from wrackline.workloads.log.processes import Context, Process, close_in_background, supervised
 from wrackline.workloads.log.spec import LogSpec
+from wrackline.workloads.pace import Slot
 from wrackline.workloads.payload import encode, key_of
 
 SERVE_S = 0.2

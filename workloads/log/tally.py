@@ -6,7 +6,7 @@ import threading
 from collections import Counter
 from dataclasses import dataclass
 
-from wrackline.harness.history.model import ACKED_WITHOUT_OFFSET, Event, Type
+from wrackline.history.model import ACKED_WITHOUT_OFFSET, Event, Type
 
 
 @dataclass(frozen=True, slots=True)

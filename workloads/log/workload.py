@@ -8,13 +8,13 @@ import time
 from collections.abc import Callable
 from contextlib import AbstractContextManager
 
-from wrackline.harness.generators import Generator, Lanes
-from wrackline.harness.history import Recorder
+from wrackline.history import Recorder
 from wrackline.workloads.log.drain import Drained, drain
 from wrackline.workloads.log.processes import Context, Ender, Poller, Process
 from wrackline.workloads.log.senders import Sender
 from wrackline.workloads.log.spec import ClientsSpec, LogSpec
 from wrackline.workloads.log.tally import Counts
+from wrackline.workloads.pace import Generator, Lanes
 from wrackline.workloads.payload import run_tag
 
 log = logging.getLogger(__name__)

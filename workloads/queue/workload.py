@@ -11,13 +11,13 @@ import threading
 import time
 from typing import Any
 
-from wrackline.harness.generators import Slot
-from wrackline.harness.history.model import Record, Type
+from wrackline.history.model import Record, Type
 from wrackline.workloads.log.processes import Context, Process, Reading
 from wrackline.workloads.log.senders import Sender
 from wrackline.workloads.log.workload import Workload
+from wrackline.workloads.markers import Marks, Stretch, Unknown, is_marker
+from wrackline.workloads.pace import Slot
 from wrackline.workloads.queue.spec import QueueSpec
-from wrackline.workloads.tail import Marks, Stretch, Unknown, is_marker
 
 
 class Head:

@@ -9,13 +9,13 @@ from __future__ import annotations
 import time
 from typing import Any
 
-from wrackline.harness.generators import Slot
-from wrackline.harness.history.model import Record, Type
+from wrackline.history.model import Record, Type
 from wrackline.workloads.log.processes import Context, Process, Reading
 from wrackline.workloads.log.senders import Sender
 from wrackline.workloads.log.workload import Workload
+from wrackline.workloads.markers import Marks, Unknown, end_of, last_write
+from wrackline.workloads.pace import Slot
 from wrackline.workloads.register.spec import RegisterSpec
-from wrackline.workloads.tail import Marks, Unknown, end_of, last_write
 
 
 class Reader(Reading):

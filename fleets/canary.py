@@ -1,0 +1,299 @@
+"""The canary: on each host a process that appends numbers to files nobody syncs, and tells each over SSH.
+
+It is the positive control of every power cut and page-cache drop: what it had told well before must be gone
+from its disk afterwards. It needs SSH and Python on the host and nothing else, so it says the same of a
+namespace, a VM and a machine.
+
+How it writes. Sixteen bytes ten times a second; a new file every second; a file is removed when it is seven
+seconds old. The kernel writes the dirty pages of a file back when it has been dirty for
+``dirty_expire_centisecs`` (30 s): a file that never gets so old is never written back, so a real cut takes
+*all* that the canary keeps, whenever it comes. (One file that grew would be written back every 30 s, and a
+cut just after that would find little to lose.) An fsync of other files does not write it either: with delayed
+allocation (ext4, XFS, btrfs) its data has no place on the disk yet. What does write it: a sync of the whole
+file system, memory or the disk running short, ext4 mounted ``nodelalloc``.
+
+What counts. A number that was told `REACH_S` or longer before the cut was decided must be gone. A real cut
+reaches as far back as the canary's files do, five seconds when it is old enough (100 cuts of canaries two
+seconds old: 2.00 s and more). One ``sync -f`` before the cut leaves only what was appended between the two to
+be lost (100 such cuts: 0.07 s and less), which is why "something is gone" proves nothing. That the disk is
+the same one is shown by a token which was synced.
+"""
+
+from __future__ import annotations
+
+import re
+import secrets
+import shlex
+import threading
+import time
+from collections import deque
+from collections.abc import Collection, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+
+from wrackline.fleets.base import Fleet, FleetError, Host, Stream
+
+FOLDER = ".wrack-canary"
+"""On the data disk, at its top. Its files are not the system's: their loss makes no cut lossy."""
+PACE_S = 0.1
+RECORD_BYTES = 16
+PER_FILE = 10
+KEPT_FILES = 5
+"""So many files are sure to be there when the last number told is of the newest of them."""
+SPARE_FILES = 2
+"""The canary keeps more, for it goes on, untold, between the decision and the cut."""
+REACH_S = 1.0
+"""So long before the decision a number must have been told whose loss proves the cut."""
+SILENT_S = 5.0
+"""A canary that told nothing for so long before the decision is no witness of it."""
+START_S = 20.0
+LISTEN_S = 1.0
+"""How long the thread of a canary that says nothing may take to notice that it is over."""
+_PROGRAM = Path(__file__).with_name("canary_program.py")
+_RECORD = re.compile(r"^\d{15}$", re.MULTILINE)
+
+
+@dataclass(frozen=True, slots=True)
+class Told:
+    """A number reached the harness."""
+
+    number: int
+    at_ns: int
+    """Monotonic clock of this machine."""
+
+
+@dataclass(frozen=True, slots=True)
+class CanaryLoss:
+    """What a host's canary lost. ``problem`` says why it proves nothing."""
+
+    host: str
+    before_bytes: int = 0
+    """What it had told and kept on the disk before the cut was decided."""
+    after_bytes: int = 0
+    """As much of that as is there afterwards, up to the first byte that is gone for good."""
+    last_told: int | None = None
+    last_there: int | None = None
+    """None: not one number is left."""
+    reach_s: float = 0.0
+    """How long before the decision the first number was told that is gone; 0 when none is."""
+    problem: str | None = None
+
+    @property
+    def lost_bytes(self) -> int:
+        return self.before_bytes - self.after_bytes
+
+    @property
+    def proved(self) -> bool:
+        """Unsynced bytes of the host are gone, and not only those of the last moment."""
+        return self.problem is None
+
+    def __str__(self) -> str:
+        if self.last_told is None:
+            return f"canary: {self.problem}"
+        there = "none is there" if self.last_there is None else f"last there {self.last_there}"
+        counted = (
+            f"canary: {self.lost_bytes:,} of {self.before_bytes:,} bytes lost,"
+            f" last number told {self.last_told}, {there}"
+        )
+        return counted if self.problem is None else f"{counted}: {self.problem}"
+
+
+def judge(
+    host: str, told: Sequence[Told], decided_ns: int, there: Collection[int], complaint: str = ""
+) -> CanaryLoss:
+    """What is gone of the numbers that were told, in order, before ``decided_ns``, by those found ``there`` after.
+    ``complaint``: what the canary said of its own troubles."""
+    heard = [one for one in told if one.at_ns <= decided_ns]
+    why = f" ({complaint})" if complaint else ""
+    if not heard:
+        return CanaryLoss(host, problem=f"it had told nothing before the cut{why}")
+    last = heard[-1]
+    first_kept = max(0, (last.number - 1) // PER_FILE - KEPT_FILES + 1) * PER_FILE + 1
+    kept = [one for one in heard if one.number >= first_kept]
+    last_there = max((number for number in there if number >= first_kept), default=None)
+    gone = [one for one in kept if last_there is None or one.number > last_there]
+    reach_s = (decided_ns - gone[0].at_ns) / 1e9 if gone else 0.0
+    loss = CanaryLoss(
+        host,
+        before_bytes=len(kept) * RECORD_BYTES,
+        after_bytes=(len(kept) - len(gone)) * RECORD_BYTES,
+        last_told=last.number,
+        last_there=None if last_there is None else min(last_there, last.number),
+        reach_s=reach_s,
+    )
+    problem = None
+    if (silent_s := (decided_ns - last.at_ns) / 1e9) > SILENT_S:
+        problem = f"it had been silent for {silent_s:.1f} s before the cut{why}"
+    elif reach_s < REACH_S and (kept_s := (decided_ns - kept[0].at_ns) / 1e9) < REACH_S:
+        problem = f"it had told numbers for {kept_s:.2f} s only before the cut{why}"
+    elif reach_s < REACH_S:
+        what = f"only what it told in the last {reach_s:.2f} s is gone" if gone else "nothing is gone"
+        problem = f"{what}, so something synced the disk, or nothing cut it"
+    return replace(loss, problem=problem)
+
+
+def numbers(listing: str) -> set[int]:
+    """The numbers that are whole in what was read back; what a file system puts in place of lost bytes is none."""
+    return {int(record) for record in _RECORD.findall(listing)}
+
+
+@dataclass
+class _Life:
+    """One canary from its start to its end."""
+
+    folder: str
+    token: str
+    pid: int | None = None
+    told: deque[Told] = field(default_factory=lambda: deque(maxlen=2 * KEPT_FILES * PER_FILE))
+    complaint: str = ""
+    over: bool = False
+    changed: threading.Condition = field(default_factory=threading.Condition)
+
+    def hear(self, line: str) -> None:
+        with self.changed:
+            if line.isdigit():
+                self.told.append(Told(int(line), time.monotonic_ns()))
+                self.complaint = ""
+            elif line.startswith("pid "):
+                self.pid = int(line.removeprefix("pid "))
+            elif line:
+                self.complaint = line.removeprefix("! ")
+            self.changed.notify_all()
+
+    def sings(self, deadline: float) -> bool:
+        """Waits until it has told a number, or is over."""
+        with self.changed:
+            self.changed.wait_for(lambda: self.told or self.over, max(0.0, deadline - time.monotonic()))
+            return bool(self.told)
+
+    def end(self, why: str) -> None:
+        with self.changed:
+            self.over = True
+            self.complaint = self.complaint or why
+            self.changed.notify_all()
+
+
+class Canaries:
+    """A canary on each host, from ``start`` to ``stop``. Safe to use from several threads for different hosts."""
+
+    def __init__(self, fleet: Fleet, hosts: Sequence[Host]) -> None:
+        self._fleet = fleet
+        self._hosts = tuple(hosts)
+        self._lives: dict[str, _Life] = {}
+
+    def start(self, host: Host) -> None:
+        """Begin on a host that is on, also again after a cut and `after`; what an earlier canary left is removed.
+        Returns at once: `wait` tells whether it came to anything, and so does the next `after`."""
+        if (old := self._lives.get(host.name)) is not None:
+            old.over = True
+        token = secrets.token_hex(8)
+        life = self._lives[host.name] = _Life(f"{host.data_dir}/{FOLDER}/{token}", token)
+        threading.Thread(
+            target=self._listen, args=(host, life), name=f"canary-{host.name}", daemon=True
+        ).start()
+
+    def start_all(self) -> None:
+        for host in self._hosts:
+            self.start(host)
+
+    def wait(self, timeout_s: float = START_S) -> list[str]:
+        """Until each canary has told a number. Returns what is wrong with those that did not in time."""
+        deadline = time.monotonic() + timeout_s
+        problems = []
+        for name, life in self._lives.items():
+            if not life.sings(deadline):
+                why = life.complaint or f"it said nothing within {timeout_s:g} s"
+                problems.append(f"{name}: no canary, so no power cut of it can be proved: {why}")
+        return problems
+
+    def told(self, host: Host) -> Told | None:
+        """The last number that reached us, and when."""
+        life = self._lives.get(host.name)
+        if life is None:
+            return None
+        with life.changed:
+            return life.told[-1] if life.told else None
+
+    def after(self, host: Host, decided_ns: int | None = None) -> CanaryLoss:
+        """What the canary lost, once the host is on again; asked before the canary is started again. Raises nothing:
+        a canary that shows nothing says why.
+
+        ``decided_ns``: monotonic clock when the cut was asked for; None when nobody asked for it: then what was told
+        last is taken for it."""
+        life = self._lives.get(host.name)
+        if life is None:
+            return CanaryLoss(host.name, problem="none ran on this host")
+        with life.changed:
+            told, complaint = list(life.told), life.complaint
+            life.over = True
+        if decided_ns is None:
+            decided_ns = told[-1].at_ns if told else time.monotonic_ns()
+        read = f"cd {shlex.quote(life.folder)} && cat token && cat [0-9]*; true"
+        try:
+            listing = self._fleet.remote(host).run(read).stdout
+        except FleetError as wrong:
+            return CanaryLoss(host.name, problem=f"what it left cannot be read: {wrong}")
+        if listing.partition("\n")[0] != life.token:
+            why = "what it had synced is not there: another disk, or somebody removed it"
+            return CanaryLoss(host.name, problem=why)
+        return judge(host.name, told, decided_ns, numbers(listing), complaint)
+
+    def stop(self) -> list[str]:
+        """End them and remove what they wrote, from all hosts that have power. Returns what could not be removed."""
+        with ThreadPoolExecutor(len(self._hosts) or 1) as pool:
+            return [problem for problem in pool.map(self._stop, self._hosts) if problem]
+
+    def _stop(self, host: Host) -> str | None:
+        life = self._lives.pop(host.name, None)
+        if life is None:
+            return None
+        life.over = True
+        if not self._fleet.power.is_on(host):
+            return None
+        base = _base(host)
+        kill = f"kill {life.pid} 2>/dev/null; " if life.pid is not None else ""
+        try:
+            # Killed, it may still be about to make a file.
+            self._fleet.remote(host).run(f"{kill}rm -rf {base} || {{ sleep 0.5; rm -rf {base}; }}")
+        except FleetError as wrong:
+            return f"{host.name}: the canary's files could not be removed: {wrong}"
+        return None
+
+    # -- the thread of one canary -----------------------------------------------------------------------------------
+
+    def _listen(self, host: Host, life: _Life) -> None:
+        program = shlex.quote(_PROGRAM.read_text(encoding="ascii"))
+        numbers = f"{PACE_S:g} {PER_FILE} {KEPT_FILES + SPARE_FILES}"
+        command = (
+            f"rm -rf {_base(host)}; exec {shlex.quote(host.python)} -I -S -c {program}"
+            f" {shlex.quote(life.folder)} {life.token} {numbers}"
+        )
+        try:
+            stream = self._fleet.remote(host).follow(command, timeout_s=START_S)
+        except FleetError as wrong:
+            life.end(str(wrong))
+            return
+        try:
+            _hear_all(stream, life)
+        finally:
+            stream.close()
+
+
+def _hear_all(stream: Stream, life: _Life) -> None:
+    pending = b""
+    while not life.over:
+        try:
+            said = stream.read(LISTEN_S)
+        except TimeoutError:
+            continue
+        if not said:
+            life.end("its program ended, or its connection")
+            return
+        *lines, pending = (pending + said).split(b"\n")
+        for line in lines:
+            life.hear(line.decode(errors="replace").strip())
+
+
+def _base(host: Host) -> str:
+    return shlex.quote(f"{host.data_dir}/{FOLDER}")

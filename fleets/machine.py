@@ -1,0 +1,307 @@
+"""One host of a ``netns`` fleet as a machine: plugged into the bridge, booted, frozen, switched off."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+import signal
+import socket
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from wrackline.fleets.base import FleetError, Host
+from wrackline.fleets.disk import LOOP_MAJOR, MOUNT_OPTIONS, attach_loop, backed_by, shut_down, wait_released
+from wrackline.fleets.namespaces import (
+    delete_netns,
+    entered_netns,
+    ip_batch,
+    is_alive,
+    kill_processes_in_netns,
+    netns_exists,
+    netns_path,
+    processes_in,
+    processes_in_netns,
+    run_tool,
+    set_link,
+    signal_all,
+    wait_dead,
+)
+from wrackline.fleets.state import FleetFolder, FleetState, lent_locks
+
+BOOT_TIMEOUT_S = 20.0
+INIT_PROGRAM = Path(__file__).with_name("hostinit.py")
+ETC = "/etc/wrackline-fleet"
+# Folders that machines like to keep on file systems of their own; an overlay of / alone would show them empty.
+_SEPARATE = (
+    "/usr",
+    "/usr/local",
+    "/usr/lib",
+    "/usr/share",
+    "/var",
+    "/var/lib",
+    "/opt",
+    "/etc",
+    "/lib",
+    "/lib64",
+)
+
+
+def layers() -> list[str]:
+    """Mount points below / that hold programs and therefore need a layer of their own in a host's root."""
+    mounted = {line.split()[4] for line in Path("/proc/self/mountinfo").read_text().splitlines()}
+    return [folder for folder in _SEPARATE if folder in mounted and not Path(folder).is_symlink()]
+
+
+def mac_address(address: str) -> str:
+    """Fixed per address, so that the neighbours' ARP entries stay right when a host comes back from a power cut."""
+    return "02:57:" + ":".join(f"{byte:02x}" for byte in socket.inet_aton(address))
+
+
+def _holds(pid: int) -> Iterator[str]:
+    """Links to what a process holds on file systems."""
+    yield f"/proc/{pid}/cwd"
+    for folder in ("fd", "map_files"):
+        with contextlib.suppress(OSError):
+            yield from (entry.path for entry in os.scandir(f"/proc/{pid}/{folder}"))
+
+
+def _is_on(device: int, path: str) -> bool:
+    try:
+        return Path(path).stat().st_dev == device
+    except OSError:
+        return False
+
+
+@dataclass(slots=True)
+class Machine:
+    """Not thread-safe: its power switch keeps one caller at a time."""
+
+    state: FleetState
+    folder: FleetFolder
+    host: Host
+    files: dict[str, tuple[str, int]]
+    """Files of the host's /etc: path → content, mode."""
+    _chassis: subprocess.Popen[bytes] | None = field(default=None, init=False)
+    _init_pid: int = field(default=0, init=False)
+
+    @property
+    def netns(self) -> str:
+        return self.state.netns(self.host.name)
+
+    @property
+    def port(self) -> str:
+        """The host's link at the bridge, in the control namespace."""
+        return f"p-{self.host.name}"
+
+    @property
+    def image(self) -> Path:
+        return self.folder.image(self.host.name)
+
+    @property
+    def data(self) -> Path:
+        """The host's data disk, seen from the machine."""
+        return Path(f"/proc/{self._init_pid}/root{self.host.data_dir}")
+
+    @property
+    def is_on(self) -> bool:
+        return self._init_pid > 0 and is_alive(self._init_pid)
+
+    def plug(self, prefix_length: int) -> None:
+        """Make the host's network and join it to the bridge."""
+        control = self.state.control
+        mac = mac_address(self.host.address)
+        ip_batch([f"netns add {self.netns}"])
+        ip_batch(
+            [
+                f"link add {self.port} type veth peer name eth0 address {mac} netns {self.netns}",
+                f"link set {self.port} master br0 up",
+            ],
+            netns=control,
+        )
+        ip_batch(
+            [f"addr add {self.host.address}/{prefix_length} dev eth0", "link set lo up", "link set eth0 up"],
+            netns=self.netns,
+        )
+
+    def boot(self) -> None:
+        """Start the host's first process; returns when its disk is mounted and its sshd started."""
+        loop = attach_loop(self.image)
+        try:
+            self._start_init(loop.path)
+        finally:
+            loop.close()
+
+    def _start_init(self, loop: str) -> None:
+        reader, writer = os.pipe()
+        plan: dict[str, object] = {
+            "netns": str(netns_path(self.netns)),
+            "hostname": self.host.name,
+            "system": str(self.folder.system / self.host.name),
+            "layers": layers(),
+            "loop": loop,
+            "filesystem": self.state.filesystem,
+            "mount_options": MOUNT_OPTIONS[self.state.filesystem],
+            "data_dir": str(self.host.data_dir),
+            "files": self.files,
+            "sshd": ["/usr/sbin/sshd", "-D", "-e", "-f", f"{ETC}/sshd_config"],
+            "ready_fd": writer,
+        }
+        try:
+            with self.folder.log(self.host.name).open("ab") as log, lent_locks() as locks:
+                plan["lock_fds"] = locks
+                self._chassis = subprocess.Popen(
+                    [sys.executable, "-I", "-S", str(INIT_PROGRAM), self.netns],
+                    stdin=subprocess.PIPE,
+                    stdout=log,
+                    stderr=log,
+                    pass_fds=(writer, *locks),
+                    start_new_session=True,
+                )
+        finally:
+            os.close(writer)
+        try:
+            assert self._chassis.stdin is not None
+            with contextlib.suppress(BrokenPipeError):
+                self._chassis.stdin.write(json.dumps(plan).encode())
+                self._chassis.stdin.close()
+            self._await_ready(reader)
+        finally:
+            os.close(reader)
+
+    def _await_ready(self, reader: int) -> None:
+        deadline = time.monotonic() + BOOT_TIMEOUT_S
+        heard = b""
+        os.set_blocking(reader, False)
+        while True:
+            messages = [json.loads(line) for line in heard.splitlines(keepends=True) if line.endswith(b"\n")]
+            said = {key: value for message in messages for key, value in message.items()}
+            self._init_pid = said.get("pid", self._init_pid)
+            if "error" in said:
+                raise FleetError(
+                    f"host {self.host.name} did not boot: {said['error']}; `wrackline doctor` tells why"
+                )
+            if "ready" in said and "pid" in said:
+                return
+            if time.monotonic() > deadline:
+                raise FleetError(
+                    f"host {self.host.name} did not boot within {BOOT_TIMEOUT_S:g} s; last words: {said}"
+                )
+            try:
+                chunk = os.read(reader, 4096)
+            except BlockingIOError:
+                time.sleep(0.002)
+                continue
+            if not chunk:
+                raise FleetError(f"host {self.host.name} died while booting; it said: {self.last_words()}")
+            heard += chunk
+
+    def last_words(self) -> str:
+        with contextlib.suppress(OSError):
+            return self.folder.log(self.host.name).read_text(errors="replace")[-400:].strip() or "nothing"
+        return "nothing"
+
+    def wait_ssh(self) -> None:
+        """Until sshd answers with its banner. Raises FleetError with the last thing seen."""
+        deadline = time.monotonic() + BOOT_TIMEOUT_S
+        seen = "nothing"
+        while time.monotonic() < deadline:
+            with entered_netns(self.state.control):
+                connection = socket.socket()
+            with connection:
+                connection.settimeout(0.1)
+                try:
+                    connection.connect((self.host.address, self.host.port))
+                    if connection.recv(4) == b"SSH-":
+                        return
+                    seen = "a connection that closed before its banner"
+                except OSError as error:
+                    seen = str(error)
+            if not self.is_on:
+                raise FleetError(f"host {self.host.name} died while booting; it said: {self.last_words()}")
+            time.sleep(0.005)
+        raise FleetError(
+            f"no SSH on host {self.host.name} ({self.host.address}) within {BOOT_TIMEOUT_S:g} s; last: {seen};"
+            f" its sshd said: {self.last_words()}"
+        )
+
+    def unplug(self) -> None:
+        """Link down: from here on no packet leaves or reaches the host. The fast way, for a power cut."""
+        with entered_netns(self.state.control):
+            control = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
+        with control:
+            set_link(control, self.port, up=False)
+
+    def freeze(self) -> None:
+        """SIGSTOP every process of the host. None runs another instruction of its own program after this; a system
+        call under way ends first."""
+        stopped: set[int] = set()
+        # A process may fork between the scan and its signal; a pass that finds nobody new ends it.
+        while new := [pid for pid in self.processes() if pid not in stopped]:
+            signal_all(new, signal.SIGSTOP)
+            stopped.update(new)
+
+    def disk_users(self) -> list[int]:
+        """Processes of the host with an open file, or their working directory, on the data disk."""
+        disk = self.data.stat().st_dev
+        return [pid for pid in self.processes() if any(_is_on(disk, path) for path in _holds(pid))]
+
+    def processes(self) -> list[int]:
+        return processes_in("pid", Path(f"/proc/{self._init_pid}/ns/pid").stat().st_ino)
+
+    def remount(self) -> None:
+        """Take the data disk away and mount it again, inside the running host. Raises FleetError."""
+        # With its PIDs, for umount looks into /proc/self; with its root, for in a chroot that is not the namespace's.
+        inside = ["nsenter", f"--target={self._init_pid}", "--mount", "--pid", "--root"]
+        run_tool([*inside, "umount", str(self.host.data_dir)])
+        wait_released(self.folder.path, self.image)
+        loop = attach_loop(self.image)
+        try:
+            # The host's /dev shows no disks, so that no host reaches for another's.
+            node = "/dev/wl-disk"
+            options = (
+                ["-o", MOUNT_OPTIONS[self.state.filesystem]] if MOUNT_OPTIONS[self.state.filesystem] else []
+            )
+            run_tool([*inside, "mknod", node, "b", str(LOOP_MAJOR), loop.path.removeprefix("/dev/loop")])
+            run_tool([*inside, "mount", "-t", self.state.filesystem, *options, node, str(self.host.data_dir)])
+            run_tool([*inside, "rm", node])
+        finally:
+            loop.close()
+
+    def lose_dirty_data(self) -> None:
+        """Shut the data disk down without writing anything back. Raises FleetError."""
+        shut_down(self.data, self.image)
+
+    def destroy(self) -> None:
+        """Kill every process, and remove the host's network and mounts. Its image and system disk stay. Also for hosts
+        that another process booted; idempotent."""
+        self.discard()
+        kill_processes_in_netns(self.netns)
+        if self._chassis is not None:
+            wait_dead([self._chassis.pid])
+            self._chassis.wait()
+            self._chassis = None
+        self._init_pid = 0
+        wait_released(self.folder.path, self.image)
+        self._remove_network()
+
+    def discard(self) -> None:
+        """Spare the machine from writing back what is about to be thrown away; best effort."""
+        with contextlib.suppress(OSError, FleetError):
+            for pid in processes_in_netns(self.netns):
+                data = Path(f"/proc/{pid}/root{self.host.data_dir}")
+                if backed_by(data, self.image):
+                    shut_down(data, self.image)
+                    return
+
+    def _remove_network(self) -> None:
+        # The link goes first and for certain: sockets of killed programs could otherwise send their last bytes through
+        # it, minutes after the "power cut", for as long as the kernel keeps the namespace alive.
+        if netns_exists(self.netns) and netns_exists(self.state.control):
+            with contextlib.suppress(FleetError):
+                ip_batch([f"link del {self.port}"], netns=self.state.control)
+        delete_netns(self.netns)

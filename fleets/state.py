@@ -1,0 +1,228 @@
+"""What a ``netns`` fleet leaves on the machine while it is up: one folder, one lock, one JSON file that names it all.
+
+The state file is written before the first resource is made, so whoever finds it knows everything there can be to
+remove. The lock is held by the owner for as long as it lives: the kernel drops it when the owner is killed, which is
+how the next run knows a dead fleet from a living one. ``wrackline fleet up`` ends before its fleet does; such a fleet
+is *detached* and lives until ``wrackline fleet down`` or the machine's next boot.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import fcntl
+import json
+import os
+import re
+import shutil
+import weakref
+from collections.abc import Iterator
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any
+
+from wrackline.fleets.base import FleetError
+
+DEFAULT_STATE_ROOT = Path("/var/tmp/wrackline")
+"""On a disk, not on a tmpfs: an fsync on a host then costs what an fsync costs. The uppers of the root overlays are
+on a tmpfs of their own."""
+_NAME = re.compile(r"[a-z0-9][a-z0-9-]{0,23}")
+_HOST = re.compile(r"[a-z][a-z0-9]{0,9}")
+
+
+def check_names(name: str, hosts: tuple[str, ...]) -> None:
+    """Raises FleetError for names that Linux could not take for interfaces and namespaces."""
+    if not _NAME.fullmatch(name):
+        raise FleetError(f"fleet name {name!r}: up to 24 of a-z, 0-9 and -, beginning with a letter or digit")
+    for host in hosts:
+        if not _HOST.fullmatch(host):
+            raise FleetError(f"host name {host!r}: up to 10 of a-z and 0-9, beginning with a letter")
+    if not hosts:
+        raise FleetError(f"fleet {name} has no hosts")
+    if len(set(hosts)) != len(hosts):
+        raise FleetError(f"fleet {name}: two hosts with one name in {', '.join(hosts)}")
+
+
+def boot_id() -> str:
+    return Path("/proc/sys/kernel/random/boot_id").read_text().strip()
+
+
+@dataclass(frozen=True, slots=True)
+class FleetState:
+    """Content of ``state.json``."""
+
+    name: str
+    hosts: tuple[str, ...]
+    addresses: tuple[str, ...]
+    subnet: str
+    filesystem: str
+    disk_mb: int
+    owner_pid: int
+    boot_id: str
+    detached: bool = False
+
+    @property
+    def control(self) -> str:
+        """Network namespace with the fleet's bridge; the harness enters this one."""
+        return f"wl-{self.name}"
+
+    def netns(self, host: str) -> str:
+        return f"wl-{self.name}-{host}"
+
+
+@dataclass(frozen=True, slots=True)
+class FleetFolder:
+    """Where everything of one fleet is."""
+
+    root: Path
+    name: str
+
+    @property
+    def path(self) -> Path:
+        return self.root / self.name
+
+    @property
+    def lock_file(self) -> Path:
+        return self.root / f"{self.name}.lock"
+
+    @property
+    def state_file(self) -> Path:
+        return self.path / "state.json"
+
+    @property
+    def key(self) -> Path:
+        """The private key that opens every host."""
+        return self.path / "id_ed25519"
+
+    @property
+    def host_key(self) -> Path:
+        return self.path / "host_key"
+
+    @property
+    def known_hosts(self) -> Path:
+        return self.path / "known_hosts"
+
+    @property
+    def sshd_config(self) -> Path:
+        return self.path / "sshd_config"
+
+    @property
+    def system(self) -> Path:
+        """Mount point of the tmpfs with the hosts' system disks (the uppers of their root overlays)."""
+        return self.path / "system"
+
+    def image(self, host: str) -> Path:
+        return self.path / f"{host}.img"
+
+    def log(self, host: str) -> Path:
+        """What the host's first process and its sshd said."""
+        return self.path / f"{host}.log"
+
+    def write(self, state: FleetState) -> None:
+        self.path.mkdir(mode=0o700, parents=True, exist_ok=True)
+        half_written = self.state_file.with_suffix(".new")
+        half_written.write_text(json.dumps(asdict(state), indent=1))
+        half_written.rename(self.state_file)
+
+    def read(self) -> FleetState | None:
+        """None when there is no state file (yet, or any more)."""
+        try:
+            content = json.loads(self.state_file.read_text()).items()
+            values: dict[str, Any] = {key: tuple(v) if isinstance(v, list) else v for key, v in content}
+            return FleetState(**values)
+        except FileNotFoundError:
+            return None
+        except (ValueError, TypeError, AttributeError) as error:
+            raise FleetError(
+                f"{self.state_file} is not a fleet's state ({error}); remove the folder by hand"
+            ) from error
+
+    def remove(self) -> None:
+        shutil.rmtree(self.path, ignore_errors=True)
+        if self.path.exists():
+            shutil.rmtree(self.path)
+
+
+def folders(root: Path) -> Iterator[FleetFolder]:
+    """Every fleet that has a folder or a lock below a state root."""
+    if not root.is_dir():
+        return
+    names = {entry.name for entry in root.iterdir() if entry.is_dir()}
+    names |= {entry.stem for entry in root.glob("*.lock")}
+    for name in sorted(names):
+        if _NAME.fullmatch(name):
+            yield FleetFolder(root, name)
+
+
+class FleetLock:
+    """An exclusive lock that ends with its process, whatever ends it."""
+
+    def __init__(self, path: Path, descriptor: int) -> None:
+        self.path = path
+        self._descriptor = descriptor
+        _held.add(self)
+
+    @classmethod
+    def try_acquire(cls, path: Path) -> FleetLock | None:
+        """None when another fleet object, here or in another process, holds it."""
+        while True:
+            path.parent.mkdir(mode=0o755, parents=True, exist_ok=True)
+            try:
+                descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+            except FileNotFoundError:
+                continue  # the last fleet took the empty folder away between the two lines above
+            try:
+                fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            except BlockingIOError:
+                os.close(descriptor)
+                return None
+            # The last holder may have removed the file between our open and our lock: then we hold a lock on nothing.
+            with contextlib.suppress(FileNotFoundError):
+                if path.stat().st_ino == os.fstat(descriptor).st_ino:
+                    return cls(path, descriptor)
+            os.close(descriptor)
+
+    def release(self, *, remove: bool = True) -> None:
+        if self._descriptor < 0:
+            return
+        if remove:
+            self.path.unlink(missing_ok=True)
+        self._close()
+        if remove:
+            with contextlib.suppress(OSError):
+                self.path.parent.rmdir()  # only when it is empty
+
+    def _close(self) -> None:
+        if self._descriptor >= 0:
+            os.close(self._descriptor)
+            self._descriptor = -1
+
+    def lend(self) -> int | None:
+        """A second descriptor of the lock, for a program to inherit; the caller closes its own copy."""
+        with contextlib.suppress(OSError):
+            if self._descriptor >= 0:
+                return os.dup(self._descriptor)
+        return None
+
+
+_held: weakref.WeakSet[FleetLock] = weakref.WeakSet()
+
+
+@contextlib.contextmanager
+def lent_locks() -> Iterator[tuple[int, ...]]:
+    """Descriptors to pass to a program that works on a fleet. When its owner is killed meanwhile, the lock is free only
+    after the program has ended: nobody then clears up in front of an `ip` or `mkfs` that is still at work."""
+    lent = tuple(copy for lock in list(_held) if (copy := lock.lend()) is not None)
+    try:
+        yield lent
+    finally:
+        for descriptor in lent:
+            os.close(descriptor)
+
+
+def _close_in_child() -> None:
+    # A forked worker that outlives a killed harness would keep the dead fleet looking alive.
+    for lock in list(_held):
+        lock._close()
+
+
+os.register_at_fork(after_in_child=_close_in_child)

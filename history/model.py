@@ -1,0 +1,225 @@
+"""Operations and events: the words in which a run is written down
+(docs/architecture.md section 7; docs/anomalies.md).
+
+A *history* is a list of events on one monotonic clock, in the order they were recorded. An operation is an
+``invoke`` event and the ``ok``, ``fail`` or ``info`` event of the same process that follows it. A process
+acts one operation at a time and is never used again after an ``info``.
+
+What the columns hold, by ``f`` (the kind of operation):
+
+==========  ==============================================================================================
+send        ``records`` on both events: what is sent; on completion each with its own outcome in ``offset``
+poll        ok: ``records`` = what the consumer was given. ``extra.positions`` = {"p": next offset} after it
+assign      a consumer takes partitions: ``extra.positions`` = {"p": start offset}; also after a seek
+end         ok: ``high_watermark`` = the end offset a fresh ListOffsets(latest) answered for ``partition``
+read        of the register: ok: ``records`` = the last record written to ``partition``, none where nothing was
+            written. ``high_watermark`` = the end offset it rests on, ``value`` = that of its marker, if it sent one
+rebalance   ok, without an invocation, also in the middle of a poll: a member was given partitions. ``extra`` =
+            {"partitions": [..]} (all it has now), and what is known of {"group", "member", "generation",
+            "positions": {"p": start}, "revoked": [..]}; where it starts without a position, nobody told
+subscribe   a consumer joins a group: ``extra`` = {"partitions": [..], "group"}
+commit      a consumer commits, in both events: ``extra`` = {"offsets": {"p": next offset}, "group", "member",
+            "generation"} (the last two where known)
+committed   ok: what a fresh OffsetFetch told: ``extra`` = {"offsets": {"p": committed offset, -1 for none}, "group"}
+dequeue     of the queue: ok: ``records`` = the record taken from ``partition``, none where the queue was empty
+drain       final read by a fresh consumer, chunk by chunk, one operation a chunk, per partition: ``offset`` =
+            log start, ``high_watermark`` = end offset asked after healing; ``extra.complete`` on the last
+replica     one row (``ok``, process REPLICA) per chunk of one replica's own log: ``node``, ``partition``,
+            ``offset`` = log start, ``high_watermark`` = its LEO, ``extra`` = {"in_isr", "complete", "hw"}
+==========  ==============================================================================================
+
+Sends and polls of one transaction carry its number in both events: ``extra.txn``. In a history that was imported
+(wrackline.history.jepsen), a poll whose transaction failed afterwards says so (``extra.aborted`` = "fail" | "info"), an ``assign`` names
+the partitions that are given up by it (``extra.revoked``), and the drain is ``extra.derived`` from polls: nothing is known
+of offsets from its ``high_watermark`` on, where ``extra.unseen`` records were acknowledged.
+
+Rows of the nemesis have ``process = NEMESIS``, ``type = info``, ``f`` = the fault's name and ``extra`` =
+{"id": "f3", "phase": "begin" | "active" | "undo" | "ended", "targets": ["n1"], "role": "leader(log-0)",
+"proved": bool | null, "proof": "...", "lost": {"n1": {"log-0/...log": bytes}}, "lossy": ["n1"]}; the row
+``ended`` carries the final proof. A fault without an ``ended`` row was not proved.
+
+Rows of the runner have ``process = CONTROL``, ``type = info``: ``f = phase`` (extra {"phase": "setup" | "warm" |
+"main" | "heal" | "drain" | "collect"}), ``f = assignment`` (topic; extra {"assignment": {"0": [1,2,3]}, "nodes":
+{"1": "n1"}}) and ``f = cluster`` (what metadata said: extra {"partitions": [{"topic","partition","leader",
+"leader_epoch","isr","elr","replicas"}]}). So that the judge knows whether the run went as it was meant to:
+
+===========  =============================================================================================
+planned      a guided schedule chose its steps: extra {"schedule", "faults": {"g1": "partition", ...}}
+stopped      the clients were told to end, before anything was read back: extra {"stuck": names of those that did not}
+interrupted  the user asked for an early end: extra {"why"}
+collected    extra {"files": {"n1": ["broker.log", ...]}, "missing": {"n2": "why"}}
+over         the last row of a run that nobody stopped: its hosts are torn down after it
+===========  =============================================================================================
+
+A node or host that nobody stopped and that is gone is a row of the nemesis like any fault's, with ``f = died``; its ``extra`` has
+besides "unsure": hosts that may have lost what they had not synced.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import field
+from enum import StrEnum
+from typing import Any, NamedTuple
+
+import orjson
+
+from wrackline.history.values import dataclass
+
+NEMESIS = -1
+CONTROL = -2
+REPLICA = -3
+DIED = "died"
+"""``f`` of the nemesis's rows about a node or host that is gone, and that nobody had stopped."""
+
+UNKNOWN = -1
+"""``offset`` of a record sent: the outcome is not known, for ever."""
+FAILED = -2
+"""``offset`` of a record sent: certainly not appended (docs/anomalies.md, *certain failure*)."""
+ACKED_WITHOUT_OFFSET = -3
+"""``offset`` of a record sent: acknowledged, but the client was told no offset."""
+
+MARKER = 15
+"""``attempt`` in the value of a record that a read sent to see the log's end for certain; no write, no enqueue."""
+
+CORRUPT = -1
+"""``value`` of a record read: its payload does not carry a right checksum (details in ``extra.corrupt``)."""
+FOREIGN = -2
+"""``value`` of a record read: well-formed, but of another run."""
+
+
+class Type(StrEnum):
+    INVOKE = "invoke"
+    OK = "ok"
+    FAIL = "fail"
+    INFO = "info"
+
+
+class Record(NamedTuple):
+    """One record sent or read. ``leader_epoch`` is -1 where the client does not tell it; ``timestamp`` is
+    the record's own, in milliseconds since 1970."""
+
+    partition: int
+    offset: int
+    value: int
+    leader_epoch: int = -1
+    timestamp: int = -1
+
+
+@dataclass(frozen=True, slots=True)
+class Event:
+    """One row of a history. ``index`` and ``time_ns`` (monotonic, from the start of the run) are given by the
+    recorder."""
+
+    process: int
+    type: Type
+    f: str
+    topic: str | None = None
+    partition: int | None = None
+    offset: int | None = None
+    value: int | None = None
+    key: str | None = None
+    leader_epoch: int | None = None
+    high_watermark: int | None = None
+    records: tuple[Record, ...] = ()
+    error: str | None = None
+    node: str | None = None
+    latency_ns: int | None = None
+    extra: Mapping[str, Any] | None = None
+    index: int = -1
+    time_ns: int = -1
+
+
+def value_of(process: int, counter: int, attempt: int = 0) -> int:
+    """The unique value of one attempt to send: below 2**53, so that JSON readers keep it whole."""
+    if not (0 <= process < 1 << 21 and 0 <= counter < 1 << 28 and 0 <= attempt < 16):
+        raise ValueError(f"process {process}, counter {counter}, attempt {attempt} do not fit in a value")
+    return process << 32 | counter << 4 | attempt
+
+
+def parts_of(value: int) -> tuple[int, int, int]:
+    """(process, counter, attempt) of a value."""
+    return value >> 32, (value >> 4) & 0xFFFFFFF, value & 0xF
+
+
+@dataclass(frozen=True, slots=True)
+class TopicInfo:
+    name: str
+    partitions: int
+    replication_factor: int
+    min_insync_replicas: int
+    contiguous: bool = True
+    """False: offsets without a record are no loss (markers of transactions, compaction)."""
+
+
+@dataclass(frozen=True, slots=True)
+class PlanInfo:
+    """What was meant to happen in the main phase."""
+
+    duration_s: float
+    faults: Mapping[str, str] = field(default_factory=dict)
+    """Id of each timed fault -> its name."""
+    guided: str = ""
+    """The guided schedule, if there is one: its faults are named by the row ``planned``."""
+
+
+@dataclass(frozen=True, slots=True)
+class RunInfo:
+    """What the judge must know of a run besides its events: the configuration its contract rests on.
+
+    Travels in the metadata of the history file, as JSON under the key ``wrackline``.
+    """
+
+    test_id: str
+    name: str
+    seed: int
+    started_at: str
+    """UTC, ISO 8601."""
+    system: str
+    """``wrackline`` or ``kafka-x.y.z``."""
+    workload: str
+    acks: str
+    """``0``, ``1`` or ``all``."""
+    idempotence: bool
+    topics: tuple[TopicInfo, ...]
+    profile: str = ""
+    defects: tuple[str, ...] = ()
+    flush_mode: str = "on-roll"
+    unclean_election: bool = False
+    recovery_strategy: str = "balanced"
+    rate: float = 0.0
+    """Operations per second asked for; 0: as fast as possible."""
+    concurrency: int = 0
+    """How many operations can be under way at a time; 0: not on record."""
+    reads: str = ""
+    """How reads of the workloads ``register`` and ``queue`` know the log's end: ``marker`` or ``end``."""
+    isolation: str = ""
+    """``read_committed`` or ``read_uncommitted``: what consumers of transactions asked for; empty: nobody said."""
+    nodes: Mapping[str, str] = field(default_factory=dict)
+    """Node id (as text) -> host name."""
+    expected: tuple[str, ...] = ()
+    """Anomalies this run must show (defect runs): the verdict is then ``reproduced`` or not."""
+    harness_version: str = ""
+    thresholds: Mapping[str, float] = field(default_factory=dict)
+    """Limits for what was measured, by the names of wrackline.checkers.thresholds."""
+    plan: PlanInfo | None = None
+    """None: nobody wrote it down (imported, made, or recorded by an older version)."""
+    notes: tuple[str, ...] = ()
+    """What a reader must know of how the history came about: "interrupted at 12.0 s", "killed: ..."."""
+
+    def to_json(self) -> bytes:
+        return orjson.dumps(self)
+
+    @classmethod
+    def from_json(cls, text: bytes | str) -> RunInfo:
+        """Raises ValueError (from orjson or for missing fields) on text that is no RunInfo."""
+        fields = orjson.loads(text)
+        try:
+            fields["topics"] = tuple(TopicInfo(**topic) for topic in fields["topics"])
+            for name in ("defects", "expected", "notes"):
+                fields[name] = tuple(fields.get(name, ()))
+            if fields.get("plan") is not None:
+                fields["plan"] = PlanInfo(**fields["plan"])
+            return cls(**fields)
+        except (KeyError, TypeError) as wrong:
+            raise ValueError(f"run information is incomplete: {wrong}") from wrong

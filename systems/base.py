@@ -1,0 +1,184 @@
+"""What is deployed onto a fleet (docs/architecture.md section 3: system, node)."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from enum import StrEnum
+from pathlib import Path
+from typing import Protocol
+
+from wrackline.fleets.base import Host
+
+
+class DeployError(Exception):
+    """Deployment or control of a system failed. The message names host, node, command and the way out."""
+
+
+Place = tuple[str, int]
+"""(topic, partition)"""
+
+
+@dataclass(frozen=True, slots=True)
+class Node:
+    """A system's process on a host."""
+
+    node_id: int
+    host: Host
+    roles: frozenset[str]
+    """``broker``, ``controller`` or both."""
+    port: int
+    controller_port: int | None = None
+    """Where the controller of a combined node listens."""
+    spare: bool = False
+    """A broker that is installed and not started: it joins while the run goes on, if it does."""
+
+    @property
+    def is_broker(self) -> bool:
+        return "broker" in self.roles
+
+    @property
+    def is_controller(self) -> bool:
+        return "controller" in self.roles
+
+
+@dataclass(frozen=True, slots=True)
+class PartitionState:
+    topic: str
+    partition: int
+    leader: int
+    leader_epoch: int
+    replicas: tuple[int, ...]
+    isr: tuple[int, ...]
+    elr: tuple[int, ...] = ()
+    last_known_elr: tuple[int, ...] = ()
+
+    @property
+    def full_isr(self) -> bool:
+        return set(self.isr) == set(self.replicas)
+
+
+@dataclass(frozen=True, slots=True)
+class ClusterState:
+    """What the cluster's own metadata says, asked over the Kafka protocol."""
+
+    controller: int
+    brokers: tuple[int, ...]
+    partitions: tuple[PartitionState, ...]
+
+    def partition(self, topic: str, partition: int) -> PartitionState | None:
+        for state in self.partitions:
+            if (state.topic, state.partition) == (topic, partition):
+                return state
+        return None
+
+
+@dataclass(frozen=True, slots=True)
+class TopicSpec:
+    name: str
+    partitions: int
+    replication_factor: int
+    configs: Mapping[str, str]
+
+
+class About(StrEnum):
+    """What a refusal is about."""
+
+    CONFIG = "config"
+    PROFILE = "profile"
+    DEFECTS = "defects"
+    TOPIC = "topic"
+    """Its name."""
+    TOPIC_CONFIG = "topic config"
+
+
+@dataclass(frozen=True, slots=True)
+class Refusal:
+    """What a system would not start with, or not create. ``key``: of the setting."""
+
+    about: About
+    key: str
+    problem: str
+    """What is wrong and what would be right, in one line."""
+
+
+@dataclass(frozen=True, slots=True)
+class StoredRecord:
+    """One record in a replica's own segments."""
+
+    offset: int
+    leader_epoch: int
+    timestamp_ms: int
+    key: bytes | None
+    value: bytes | None
+
+
+@dataclass(frozen=True, slots=True)
+class ReplicaLog:
+    """One replica's log, read from its own files."""
+
+    node_id: int
+    topic: str
+    partition: int
+    log_start: int
+    leo: int
+    high_watermark: int
+    """From the replica's checkpoint file; -1 when there is none."""
+    records: Sequence[StoredRecord]
+    problem: str | None = None
+    """What was wrong with the files (bad CRC, hole); the records before it are still here."""
+
+
+class System(Protocol):
+    name: str
+    nodes: tuple[Node, ...]
+
+    def refusals(self, topic: TopicSpec) -> Sequence[Refusal]:
+        """What the program itself would refuse of its settings and of this topic: asked here, without any host.
+        Raises DeployError when it cannot be asked."""
+
+    def install(self) -> None:
+        """Bring the software and the configuration to every host and start nothing."""
+
+    def start(self, node: Node) -> None: ...
+
+    def stop(self, node: Node, *, timeout_s: float = 30.0) -> None:
+        """Clean shutdown (SIGTERM), waited for."""
+
+    def kill(self, node: Node) -> None:
+        """kill -9."""
+
+    def is_running(self, node: Node) -> bool: ...
+
+    def pid(self, node: Node) -> int | None: ...
+
+    def last_words(self, node: Node) -> str:
+        """The last line of the node's log: of a node that is down, why. Empty when it has none."""
+
+    def wait_ready(self, *, timeout_s: float = 60.0) -> None:
+        """Until every node runs, is unfenced, and the cluster answers. Says what it last saw when it gives up."""
+
+    def create_topic(self, topic: TopicSpec, *, timeout_s: float = 30.0) -> None: ...
+
+    def describe(self, *, timeout_s: float = 5.0) -> ClusterState:
+        """Asks any broker that answers; raises DeployError when none does."""
+
+    def growth_plan(self, node: Node, topic: str, *, timeout_s: float = 30.0) -> dict[Place, tuple[int, ...]]:
+        """The replicas that give a broker that has just joined its share of a topic, of those partitions that change."""
+
+    def reassign(self, targets: Mapping[Place, tuple[int, ...] | None], *, timeout_s: float = 30.0) -> None:
+        """Begin to move partitions to these replicas; None cancels. Does not wait until they are there."""
+
+    def reassignments(self, *, timeout_s: float = 5.0) -> frozenset[Place]:
+        """Partitions whose replicas are changing now."""
+
+    def bootstrap(self) -> str:
+        """``host:port,...`` for clients."""
+
+    def effective_config(self, node: Node) -> str: ...
+
+    def replica_log(self, node: Node, topic: str, partition: int) -> ReplicaLog:
+        """The node's own segments, fetched over SSH."""
+
+    def collect(self, into: Path) -> None:
+        """Logs, traces, effective configuration and data-directory listings of every node, by host."""

@@ -1,0 +1,140 @@
+"""The broker and what it needs, packed once on the control node so that a host needs only a Python.
+
+Two archives, because they change at different paces: ``deps`` (the runtime dependencies, from the versions
+installed beside us) and ``broker`` (our package). Both are named after the hash of their content, are
+precompiled, and unpack to ``lib/``. The broker is packed as files; nothing here imports it.
+"""
+
+from __future__ import annotations
+
+import compileall
+import gzip
+import hashlib
+import importlib.metadata
+import importlib.util
+import py_compile
+import shutil
+import sys
+import sysconfig
+import tarfile
+import tempfile
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+from wrackline.systems.base import DeployError
+
+PACKAGE = "wrackline.broker"
+DEPENDENCIES = ("kio", "uvloop", "crc32c", "cramjam", "orjson", "typing_extensions")
+_UNUSED = {".pyi", ".pyx", ".pxd", ".pxi", ".c", ".h", ".pyc"}
+"""Not needed to run: stubs and the sources of compiled modules."""
+
+
+@dataclass(frozen=True, slots=True)
+class Archive:
+    name: str
+    """``deps`` or ``broker``."""
+    digest: str
+    path: Path
+
+
+@dataclass(frozen=True, slots=True)
+class Bundle:
+    python: str
+    """The minor version its compiled parts are for: ``3.11``."""
+    archives: tuple[Archive, ...]
+
+
+def build(cache: Path) -> Bundle:
+    """The bundle for this interpreter's minor version, from ``cache`` when its content is there already.
+
+    Raises DeployError when a dependency is not installed here or the cache cannot be written.
+    """
+    python = f"{sys.version_info.major}.{sys.version_info.minor}"
+    try:
+        cache.mkdir(parents=True, exist_ok=True)
+        archives = (_archive("deps", _dependency_files(), cache), _archive("broker", _package_files(), cache))
+    except OSError as wrong:
+        raise DeployError(
+            f"control node: cannot build the bundle in {cache}: {wrong}; free some space or name another folder"
+        ) from wrong
+    return Bundle(python, archives)
+
+
+def _package_files() -> dict[str, Path]:
+    found = importlib.util.find_spec(PACKAGE)
+    if found is None or not found.submodule_search_locations:
+        raise DeployError(f"control node: the package {PACKAGE} is not installed beside the harness")
+    root = Path(found.submodule_search_locations[0])
+    files = [root.with_name("__init__.py"), *_wanted(root.rglob("*"))]
+    return {file.relative_to(root.parents[1]).as_posix(): file for file in files}
+
+
+def _dependency_files() -> dict[str, Path]:
+    files: dict[str, Path] = {}
+    for name in DEPENDENCIES:
+        try:
+            listed = importlib.metadata.distribution(name).files or []
+        except importlib.metadata.PackageNotFoundError as missing:
+            raise DeployError(
+                f"control node: {name}, which the broker needs, is not installed: run ./wrack setup"
+            ) from missing
+        # METADATA: some packages ask for their own version when they are imported.
+        inside = [
+            file
+            for file in listed
+            if ".." not in file.parts and (".dist-info" not in file.parts[0] or file.name == "METADATA")
+        ]
+        files |= {str(file): Path(str(file.locate())) for file in inside}
+    return {name: file for name, file in files.items() if file.suffix not in _UNUSED and file.is_file()}
+
+
+def _wanted(files: Iterable[Path]) -> list[Path]:
+    return sorted(file for file in files if file.is_file() and file.suffix not in _UNUSED)
+
+
+def _digest(files: Mapping[str, Path]) -> str:
+    tag = f"{sys.implementation.cache_tag} {sysconfig.get_platform()}"
+    digest = hashlib.sha256(tag.encode())
+    for name in sorted(files):
+        content = hashlib.sha256(files[name].read_bytes()).hexdigest()
+        digest.update(f"{name}\0{content}\n".encode())
+    return digest.hexdigest()[:16]
+
+
+def _archive(name: str, files: Mapping[str, Path], cache: Path) -> Archive:
+    digest = _digest(files)
+    path = cache / f"{name}-{digest}.tar.gz"
+    if not path.exists():
+        with tempfile.TemporaryDirectory(dir=cache, prefix=f"{name}-") as scratch:
+            _pack(files, Path(scratch), path)
+    return Archive(name, digest, path)
+
+
+def _pack(files: Mapping[str, Path], scratch: Path, path: Path) -> None:
+    lib = scratch / "lib"
+    for name, source in files.items():
+        target = lib / name
+        target.parent.mkdir(parents=True, exist_ok=True)
+        shutil.copyfile(source, target)
+    # Unchecked: the files on the host never change, and copying them there changes their times.
+    compileall.compile_dir(
+        lib,
+        quiet=2,
+        stripdir=str(lib),
+        prependdir="/opt/wrackline/lib",
+        invalidation_mode=py_compile.PycInvalidationMode.UNCHECKED_HASH,
+    )
+    packed = scratch / "packed"
+    with (
+        gzip.open(packed, "wb", compresslevel=6) as compressed,
+        tarfile.open(fileobj=compressed, mode="w") as tar,
+    ):
+        tar.add(lib, arcname="lib", filter=_as_root)
+    packed.replace(path)  # atomic: two harnesses may build the same archive
+
+
+def _as_root(entry: tarfile.TarInfo) -> tarfile.TarInfo:
+    entry.uid = entry.gid = 0
+    entry.uname = entry.gname = "root"
+    return entry

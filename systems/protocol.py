@@ -1,0 +1,290 @@
+"""A small Kafka-protocol client on raw sockets, for what the harness itself asks of a cluster.
+
+Clients under test are real ones (confluent-kafka and others). The harness asks beside them, with as little
+between it and the broker as can be: no retries, no caches, no background threads. Versions asked for are
+fixed to ones that Apache Kafka 3.7-4.x and our broker both speak (docs/protocol.md 5.1).
+"""
+
+from __future__ import annotations
+
+import io
+import socket
+import struct
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import timedelta
+from typing import TypeVar
+
+from kio.schema.api_versions.v0 import request as api_versions_request
+from kio.schema.api_versions.v0 import response as api_versions_response
+from kio.schema.create_topics.v5 import request as create_request
+from kio.schema.create_topics.v5 import response as create_response
+from kio.schema.describe_cluster.v0 import request as cluster_request
+from kio.schema.describe_cluster.v0 import response as cluster_response
+from kio.schema.describe_topic_partitions.v0 import request as partitions_request
+from kio.schema.describe_topic_partitions.v0 import response as partitions_response
+from kio.schema.errors import ErrorCode
+from kio.schema.list_offsets.v5 import request as offsets_request
+from kio.schema.list_offsets.v5 import response as offsets_response
+from kio.schema.metadata.v12 import request as metadata_request
+from kio.schema.metadata.v12 import response as metadata_response
+from kio.schema.types import BrokerId, TopicName
+from kio.serial import entity_reader, entity_writer
+from kio.serial.errors import SerialError
+from kio.static.primitive import i8, i16, i32, i32Timedelta, i64
+from kio.static.protocol import RequestPayload, ResponsePayload
+
+from wrackline.systems.base import ClusterState, PartitionState, TopicSpec
+
+LATEST = -1
+EARLIEST = -2
+MAX_RESPONSE_BYTES = 64 * 1024 * 1024
+_DESCRIBE_TOPIC_PARTITIONS = 75
+
+Response = TypeVar("Response", bound=ResponsePayload)
+
+
+class ProtocolError(Exception):
+    """A broker did not answer, or not as the protocol says. The message names address and request."""
+
+
+@dataclass(frozen=True, slots=True)
+class TopicCreated:
+    error: ErrorCode
+    message: str | None
+
+
+@dataclass(frozen=True, slots=True)
+class Cluster:
+    """What DescribeCluster says."""
+
+    cluster_id: str
+    controller: int
+    brokers: Mapping[int, tuple[str, int]]
+
+
+class Connection:
+    """One TCP connection: one request at a time, each with the connection's deadline.
+
+    Open it inside ``fleet.entered()``: a socket stays in the network it was made in. Not thread-safe.
+    """
+
+    def __init__(self, host: str, port: int, *, timeout_s: float = 5.0) -> None:
+        """Raises ProtocolError when nobody listens or nothing comes back in ``timeout_s``."""
+        self.address = f"{host}:{port}"
+        self._correlation = 0
+        self._apis: dict[int, tuple[int, int]] | None = None
+        try:
+            self._socket = socket.create_connection((host, port), timeout=timeout_s)
+        except OSError as wrong:
+            raise ProtocolError(f"cannot connect to {self.address}: {wrong}") from wrong
+        self._socket.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+
+    def __enter__(self) -> Connection:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    def close(self) -> None:
+        self._socket.close()
+
+    def request(self, payload: RequestPayload, answer: type[Response]) -> Response:
+        """Send one request and read its answer. The connection is of no use after an error."""
+        self._correlation += 1
+        name = type(payload).__name__
+        try:
+            self._socket.sendall(self._frame(payload))
+            body = self._read_frame()
+        except OSError as wrong:
+            self.close()
+            raise ProtocolError(f"{name} to {self.address}: {wrong}") from wrong
+        try:
+            header, at = entity_reader(answer.__header_schema__)(body, 0)
+            if header.correlation_id != self._correlation:
+                raise ProtocolError(f"{name} to {self.address}: the answer belongs to another request")
+            response, _ = entity_reader(answer)(body, at)
+        except (SerialError, ValueError, KeyError, IndexError, OverflowError) as wrong:
+            self.close()
+            raise ProtocolError(f"{name} to {self.address}: malformed answer: {wrong}") from wrong
+        return response
+
+    def _frame(self, payload: RequestPayload) -> bytes:
+        out = io.BytesIO()
+        header = payload.__header_schema__(
+            request_api_key=payload.__api_key__,
+            request_api_version=payload.__version__,
+            correlation_id=i32(self._correlation),
+            client_id="wrackline",
+        )
+        entity_writer(type(header))(out, header)
+        entity_writer(type(payload))(out, payload)
+        frame = out.getvalue()
+        return struct.pack(">i", len(frame)) + frame
+
+    def _read_frame(self) -> bytes:
+        (length,) = struct.unpack(">i", self._read_exactly(4))
+        if not 4 <= length <= MAX_RESPONSE_BYTES:
+            raise ProtocolError(f"{self.address} announced an answer of {length} bytes")
+        return self._read_exactly(length)
+
+    def _read_exactly(self, count: int) -> bytes:
+        out = bytearray()
+        while len(out) < count:
+            chunk = self._socket.recv(count - len(out))
+            if not chunk:
+                raise ConnectionError("the broker hung up")
+            out += chunk
+        return bytes(out)
+
+    def api_versions(self) -> dict[int, tuple[int, int]]:
+        """API key -> (lowest, highest) version, asked once per connection."""
+        if self._apis is None:
+            answer = self.request(
+                api_versions_request.ApiVersionsRequest(), api_versions_response.ApiVersionsResponse
+            )
+            self._apis = {api.api_key: (api.min_version, api.max_version) for api in answer.api_keys}
+        return self._apis
+
+    def metadata(self, topics: Iterable[str] | None = None) -> metadata_response.MetadataResponse:
+        """``topics`` None: all."""
+        asked = (
+            None
+            if topics is None
+            else tuple(
+                metadata_request.MetadataRequestTopic(topic_id=None, name=TopicName(name)) for name in topics
+            )
+        )
+        return self.request(
+            metadata_request.MetadataRequest(
+                topics=asked, allow_auto_topic_creation=False, include_topic_authorized_operations=False
+            ),
+            metadata_response.MetadataResponse,
+        )
+
+    def describe_cluster(self) -> Cluster:
+        answer = self.request(
+            cluster_request.DescribeClusterRequest(include_cluster_authorized_operations=False),
+            cluster_response.DescribeClusterResponse,
+        )
+        if answer.error_code is not ErrorCode.none:
+            raise ProtocolError(f"DescribeCluster to {self.address}: {answer.error_code.name}")
+        brokers = {int(broker.broker_id): (broker.host, int(broker.port)) for broker in answer.brokers}
+        return Cluster(answer.cluster_id, int(answer.controller_id), brokers)
+
+    def describe_partitions(self, topics: Sequence[str]) -> list[PartitionState]:
+        """DescribeTopicPartitions, the only API that shows ELR; follows its cursor to the end."""
+        asked = tuple(partitions_request.TopicRequest(name=TopicName(name)) for name in sorted(topics))
+        cursor: partitions_request.Cursor | None = None
+        states: list[PartitionState] = []
+        while True:
+            answer = self.request(
+                partitions_request.DescribeTopicPartitionsRequest(topics=asked, cursor=cursor),
+                partitions_response.DescribeTopicPartitionsResponse,
+            )
+            states += _partition_states(answer)
+            after = answer.next_cursor
+            if after is None:
+                return states
+            cursor = partitions_request.Cursor(
+                topic_name=after.topic_name, partition_index=after.partition_index
+            )
+
+    def cluster_state(self) -> ClusterState:
+        """Brokers, controller and every partition, as this broker knows them."""
+        metadata = self.metadata()
+        names = [topic.name for topic in metadata.topics if topic.name and not topic.is_internal]
+        if names and _DESCRIBE_TOPIC_PARTITIONS in self.api_versions():
+            partitions = self.describe_partitions(names)
+        else:
+            partitions = _states_without_elr(metadata)
+        return ClusterState(
+            controller=int(metadata.controller_id),
+            brokers=tuple(sorted(int(broker.node_id) for broker in metadata.brokers)),
+            partitions=tuple(sorted(partitions, key=lambda state: (state.topic, state.partition))),
+        )
+
+    def create_topic(self, topic: TopicSpec, *, timeout_s: float) -> TopicCreated:
+        spec = create_request.CreatableTopic(
+            name=TopicName(topic.name),
+            num_partitions=i32(topic.partitions),
+            replication_factor=i16(topic.replication_factor),
+            assignments=(),
+            configs=tuple(
+                create_request.CreatableTopicConfig(name=name, value=value)
+                for name, value in topic.configs.items()
+            ),
+        )
+        answer = self.request(
+            create_request.CreateTopicsRequest(
+                topics=(spec,), timeout=i32Timedelta.parse(timedelta(seconds=timeout_s))
+            ),
+            create_response.CreateTopicsResponse,
+        )
+        for result in answer.topics:
+            if result.name == topic.name:
+                return TopicCreated(result.error_code, result.error_message)
+        raise ProtocolError(f"CreateTopics to {self.address}: the answer does not speak of {topic.name}")
+
+    def list_offset(self, topic: str, partition: int, timestamp: int = LATEST) -> int:
+        """One offset, as a consumer sees it. Raises ProtocolError with the broker's error name."""
+        asked = offsets_request.ListOffsetsTopic(
+            name=TopicName(topic),
+            partitions=(
+                offsets_request.ListOffsetsPartition(
+                    partition_index=i32(partition), timestamp=i64(timestamp)
+                ),
+            ),
+        )
+        answer = self.request(
+            offsets_request.ListOffsetsRequest(
+                replica_id=BrokerId(-1), isolation_level=i8(0), topics=(asked,)
+            ),
+            offsets_response.ListOffsetsResponse,
+        )
+        for result in (found for one in answer.topics for found in one.partitions):
+            if result.error_code is not ErrorCode.none:
+                raise ProtocolError(
+                    f"ListOffsets({topic}-{partition}) to {self.address}: {result.error_code.name}"
+                )
+            return int(result.offset)
+        raise ProtocolError(f"ListOffsets to {self.address}: the answer does not speak of {topic}")
+
+
+def _ids(nodes: Iterable[int] | None) -> tuple[int, ...]:
+    return tuple(int(node) for node in nodes or ())
+
+
+def _partition_states(
+    answer: partitions_response.DescribeTopicPartitionsResponse,
+) -> list[PartitionState]:
+    return [
+        PartitionState(
+            topic=str(topic.name),
+            partition=int(found.partition_index),
+            leader=int(found.leader_id),
+            leader_epoch=int(found.leader_epoch),
+            replicas=_ids(found.replica_nodes),
+            isr=_ids(found.isr_nodes),
+            elr=_ids(found.eligible_leader_replicas),
+            last_known_elr=_ids(found.last_known_elr),
+        )
+        for topic in answer.topics
+        for found in topic.partitions
+    ]
+
+
+def _states_without_elr(metadata: metadata_response.MetadataResponse) -> list[PartitionState]:
+    return [
+        PartitionState(
+            topic=str(topic.name),
+            partition=int(found.partition_index),
+            leader=int(found.leader_id),
+            leader_epoch=int(found.leader_epoch),
+            replicas=_ids(found.replica_nodes),
+            isr=_ids(found.isr_nodes),
+        )
+        for topic in metadata.topics
+        if topic.name and not topic.is_internal
+        for found in topic.partitions
+    ]

@@ -1,0 +1,219 @@
+"""Reader of Kafka log directories: segments of v2 record batches and the text checkpoints beside them.
+
+One reader reads both ours and Apache Kafka's (docs/protocol.md 5.2 has the layout). It shares no code with
+the broker it judges. Every batch is checked: CRC, magic, lengths, contiguous offsets. The first thing that is
+wrong ends the reading and is told; what came before it is kept.
+"""
+
+from __future__ import annotations
+
+import re
+import struct
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+from crc32c import crc32c
+
+from wrackline.systems.base import ReplicaLog, StoredRecord
+
+HIGH_WATERMARKS = "replication-offset-checkpoint"
+LOG_STARTS = "log-start-offset-checkpoint"
+_SEGMENT_NAME = re.compile(r"^(\d{20})\.log$")
+_HEADER = struct.Struct(">qiibIhiqqqhii")
+_LENGTH_OFFSET = 12
+_CRC_START = 21
+_CODECS = {1: "gzip", 2: "snappy", 3: "lz4", 4: "zstd"}
+_CODEC_MASK = 0x07
+_LOG_APPEND_TIME = 0x08
+_CONTROL = 0x20
+
+
+class SegmentError(Exception):
+    """The files are not what Kafka's layout says. The message names the file and the byte."""
+
+
+@dataclass(frozen=True, slots=True)
+class Batch:
+    """The header of one record batch, and where it lies."""
+
+    position: int
+    base_offset: int
+    size_bytes: int
+    leader_epoch: int
+    attributes: int
+    last_offset: int
+    base_timestamp: int
+    max_timestamp: int
+    producer_id: int
+    producer_epoch: int
+    base_sequence: int
+    count: int
+
+    @property
+    def is_control(self) -> bool:
+        return bool(self.attributes & _CONTROL)
+
+
+def batches(data: bytes, *, file: str = "segment") -> Iterator[tuple[Batch, memoryview]]:
+    """The whole, CRC-checked batches of one segment with their bytes. Raises SegmentError at the first bad one."""
+    view = memoryview(data)
+    at = 0
+    while at < len(view):
+        batch = _header(view, at, file)
+        yield batch, view[at : at + batch.size_bytes]
+        at += batch.size_bytes
+
+
+def _header(view: memoryview, at: int, file: str) -> Batch:
+    left = len(view) - at
+    if left < _HEADER.size:
+        raise SegmentError(f"{file}: {left} bytes at byte {at} are no whole batch header")
+    (base, length, epoch, magic, crc, attributes, delta, first_ts, max_ts, pid, p_epoch, sequence, count) = (
+        _HEADER.unpack_from(view, at)
+    )
+    size = _LENGTH_OFFSET + length
+    if magic != 2 or size < _HEADER.size or delta < 0:
+        raise SegmentError(f"{file}: no v2 record batch at byte {at} (magic {magic}, length {length})")
+    if size > left:
+        raise SegmentError(
+            f"{file}: the batch of offset {base} at byte {at} has {size} bytes, only {left} are there"
+        )
+    if crc32c(view[at + _CRC_START : at + size]) != crc:
+        raise SegmentError(f"{file}: wrong CRC in the batch of offset {base} at byte {at}")
+    return Batch(
+        at, base, size, epoch, attributes, base + delta, first_ts, max_ts, pid, p_epoch, sequence, count
+    )
+
+
+def records(batch: Batch, data: memoryview, *, file: str = "segment") -> Iterator[StoredRecord]:
+    """The records of one uncompressed batch; none for a control batch."""
+    if batch.is_control:
+        return
+    codec = batch.attributes & _CODEC_MASK
+    if codec:
+        raise SegmentError(
+            f"{file}: the batch of offset {batch.base_offset} is compressed with "
+            f"{_CODECS.get(codec, f'codec {codec}')}, which this reader does not open: "
+            "produce with compression.type=none"
+        )
+    at = _HEADER.size
+    try:
+        for _ in range(batch.count):
+            record, at = _record(batch, data, at)
+            yield record
+    except IndexError as short:
+        raise SegmentError(
+            f"{file}: a record of the batch of offset {batch.base_offset} ends past it"
+        ) from short
+    if at != len(data):
+        raise SegmentError(
+            f"{file}: {len(data) - at} bytes follow the records of the batch of offset {batch.base_offset}"
+        )
+
+
+def _record(batch: Batch, data: memoryview, at: int) -> tuple[StoredRecord, int]:
+    length, at = _varint(data, at)
+    end = at + length
+    if length < 0 or end > len(data):
+        raise IndexError
+    at += 1  # attributes: unused in v2
+    time_delta, at = _varint(data, at)
+    offset_delta, at = _varint(data, at)
+    key, at = _sized(data, at, end)
+    value, at = _sized(data, at, end)
+    timestamp = (
+        batch.max_timestamp if batch.attributes & _LOG_APPEND_TIME else batch.base_timestamp + time_delta
+    )
+    return StoredRecord(batch.base_offset + offset_delta, batch.leader_epoch, timestamp, key, value), end
+
+
+def _sized(data: memoryview, at: int, end: int) -> tuple[bytes | None, int]:
+    length, at = _varint(data, at)
+    if length < 0:
+        return None, at
+    if at + length > end:
+        raise IndexError
+    return bytes(data[at : at + length]), at + length
+
+
+def _varint(data: memoryview, at: int) -> tuple[int, int]:
+    shift = result = 0
+    while True:
+        byte = data[at]
+        at += 1
+        result |= (byte & 0x7F) << shift
+        if not byte & 0x80:
+            return (result >> 1) ^ -(result & 1), at
+        shift += 7
+        if shift > 63:
+            raise IndexError
+
+
+def parse_checkpoint(text: str, *, file: str = "checkpoint") -> dict[tuple[str, int], int]:
+    """Kafka's offset checkpoint: version 0, number of entries, then ``topic partition offset`` lines."""
+    lines = text.split("\n")
+    try:
+        version, count = int(lines[0]), int(lines[1])
+        entries = [line.split(" ") for line in lines[2:] if line]
+        offsets = {(topic, int(partition)): int(offset) for topic, partition, offset in entries}
+    except (ValueError, IndexError) as wrong:
+        raise SegmentError(f"{file}: not an offset checkpoint: {text[:80]!r}") from wrong
+    if version != 0 or count != len(entries):
+        raise SegmentError(f"{file}: version {version}, {len(entries)} entries where {count} are announced")
+    return offsets
+
+
+def read_checkpoint(file: Path) -> dict[tuple[str, int], int]:
+    """Empty when there is no such file."""
+    return parse_checkpoint(file.read_text(), file=file.name) if file.exists() else {}
+
+
+def read_log(
+    folder: Path,
+    *,
+    node_id: int,
+    topic: str,
+    partition: int,
+    high_watermarks: Mapping[tuple[str, int], int],
+    log_starts: Mapping[tuple[str, int], int],
+) -> ReplicaLog:
+    """One replica's log from its own folder (``<topic>-<partition>``). Never raises for what the files hold:
+    that is a finding, told in ``problem``."""
+    segments = sorted(file for file in folder.glob("*.log") if _SEGMENT_NAME.match(file.name))
+    first = int(segments[0].stem) if segments else 0
+    start = max(first, log_starts.get((topic, partition), first))
+    found: list[StoredRecord] = []
+    leo = first
+    problem = None if segments else f"{folder.name}: no segment files"
+    try:
+        for segment in segments:
+            leo = _read_segment(segment, leo, found)
+    except SegmentError as wrong:
+        problem = f"{folder.name}/{wrong}"
+        leo = max(leo, found[-1].offset + 1) if found else leo
+    return ReplicaLog(
+        node_id=node_id,
+        topic=topic,
+        partition=partition,
+        log_start=start,
+        leo=leo,
+        high_watermark=high_watermarks.get((topic, partition), -1),
+        records=[record for record in found if record.offset >= start],
+        problem=problem,
+    )
+
+
+def _read_segment(segment: Path, leo: int, into: list[StoredRecord]) -> int:
+    """Add the segment's records; the offset after its last batch. Raises SegmentError on a hole."""
+    base = int(segment.stem)
+    if base != leo:
+        raise SegmentError(f"{segment.name}: a hole: the segment before it ends at offset {leo}")
+    for batch, data in batches(segment.read_bytes(), file=segment.name):
+        if batch.base_offset != leo:
+            raise SegmentError(
+                f"{segment.name}: a hole: offset {batch.base_offset} follows {leo - 1} at byte {batch.position}"
+            )
+        into.extend(records(batch, data, file=segment.name))
+        leo = batch.last_offset + 1
+    return leo

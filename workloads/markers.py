@@ -1,0 +1,118 @@
+"""What is at the end of a partition, for certain.
+
+An end offset proves little: a leader that was replaced and does not know it answers too. A *marker* proves it. It is a
+record that the reader sends with the workload's own acks; with acks=all only the leader that the controller has chosen
+can get it acknowledged, and whatever was acknowledged before the marker was sent is before it in the log. It counts as
+no write and no enqueue (history.model.MARKER), but it is a send like any other in the history: losing it is loss.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator
+from typing import Any
+
+from confluent_kafka import KafkaException
+
+from wrackline.history.model import MARKER, Record, parts_of
+from wrackline.workloads.log.clients import POSITION_LOST, LogConsumer
+from wrackline.workloads.log.processes import Context, read_records
+from wrackline.workloads.log.senders import Sending
+
+WINDOW = 16
+"""A read looks at so many records before the end, and further back only if all of them are markers."""
+
+AGAIN_S = 0.05
+
+
+class Unknown(Exception):
+    """What was asked for cannot be said. The message is the name of the error (Kafka's, where it has one)."""
+
+
+def is_marker(value: int) -> bool:
+    return value >= 0 and parts_of(value)[2] == MARKER
+
+
+class Marks:
+    """Sends markers, as a logical process of its own."""
+
+    def __init__(self, context: Context, process: int) -> None:
+        self._sending = Sending(context, process)
+
+    def mark(self, partition: int) -> int:
+        """The offset of a fresh marker. Raises Unknown."""
+        [outcome] = self._sending.send(partition, attempt=MARKER)
+        if outcome.offset < 0:
+            raise Unknown(outcome.error or "_NO_OFFSET")
+        return outcome.offset
+
+    def close(self) -> None:
+        self._sending.drop_client()
+
+
+class Stretch:
+    """Reads a partition from an offset on, record by record, with a consumer that it may share with others as long
+    as they take turns."""
+
+    def __init__(self, context: Context, client: LogConsumer, partition: int, position: int) -> None:
+        self.context = context
+        self.client = client
+        self.partition = partition
+        self.position = position
+        """The next offset."""
+        self.corrupt: list[dict[str, Any]] = []
+        client.assign(context.topic, {partition: position})
+
+    def next(self, timeout_s: float) -> Record | None:
+        """The next record; None when none came by then. Raises Unknown."""
+        polled = self.client.poll(1, timeout_s)
+        if polled.error is not None and polled.error.code() in POSITION_LOST:
+            # A leader that was replaced may not have come as far as this: the next answer is another's.
+            time.sleep(min(timeout_s, AGAIN_S))
+            self.client.assign(self.context.topic, {self.partition: self.position})
+            return None
+        if polled.error is not None:
+            raise Unknown(polled.error.name())
+        records, wrong = read_records(polled.messages, self.context.tag)
+        self.corrupt += wrong
+        for record in records:
+            self.position = record.offset + 1
+            return record
+        return None
+
+    def until(self, end: int, deadline: float) -> Iterator[Record]:
+        """The records up to ``end`` (exclusive), which is known to exist. Raises Unknown when it is not reached."""
+        while self.position < end:
+            left = deadline - time.monotonic()
+            if left <= 0:
+                raise Unknown("_TIMED_OUT")
+            record = self.next(left)
+            if record is not None and record.offset < end:
+                yield record
+
+
+def last_write(
+    context: Context, client: LogConsumer, partition: int, end: int, deadline: float
+) -> tuple[Record | None, list[dict[str, Any]]]:
+    """The last record before ``end`` that is no marker (None: there is none), and what is corrupt about what was
+    read. Raises Unknown."""
+    window, upto = WINDOW, end
+    while upto > 0:
+        start = max(0, upto - window)
+        stretch = Stretch(context, client, partition, start)
+        found = None
+        for record in stretch.until(upto, deadline):
+            if not is_marker(record.value):
+                found = record
+        if found is not None or stretch.corrupt:
+            return found, stretch.corrupt
+        window, upto = window * 8, start
+    return None, []
+
+
+def end_of(context: Context, client: LogConsumer, partition: int) -> int:
+    """The end offset as the leader tells it. Raises Unknown."""
+    try:
+        return client.ends(context.topic, partition)[1]
+    except KafkaException as refused:
+        raise Unknown(refused.args[0].name()) from refused
