@@ -10,7 +10,7 @@ from collections.abc import Mapping
 from random import Random
 from typing import Literal
 
-from wrackline.broker.core.types import TopicPartition
+from wrackline.broker.model.types import TopicPartition
 from wrackline.simulator.actions_admin import ADMINISTRATION
 from wrackline.simulator.actions_network import NETWORK
 from wrackline.simulator.driver import Begin, Begun, FaultDriver

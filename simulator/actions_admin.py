@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from random import Random
 
-from wrackline.broker.core.admin_messages import (
+from wrackline.broker.model.admin_messages import (
     AlteredResource,
     AlterOp,
     AlterPartitionReassignmentsRequest,
@@ -16,8 +16,8 @@ from wrackline.broker.core.admin_messages import (
     Reassignment,
     Resource,
 )
-from wrackline.broker.core.messages import Request
-from wrackline.broker.core.types import NodeId, TopicPartition
+from wrackline.broker.model.messages import Request
+from wrackline.broker.model.types import NodeId, TopicPartition
 from wrackline.simulator.driver import Begin, Begun, FaultDriver
 from wrackline.simulator.faults import Fault, Kind
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from random import Random
 
-from wrackline.broker.core.types import NodeId
+from wrackline.broker.model.types import NodeId
 from wrackline.simulator.driver import Begin, Begun, FaultDriver
 from wrackline.simulator.faults import Fault, Kind
 from wrackline.simulator.network import Hold, Matches, Message

@@ -6,9 +6,15 @@ from dataclasses import replace
 
 from kio.schema.errors import ErrorCode
 
-from wrackline.broker.core.messages import FetchRequest, FetchResponse, ListOffsetsResponse, Request, Response
-from wrackline.broker.core.snapshot_messages import FetchSnapshotResponse
-from wrackline.broker.core.types import LogSlice, SnapshotSlice
+from wrackline.broker.model.messages import (
+    FetchRequest,
+    FetchResponse,
+    ListOffsetsResponse,
+    Request,
+    Response,
+)
+from wrackline.broker.model.snapshot_messages import FetchSnapshotResponse
+from wrackline.broker.model.types import LogSlice, SnapshotSlice
 from wrackline.simulator.disk import Disk
 
 

@@ -13,9 +13,9 @@ from typing import Any
 
 import click
 
-from wrackline.broker.core.config import BrokerConfig, ControllerConfig
-from wrackline.broker.core.types import FlushMode, RecoveryStrategy
 from wrackline.broker.defects import UnknownDefect
+from wrackline.broker.model.config import BrokerConfig, ControllerConfig
+from wrackline.broker.model.types import FlushMode, RecoveryStrategy
 from wrackline.broker.rules.profile import profile as rules_of
 from wrackline.simulator.export import write_run
 from wrackline.simulator.faults import DEFAULT_KINDS, KINDS, Kind

@@ -18,12 +18,12 @@ from typing import Any
 from crc32c import crc32c
 from kio.schema.errors import ErrorCode
 
-from wrackline.broker.core import batch
-from wrackline.broker.core import effects as fx
-from wrackline.broker.core import events as ev
-from wrackline.broker.core.effects import Effect
-from wrackline.broker.core.events import Event as CoreEvent
-from wrackline.broker.core.messages import (
+from wrackline.broker.model import batch
+from wrackline.broker.model import effects as fx
+from wrackline.broker.model import events as ev
+from wrackline.broker.model.effects import Effect
+from wrackline.broker.model.events import Event as CoreEvent
+from wrackline.broker.model.messages import (
     EARLIEST,
     LATEST,
     FetchPartition,
@@ -43,8 +43,8 @@ from wrackline.broker.core.messages import (
     Request,
     Response,
 )
-from wrackline.broker.core.types import NO_LEADER, NodeId, TopicPartition
-from wrackline.broker.core.values import NO_ERROR
+from wrackline.broker.model.types import NO_LEADER, NodeId, TopicPartition
+from wrackline.broker.model.values import NO_ERROR
 from wrackline.history.model import FAILED, UNKNOWN, Event, Record, Type, value_of
 from wrackline.simulator.history import History
 

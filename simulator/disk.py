@@ -16,9 +16,9 @@ from random import Random
 from typing import NamedTuple
 from uuid import UUID
 
-from wrackline.broker.core import batch
-from wrackline.broker.core.batch import BatchHeader, CorruptBatch
-from wrackline.broker.core.effects import (
+from wrackline.broker.model import batch
+from wrackline.broker.model.batch import BatchHeader, CorruptBatch
+from wrackline.broker.model.effects import (
     Append,
     CloseLogs,
     CreateLog,
@@ -32,9 +32,9 @@ from wrackline.broker.core.effects import (
     WriteQuorumState,
     WriteSnapshot,
 )
-from wrackline.broker.core.messages import LookupByTime
-from wrackline.broker.core.producers import ProducerTable
-from wrackline.broker.core.types import (
+from wrackline.broker.model.messages import LookupByTime
+from wrackline.broker.model.producers import ProducerTable
+from wrackline.broker.model.types import (
     METADATA,
     EpochEntry,
     LogSlice,

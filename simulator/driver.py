@@ -11,8 +11,8 @@ from dataclasses import dataclass, field
 from random import Random
 from typing import Protocol
 
-from wrackline.broker.core.image import PartitionImage
-from wrackline.broker.core.types import NodeId, TopicPartition
+from wrackline.broker.model.image import PartitionImage
+from wrackline.broker.model.types import NodeId, TopicPartition
 from wrackline.simulator.disk import Disk
 from wrackline.simulator.faults import Fault, FaultOptions, Kind, Role, Wait
 from wrackline.simulator.world import FIRST_CONTROLLER, SimBroker, SimServer, World

@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
-from wrackline.broker.core.types import FlushMode, RecoveryStrategy
+from wrackline.broker.model.types import FlushMode, RecoveryStrategy
 from wrackline.history.files import write_history
 from wrackline.history.model import RunInfo, TopicInfo
 from wrackline.simulator.run import Result

@@ -17,8 +17,9 @@ from uuid import UUID
 import orjson
 
 from wrackline.broker.core.broker import Broker
-from wrackline.broker.core.controller import Controller
-from wrackline.broker.core.effects import (
+from wrackline.broker.core.controller.controller import Controller
+from wrackline.broker.core.replication.replica import Replica
+from wrackline.broker.model.effects import (
     Append,
     CancelTimer,
     CreateLog,
@@ -37,12 +38,11 @@ from wrackline.broker.core.effects import (
     WriteEpochs,
     WriteSnapshot,
 )
-from wrackline.broker.core.events import Boot, RequestReceived
-from wrackline.broker.core.image import BrokerImage, ClusterImage, PartitionImage, changed
-from wrackline.broker.core.messages import ProduceRequest, ProduceResponse, Request
-from wrackline.broker.core.records import PartitionChangeRecord, decode
-from wrackline.broker.core.replica import Replica
-from wrackline.broker.core.types import (
+from wrackline.broker.model.events import Boot, RequestReceived
+from wrackline.broker.model.image import BrokerImage, ClusterImage, PartitionImage, changed
+from wrackline.broker.model.messages import ProduceRequest, ProduceResponse, Request
+from wrackline.broker.model.records import PartitionChangeRecord, decode
+from wrackline.broker.model.types import (
     EVERY_WRITE,
     METADATA,
     NO_EPOCH,

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from typing import NamedTuple
 from uuid import UUID
 
-from wrackline.broker.core.types import NO_EPOCH, NodeId, TopicPartition
+from wrackline.broker.model.types import NO_EPOCH, NodeId, TopicPartition
 from wrackline.simulator.disk import SimLog, Stored
 
 

@@ -6,11 +6,11 @@ from dataclasses import dataclass, field
 from typing import NamedTuple
 from uuid import UUID
 
-from wrackline.broker.core.controller import Controller
-from wrackline.broker.core.image import BrokerImage, PartitionImage
-from wrackline.broker.core.messages import Request, Response
-from wrackline.broker.core.replica import Replica
-from wrackline.broker.core.types import NodeId, TopicPartition
+from wrackline.broker.core.controller.controller import Controller
+from wrackline.broker.core.replication.replica import Replica
+from wrackline.broker.model.image import BrokerImage, PartitionImage
+from wrackline.broker.model.messages import Request, Response
+from wrackline.broker.model.types import NodeId, TopicPartition
 from wrackline.simulator.ghost_partition import Mark, PartitionGhost
 from wrackline.simulator.nodes import StepRecord
 

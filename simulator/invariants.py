@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from typing import ClassVar
 
-from wrackline.broker.core.types import NodeId, TopicPartition
+from wrackline.broker.model.types import NodeId, TopicPartition
 from wrackline.simulator.ghost import Ghost
 from wrackline.simulator.ghost_seen import Seen
 from wrackline.simulator.world import StepRecord, World

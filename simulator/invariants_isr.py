@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from typing import Final
 
-from wrackline.broker.core.effects import Append, DeleteLog
-from wrackline.broker.core.events import RequestReceived
-from wrackline.broker.core.image import PartitionImage
 from wrackline.broker.core.lifecycle import State
-from wrackline.broker.core.messages import ProduceRequest
-from wrackline.broker.core.types import METADATA, NO_EPOCH, NO_LEADER
+from wrackline.broker.model.effects import Append, DeleteLog
+from wrackline.broker.model.events import RequestReceived
+from wrackline.broker.model.image import PartitionImage
+from wrackline.broker.model.messages import ProduceRequest
+from wrackline.broker.model.types import METADATA, NO_EPOCH, NO_LEADER
 from wrackline.simulator.ghost import Ghost
 from wrackline.simulator.ghost_seen import BROKERS, CHANGES, LOGS, PARTITIONS, REPLICAS, Seen
 from wrackline.simulator.invariants import KIP966, Invariant, Violation

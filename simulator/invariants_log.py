@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from itertools import pairwise
 
-from wrackline.broker.core.effects import Append, ResetLog, Truncate
-from wrackline.broker.core.image import PartitionImage
-from wrackline.broker.core.types import METADATA, NO_LEADER, FlushMode, NodeId
+from wrackline.broker.model.effects import Append, ResetLog, Truncate
+from wrackline.broker.model.image import PartitionImage
+from wrackline.broker.model.types import METADATA, NO_LEADER, FlushMode, NodeId
 from wrackline.simulator.disk import SimLog
 from wrackline.simulator.ghost import Ghost
 from wrackline.simulator.ghost_partition import Mark, PartitionGhost

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from kio.schema.errors import ErrorCode
 
-from wrackline.broker.core.effects import Append
-from wrackline.broker.core.messages import (
+from wrackline.broker.model.effects import Append
+from wrackline.broker.model.messages import (
     AllocateProducerIdsRequest,
     AlterPartitionRequest,
     BrokerHeartbeatRequest,
     Request,
 )
-from wrackline.broker.core.types import METADATA, NodeId
+from wrackline.broker.model.types import METADATA, NodeId
 from wrackline.simulator.ghost import Ghost
 from wrackline.simulator.ghost_seen import ANSWERS, BROKERS, CHANGES, LOGS, REPLICAS, Seen
 from wrackline.simulator.invariants import Invariant, Violation

@@ -9,10 +9,10 @@ from __future__ import annotations
 from typing import Final
 from uuid import UUID
 
-from wrackline.broker.core.controller import Controller
-from wrackline.broker.core.effects import Truncate
-from wrackline.broker.core.messages import VoteRequest, VoteResponse
-from wrackline.broker.core.types import METADATA, NO_LEADER, NodeId
+from wrackline.broker.core.controller.controller import Controller
+from wrackline.broker.model.effects import Truncate
+from wrackline.broker.model.messages import VoteRequest, VoteResponse
+from wrackline.broker.model.types import METADATA, NO_LEADER, NodeId
 from wrackline.broker.rules.raft import RaftRole
 from wrackline.simulator.ghost import Ghost
 from wrackline.simulator.ghost_seen import COMMITTED, DISKS, QUORUM, Seen

@@ -9,15 +9,15 @@ from __future__ import annotations
 from bisect import bisect_right
 from collections.abc import Sequence
 
-from wrackline.broker.core.batch import values_of
 from wrackline.broker.core.broker import Broker
-from wrackline.broker.core.controller import Controller
-from wrackline.broker.core.effects import ResetLog, WriteSnapshot
-from wrackline.broker.core.events import Boot
-from wrackline.broker.core.image import ClusterImage, ImageError
-from wrackline.broker.core.records import decode
-from wrackline.broker.core.snapshot_format import read
-from wrackline.broker.core.types import METADATA
+from wrackline.broker.core.controller.controller import Controller
+from wrackline.broker.model.batch import values_of
+from wrackline.broker.model.effects import ResetLog, WriteSnapshot
+from wrackline.broker.model.events import Boot
+from wrackline.broker.model.image import ClusterImage, ImageError
+from wrackline.broker.model.records import decode
+from wrackline.broker.model.snapshot_format import read
+from wrackline.broker.model.types import METADATA
 from wrackline.simulator.disk import Stored
 from wrackline.simulator.ghost import Ghost
 from wrackline.simulator.ghost_seen import COMMITTED, DISKS, SNAPSHOTS, Seen

@@ -8,10 +8,10 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 
-from wrackline.broker.core.image import PartitionImage
 from wrackline.broker.core.lifecycle import State
-from wrackline.broker.core.replica import Replica
-from wrackline.broker.core.types import NO_LEADER
+from wrackline.broker.core.replication.replica import Replica
+from wrackline.broker.model.image import PartitionImage
+from wrackline.broker.model.types import NO_LEADER
 from wrackline.broker.rules.election import RECOVERING
 from wrackline.simulator.invariants import Violation
 from wrackline.simulator.world import World

@@ -13,9 +13,9 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Literal
 
-from wrackline.broker.core.effects import Send
-from wrackline.broker.core.messages import FetchRequest, FetchResponse, Request, Response
-from wrackline.broker.core.types import METADATA, NodeId
+from wrackline.broker.model.effects import Send
+from wrackline.broker.model.messages import FetchRequest, FetchResponse, Request, Response
+from wrackline.broker.model.types import METADATA, NodeId
 
 Kind = Literal["request", "response", "close"]
 

@@ -8,14 +8,14 @@ from dataclasses import dataclass, field
 from typing import Any, Literal, Protocol
 from uuid import UUID
 
-from wrackline.broker.core import effects as fx
-from wrackline.broker.core import events as ev
 from wrackline.broker.core.broker import Broker
-from wrackline.broker.core.controller import Controller
-from wrackline.broker.core.effects import Effect
-from wrackline.broker.core.events import Event
-from wrackline.broker.core.messages import Request
-from wrackline.broker.core.types import NodeId
+from wrackline.broker.core.controller.controller import Controller
+from wrackline.broker.model import effects as fx
+from wrackline.broker.model import events as ev
+from wrackline.broker.model.effects import Effect
+from wrackline.broker.model.events import Event
+from wrackline.broker.model.messages import Request
+from wrackline.broker.model.types import NodeId
 from wrackline.simulator.disk import Disk, Lost
 from wrackline.simulator.network import Connection, Message, NetworkOptions, Slot
 

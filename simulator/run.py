@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-from wrackline.broker.core.types import TopicPartition
+from wrackline.broker.model.types import TopicPartition
 from wrackline.history.model import CONTROL, REPLICA, Event, Record, Type
 from wrackline.simulator.actions import ACTIONS
 from wrackline.simulator.clients import Client, Consumer, Drainer, EndAsker, Producer, ProducerOptions, decode

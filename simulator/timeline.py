@@ -13,12 +13,12 @@ from typing import Any
 
 from kio.schema.errors import ErrorCode
 
-from wrackline.broker.core import effects as fx
-from wrackline.broker.core import events as ev
-from wrackline.broker.core import messages as msg
-from wrackline.broker.core.effects import Effect
-from wrackline.broker.core.events import Event
-from wrackline.broker.core.types import NodeId
+from wrackline.broker.model import effects as fx
+from wrackline.broker.model import events as ev
+from wrackline.broker.model import messages as msg
+from wrackline.broker.model.effects import Effect
+from wrackline.broker.model.events import Event
+from wrackline.broker.model.types import NodeId
 from wrackline.simulator.network import Message
 from wrackline.simulator.world import FIRST_CLIENT, FIRST_CONTROLLER, PROBE, StepRecord, World
 

@@ -8,11 +8,11 @@ from dataclasses import replace
 from random import Random
 from typing import Any, Literal
 
-from wrackline.broker.core import effects as fx
-from wrackline.broker.core import events as ev
-from wrackline.broker.core.events import Event
-from wrackline.broker.core.messages import Request, Response
-from wrackline.broker.core.types import NodeId
+from wrackline.broker.model import effects as fx
+from wrackline.broker.model import events as ev
+from wrackline.broker.model.events import Event
+from wrackline.broker.model.messages import Request, Response
+from wrackline.broker.model.types import NodeId
 from wrackline.simulator.answers import resolve
 from wrackline.simulator.network import Connection, Hold, Matches, Message, NetworkOptions, Slot
 from wrackline.simulator.nodes import SimNode, SimServer, StepKind, StepRecord

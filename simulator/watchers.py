@@ -15,11 +15,11 @@ from collections import deque
 from kio.schema.errors import ErrorCode
 
 from wrackline.broker.core.broker import Broker
-from wrackline.broker.core.effects import Reply
-from wrackline.broker.core.events import RequestReceived
-from wrackline.broker.core.messages import LATEST, FetchResponse, ListOffsetsRequest, ListOffsetsResponse
-from wrackline.broker.core.replica import Replica
-from wrackline.broker.core.types import NodeId, TopicPartition
+from wrackline.broker.core.replication.replica import Replica
+from wrackline.broker.model.effects import Reply
+from wrackline.broker.model.events import RequestReceived
+from wrackline.broker.model.messages import LATEST, FetchResponse, ListOffsetsRequest, ListOffsetsResponse
+from wrackline.broker.model.types import NodeId, TopicPartition
 from wrackline.broker.rules.profile import profile
 from wrackline.simulator.oracles import Violation
 from wrackline.simulator.world import StepRecord, World

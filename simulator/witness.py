@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from wrackline.broker.core.types import NodeId, TopicPartition
+from wrackline.broker.model.types import NodeId, TopicPartition
 from wrackline.history.model import CONTROL, NEMESIS, Event, Type
 from wrackline.simulator.driver import Begun
 from wrackline.simulator.faults import Fault

@@ -28,24 +28,24 @@ from uuid import UUID
 
 from kio.schema.errors import ErrorCode
 
-from wrackline.broker.core import effects as fx
-from wrackline.broker.core import events as ev
 from wrackline.broker.core.broker import Broker
-from wrackline.broker.core.config import BrokerConfig, ControllerConfig
-from wrackline.broker.core.controller import Controller
-from wrackline.broker.core.effects import Effect
-from wrackline.broker.core.events import Event
-from wrackline.broker.core.image import ClusterImage
+from wrackline.broker.core.controller.controller import Controller
 from wrackline.broker.core.lifecycle import State
-from wrackline.broker.core.messages import (
+from wrackline.broker.defects import apply
+from wrackline.broker.model import effects as fx
+from wrackline.broker.model import events as ev
+from wrackline.broker.model.config import BrokerConfig, ControllerConfig
+from wrackline.broker.model.effects import Effect
+from wrackline.broker.model.events import Event
+from wrackline.broker.model.image import ClusterImage
+from wrackline.broker.model.messages import (
     CreateTopicsRequest,
     CreateTopicsResponse,
     NewTopic,
     Refused,
     Request,
 )
-from wrackline.broker.core.types import METADATA, Endpoint, NodeId, SnapshotId, TopicPartition
-from wrackline.broker.defects import apply
+from wrackline.broker.model.types import METADATA, Endpoint, NodeId, SnapshotId, TopicPartition
 from wrackline.broker.rules.profile import Rules, profile
 from wrackline.simulator.disk import Disk, DiskRefused, SimulationError
 from wrackline.simulator.network import Connection, Hold, Message

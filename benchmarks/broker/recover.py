@@ -12,8 +12,8 @@ import time
 from pathlib import Path
 from uuid import UUID
 
-from wrackline.broker.core.batch import build
-from wrackline.broker.core.types import TopicPartition
+from wrackline.broker.model.batch import build
+from wrackline.broker.model.types import TopicPartition
 from wrackline.broker.storage.log import LogSettings
 from wrackline.broker.storage.logdir import LogDir
 

@@ -14,7 +14,7 @@ from uuid import UUID
 
 from kio.schema.errors import ErrorCode
 
-from wrackline.broker.core.messages import (
+from wrackline.broker.model.messages import (
     FetchPartition,
     FetchRequest,
     FetchResponse,
@@ -23,7 +23,7 @@ from wrackline.broker.core.messages import (
     ProduceResponse,
     ProduceResult,
 )
-from wrackline.broker.core.types import TopicPartition
+from wrackline.broker.model.types import TopicPartition
 from wrackline.broker.wire import fast
 from wrackline.broker.wire.apis import BY_KEY
 from wrackline.broker.wire.common import as_timedelta

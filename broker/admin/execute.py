@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 
 from wrackline.broker.admin.client import AdminClient, AdminError
-from wrackline.broker.core.admin_messages import BROKER, Resource
+from wrackline.broker.model.admin_messages import BROKER, Resource
 from wrackline.broker.rules.growth import Move
 from wrackline.broker.rules.topics import REPLICATION_RATE
 

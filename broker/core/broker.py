@@ -10,16 +10,28 @@ from typing import Final
 
 from kio.schema.errors import ErrorCode
 
-from wrackline.broker.core.admin import Forwarder, ProducerIds
-from wrackline.broker.core.admin_messages import DescribeConfigsRequest, ForwardedRequest
-from wrackline.broker.core.alter_partition import AlterPartitions
-from wrackline.broker.core.config import BrokerConfig
-from wrackline.broker.core.context import Context
-from wrackline.broker.core.delete_records import DeleteRecordsHandler
-from wrackline.broker.core.describe import DescribeRequest, describe
-from wrackline.broker.core.describe_configs import describe_configs
-from wrackline.broker.core.effects import CloseLogs, Effect, Exit
-from wrackline.broker.core.events import (
+from wrackline.broker.core.lifecycle import Lifecycle, State
+from wrackline.broker.core.maintenance import Maintenance
+from wrackline.broker.core.quorum.metadata_replica import Observer
+from wrackline.broker.core.replication.alter_partition import AlterPartitions
+from wrackline.broker.core.replication.context import Context
+from wrackline.broker.core.replication.fetcher import Fetchers
+from wrackline.broker.core.replication.partitions import Partitions
+from wrackline.broker.core.replication.purgatory import ProducePurgatory
+from wrackline.broker.core.replication.replica import Replica
+from wrackline.broker.core.requests.delete_records import DeleteRecordsHandler
+from wrackline.broker.core.requests.describe import DescribeRequest, describe
+from wrackline.broker.core.requests.describe_configs import describe_configs
+from wrackline.broker.core.requests.fetch import FetchHandler
+from wrackline.broker.core.requests.forwarding import Forwarder, ProducerIds
+from wrackline.broker.core.requests.offsets import OffsetsHandler
+from wrackline.broker.core.requests.produce import ProduceHandler
+from wrackline.broker.core.requests.replica_log_info import LogInfoHandler
+from wrackline.broker.core.uplink import Uplink
+from wrackline.broker.model.admin_messages import DescribeConfigsRequest, ForwardedRequest
+from wrackline.broker.model.config import BrokerConfig
+from wrackline.broker.model.effects import CloseLogs, Effect, Exit
+from wrackline.broker.model.events import (
     Boot,
     DiskFailed,
     Event,
@@ -34,13 +46,8 @@ from wrackline.broker.core.events import (
     StopRequested,
     TimerFired,
 )
-from wrackline.broker.core.fetch import FetchHandler
-from wrackline.broker.core.fetcher import Fetchers
-from wrackline.broker.core.image import ClusterImage, ImageDelta
-from wrackline.broker.core.lifecycle import Lifecycle, State
-from wrackline.broker.core.log_info import LogInfoHandler
-from wrackline.broker.core.maintenance import Maintenance
-from wrackline.broker.core.messages import (
+from wrackline.broker.model.image import ClusterImage, ImageDelta
+from wrackline.broker.model.messages import (
     CreateTopicsRequest,
     DeleteRecordsRequest,
     DeleteTopicsRequest,
@@ -56,14 +63,7 @@ from wrackline.broker.core.messages import (
     ProduceRequest,
     Refused,
 )
-from wrackline.broker.core.observer import Observer
-from wrackline.broker.core.offsets import OffsetsHandler
-from wrackline.broker.core.partitions import Partitions
-from wrackline.broker.core.produce import ProduceHandler
-from wrackline.broker.core.purgatory import ProducePurgatory
-from wrackline.broker.core.replica import Replica
-from wrackline.broker.core.types import METADATA, NO_EPOCH, NodeId, TopicPartition
-from wrackline.broker.core.uplink import Uplink
+from wrackline.broker.model.types import METADATA, NO_EPOCH, NodeId, TopicPartition
 from wrackline.broker.rules.profile import Rules
 
 DISK_FAILURE = 3

@@ -10,18 +10,18 @@ from enum import Enum
 
 from kio.schema.errors import ErrorCode
 
-from wrackline.broker.core.context import Context
-from wrackline.broker.core.effects import Exit
-from wrackline.broker.core.messages import (
+from wrackline.broker.core.replication.context import Context
+from wrackline.broker.core.uplink import Uplink
+from wrackline.broker.model.effects import Exit
+from wrackline.broker.model.messages import (
     BrokerHeartbeatRequest,
     BrokerHeartbeatResponse,
     BrokerRegistrationRequest,
     BrokerRegistrationResponse,
     Response,
 )
-from wrackline.broker.core.types import NO_EPOCH
-from wrackline.broker.core.uplink import Uplink
-from wrackline.broker.core.values import NO_ERROR
+from wrackline.broker.model.types import NO_EPOCH
+from wrackline.broker.model.values import NO_ERROR
 
 _REGISTER = "register"
 _HEARTBEAT = "heartbeat"

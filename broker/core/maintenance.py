@@ -8,11 +8,11 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 
-from wrackline.broker.core.context import Context
-from wrackline.broker.core.effects import Checkpoint, Retain, WriteCheckpoint
-from wrackline.broker.core.log import PartitionLog
-from wrackline.broker.core.partitions import Partitions
-from wrackline.broker.core.types import METADATA, NO_LEADER, FlushMode, TopicPartition
+from wrackline.broker.core.replication.context import Context
+from wrackline.broker.core.replication.log import PartitionLog
+from wrackline.broker.core.replication.partitions import Partitions
+from wrackline.broker.model.effects import Checkpoint, Retain, WriteCheckpoint
+from wrackline.broker.model.types import METADATA, NO_LEADER, FlushMode, TopicPartition
 
 
 class Maintenance:

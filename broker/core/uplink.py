@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from kio.schema.errors import ErrorCode
 
-from wrackline.broker.core.context import Context, OnAnswer
-from wrackline.broker.core.messages import Request, Response
-from wrackline.broker.core.types import NodeId
+from wrackline.broker.core.replication.context import Context, OnAnswer
+from wrackline.broker.model.messages import Request, Response
+from wrackline.broker.model.types import NodeId
 
 _ITEMS = ("topics", "resources")
 """Fields whose members have errors of their own, of responses without one."""

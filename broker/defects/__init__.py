@@ -2,7 +2,7 @@
 
 A defect of a decision is a subclass of a class of rules with one method overridden. ``apply`` puts it in front of
 whatever the profile has, so defects combine with profiles and with each other. Where a bug left a step out, or did one
-too many, there is no decision to override: the defect ``flips`` a field of ``broker/core/switches.py``.
+too many, there is no decision to override: the defect ``flips`` a field of ``broker/model/switches.py``.
 """
 
 from __future__ import annotations
@@ -12,7 +12,6 @@ from collections.abc import Iterable
 from dataclasses import fields, replace
 from typing import Any
 
-from wrackline.broker.core.switches import Switches
 from wrackline.broker.defects import (
     elections,
     isr,
@@ -23,6 +22,7 @@ from wrackline.broker.defects import (
     truncation,
     watermark,
 )
+from wrackline.broker.model.switches import Switches
 from wrackline.broker.rules.profile import Rules
 
 REGISTRY: dict[str, type] = {

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from wrackline.broker.core.image import PartitionImage
-from wrackline.broker.core.types import NO_LEADER, NodeId
+from wrackline.broker.model.image import PartitionImage
+from wrackline.broker.model.types import NO_LEADER, NodeId
 from wrackline.broker.rules.election import Elected, ElectionRules, Recovery
 from wrackline.broker.rules.eligible import ChangeInput, Eligible, EligibleRules
 

@@ -8,10 +8,10 @@ from typing import ClassVar
 
 from kio.schema.errors import ErrorCode
 
-from wrackline.broker.core.image import BrokerImage, PartitionImage
-from wrackline.broker.core.messages import AlterPartitionItem
-from wrackline.broker.core.types import NodeId
 from wrackline.broker.defects.flip import Flip
+from wrackline.broker.model.image import BrokerImage, PartitionImage
+from wrackline.broker.model.messages import AlterPartitionItem
+from wrackline.broker.model.types import NodeId
 from wrackline.broker.rules.isr import IsrChangeRules, IsrRules, JoinFacts
 
 

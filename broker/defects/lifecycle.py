@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import ClassVar
 
-from wrackline.broker.core.image import BrokerImage
-from wrackline.broker.core.types import NodeId
 from wrackline.broker.defects.flip import Flip
+from wrackline.broker.model.image import BrokerImage
+from wrackline.broker.model.types import NodeId
 from wrackline.broker.rules.registration import RegistrationRules
 
 

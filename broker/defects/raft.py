@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import ClassVar
 
-from wrackline.broker.core.types import NodeId, QuorumState, SnapshotId
 from wrackline.broker.defects.flip import Flip
+from wrackline.broker.model.types import NodeId, QuorumState, SnapshotId
 from wrackline.broker.rules.raft import RaftRole, RaftRules
 from wrackline.broker.rules.snapshots import SnapshotRules
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Collection
 from typing import ClassVar
 
-from wrackline.broker.core.types import NodeId
 from wrackline.broker.defects.flip import Flip
+from wrackline.broker.model.types import NodeId
 from wrackline.broker.rules.reassign import ReassignRules
 
 

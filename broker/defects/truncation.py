@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from typing import ClassVar
 
-from wrackline.broker.core.messages import EpochEndOffset
-from wrackline.broker.core.types import NO_EPOCH
 from wrackline.broker.defects.flip import Flip
+from wrackline.broker.model.messages import EpochEndOffset
+from wrackline.broker.model.types import NO_EPOCH
 from wrackline.broker.rules.truncation import Cut, LeaderRange, OutOfRange, TruncationRules
 
 

@@ -7,9 +7,9 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-from wrackline.broker.core.image import PartitionImage
-from wrackline.broker.core.records import LEADER_UNCHANGED, PartitionChangeRecord
-from wrackline.broker.core.types import NO_LEADER, NodeId
+from wrackline.broker.model.image import PartitionImage
+from wrackline.broker.model.records import LEADER_UNCHANGED, PartitionChangeRecord
+from wrackline.broker.model.types import NO_LEADER, NodeId
 from wrackline.broker.rules.eligible import NOBODY, ChangeInput, EligibleRules, if_new
 
 RECOVERED = 0

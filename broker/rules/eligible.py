@@ -14,10 +14,10 @@ from __future__ import annotations
 from collections.abc import Collection
 from typing import NamedTuple
 
-from wrackline.broker.core.image import PartitionImage
-from wrackline.broker.core.records import PartitionChangeRecord
-from wrackline.broker.core.types import NO_LEADER, NodeId
-from wrackline.broker.core.values import dataclass
+from wrackline.broker.model.image import PartitionImage
+from wrackline.broker.model.records import PartitionChangeRecord
+from wrackline.broker.model.types import NO_LEADER, NodeId
+from wrackline.broker.model.values import dataclass
 
 
 @dataclass(frozen=True, slots=True)

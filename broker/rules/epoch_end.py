@@ -8,9 +8,9 @@ from __future__ import annotations
 
 from bisect import bisect_right
 
-from wrackline.broker.core.epochs import EpochCache
-from wrackline.broker.core.messages import EpochEndOffset
-from wrackline.broker.core.types import NO_EPOCH
+from wrackline.broker.model.epochs import EpochCache
+from wrackline.broker.model.messages import EpochEndOffset
+from wrackline.broker.model.types import NO_EPOCH
 
 
 def end_of_epoch(cache: EpochCache, epoch: int, leo: int) -> EpochEndOffset | None:

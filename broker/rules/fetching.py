@@ -6,7 +6,7 @@ from uuid import UUID
 
 from kio.schema.errors import ErrorCode
 
-from wrackline.broker.core.values import dataclass
+from wrackline.broker.model.values import dataclass
 
 
 @dataclass(frozen=True, slots=True)

@@ -10,8 +10,8 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable, Mapping
 
-from wrackline.broker.core.types import NodeId, TopicPartition
-from wrackline.broker.core.values import dataclass
+from wrackline.broker.model.types import NodeId, TopicPartition
+from wrackline.broker.model.values import dataclass
 
 Replicas = tuple[NodeId, ...]
 Racks = Mapping[NodeId, str | None]

@@ -10,10 +10,10 @@ from enum import Enum
 
 from kio.schema.errors import ErrorCode
 
-from wrackline.broker.core.image import BrokerImage, PartitionImage
-from wrackline.broker.core.messages import AlterPartitionItem
-from wrackline.broker.core.types import NO_EPOCH, NodeId
-from wrackline.broker.core.values import dataclass
+from wrackline.broker.model.image import BrokerImage, PartitionImage
+from wrackline.broker.model.messages import AlterPartitionItem
+from wrackline.broker.model.types import NO_EPOCH, NodeId
+from wrackline.broker.model.values import dataclass
 from wrackline.broker.rules.election import RECOVERED, RECOVERING
 
 

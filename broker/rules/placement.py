@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 
-from wrackline.broker.core.types import NodeId
+from wrackline.broker.model.types import NodeId
 
 Racks = Mapping[NodeId, str | None]
 

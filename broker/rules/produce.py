@@ -6,8 +6,8 @@ from enum import Enum
 
 from kio.schema.errors import ErrorCode
 
-from wrackline.broker.core.types import Acks, ProducerBatch, ProducerSnapshot
-from wrackline.broker.core.values import NO_ERROR, dataclass
+from wrackline.broker.model.types import Acks, ProducerBatch, ProducerSnapshot
+from wrackline.broker.model.values import NO_ERROR, dataclass
 
 MAX_SEQUENCE = 0x7FFFFFFF
 

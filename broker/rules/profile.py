@@ -6,11 +6,11 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import field, replace
 
-from wrackline.broker.core.switches import Switches
-from wrackline.broker.core.values import dataclass
+from wrackline.broker.model.switches import Switches
+from wrackline.broker.model.values import dataclass
+from wrackline.broker.rules.earlier_profiles import LastReplicaStanding
 from wrackline.broker.rules.election import ElectionRules
 from wrackline.broker.rules.fetching import FetchRules, MetadataRules
-from wrackline.broker.rules.former import LastReplicaStanding
 from wrackline.broker.rules.isr import IsrChangeRules, IsrRules
 from wrackline.broker.rules.placement import PlacementRules
 from wrackline.broker.rules.produce import ProduceRules

@@ -8,8 +8,8 @@ from dataclasses import replace
 from enum import Enum
 from uuid import UUID
 
-from wrackline.broker.core.types import NO_EPOCH, NO_LEADER, NodeId, QuorumState
-from wrackline.broker.core.values import dataclass
+from wrackline.broker.model.types import NO_EPOCH, NO_LEADER, NodeId, QuorumState
+from wrackline.broker.model.values import dataclass
 
 
 class RaftRole(Enum):

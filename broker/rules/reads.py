@@ -6,8 +6,8 @@ from collections.abc import Collection
 
 from kio.schema.errors import ErrorCode
 
-from wrackline.broker.core.types import NO_EPOCH, NodeId
-from wrackline.broker.core.values import NO_ERROR
+from wrackline.broker.model.types import NO_EPOCH, NodeId
+from wrackline.broker.model.values import NO_ERROR
 
 
 class ReadRules:

@@ -10,10 +10,10 @@ from __future__ import annotations
 from collections.abc import Collection
 from dataclasses import replace
 
-from wrackline.broker.core.image import PartitionImage, changed
-from wrackline.broker.core.records import LEADER_UNCHANGED, PartitionChangeRecord
-from wrackline.broker.core.types import NodeId, ReassignRule
-from wrackline.broker.core.values import dataclass
+from wrackline.broker.model.image import PartitionImage, changed
+from wrackline.broker.model.records import LEADER_UNCHANGED, PartitionChangeRecord
+from wrackline.broker.model.types import NodeId, ReassignRule
+from wrackline.broker.model.values import dataclass
 from wrackline.broker.rules.election import ElectionRules
 from wrackline.broker.rules.eligible import ChangeInput, if_new
 

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from wrackline.broker.core.image import PartitionImage
-from wrackline.broker.core.records import PartitionChangeRecord
-from wrackline.broker.core.types import NodeId
+from wrackline.broker.model.image import PartitionImage
+from wrackline.broker.model.records import PartitionChangeRecord
+from wrackline.broker.model.types import NodeId
 
 
 class RebalanceRules:

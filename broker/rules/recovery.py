@@ -15,9 +15,9 @@ from typing import NamedTuple
 
 from kio.schema.errors import ErrorCode
 
-from wrackline.broker.core.image import PartitionImage
-from wrackline.broker.core.messages import ReplicaLogInfo
-from wrackline.broker.core.types import NodeId, RecoveryStrategy
+from wrackline.broker.model.image import PartitionImage
+from wrackline.broker.model.messages import ReplicaLogInfo
+from wrackline.broker.model.types import NodeId, RecoveryStrategy
 from wrackline.broker.rules.election import ElectionRules, Recovery
 
 

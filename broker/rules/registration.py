@@ -7,9 +7,9 @@ from collections.abc import Iterable
 from enum import Enum
 from uuid import UUID
 
-from wrackline.broker.core.image import BrokerImage
-from wrackline.broker.core.types import NodeId
-from wrackline.broker.core.values import dataclass
+from wrackline.broker.model.image import BrokerImage
+from wrackline.broker.model.types import NodeId
+from wrackline.broker.model.values import dataclass
 
 
 class BrokerState(Enum):

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from wrackline.broker.core.values import dataclass
+from wrackline.broker.model.values import dataclass
 
 NO_SESSION = 0
 INITIAL_EPOCH = 0

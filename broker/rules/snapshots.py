@@ -6,7 +6,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import NamedTuple
 
-from wrackline.broker.core.types import NO_EPOCH, SnapshotId
+from wrackline.broker.model.types import NO_EPOCH, SnapshotId
 
 
 class Growth(NamedTuple):

@@ -6,8 +6,8 @@ import difflib
 import re
 from collections.abc import Callable, Collection, Mapping
 
-from wrackline.broker.core.types import METADATA
-from wrackline.broker.core.values import dataclass
+from wrackline.broker.model.types import METADATA
+from wrackline.broker.model.values import dataclass
 
 _LEGAL = re.compile(r"[a-zA-Z0-9._-]{1,249}\Z")
 

@@ -5,9 +5,9 @@ from __future__ import annotations
 from enum import Enum
 from typing import NamedTuple
 
-from wrackline.broker.core.messages import EpochEndOffset
-from wrackline.broker.core.types import NO_EPOCH
-from wrackline.broker.core.values import dataclass
+from wrackline.broker.model.messages import EpochEndOffset
+from wrackline.broker.model.types import NO_EPOCH
+from wrackline.broker.model.values import dataclass
 
 
 class OutOfRange(Enum):

@@ -6,7 +6,7 @@ from dataclasses import replace
 
 from kio.schema.errors import ErrorCode
 
-from wrackline.broker.core.messages import (
+from wrackline.broker.model.messages import (
     FetchRequest,
     FetchResponse,
     FetchResult,
@@ -15,8 +15,8 @@ from wrackline.broker.core.messages import (
     Request,
     Response,
 )
-from wrackline.broker.core.snapshot_messages import FetchSnapshotResponse
-from wrackline.broker.core.types import METADATA, LogSlice, SnapshotSlice, TopicPartition
+from wrackline.broker.model.snapshot_messages import FetchSnapshotResponse
+from wrackline.broker.model.types import METADATA, LogSlice, SnapshotSlice, TopicPartition
 from wrackline.broker.storage.logdir import LogDir
 
 

@@ -17,8 +17,8 @@ from enum import Enum
 from pathlib import Path
 from typing import Any, get_args, get_origin, get_type_hints
 
-from wrackline.broker.core.config import BrokerConfig, ControllerConfig
-from wrackline.broker.core.types import Endpoint
+from wrackline.broker.model.config import BrokerConfig, ControllerConfig
+from wrackline.broker.model.types import Endpoint
 
 ROLES = {"broker": BrokerConfig, "controller": ControllerConfig}
 COMBINED = "combined"

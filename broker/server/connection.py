@@ -18,8 +18,8 @@ from collections import deque
 from dataclasses import dataclass
 from typing import Protocol, cast
 
-from wrackline.broker.core.messages import FetchRequest
-from wrackline.broker.core.produce import PIECE_BYTES
+from wrackline.broker.core.requests.produce import PIECE_BYTES
+from wrackline.broker.model.messages import FetchRequest
 from wrackline.broker.wire.codec import AnswerNow, Codec, Incoming
 from wrackline.broker.wire.framing import FrameReader
 from wrackline.broker.wire.schema import WireError

@@ -7,19 +7,19 @@ from dataclasses import dataclass
 from typing import Protocol
 
 from wrackline.broker.core.broker import Broker
-from wrackline.broker.core.config import ControllerConfig
-from wrackline.broker.core.controller import Controller
-from wrackline.broker.core.effects import Effect
-from wrackline.broker.core.events import Event
-from wrackline.broker.core.image import ClusterImage
+from wrackline.broker.core.controller.controller import Controller
 from wrackline.broker.core.lifecycle import State
-from wrackline.broker.core.types import Endpoint, NodeId
+from wrackline.broker.model.config import ControllerConfig
+from wrackline.broker.model.effects import Effect
+from wrackline.broker.model.events import Event
+from wrackline.broker.model.image import ClusterImage
+from wrackline.broker.model.types import Endpoint, NodeId
 from wrackline.broker.rules.profile import Rules
 from wrackline.broker.server.config import Settings
 
 
 class Core(Protocol):
-    """`wrackline.broker.core.broker.Broker` or `wrackline.broker.core.controller.Controller`."""
+    """`wrackline.broker.core.broker.Broker` or `wrackline.broker.core.controller.controller.Controller`."""
 
     def handle(self, event: Event, now_ms: float) -> list[Effect]: ...
 

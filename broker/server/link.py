@@ -12,9 +12,9 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import cast
 
-from wrackline.broker.core.effects import Send
-from wrackline.broker.core.messages import Response
-from wrackline.broker.core.types import Endpoint
+from wrackline.broker.model.effects import Send
+from wrackline.broker.model.messages import Response
+from wrackline.broker.model.types import Endpoint
 from wrackline.broker.server.connection import tune
 from wrackline.broker.wire.codec import Codec, correlation_of
 from wrackline.broker.wire.framing import FrameReader

@@ -19,7 +19,7 @@ from uuid import UUID, uuid4
 
 import uvloop
 
-from wrackline.broker.core.events import Boot, StopRequested
+from wrackline.broker.model.events import Boot, StopRequested
 from wrackline.broker.rules.profile import Rules
 from wrackline.broker.server.config import Settings
 from wrackline.broker.server.connection import Connection

@@ -19,10 +19,10 @@ from uuid import UUID
 
 from kio.schema.errors import ErrorCode
 
-from wrackline.broker.core import effects as fx
-from wrackline.broker.core import events as ev
-from wrackline.broker.core.messages import Refused, Response
-from wrackline.broker.core.types import METADATA, Endpoint, NodeId, TopicPartition
+from wrackline.broker.model import effects as fx
+from wrackline.broker.model import events as ev
+from wrackline.broker.model.messages import Refused, Response
+from wrackline.broker.model.types import METADATA, Endpoint, NodeId, TopicPartition
 from wrackline.broker.server.answers import read_from, resolve
 from wrackline.broker.server.config import Settings
 from wrackline.broker.server.connection import Connection, Slot

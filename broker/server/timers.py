@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Callable
 
-from wrackline.broker.core.effects import CancelTimer, SetTimer
+from wrackline.broker.model.effects import CancelTimer, SetTimer
 
 
 class Timers:

@@ -16,7 +16,7 @@ from uuid import UUID
 
 import orjson
 
-from wrackline.broker.core.types import TopicPartition
+from wrackline.broker.model.types import TopicPartition
 
 _LOG = logging.getLogger("broker.trace")
 _FLUSH_AFTER_S = 0.05

@@ -19,8 +19,8 @@ from uuid import UUID
 
 from crc32c import crc32c
 
-from wrackline.broker.core.effects import Checkpoint
-from wrackline.broker.core.types import EpochEntry, QuorumState, TopicPartition
+from wrackline.broker.model.effects import Checkpoint
+from wrackline.broker.model.types import EpochEntry, QuorumState, TopicPartition
 from wrackline.broker.storage.files import fsync_dir, replace_file
 from wrackline.broker.storage.uuids import decode_uuid, encode_uuid
 

@@ -14,8 +14,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from uuid import UUID
 
-from wrackline.broker.core.messages import LookupByTime
-from wrackline.broker.core.types import LogOverrides, LogSlice, TopicPartition
+from wrackline.broker.model.messages import LookupByTime
+from wrackline.broker.model.types import LogOverrides, LogSlice, TopicPartition
 from wrackline.broker.storage.descriptors import duplicate, out_of_descriptors
 from wrackline.broker.storage.files import fsync_dir
 from wrackline.broker.storage.segment import BatchBounds, Segment, bounds_of

@@ -18,8 +18,8 @@ from functools import partial
 from pathlib import Path
 from uuid import UUID, uuid4
 
-from wrackline.broker.core.effects import Checkpoint
-from wrackline.broker.core.types import (
+from wrackline.broker.model.effects import Checkpoint
+from wrackline.broker.model.types import (
     METADATA,
     EpochEntry,
     LogSlice,

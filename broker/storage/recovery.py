@@ -24,10 +24,10 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from uuid import UUID
 
-from wrackline.broker.core.batch import HEADER_BYTES, BatchHeader, CorruptBatch, crc_is_right, parse_header
-from wrackline.broker.core.epochs import EpochCache
-from wrackline.broker.core.producers import ProducerTable
-from wrackline.broker.core.types import (
+from wrackline.broker.model.batch import HEADER_BYTES, BatchHeader, CorruptBatch, crc_is_right, parse_header
+from wrackline.broker.model.epochs import EpochCache
+from wrackline.broker.model.producers import ProducerTable
+from wrackline.broker.model.types import (
     METADATA,
     METADATA_TOPIC_ID,
     EpochEntry,

@@ -10,7 +10,7 @@ import os
 import re
 from pathlib import Path
 
-from wrackline.broker.core.types import SnapshotId, StoredSnapshot
+from wrackline.broker.model.types import SnapshotId, StoredSnapshot
 from wrackline.broker.storage.descriptors import open_file
 from wrackline.broker.storage.files import fsync_dir, read_whole, write_whole
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from wrackline.broker.core.admin_messages import (
+from wrackline.broker.model.admin_messages import (
     AdminRequest,
     AdminResponse,
     AlterPartitionReassignmentsRequest,
@@ -26,7 +26,7 @@ from wrackline.broker.core.admin_messages import (
     UnregisterBrokerRequest,
     UnregisterBrokerResponse,
 )
-from wrackline.broker.core.messages import Refused
+from wrackline.broker.model.messages import Refused
 
 
 def expand_admin(request: AdminRequest, refused: Refused) -> AdminResponse:

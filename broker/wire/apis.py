@@ -9,8 +9,8 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from wrackline.broker.core import messages as m
-from wrackline.broker.core.snapshot_messages import FetchSnapshotRequest
+from wrackline.broker.model import messages as m
+from wrackline.broker.model.snapshot_messages import FetchSnapshotRequest
 from wrackline.broker.wire import (
     delete_records,
     fetch,

@@ -16,8 +16,8 @@ from typing import Any
 from kio.schema.errors import ErrorCode
 from kio.serial.errors import SerialError
 
-from wrackline.broker.core.messages import Refused, Request, Response
-from wrackline.broker.core.types import Endpoint
+from wrackline.broker.model.messages import Refused, Request, Response
+from wrackline.broker.model.types import Endpoint
 from wrackline.broker.wire.api import Api, within
 from wrackline.broker.wire.apis import (
     API_VERSIONS,

@@ -8,7 +8,7 @@ from itertools import groupby
 from typing import Any, Protocol, TypeVar
 from uuid import UUID
 
-from wrackline.broker.core.types import METADATA, METADATA_TOPIC_ID, TopicPartition
+from wrackline.broker.model.types import METADATA, METADATA_TOPIC_ID, TopicPartition
 from wrackline.broker.wire.schema import NO_UUID
 
 TopicNames = Callable[[UUID], str | None]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from wrackline.broker.core.admin_messages import (
+from wrackline.broker.model.admin_messages import (
     AlteredResource,
     ConfigChange,
     DescribeConfigsRequest,

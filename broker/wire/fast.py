@@ -11,7 +11,7 @@ from collections.abc import Callable, Mapping
 from typing import Any
 from uuid import UUID
 
-from wrackline.broker.core.messages import (
+from wrackline.broker.model.messages import (
     EpochEndOffset,
     FetchRequest,
     FetchResponse,
@@ -20,7 +20,7 @@ from wrackline.broker.core.messages import (
     ProduceRequest,
     ProduceResponse,
 )
-from wrackline.broker.core.types import METADATA, METADATA_TOPIC_ID
+from wrackline.broker.model.types import METADATA, METADATA_TOPIC_ID
 from wrackline.broker.wire.common import by_topic
 
 _FETCH_HEAD = struct.Struct(">iiibii")

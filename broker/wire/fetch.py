@@ -6,7 +6,7 @@ from __future__ import annotations
 from typing import Any
 from uuid import UUID
 
-from wrackline.broker.core.messages import (
+from wrackline.broker.model.messages import (
     EpochEndOffset,
     FetchPartition,
     FetchRequest,
@@ -15,7 +15,7 @@ from wrackline.broker.core.messages import (
     ForgottenPartition,
     LeaderIdAndEpoch,
 )
-from wrackline.broker.core.types import METADATA, METADATA_TOPIC_ID, SnapshotId, TopicPartition
+from wrackline.broker.model.types import METADATA, METADATA_TOPIC_ID, SnapshotId, TopicPartition
 from wrackline.broker.wire.common import (
     NO_THROTTLE,
     TopicNames,

@@ -5,7 +5,7 @@ from __future__ import annotations
 from itertools import groupby
 from typing import Any
 
-from wrackline.broker.core.messages import (
+from wrackline.broker.model.messages import (
     AlterPartitionItem,
     AlterPartitionRequest,
     AlterPartitionResponse,
@@ -15,7 +15,7 @@ from wrackline.broker.core.messages import (
     BrokerRegistrationRequest,
     BrokerRegistrationResponse,
 )
-from wrackline.broker.core.types import TopicPartition
+from wrackline.broker.model.types import TopicPartition
 from wrackline.broker.wire.common import NO_THROTTLE, TopicNames, uuid_or_none
 from wrackline.broker.wire.schema import NO_UUID, Schema, WireError
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from wrackline.broker.core.messages import (
+from wrackline.broker.model.messages import (
     ListOffsetsPartition,
     ListOffsetsRequest,
     ListOffsetsResponse,
@@ -14,7 +14,7 @@ from wrackline.broker.core.messages import (
     OffsetForLeaderEpochResponse,
     OffsetForLeaderEpochResult,
 )
-from wrackline.broker.core.types import TopicPartition
+from wrackline.broker.model.types import TopicPartition
 from wrackline.broker.wire.common import NO_THROTTLE, TopicNames, by_topic
 from wrackline.broker.wire.schema import Schema
 

@@ -7,14 +7,14 @@ from typing import Any
 
 from kio.schema.errors import ErrorCode
 
-from wrackline.broker.core.messages import (
+from wrackline.broker.model.messages import (
     BeginQuorumEpochRequest,
     EndQuorumEpochRequest,
     QuorumEpochResponse,
     VoteRequest,
     VoteResponse,
 )
-from wrackline.broker.core.types import METADATA
+from wrackline.broker.model.types import METADATA
 from wrackline.broker.wire.common import TopicNames, uuid_or_none
 from wrackline.broker.wire.schema import NO_UUID, Schema, WireError
 

@@ -8,7 +8,7 @@ from typing import Any
 
 from kio.schema.errors import ErrorCode
 
-from wrackline.broker.core.admin_messages import (
+from wrackline.broker.model.admin_messages import (
     AlterPartitionReassignmentsRequest,
     AlterPartitionReassignmentsResponse,
     ElectionType,
@@ -22,7 +22,7 @@ from wrackline.broker.core.admin_messages import (
     UnregisterBrokerRequest,
     UnregisterBrokerResponse,
 )
-from wrackline.broker.core.types import TopicPartition
+from wrackline.broker.model.types import TopicPartition
 from wrackline.broker.wire.common import NO_THROTTLE, TopicNames, as_timedelta, by_topic, milliseconds
 from wrackline.broker.wire.schema import Schema
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from wrackline.broker.core.messages import (
+from wrackline.broker.model.messages import (
     AllocateProducerIdsRequest,
     AllocateProducerIdsResponse,
     AlterPartitionRequest,
@@ -51,7 +51,7 @@ from wrackline.broker.core.messages import (
     VoteRequest,
     VoteResponse,
 )
-from wrackline.broker.core.snapshot_messages import FetchSnapshotRequest, FetchSnapshotResponse
+from wrackline.broker.model.snapshot_messages import FetchSnapshotRequest, FetchSnapshotResponse
 from wrackline.broker.wire.admin_refusals import expand_admin
 from wrackline.broker.wire.schema import NO_UUID
 

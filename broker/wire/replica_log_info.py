@@ -5,7 +5,11 @@ from __future__ import annotations
 from itertools import groupby
 from typing import Any
 
-from wrackline.broker.core.messages import GetReplicaLogInfoRequest, GetReplicaLogInfoResponse, ReplicaLogInfo
+from wrackline.broker.model.messages import (
+    GetReplicaLogInfoRequest,
+    GetReplicaLogInfoResponse,
+    ReplicaLogInfo,
+)
 from wrackline.broker.wire.common import NO_THROTTLE, TopicNames, uuid_or_none
 from wrackline.broker.wire.schema import NO_UUID, Schema
 

@@ -6,8 +6,8 @@ from typing import Any
 
 from kio.schema.errors import ErrorCode
 
-from wrackline.broker.core.snapshot_messages import FetchSnapshotRequest, FetchSnapshotResponse
-from wrackline.broker.core.types import METADATA, SnapshotId
+from wrackline.broker.model.snapshot_messages import FetchSnapshotRequest, FetchSnapshotResponse
+from wrackline.broker.model.types import METADATA, SnapshotId
 from wrackline.broker.wire.common import NO_THROTTLE, TopicNames, uuid_or_none
 from wrackline.broker.wire.quorum import metadata_part
 from wrackline.broker.wire.schema import NO_UUID, Schema

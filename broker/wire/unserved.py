@@ -18,7 +18,7 @@ from typing import Any
 
 from kio.schema.errors import ErrorCode
 
-from wrackline.broker.core.types import Endpoint
+from wrackline.broker.model.types import Endpoint
 from wrackline.broker.wire.api import Range
 from wrackline.broker.wire.common import NO_THROTTLE
 from wrackline.broker.wire.schema import Schema

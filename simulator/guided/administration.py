@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from kio.schema.errors import ErrorCode
 
-from wrackline.broker.core.admin_messages import (
+from wrackline.broker.model.admin_messages import (
     AlteredResource,
     AlterOp,
     AlterPartitionReassignmentsRequest,
@@ -15,7 +15,7 @@ from wrackline.broker.core.admin_messages import (
     Reassignment,
     Resource,
 )
-from wrackline.broker.core.types import NodeId
+from wrackline.broker.model.types import NodeId
 from wrackline.simulator.disk import SimulationError
 from wrackline.simulator.guided.schedule import Guided
 from wrackline.simulator.guided.stage import CONTROLLER, Setting, Stage, T

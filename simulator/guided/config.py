@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from wrackline.broker.core.types import RecoveryStrategy
+from wrackline.broker.model.types import RecoveryStrategy
 from wrackline.simulator.guided.schedule import Guided
 from wrackline.simulator.guided.stage import CONTROLLER, Setting, Stage
 

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from kio.schema.errors import ErrorCode
 
-from wrackline.broker.core.messages import (
+from wrackline.broker.model.messages import (
     BrokerHeartbeatRequest,
     BrokerHeartbeatResponse,
     CreateTopicsRequest,
     DeleteTopicsRequest,
     NewTopic,
 )
-from wrackline.broker.core.types import TopicPartition
+from wrackline.broker.model.types import TopicPartition
 from wrackline.simulator.guided.schedule import Guided
 from wrackline.simulator.guided.stage import CONTROLLER, Stage, T
 

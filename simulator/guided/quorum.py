@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from uuid import UUID
 
-from wrackline.broker.core.controller import Controller
-from wrackline.broker.core.messages import VoteRequest
-from wrackline.broker.core.types import NodeId
+from wrackline.broker.core.controller.controller import Controller
+from wrackline.broker.model.messages import VoteRequest
+from wrackline.broker.model.types import NodeId
 from wrackline.simulator.guided.schedule import Guided
 from wrackline.simulator.guided.stage import Setting, Stage
 

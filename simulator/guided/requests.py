@@ -5,7 +5,7 @@ from __future__ import annotations
 
 from kio.schema.errors import ErrorCode
 
-from wrackline.broker.core.messages import FetchPartition, FetchRequest
+from wrackline.broker.model.messages import FetchPartition, FetchRequest
 from wrackline.simulator.guided.schedule import Guided
 from wrackline.simulator.guided.stage import Setting, Stage, T, diverges, tells_high_watermark
 

@@ -15,8 +15,9 @@ from typing import Any
 
 from kio.schema.errors import ErrorCode
 
-from wrackline.broker.core import batch
-from wrackline.broker.core.messages import (
+from wrackline.broker.core.replication.replica import Replica
+from wrackline.broker.model import batch
+from wrackline.broker.model.messages import (
     LATEST,
     FetchRequest,
     FetchResponse,
@@ -28,8 +29,7 @@ from wrackline.broker.core.messages import (
     ProduceResponse,
     ProduceResult,
 )
-from wrackline.broker.core.replica import Replica
-from wrackline.broker.core.types import METADATA, NO_LEADER, NodeId, TopicPartition
+from wrackline.broker.model.types import METADATA, NO_LEADER, NodeId, TopicPartition
 from wrackline.simulator.clients import encode
 from wrackline.simulator.disk import SimulationError
 from wrackline.simulator.invariants import Checker

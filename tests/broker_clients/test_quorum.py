@@ -13,7 +13,7 @@ from test_failures import Writer, check_everything_acked_is_there
 
 from wrackline.broker.admin import cli
 from wrackline.broker.admin.client import AdminClient
-from wrackline.broker.core.admin_messages import DescribeQuorumResponse
+from wrackline.broker.model.admin_messages import DescribeQuorumResponse
 
 pytestmark = pytest.mark.slow
 

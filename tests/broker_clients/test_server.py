@@ -17,8 +17,8 @@ from logs import consume, end_offset, produce
 from loopback import Cluster, Node, free_ports, wait_for
 
 from wrackline.broker.__main__ import main
-from wrackline.broker.core.config import BrokerConfig, ControllerConfig
-from wrackline.broker.core.types import RecoveryStrategy
+from wrackline.broker.model.config import BrokerConfig, ControllerConfig
+from wrackline.broker.model.types import RecoveryStrategy
 from wrackline.broker.server.config import ConfigError, load, parse
 from wrackline.broker.wire.schema import request_schema
 

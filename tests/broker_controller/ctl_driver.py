@@ -8,10 +8,10 @@ from uuid import UUID
 
 from kio.schema.errors import ErrorCode
 
-from wrackline.broker.core import batch
-from wrackline.broker.core.config import ControllerConfig
-from wrackline.broker.core.controller import Controller
-from wrackline.broker.core.effects import (
+from wrackline.broker.core.controller.controller import Controller
+from wrackline.broker.model import batch
+from wrackline.broker.model.config import ControllerConfig
+from wrackline.broker.model.effects import (
     Append,
     CancelTimer,
     CloseLogs,
@@ -27,7 +27,7 @@ from wrackline.broker.core.effects import (
     WriteEpochs,
     WriteQuorumState,
 )
-from wrackline.broker.core.events import (
+from wrackline.broker.model.events import (
     Boot,
     Event,
     Flushed,
@@ -36,8 +36,8 @@ from wrackline.broker.core.events import (
     SendFailed,
     TimerFired,
 )
-from wrackline.broker.core.image import PartitionImage
-from wrackline.broker.core.messages import (
+from wrackline.broker.model.image import PartitionImage
+from wrackline.broker.model.messages import (
     AlterPartitionItem,
     AlterPartitionRequest,
     AlterPartitionResponse,
@@ -58,8 +58,8 @@ from wrackline.broker.core.messages import (
     Request,
     Response,
 )
-from wrackline.broker.core.records import MetadataRecord, decode
-from wrackline.broker.core.types import (
+from wrackline.broker.model.records import MetadataRecord, decode
+from wrackline.broker.model.types import (
     METADATA,
     METADATA_TOPIC_ID,
     Endpoint,

@@ -13,12 +13,12 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field, replace
 from uuid import UUID
 
-from wrackline.broker.core import batch
-from wrackline.broker.core import effects as fx
 from wrackline.broker.core.broker import Broker
-from wrackline.broker.core.config import BrokerConfig, ControllerConfig
-from wrackline.broker.core.controller import Controller
-from wrackline.broker.core.events import (
+from wrackline.broker.core.controller.controller import Controller
+from wrackline.broker.model import batch
+from wrackline.broker.model import effects as fx
+from wrackline.broker.model.config import BrokerConfig, ControllerConfig
+from wrackline.broker.model.events import (
     Boot,
     Event,
     Flushed,
@@ -29,8 +29,8 @@ from wrackline.broker.core.events import (
     StopRequested,
     TimerFired,
 )
-from wrackline.broker.core.messages import FetchResponse, FetchResult, Request, Response
-from wrackline.broker.core.types import (
+from wrackline.broker.model.messages import FetchResponse, FetchResult, Request, Response
+from wrackline.broker.model.types import (
     METADATA,
     Endpoint,
     EpochEntry,

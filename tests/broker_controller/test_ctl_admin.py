@@ -9,12 +9,12 @@ import pytest
 from ctl_driver import Driver, T
 from kio.schema.errors import ErrorCode
 
-from wrackline.broker.core import admin_messages as a
-from wrackline.broker.core.controller_recovery import RECOVERY
-from wrackline.broker.core.messages import CreateTopicsRequest, NewTopic
-from wrackline.broker.core.records import PartitionChangeRecord
-from wrackline.broker.core.types import NO_LEADER, Placement, TopicPartition
+from wrackline.broker.core.controller.unclean_recovery import RECOVERY
 from wrackline.broker.defects import apply
+from wrackline.broker.model import admin_messages as a
+from wrackline.broker.model.messages import CreateTopicsRequest, NewTopic
+from wrackline.broker.model.records import PartitionChangeRecord
+from wrackline.broker.model.types import NO_LEADER, Placement, TopicPartition
 from wrackline.broker.rules.profile import Rules
 
 CLUSTER = a.Resource(a.BROKER, "")

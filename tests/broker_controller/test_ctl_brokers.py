@@ -8,7 +8,7 @@ import pytest
 from ctl_driver import CLUSTER, Driver, T
 from kio.schema.errors import ErrorCode
 
-from wrackline.broker.core.messages import (
+from wrackline.broker.model.messages import (
     AllocateProducerIdsRequest,
     AllocateProducerIdsResponse,
     BrokerHeartbeatRequest,
@@ -16,12 +16,12 @@ from wrackline.broker.core.messages import (
     BrokerRegistrationRequest,
     BrokerRegistrationResponse,
 )
-from wrackline.broker.core.records import (
+from wrackline.broker.model.records import (
     BrokerRegistrationChangeRecord,
     PartitionChangeRecord,
     RegisterBrokerRecord,
 )
-from wrackline.broker.core.types import NO_LEADER
+from wrackline.broker.model.types import NO_LEADER
 from wrackline.broker.rules.registration import BrokerState, Heartbeat, RegistrationRules
 
 

@@ -7,7 +7,7 @@ from dataclasses import replace
 import pytest
 from ctl_driver import Driver, T
 
-from wrackline.broker.core.types import NO_LEADER, RecoveryStrategy
+from wrackline.broker.model.types import NO_LEADER, RecoveryStrategy
 
 
 @pytest.fixture

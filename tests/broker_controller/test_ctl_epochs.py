@@ -6,9 +6,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from wrackline.broker.core.epochs import EpochCache
-from wrackline.broker.core.messages import EpochEndOffset
-from wrackline.broker.core.types import EpochEntry
+from wrackline.broker.model.epochs import EpochCache
+from wrackline.broker.model.messages import EpochEndOffset
+from wrackline.broker.model.types import EpochEntry
 from wrackline.broker.rules.epoch_end import end_of_epoch
 
 

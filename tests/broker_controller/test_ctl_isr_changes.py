@@ -8,7 +8,7 @@ import pytest
 from ctl_driver import Driver, T
 from kio.schema.errors import ErrorCode
 
-from wrackline.broker.core.messages import AlterPartitionItem, AlterPartitionRequest, AlterPartitionResponse
+from wrackline.broker.model.messages import AlterPartitionItem, AlterPartitionRequest, AlterPartitionResponse
 
 
 @pytest.fixture

@@ -6,9 +6,9 @@ import pytest
 from ctl_driver import Driver, T
 from kio.schema.errors import ErrorCode
 
-from wrackline.broker.core import batch
-from wrackline.broker.core.effects import Append, Flush, WriteEpochs
-from wrackline.broker.core.events import (
+from wrackline.broker.model import batch
+from wrackline.broker.model.effects import Append, Flush, WriteEpochs
+from wrackline.broker.model.events import (
     DiskFailed,
     LogsClosed,
     RequestCancelled,
@@ -16,7 +16,7 @@ from wrackline.broker.core.events import (
     StopRequested,
     TimerFired,
 )
-from wrackline.broker.core.messages import (
+from wrackline.broker.model.messages import (
     BrokerHeartbeatRequest,
     BrokerRegistrationRequest,
     CreateTopicsRequest,
@@ -33,8 +33,8 @@ from wrackline.broker.core.messages import (
     ProduceRequest,
     Refused,
 )
-from wrackline.broker.core.records import LeaderChangeRecord, NoOpRecord
-from wrackline.broker.core.types import METADATA, METADATA_TOPIC_ID, EpochEntry, LogSlice
+from wrackline.broker.model.records import LeaderChangeRecord, NoOpRecord
+from wrackline.broker.model.types import METADATA, METADATA_TOPIC_ID, EpochEntry, LogSlice
 
 
 def fetch(

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from wrackline.broker.core.types import TopicPartition
+from wrackline.broker.model.types import TopicPartition
 from wrackline.broker.rules.growth import plan_growth
 from wrackline.broker.rules.placement import PlacementRules
 

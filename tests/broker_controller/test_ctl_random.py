@@ -18,11 +18,11 @@ from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, pr
 from hypothesis.stateful import run_state_machine_as_test as run_machine
 from kio.schema.errors import ErrorCode
 
-from wrackline.broker.core import batch
-from wrackline.broker.core.image import ClusterImage, PartitionImage
-from wrackline.broker.core.messages import AlterPartitionItem, AlterPartitionRequest, AlterPartitionResponse
-from wrackline.broker.core.records import decode
-from wrackline.broker.core.types import NO_LEADER
+from wrackline.broker.model import batch
+from wrackline.broker.model.image import ClusterImage, PartitionImage
+from wrackline.broker.model.messages import AlterPartitionItem, AlterPartitionRequest, AlterPartitionResponse
+from wrackline.broker.model.records import decode
+from wrackline.broker.model.types import NO_LEADER
 from wrackline.broker.rules.election import RECOVERING, ElectionRules
 from wrackline.broker.rules.eligible import ChangeInput, Eligible
 from wrackline.broker.rules.isr import IsrChangeRules

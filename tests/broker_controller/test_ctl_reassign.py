@@ -8,9 +8,9 @@ import pytest
 from ctl_driver import Driver, T
 from kio.schema.errors import ErrorCode
 
-from wrackline.broker.core import admin_messages as a
-from wrackline.broker.core.types import NO_LEADER, ReassignRule, TopicPartition
 from wrackline.broker.defects import apply
+from wrackline.broker.model import admin_messages as a
+from wrackline.broker.model.types import NO_LEADER, ReassignRule, TopicPartition
 from wrackline.broker.rules.profile import Rules
 
 

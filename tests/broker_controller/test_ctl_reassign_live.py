@@ -11,10 +11,10 @@ from kio.schema.errors import ErrorCode
 from test_ctl_with_brokers import Client, T, create, partition, ready
 
 from wrackline.broker import defects
-from wrackline.broker.core import admin_messages as a
 from wrackline.broker.core.lifecycle import State
-from wrackline.broker.core.messages import NewTopic, Request, Response
-from wrackline.broker.core.types import NO_LEADER
+from wrackline.broker.model import admin_messages as a
+from wrackline.broker.model.messages import NewTopic, Request, Response
+from wrackline.broker.model.types import NO_LEADER
 from wrackline.broker.rules.profile import Rules
 
 EVERYONE = (1, 2, 3, 4, 5)

@@ -11,17 +11,17 @@ from hypothesis import given
 from hypothesis import strategies as st
 from kio.schema.errors import ErrorCode
 
-from wrackline.broker.core.admin_messages import (
+from wrackline.broker.core.controller.forced_elections import POSSIBLE_LOSS
+from wrackline.broker.core.controller.unclean_recovery import RECOVERY
+from wrackline.broker.model.admin_messages import (
     ElectionType,
     ElectLeadersRequest,
     ElectLeadersResponse,
     PartitionOutcome,
 )
-from wrackline.broker.core.controller_forced import POSSIBLE_LOSS
-from wrackline.broker.core.controller_recovery import RECOVERY
-from wrackline.broker.core.effects import Trace
-from wrackline.broker.core.image import PartitionImage
-from wrackline.broker.core.messages import (
+from wrackline.broker.model.effects import Trace
+from wrackline.broker.model.image import PartitionImage
+from wrackline.broker.model.messages import (
     BrokerRegistrationRequest,
     CreateTopicsRequest,
     DeleteTopicsRequest,
@@ -29,7 +29,7 @@ from wrackline.broker.core.messages import (
     NewTopic,
     ReplicaLogInfo,
 )
-from wrackline.broker.core.types import NO_LEADER, RecoveryStrategy
+from wrackline.broker.model.types import NO_LEADER, RecoveryStrategy
 from wrackline.broker.rules.election import ElectionRules, Recovery
 from wrackline.broker.rules.eligible import Eligible
 from wrackline.broker.rules.profile import Rules

@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from kio.schema.errors import ErrorCode
 
-from wrackline.broker.core.messages import (
+from wrackline.broker.model.messages import (
     CreatedTopic,
     CreateTopicsRequest,
     CreateTopicsResponse,

@@ -13,10 +13,10 @@ from kio.schema.errors import ErrorCode
 from test_ctl_random import IgnoreUnclean, KeepElr
 
 from wrackline.broker import defects
-from wrackline.broker.core import batch
-from wrackline.broker.core.image import PartitionImage
 from wrackline.broker.core.lifecycle import State
-from wrackline.broker.core.messages import (
+from wrackline.broker.model import batch
+from wrackline.broker.model.image import PartitionImage
+from wrackline.broker.model.messages import (
     CreateTopicsRequest,
     CreateTopicsResponse,
     DeleteTopicsRequest,
@@ -26,7 +26,7 @@ from wrackline.broker.core.messages import (
     ProduceResponse,
     Response,
 )
-from wrackline.broker.core.types import NO_LEADER, TopicPartition
+from wrackline.broker.model.types import NO_LEADER, TopicPartition
 from wrackline.broker.rules.profile import Rules
 
 T = TopicPartition("t", 0)

@@ -5,8 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass, field, replace
 from uuid import UUID
 
-from wrackline.broker.core import batch
-from wrackline.broker.core.effects import (
+from wrackline.broker.model import batch
+from wrackline.broker.model.effects import (
     Append,
     CloseLogs,
     CreateLog,
@@ -19,9 +19,9 @@ from wrackline.broker.core.effects import (
     WriteEpochs,
     WriteQuorumState,
 )
-from wrackline.broker.core.messages import LookupByTime
-from wrackline.broker.core.producers import ProducerTable
-from wrackline.broker.core.types import (
+from wrackline.broker.model.messages import LookupByTime
+from wrackline.broker.model.producers import ProducerTable
+from wrackline.broker.model.types import (
     EpochEntry,
     LogSlice,
     ProducerSnapshot,

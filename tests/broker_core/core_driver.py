@@ -10,11 +10,13 @@ from uuid import UUID
 
 from core_disk import Disk
 
-from wrackline.broker.core import batch
 from wrackline.broker.core.broker import Broker
-from wrackline.broker.core.config import BrokerConfig, ControllerConfig
-from wrackline.broker.core.controller import Controller
-from wrackline.broker.core.effects import (
+from wrackline.broker.core.controller.controller import Controller
+from wrackline.broker.core.replication.replica import Replica
+from wrackline.broker.defects import apply
+from wrackline.broker.model import batch
+from wrackline.broker.model.config import BrokerConfig, ControllerConfig
+from wrackline.broker.model.effects import (
     CancelTimer,
     CloseLogs,
     Effect,
@@ -26,7 +28,7 @@ from wrackline.broker.core.effects import (
     SetTimer,
     Trace,
 )
-from wrackline.broker.core.events import (
+from wrackline.broker.model.events import (
     Boot,
     Event,
     Flushed,
@@ -37,7 +39,7 @@ from wrackline.broker.core.events import (
     StopRequested,
     TimerFired,
 )
-from wrackline.broker.core.messages import (
+from wrackline.broker.model.messages import (
     CreateTopicsRequest,
     FetchResponse,
     ListOffsetsResponse,
@@ -48,9 +50,7 @@ from wrackline.broker.core.messages import (
     Request,
     Response,
 )
-from wrackline.broker.core.replica import Replica
-from wrackline.broker.core.types import METADATA, Endpoint, FlushMode, LogSlice, NodeId, TopicPartition
-from wrackline.broker.defects import apply
+from wrackline.broker.model.types import METADATA, Endpoint, FlushMode, LogSlice, NodeId, TopicPartition
 from wrackline.broker.rules.profile import profile
 
 CONTROLLER = 101

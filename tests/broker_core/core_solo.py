@@ -10,10 +10,12 @@ from uuid import UUID
 from core_disk import Disk, SimLog
 from kio.schema.errors import ErrorCode
 
-from wrackline.broker.core import batch
 from wrackline.broker.core.broker import Broker
-from wrackline.broker.core.config import BrokerConfig
-from wrackline.broker.core.effects import (
+from wrackline.broker.core.replication.replica import Replica
+from wrackline.broker.defects import apply
+from wrackline.broker.model import batch
+from wrackline.broker.model.config import BrokerConfig
+from wrackline.broker.model.effects import (
     CancelTimer,
     Effect,
     Exit,
@@ -24,8 +26,8 @@ from wrackline.broker.core.effects import (
     SetTimer,
     Trace,
 )
-from wrackline.broker.core.events import Boot, Event, RequestReceived, ResponseReceived, TimerFired
-from wrackline.broker.core.messages import (
+from wrackline.broker.model.events import Boot, Event, RequestReceived, ResponseReceived, TimerFired
+from wrackline.broker.model.messages import (
     BrokerHeartbeatRequest,
     BrokerHeartbeatResponse,
     BrokerRegistrationRequest,
@@ -41,7 +43,7 @@ from wrackline.broker.core.messages import (
     Request,
     Response,
 )
-from wrackline.broker.core.records import (
+from wrackline.broker.model.records import (
     ConfigRecord,
     MetadataRecord,
     PartitionChangeRecord,
@@ -50,9 +52,7 @@ from wrackline.broker.core.records import (
     TopicRecord,
     encode_all,
 )
-from wrackline.broker.core.replica import Replica
-from wrackline.broker.core.types import METADATA, Endpoint, EpochEntry, LogSlice, NodeId, TopicPartition
-from wrackline.broker.defects import apply
+from wrackline.broker.model.types import METADATA, Endpoint, EpochEntry, LogSlice, NodeId, TopicPartition
 from wrackline.broker.rules.profile import profile
 
 T = TopicPartition("t", 0)

@@ -10,7 +10,8 @@ from core_driver import CLUSTER_ID, CONTROLLER, Call, Cluster, T
 from kio.schema.errors import ErrorCode
 
 from wrackline.broker.core.lifecycle import State
-from wrackline.broker.core.messages import (
+from wrackline.broker.defects import REGISTRY, UnknownDefect, apply
+from wrackline.broker.model.messages import (
     LATEST,
     BrokerRegistrationRequest,
     CreateTopicsRequest,
@@ -26,8 +27,7 @@ from wrackline.broker.core.messages import (
     NewTopic,
     ProduceResponse,
 )
-from wrackline.broker.core.types import FlushMode, TopicPartition
-from wrackline.broker.defects import REGISTRY, UnknownDefect, apply
+from wrackline.broker.model.types import FlushMode, TopicPartition
 from wrackline.broker.rules.profile import profile
 
 

@@ -6,10 +6,10 @@ from core_solo import Solo, T, log_of
 from kio.schema.errors import ErrorCode
 
 from wrackline.broker.core.broker import DISK_FAILURE
-from wrackline.broker.core.effects import Append, Exit, Reply
-from wrackline.broker.core.events import DiskFailed
-from wrackline.broker.core.records import PartitionRecord
-from wrackline.broker.core.types import TopicPartition
+from wrackline.broker.model.effects import Append, Exit, Reply
+from wrackline.broker.model.events import DiskFailed
+from wrackline.broker.model.records import PartitionRecord
+from wrackline.broker.model.types import TopicPartition
 
 
 def test_all_partitions_go_offline_and_whoever_waits_is_told_first() -> None:

@@ -10,9 +10,9 @@ import pytest
 from core_solo import EPOCHS, TOPIC_ID, Solo, T, change, log_of
 from kio.schema.errors import ErrorCode
 
-from wrackline.broker.core import batch
-from wrackline.broker.core.effects import Send
-from wrackline.broker.core.events import (
+from wrackline.broker.model import batch
+from wrackline.broker.model.effects import Send
+from wrackline.broker.model.events import (
     DiskFailed,
     Flushed,
     LogsClosed,
@@ -20,7 +20,7 @@ from wrackline.broker.core.events import (
     StopRequested,
     TimerFired,
 )
-from wrackline.broker.core.messages import (
+from wrackline.broker.model.messages import (
     EARLIEST,
     LATEST,
     BrokerHeartbeatResponse,
@@ -33,8 +33,8 @@ from wrackline.broker.core.messages import (
     ListOffsetsResult,
     Refused,
 )
-from wrackline.broker.core.records import PartitionRecord
-from wrackline.broker.core.types import NO_LEADER, FlushMode, LogSlice
+from wrackline.broker.model.records import PartitionRecord
+from wrackline.broker.model.types import NO_LEADER, FlushMode, LogSlice
 
 
 def follower(epochs: list[int], leader_epoch: int = 3, **more: Any) -> Solo:

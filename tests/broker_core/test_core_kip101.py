@@ -9,15 +9,15 @@ import pytest
 from core_solo import Solo, T, change, log_of
 from kio.schema.errors import ErrorCode
 
-from wrackline.broker.core.events import SendFailed
-from wrackline.broker.core.messages import (
+from wrackline.broker.model.events import SendFailed
+from wrackline.broker.model.messages import (
     FetchRequest,
     FetchResponse,
     OffsetForLeaderEpochRequest,
     OffsetForLeaderEpochResponse,
     OffsetForLeaderEpochResult,
 )
-from wrackline.broker.core.types import LogSlice
+from wrackline.broker.model.types import LogSlice
 
 EPOCHS_CHANNEL = "fetcher-epochs"
 

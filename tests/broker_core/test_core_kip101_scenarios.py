@@ -13,8 +13,8 @@ from typing import Any
 import pytest
 from core_solo import Solo, T, change, log_of
 
-from wrackline.broker.core.messages import FetchRequest, FetchResponse, OffsetForLeaderEpochRequest
-from wrackline.broker.core.types import EpochEntry, LogSlice
+from wrackline.broker.model.messages import FetchRequest, FetchResponse, OffsetForLeaderEpochRequest
+from wrackline.broker.model.types import EpochEntry, LogSlice
 
 PROFILES = ["kip966", "kip101"]
 MENDED: tuple[str, ...] = ()

@@ -11,9 +11,9 @@ from core_solo import EPOCHS, TOPIC_ID, Solo, T, change, log_of, register
 from crc32c import crc32c
 from kio.schema.errors import ErrorCode
 
-from wrackline.broker.core import batch
-from wrackline.broker.core.events import RequestCancelled
-from wrackline.broker.core.messages import (
+from wrackline.broker.model import batch
+from wrackline.broker.model.events import RequestCancelled
+from wrackline.broker.model.messages import (
     EARLIEST,
     LATEST,
     AlterPartitionRequest,
@@ -28,8 +28,8 @@ from wrackline.broker.core.messages import (
     ProducePartition,
     ProduceRequest,
 )
-from wrackline.broker.core.records import BrokerRegistrationChangeRecord, ConfigRecord, PartitionRecord
-from wrackline.broker.core.types import LogSlice, TopicPartition
+from wrackline.broker.model.records import BrokerRegistrationChangeRecord, ConfigRecord, PartitionRecord
+from wrackline.broker.model.types import LogSlice, TopicPartition
 from wrackline.broker.rules.profile import profile
 
 
@@ -564,7 +564,7 @@ def test_a_long_poll_is_answered_by_data_by_min_bytes_or_by_time() -> None:
 
 
 def test_the_byte_limit_of_a_request_covers_all_its_partitions() -> None:
-    from wrackline.broker.core.records import PartitionRecord
+    from wrackline.broker.model.records import PartitionRecord
 
     solo = Solo(isr=(1,), min_isr=1)
     solo.metadata(PartitionRecord(1, TOPIC_ID, (1,), (1,), 1, 0, 0))

@@ -8,10 +8,10 @@ from core_solo import T
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from wrackline.broker.core.batch import BatchHeader
-from wrackline.broker.core.effects import Append, Effect, Flush, Truncate, WriteEpochs
-from wrackline.broker.core.log import PLENTY_BYTES, PartitionLog
-from wrackline.broker.core.types import EpochEntry, FlushMode, ProducerBatch, ProducerSnapshot, RecoveredLog
+from wrackline.broker.core.replication.log import PLENTY_BYTES, PartitionLog
+from wrackline.broker.model.batch import BatchHeader
+from wrackline.broker.model.effects import Append, Effect, Flush, Truncate, WriteEpochs
+from wrackline.broker.model.types import EpochEntry, FlushMode, ProducerBatch, ProducerSnapshot, RecoveredLog
 
 EMPTY = RecoveredLog(UUID(int=1), 0, 0, 0, 0)
 

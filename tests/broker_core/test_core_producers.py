@@ -12,9 +12,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 from kio.schema.errors import ErrorCode
 
-from wrackline.broker.core import batch
-from wrackline.broker.core.producers import KEPT_BATCHES, ProducerTable
-from wrackline.broker.core.types import ProducerBatch
+from wrackline.broker.model import batch
+from wrackline.broker.model.producers import KEPT_BATCHES, ProducerTable
+from wrackline.broker.model.types import ProducerBatch
 
 P = 7
 

@@ -12,15 +12,15 @@ from core_driver import CONTROLLER, Cluster, T
 from core_solo import EPOCHS, TOPIC_ID, Solo, change
 from kio.schema.errors import ErrorCode
 
-from wrackline.broker.core.image import PartitionImage
-from wrackline.broker.core.messages import (
+from wrackline.broker.model.image import PartitionImage
+from wrackline.broker.model.messages import (
     AlterPartitionResponse,
     AlterPartitionResult,
     GetReplicaLogInfoRequest,
     GetReplicaLogInfoResponse,
     ReplicaLogInfo,
 )
-from wrackline.broker.core.types import NO_LEADER, TopicPartition
+from wrackline.broker.model.types import NO_LEADER, TopicPartition
 from wrackline.broker.rules.profile import Rules
 from wrackline.broker.rules.recovery import LogEnd, RecoveryRules
 

@@ -12,10 +12,10 @@ from core_driver import Cluster
 from core_solo import TOPIC_ID, Solo, T, change, log_of
 from kio.schema.errors import ErrorCode
 
-from wrackline.broker.core import batch
-from wrackline.broker.core.effects import Send
-from wrackline.broker.core.events import SendFailed
-from wrackline.broker.core.messages import (
+from wrackline.broker.model import batch
+from wrackline.broker.model.effects import Send
+from wrackline.broker.model.events import SendFailed
+from wrackline.broker.model.messages import (
     FetchPartition,
     FetchRequest,
     FetchResponse,
@@ -24,8 +24,8 @@ from wrackline.broker.core.messages import (
     ProducePartition,
     ProduceRequest,
 )
-from wrackline.broker.core.records import PartitionChangeRecord, PartitionRecord
-from wrackline.broker.core.types import TopicPartition
+from wrackline.broker.model.records import PartitionChangeRecord, PartitionRecord
+from wrackline.broker.model.types import TopicPartition
 from wrackline.broker.rules.sessions import SessionFacts, SessionRules
 
 T1 = TopicPartition("t", 1)
@@ -392,7 +392,7 @@ def homes(solo: Solo) -> dict[TopicPartition, set[tuple[int, str]]]:
 
 def test_the_slot_of_a_partition_does_not_depend_on_the_hash_seed() -> None:
     code = (
-        "from wrackline.broker.core.fetcher import slot_of; from wrackline.broker.core.types import TopicPartition as T;"
+        "from wrackline.broker.core.replication.fetcher import slot_of; from wrackline.broker.model.types import TopicPartition as T;"
         "print([slot_of(T('topic', n), 5) for n in range(20)])"
     )
     seen = {

@@ -10,9 +10,9 @@ from core_solo import Solo, log_of
 from core_solo import T as ST
 from kio.schema.errors import ErrorCode
 
-from wrackline.broker.core.effects import ConfigureLog, Flush, MoveLogStart, Retain
-from wrackline.broker.core.events import Flushed, LogStartMoved
-from wrackline.broker.core.messages import (
+from wrackline.broker.model.effects import ConfigureLog, Flush, MoveLogStart, Retain
+from wrackline.broker.model.events import Flushed, LogStartMoved
+from wrackline.broker.model.messages import (
     EARLIEST,
     UP_TO_HIGH_WATERMARK,
     DeleteRecordsRequest,
@@ -21,8 +21,8 @@ from wrackline.broker.core.messages import (
     ListOffsetsPartition,
     ListOffsetsRequest,
 )
-from wrackline.broker.core.records import ConfigRecord
-from wrackline.broker.core.types import EpochEntry, LogOverrides, TopicPartition
+from wrackline.broker.model.records import ConfigRecord
+from wrackline.broker.model.types import EpochEntry, LogOverrides, TopicPartition
 
 
 def configure(solo: Solo, **settings: str | None) -> None:

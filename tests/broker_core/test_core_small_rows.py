@@ -8,8 +8,8 @@ import pytest
 from core_solo import Solo, T, log_of
 from kio.schema.errors import ErrorCode
 
-from wrackline.broker.core.effects import Append, Flush, Reply
-from wrackline.broker.core.messages import EARLIEST, LATEST, FetchRequest, FetchResponse, FetchResult
+from wrackline.broker.model.effects import Append, Flush, Reply
+from wrackline.broker.model.messages import EARLIEST, LATEST, FetchRequest, FetchResponse, FetchResult
 from wrackline.broker.rules.isr import LagFacts
 from wrackline.broker.rules.produce import ProduceRules
 from wrackline.broker.rules.profile import profile

@@ -10,9 +10,9 @@ from typing import Any
 import pytest
 from core_solo import TOPIC_ID, Solo, T, change, log_of
 
-from wrackline.broker.core.messages import FetchPartition, FetchRequest, FetchResponse, FetchResult
-from wrackline.broker.core.records import PartitionChangeRecord, PartitionRecord
-from wrackline.broker.core.types import NO_LEADER, TopicPartition
+from wrackline.broker.model.messages import FetchPartition, FetchRequest, FetchResponse, FetchResult
+from wrackline.broker.model.records import PartitionChangeRecord, PartitionRecord
+from wrackline.broker.model.types import NO_LEADER, TopicPartition
 
 
 def asked(solo: Solo, channel: str = "fetcher-0") -> tuple[Any, FetchPartition]:

@@ -16,11 +16,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 from kio.schema.errors import ErrorCode
 
-from wrackline.broker.core import batch
-from wrackline.broker.core.events import RequestCancelled, RequestReceived
-from wrackline.broker.core.incoming import fetched, produced
-from wrackline.broker.core.messages import ProducePartition, ProduceRequest
-from wrackline.broker.core.validation import Limits, Refusal
+from wrackline.broker.core.replication.validation import fetched, produced
+from wrackline.broker.model import batch
+from wrackline.broker.model.batch_checks import Limits, Refusal
+from wrackline.broker.model.events import RequestCancelled, RequestReceived
+from wrackline.broker.model.messages import ProducePartition, ProduceRequest
 
 LIMITS = Limits(1_000_000)
 NOW_MS = 1_700_000_000_000

@@ -14,9 +14,9 @@ from bisect import bisect_right
 
 from kio.schema.errors import ErrorCode
 
-from wrackline.broker.core.effects import Trace
-from wrackline.broker.core.messages import CreateTopicsRequest, CreateTopicsResponse, NewTopic
-from wrackline.broker.core.types import METADATA
+from wrackline.broker.model.effects import Trace
+from wrackline.broker.model.messages import CreateTopicsRequest, CreateTopicsResponse, NewTopic
+from wrackline.broker.model.types import METADATA
 from wrackline.simulator.disk import SimLog
 from wrackline.simulator.world import StepRecord, World, WorldOptions
 

@@ -5,7 +5,8 @@ from __future__ import annotations
 import pytest
 from kio.schema.errors import ErrorCode
 
-from wrackline.broker.core.messages import (
+from wrackline.broker.core.uplink import not_in_charge
+from wrackline.broker.model.messages import (
     AlterPartitionRequest,
     BrokerHeartbeatRequest,
     CreatedTopic,
@@ -16,7 +17,6 @@ from wrackline.broker.core.messages import (
     Refused,
     Request,
 )
-from wrackline.broker.core.uplink import not_in_charge
 from wrackline.broker.wire.refusals import expand
 
 

@@ -8,8 +8,9 @@ import pytest
 from kio.schema.errors import ErrorCode
 from voter import Hand
 
-from wrackline.broker.core.events import Boot
-from wrackline.broker.core.messages import (
+from wrackline.broker.core.quorum.voter import Raft
+from wrackline.broker.model.events import Boot
+from wrackline.broker.model.messages import (
     BeginQuorumEpochRequest,
     EndQuorumEpochRequest,
     FetchPartition,
@@ -18,8 +19,7 @@ from wrackline.broker.core.messages import (
     VoteRequest,
     VoteResponse,
 )
-from wrackline.broker.core.raft import Raft
-from wrackline.broker.core.types import METADATA, QuorumState
+from wrackline.broker.model.types import METADATA, QuorumState
 from wrackline.broker.rules.raft import LogEnd, RaftRole, RaftRules
 
 

@@ -7,8 +7,8 @@ import pytest
 from kio.schema.errors import ErrorCode
 from quorum import FAST, Broken, Quorum
 
-from wrackline.broker.core.effects import Send
-from wrackline.broker.core.messages import (
+from wrackline.broker.model.effects import Send
+from wrackline.broker.model.messages import (
     BrokerHeartbeatRequest,
     CreateTopicsRequest,
     DescribeClusterRequest,
@@ -17,7 +17,7 @@ from wrackline.broker.core.messages import (
     NewTopic,
     Refused,
 )
-from wrackline.broker.core.types import METADATA
+from wrackline.broker.model.types import METADATA
 from wrackline.broker.rules.raft import RaftRole
 from wrackline.simulator.world import StepRecord, World
 

@@ -13,13 +13,13 @@ import pytest
 from quorum import Quorum
 from test_raft_random import torment
 
-from wrackline.broker.core.effects import Append, Effect, ResetLog, Send, Trace, WriteSnapshot
-from wrackline.broker.core.events import Event
-from wrackline.broker.core.image import ClusterImage
-from wrackline.broker.core.messages import FetchRequest
-from wrackline.broker.core.snapshot_format import read, write
-from wrackline.broker.core.snapshot_messages import FetchSnapshotRequest
-from wrackline.broker.core.types import METADATA, SnapshotId
+from wrackline.broker.model.effects import Append, Effect, ResetLog, Send, Trace, WriteSnapshot
+from wrackline.broker.model.events import Event
+from wrackline.broker.model.image import ClusterImage
+from wrackline.broker.model.messages import FetchRequest
+from wrackline.broker.model.snapshot_format import read, write
+from wrackline.broker.model.snapshot_messages import FetchSnapshotRequest
+from wrackline.broker.model.types import METADATA, SnapshotId
 from wrackline.simulator.disk import SimLog
 from wrackline.simulator.invariants import Checker, InvariantViolated
 from wrackline.simulator.world import StepRecord, World

@@ -7,11 +7,13 @@ from uuid import UUID
 
 from kio.schema.errors import ErrorCode
 
-from wrackline.broker.core import batch
-from wrackline.broker.core.config import ControllerConfig
-from wrackline.broker.core.effects import Append, Effect, Reply, Send, Truncate, WriteQuorumState
-from wrackline.broker.core.events import Boot
-from wrackline.broker.core.messages import (
+from wrackline.broker.core.quorum.voter import Raft, RaftRequest
+from wrackline.broker.defects import apply
+from wrackline.broker.model import batch
+from wrackline.broker.model.config import ControllerConfig
+from wrackline.broker.model.effects import Append, Effect, Reply, Send, Truncate, WriteQuorumState
+from wrackline.broker.model.events import Boot
+from wrackline.broker.model.messages import (
     FetchPartition,
     FetchRequest,
     Request,
@@ -19,10 +21,8 @@ from wrackline.broker.core.messages import (
     VoteRequest,
     VoteResponse,
 )
-from wrackline.broker.core.raft import Raft, RaftRequest
-from wrackline.broker.core.records import NoOpRecord, encode
-from wrackline.broker.core.types import METADATA, METADATA_TOPIC_ID, Endpoint, QuorumState, RecoveredLog
-from wrackline.broker.defects import apply
+from wrackline.broker.model.records import NoOpRecord, encode
+from wrackline.broker.model.types import METADATA, METADATA_TOPIC_ID, Endpoint, QuorumState, RecoveredLog
 from wrackline.broker.rules.profile import profile
 
 

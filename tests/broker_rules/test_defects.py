@@ -12,10 +12,10 @@ from uuid import UUID
 import pytest
 from kio.schema.errors import ErrorCode
 
-from wrackline.broker.core.image import BrokerImage, PartitionImage
-from wrackline.broker.core.messages import AlterPartitionItem, EpochEndOffset
-from wrackline.broker.core.types import NO_EPOCH, NO_LEADER, TopicPartition
 from wrackline.broker.defects import REGISTRY, UnknownDefect, apply
+from wrackline.broker.model.image import BrokerImage, PartitionImage
+from wrackline.broker.model.messages import AlterPartitionItem, EpochEndOffset
+from wrackline.broker.model.types import NO_EPOCH, NO_LEADER, TopicPartition
 from wrackline.broker.rules.eligible import ChangeInput
 from wrackline.broker.rules.fetching import AnswerFacts
 from wrackline.broker.rules.isr import JoinFacts

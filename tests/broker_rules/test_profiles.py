@@ -7,9 +7,9 @@ from uuid import UUID
 
 import pytest
 
-from wrackline.broker.core.image import PartitionImage
-from wrackline.broker.core.messages import EpochEndOffset
-from wrackline.broker.core.types import NO_LEADER, TopicPartition
+from wrackline.broker.model.image import PartitionImage
+from wrackline.broker.model.messages import EpochEndOffset
+from wrackline.broker.model.types import NO_LEADER, TopicPartition
 from wrackline.broker.rules.election import RECOVERING
 from wrackline.broker.rules.eligible import ChangeInput
 from wrackline.broker.rules.profile import profile

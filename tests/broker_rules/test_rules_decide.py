@@ -10,8 +10,8 @@ from pathlib import Path
 
 import pytest
 
-from wrackline.broker.core.switches import Switches
 from wrackline.broker.defects import REGISTRY
+from wrackline.broker.model.switches import Switches
 from wrackline.broker.rules.profile import profile
 
 ROOT = Path(__file__).parents[2]

@@ -17,9 +17,9 @@ from crc32c import crc32c
 from hypothesis import given
 from hypothesis import strategies as st
 
-from wrackline.broker.core.batch import split
-from wrackline.broker.core.messages import MAX_TIMESTAMP, LookupByTime
-from wrackline.broker.core.types import LogOverrides, LogSlice, TopicPartition
+from wrackline.broker.model.batch import split
+from wrackline.broker.model.messages import MAX_TIMESTAMP, LookupByTime
+from wrackline.broker.model.types import LogOverrides, LogSlice, TopicPartition
 from wrackline.broker.storage import descriptors
 from wrackline.broker.storage.log import LogSettings, PartitionLog, create
 from wrackline.broker.storage.logdir import LogDir

@@ -11,7 +11,7 @@ from uuid import UUID
 import pytest
 from batches import batch, run_of
 
-from wrackline.broker.core.types import (
+from wrackline.broker.model.types import (
     METADATA,
     METADATA_TOPIC_ID,
     EpochEntry,

@@ -11,8 +11,8 @@ from uuid import UUID
 import pytest
 from batches import batch, run_of
 
-from wrackline.broker.core.batch import split
-from wrackline.broker.core.types import LogSlice, TopicPartition
+from wrackline.broker.model.batch import split
+from wrackline.broker.model.types import LogSlice, TopicPartition
 from wrackline.broker.storage import files, log, segment
 from wrackline.broker.storage.log import LogFailed, LogSettings
 from wrackline.broker.storage.logdir import DataDirError, LogDir

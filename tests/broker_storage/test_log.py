@@ -15,9 +15,9 @@ from batches import batch, foreign_batch, run_of
 from hypothesis import given
 from hypothesis import strategies as st
 
-from wrackline.broker.core.batch import parse_header, split
-from wrackline.broker.core.messages import MAX_TIMESTAMP, LookupByTime
-from wrackline.broker.core.types import LogSlice, TopicPartition
+from wrackline.broker.model.batch import parse_header, split
+from wrackline.broker.model.messages import MAX_TIMESTAMP, LookupByTime
+from wrackline.broker.model.types import LogSlice, TopicPartition
 from wrackline.broker.storage.log import LogFailed, LogSettings, PartitionLog, create
 
 TP = TopicPartition("log", 0)

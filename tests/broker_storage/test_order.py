@@ -14,7 +14,7 @@ import pytest
 from batches import run_of
 from losing_disk import LosingDisk
 
-from wrackline.broker.core.types import EpochEntry, TopicPartition
+from wrackline.broker.model.types import EpochEntry, TopicPartition
 from wrackline.broker.storage import checkpoint, log
 from wrackline.broker.storage.log import LogSettings, PartitionLog
 from wrackline.broker.storage.logdir import Found, LogDir

@@ -18,7 +18,7 @@ from pathlib import Path
 import pytest
 from batches import batch
 
-from wrackline.broker.core.types import TopicPartition
+from wrackline.broker.model.types import TopicPartition
 from wrackline.broker.storage.log import LogSettings
 from wrackline.broker.storage.logdir import LogDir
 
@@ -37,7 +37,7 @@ from uuid import UUID
 from batches import batch
 from test_power_cut import SETTINGS, TP, RECORD_BYTES
 from wrackline.broker.storage.logdir import LogDir
-from wrackline.broker.core.types import EpochEntry
+from wrackline.broker.model.types import EpochEntry
 
 chance = random.Random(int(sys.argv[2]))
 logs = LogDir(Path(sys.argv[1]), SETTINGS, node_id=1, cluster_id="c")

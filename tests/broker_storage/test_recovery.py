@@ -13,8 +13,8 @@ from crc32c import crc32c
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from wrackline.broker.core.batch import split
-from wrackline.broker.core.types import METADATA, METADATA_TOPIC_ID, EpochEntry, LogSlice, TopicPartition
+from wrackline.broker.model.batch import split
+from wrackline.broker.model.types import METADATA, METADATA_TOPIC_ID, EpochEntry, LogSlice, TopicPartition
 from wrackline.broker.storage import checkpoint
 from wrackline.broker.storage.log import LogSettings
 from wrackline.broker.storage.logdir import DataDirError, Found, LogDir

@@ -9,7 +9,7 @@ from uuid import UUID
 import pytest
 from batches import batch, run_of
 
-from wrackline.broker.core.types import LogOverrides, LogSlice, TopicPartition
+from wrackline.broker.model.types import LogOverrides, LogSlice, TopicPartition
 from wrackline.broker.storage.log import LogSettings, PartitionLog
 from wrackline.broker.storage.logdir import LogDir
 

@@ -11,7 +11,13 @@ from uuid import UUID
 import pytest
 from batches import batch
 
-from wrackline.broker.core.types import METADATA, METADATA_TOPIC_ID, SnapshotId, SnapshotSlice, StoredSnapshot
+from wrackline.broker.model.types import (
+    METADATA,
+    METADATA_TOPIC_ID,
+    SnapshotId,
+    SnapshotSlice,
+    StoredSnapshot,
+)
 from wrackline.broker.storage import files, snapshots
 from wrackline.broker.storage.log import LogFailed, LogSettings
 from wrackline.broker.storage.logdir import LogDir

@@ -8,8 +8,8 @@ from uuid import UUID
 
 from kio.schema.errors import ErrorCode
 
-from wrackline.broker.core import admin_messages as a
-from wrackline.broker.core.types import METADATA, Endpoint, TopicPartition
+from wrackline.broker.model import admin_messages as a
+from wrackline.broker.model.types import METADATA, Endpoint, TopicPartition
 from wrackline.broker.wire.schema import Schema
 
 TP = TopicPartition("t", 3)

@@ -16,9 +16,9 @@ from uuid import UUID
 from encoder import filled
 from kio.schema.errors import ErrorCode
 
-from wrackline.broker.core.messages import Refused, Request
-from wrackline.broker.core.snapshot_messages import FetchSnapshotRequest, FetchSnapshotResponse
-from wrackline.broker.core.types import Endpoint, SnapshotId
+from wrackline.broker.model.messages import Refused, Request
+from wrackline.broker.model.snapshot_messages import FetchSnapshotRequest, FetchSnapshotResponse
+from wrackline.broker.model.types import Endpoint, SnapshotId
 from wrackline.broker.wire.api import Api
 from wrackline.broker.wire.apis import API_VERSIONS, API_VERSIONS_RANGE, BY_KEY
 from wrackline.broker.wire.codec import Codec, Incoming

@@ -13,11 +13,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 from kio.schema.errors import ErrorCode
 
-from wrackline.broker.core import messages as m
-from wrackline.broker.core.admin_messages import ForwardedRequest
-from wrackline.broker.core.snapshot_messages import FetchSnapshotRequest, FetchSnapshotResponse
-from wrackline.broker.core.types import METADATA, METADATA_TOPIC_ID, Endpoint, SnapshotId, TopicPartition
 from wrackline.broker.core.uplink import not_in_charge
+from wrackline.broker.model import messages as m
+from wrackline.broker.model.admin_messages import ForwardedRequest
+from wrackline.broker.model.snapshot_messages import FetchSnapshotRequest, FetchSnapshotResponse
+from wrackline.broker.model.types import METADATA, METADATA_TOPIC_ID, Endpoint, SnapshotId, TopicPartition
 from wrackline.broker.wire.apis import BY_KEY, BY_REQUEST, advertised
 from wrackline.broker.wire.codec import AnswerNow, Codec, Incoming
 from wrackline.broker.wire.framing import FrameReader

@@ -11,7 +11,7 @@ from typing import Any, cast
 
 import pytest
 
-from wrackline.broker.core.produce import PIECE_BYTES
+from wrackline.broker.core.requests.produce import PIECE_BYTES
 from wrackline.broker.server.connection import Connection, Slot
 from wrackline.broker.wire.codec import Codec
 from wrackline.broker.wire.schema import request_schema

@@ -10,8 +10,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from kio.schema.errors import ErrorCode
 
-from wrackline.broker.core import messages as m
-from wrackline.broker.core.types import METADATA, SnapshotId, TopicPartition
+from wrackline.broker.model import messages as m
+from wrackline.broker.model.types import METADATA, SnapshotId, TopicPartition
 from wrackline.broker.wire.apis import BY_KEY
 from wrackline.broker.wire.fast import REQUESTS, RESPONSES
 from wrackline.broker.wire.schema import request_schema, response_schema

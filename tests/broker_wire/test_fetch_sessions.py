@@ -6,14 +6,14 @@ from uuid import UUID
 
 from kio.schema.errors import ErrorCode
 
-from wrackline.broker.core.messages import (
+from wrackline.broker.model.messages import (
     FetchPartition,
     FetchRequest,
     FetchResponse,
     FetchResult,
     ForgottenPartition,
 )
-from wrackline.broker.core.types import TopicPartition
+from wrackline.broker.model.types import TopicPartition
 from wrackline.broker.wire.codec import Codec, Incoming
 
 ID, GONE = UUID(int=7), UUID(int=8)

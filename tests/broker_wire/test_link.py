@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import asyncio
 
-from wrackline.broker.core.effects import Send
-from wrackline.broker.core.messages import DeleteTopicsRequest
-from wrackline.broker.core.types import Endpoint
+from wrackline.broker.model.effects import Send
+from wrackline.broker.model.messages import DeleteTopicsRequest
+from wrackline.broker.model.types import Endpoint
 from wrackline.broker.server.link import Link
 from wrackline.broker.wire.codec import Codec
 

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 from uuid import UUID
 
-from wrackline.broker.core.types import SnapshotId, TopicPartition
+from wrackline.broker.model.types import SnapshotId, TopicPartition
 from wrackline.broker.server.trace import TraceWriter
 
 _INCARNATION = UUID(int=5)

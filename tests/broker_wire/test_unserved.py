@@ -8,7 +8,7 @@ import pytest
 from encoder import filled
 from kio.schema.errors import ErrorCode
 
-from wrackline.broker.core.types import Endpoint
+from wrackline.broker.model.types import Endpoint
 from wrackline.broker.wire.apis import advertised
 from wrackline.broker.wire.codec import AnswerNow, Codec
 from wrackline.broker.wire.schema import WireError, request_schema, response_schema

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from wrackline.broker.core.config import BrokerConfig, ControllerConfig, NodeConfig
+from wrackline.broker.model.config import BrokerConfig, ControllerConfig, NodeConfig
 from wrackline.broker.server.config import ShellSettings
 from wrackline.fleets.netns import NetnsFleet
 from wrackline.harness.cli import main

@@ -5,11 +5,11 @@ from __future__ import annotations
 from random import Random
 from typing import Any
 
-from wrackline.broker.core import batch
 from wrackline.broker.core.broker import Broker
 from wrackline.broker.core.lifecycle import State
-from wrackline.broker.core.messages import ProducePartition, ProduceRequest
-from wrackline.broker.core.types import TopicPartition
+from wrackline.broker.model import batch
+from wrackline.broker.model.messages import ProducePartition, ProduceRequest
+from wrackline.broker.model.types import TopicPartition
 from wrackline.simulator.invariants import Checker, Violation
 from wrackline.simulator.world import World, WorldOptions
 

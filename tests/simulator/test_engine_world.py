@@ -8,11 +8,11 @@ from uuid import UUID
 import pytest
 from kio.schema.errors import ErrorCode
 
-from wrackline.broker.core import batch
-from wrackline.broker.core import effects as fx
-from wrackline.broker.core import events as ev
-from wrackline.broker.core.effects import Append, CloseLogs, CreateLog, Truncate, WriteCheckpoint
-from wrackline.broker.core.messages import (
+from wrackline.broker.model import batch
+from wrackline.broker.model import effects as fx
+from wrackline.broker.model import events as ev
+from wrackline.broker.model.effects import Append, CloseLogs, CreateLog, Truncate, WriteCheckpoint
+from wrackline.broker.model.messages import (
     LATEST,
     ListOffsetsPartition,
     ListOffsetsRequest,
@@ -21,7 +21,7 @@ from wrackline.broker.core.messages import (
     ProduceRequest,
     ProduceResponse,
 )
-from wrackline.broker.core.types import TopicPartition
+from wrackline.broker.model.types import TopicPartition
 from wrackline.simulator.clients import encode
 from wrackline.simulator.disk import Disk, SimulationError
 from wrackline.simulator.world import Call, StepRecord, World

@@ -10,13 +10,14 @@ import pytest
 from inv_runs import Run, T
 from kio.schema.errors import ErrorCode
 
-from wrackline.broker.core import batch
 from wrackline.broker.core.broker import Broker
-from wrackline.broker.core.effects import Append, DeleteLog, Effect, Reply, Trace, Truncate
-from wrackline.broker.core.epochs import EpochCache
-from wrackline.broker.core.events import Boot, Event, RequestReceived
-from wrackline.broker.core.image import PartitionImage
-from wrackline.broker.core.messages import (
+from wrackline.broker.core.replication.replica import Replica
+from wrackline.broker.model import batch
+from wrackline.broker.model.effects import Append, DeleteLog, Effect, Reply, Trace, Truncate
+from wrackline.broker.model.epochs import EpochCache
+from wrackline.broker.model.events import Boot, Event, RequestReceived
+from wrackline.broker.model.image import PartitionImage
+from wrackline.broker.model.messages import (
     BrokerHeartbeatRequest,
     BrokerHeartbeatResponse,
     ProducePartition,
@@ -24,8 +25,7 @@ from wrackline.broker.core.messages import (
     ProduceResponse,
     ProduceResult,
 )
-from wrackline.broker.core.replica import Replica
-from wrackline.broker.core.types import METADATA, EpochEntry, FlushMode
+from wrackline.broker.model.types import METADATA, EpochEntry, FlushMode
 from wrackline.simulator.disk import SimLog, Stored
 from wrackline.simulator.invariants import Checker
 from wrackline.simulator.invariants_all import INVARIANTS

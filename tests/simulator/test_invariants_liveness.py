@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 from inv_runs import Run, T
 
-from wrackline.broker.core import batch
-from wrackline.broker.core.messages import ProducePartition, ProduceRequest
+from wrackline.broker.model import batch
+from wrackline.broker.model.messages import ProducePartition, ProduceRequest
 from wrackline.simulator.liveness import missing, settle
 from wrackline.simulator.world import World, WorldOptions
 

@@ -9,9 +9,9 @@ import pytest
 from inv_runs import Run
 from kio.schema.errors import ErrorCode
 
-from wrackline.broker.core import batch
-from wrackline.broker.core.controller import Controller
-from wrackline.broker.core.effects import (
+from wrackline.broker.core.controller.controller import Controller
+from wrackline.broker.model import batch
+from wrackline.broker.model.effects import (
     DeleteSnapshot,
     Effect,
     Reply,
@@ -20,10 +20,10 @@ from wrackline.broker.core.effects import (
     Truncate,
     WriteSnapshot,
 )
-from wrackline.broker.core.events import Event, RequestReceived
-from wrackline.broker.core.messages import VoteRequest, VoteResponse
-from wrackline.broker.core.snapshot_format import write
-from wrackline.broker.core.types import METADATA, SnapshotId
+from wrackline.broker.model.events import Event, RequestReceived
+from wrackline.broker.model.messages import VoteRequest, VoteResponse
+from wrackline.broker.model.snapshot_format import write
+from wrackline.broker.model.types import METADATA, SnapshotId
 from wrackline.broker.rules.raft import RaftRole
 from wrackline.simulator.disk import SimLog, Stored
 from wrackline.simulator.invariants import Checker

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from inv_runs import Run
 
-from wrackline.broker.core.effects import Trace
-from wrackline.broker.core.types import RecoveryStrategy
+from wrackline.broker.model.effects import Trace
+from wrackline.broker.model.types import RecoveryStrategy
 from wrackline.simulator.liveness import settle
 from wrackline.simulator.world import StepRecord, World
 

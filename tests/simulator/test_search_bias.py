@@ -9,8 +9,8 @@ from random import Random
 import pytest
 from kio.schema.errors import ErrorCode
 
-from wrackline.broker.core.messages import Refused
-from wrackline.broker.core.types import TopicPartition
+from wrackline.broker.model.messages import Refused
+from wrackline.broker.model.types import TopicPartition
 from wrackline.simulator.actions import ACTIONS
 from wrackline.simulator.chains import CHAINS, drawn
 from wrackline.simulator.cli import _setup, simulate

@@ -1,0 +1,1 @@
+"""The active controller: who leads, who is in the ISR, what administrators ask."""

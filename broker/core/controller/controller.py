@@ -1,0 +1,427 @@
+"""The controller: one thread of events, one log of metadata (docs/protocol.md 2.6-2.9, 2.12.8).
+
+Every change is decided on a speculative image, appended to the metadata log as one batch and answered when
+that batch is committed: nothing has an effect, and no reply leaves, before (K02). The committed image is what
+readers and the trace see. Who leads the quorum and what is committed is told by raft.py: its leader becomes
+the active controller once everything up to its own first record is applied, and drops what it had only
+speculated when it has to resign. The others apply what is committed, so that they could be next.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Callable
+from uuid import UUID
+
+from kio.schema.errors import ErrorCode
+
+from wrackline.broker.core.controller.admin import administer
+from wrackline.broker.core.controller.brokers import Brokers, allocate_producer_ids
+from wrackline.broker.core.controller.configs import effective_min_isrs, settle
+from wrackline.broker.core.controller.draft import Draft
+from wrackline.broker.core.controller.elections import rebalance
+from wrackline.broker.core.controller.forced_elections import FORCED, ForcedElections
+from wrackline.broker.core.controller.partitions import alter_partition
+from wrackline.broker.core.controller.topics import create_topics, delete_topics
+from wrackline.broker.core.controller.trace import trace_committed
+from wrackline.broker.core.controller.unclean_recovery import RECOVERY, Recoveries
+from wrackline.broker.core.quorum.log import Entry
+from wrackline.broker.core.quorum.voter import RAFT_TIMERS, Raft
+from wrackline.broker.core.requests.describe import describe
+from wrackline.broker.model.admin_messages import (
+    DecidedRequest,
+    DescribeQuorumRequest,
+    ElectionType,
+    ElectLeadersRequest,
+)
+from wrackline.broker.model.config import ControllerConfig
+from wrackline.broker.model.effects import CancelTimer, CloseLogs, Effect, Exit, Reply, SetTimer, Trace
+from wrackline.broker.model.events import (
+    Boot,
+    DiskFailed,
+    Event,
+    Flushed,
+    LogsClosed,
+    RequestCancelled,
+    RequestReceived,
+    ResponseReceived,
+    SendFailed,
+    SnapshotWritten,
+    StopRequested,
+    TimerFired,
+)
+from wrackline.broker.model.image import CLUSTER_DEFAULTS, ClusterImage, ImageDelta
+from wrackline.broker.model.messages import (
+    AllocateProducerIdsRequest,
+    AlterPartitionRequest,
+    BeginQuorumEpochRequest,
+    BrokerHeartbeatRequest,
+    BrokerRegistrationRequest,
+    CreateTopicsRequest,
+    DeleteTopicsRequest,
+    DescribeClusterRequest,
+    DescribeTopicPartitionsRequest,
+    EndQuorumEpochRequest,
+    FetchRequest,
+    MetadataRequest,
+    Refused,
+    Request,
+    Response,
+    VoteRequest,
+)
+from wrackline.broker.model.records import ConfigRecord, NoOpRecord
+from wrackline.broker.model.snapshot_messages import FetchSnapshotRequest
+from wrackline.broker.model.types import METADATA, NO_LEADER
+from wrackline.broker.model.values import NO_ERROR
+from wrackline.broker.rules.profile import Rules
+
+SESSIONS = "sessions"
+NOOP = "noop"
+IMBALANCE = "imbalance"
+LEAVING = "leaving"
+_LEAVING_MS = 500
+"""How long a leader that stops waits for the others to hear of it."""
+
+_DescribeRequest = MetadataRequest | DescribeClusterRequest | DescribeTopicPartitionsRequest
+
+
+class Controller:
+    def __init__(self, config: ControllerConfig, rules: Rules) -> None:
+        self.config = config
+        self.rules = rules
+        self.raft = Raft(config, rules)
+        self.log = self.raft.log
+        self.speculative = ClusterImage()
+        self.committed = ClusterImage()
+        self._brokers = Brokers()
+        self._recoveries = Recoveries(config, rules)
+        self._forced = ForcedElections(config, self._recoveries)
+        self._incarnation = UUID(int=0)
+        self._waiting: deque[tuple[int, int, Callable[[], Response]]] = deque()
+        """(last offset that must be committed, request id, its answer)."""
+        self._sessions_armed = False
+        self._leo_at_noop = -1
+        self._state = "starting"
+        """starting, running, stopping or stopped."""
+        self._claimed: int | None = None
+        """The epoch in which this is the active controller."""
+
+    @property
+    def is_active(self) -> bool:
+        """Decides; another controller refuses what brokers ask with NOT_CONTROLLER."""
+        return self._claimed is not None
+
+    def handle(self, event: Event, now_ms: float) -> list[Effect]:
+        if isinstance(event, Boot):
+            return self._boot(event, now_ms)
+        if self._state in ("starting", "stopped"):
+            return []
+        effects = self._event(event, now_ms)
+        effects += self._settle(now_ms)
+        if Exit in map(type, effects):
+            self._state = "stopped"
+        return effects
+
+    def _event(self, event: Event, now_ms: float) -> list[Effect]:
+        match event:
+            case DiskFailed():
+                return self._stop(1, f"metadata log: {event.reason}")
+            case LogsClosed():
+                return self._stop(0, "controlled shutdown")
+            case _ if self._state == "stopping":
+                return self._leaving(event, now_ms)
+            case Flushed() if event.tp == METADATA:
+                return self.raft.flushed(event.upto, now_ms)
+            case SnapshotWritten():
+                return self.raft.snapshot_written(event.id, now_ms)
+            case StopRequested():
+                self._state = "stopping"
+                leave = self.raft.leave(now_ms)
+                told = self._close_logs() if self.raft.has_left else [SetTimer(LEAVING, now_ms + _LEAVING_MS)]
+                return [Trace("stop", {"why": "asked to"}), *leave, *told]
+            case RequestReceived():
+                return self._request(event, now_ms)
+            case RequestCancelled():
+                return self.raft.cancelled(event.request_id, now_ms)
+            case ResponseReceived():
+                return self._heard(event.correlation, event.response, now_ms)
+            case SendFailed():
+                return self._heard(event.correlation, None, now_ms)
+            case TimerFired():
+                return self._timer(event.key, now_ms)
+            case _:
+                return []
+
+    def _settle(self, now_ms: float) -> list[Effect]:
+        """What the event has done to the quorum: records were committed, leadership was won or lost."""
+        effects: list[Effect] = []
+        if self._claimed is not None and not (self.raft.leads and self.raft.epoch == self._claimed):
+            effects += self._resign()
+        if self.raft.loaded is not None:
+            self.committed, self.raft.loaded = self.raft.loaded, None
+            self.speculative = self.committed.copy()
+        grown = bool(self.raft.committed)
+        while self.raft.committed:
+            entries, self.raft.committed = self.raft.committed, []
+            effects += self._commit(entries)
+            leadership = self.raft.leadership
+            if self._claimed is not None:
+                effects += self._reply_committed() + self._recover(now_ms)
+                effects += self._forced.settle(self.committed, now_ms)
+            elif leadership is not None and self.log.high_watermark > leadership.epoch_start:
+                effects += self._claim(now_ms)
+        return effects + self.raft.make_snapshot(self.committed, now_ms) if grown else effects
+
+    # --- life --------------------------------------------------------------------------------------------
+
+    def _boot(self, boot: Boot, now_ms: float) -> list[Effect]:
+        self._incarnation = boot.incarnation_id
+        try:
+            effects = self.raft.boot(boot, now_ms)
+        except ValueError as wrong:
+            return self._stop(1, str(wrong))
+        self._state = "running"
+        return effects + self._settle(now_ms)
+
+    def _claim(self, now_ms: float) -> list[Effect]:
+        """Everything up to the LeaderChangeRecord is applied: decide from here on
+        (docs/protocol.md 2.12.8)."""
+        self._claimed = self.raft.epoch
+        self.speculative = self.committed.copy()
+        self._brokers = Brokers()
+        self._recoveries = Recoveries(self.config, self.rules)
+        self._forced = ForcedElections(self.config, self._recoveries)
+        self._leo_at_noop = -1
+        effects = self._recoveries.look(self.committed, _everything(self.committed))
+        defaults = self._draft()
+        self._write_defaults(defaults)
+        effects += self._append(defaults, now_ms)
+        self._brokers.start_sessions(self._draft(), now_ms)
+        effects += self._arm_sessions(now_ms) + self._arm_noop(now_ms) + self._arm_imbalance(now_ms)
+        return effects + self._recover(now_ms)
+
+    def _resign(self) -> list[Effect]:
+        """Whether what is not committed will be is for the next leader to say: nobody is told anything of it."""
+        self._claimed = None
+        self._sessions_armed = False
+        self.speculative = self.committed.copy()
+        gone = Refused(ErrorCode.not_controller, "this controller leads no longer")
+        refusals: list[Effect] = [Reply(request_id, gone) for _, request_id, _ in self._waiting]
+        self._waiting.clear()
+        refusals += self._forced.refuse_all(gone)
+        return refusals + [CancelTimer(key) for key in (SESSIONS, RECOVERY, NOOP, IMBALANCE)]
+
+    def _leaving(self, event: Event, now_ms: float) -> list[Effect]:
+        match event:
+            case RequestReceived():
+                refused = Refused(ErrorCode.not_controller, "the controller is shutting down")
+                return [Reply(event.request_id, refused)]
+            case TimerFired() if event.key == LEAVING:
+                return self._close_logs()
+            case ResponseReceived() | SendFailed() if not self.raft.has_left:
+                self.raft.answered(event.correlation, None, now_ms)
+                return [CancelTimer(LEAVING), *self._close_logs()] if self.raft.has_left else []
+            case _:
+                return []
+
+    def _close_logs(self) -> list[Effect]:
+        return [CloseLogs(-1, {METADATA: self.log.high_watermark})]
+
+    def _write_defaults(self, draft: Draft) -> None:
+        """Cluster-wide topic defaults live in the log, so that brokers and controller agree on them."""
+        wanted = {
+            **self.config.topic_defaults,
+            "min.insync.replicas": str(self.config.min_insync_replicas),
+            "unclean.leader.election.enable": "true" if self.config.unclean_leader_election else "false",
+        }
+        known = dict(draft.image.configs.get(CLUSTER_DEFAULTS, {}))
+        before = effective_min_isrs(draft)
+        for key in sorted(known.keys() | wanted.keys()):
+            if known.get(key) != wanted.get(key):
+                draft.add(ConfigRecord(*CLUSTER_DEFAULTS, key, wanted.get(key)))
+        if draft.records:
+            settle(draft, before)
+
+    def _stop(self, code: int, reason: str) -> list[Effect]:
+        self._state = "stopped"
+        self._waiting.clear()
+        return [Exit(code, reason)]
+
+    # --- writing -----------------------------------------------------------------------------------------
+
+    def _draft(self) -> Draft:
+        return Draft(self.speculative, self.config, self.rules, self._incarnation, self.log.leo)
+
+    def _append(self, draft: Draft, now_ms: float) -> list[Effect]:
+        return self.raft.append(draft.records, now_ms) if draft.records else []
+
+    def _answer(self, request_id: int, answer: Callable[[], Response]) -> list[Effect]:
+        """When everything decided so far is committed: an answer must not rest on what may yet be lost."""
+        last = self.log.leo - 1
+        if last < self.log.high_watermark:
+            return [Reply(request_id, answer())]
+        self._waiting.append((last, request_id, answer))
+        return []
+
+    def _reply_committed(self) -> list[Effect]:
+        effects: list[Effect] = []
+        while self._waiting and self._waiting[0][0] < self.log.high_watermark:
+            _, request_id, answer = self._waiting.popleft()
+            effects.append(Reply(request_id, answer()))
+        return effects
+
+    def _commit(self, entries: list[Entry]) -> list[Effect]:
+        delta = self.committed.apply_all(entries)
+        if not self.raft.leads:
+            return []
+        lines = trace_committed(self.committed, entries, self._recoveries.logs_of)
+        return lines + self._recoveries.look(self.committed, delta) if self.is_active else lines
+
+    # --- unclean recovery --------------------------------------------------------------------------------
+
+    def _recover(self, now_ms: float) -> list[Effect]:
+        """Elect where every candidate's log is known, ask where one is not."""
+        draft = self._draft()
+        self._recoveries.decide(draft, now_ms)
+        return self._append(draft, now_ms) + self._recoveries.ask(now_ms)
+
+    def _heard(self, correlation: int, response: Response | None, now_ms: float) -> list[Effect]:
+        if self.raft.is_mine(correlation):
+            return self.raft.answered(correlation, response, now_ms)
+        if not self.is_active:
+            return []
+        lines = self._recoveries.heard(self.speculative, correlation, response, now_ms)
+        return lines + self._recover(now_ms)
+
+    # --- requests ----------------------------------------------------------------------------------------
+
+    def _request(self, event: RequestReceived, now_ms: float) -> list[Effect]:
+        request = event.request
+        match request:
+            case (
+                FetchRequest()
+                | VoteRequest()
+                | BeginQuorumEpochRequest()
+                | EndQuorumEpochRequest()
+                | FetchSnapshotRequest()
+            ):
+                return self.raft.request(event.request_id, request, now_ms)
+            case _ if not self.is_active:
+                return self._refuse(event.request_id, request)
+            case DescribeQuorumRequest():
+                return [Reply(event.request_id, self.raft.describe(now_ms))]
+            case MetadataRequest() | DescribeClusterRequest() | DescribeTopicPartitionsRequest():
+                asked = request
+                return self._answer(event.request_id, lambda: self._describe(asked))
+            case ElectLeadersRequest() if request.election == ElectionType.UNCLEAN:
+                draft = self._draft()
+                known = self._forced.begin(draft, self.committed, event.request_id, request, now_ms)
+                effects = self._append(draft, now_ms)
+                if known is not None:
+                    return effects + self._answer(event.request_id, lambda: known)
+                return effects + self._recover(now_ms) + self._forced.settle(self.committed, now_ms)
+            case _:
+                draft = self._draft()
+                response = self._decide(draft, request, now_ms)
+                if not draft.records and not self.raft.is_quorum_of_one and _is_final(response):
+                    # Only who still leads may say so: a deposed controller does not know newer broker epochs.
+                    draft.add(NoOpRecord())
+                effects = self._append(draft, now_ms) + self._arm_sessions(now_ms)
+                return effects + self._answer(event.request_id, lambda: response)
+
+    def _decide(self, draft: Draft, request: Request, now_ms: float) -> Response:
+        match request:
+            case BrokerHeartbeatRequest():
+                return self._brokers.heartbeat(draft, request, now_ms)
+            case AlterPartitionRequest():
+                return alter_partition(draft, request)
+            case BrokerRegistrationRequest():
+                return self._brokers.register(draft, request, now_ms)
+            case CreateTopicsRequest():
+                return create_topics(draft, request)
+            case DeleteTopicsRequest():
+                return delete_topics(draft, request)
+            case AllocateProducerIdsRequest():
+                return allocate_producer_ids(draft, request)
+            case _ if isinstance(request, DecidedRequest):
+                return administer(draft, request)
+            case _:
+                return Refused(
+                    ErrorCode.unsupported_version, f"a controller does not serve {type(request).__name__}"
+                )
+
+    def _describe(self, request: _DescribeRequest) -> Response:
+        return describe(self.committed, request, self.config.cluster_id, self.config.node_id)
+
+    def _refuse(self, request_id: int, request: Request) -> list[Effect]:
+        """The business of the active controller. Who that is, a standby tells who asks for the cluster."""
+        leader = self.raft.leader_id
+        if isinstance(request, DescribeClusterRequest) and leader not in (NO_LEADER, self.config.node_id):
+            return [Reply(request_id, describe(self.committed, request, self.config.cluster_id, leader))]
+        said = f"node {leader} leads the quorum" if leader != NO_LEADER else "the quorum has no leader"
+        return [Reply(request_id, Refused(ErrorCode.not_controller, said))]
+
+    # --- timers ------------------------------------------------------------------------------------------
+
+    def _timer(self, key: str, now_ms: float) -> list[Effect]:
+        if key.startswith(RAFT_TIMERS):
+            return self.raft.timer(key, now_ms)
+        if not self.is_active:
+            return []
+        if key == SESSIONS:
+            self._sessions_armed = False
+            draft = self._draft()
+            self._brokers.expire(draft, now_ms)
+            return self._append(draft, now_ms) + self._arm_sessions(now_ms)
+        if key == RECOVERY:
+            return self._recover(now_ms)
+        if key == FORCED:
+            return self._forced.settle(self.committed, now_ms)
+        if key == NOOP:
+            return self._noop(now_ms) + self._arm_noop(now_ms)
+        if key == IMBALANCE:
+            draft = self._draft()
+            rebalance(draft)
+            return self._append(draft, now_ms) + self._arm_imbalance(now_ms)
+        return []
+
+    def _arm_sessions(self, now_ms: float) -> list[Effect]:
+        """One timer, at or before the first expiry: contacts only move expiries back."""
+        if self._sessions_armed:
+            return []
+        expiry_ms = self._brokers.next_expiry_ms(self._draft())
+        if expiry_ms is None:
+            return []
+        self._sessions_armed = True
+        return [SetTimer(SESSIONS, max(now_ms, expiry_ms))]
+
+    def _noop(self, now_ms: float) -> list[Effect]:
+        """An idle log gets a record now and then, so that its high watermark is seen to move
+        (docs/protocol.md 2.12.8)."""
+        effects: list[Effect] = []
+        if self.log.leo == self._leo_at_noop:
+            draft = self._draft()
+            draft.add(NoOpRecord())
+            effects = self._append(draft, now_ms)
+        self._leo_at_noop = self.log.leo
+        return effects
+
+    def _arm_imbalance(self, now_ms: float) -> list[Effect]:
+        if not self.config.auto_leader_rebalance:
+            return []
+        return [SetTimer(IMBALANCE, now_ms + self.config.leader_imbalance_check_interval_ms)]
+
+    def _arm_noop(self, now_ms: float) -> list[Effect]:
+        interval_ms = self.config.noop_interval_ms
+        return [SetTimer(NOOP, now_ms + interval_ms)] if interval_ms > 0 else []
+
+
+def _everything(image: ClusterImage) -> ImageDelta:
+    """As if the whole cluster had just changed."""
+    before = {partition.tp: partition for partition in image.partitions()}
+    return ImageDelta(before, frozenset(image.brokers), frozenset(image.topics_by_name))
+
+
+def _is_final(response: Response) -> bool:
+    """An error that makes the asker give something up."""
+    return getattr(response, "error", NO_ERROR) is not NO_ERROR

@@ -1,0 +1,42 @@
+"""One atomic change of the cluster in the making.
+
+A handler of the controller decides on the speculative image and adds records; each is in the image at once,
+so every decision of one event sees those before it (R36). What the draft holds at the end becomes one batch
+of the metadata log. Handlers check everything before they add the first record: a draft is never taken back.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from uuid import UUID, uuid5
+
+from wrackline.broker.model.config import ControllerConfig
+from wrackline.broker.model.image import ClusterImage
+from wrackline.broker.model.records import MetadataRecord
+from wrackline.broker.model.types import NodeId
+from wrackline.broker.rules.profile import Rules
+
+
+@dataclass(slots=True)
+class Draft:
+    image: ClusterImage
+    config: ControllerConfig
+    rules: Rules
+    incarnation_id: UUID
+    first_offset: int
+    records: list[MetadataRecord] = field(default_factory=list)
+
+    @property
+    def next_offset(self) -> int:
+        return self.first_offset + len(self.records)
+
+    def add(self, record: MetadataRecord) -> None:
+        self.image.apply(record, self.next_offset)
+        self.records.append(record)
+
+    def new_id(self, name: str) -> UUID:
+        """Unique without chance: this uptime of this controller, this offset."""
+        return uuid5(self.incarnation_id, f"{name}@{self.next_offset}")
+
+    def active_brokers(self) -> frozenset[NodeId]:
+        return frozenset(broker.id for broker in self.image.brokers.values() if broker.active)

@@ -1,0 +1,127 @@
+"""ElectLeaders of kind UNCLEAN (docs/protocol.md 2.9): an operator wants a leader now, at the price of a
+possible loss.
+
+Whoever can lead without loss does. Else the logs of all replicas that are there are compared, as proactive recovery
+does, and the answer waits for the election's commit or the end of the operator's time.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from kio.schema.errors import ErrorCode
+
+from wrackline.broker.core.controller.draft import Draft
+from wrackline.broker.core.controller.elections import unknown
+from wrackline.broker.core.controller.partitions import change
+from wrackline.broker.core.controller.unclean_recovery import QUESTION_MS, Recoveries
+from wrackline.broker.model.admin_messages import ElectLeadersRequest, ElectLeadersResponse, PartitionOutcome
+from wrackline.broker.model.config import ControllerConfig
+from wrackline.broker.model.effects import CancelTimer, Effect, Reply, SetTimer
+from wrackline.broker.model.image import ClusterImage, PartitionImage
+from wrackline.broker.model.messages import Refused
+from wrackline.broker.model.types import NO_LEADER, TopicPartition
+
+FORCED = "forced-elections"
+POSSIBLE_LOSS = "possible data loss: committed records that only other replicas had are gone"
+
+
+@dataclass(slots=True)
+class _Asked:
+    request_id: int
+    outcomes: dict[TopicPartition, PartitionOutcome | None]
+    """None: not decided yet."""
+    deadline_ms: float
+
+
+class ForcedElections:
+    def __init__(self, config: ControllerConfig, recoveries: Recoveries) -> None:
+        self._window_ms = config.unclean_recovery_window_ms
+        self._recoveries = recoveries
+        self._asked: list[_Asked] = []
+
+    def begin(
+        self,
+        draft: Draft,
+        committed: ClusterImage,
+        request_id: int,
+        request: ElectLeadersRequest,
+        now_ms: float,
+    ) -> ElectLeadersResponse | None:
+        """The answer where it is known already; None: it comes when logs have been compared."""
+        wanted = request.partitions
+        every = wanted is None
+        tps = [p.tp for p in draft.image.partitions()] if wanted is None else list(dict.fromkeys(wanted))
+        outcomes: dict[TopicPartition, PartitionOutcome | None] = {}
+        for tp in tps:
+            outcome = self._elect(draft, committed, tp)
+            if not (every and outcome is not None and outcome.error is ErrorCode.election_not_needed):
+                outcomes[tp] = outcome
+        if None not in outcomes.values():
+            return _response(outcomes)
+        deadline_ms = now_ms + min(request.timeout_ms, self._window_ms + QUESTION_MS)
+        self._asked.append(_Asked(request_id, outcomes, deadline_ms))
+        return None
+
+    def _elect(self, draft: Draft, committed: ClusterImage, tp: TopicPartition) -> PartitionOutcome | None:
+        partition = draft.image.partition(tp)
+        if partition is None:
+            return unknown(tp)
+        if partition.leader != NO_LEADER:
+            return PartitionOutcome(tp, ErrorCode.election_not_needed, f"broker {partition.leader} leads")
+        active = draft.active_brokers()
+        if change(draft, partition, partition.isr, active).leader != NO_LEADER:
+            return PartitionOutcome(tp)
+        rules = draft.rules
+        if not rules.switches.has_elr or rules.election.proactive_recovery(partition, active) is None:
+            after = change(draft, partition, partition.isr, active, unclean_election=True)
+            lost = after.leader != NO_LEADER
+            return PartitionOutcome(tp, message=POSSIBLE_LOSS) if lost else _nobody(partition)
+        known = committed.partition(tp)
+        if not self._recoveries.force(committed, partition if known is None else known):
+            self._recoveries.give_up(partition)
+            return _nobody(partition)
+        return None
+
+    def settle(self, image: ClusterImage, now_ms: float) -> list[Effect]:
+        """Answers to those whose elections are committed in ``image``, or whose time is over."""
+        effects: list[Effect] = []
+        for asked in list(self._asked):
+            late = now_ms >= asked.deadline_ms
+            for tp, outcome in asked.outcomes.items():
+                if outcome is None:
+                    asked.outcomes[tp] = self._outcome(image, tp, late=late)
+            if None not in asked.outcomes.values():
+                self._asked.remove(asked)
+                effects.append(Reply(asked.request_id, _response(asked.outcomes)))
+        if self._asked:
+            effects.append(SetTimer(FORCED, min(asked.deadline_ms for asked in self._asked)))
+        elif effects:
+            effects.append(CancelTimer(FORCED))
+        return effects
+
+    def _outcome(self, image: ClusterImage, tp: TopicPartition, *, late: bool) -> PartitionOutcome | None:
+        partition = image.partition(tp)
+        if partition is None:
+            return unknown(tp)
+        if partition.leader != NO_LEADER:
+            return PartitionOutcome(tp, message=POSSIBLE_LOSS if partition.leader_recovery_state else None)
+        if not late:
+            return None
+        self._recoveries.give_up(partition)
+        return _nobody(partition)
+
+    def refuse_all(self, refused: Refused) -> list[Effect]:
+        """This controller leads no longer."""
+        gone: list[Effect] = [Reply(asked.request_id, refused) for asked in self._asked]
+        self._asked.clear()
+        return [*gone, CancelTimer(FORCED)]
+
+
+def _nobody(partition: PartitionImage) -> PartitionOutcome:
+    why = f"no replica of {sorted(partition.replicas)} is live and has said how far its log reaches"
+    return PartitionOutcome(partition.tp, ErrorCode.eligible_leaders_not_available, why)
+
+
+def _response(outcomes: dict[TopicPartition, PartitionOutcome | None]) -> ElectLeadersResponse:
+    return ElectLeadersResponse(tuple(outcome for outcome in outcomes.values() if outcome is not None))

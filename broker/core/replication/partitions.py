@@ -1,0 +1,129 @@
+"""The replicas on this broker, kept as the committed metadata says
+(docs/protocol.md K16-K20, K46, K48-K54)."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Mapping
+
+from wrackline.broker.core.replication.context import Context
+from wrackline.broker.core.replication.fetcher import Fetchers
+from wrackline.broker.core.replication.replica import Replica
+from wrackline.broker.model.effects import CreateLog, DeleteLog
+from wrackline.broker.model.image import ImageDelta, PartitionImage
+from wrackline.broker.model.types import METADATA, NO_EPOCH, RecoveredLog, TopicPartition
+
+
+class Partitions:
+    def __init__(self, ctx: Context, fetchers: Fetchers) -> None:
+        self._ctx = ctx
+        self._fetchers = fetchers
+        self._replicas: dict[TopicPartition, Replica] = {}
+        self._offline: frozenset[TopicPartition] = frozenset()
+        """Their records are on disk and cannot be used."""
+        self.get: Callable[[TopicPartition], Replica | None] = self._replicas.get
+
+    def __iter__(self) -> Iterator[Replica]:
+        return iter(self._replicas.values())
+
+    # --- start ---------------------------------------------------------------------------------------------
+
+    def recovered(
+        self, logs: Mapping[TopicPartition, RecoveredLog], offline: Iterable[TopicPartition]
+    ) -> None:
+        """The logs found on disk, without a role yet; and those that cannot be opened."""
+        self._offline = frozenset(offline)
+        for tp in sorted(logs):
+            if tp != METADATA:
+                self._replicas[tp] = Replica(self._ctx, tp, logs[tp])
+
+    def take_roles(self) -> None:
+        """Once the metadata is known up to our own registration: all at once, the final image only (K20).
+
+        Logs of topics that are gone meanwhile, or whose replica was moved away, are deleted.
+        """
+        for tp in sorted(self._replicas):
+            self._sync(tp)
+        for partition in list(self._ctx.image.partitions()):
+            if partition.tp not in self._replicas:
+                self._sync(partition.tp)
+
+    # --- changes -------------------------------------------------------------------------------------------
+
+    def apply(self, delta: ImageDelta) -> None:
+        """Act on what a run of metadata records came to, partition by partition."""
+        for tp, before in delta.before.items():
+            self._sync(tp, before)
+        if not delta.topics:
+            return
+        for replica in self._replicas.values():
+            if replica.tp.topic in delta.topics:
+                replica.settings_changed()
+
+    def _sync(self, tp: TopicPartition, before: PartitionImage | None = None) -> None:
+        ctx, image = self._ctx, self._ctx.image.partition(tp)
+        mine = image is not None and ctx.config.node_id in image.replicas
+        replica = self._replicas.get(tp)
+        if replica is not None and (
+            image is None or not mine or ctx.rules.metadata.is_another(replica.topic_id, image.topic_id)
+        ):
+            self._remove(replica)
+            replica = None
+        if image is None or not mine:
+            return
+        if replica is not None:
+            replica.topic_id = image.topic_id
+        if replica is None:
+            replica = self._create(image)
+        if replica.failed or not ctx.rules.metadata.applies(replica.partition_epoch, image.partition_epoch):
+            return
+        if replica.leader_epoch == NO_EPOCH and not self._begins(image, before):
+            return
+        self._trace_image(image)
+        if image.leader == ctx.config.node_id:
+            self._fetchers.remove(tp)
+            replica.become_leader(image)
+        elif replica.become_follower(image):
+            self._fetchers.remove(tp)
+            self._fetchers.add(replica)
+
+    def _begins(self, image: PartitionImage, before: PartitionImage | None) -> bool:
+        """A replica without a role yet: the image may be one in which it was only just added."""
+        known = NO_EPOCH if before is None or before.topic_id != image.topic_id else before.leader_epoch
+        return self._ctx.rules.switches.added_replica_follows_at_once or image.leader_epoch > known
+
+    def _create(self, image: PartitionImage) -> Replica:
+        """K54: also for a replica added without a new leader epoch."""
+        replica = Replica(self._ctx, image.tp, RecoveredLog(image.topic_id, 0, 0, 0, 0))
+        replica.failed = image.tp in self._offline
+        if not replica.failed:
+            self._ctx.out.append(CreateLog(image.tp, image.topic_id))
+        self._replicas[image.tp] = replica
+        return replica
+
+    def _remove(self, replica: Replica) -> None:
+        """Deleted, re-created under another id, or reassigned away
+        (docs/protocol.md 2.10): learnt, so the log goes."""
+        self._fetchers.remove(replica.tp)
+        replica.step_down()
+        self._ctx.trace("delete", tp=str(replica.tp), topic_id=str(replica.topic_id))
+        self._ctx.out.append(DeleteLog(replica.tp))
+        del self._replicas[replica.tp]
+
+    def failed(self, replica: Replica) -> None:
+        """Its disk refused: it neither leads nor follows any more."""
+        self._fetchers.remove(replica.tp)
+        replica.failed = True
+        replica.step_down()
+
+    def _trace_image(self, image: PartitionImage) -> None:
+        self._ctx.trace(
+            "md_apply",
+            offset=self._ctx.image.metadata_offset,
+            tp=str(image.tp),
+            leader=image.leader,
+            leader_epoch=image.leader_epoch,
+            partition_epoch=image.partition_epoch,
+            isr=list(image.isr),
+            elr=list(image.elr),
+            replicas=list(image.replicas),
+        )

@@ -1,0 +1,1 @@
+"""What rules and machines both speak: values, records, images, messages, events and effects."""

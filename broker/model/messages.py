@@ -1,0 +1,615 @@
+"""Requests and responses as the core sees them: one class per API, whatever the wire version.
+
+`wrackline.broker.wire` translates to and from kio's entities. Times are milliseconds, offsets exclusive at the end.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import field, replace
+from typing import NamedTuple
+from uuid import UUID
+
+from kio.schema.errors import ErrorCode
+
+from wrackline.broker.model.admin_messages import AdminRequest, AdminResponse
+from wrackline.broker.model.snapshot_messages import FetchSnapshotRequest, FetchSnapshotResponse
+from wrackline.broker.model.types import Endpoint, LogSlice, NodeId, SnapshotId, TopicPartition
+from wrackline.broker.model.values import dataclass
+
+
+@dataclass(frozen=True, slots=True)
+class LeaderIdAndEpoch:
+    leader_id: NodeId
+    leader_epoch: int
+
+
+# --- produce ---------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class ProducePartition:
+    tp: TopicPartition
+    records: bytes
+    topic_id: UUID | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class ProduceRequest:
+    acks: int
+    timeout_ms: int
+    partitions: tuple[ProducePartition, ...]
+    transactional_id: str | None = None
+    zstd: bool = True
+    """May its batches be compressed so? Not before version 7 (KIP-110)."""
+
+
+@dataclass(frozen=True, slots=True)
+class ProduceResult:
+    tp: TopicPartition
+    error: ErrorCode = ErrorCode.none
+    base_offset: int = -1
+    log_start: int = -1
+    current_leader: LeaderIdAndEpoch | None = None
+    message: str | None = None
+    topic_id: UUID | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class ProduceResponse:
+    partitions: tuple[ProduceResult, ...]
+
+
+# --- fetch -----------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class FetchPartition:
+    tp: TopicPartition
+    fetch_offset: int
+    max_bytes: int
+    current_leader_epoch: int = -1
+    last_fetched_epoch: int = -1
+    log_start: int = -1
+    topic_id: UUID | None = None
+    directory_id: UUID | None = None
+    """Of the asking replica's log. Voters of the controller quorum name it (KIP-853), observers do not."""
+
+
+class ForgottenPartition(NamedTuple):
+    """No longer wanted in a fetch session."""
+
+    tp: TopicPartition
+    topic_id: UUID | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class FetchRequest:
+    max_wait_ms: int
+    min_bytes: int
+    max_bytes: int
+    partitions: tuple[FetchPartition, ...]
+    replica_id: NodeId = -1
+    """-1: a consumer."""
+    broker_epoch: int = -1
+    session_id: int = 0
+    session_epoch: int = -1
+    forgotten: tuple[ForgottenPartition, ...] = ()
+    isolation_level: int = 0
+    session_topics: tuple[tuple[UUID, str], ...] = ()
+    """Not sent: the names of the topics in the session, for an answer that names more than the request does."""
+
+    def at_most(self, max_bytes: int) -> FetchRequest:
+        """Asking for no more than ``max_bytes``."""
+        return self if self.max_bytes <= max_bytes else replace(self, max_bytes=max_bytes)
+
+    def with_partitions(self, partitions: tuple[FetchPartition, ...]) -> FetchRequest:
+        """As ``replace`` does it, in a quarter of the time: each request of a session needs it."""
+        return FetchRequest(
+            self.max_wait_ms,
+            self.min_bytes,
+            self.max_bytes,
+            partitions,
+            self.replica_id,
+            self.broker_epoch,
+            self.session_id,
+            self.session_epoch,
+            self.forgotten,
+            self.isolation_level,
+            self.session_topics,
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class EpochEndOffset:
+    epoch: int
+    end_offset: int
+
+
+@dataclass(frozen=True, slots=True)
+class FetchResult:
+    tp: TopicPartition
+    error: ErrorCode = ErrorCode.none
+    high_watermark: int = -1
+    last_stable_offset: int = -1
+    log_start: int = -1
+    diverging: EpochEndOffset | None = None
+    current_leader: LeaderIdAndEpoch | None = None
+    records: LogSlice | bytes = b""
+    """A slice when leaving a leader, bytes when arriving at a follower."""
+    topic_id: UUID | None = None
+    snapshot: SnapshotId | None = None
+    """Of the metadata log: what was asked for is in the log no more, this holds it (KIP-630)."""
+
+    def with_records(self, records: LogSlice | bytes) -> FetchResult:
+        """As ``replace`` does it, in a quarter of the time: most answers to fetches are made so."""
+        return FetchResult(
+            self.tp,
+            self.error,
+            self.high_watermark,
+            self.last_stable_offset,
+            self.log_start,
+            self.diverging,
+            self.current_leader,
+            records,
+            self.topic_id,
+            self.snapshot,
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class FetchResponse:
+    partitions: tuple[FetchResult, ...]
+    error: ErrorCode = ErrorCode.none
+    session_id: int = 0
+
+
+# --- delete records --------------------------------------------------------------------------------------
+
+UP_TO_HIGH_WATERMARK = -1
+
+
+@dataclass(frozen=True, slots=True)
+class DeleteRecordsRequest:
+    partitions: tuple[tuple[TopicPartition, int], ...]
+    """Delete what lies before the offset, or UP_TO_HIGH_WATERMARK."""
+    timeout_ms: int
+
+
+@dataclass(frozen=True, slots=True)
+class DeleteRecordsResult:
+    tp: TopicPartition
+    low_watermark: int = -1
+    """The lowest log start of the replicas that are alive."""
+    error: ErrorCode = ErrorCode.none
+
+
+@dataclass(frozen=True, slots=True)
+class DeleteRecordsResponse:
+    partitions: tuple[DeleteRecordsResult, ...]
+
+
+# --- offsets ---------------------------------------------------------------------------------------------
+
+LATEST = -1
+EARLIEST = -2
+MAX_TIMESTAMP = -3
+
+
+@dataclass(frozen=True, slots=True)
+class ListOffsetsPartition:
+    tp: TopicPartition
+    timestamp: int
+    """LATEST, EARLIEST, MAX_TIMESTAMP, or milliseconds."""
+    current_leader_epoch: int = -1
+
+
+@dataclass(frozen=True, slots=True)
+class ListOffsetsRequest:
+    partitions: tuple[ListOffsetsPartition, ...]
+    replica_id: NodeId = -1
+    isolation_level: int = 0
+    knows_offset_not_available: bool = True
+    """False below v5: such clients are told LEADER_NOT_AVAILABLE instead of OFFSET_NOT_AVAILABLE."""
+
+
+@dataclass(frozen=True, slots=True)
+class ListOffsetsResult:
+    tp: TopicPartition
+    error: ErrorCode = ErrorCode.none
+    timestamp: int = -1
+    offset: int = -1
+    leader_epoch: int = -1
+    lookup: LookupByTime | None = None
+    """Set instead of ``offset`` when the shell must search the log by time."""
+
+
+@dataclass(frozen=True, slots=True)
+class LookupByTime:
+    """First record at or after ``timestamp`` (MAX_TIMESTAMP: the newest) below ``end_offset``."""
+
+    tp: TopicPartition
+    timestamp: int
+    end_offset: int
+
+
+@dataclass(frozen=True, slots=True)
+class ListOffsetsResponse:
+    partitions: tuple[ListOffsetsResult, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class OffsetForLeaderEpochPartition:
+    tp: TopicPartition
+    leader_epoch: int
+    current_leader_epoch: int = -1
+
+
+@dataclass(frozen=True, slots=True)
+class OffsetForLeaderEpochRequest:
+    partitions: tuple[OffsetForLeaderEpochPartition, ...]
+    replica_id: NodeId = -1
+
+
+@dataclass(frozen=True, slots=True)
+class OffsetForLeaderEpochResult:
+    tp: TopicPartition
+    error: ErrorCode = ErrorCode.none
+    leader_epoch: int = -1
+    end_offset: int = -1
+
+
+@dataclass(frozen=True, slots=True)
+class OffsetForLeaderEpochResponse:
+    partitions: tuple[OffsetForLeaderEpochResult, ...]
+
+
+# --- metadata and administration ---------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class MetadataRequest:
+    topics: tuple[str, ...] | None
+    """None: all."""
+    topic_ids: tuple[UUID, ...] = ()
+    allow_auto_topic_creation: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class PartitionMetadata:
+    partition: int
+    leader_id: NodeId
+    leader_epoch: int
+    replicas: tuple[NodeId, ...]
+    isr: tuple[NodeId, ...]
+    offline: tuple[NodeId, ...] = ()
+    elr: tuple[NodeId, ...] = ()
+    last_known_elr: tuple[NodeId, ...] = ()
+    partition_epoch: int = -1
+    error: ErrorCode = ErrorCode.none
+
+
+@dataclass(frozen=True, slots=True)
+class TopicMetadata:
+    name: str | None
+    topic_id: UUID
+    partitions: tuple[PartitionMetadata, ...] = ()
+    error: ErrorCode = ErrorCode.none
+    is_internal: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class MetadataResponse:
+    """Also answers DescribeCluster (no topics) and DescribeTopicPartitions."""
+
+    brokers: tuple[Endpoint, ...]
+    cluster_id: str
+    controller_id: NodeId
+    topics: tuple[TopicMetadata, ...] = ()
+    fenced: tuple[NodeId, ...] = ()
+    error: ErrorCode = ErrorCode.none
+    """For DescribeCluster, which has one error for the whole answer."""
+
+
+@dataclass(frozen=True, slots=True)
+class DescribeClusterRequest:
+    include_fenced: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class DescribeTopicPartitionsRequest:
+    topics: tuple[str, ...]
+    """Empty: all."""
+    partition_limit: int = 2_000
+    """`wrackline.broker.wire` cuts the answer into pages of this many partitions."""
+    cursor: tuple[str, int] | None = None
+    """Topic and partition the page begins with."""
+
+
+@dataclass(frozen=True, slots=True)
+class NewTopic:
+    name: str
+    partitions: int = -1
+    """-1: the cluster's default."""
+    replication_factor: int = -1
+    assignments: Mapping[int, tuple[NodeId, ...]] = field(default_factory=dict)
+    configs: Mapping[str, str] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class CreateTopicsRequest:
+    topics: tuple[NewTopic, ...]
+    timeout_ms: int
+    validate_only: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class CreatedTopic:
+    name: str
+    error: ErrorCode = ErrorCode.none
+    message: str | None = None
+    topic_id: UUID = UUID(int=0)
+    partitions: int = -1
+    replication_factor: int = -1
+
+
+@dataclass(frozen=True, slots=True)
+class CreateTopicsResponse:
+    topics: tuple[CreatedTopic, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class DeleteTopicsRequest:
+    topics: tuple[str, ...]
+    timeout_ms: int
+    topic_ids: tuple[UUID, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class DeletedTopic:
+    name: str | None
+    error: ErrorCode = ErrorCode.none
+    topic_id: UUID = UUID(int=0)
+    message: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class DeleteTopicsResponse:
+    topics: tuple[DeletedTopic, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class InitProducerIdRequest:
+    transactional_id: str | None = None
+    producer_id: int = -1
+    producer_epoch: int = -1
+
+
+@dataclass(frozen=True, slots=True)
+class InitProducerIdResponse:
+    error: ErrorCode
+    producer_id: int = -1
+    producer_epoch: int = -1
+
+
+# --- broker and controller ---------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class AlterPartitionItem:
+    tp: TopicPartition
+    topic_id: UUID
+    leader_epoch: int
+    partition_epoch: int
+    isr: tuple[tuple[NodeId, int], ...]
+    """(broker id, broker epoch or -1)."""
+    leader_recovery_state: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class AlterPartitionRequest:
+    broker_id: NodeId
+    broker_epoch: int
+    partitions: tuple[AlterPartitionItem, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class AlterPartitionResult:
+    tp: TopicPartition
+    topic_id: UUID
+    error: ErrorCode = ErrorCode.none
+    leader_id: NodeId = -1
+    leader_epoch: int = -1
+    isr: tuple[NodeId, ...] = ()
+    partition_epoch: int = -1
+    leader_recovery_state: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class AlterPartitionResponse:
+    error: ErrorCode = ErrorCode.none
+    partitions: tuple[AlterPartitionResult, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class BrokerRegistrationRequest:
+    broker_id: NodeId
+    cluster_id: str
+    incarnation_id: UUID
+    host: str
+    port: int
+    rack: str | None = None
+    previous_broker_epoch: int = -1
+
+
+@dataclass(frozen=True, slots=True)
+class BrokerRegistrationResponse:
+    error: ErrorCode
+    broker_epoch: int = -1
+
+
+@dataclass(frozen=True, slots=True)
+class BrokerHeartbeatRequest:
+    broker_id: NodeId
+    broker_epoch: int
+    current_metadata_offset: int
+    want_fence: bool
+    want_shut_down: bool
+
+
+@dataclass(frozen=True, slots=True)
+class BrokerHeartbeatResponse:
+    error: ErrorCode
+    is_caught_up: bool = False
+    is_fenced: bool = True
+    should_shut_down: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class AllocateProducerIdsRequest:
+    broker_id: NodeId
+    broker_epoch: int
+
+
+@dataclass(frozen=True, slots=True)
+class AllocateProducerIdsResponse:
+    error: ErrorCode
+    producer_id_start: int = -1
+    producer_id_len: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class GetReplicaLogInfoRequest:
+    """The controller asks a broker how far its logs reach (KIP-966, docs/protocol.md R31)."""
+
+    partitions: tuple[tuple[UUID, int], ...]
+    """(topic id, partition); at most MAX_LOG_INFOS of them are answered."""
+
+
+MAX_LOG_INFOS = 1_000
+
+
+@dataclass(frozen=True, slots=True)
+class ReplicaLogInfo:
+    topic_id: UUID
+    partition: int
+    last_written_leader_epoch: int = -1
+    """Of the last record in the log; -1 when it is empty."""
+    current_leader_epoch: int = -1
+    """As the broker knows it from the metadata."""
+    leo: int = -1
+    error: ErrorCode = ErrorCode.none
+
+
+@dataclass(frozen=True, slots=True)
+class GetReplicaLogInfoResponse:
+    broker_epoch: int
+    """Of the life that answers; -1 when it is not registered yet."""
+    entries: tuple[ReplicaLogInfo, ...] = ()
+    has_more: bool = False
+    """Not everything that was asked for is here."""
+
+
+# --- the controller quorum ---------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class VoteRequest:
+    cluster_id: str
+    voter_id: NodeId
+    epoch: int
+    candidate_id: NodeId
+    candidate_directory: UUID
+    last_epoch: int
+    """Of the last record in the candidate's log."""
+    last_offset: int
+    """The end of it, exclusive."""
+    pre_vote: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class VoteResponse:
+    error: ErrorCode
+    epoch: int = -1
+    """The answering voter's; with ``leader_id``, -1 when unknown, what it knows of the quorum."""
+    leader_id: NodeId = -1
+    granted: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class BeginQuorumEpochRequest:
+    cluster_id: str
+    leader_id: NodeId
+    epoch: int
+
+
+@dataclass(frozen=True, slots=True)
+class EndQuorumEpochRequest:
+    cluster_id: str
+    leader_id: NodeId
+    epoch: int
+    successors: tuple[NodeId, ...] = ()
+    """The one with the longest log first."""
+
+
+@dataclass(frozen=True, slots=True)
+class QuorumEpochResponse:
+    """Answers both."""
+
+    error: ErrorCode
+    epoch: int = -1
+    leader_id: NodeId = -1
+
+
+@dataclass(frozen=True, slots=True)
+class Refused:
+    """An error for a whole request whose response has a top-level error, or one per item."""
+
+    error: ErrorCode
+    message: str = ""
+
+
+Request = (
+    ProduceRequest
+    | FetchRequest
+    | ListOffsetsRequest
+    | OffsetForLeaderEpochRequest
+    | DeleteRecordsRequest
+    | MetadataRequest
+    | DescribeClusterRequest
+    | DescribeTopicPartitionsRequest
+    | CreateTopicsRequest
+    | DeleteTopicsRequest
+    | InitProducerIdRequest
+    | AlterPartitionRequest
+    | BrokerRegistrationRequest
+    | BrokerHeartbeatRequest
+    | AllocateProducerIdsRequest
+    | GetReplicaLogInfoRequest
+    | VoteRequest
+    | BeginQuorumEpochRequest
+    | EndQuorumEpochRequest
+    | FetchSnapshotRequest
+    | AdminRequest
+)
+Response = (
+    ProduceResponse
+    | FetchResponse
+    | ListOffsetsResponse
+    | OffsetForLeaderEpochResponse
+    | DeleteRecordsResponse
+    | MetadataResponse
+    | CreateTopicsResponse
+    | DeleteTopicsResponse
+    | InitProducerIdResponse
+    | AlterPartitionResponse
+    | BrokerRegistrationResponse
+    | BrokerHeartbeatResponse
+    | AllocateProducerIdsResponse
+    | GetReplicaLogInfoResponse
+    | VoteResponse
+    | QuorumEpochResponse
+    | FetchSnapshotResponse
+    | AdminResponse
+    | Refused
+)
