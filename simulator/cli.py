@@ -17,15 +17,15 @@ from wrackline.broker.defects import UnknownDefect
 from wrackline.broker.model.config import BrokerConfig, ControllerConfig
 from wrackline.broker.model.types import FlushMode, RecoveryStrategy
 from wrackline.broker.rules.profile import profile as rules_of
-from wrackline.simulator.export import write_run
-from wrackline.simulator.faults import DEFAULT_KINDS, KINDS, Kind
-from wrackline.simulator.kill_table import command as kill_table
+from wrackline.simulator.faults.kinds import DEFAULT_KINDS, KINDS, Kind
+from wrackline.simulator.faults.setup import Setup
+from wrackline.simulator.faults.swarm import swarm
+from wrackline.simulator.output.export import write_run
 from wrackline.simulator.run import Result, run
-from wrackline.simulator.series import Row, SeriesError, Totals, drawn_as, series
-from wrackline.simulator.setup import Setup
-from wrackline.simulator.shrink import shrink
-from wrackline.simulator.swarm import swarm
-from wrackline.simulator.world import World, WorldOptions
+from wrackline.simulator.search.kill_table import command as kill_table
+from wrackline.simulator.search.many_seeds import Row, SeriesError, Totals, drawn_as, series
+from wrackline.simulator.search.shrink import shrink
+from wrackline.simulator.world.world import World, WorldOptions
 
 VIOLATION = 1
 INTERRUPTED = 130

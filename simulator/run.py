@@ -12,20 +12,28 @@ from typing import Any
 
 from wrackline.broker.model.types import TopicPartition
 from wrackline.history.model import CONTROL, REPLICA, Event, Record, Type
-from wrackline.simulator.actions import ACTIONS
-from wrackline.simulator.clients import Client, Consumer, Drainer, EndAsker, Producer, ProducerOptions, decode
-from wrackline.simulator.disk import SimulationError
-from wrackline.simulator.driver import FaultDriver
-from wrackline.simulator.faults import Fault
-from wrackline.simulator.history import History
-from wrackline.simulator.invariants import Checker
-from wrackline.simulator.network import NetworkOptions
-from wrackline.simulator.oracles import ClientOracle, Violation
-from wrackline.simulator.setup import TOPIC, Setup
-from wrackline.simulator.timeline import Digest, Timeline
-from wrackline.simulator.watchers import Deaf, EndOffsets, Stalls, Watcher
-from wrackline.simulator.witness import ClusterRows, NemesisRows
-from wrackline.simulator.world import StepRecord, World, WorldOptions
+from wrackline.simulator.faults.driver import FaultDriver
+from wrackline.simulator.faults.kinds import Fault
+from wrackline.simulator.faults.processes import ACTIONS
+from wrackline.simulator.faults.setup import TOPIC, Setup
+from wrackline.simulator.invariants.client_view import ClientOracle, Violation
+from wrackline.simulator.invariants.invariant import Checker
+from wrackline.simulator.invariants.watchers import Deaf, EndOffsets, Stalls, Watcher
+from wrackline.simulator.output.nemesis_rows import ClusterRows, NemesisRows
+from wrackline.simulator.output.timeline import Digest, Timeline
+from wrackline.simulator.world.clients import (
+    Client,
+    Consumer,
+    Drainer,
+    EndAsker,
+    Producer,
+    ProducerOptions,
+    decode,
+)
+from wrackline.simulator.world.disk import SimulationError
+from wrackline.simulator.world.history import History
+from wrackline.simulator.world.network import NetworkOptions
+from wrackline.simulator.world.world import StepRecord, World, WorldOptions
 
 HEAL_MS = 60_000.0
 """Virtual time the cluster has to become whole once the faults have stopped."""

@@ -22,7 +22,7 @@ from pathlib import Path
 from statistics import median
 
 from wrackline.history.model import Type
-from wrackline.simulator.search import Setup, run  # where older checkouts have them too
+from wrackline.simulator.search.first_violation import Setup, run  # where older checkouts have them too
 
 ROOT = Path(__file__).resolve().parents[2]
 IDLE = Setup(seed=2, kinds=(), invariants=False, producers=0, consumers=0, askers=0)

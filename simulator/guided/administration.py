@@ -16,9 +16,9 @@ from wrackline.broker.model.admin_messages import (
     Resource,
 )
 from wrackline.broker.model.types import NodeId
-from wrackline.simulator.disk import SimulationError
 from wrackline.simulator.guided.schedule import Guided
 from wrackline.simulator.guided.stage import CONTROLLER, Setting, Stage, T
+from wrackline.simulator.world.disk import SimulationError
 
 TOPIC = 2
 """The resource type, in Kafka's numbers."""

@@ -6,8 +6,8 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from wrackline.simulator.disk import SimulationError
 from wrackline.simulator.guided.stage import Finding, Setting, Stage
+from wrackline.simulator.world.disk import SimulationError
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,7 +27,7 @@ class Guided:
     harmless: tuple[str, ...] = ()
     """Those of the defects that do no harm alone; the clean arm has them too."""
     hunted: Mapping[str, Any] = field(default_factory=dict)
-    """Surroundings of the random runs (fields of ``wrackline.simulator.setup.Setup``): what the defect cannot show itself
+    """Surroundings of the random runs (fields of ``wrackline.simulator.faults.setup.Setup``): what the defect cannot show itself
     without, such as three controllers. Never the faults."""
     tolerated: frozenset[str] = frozenset()
     """Oracles that ``harmless`` sets off by itself: they count in neither arm."""

@@ -1,7 +1,7 @@
 """A cluster for a guided schedule: one partition, hands on every message and every process, oracles watching.
 
 The schedule says what happens in words of the catalogue (commit, fence, hold, power, ...). Beside the invariants
-of ``wrackline.simulator.invariants`` the stage has what only a whole run can show: acknowledged records that are gone
+of ``wrackline.simulator.invariants.invariant`` the stage has what only a whole run can show: acknowledged records that are gone
 (``lost-write``), replicas that differ below their high watermarks (``divergence``), a record twice
 (``duplicate``), an end offset that goes back (``end-offset``), a wait that does not end (``liveness``,
 ``stall``).
@@ -30,11 +30,11 @@ from wrackline.broker.model.messages import (
     ProduceResult,
 )
 from wrackline.broker.model.types import METADATA, NO_LEADER, NodeId, TopicPartition
-from wrackline.simulator.clients import encode
-from wrackline.simulator.disk import SimulationError
-from wrackline.simulator.invariants import Checker
-from wrackline.simulator.network import Hold, Matches, Message, NetworkOptions
-from wrackline.simulator.world import FIRST_CONTROLLER, Call, World, WorldOptions
+from wrackline.simulator.invariants.invariant import Checker
+from wrackline.simulator.world.clients import encode
+from wrackline.simulator.world.disk import SimulationError
+from wrackline.simulator.world.network import Hold, Matches, Message, NetworkOptions
+from wrackline.simulator.world.world import FIRST_CONTROLLER, Call, World, WorldOptions
 
 T = TopicPartition("t", 0)
 CONTROLLER = FIRST_CONTROLLER

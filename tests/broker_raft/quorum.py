@@ -17,8 +17,8 @@ from kio.schema.errors import ErrorCode
 from wrackline.broker.model.effects import Trace
 from wrackline.broker.model.messages import CreateTopicsRequest, CreateTopicsResponse, NewTopic
 from wrackline.broker.model.types import METADATA
-from wrackline.simulator.disk import SimLog
-from wrackline.simulator.world import StepRecord, World, WorldOptions
+from wrackline.simulator.world.disk import SimLog
+from wrackline.simulator.world.world import StepRecord, World, WorldOptions
 
 FAST = {
     "quorum_election_timeout_ms": 200,

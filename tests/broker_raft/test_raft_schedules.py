@@ -19,7 +19,7 @@ from wrackline.broker.model.messages import (
 )
 from wrackline.broker.model.types import METADATA
 from wrackline.broker.rules.raft import RaftRole
-from wrackline.simulator.world import StepRecord, World
+from wrackline.simulator.world.world import StepRecord, World
 
 FETCH_TIMEOUT_MS = FAST["quorum_fetch_timeout_ms"]
 

@@ -17,14 +17,14 @@ from click.testing import CliRunner, Result
 from wrackline.history import history_files, read_info
 from wrackline.history.model import FAILED, Event, Record, Type
 from wrackline.simulator.cli import simulate
-from wrackline.simulator.export import write_run
-from wrackline.simulator.faults import KINDS, FaultOptions
-from wrackline.simulator.oracles import ClientOracle, Violation
-from wrackline.simulator.plan import plan
+from wrackline.simulator.faults.kinds import KINDS, FaultOptions
+from wrackline.simulator.faults.plan import plan
+from wrackline.simulator.faults.setup import Setup
+from wrackline.simulator.invariants.client_view import ClientOracle, Violation
+from wrackline.simulator.output.export import write_run
 from wrackline.simulator.run import run
-from wrackline.simulator.search import search
-from wrackline.simulator.setup import Setup
-from wrackline.simulator.shrink import shrink
+from wrackline.simulator.search.first_violation import search
+from wrackline.simulator.search.shrink import shrink
 
 SHORT = Setup(seed=5, seconds=6.0, idempotent=True)
 DEFECT = Setup(

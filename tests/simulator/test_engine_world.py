@@ -22,9 +22,9 @@ from wrackline.broker.model.messages import (
     ProduceResponse,
 )
 from wrackline.broker.model.types import TopicPartition
-from wrackline.simulator.clients import encode
-from wrackline.simulator.disk import Disk, SimulationError
-from wrackline.simulator.world import Call, StepRecord, World
+from wrackline.simulator.world.clients import encode
+from wrackline.simulator.world.disk import Disk, SimulationError
+from wrackline.simulator.world.world import Call, StepRecord, World
 
 T = TopicPartition("t", 0)
 

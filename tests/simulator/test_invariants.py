@@ -26,10 +26,10 @@ from wrackline.broker.model.messages import (
     ProduceResult,
 )
 from wrackline.broker.model.types import METADATA, EpochEntry, FlushMode
-from wrackline.simulator.disk import SimLog, Stored
-from wrackline.simulator.invariants import Checker
-from wrackline.simulator.invariants_all import INVARIANTS
-from wrackline.simulator.world import StepKind, StepRecord, World, WorldOptions
+from wrackline.simulator.invariants.catalogue import INVARIANTS
+from wrackline.simulator.invariants.invariant import Checker
+from wrackline.simulator.world.disk import SimLog, Stored
+from wrackline.simulator.world.world import StepKind, StepRecord, World, WorldOptions
 
 CONTROLLER = 101
 

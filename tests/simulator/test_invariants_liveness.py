@@ -7,8 +7,8 @@ from inv_runs import Run, T
 
 from wrackline.broker.model import batch
 from wrackline.broker.model.messages import ProducePartition, ProduceRequest
-from wrackline.simulator.liveness import missing, settle
-from wrackline.simulator.world import World, WorldOptions
+from wrackline.simulator.invariants.liveness import missing, settle
+from wrackline.simulator.world.world import World, WorldOptions
 
 
 @pytest.mark.parametrize(

@@ -25,10 +25,10 @@ from wrackline.broker.model.messages import VoteRequest, VoteResponse
 from wrackline.broker.model.snapshot_format import write
 from wrackline.broker.model.types import METADATA, SnapshotId
 from wrackline.broker.rules.raft import RaftRole
-from wrackline.simulator.disk import SimLog, Stored
-from wrackline.simulator.invariants import Checker
-from wrackline.simulator.invariants_raft import Invariant
-from wrackline.simulator.world import StepKind, StepRecord, World, WorldOptions
+from wrackline.simulator.invariants.invariant import Checker
+from wrackline.simulator.invariants.raft import Invariant
+from wrackline.simulator.world.disk import SimLog, Stored
+from wrackline.simulator.world.world import StepKind, StepRecord, World, WorldOptions
 
 NODES = (101, 102, 103)
 
@@ -169,7 +169,7 @@ def test_a_spoilt_quorum_is_caught_by_its_invariant_alone(name: str) -> None:
 
 
 def test_every_quorum_invariant_has_a_spoilt_state() -> None:
-    modules = "wrackline.simulator.invariants_raft", "wrackline.simulator.invariants_snapshots"
+    modules = "wrackline.simulator.invariants.raft", "wrackline.simulator.invariants.snapshots"
     kinds = {kind.id for kind in Invariant.__subclasses__() if kind.__module__ in modules}
     assert kinds == {name[:3].upper() for name in SPOILERS}
 

@@ -6,8 +6,8 @@ from inv_runs import Run
 
 from wrackline.broker.model.effects import Trace
 from wrackline.broker.model.types import RecoveryStrategy
-from wrackline.simulator.liveness import settle
-from wrackline.simulator.world import StepRecord, World
+from wrackline.simulator.invariants.liveness import settle
+from wrackline.simulator.world.world import StepRecord, World
 
 OPTIONS = {"unclean_recovery_strategy": RecoveryStrategy.PROACTIVE, "unclean_recovery_window_ms": 800}
 

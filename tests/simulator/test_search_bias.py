@@ -11,18 +11,18 @@ from kio.schema.errors import ErrorCode
 
 from wrackline.broker.model.messages import Refused
 from wrackline.broker.model.types import TopicPartition
-from wrackline.simulator.actions import ACTIONS
-from wrackline.simulator.chains import CHAINS, drawn
 from wrackline.simulator.cli import _setup, simulate
-from wrackline.simulator.driver import FaultDriver
-from wrackline.simulator.faults import KINDS, Fault, FaultOptions, Role, Wait
+from wrackline.simulator.faults.driver import FaultDriver
+from wrackline.simulator.faults.kinds import KINDS, Fault, FaultOptions, Role, Wait
+from wrackline.simulator.faults.processes import ACTIONS
+from wrackline.simulator.faults.sequences import CHAINS, drawn
+from wrackline.simulator.faults.setup import Setup
+from wrackline.simulator.faults.swarm import swarm
 from wrackline.simulator.guided import isr, lifecycle, requests, watermark
 from wrackline.simulator.guided.stage import Setting, Stage, T
+from wrackline.simulator.invariants.watchers import Deaf, EndOffsets, Stalls, Watcher
 from wrackline.simulator.run import run
-from wrackline.simulator.setup import Setup
-from wrackline.simulator.swarm import swarm
-from wrackline.simulator.watchers import Deaf, EndOffsets, Stalls, Watcher
-from wrackline.simulator.world import World, WorldOptions
+from wrackline.simulator.world.world import World, WorldOptions
 
 
 def test_the_surroundings_are_the_seed_s_and_not_the_defect_s() -> None:

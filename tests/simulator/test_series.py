@@ -16,8 +16,8 @@ import pytest
 from click.testing import CliRunner, Result
 
 from wrackline.simulator.cli import simulate
-from wrackline.simulator.series import Row, Totals, run_one, series, varied
-from wrackline.simulator.setup import Setup
+from wrackline.simulator.faults.setup import Setup
+from wrackline.simulator.search.many_seeds import Row, Totals, run_one, series, varied
 
 SHORT = Setup(seed=40, seconds=2.0, controllers=3)
 
@@ -71,7 +71,7 @@ def test_a_violation_ends_a_series_unless_it_is_to_go_on(monkeypatch: pytest.Mon
         wrong = ("lost-write", "one is missing", setup.command())
         return row if setup.seed != 41 else replace(row, oracle=wrong[0], text=wrong[1], command=wrong[2])
 
-    monkeypatch.setattr("wrackline.simulator.series.run_one", fails_at_41)
+    monkeypatch.setattr("wrackline.simulator.search.many_seeds.run_one", fails_at_41)
     ended = series(SHORT, 4)
     assert (ended.seeds, [row.seed for row in ended.violations]) == (2, [41])
     going_on = series(SHORT, 4, keep_going=True)

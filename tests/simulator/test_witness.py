@@ -9,9 +9,9 @@ from wrackline.checkers.contracts import contract_for, lossy_shutdowns, worst_lo
 from wrackline.checkers.findings import Meaning
 from wrackline.checkers.runs import Run, load_run
 from wrackline.history.model import NEMESIS
-from wrackline.simulator.export import write_run
+from wrackline.simulator.faults.setup import Setup
+from wrackline.simulator.output.export import write_run
 from wrackline.simulator.run import run
-from wrackline.simulator.setup import Setup
 
 PLACE = ("t", 0)
 HARD = Setup(

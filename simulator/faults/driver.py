@@ -1,0 +1,278 @@
+"""Carries a plan of faults out on a world: looks roles up, waits for what a chain waits for, takes back.
+
+What each kind does is in ``actions``; here is when it begins and ends, on whom, and how many lossy faults there
+may be at a time.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, field
+from random import Random
+from typing import Protocol
+
+from wrackline.broker.model.image import PartitionImage
+from wrackline.broker.model.types import NodeId, TopicPartition
+from wrackline.simulator.faults.kinds import Fault, FaultOptions, Kind, Role, Wait
+from wrackline.simulator.world.disk import Disk
+from wrackline.simulator.world.world import FIRST_CONTROLLER, SimBroker, SimServer, World
+
+_LOOK_EVERY_MS = 15.0
+_WAIT_AT_MOST_MS = 8_000.0
+"""For something to come to pass; then a fault begins, or is taken back, anyway."""
+
+
+@dataclass(frozen=True, slots=True)
+class Begun:
+    """A fault in force. ``nodes`` are those it befell; ``down`` those it took down and will start again."""
+
+    said: str
+    undo: Callable[[], None]
+    nodes: tuple[NodeId, ...] = ()
+    down: frozenset[NodeId] = frozenset()
+
+
+Begin = Callable[["FaultDriver", Fault, Random], Begun | None]
+
+
+class Witness(Protocol):
+    """Is told of every fault as it begins and ends (the history's rows of the nemesis)."""
+
+    def begun(self, fault: Fault, begun: Begun) -> None: ...
+
+    def ended(self, fault: Fault, begun: Begun) -> None: ...
+
+
+@dataclass(slots=True, eq=False)
+class _Running:
+    fault: Fault
+    begun: Begun
+
+
+@dataclass(slots=True)
+class FaultDriver:
+    """``stop`` takes back whatever is still in force and starts every node that is down."""
+
+    world: World
+    topic: str
+    seed: int | str
+    options: FaultOptions
+    actions: Mapping[Kind, Begin]
+    combined: bool = False
+    """A broker and a controller are one machine, as far as there are controllers."""
+    witness: Witness | None = None
+    done: list[tuple[float, Fault, str]] = field(default_factory=list)
+    """(when, fault, what was done)"""
+    lossy_total: int = 0
+    lossy_limit: int = 0
+    """At present; lower than the options' while MinISR is."""
+    snapshots: dict[NodeId, Disk] = field(default_factory=dict)
+    """Older copies of disks, for stale restores."""
+    lossy: set[NodeId] = field(default_factory=set)
+    """Nodes that may have lost something since all was in sync."""
+    _running: list[_Running] = field(default_factory=list)
+    _bound: dict[int, dict[str, NodeId]] = field(default_factory=dict)
+    _stopped: bool = False
+
+    def __post_init__(self) -> None:
+        self.lossy_limit = self.options.max_lossy
+
+    def schedule(self, faults: Iterable[Fault]) -> None:
+        start_ms = self.world.now_ms
+        for fault in faults:
+            self.world.at(start_ms + fault.at_ms, lambda fault=fault: self._due(fault))  # type: ignore[misc]
+        self.world.at(start_ms + 1_000, self._supervise)
+
+    def stop(self) -> None:
+        self._stopped = True
+        while self._running:
+            self._end(self._running[-1])
+        world = self.world
+        world.heal()
+        for server in world.servers():
+            if server.paused:
+                world.resume(server.id)
+            server.cut_rule = None
+            if server.core is None:
+                world.start(server.id)
+
+    def _supervise(self) -> None:
+        """What ended by itself (an Exit of the core) is started again, as a service manager does."""
+        if self._stopped:
+            return
+        planned = {node for running in self._running for node in running.begun.down}
+        for server in self.world.servers():
+            if server.core is None and server.down in ("exit", "clean") and server.id not in planned:
+                self.world.start(server.id)
+        self.world.at(self.world.now_ms + 1_000, self._supervise)
+
+    # --- one fault -----------------------------------------------------------------------------------------
+
+    def _due(self, fault: Fault) -> None:
+        self._bind(fault)
+        if fault.after is None:
+            self._begin(fault)
+        else:
+            self._when(fault, fault.after, lambda: self._begin(fault))
+
+    def _when(self, fault: Fault, wait: Wait, then: Callable[[], None]) -> None:
+        """As soon as it has come to pass; anyway after a time, and at once when the run is being ended."""
+        world = self.world
+        last_ms = world.now_ms + _WAIT_AT_MOST_MS
+
+        def look() -> None:
+            if self._stopped or world.now_ms >= last_ms or self._holds(fault, wait):
+                then()
+            else:
+                world.at(world.now_ms + _LOOK_EVERY_MS, look)
+
+        look()
+
+    def _begin(self, fault: Fault) -> None:
+        if self._stopped:
+            return
+        begun = self.actions[fault.kind](self, fault, Random(f"{self.seed}/fault/{fault.id}"))
+        if begun is None:
+            return
+        self.done.append((self.world.now_ms, fault, begun.said))
+        self.world.say(f"f{fault.id} {fault.kind} {begun.said}")
+        running = _Running(fault, begun)
+        self._running.append(running)
+        if self.witness is not None:
+            self.witness.begun(fault, begun)
+
+        def later() -> None:
+            self.world.at(self.world.now_ms + fault.for_ms, lambda: self._end(running))
+
+        if fault.until is None:
+            later()
+        else:
+            self._when(fault, fault.until, later)
+
+    def _end(self, running: _Running) -> None:
+        if running not in self._running:
+            return
+        self._running.remove(running)
+        fault, begun = running.fault, running.begun
+        self.world.say(f"f{fault.id} ends: {fault.kind} {begun.said}")
+        begun.undo()
+        if self.witness is not None:
+            self.witness.ended(fault, begun)
+
+    # --- who ---------------------------------------------------------------------------------------------
+
+    def partition(self, fault: Fault) -> PartitionImage | None:
+        return self.world.image.partition(TopicPartition(self.topic, fault.partition))
+
+    def target(self, fault: Fault, draw: Random) -> NodeId:
+        return self._who(fault, fault.role, draw)
+
+    def _bind(self, fault: Fault) -> None:
+        """Who is who in a chain is settled when its first fault is due."""
+        if fault.chain in self._bound:
+            return
+        draw = Random(f"{self.seed}/chain/{fault.chain}")
+        everyone = sorted(self.world.brokers)
+        partition = self.partition(fault)
+        replicas = [] if partition is None else [node for node in partition.replicas if node in everyone]
+        leader = partition.leader if partition is not None and partition.leader in everyone else None
+        if leader is None:
+            leader = draw.choice(replicas or everyone)
+        followers = [node for node in replicas if node != leader] or [n for n in everyone if n != leader]
+        followers = followers or [leader]
+        draw.shuffle(followers)
+        spare = [node for node in everyone if node not in replicas]
+        self._bound[fault.chain] = {
+            "first-leader": leader,
+            "one": followers[0],
+            "other": followers[-1],
+            "spare": draw.choice(spare or followers),
+        }
+
+    def _who(self, fault: Fault, role: Role, draw: Random) -> NodeId:
+        bound = self._bound.get(fault.chain, {})
+        if role in bound:
+            return bound[role]
+        partition = self.partition(fault)
+        everyone = sorted(self.world.brokers)
+        if partition is None:
+            return draw.choice(everyone)
+        followers = [node for node in partition.replicas if node != partition.leader]
+        choices = {
+            "leader": [partition.leader] if partition.leader in self.world.brokers else [],
+            "follower": followers,
+            "isr-follower": [node for node in followers if node in partition.isr],
+            "out-of-sync": [node for node in partition.replicas if node not in partition.isr],
+        }.get(role, everyone)
+        return draw.choice(choices or followers or everyone)
+
+    def _holds(self, fault: Fault, wait: Wait) -> bool:
+        """Has it come to pass?"""
+        partition = self.partition(fault)
+        if partition is None:
+            return False
+        node = self._who(fault, wait.role, Random(0))
+        broker, known = self.world.brokers[node], self.world.image.brokers.get(node)
+        replica = None if broker.core is None else broker.core.replica(partition.tp)
+        match wait.word:
+            case "out":
+                return node not in partition.isr
+            case "in":
+                return node in partition.isr
+            case "fenced":
+                return known is None or known.fenced
+            case "back":
+                return _is_back(broker, self.world)
+            case "proposed":
+                return (
+                    replica is not None and replica.leader is not None and replica.leader.proposal is not None
+                )
+            case "leads":
+                knows = replica is not None and replica.leader_epoch == partition.leader_epoch
+                return partition.leader == node and knows
+
+    # --- how much may be lost ------------------------------------------------------------------------------
+
+    def may_lose(self, node: NodeId) -> bool:
+        """Is one more lossy shutdown, of this node, within the promise?"""
+        if self.all_in_sync():
+            self.lossy.clear()
+        if len(self.lossy | {node}) > self.lossy_limit:
+            return False
+        self.lossy.add(node)
+        self.lossy_total += 1
+        return True
+
+    def all_in_sync(self) -> bool:
+        """Every ISR is full, and by the present lives of the brokers: the image of a moment ago may still speak
+        of lives that have lost what made them members."""
+        return all(_is_back(broker, self.world) for broker in self.world.brokers.values()) and all(
+            set(partition.isr) == set(partition.replicas) for partition in self.world.image.partitions()
+        )
+
+    # --- machines ------------------------------------------------------------------------------------------
+
+    def machine(self, node: NodeId) -> tuple[SimServer, ...]:
+        """What shares a broker's fate: itself, and with ``combined`` its controller."""
+        servers: list[SimServer] = [self.world.server(node)]
+        controller = FIRST_CONTROLLER + node - 1
+        if self.combined and node in self.world.brokers and controller in self.world.controllers:
+            servers.append(self.world.server(controller))
+        return tuple(servers)
+
+    def restarter(self, *servers: SimServer) -> Callable[[], None]:
+        """Starts those again that are down in the life they have now."""
+        lives = [(server, server.incarnation) for server in servers]
+
+        def undo() -> None:
+            for server, life in lives:
+                if server.core is None and server.incarnation == life:
+                    self.world.start(server.id)
+
+        return undo
+
+
+def _is_back(broker: SimBroker, world: World) -> bool:
+    known = world.image.brokers.get(broker.id)
+    up = broker.core is not None and known is not None and not known.fenced
+    return up and known.epoch == broker.core.broker_epoch  # type: ignore[union-attr]

@@ -1,0 +1,168 @@
+"""What operators do at a bad moment: elections, reassignments, another MinISR. Refusals are part of it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from random import Random
+
+from wrackline.broker.model.admin_messages import (
+    AlteredResource,
+    AlterOp,
+    AlterPartitionReassignmentsRequest,
+    ConfigChange,
+    ElectionType,
+    ElectLeadersRequest,
+    IncrementalAlterConfigsRequest,
+    Reassignment,
+    Resource,
+)
+from wrackline.broker.model.messages import Request
+from wrackline.broker.model.types import NodeId, TopicPartition
+from wrackline.simulator.faults.driver import Begin, Begun, FaultDriver
+from wrackline.simulator.faults.kinds import Fault, Kind
+
+_TIMEOUT_MS = 5_000
+_TOPIC_RESOURCE = 2
+"""The resource type, in Kafka's numbers."""
+
+
+def _nothing() -> None:
+    pass
+
+
+def _ask(driver: FaultDriver, draw: Random, request: Request) -> None:
+    """Some broker; it forwards to the controller."""
+    driver.world.ask(draw.choice(sorted(driver.world.brokers)), request, _TIMEOUT_MS)
+
+
+def _elect(driver: FaultDriver, fault: Fault, draw: Random) -> Begun:
+    """Somebody asks for the preferred leader. There is nothing to take back."""
+    tp = TopicPartition(driver.topic, fault.partition)
+    _ask(driver, draw, ElectLeadersRequest(ElectionType.PREFERRED, (tp,), _TIMEOUT_MS))
+    return Begun(f"preferred leader of {tp}", _nothing)
+
+
+def _move_leader(driver: FaultDriver, fault: Fault, draw: Random) -> Begun | None:
+    """``elect(b)`` of docs/protocol.md 4.1: the replicas in another order, and then the preferred leader."""
+    partition = driver.partition(fault)
+    if partition is None or partition.adding or partition.removing:
+        return None
+    node = driver.target(fault, draw)
+    if node not in partition.replicas or node == partition.leader:
+        node = draw.choice([replica for replica in partition.replicas if replica != partition.leader])
+    tp = partition.tp
+    order = (node, *(replica for replica in partition.replicas if replica != node))
+    moved = AlterPartitionReassignmentsRequest((Reassignment(tp, order),), _TIMEOUT_MS)
+    asked = draw.choice(sorted(driver.world.brokers))
+    call = driver.world.ask(asked, moved, _TIMEOUT_MS)
+    elect = ElectLeadersRequest(ElectionType.PREFERRED, (tp,), _TIMEOUT_MS)
+    _then(driver, lambda: call.done, lambda: driver.world.ask(asked, elect, _TIMEOUT_MS))
+    return Begun(f"leader of {tp} to n{node}", _nothing, (node,))
+
+
+def _then(driver: FaultDriver, ready: Callable[[], bool], then: Callable[[], object]) -> None:
+    def look() -> None:
+        if ready():
+            then()
+        else:
+            driver.world.at(driver.world.now_ms + 2, look)
+
+    look()
+
+
+def _reassign(driver: FaultDriver, fault: Fault, draw: Random) -> Begun | None:
+    """As many replicas as there are now, elsewhere or in another order. There is nothing to take back."""
+    partition = driver.partition(fault)
+    if partition is None:
+        return None
+    brokers = sorted(driver.world.brokers)
+    count = len(partition.replicas) - len(partition.adding)
+    target = tuple(draw.sample(brokers, min(count, len(brokers))))
+    return _moved(driver, draw, partition.tp, target)
+
+
+def _cancel(driver: FaultDriver, fault: Fault, draw: Random) -> Begun | None:
+    """What is under way leads back; else a replica goes and is wanted again at once."""
+    partition = driver.partition(fault)
+    if partition is None:
+        return None
+    if partition.adding or partition.removing:
+        return _moved(driver, draw, partition.tp, None)
+    if len(partition.replicas) < 3:
+        return None
+    _moved(driver, draw, partition.tp, partition.replicas[:-1])
+    driver.world.at(
+        driver.world.now_ms + draw.uniform(5, 400),
+        lambda: _moved(driver, draw, partition.tp, partition.replicas),
+    )
+    return Begun(f"{partition.tp} without n{partition.replicas[-1]} for a moment", _nothing)
+
+
+def _moved(driver: FaultDriver, draw: Random, tp: TopicPartition, target: tuple[NodeId, ...] | None) -> Begun:
+    _ask(driver, draw, AlterPartitionReassignmentsRequest((Reassignment(tp, target),), _TIMEOUT_MS))
+    return Begun(f"{tp} " + ("back" if target is None else f"to {list(target)}"), _nothing)
+
+
+def _min_isr(driver: FaultDriver, fault: Fault, draw: Random) -> Begun | None:
+    """Another MinISR for a while. A lower one promises less: it is not set while a replica may have lost something,
+    and until all is in sync again under the old one no more than it allows may."""
+    partition = driver.partition(fault)
+    if partition is None or (driver.lossy and not driver.all_in_sync()):
+        return None
+    was = driver.world.image.min_isr(partition.tp)
+    factor = len(partition.replicas)
+    others = [count for count in range(1, factor + 1) if count != was]
+    if not others:
+        return None
+    now = draw.choice(others)
+    driver.lossy_limit = min(driver.lossy_limit, now - 1)
+    _set_min_isr(driver, draw, now)
+
+    def undo() -> None:
+        _set_min_isr(driver, draw, was)
+        _then_slowly(driver, was)
+
+    return Begun(f"{now} instead of {was}", undo)
+
+
+def _then_slowly(driver: FaultDriver, min_isr: int) -> None:
+    """The former promise holds again when the ISR is full under it."""
+
+    def look() -> None:
+        partitions = driver.world.image.partitions()
+        back = all(driver.world.image.min_isr(partition.tp) == min_isr for partition in partitions)
+        if back and driver.all_in_sync():
+            driver.lossy_limit = driver.options.max_lossy
+        else:
+            driver.world.at(driver.world.now_ms + 100, look)
+
+    look()
+
+
+def _set_min_isr(driver: FaultDriver, draw: Random, count: int) -> None:
+    change = ConfigChange("min.insync.replicas", AlterOp.SET, str(count))
+    resource = AlteredResource(Resource(_TOPIC_RESOURCE, driver.topic), (change,))
+    request = IncrementalAlterConfigsRequest((resource,))
+    asked = draw.choice(sorted(driver.world.brokers))
+
+    def again() -> None:
+        """Until it is done: an operator would not leave it half done."""
+        call = driver.world.ask(asked, request, _TIMEOUT_MS)
+
+        def answered() -> None:
+            errors = {part.error.name for part in getattr(call.response, "resources", ())}
+            if errors != {"none"}:
+                driver.world.at(driver.world.now_ms + 300, again)
+
+        _then(driver, lambda: call.done, answered)
+
+    again()
+
+
+ADMINISTRATION: Mapping[Kind, Begin] = {
+    "elect": _elect,
+    "move-leader": _move_leader,
+    "reassign": _reassign,
+    "reassign-cancel": _cancel,
+    "min-isr": _min_isr,
+}

@@ -1,0 +1,107 @@
+"""All that a run depends on, and the command that repeats it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, fields
+from typing import Any
+
+from wrackline.simulator.faults.kinds import DEFAULT_KINDS, Fault, FaultOptions, Kind
+from wrackline.simulator.faults.plan import plan
+
+TOPIC = "t"
+
+
+@dataclass(frozen=True, slots=True)
+class Setup:
+    """All that a run depends on. The same Setup gives the same run, byte for byte."""
+
+    seed: int = 0
+    seconds: float = 20.0
+    """Virtual length of the main phase."""
+    steps: int | None = None
+    """End the main phase after so many steps of the whole run, if that is earlier."""
+    brokers: int = 3
+    controllers: int = 1
+    profile: str = "kip966"
+    defects: tuple[str, ...] = ()
+    partitions: int = 1
+    replication_factor: int = 3
+    min_isr: int = 2
+    producers: int = 2
+    consumers: int = 1
+    askers: int = 1
+    acks: int = -1
+    idempotent: bool = False
+    weak: int = 0
+    """Further producers with acks=1: nothing is promised of what they write, but who reads it must not see it go."""
+    produce_every_ms: float = 100.0
+    """Mean pause of a producer."""
+    ask_every_ms: float = 400.0
+    """Mean pause of an asker."""
+    combined: bool = False
+    """The first brokers and the controllers are one machine each, and die together."""
+    kinds: tuple[Kind, ...] = DEFAULT_KINDS
+    fault_every_ms: float = 1_500.0
+    pairs: float = 0.25
+    chains: float = 0.35
+    """Shares of what is planned (``plan``)."""
+    max_lossy: int | None = None
+    """Lossy faults at a time; None: what the profile promises to survive, MinISR - 1 in kip966, none before it."""
+    unclean: bool = False
+    """unclean.leader.election.enable."""
+    invariants: bool = True
+    liveness: bool = True
+    broker: tuple[tuple[str, Any], ...] = ()
+    """More fields of BrokerConfig."""
+    controller: tuple[tuple[str, Any], ...] = ()
+    tcp: bool = True
+    """False: messages may also be lost, doubled and overtaken within a connection."""
+    max_skew: float = 0.001
+    keep_faults: tuple[int, ...] | None = None
+    """Only these faults of the plan; None: all."""
+    keep_clients: tuple[int, ...] | None = None
+    """Only these clients, by number; None: all."""
+
+    def plan(self) -> list[Fault]:
+        faults = plan(self.seed, self.seconds * 1000, self.partitions, self.fault_options())
+        return [fault for fault in faults if self.keep_faults is None or fault.id in self.keep_faults]
+
+    @property
+    def survives(self) -> int:
+        """Lossy shutdowns at a time without which nothing is lost."""
+        return self.min_isr - 1 if self.profile == "kip966" else 0
+
+    def keeps_promise(self) -> bool:
+        """Nothing that was acknowledged may be lost."""
+        within = self.max_lossy is None or self.max_lossy <= self.survives
+        return within and self.acks == -1 and not self.unclean
+
+    def fault_options(self) -> FaultOptions:
+        lossy = self.survives if self.max_lossy is None else self.max_lossy
+        return FaultOptions(self.kinds, self.fault_every_ms, self.pairs, self.chains, lossy)
+
+    def command(self) -> str:
+        """The command that does this run again."""
+        said = [f"wrackline simulate --seed {self.seed}"]
+        default = type(self)()
+        names = {"min_isr": "min-isr", "replication_factor": "replication-factor", "kinds": "faults"}
+        for item in fields(self):
+            value = getattr(self, item.name)
+            if item.name == "seed" or value == getattr(default, item.name):
+                continue
+            flag = "--" + names.get(item.name, item.name.replace("_", "-"))
+            if item.name == "defects":
+                said += [f"--defect {name}" for name in value]
+            elif item.name in ("broker", "controller"):
+                said += [f"--{item.name}-setting {key}={_plain(setting)}" for key, setting in value]
+            elif isinstance(value, bool):
+                said.append(flag if value else f"--no-{flag[2:]}")
+            elif isinstance(value, tuple):
+                said.append(f"{flag} {','.join(str(part) for part in value) or 'none'}")
+            else:
+                said.append(f"{flag} {value:g}" if isinstance(value, float) else f"{flag} {value}")
+        return " ".join(said)
+
+
+def _plain(value: Any) -> str:
+    return str(getattr(value, "value", value))

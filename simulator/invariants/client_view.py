@@ -1,0 +1,139 @@
+"""What the clients saw, judged in the process: the cheap half of the history checks (docs/anomalies.md).
+
+The full checkers judge the same history on Spark; these find the same classes of wrong within a search.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Final
+
+from wrackline.history.model import FAILED, Event, Record, Type, parts_of
+from wrackline.simulator.world.clients import PROCESS_STRIDE
+
+_OK: Final = Type.OK
+_FAIL: Final = Type.FAIL
+
+
+@dataclass(frozen=True, slots=True)
+class Violation:
+    """One thing that must not be. ``oracle`` is its class (an invariant's id, or a name from
+    docs/anomalies.md)."""
+
+    oracle: str
+    text: str
+    at_ms: float = 0.0
+    step: int = 0
+
+
+class ClientOracle:
+    """Looks at the history row by row; ``look`` gives what the new rows prove. ``loss_allowed``: the contract is
+    off (acks=1, unclean election, more lossy shutdowns than promised), so only certain failures that are read count."""
+
+    def __init__(
+        self, *, acks: int, idempotent: bool, loss_allowed: bool, plain: frozenset[int] = frozenset()
+    ) -> None:
+        """``plain``: numbers of clients that are not idempotent where the others are."""
+        self._acks = acks
+        self._plain = plain
+        self._idempotent = idempotent
+        self.loss_allowed = loss_allowed
+        self._at = 0
+        self._found: list[Violation] = []
+        self._now_ms = 0.0
+        self._acked: dict[int, tuple[int, int, int]] = {}
+        """value -> (partition, offset, process)"""
+        self._failed: set[int] = set()
+        self._read: set[int] = set()
+        self._values: dict[tuple[int, int], int] = {}
+        """place -> the first value seen there"""
+        self._places: dict[int, tuple[int, int]] = {}
+        """value -> the first place it was seen at"""
+        self._due: dict[tuple[int, int], int] = {}
+        """(process, partition) -> the offset its next poll must begin with"""
+
+    def look(self, events: Sequence[Event]) -> list[Violation]:
+        """``events``: the whole history so far; only what is new is looked at."""
+        for at in range(self._at, len(events)):
+            self._take(events[at])
+        self._at = len(events)
+        found, self._found = self._found, []
+        return found
+
+    def final(self, records: Mapping[int, Sequence[Record]]) -> list[Violation]:
+        """After the final read has come to its end: what was acknowledged must be in it."""
+        if self._acks != -1 or self.loss_allowed:
+            return []
+        there = {record.value for read in records.values() for record in read}
+        missing = sorted(value for value in self._acked if value not in there)
+        if not missing:
+            return []
+        partition, offset, process = self._acked[missing[0]]
+        text = (
+            f"{len(missing)} acknowledged values are not in the final read; the first is {missing[0]} of process "
+            f"{process}, acknowledged at {partition}@{offset}"
+        )
+        return [Violation("lost-write", text, self._now_ms)]
+
+    def _say(self, oracle: str, text: str) -> None:
+        self._found.append(Violation(oracle, text, self._now_ms))
+
+    def _take(self, event: Event) -> None:
+        self._now_ms = event.time_ns / 1e6
+        if event.type is _OK:
+            match event.f:
+                case "send":
+                    for record in event.records:
+                        self._acked[record.value] = record.partition, record.offset, event.process
+                    self._seen_at(event, "an ack to")
+                case "poll":
+                    self._seen_at(event, "a poll of")
+                    self._reads(event)
+                    self._in_turn(event)
+                case "drain":
+                    self._seen_at(event, "the final read,")
+                    self._reads(event)
+                case "assign":
+                    for partition, offset in (event.extra or {}).get("positions", {}).items():
+                        self._due[event.process, int(partition)] = offset
+        elif event.type is _FAIL and event.f == "send":
+            self._failed |= {record.value for record in event.records if record.offset == FAILED}
+
+    def _seen_at(self, event: Event, who: str) -> None:
+        """One value at a place, for ever; one place for a value, with idempotence."""
+        if self.loss_allowed:
+            return
+        for record in event.records:
+            place = record.partition, record.offset
+            first = self._values.setdefault(place, record.value)
+            if first != record.value:
+                self._say(
+                    "inconsistent-offsets",
+                    f"{place[0]}@{place[1]} held {first}, and {who} process {event.process} says {record.value}",
+                )
+            where = self._places.setdefault(record.value, place)
+            if where != place and self._idempotent and not self._is_plain(record.value):
+                self._say("duplicate", f"value {record.value} is at {where} and at {place}")
+
+    def _is_plain(self, value: int) -> bool:
+        return bool(self._plain) and parts_of(value)[0] // PROCESS_STRIDE in self._plain
+
+    def _reads(self, event: Event) -> None:
+        for record in event.records:
+            if record.value in self._failed:
+                self._say(
+                    "read-of-failed-write", f"value {record.value} was certainly not appended, and was read"
+                )
+            self._read.add(record.value)
+
+    def _in_turn(self, event: Event) -> None:
+        """A consumer is given every offset in turn between two assigns."""
+        for record in event.records:
+            key = event.process, record.partition
+            due = self._due.get(key, record.offset)
+            if record.offset != due and not self.loss_allowed:
+                what = "poll-skip" if record.offset > due else "nonmonotonic-poll"
+                where = f"{record.partition}@{record.offset}"
+                self._say(what, f"process {event.process} was given {where}, {due} was due")
+            self._due[key] = record.offset + 1

@@ -1,0 +1,226 @@
+"""What must hold of ISR, ELR and fetchers: I05, I08, I09, I14, I16, I18, I20 of docs/invariants.md."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from wrackline.broker.core.lifecycle import State
+from wrackline.broker.model.effects import Append, DeleteLog
+from wrackline.broker.model.events import RequestReceived
+from wrackline.broker.model.image import PartitionImage
+from wrackline.broker.model.messages import ProduceRequest
+from wrackline.broker.model.types import METADATA, NO_EPOCH, NO_LEADER
+from wrackline.simulator.invariants.invariant import KIP966, Invariant, Violation
+from wrackline.simulator.invariants.observed_step import BROKERS, CHANGES, LOGS, PARTITIONS, REPLICAS, Seen
+from wrackline.simulator.invariants.observer import Ghost
+
+_CLOSED: Final = State.CLOSED
+_KIP966 = frozenset({KIP966})
+
+
+class ReplicationQuorumSuperset(Invariant):
+    id = "I05"
+    name = "replication quorum superset"
+    reference = "ReplicationQuorumSupersetProperty"
+    looks_at = PARTITIONS
+
+    def check(self, ghost: Ghost, seen: Seen) -> Violation | None:
+        for image, _ in ghost.concerned(seen):
+            replica = None if image.leader == NO_LEADER else ghost.running(image.leader, image.tp)
+            if replica is None or replica.leader is None or ghost.current(replica) is None:
+                continue
+            leader = replica.leader
+            if leader.proposal is None and leader.maximal != leader.isr:
+                return self.violated(
+                    seen,
+                    image.tp,
+                    f"nothing is proposed, yet the maximal ISR is {sorted(leader.maximal)} "
+                    f"and the ISR {sorted(leader.isr)}",
+                )
+            members = frozenset((*image.isr, *image.elr))
+            if len(leader.isr) >= replica.min_isr and not members <= leader.maximal:
+                return self.violated(
+                    seen,
+                    image.tp,
+                    f"ISR and ELR are {sorted(members)}, leader {image.leader} counts {sorted(leader.maximal)}",
+                )
+        return None
+
+
+class UncleanExclusion(Invariant):
+    id = "I08"
+    name = "unclean exclusion"
+    reference = "KIP-966, R15"
+    looks_at = PARTITIONS
+    profiles = _KIP966
+
+    def check(self, ghost: Ghost, seen: Seen) -> Violation | None:
+        for image, known in ghost.concerned(seen):
+            if not known.unproved:
+                continue
+            for node in (*image.isr, *image.elr, image.leader):
+                if node in known.unproved:
+                    return self.violated(
+                        seen, image.tp, f"{node} came back uncleanly and has not shown that it is complete"
+                    )
+        return None
+
+
+class RecoveryQuorum(Invariant):
+    id = "I09"
+    name = "MinISR recovery quorum"
+    reference = "MinIsrRecoveryQuorum, C7"
+    looks_at = CHANGES
+    profiles = _KIP966
+
+    def check(self, ghost: Ghost, seen: Seen) -> Violation | None:
+        for change in seen.changes:
+            image = change.after
+            known, min_isr = ghost.of(image), ghost.image.min_isr(image.tp)
+            if image.isr or image.elr or known.below_min:
+                continue
+            if len(image.last_known_elr) < min_isr:
+                return self.violated(
+                    seen, image.tp, f"neither ISR nor ELR, LastKnownELR {image.last_known_elr} of {min_isr}"
+                )
+        return None
+
+
+class IsrSanity(Invariant):
+    id = "I14"
+    name = "ISR sanity"
+    reference = "ValidControllerState, ValidControllerIsrAndElr"
+    looks_at = BROKERS | CHANGES
+
+    def check(self, ghost: Ghost, seen: Seen) -> Violation | None:
+        if seen.brokers_changed:
+            images = list(ghost.image.partitions())
+        else:
+            images = [change.after for change in seen.changes]
+        for image in images:
+            wrong = self._wrong(ghost, image)
+            if wrong:
+                return self.violated(seen, image.tp, wrong)
+        return None
+
+    def _wrong(self, ghost: Ghost, image: PartitionImage) -> str:
+        isr, elr = set(image.isr), set(image.elr)
+        if len(isr) != len(image.isr) or not isr | elr <= set(image.replicas):
+            return f"ISR {image.isr} and ELR {image.elr} of replicas {image.replicas}"
+        if isr & elr:
+            return f"{sorted(isr & elr)} in both ISR and ELR"
+        if elr and len(isr) >= ghost.image.min_isr(image.tp):
+            return f"ISR {image.isr} is large enough, yet ELR is {image.elr}"
+        if image.leader != NO_LEADER and image.leader not in isr:
+            return f"leader {image.leader} is not in ISR {image.isr}"
+        if not isr and ghost.profile != KIP966:
+            return "the ISR is empty"
+        frozen = ghost.profile != KIP966 and len(isr) == 1 and image.leader == NO_LEADER
+        for node in () if frozen else image.isr:
+            broker = ghost.image.brokers.get(node)
+            if broker is None or not broker.active:
+                return f"{node} is fenced or shutting down and in ISR {image.isr}"
+        return ""
+
+
+class OneFetcher(Invariant):
+    id = "I16"
+    name = "fetchers"
+    reference = "ValidFetcherState"
+    looks_at = REPLICAS
+
+    def check(self, ghost: Ghost, seen: Seen) -> Violation | None:
+        broker = ghost.broker(seen.node)
+        if broker is None or broker.state is _CLOSED:
+            return None
+        for replica, _ in seen.replicas:
+            if (
+                replica.leader_epoch == NO_EPOCH
+                or replica.failed
+                or broker.replica(replica.tp) is not replica
+            ):
+                continue
+            fetchers = broker.fetching(replica.tp)
+            if replica.leader is not None or replica.leader_id == NO_LEADER:
+                wanted: tuple[int, ...] = ()
+            else:
+                wanted = (replica.leader_id,)
+            if fetchers != wanted:
+                return self.violated(
+                    seen,
+                    replica.tp,
+                    f"fetched from {fetchers or 'nobody'}, it should be {wanted or 'nobody'}",
+                )
+        return None
+
+
+class MinIsrRule(Invariant):
+    id = "I18"
+    name = "MinISR rule"
+    reference = "docs/protocol.md 2.1.2, 2.4.1, C1"
+    looks_at = REPLICAS
+
+    def check(self, ghost: Ghost, seen: Seen) -> Violation | None:
+        event = seen.step.event
+        produced = event.request if isinstance(event, RequestReceived) else None
+        wants_all = isinstance(produced, ProduceRequest) and produced.acks == -1
+        for replica, was in seen.replicas:
+            leader = replica.leader
+            if leader is None or len(leader.isr) >= replica.min_isr:
+                continue
+            if wants_all and any(isinstance(e, Append) and e.tp == replica.tp for e in seen.step.effects):
+                return self.violated(seen, replica.tp, f"acks=all appended with ISR {sorted(leader.isr)}")
+            moved = (
+                ghost.profile == KIP966
+                and was is not None
+                and was.leads
+                and was.leader_epoch == replica.leader_epoch
+                and was.high_watermark < replica.high_watermark
+            )
+            if moved and was is not None and len(was.isr) < replica.min_isr:
+                return self.violated(
+                    seen,
+                    replica.tp,
+                    f"the high watermark moved to {replica.high_watermark} with ISR {sorted(leader.isr)}",
+                )
+        return None
+
+
+class ReassignmentRules(Invariant):
+    id = "I20"
+    name = "reassignment"
+    reference = "docs/protocol.md 2.10"
+    looks_at = CHANGES | LOGS
+
+    def check(self, ghost: Ghost, seen: Seen) -> Violation | None:
+        for before, after, _ in seen.changes:
+            replicas, adding, removing = set(after.replicas), set(after.adding), set(after.removing)
+            if not set(after.isr) <= replicas or not (adding | removing) <= replicas:
+                return self.violated(
+                    seen,
+                    after.tp,
+                    f"replicas {after.replicas} lack some of ISR {after.isr}, adding or removing",
+                )
+            if adding & removing:
+                return self.violated(seen, after.tp, f"{sorted(adding & removing)} both added and removed")
+            completed = (
+                before is not None
+                and (before.adding or before.removing)
+                and not (adding or removing)
+                and replicas == set(before.replicas) - set(before.removing)
+            )
+            if completed and len(after.isr) < ghost.image.min_isr(after.tp):
+                return self.violated(seen, after.tp, f"completed with ISR {after.isr}")
+        return self._deletions(ghost, seen)
+
+    def _deletions(self, ghost: Ghost, seen: Seen) -> Violation | None:
+        broker = ghost.broker(seen.node)
+        for effect in seen.step.effects:
+            if not isinstance(effect, DeleteLog) or effect.tp == METADATA or broker is None:
+                continue
+            image, replica = broker.image.partition(effect.tp), broker.replica(effect.tp)
+            if image is not None and seen.node in image.replicas and replica is None:
+                return self.violated(
+                    seen, effect.tp, "its log is deleted, and it knows of no set without itself"
+                )
+        return None

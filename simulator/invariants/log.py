@@ -1,0 +1,353 @@
+"""What must hold of the logs: I01 to I04, I07, I10, I13, I15, I17, I19, I23 of docs/invariants.md."""
+
+from __future__ import annotations
+
+from itertools import pairwise
+
+from wrackline.broker.model.effects import Append, ResetLog, Truncate
+from wrackline.broker.model.image import PartitionImage
+from wrackline.broker.model.types import METADATA, NO_LEADER, FlushMode, NodeId
+from wrackline.simulator.invariants.invariant import Invariant, Violation
+from wrackline.simulator.invariants.observed_partition import Mark, PartitionGhost
+from wrackline.simulator.invariants.observed_step import ACKS, GROWN, LOGS, PARTITIONS, REPLICAS, Seen
+from wrackline.simulator.invariants.observer import Ghost
+from wrackline.simulator.world.disk import SimLog
+
+
+class LeaderCompleteness(Invariant):
+    id = "I01"
+    name = "leader completeness"
+    reference = "LeaderCompletenessProperty"
+    looks_at = PARTITIONS
+
+    def check(self, ghost: Ghost, seen: Seen) -> Violation | None:
+        for image, known in ghost.concerned(seen):
+            leader = image.leader
+            if leader == NO_LEADER or ghost.excused(image) or ghost.running(leader, image.tp) is None:
+                continue
+            log = ghost.log(leader, image.tp)
+            if log is None or log.leo < known.true_hwm:
+                end = None if log is None else log.leo
+                return self.violated(
+                    seen, image.tp, f"leader {leader} ends at {end}, {known.true_hwm} was committed"
+                )
+            missing = _missing(known, leader, log)
+            if missing is not None:
+                return self.violated(
+                    seen, image.tp, f"leader {leader} lacks the acknowledged records at {missing.base}"
+                )
+        return None
+
+
+def _missing(known: PartitionGhost, node: NodeId, log: SimLog) -> Mark | None:
+    """The first acknowledged batch that is not in the log."""
+    match = known.match.get(node, 0)
+    if match >= known.acked_end:
+        return None
+    return next((mark for mark in known.acked if mark.end > match and not known.holds(log, mark)), None)
+
+
+class CandidateCompleteness(Invariant):
+    id = "I02"
+    name = "leader candidate completeness"
+    reference = "LeaderCandidateCompletenessProperty"
+    looks_at = PARTITIONS
+
+    def check(self, ghost: Ghost, seen: Seen) -> Violation | None:
+        for image, known in ghost.concerned(seen):
+            if ghost.excused(image):
+                continue
+            for node in (*image.isr, *image.elr):
+                if node == image.leader or ghost.running(node, image.tp) is None:
+                    continue
+                log = ghost.log(node, image.tp)
+                end = 0 if log is None else log.leo
+                if end < known.true_hwm:
+                    group = "ISR" if node in image.isr else "ELR"
+                    return self.violated(
+                        seen, image.tp, f"{node} of the {group} ends at {end}, {known.true_hwm} was committed"
+                    )
+        return None
+
+
+class LogMatching(Invariant):
+    id = "I03"
+    name = "log matching"
+    reference = "LogMatchingProperty"
+    looks_at = GROWN | REPLICAS
+
+    def check(self, ghost: Ghost, seen: Seen) -> Violation | None:
+        """Against what was committed, which comes to the same as pair by pair."""
+        for known in seen.grown:
+            image = ghost.image.partition(known.tp)
+            for node in () if image is None else image.replicas:
+                violation = self._replica(ghost, seen, known, node)
+                if violation is not None:
+                    return violation
+        for replica, _ in seen.replicas:
+            found = ghost.partitions.get(replica.tp)
+            if found is not None and found not in seen.grown and found.topic_id == replica.topic_id:
+                violation = self._replica(ghost, seen, found, seen.node)
+                if violation is not None:
+                    return violation
+        return None
+
+    def _replica(self, ghost: Ghost, seen: Seen, known: PartitionGhost, node: NodeId) -> Violation | None:
+        replica = ghost.running(node, known.tp)
+        if replica is None or node in known.suspects or replica.leader_epoch < known.lost_epoch:
+            return None
+        bound = min(replica.high_watermark, replica.log.leo, known.committed_end)
+        match = known.match.get(node, 0)
+        # Batches are compared whole: the last one below the bound must match, not the one across it.
+        if match >= bound or not any(match < end <= bound for end in known.ends[-64:]):
+            return None
+        return self.violated(
+            seen,
+            known.tp,
+            f"{node} differs from what was committed at {match}, its high watermark is {bound}",
+        )
+
+
+class ConsistentRead(Invariant):
+    id = "I04"
+    name = "consistent read"
+    reference = "ConsistentReadProperty"
+    looks_at = PARTITIONS
+
+    def check(self, ghost: Ghost, seen: Seen) -> Violation | None:
+        for image, known in ghost.concerned(seen):
+            if image.leader == NO_LEADER or ghost.excused(image):
+                continue
+            replica = ghost.running(image.leader, image.tp)
+            if replica is None or ghost.current(replica) is None:
+                continue
+            match = known.match.get(image.leader, 0)
+            if match < known.committed_end:
+                return self.violated(
+                    seen,
+                    image.tp,
+                    f"leader {image.leader} has other records from {match} on than could be read "
+                    f"up to {known.committed_end}",
+                )
+        return None
+
+
+class NothingLostGlobally(Invariant):
+    id = "I07"
+    name = "no committed record lost globally"
+    reference = "NoCommittedRecordLostGlobally"
+    looks_at = PARTITIONS
+
+    def check(self, ghost: Ghost, seen: Seen) -> Violation | None:
+        for image, known in ghost.concerned(seen):
+            if not known.acked or ghost.excused(image):
+                continue
+            logs = [(node, ghost.log(node, image.tp)) for node in image.replicas]
+            if any(known.match.get(node, 0) >= known.acked_end for node, log in logs if log is not None):
+                continue
+            for mark in known.acked:
+                if not any(log is not None and known.holds(log, mark) for _, log in logs):
+                    return self.violated(
+                        seen, image.tp, f"no replica has the acknowledged records at {mark.base} any more"
+                    )
+        return None
+
+
+class WatermarkBounds(Invariant):
+    id = "I10"
+    name = "high watermark bounds"
+    reference = "docs/protocol.md 2.4, H03, H05"
+    looks_at = REPLICAS
+
+    def check(self, ghost: Ghost, seen: Seen) -> Violation | None:  # noqa: ARG002
+        for replica, was in seen.replicas:
+            start, at, end = replica.log.log_start, replica.high_watermark, replica.log.leo
+            if not start <= at <= end:
+                return self.violated(
+                    seen, replica.tp, f"high watermark {at} outside the log, {start} to {end}"
+                )
+            same_term = (
+                was is not None
+                and was.leads
+                and replica.leader is not None
+                and was.leader_epoch == replica.leader_epoch
+                and was.topic_id == replica.topic_id
+            )
+            if was is not None and same_term and at < was.high_watermark:
+                return self.violated(
+                    seen, replica.tp, f"the leader's high watermark went from {was.high_watermark} to {at}"
+                )
+        return None
+
+
+class OneLeaderPerEpoch(Invariant):
+    id = "I13"
+    name = "one leader per epoch"
+    reference = "K22, KIP-101"
+    looks_at = REPLICAS | LOGS
+
+    def check(self, ghost: Ghost, seen: Seen) -> Violation | None:
+        for replica, _ in seen.replicas:
+            known = ghost.partitions.get(replica.tp)
+            if known is None or replica.leader is None or known.topic_id != replica.topic_id:
+                continue
+            first = known.leaders.setdefault(replica.leader_epoch, seen.node)
+            if first != seen.node:
+                return self.violated(
+                    seen, replica.tp, f"{first} and {seen.node} both lead in epoch {replica.leader_epoch}"
+                )
+        for effect in seen.step.effects:
+            if isinstance(effect, Append) and effect.tp != METADATA:
+                violation = self._appended(ghost, seen, effect)
+                if violation is not None:
+                    return violation
+        return None
+
+    def _appended(self, ghost: Ghost, seen: Seen, effect: Append) -> Violation | None:
+        known, log = ghost.partitions.get(effect.tp), ghost.log(seen.node, effect.tp)
+        if known is None or log is None:
+            return None
+        for at in range(log.index_of(effect.base_offset), len(log.batches)):
+            mark = Mark.of(log.batches[at])
+            first = known.records.setdefault((mark.epoch, mark.base), (mark.crc, mark.end))
+            if first != (mark.crc, mark.end):
+                return self.violated(
+                    seen, effect.tp, f"two different records of epoch {mark.epoch} at offset {mark.base}"
+                )
+        return None
+
+
+class EpochCacheMatchesLog(Invariant):
+    id = "I15"
+    name = "epoch cache"
+    reference = "docs/protocol.md 2.3, H13"
+    looks_at = REPLICAS
+
+    def check(self, ghost: Ghost, seen: Seen) -> Violation | None:
+        for replica, _ in seen.replicas:
+            log = ghost.log(seen.node, replica.tp)
+            if log is None or log.topic_id != replica.topic_id:
+                continue
+            if log.leo != replica.log.leo:
+                continue  # the disk has refused a write, and the process ends
+            entries = [(entry.epoch, entry.start_offset) for entry in replica.log.epochs.entries]
+            wrong = any(a[0] >= b[0] or a[1] >= b[1] for a, b in pairwise(entries))
+            if wrong:
+                return self.violated(seen, replica.tp, f"epochs do not increase: {entries}")
+            trailing = bool(entries) and entries[-1][1] == replica.log.leo
+            of_log = entries[:-1] if trailing else entries
+            if trailing and replica.leader_epoch >= 0 and entries[-1][0] > replica.leader_epoch:
+                return self.violated(
+                    seen,
+                    replica.tp,
+                    f"epoch {entries[-1][0]} is cached, the newest is {replica.leader_epoch}",
+                )
+            if not _fits(of_log, log):
+                return self.violated(seen, replica.tp, f"epochs {entries} are not those of the log's records")
+        return None
+
+
+def _fits(entries: list[tuple[int, int]], log: SimLog) -> bool:
+    """Each entry is where its epoch begins, the last one reaches to the end: so no epoch is left out when
+    epochs never go down, which the entries being increasing and the last batch's epoch show."""
+    if not log.batches:
+        return not entries
+    if not entries or entries[0][1] != log.batches[0].header.base_offset:
+        return False
+    ends = [start for _, start in entries[1:]] + [log.leo]
+    for (epoch, start), end in zip(entries, ends, strict=True):
+        first, last = log.index_of(start), log.index_of(end - 1)
+        if last >= len(log.batches) or log.batches[first].header.base_offset != start:
+            return False
+        if log.batches[first].header.leader_epoch != epoch or log.batches[last].header.leader_epoch != epoch:
+            return False
+    return True
+
+
+class AckRule(Invariant):
+    """A member that lost the record in a crash cannot have it, and the leader cannot know: it counts what the life
+    that is over had fetched. Nor can the controller when that life joins the ISR only now, by a proposal that was
+    late, while its registration still stands. Its next registration takes it out of ISR and ELR (I08 sees to that);
+    until then it is one of the fewer than MinISR lossy shutdowns that the promise allows for (K25), and not asked."""
+
+    id = "I17"
+    name = "ack rule"
+    reference = "docs/protocol.md 2.1.8, K25"
+    looks_at = ACKS
+
+    def check(self, ghost: Ghost, seen: Seen) -> Violation | None:
+        for tp, acks, mark, base in seen.acks:
+            if mark is None:
+                return self.violated(seen, tp, f"acknowledged at {base}, where the leader has no such batch")
+            image, known = ghost.image.partition(tp), ghost.partitions.get(tp)
+            if acks != -1 or image is None or known is None or ghost.excused(image):
+                continue
+            if mark.epoch < known.lost_epoch:
+                continue
+            violation = self._members(ghost, seen, image, known, mark)
+            if violation is not None:
+                return violation
+        return None
+
+    def _members(
+        self, ghost: Ghost, seen: Seen, image: PartitionImage, known: PartitionGhost, mark: Mark
+    ) -> Violation | None:
+        for node in (*image.isr, *image.elr):
+            log = ghost.log(node, image.tp)
+            if node not in known.impaired and (log is None or not known.holds(log, mark)):
+                return self.violated(
+                    seen, image.tp, f"acks=all at {mark.base}, and {node} of ISR or ELR does not have it"
+                )
+        broker = ghost.broker(seen.node)
+        replica = None if broker is None else broker.replica(image.tp)
+        leader = None if replica is None else replica.leader
+        if replica is not None and leader is not None and len(leader.maximal) < replica.min_isr:
+            return self.violated(
+                seen, image.tp, f"acks=all at {mark.base} with {len(leader.maximal)} in-sync replicas"
+            )
+        return None
+
+
+class AppendOnly(Invariant):
+    id = "I19"
+    name = "append-only"
+    reference = "K35, LeaderAppendOnly"
+    looks_at = LOGS
+
+    def check(self, ghost: Ghost, seen: Seen) -> Violation | None:  # noqa: ARG002
+        befores = {replica.tp: was for replica, was in seen.replicas if replica.leader is not None}
+        for effect in seen.step.effects:
+            if not isinstance(effect, Truncate | ResetLog):
+                continue
+            was = befores.get(effect.tp)
+            to = effect.to_offset if isinstance(effect, Truncate) else effect.start_offset
+            if was is not None and was.leads and to < was.high_watermark:
+                return self.violated(
+                    seen,
+                    effect.tp,
+                    f"the leader cut its log to {to}, below its high watermark {was.high_watermark}",
+                )
+        return None
+
+
+class FlushedWhenCommitted(Invariant):
+    id = "I23"
+    name = "committed means flushed"
+    reference = "R01"
+    looks_at = GROWN
+
+    def check(self, ghost: Ghost, seen: Seen) -> Violation | None:
+        for known in seen.grown:
+            image = ghost.image.partition(known.tp)
+            if image is None or ghost.excused(image):
+                continue
+            for node in image.isr:
+                replica = ghost.running(node, known.tp)
+                if replica is None or replica.ctx.config.flush_mode is not FlushMode.EVERY_WRITE:
+                    continue
+                log = ghost.log(node, known.tp)
+                if log is not None and log.synced < known.committed_end:
+                    return self.violated(
+                        seen, known.tp, f"{known.committed_end} is committed, {node} has flushed {log.synced}"
+                    )
+        return None

@@ -1,0 +1,170 @@
+"""What must hold of snapshots of the metadata log (docs/protocol.md 2.12.7; docs/invariants.md; KIP-630), at
+controllers and brokers.
+
+Nothing is said of a quorum one of whose voters has lost its disk or got an old one back.
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_right
+from collections.abc import Sequence
+
+from wrackline.broker.core.broker import Broker
+from wrackline.broker.core.controller.controller import Controller
+from wrackline.broker.model.batch import values_of
+from wrackline.broker.model.effects import ResetLog, WriteSnapshot
+from wrackline.broker.model.events import Boot
+from wrackline.broker.model.image import ClusterImage, ImageError
+from wrackline.broker.model.records import decode
+from wrackline.broker.model.snapshot_format import read
+from wrackline.broker.model.types import METADATA
+from wrackline.simulator.invariants.invariant import Invariant, Violation
+from wrackline.simulator.invariants.observed_step import COMMITTED, DISKS, SNAPSHOTS, Seen
+from wrackline.simulator.invariants.observer import Ghost
+from wrackline.simulator.world.disk import Stored
+
+_REMEMBERED = 512
+"""Images of the last so many commits are at hand; an older one is made anew from the log."""
+
+
+def _resets(seen: Seen) -> bool:
+    return any(isinstance(effect, ResetLog) and effect.tp == METADATA for effect in seen.step.effects)
+
+
+class SnapshotAtLogStart(Invariant):
+    id = "Q09"
+    name = "snapshot at log start"
+    reference = "SnapshotAtLogStart, KAFKA-14238"
+    looks_at = SNAPSHOTS | DISKS
+
+    def check(self, ghost: Ghost, seen: Seen) -> Violation | None:
+        log = ghost.log(seen.node, METADATA)
+        if log is None or log.start == 0:
+            return None
+        ends = [snapshot.end_offset for snapshot in ghost.world.server(seen.node).disk.snapshots]
+        if max(ends, default=0) >= log.start:
+            return None
+        return self.violated(
+            seen, METADATA, f"the log begins at {log.start}, snapshots end at {sorted(ends)}"
+        )
+
+
+class LeaderNeverLoadsSnapshot(Invariant):
+    id = "Q10"
+    name = "a leader never loads a snapshot"
+    reference = "LeaderNeverLoadSnapshot"
+    looks_at = SNAPSHOTS
+
+    def check(self, ghost: Ghost, seen: Seen) -> Violation | None:
+        controller = ghost.controller(seen.node)
+        if controller is None or not controller.raft.leads or not _resets(seen):
+            return None
+        return self.violated(
+            seen, METADATA, f"the leader of epoch {controller.raft.epoch} began its log anew"
+        )
+
+
+class SnapshotSaysCommitted(Invariant):
+    """The state in a snapshot, and the one a node has after it loaded one, are those of a replay of the log."""
+
+    id = "Q11"
+    name = "snapshots say what was committed"
+    reference = "ConsistentCommittedData, docs/protocol.md 2.12.7"
+    looks_at = COMMITTED | SNAPSHOTS
+
+    def __init__(self) -> None:
+        self._batches: list[Stored] = []
+        self._ends: list[int] = []
+        self._image = ClusterImage()
+        """A replay of ``_batches``."""
+        self._recent: dict[int, ClusterImage] = {}
+        """By end offset."""
+        self._lost = False
+        """What was committed is not one history, as another invariant says: there is nothing to compare with."""
+
+    def check(self, ghost: Ghost, seen: Seen) -> Violation | None:
+        if ghost.replaced.intersection(ghost.world.controllers):
+            self._lost = True
+        if seen.committed:
+            self._follow(ghost, seen)
+        if self._lost or not seen.snapshots:
+            return None
+        for effect in seen.step.effects:
+            if isinstance(effect, WriteSnapshot):
+                try:
+                    said = read(effect.data, effect.id)
+                except ValueError as wrong:
+                    return self.violated(seen, METADATA, f"{effect.id} cannot be read: {wrong}")
+                if (found := self._differs(seen, said, f"the snapshot {effect.id}")) is not None:
+                    return found
+        if isinstance(seen.step.event, Boot) or _resets(seen):
+            core = ghost.world.server(seen.node).core
+            held = core.committed if isinstance(core, Controller) else None
+            held = core.image if isinstance(core, Broker) else held
+            if held is not None:
+                return self._differs(seen, held, "the state after loading a snapshot")
+        return None
+
+    def _follow(self, ghost: Ghost, seen: Seen) -> None:
+        log, end = ghost.log(seen.node, METADATA), ghost.metadata.committed_end
+        if log is None or self._lost:
+            return
+        for at in range(bisect_right(log.ends, self._ends[-1] if self._ends else 0), len(log.batches)):
+            stored = log.batches[at]
+            if stored.end > end:
+                break
+            try:
+                _apply(self._image, stored)
+            except ImageError:
+                self._lost = True
+                return
+            self._batches.append(stored)
+            self._ends.append(stored.end)
+            self._recent[stored.end] = self._image.copy()
+            if len(self._recent) > _REMEMBERED:
+                del self._recent[next(iter(self._recent))]
+
+    def _differs(self, seen: Seen, said: ClusterImage, what: str) -> Violation | None:
+        end = said.metadata_offset + 1
+        wanted = self._replayed(end)
+        if wanted is None:
+            return self.violated(
+                seen, METADATA, f"{what} ends at {end}, inside a batch or past what is committed"
+            )
+        if said == wanted and _orders(said) == _orders(wanted):
+            return None
+        return self.violated(
+            seen, METADATA, f"{what} is not the state that the log up to {end} gives: {_first(said, wanted)}"
+        )
+
+    def _replayed(self, end: int) -> ClusterImage | None:
+        if end in self._recent:
+            return self._recent[end]
+        if end and end not in self._ends:
+            return None
+        image = ClusterImage()
+        for stored in self._batches[: bisect_right(self._ends, end)]:
+            _apply(image, stored)
+        return image
+
+
+def _apply(image: ClusterImage, stored: Stored) -> None:
+    image.apply_all((offset, decode(value)) for offset, value in values_of(stored.header, stored.data))
+
+
+def _orders(image: ClusterImage) -> list[Sequence[object]]:
+    """Decisions go through these in order, so the order is part of the state."""
+    return [
+        list(image.brokers),
+        list(image.topics_by_name),
+        list(image.topics_by_id),
+        *(list(topic.partitions) for topic in image.topics_by_name.values()),
+    ]
+
+
+def _first(said: ClusterImage, wanted: ClusterImage) -> str:
+    for name in ClusterImage.__slots__:
+        here, there = getattr(said, name), getattr(wanted, name)
+        if here != there:
+            return f"{name} is {here}, not {there}"
+    return "the order of its parts is another"

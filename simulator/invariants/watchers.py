@@ -1,0 +1,182 @@
+"""Oracles beside the invariants: promises about progress and about what is shown, looked at as the run goes.
+
+``end-offset``  the end that a leader in office shows to consumers never goes back (KIP-207)
+``stall``       a leader's high watermark is where its own knowledge allows it to be, after every event: nobody waits
+                for a fetch or a time-out that nothing asks for (KAFKA-13091, KAFKA-15021)
+``deaf``        a broker that nothing hinders applies what is committed (KAFKA-14296)
+
+Each is an observer of the world; ``found`` is what it has seen.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+
+from kio.schema.errors import ErrorCode
+
+from wrackline.broker.core.broker import Broker
+from wrackline.broker.core.replication.replica import Replica
+from wrackline.broker.model.effects import Reply
+from wrackline.broker.model.events import RequestReceived
+from wrackline.broker.model.messages import LATEST, FetchResponse, ListOffsetsRequest, ListOffsetsResponse
+from wrackline.broker.model.types import NodeId, TopicPartition
+from wrackline.broker.rules.profile import profile
+from wrackline.simulator.invariants.client_view import Violation
+from wrackline.simulator.world.world import StepRecord, World
+
+_CLEAR_MS = 2_500.0
+"""So long after the last thing that could have hindered it a broker has found its controller again."""
+_LATE_MS = 400.0
+"""So long after a commit an unhindered broker has applied it."""
+_LOOK_EVERY_MS = 50.0
+
+
+class Watcher:
+    """``watched``: the partitions of the run."""
+
+    def __init__(self, watched: tuple[TopicPartition, ...]) -> None:
+        self.watched = watched
+        self.found: list[Violation] = []
+
+    def __call__(self, world: World, step: StepRecord) -> None:
+        raise NotImplementedError
+
+    def find(self, step: StepRecord, oracle: str, text: str) -> None:
+        self.found.append(Violation(oracle, text, step.at_ms, step.number))
+
+
+class EndOffsets(Watcher):
+    """Only where loss is not allowed. Consumers see an end in what they fetch, too: that the next leader may be
+    behind it for a moment is so by design, and why it must not tell its end then."""
+
+    def __init__(self, watched: tuple[TopicPartition, ...]) -> None:
+        super().__init__(watched)
+        self._ends: dict[TopicPartition, tuple[int, NodeId]] = {}
+
+    def __call__(self, world: World, step: StepRecord) -> None:
+        if step.node not in world.brokers:
+            return
+        for effect in step.effects:
+            if type(effect) is Reply:
+                response = effect.response
+                if isinstance(response, FetchResponse):
+                    for fetched in response.partitions:
+                        self._shown(world, step, fetched.tp, fetched.high_watermark, told=False)
+                elif isinstance(response, ListOffsetsResponse):
+                    for result in response.partitions:
+                        if result.tp in self._asked(step) and result.error is ErrorCode.none:
+                            self._shown(world, step, result.tp, result.offset, told=True)
+
+    def _asked(self, step: StepRecord) -> set[TopicPartition]:
+        """Whose end a consumer wants to know in this step."""
+        request = step.event.request if isinstance(step.event, RequestReceived) else None
+        if not isinstance(request, ListOffsetsRequest) or request.replica_id >= 0:
+            return set()
+        return {part.tp for part in request.partitions if part.timestamp == LATEST}
+
+    def _shown(self, world: World, step: StepRecord, tp: TopicPartition, end: int, *, told: bool) -> None:
+        before, who = self._ends.get(tp, (-1, step.node))
+        if end > before:
+            self._ends[tp] = end, step.node
+        if end >= before or not told:
+            return
+        image, core = world.image.partition(tp), world.brokers[step.node].core
+        replica = None if core is None else core.replica(tp)
+        in_office = image is not None and replica is not None and image.leader == step.node
+        if in_office and replica.leader_epoch == image.leader_epoch:  # type: ignore[union-attr]
+            self.find(step, "end-offset", f"{tp} ends at {end}, says {step.node}; it was {before} at {who}")
+
+
+class Stalls(Watcher):
+    def __init__(self, watched: tuple[TopicPartition, ...], profile_name: str) -> None:
+        super().__init__(watched)
+        self._rules = profile(profile_name)
+        """The right ones, whatever defects the brokers have."""
+
+    def __call__(self, world: World, step: StepRecord) -> None:
+        server = world.brokers.get(step.node)
+        if server is None or not step.effects:
+            return
+        core = server.core
+        if core is None or step.cut:
+            return
+        for tp in self.watched:
+            replica = core.replica(tp)
+            if replica is not None and replica.leader is not None and not replica.failed:
+                self._look(step, replica)
+
+    def _look(self, step: StepRecord, replica: Replica) -> None:
+        leader, rules = replica.leading, self._rules.high_watermark
+        gated = self._rules.switches.min_isr_gates_high_watermark
+        if gated and not rules.may_advance(len(leader.isr), len(leader.maximal), replica.min_isr):
+            return
+        members = [state.leo for other, state in leader.followers.items() if other in leader.maximal]
+        log = replica.log
+        allowed = rules.candidate(log.leo, members, log.flushed if replica.every_write else None)
+        if allowed > replica.high_watermark:
+            text = f"{replica.tp}: {step.node} knows {allowed} to be committed, and says {replica.high_watermark}"
+            self.find(step, "stall", text)
+
+
+class Deaf(Watcher):
+    def __init__(self, watched: tuple[TopicPartition, ...]) -> None:
+        super().__init__(watched)
+        self._next_ms = 0.0
+        self._committed: deque[tuple[float, int]] = deque()
+        """(when, end of the committed metadata)"""
+        self._clear_since: dict[NodeId, float] = {}
+        self._lives: dict[NodeId, int] = {}
+        self._controllers: tuple[tuple[NodeId, int], ...] = ()
+
+    def __call__(self, world: World, step: StepRecord) -> None:
+        if world.now_ms < self._next_ms:
+            return
+        now = world.now_ms
+        self._next_ms = now + _LOOK_EVERY_MS
+        image = world.image
+        self._committed.append((now, image.metadata_offset))
+        while len(self._committed) > 1 and self._committed[1][0] <= now - _LATE_MS:
+            self._committed.popleft()
+        hindered = self._hindered(world)
+        if self._controllers_changed(world) or hindered & world.controllers.keys():
+            hindered |= world.brokers.keys()
+        for node, server in world.brokers.items():
+            core = server.core
+            if (
+                node in hindered
+                or core is None
+                or server.paused
+                or self._lives.get(node) != server.incarnation
+            ):
+                self._clear_since[node] = now
+                self._lives[node] = server.incarnation
+            elif now - self._clear_since[node] > _CLEAR_MS:
+                self._look(step, node, core)
+
+    def _look(self, step: StepRecord, node: NodeId, core: Broker) -> None:
+        when, due = self._committed[0]
+        if when <= step.at_ms - _LATE_MS and core.image.metadata_offset < due:
+            text = f"{node} knows the metadata up to {core.image.metadata_offset}, {due} was committed at {when:.0f} ms"
+            self.find(
+                step, "deaf", f"{text}, and nothing has hindered it since {self._clear_since[node]:.0f} ms"
+            )
+
+    def _hindered(self, world: World) -> set[NodeId]:
+        """Brokers that are cut from somebody, or wait for a message that is kept back; controllers only where two of
+        them are concerned."""
+        pairs = [*world.cuts, *world.lag]
+        pairs += [(m.source, m.destination) for hold in world.holds for m in hold.held]
+        nodes: set[NodeId] = set()
+        for a, b in pairs:
+            both = a in world.controllers and b in world.controllers
+            nodes |= {node for node in (a, b) if both or node in world.brokers}
+        return nodes
+
+    def _controllers_changed(self, world: World) -> bool:
+        """Another one is active, none is, or one of them is not at work."""
+        active = world.active_controller()
+        lives = tuple((node, server.incarnation) for node, server in world.controllers.items() if server.up)
+        now = (*lives, (-1 if active is None else active.id, 0))
+        changed = now != self._controllers or active is None or len(lives) < len(world.controllers)
+        self._controllers = now
+        return changed or any(server.paused for server in world.controllers.values())

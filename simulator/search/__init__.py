@@ -1,0 +1,1 @@
+"""Many runs: to the first violation, over many seeds, and smaller while they still fail."""

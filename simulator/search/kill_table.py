@@ -1,0 +1,143 @@
+"""The kill table: which oracle catches which defect, and how soon (docs/protocol.md 4.4).
+
+Each defect is put back twice. By its guided schedule, which must end badly with the defect and well without; and
+in random runs from seeds, until an oracle fires or the budget is spent. The profiles without any defect do the
+same random runs beside it, and must stay clean. ``wrackline simulate kill-table`` prints it.
+"""
+
+from __future__ import annotations
+
+import inspect
+import json
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import click
+
+from wrackline.broker.defects import REGISTRY
+from wrackline.simulator.faults.setup import Setup
+from wrackline.simulator.guided import SCHEDULES
+from wrackline.simulator.guided.schedule import Guided, play
+from wrackline.simulator.search.first_violation import Search, search
+from wrackline.simulator.search.kill_report import html, line_of, safe_line, text
+from wrackline.simulator.search.kill_rows import Budget, Hunt, KillTable, Row, Safe
+
+SAFE_PROFILES = ("kip966", "kraft35", "kip101")
+
+
+def guided_row(guided: Guided, seed: int = 0) -> Row:
+    broken, clean = play(guided, broken=True, seed=seed), play(guided, broken=False, seed=seed)
+    profile = guided.exposing.get("profile", guided.setting.profile)
+    return Row(
+        guided.name,
+        guided.id,
+        guided.defects,
+        profile,
+        broken.oracles,
+        round(broken.at_ms / 1000, 3),
+        tuple(sorted(guided.oracles)),
+        clean.oracles,
+        what=tuple(_summary(REGISTRY[name]) for name in guided.defects) or (_summary(guided.play),),
+    )
+
+
+def _summary(documented: object) -> str:
+    """The first paragraph of a docstring, in one line, without its marks."""
+    first = (inspect.getdoc(documented) or "").split("\n\n")[0]
+    return " ".join(first.split()).replace("``", "")
+
+
+def hunt(
+    budget: Budget,
+    profile: str,
+    defects: tuple[str, ...] = (),
+    seed: int = 1,
+    *,
+    hunted: Mapping[str, Any] | None = None,
+    harmless: tuple[str, ...] = (),
+) -> Hunt:
+    """Random runs, each in the surroundings its seed draws: the same for every defect but for ``hunted``. Without an
+    ELR no lossy shutdown is survived, so the older profiles get none (K26). ``harmless``: those of the defects that a
+    find must not be due to."""
+    setup = Setup(
+        seed=seed,
+        seconds=budget.seconds,
+        profile=profile,
+        defects=defects,
+        max_lossy=None if profile == "kip966" else 0,
+        **(hunted or {}),
+    )
+    return _hunted(search(setup, budget.runs, swarming=True, cpu_limit_s=budget.cpu_s, unless=harmless))
+
+
+def _hunted(found: Search) -> Hunt:
+    spent = found.runs, round(found.simulated_s, 1), round(found.cpu_s, 1)
+    result = found.found
+    if result is None or result.violation is None:
+        return Hunt(*spent)
+    return Hunt(*spent, result.violation.oracle, result.violation.text, result.setup.command())
+
+
+def kill_table(
+    schedules: Iterable[Guided],
+    budget: Budget,
+    *,
+    random: bool = True,
+    safe: Sequence[str] = SAFE_PROFILES,
+    seed: int = 1,
+    progress: Callable[[str], None] = lambda _: None,
+) -> KillTable:
+    """``random``: look for each defect by random runs too. Rows of mere configuration are not hunted."""
+    rows = []
+    for guided in schedules:
+        row = guided_row(guided, seed)
+        if random and guided.defects and not guided.exposing:
+            found = hunt(
+                budget, row.profile, guided.defects, seed, hunted=guided.hunted, harmless=guided.harmless
+            )
+            row = replace(row, hunt=found)
+        rows.append(row)
+        progress(line_of(row))
+    lines = []
+    for profile in safe if random else ():
+        lines.append(Safe(profile, hunt(budget, profile, seed=seed)))
+        progress(safe_line(lines[-1]))
+    return KillTable(tuple(rows), tuple(lines), budget)
+
+
+@click.command("kill-table")
+@click.option("--defect", "names", multiple=True, metavar="NAME", help="Only schedules with this defect.")
+@click.option("--runs", type=click.IntRange(1), default=100, show_default=True, help="Random runs per row.")
+@click.option("--seconds", type=float, default=20.0, show_default=True, help="Virtual length of a run.")
+@click.option("--cpu", type=float, default=20.0, show_default=True, help="Seconds of CPU per row.")
+@click.option("--seed", type=int, default=1, show_default=True)
+@click.option("--guided-only", is_flag=True, help="No random runs.")
+@click.option(
+    "--json", "json_file", type=click.Path(dir_okay=False, path_type=Path), help="Write it here too."
+)
+@click.option("--html", "html_file", type=click.Path(dir_okay=False, path_type=Path), help="And as a page.")
+@click.pass_context
+def command(ctx: click.Context, /, **said: Any) -> None:
+    """Put every known defect back and tell which oracle catches it, and how soon.
+
+    Exit codes: 0 when every schedule tells its defect from the rule and the safe profiles are clean, else 1.
+    """
+    chosen = [g for g in SCHEDULES.values() if not said["names"] or set(said["names"]) & {g.name, *g.defects}]
+    if not chosen:
+        raise click.BadParameter(f"no schedule for {', '.join(said['names'])}", param_hint="--defect")
+    budget = Budget(said["runs"], said["seconds"], said["cpu"])
+    table = kill_table(
+        chosen,
+        budget,
+        random=not said["guided_only"],
+        seed=said["seed"],
+        progress=lambda line: click.echo(line, err=True),
+    )
+    click.echo(text(table))
+    if said["json_file"] is not None:
+        said["json_file"].write_text(json.dumps(table.as_dict(), indent=2) + "\n")
+    if said["html_file"] is not None:
+        said["html_file"].write_text(html(table))
+    ctx.exit(0 if table.good else 1)

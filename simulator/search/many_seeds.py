@@ -1,0 +1,256 @@
+"""Many seeds, in several processes, with a file to go on from: ``wrackline simulate --search 10000 --jobs 2``.
+
+Each seed is a run of its own, so nothing is shared but the list of what is done. The file (``--done``) has a
+first line that says which series it is, and one line of JSON for each seed that came to its end.
+"""
+
+from __future__ import annotations
+
+import gc
+import json
+import os
+import signal
+import time
+from collections.abc import Callable, Generator, Iterator
+from concurrent.futures import FIRST_COMPLETED, Future, ProcessPoolExecutor, wait
+from contextlib import contextmanager
+from dataclasses import asdict, dataclass, field, fields, replace
+from multiprocessing import get_context
+from pathlib import Path
+from random import Random
+from typing import TextIO
+
+from wrackline.simulator.faults.setup import Setup
+from wrackline.simulator.faults.swarm import swarm
+from wrackline.simulator.run import run
+
+_ENDING = (signal.SIGINT, signal.SIGTERM)
+_LOOK_EVERY_S = 2.0
+_CHUNK = 4
+"""Seeds a process takes at a time."""
+
+
+class SeriesError(Exception):
+    """The file of a series cannot be used, in one line."""
+
+
+@dataclass(frozen=True, slots=True)
+class Row:
+    """What one seed came to. ``oracle`` is empty when it was clean."""
+
+    seed: int
+    steps: int
+    simulated_s: float
+    cpu_s: float
+    faults: int
+    operations: int
+    """Of clients, ended in whatever way."""
+    acked: int
+    read: int
+    """Records in the final read."""
+    oracle: str = ""
+    text: str = ""
+    command: str = ""
+
+
+@dataclass(slots=True)
+class Totals:
+    """Of the seeds that are done; ``resumed`` of them before this call."""
+
+    seeds: int = 0
+    resumed: int = 0
+    steps: int = 0
+    simulated_s: float = 0.0
+    cpu_s: float = 0.0
+    faults: int = 0
+    operations: int = 0
+    acked: int = 0
+    read: int = 0
+    violations: list[Row] = field(default_factory=list)
+    interrupted: bool = False
+
+    def add(self, row: Row) -> None:
+        self.seeds += 1
+        for name in ("steps", "simulated_s", "cpu_s", "faults", "operations", "acked", "read"):
+            setattr(self, name, getattr(self, name) + getattr(row, name))
+        if row.oracle:
+            self.violations.append(row)
+
+    def text(self) -> str:
+        per = max(self.seeds, 1)
+        speed = self.simulated_s / self.cpu_s if self.cpu_s else 0.0
+        found = f"{len(self.violations)} violations" if len(self.violations) != 1 else "1 violation"
+        return (
+            f"{found} in {self.seeds} seeds: {self.cpu_s:.0f} s of CPU, {self.simulated_s:.0f} s simulated "
+            f"({speed:.0f} to 1), {self.steps} steps; each seed {self.simulated_s / per:.1f} s, "
+            f"{self.faults / per:.1f} faults, {self.operations / per:.0f} operations, "
+            f"{self.acked / per:.0f} records acknowledged, {self.read / per:.0f} in the final read"
+        )
+
+
+def varied(setup: Setup) -> Setup:
+    """The same with one or two partitions, with or without idempotence, and one in four without TCP's help; drawn
+    from the seed."""
+    draw = Random(f"{setup.seed}/setup")
+    return replace(
+        setup, partitions=draw.randint(1, 2), idempotent=draw.random() < 0.5, tcp=draw.random() < 0.75
+    )
+
+
+def drawn_as(vary: str, setup: Setup) -> Setup:
+    """What the seed draws beside its faults: ``vary`` or ``swarm``; empty: nothing."""
+    return swarm(setup) if vary == "swarm" else varied(setup) if vary else setup
+
+
+def run_one(setup: Setup) -> Row:
+    began = time.process_time()
+    result = run(setup)
+    ended = [event for event in result.events if event.process >= 0 and event.type.name != "INVOKE"]
+    found = result.violation
+    return Row(
+        setup.seed,
+        result.steps,
+        round(result.simulated_s, 3),
+        round(time.process_time() - began, 3),
+        len(result.faults),
+        len(ended),
+        result.acked,
+        sum(len(event.records) for event in ended if event.f == "drain"),
+        *(() if found is None else (found.oracle, found.text, setup.command())),
+    )
+
+
+def series(
+    setup: Setup,
+    runs: int,
+    *,
+    jobs: int = 1,
+    vary: str = "",
+    keep_going: bool = False,
+    done: Path | None = None,
+    progress: Callable[[Row, Totals], None] | None = None,
+) -> Totals:
+    """Seeds ``setup.seed`` and on, ``runs`` of them, up to the first violation unless ``keep_going``. Ctrl-C ends
+    it with what is done. Raises SeriesError."""
+    totals = Totals()
+    known = _resume(done, setup, vary) if done is not None else {}
+    wanted = range(setup.seed, setup.seed + runs)
+    for row in (known[seed] for seed in wanted if seed in known):
+        totals.add(row)
+    totals.resumed = totals.seeds
+    left = [replace(setup, seed=seed) for seed in wanted if seed not in known]
+    setups = [drawn_as(vary, one) for one in left]
+    out = None if done is None else done.open("a", encoding="utf-8")
+    rows = _in_this_process(setups) if jobs == 1 else _in_processes(setups, jobs)
+    try:
+        with _signals_interrupt():
+            for row in rows:
+                totals.add(row)
+                if out is not None:
+                    _write(out, row)
+                if progress is not None:
+                    progress(row, totals)
+                if row.oracle and not keep_going:
+                    break
+    except KeyboardInterrupt:
+        totals.interrupted = True
+    finally:
+        rows.close()
+        if out is not None:
+            out.close()
+    totals.violations.sort(key=lambda row: row.seed)
+    return totals
+
+
+@contextmanager
+def _signals_interrupt() -> Iterator[None]:
+    """SIGTERM ends a series as Ctrl-C does, and Ctrl-C does so in a background job too, where a shell has it ignored."""
+    before = {which: signal.signal(which, signal.default_int_handler) for which in _ENDING}
+    try:
+        yield
+    finally:
+        for which, handler in before.items():
+            signal.signal(which, handler)
+
+
+def spare_the_collector() -> None:
+    """A run makes few cycles and ends with one large one: looking for them rarely saves some percent."""
+    gc.freeze()
+    gc.set_threshold(50_000, 10, 10)
+
+
+def _in_this_process(setups: list[Setup]) -> Generator[Row, None, None]:
+    spare_the_collector()
+    for setup in setups:
+        yield run_one(setup)
+
+
+def _in_processes(setups: list[Setup], jobs: int) -> Generator[Row, None, None]:
+    """In the order they end. Closing the generator lets the processes finish the seeds they are at."""
+    chunks = iter([setups[at : at + _CHUNK] for at in range(0, len(setups), _CHUNK)])
+    pool = ProcessPoolExecutor(
+        jobs, mp_context=get_context("spawn"), initializer=_begin_process, initargs=(os.getpid(),)
+    )
+    try:
+        under_way: set[Future[list[Row]]] = set()
+        while True:
+            while len(under_way) < 2 * jobs and (chunk := next(chunks, None)) is not None:
+                under_way.add(pool.submit(_run_all, chunk))
+            if not under_way:
+                return
+            ended, under_way = wait(under_way, return_when=FIRST_COMPLETED)
+            for future in ended:
+                yield from future.result()
+    finally:
+        pool.shutdown(wait=True, cancel_futures=True)
+
+
+def _begin_process(parent: int) -> None:
+    """Ctrl-C goes to the whole group: the parent decides. A parent that was killed can not, so look whether it is
+    still there."""
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    signal.signal(signal.SIGTERM, signal.SIG_DFL)
+
+    def look(_: int, __: object) -> None:
+        if os.getppid() != parent:
+            os._exit(1)
+
+    signal.signal(signal.SIGALRM, look)
+    signal.setitimer(signal.ITIMER_REAL, _LOOK_EVERY_S, _LOOK_EVERY_S)
+    spare_the_collector()
+
+
+def _run_all(setups: list[Setup]) -> list[Row]:
+    return [run_one(setup) for setup in setups]
+
+
+# --- the file ----------------------------------------------------------------------------------------------
+
+
+def _resume(file: Path, setup: Setup, vary: str) -> dict[int, Row]:
+    """What it says is done; a new file gets its first line. Raises SeriesError when it is of another series."""
+    head = json.dumps({"series": replace(setup, seed=0).command(), "vary": vary})
+    try:
+        if not file.exists() or not file.stat().st_size:
+            file.write_text(head + "\n", encoding="utf-8")
+            return {}
+        first, *lines = file.read_text(encoding="utf-8").splitlines()
+    except (OSError, UnicodeDecodeError) as wrong:
+        raise SeriesError(f"{file}: {wrong}; --done names another file") from wrong
+    if first != head:
+        raise SeriesError(f"{file} is of another series ({first[:120]}); --done names another file")
+    names = {item.name for item in fields(Row)}
+    found: dict[int, Row] = {}
+    for number, line in enumerate(lines, 2):
+        try:
+            said = json.loads(line)
+            row = Row(**{name: said[name] for name in names})
+        except (ValueError, KeyError, TypeError) as wrong:
+            raise SeriesError(f"{file}, line {number}: {wrong}; take the line out") from wrong
+        found[row.seed] = row
+    return found
+
+
+def _write(out: TextIO, row: Row) -> None:
+    out.write(json.dumps(asdict(row)) + "\n")
+    out.flush()
