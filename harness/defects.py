@@ -20,8 +20,8 @@ from wrackline.checkers.findings import Meaning, Verdict
 from wrackline.harness.demo import suites_dir
 from wrackline.harness.run import Judged, Options, Outcome, run
 from wrackline.harness.run.judge import broken_down, judge
-from wrackline.harness.spec import Spec, SpecError
-from wrackline.harness.spec_check import load_checked
+from wrackline.harness.specification.check import load_checked
+from wrackline.harness.specification.spec import Spec, SpecError
 
 _SHOWN_REASONS = 4
 

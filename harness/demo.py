@@ -18,7 +18,7 @@ from wrackline.checkers.findings import Verdict
 from wrackline.checkers.session import session as judging_session
 from wrackline.harness.run import Judged, Options, Outcome, run
 from wrackline.harness.run.judge import broken_down, judge
-from wrackline.harness.spec_check import load_checked
+from wrackline.harness.specification.check import load_checked
 
 ACKED_AT_LEAST = 5_000
 SPECS = ("demo-acks-all.yaml", "demo-acks-one.yaml", "demo-canary.yaml")

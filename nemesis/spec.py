@@ -18,8 +18,8 @@ from pydantic import (
 )
 from pydantic_core import CoreSchema, core_schema
 
-from wrackline.harness import spec_types
-from wrackline.harness.spec_types import JsonSchema, Lax, Seconds, SomeSeconds
+from wrackline.harness.specification import types
+from wrackline.harness.specification.types import JsonSchema, Lax, Seconds, SomeSeconds
 from wrackline.nemesis.growth import AddBroker, Reassign
 from wrackline.nemesis.network import Direction, Partition, Shape
 from wrackline.nemesis.power import PowerCut
@@ -32,7 +32,7 @@ class SpecError(ValueError):
     """The specification is wrong. One line per mistake: where, what, how to mend."""
 
 
-class Strict(spec_types.Strict):
+class Strict(types.Strict):
     """Refuses keys it does not know, and says which it knows."""
 
     @model_validator(mode="before")

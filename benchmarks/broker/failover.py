@@ -31,7 +31,7 @@ from typing import Protocol
 from confluent_kafka import KafkaError, Message, Producer
 
 from wrackline.harness.run.setup import Parts, build_parts, new_test_id, topic_configs
-from wrackline.harness.spec import parse
+from wrackline.harness.specification.spec import parse
 from wrackline.systems.base import Node, TopicSpec
 from wrackline.systems.wrackline import LOGS
 

@@ -35,7 +35,7 @@ from wrackline.harness.run.setup import (
     topic_configs,
 )
 from wrackline.harness.run.watch import Watch
-from wrackline.harness.spec import Spec
+from wrackline.harness.specification.spec import Spec
 from wrackline.history import Recorder, RecordingFailed
 from wrackline.history.files import private_folder
 from wrackline.history.model import CONTROL, Event, Type

@@ -15,7 +15,7 @@ from typing import Any
 
 from wrackline.fleets.base import Fleet
 from wrackline.fleets.netns import NetnsFleet
-from wrackline.harness.spec import Spec
+from wrackline.harness.specification.spec import Spec
 from wrackline.history.model import PlanInfo, RunInfo, TopicInfo
 from wrackline.nemesis.schedule import Plan, plan
 from wrackline.systems.base import System

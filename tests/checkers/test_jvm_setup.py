@@ -17,7 +17,7 @@ from wrackline.checkers.jvm.bridge import Answer, Bridge
 from wrackline.checkers.jvm.calls import EMPTY, NIL, Model, calls_of, events_in_order
 from wrackline.checkers.jvm.classpath import CLASSPATH_VARIABLE, JvmUnavailable, find_classpath, jvm_home
 from wrackline.checkers.jvm.install import Artifact, install, pom, repository_url, wanted
-from wrackline.harness.cli_jvm import install_command
+from wrackline.harness.cli.jvm import install_command
 
 
 def maven(folder: Path, script: str, monkeypatch: pytest.MonkeyPatch) -> None:

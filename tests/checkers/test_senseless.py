@@ -13,7 +13,7 @@ import pytest
 from histories import History
 
 from wrackline.checkers.runs import AnalysisError, load_run
-from wrackline.harness.cli import main
+from wrackline.harness.cli.main import main
 from wrackline.history.files import open_writer, put_info
 from wrackline.history.model import RunInfo
 

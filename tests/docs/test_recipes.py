@@ -44,7 +44,7 @@ from pathlib import Path
 import pytest
 from nem_doubles import scene
 
-from wrackline.harness.spec import parse
+from wrackline.harness.specification.spec import parse
 from wrackline.nemesis.schedule import plan
 from wrackline.nemesis.steps import Done, Shell, Trail
 
@@ -128,7 +128,7 @@ def test_it_is_in_the_register():
 """
 
 WORKLOAD = """
-from wrackline.harness.spec import parse
+from wrackline.harness.specification.spec import parse
 from wrackline.workloads.catalog import workload_for
 from wrackline.workloads.edge import EdgeWorkload
 

@@ -11,7 +11,7 @@ import pytest
 from click.testing import CliRunner
 from fleet_traces import traces
 
-from wrackline.harness.cli_fleet import doctor, fleet
+from wrackline.harness.cli.fleet import doctor, fleet
 
 pytestmark = pytest.mark.fleet
 
@@ -33,7 +33,7 @@ def test_a_person_makes_enters_lists_and_ends_a_fleet(runner: CliRunner, state_r
         )
         listed = runner.invoke(fleet, ["list"])
         assert f"{name}  detached  n1=198.18.0.11 c1=198.18.0.21" in listed.output
-        shell = "from wrackline.harness.cli_fleet import fleet; fleet()"
+        shell = "from wrackline.harness.cli.fleet import fleet; fleet()"
         entered = subprocess.run(
             [sys.executable, "-c", shell, "ssh", "c1", "--fleet", name, "--", "hostname; exit 7"],
             env={**os.environ, "WRACKLINE_STATE_DIR": str(state_root)},

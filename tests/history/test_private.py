@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from wrackline.harness.cli import _writable
+from wrackline.harness.cli.main import _writable
 from wrackline.history import Recorder
 from wrackline.history.files import private_folder, write_history
 from wrackline.history.model import RunInfo, TopicInfo

@@ -27,7 +27,7 @@ from wrackline.fleets.base import FleetError, Host
 from wrackline.harness.run import Options, Outcome, run
 from wrackline.harness.run.progress import Progress
 from wrackline.harness.run.setup import Parts
-from wrackline.harness.spec import parse
+from wrackline.harness.specification.spec import parse
 from wrackline.history import history_files
 from wrackline.nemesis.inject import Hold
 from wrackline.systems.base import ClusterState, DeployError, Node, PartitionState, ReplicaLog

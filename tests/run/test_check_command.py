@@ -8,7 +8,7 @@ import pytest
 from click.testing import CliRunner, Result
 
 from wrackline.checkers.jvm.classpath import JvmUnavailable, available
-from wrackline.harness.cli_jvm import check_command
+from wrackline.harness.cli.jvm import check_command
 from wrackline.history.jepsen.text import TextError
 
 STALE = """

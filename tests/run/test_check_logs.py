@@ -9,7 +9,7 @@ import pytest
 from click.testing import CliRunner, Result
 
 from wrackline.checkers.jvm.classpath import available
-from wrackline.harness.cli_jvm import check_command
+from wrackline.harness.cli.jvm import check_command
 from wrackline.history.jepsen.text import Keyword, Operation, TextError, write
 
 Words = list[tuple[int, str, str, Any]]

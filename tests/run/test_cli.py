@@ -17,7 +17,7 @@ import wrackline.checkers.analysis
 from wrackline.checkers import session
 from wrackline.checkers.runs import AnalysisError
 from wrackline.checkers.session import SparkUnavailable
-from wrackline.harness.cli import main
+from wrackline.harness.cli.main import main
 from wrackline.history import Recorder, read_info
 from wrackline.history.model import Event, Record, RunInfo, TopicInfo, Type
 
@@ -280,7 +280,7 @@ def test_check_never_calls_a_history_not_linearizable_because_it_broke_down(
     def breaks(*_arguments: object, **_options: object) -> None:
         raise RecursionError("too deep")
 
-    monkeypatch.setattr("wrackline.harness.cli_jvm.subjects", breaks)
+    monkeypatch.setattr("wrackline.harness.cli.jvm.subjects", breaks)
     history = tmp_path / "history.edn"
     history.write_text("{:index 0, :type :invoke, :process 0, :f :read, :value nil}\n")
     code, _, err = call(capsys, "check", "--model", "register", str(history))

@@ -16,7 +16,7 @@ from wrackline.broker.defects import REGISTRY
 from wrackline.harness import defects as suites
 from wrackline.harness.defects import Tally, cases
 from wrackline.harness.run import Judged, Options, Outcome
-from wrackline.harness.spec import Spec, SpecError
+from wrackline.harness.specification.spec import Spec, SpecError
 from wrackline.nemesis.guided_defects import SCHEDULES
 from wrackline.simulator.guided import SCHEDULES as SIMULATED
 
@@ -150,7 +150,16 @@ def test_a_defect_is_a_violation_on_a_real_fleet_and_its_twin_passes(
     name: str, options: list[str], twins: int, tmp_path: Path
 ) -> None:
     table = tmp_path / "table.json"
-    command = [sys.executable, "-m", "wrackline.harness.cli", "defects", name, *options, "--json", str(table)]
+    command = [
+        sys.executable,
+        "-m",
+        "wrackline.harness.cli.main",
+        "defects",
+        name,
+        *options,
+        "--json",
+        str(table),
+    ]
     environment = {**os.environ, "WRACKLINE_RESULTS": str(tmp_path / "results"), "PYTHONUNBUFFERED": "1"}
     done = subprocess.run(command, env=environment, capture_output=True, text=True, timeout=900, check=False)
     assert done.returncode == 0, done.stdout + done.stderr

@@ -8,8 +8,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from wrackline.harness.spec import Spec, SpecError, parse
-from wrackline.harness.spec_types import in_milliseconds, milliseconds
+from wrackline.harness.specification.spec import Spec, SpecError, parse
+from wrackline.harness.specification.types import in_milliseconds, milliseconds
 
 
 def spec_of(*settings: str) -> Spec:

@@ -20,7 +20,7 @@ import yaml
 from wrackline.checkers.conditions import conditions
 from wrackline.checkers.metrics import Figures
 from wrackline.checkers.runs import load_run
-from wrackline.harness.spec import load
+from wrackline.harness.specification.spec import load
 from wrackline.history import history_files, read_info
 from wrackline.history.model import DIED
 
@@ -51,7 +51,7 @@ def environment(tmp_path: Path) -> dict[str, str]:
 
 
 def wrackline(tmp_path: Path, *arguments: object) -> subprocess.CompletedProcess[str]:
-    command = [sys.executable, "-m", "wrackline.harness.cli", *map(str, arguments)]
+    command = [sys.executable, "-m", "wrackline.harness.cli.main", *map(str, arguments)]
     return subprocess.run(
         command, env=environment(tmp_path), capture_output=True, text=True, timeout=200, check=False
     )
@@ -60,7 +60,7 @@ def wrackline(tmp_path: Path, *arguments: object) -> subprocess.CompletedProcess
 @contextmanager
 def running(tmp_path: Path, *arguments: object) -> Iterator[subprocess.Popen[str]]:
     """A `wrackline` in the background; killed at the end if it is still there."""
-    command = [sys.executable, "-m", "wrackline.harness.cli", *map(str, arguments)]
+    command = [sys.executable, "-m", "wrackline.harness.cli.main", *map(str, arguments)]
     process = subprocess.Popen(
         command,
         env=environment(tmp_path),

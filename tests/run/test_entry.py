@@ -22,7 +22,7 @@ def test_ctrl_c_while_modules_are_read_is_one_line(tmp_path: Path, slow: str) ->
         "    raise ImportError('interrupted') from wrong\n"
     )
     begun = subprocess.Popen(
-        [sys.executable, "-m", "wrackline.harness.entry", "doctor"],
+        [sys.executable, "-m", "wrackline.harness.cli.entry", "doctor"],
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
         text=True,
@@ -39,12 +39,12 @@ def test_ctrl_c_while_modules_are_read_is_one_line(tmp_path: Path, slow: str) ->
 
 def test_the_command_begins_there() -> None:
     project = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
-    assert project["scripts"]["wrackline"] == "wrackline.harness.entry:main"
+    assert project["scripts"]["wrackline"] == "wrackline.harness.cli.entry:main"
 
 
 def test_it_ends_with_the_commands_own_code() -> None:
     done = subprocess.run(
-        [sys.executable, "-m", "wrackline.harness.entry", "nosuch"],
+        [sys.executable, "-m", "wrackline.harness.cli.entry", "nosuch"],
         capture_output=True,
         text=True,
         timeout=60,

@@ -40,7 +40,7 @@ def test_replicas_move_under_faults_and_nothing_acknowledged_is_lost(tmp_path: P
         [
             sys.executable,
             "-m",
-            "wrackline.harness.cli",
+            "wrackline.harness.cli.main",
             "run",
             str(tmp_path / "growing.yaml"),
             "--no-analysis",

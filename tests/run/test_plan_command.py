@@ -13,9 +13,9 @@ from run_doubles import SPEC, Stage, phases
 from wrackline.checkers.contracts import contract_for
 from wrackline.checkers.runs import Run
 from wrackline.fleets.netns import NetnsFleet
-from wrackline.harness.cli import main
+from wrackline.harness.cli.main import main
 from wrackline.harness.run.forecast import forecast
-from wrackline.harness.spec import load, parse
+from wrackline.harness.specification.spec import load, parse
 from wrackline.history import read_info
 
 SUITES = Path(__file__).parents[2] / "suites"

@@ -8,7 +8,7 @@ import pytest
 import yaml
 
 from wrackline.checkers.thresholds import LEFT_OUT, THRESHOLDS
-from wrackline.harness.spec import Spec, SpecError, load, parse
+from wrackline.harness.specification.spec import Spec, SpecError, load, parse
 from wrackline.workloads.log import LogSpec
 
 SUITES = Path(__file__).parents[2] / "suites"

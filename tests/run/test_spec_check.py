@@ -11,9 +11,9 @@ import pytest
 from wrackline.broker.model.config import BrokerConfig, ControllerConfig, NodeConfig
 from wrackline.broker.server.config import ShellSettings
 from wrackline.fleets.netns import NetnsFleet
-from wrackline.harness.cli import main
-from wrackline.harness.spec import SpecError, load, parse
-from wrackline.harness.spec_check import ask_clients, ask_system, load_checked
+from wrackline.harness.cli.main import main
+from wrackline.harness.specification.check import ask_clients, ask_system, load_checked
+from wrackline.harness.specification.spec import SpecError, load, parse
 from wrackline.systems import settings
 from wrackline.systems.base import DeployError
 from wrackline.systems.settings import BOTH_KEYS, CONTROLLER_KEYS, OURS

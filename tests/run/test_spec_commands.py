@@ -13,10 +13,10 @@ import orjson
 import pytest
 import yaml
 
-from wrackline.harness.cli import main
-from wrackline.harness.spec import load, parse
-from wrackline.harness.spec_check import load_checked
-from wrackline.harness.spec_schema import schema
+from wrackline.harness.cli.main import main
+from wrackline.harness.specification.check import load_checked
+from wrackline.harness.specification.schema import schema
+from wrackline.harness.specification.spec import load, parse
 
 ROOT = Path(__file__).parents[2]
 SUITES = ROOT / "suites"
@@ -284,7 +284,7 @@ IN_ONE_PROCESS = """
 import json
 from wrackline import broker, harness
 from click.testing import CliRunner
-from wrackline.harness.cli import wrackline
+from wrackline.harness.cli.main import wrackline
 
 def said(*arguments):
     return CliRunner().invoke(wrackline, arguments, standalone_mode=False, catch_exceptions=False).output

@@ -14,8 +14,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from jsonschema import Draft7Validator, Draft202012Validator
 
-from wrackline.harness.spec import SpecError, load, validated
-from wrackline.harness.spec_schema import schema
+from wrackline.harness.specification.schema import schema
+from wrackline.harness.specification.spec import SpecError, load, validated
 
 ROOT = Path(__file__).parents[2]
 SUITES = sorted((ROOT / "suites").rglob("*.yaml"))

@@ -12,7 +12,7 @@ from test_objects_workloads import PARTITIONS, of_partition
 from wrackline.checkers.exact_queue import check_queue
 from wrackline.checkers.exact_register import check_register
 from wrackline.harness.run import Options, run
-from wrackline.harness.spec import parse
+from wrackline.harness.specification.spec import parse
 from wrackline.history import history_files
 
 pytestmark = [pytest.mark.fleet, pytest.mark.slow]

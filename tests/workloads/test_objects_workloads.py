@@ -13,7 +13,7 @@ from pydantic import ValidationError
 from wrackline.checkers.columns import NEVER, NOTHING, Columns, columns
 from wrackline.checkers.exact_queue import check_queue
 from wrackline.checkers.exact_register import check_register
-from wrackline.harness.spec import SpecError, parse
+from wrackline.harness.specification.spec import SpecError, parse
 from wrackline.workloads.log import ClientsSpec
 from wrackline.workloads.markers import is_marker
 from wrackline.workloads.queue import QueueSpec

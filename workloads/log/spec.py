@@ -7,7 +7,14 @@ from typing import Annotated, Literal, Self
 
 from pydantic import Field, field_validator, model_validator
 
-from wrackline.harness.spec_types import MILLISECONDS, SECONDS, Lax, NoBoolean, Strict, in_milliseconds
+from wrackline.harness.specification.types import (
+    MILLISECONDS,
+    SECONDS,
+    Lax,
+    NoBoolean,
+    Strict,
+    in_milliseconds,
+)
 from wrackline.workloads.log.librdkafka import ALLOWED, refusal
 from wrackline.workloads.pace import Spacing
 from wrackline.workloads.payload import MAX_BYTES, OVERHEAD

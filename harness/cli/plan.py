@@ -9,9 +9,9 @@ from pathlib import Path
 import click
 import orjson
 
-from wrackline.harness.cli_options import seed_option, set_option
+from wrackline.harness.cli.options import seed_option, set_option
 from wrackline.harness.run.forecast import FaultAhead, Forecast, GuidedAhead, LoadAhead, Phase, forecast
-from wrackline.harness.spec_check import load_checked
+from wrackline.harness.specification.check import load_checked
 
 _LABEL = 10
 _WIDTH = 118

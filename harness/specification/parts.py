@@ -9,14 +9,14 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
-from wrackline.harness.spec_errors import Misfits
+from wrackline.harness.specification.errors import Misfits
 from wrackline.nemesis.guided import NEEDS
 from wrackline.nemesis.schedule import plan
 from wrackline.nemesis.spec import ONCE, RandomSpec, SpecError
 from wrackline.nemesis.targets import SPARE, Cast, never
 
 if TYPE_CHECKING:
-    from wrackline.harness.spec import Spec
+    from wrackline.harness.specification.spec import Spec
 
 MIN_ISR = "min.insync.replicas"
 

@@ -1,6 +1,6 @@
 """What a specification asks of the system, put before the system itself: before a host is made.
 
-`wrackline.harness.spec` checks whatever it can by itself. The system's settings, profile and defects, and the topic's
+`wrackline.harness.specification.spec` checks whatever it can by itself. The system's settings, profile and defects, and the topic's
 name and settings, only the program that will be deployed knows; it is asked here.
 """
 
@@ -12,7 +12,7 @@ from pathlib import Path
 from confluent_kafka import KafkaException
 
 from wrackline.harness.run.setup import build_parts, topic_configs
-from wrackline.harness.spec import Spec, SpecError, load
+from wrackline.harness.specification.spec import Spec, SpecError, load
 from wrackline.systems.base import About, Refusal, TopicSpec
 from wrackline.workloads.log.clients import try_settings
 

@@ -31,9 +31,9 @@ from pydantic import (
 )
 from pydantic_core import CoreSchema
 
-from wrackline.harness import spec_parts
-from wrackline.harness.spec_errors import lines, nearest
-from wrackline.harness.spec_types import (
+from wrackline.harness.specification import parts
+from wrackline.harness.specification.errors import lines, nearest
+from wrackline.harness.specification.types import (
     MILLISECONDS,
     SECONDS,
     JsonSchema,
@@ -280,7 +280,7 @@ class Spec(Strict):
             raise ValueError(
                 "contract.thresholds.left_out: with workload.rate 0 nothing is asked for, so nothing can be left out"
             )
-        spec_parts.check(self)
+        parts.check(self)
         return self
 
     def to_yaml(self) -> str:

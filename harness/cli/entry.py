@@ -25,7 +25,7 @@ def main() -> None:
     before = signal.getsignal(signal.SIGINT)
     if before is signal.default_int_handler:  # not where a shell has told us to ignore it
         signal.signal(signal.SIGINT, _end)
-    from wrackline.harness.cli import main as command
+    from wrackline.harness.cli.main import main as command
 
     try:
         signal.signal(signal.SIGINT, before)

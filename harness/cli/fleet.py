@@ -1,6 +1,6 @@
 """``wrackline fleet ...`` and ``wrackline doctor``: fleets for a person's own hands, and whether this machine can.
 
-``wrackline.harness.cli`` mounts the group ``fleet`` and the command ``doctor``. Exit codes: 2 for a wrong call (also: not root),
+``wrackline.harness.cli.main`` mounts the group ``fleet`` and the command ``doctor``. Exit codes: 2 for a wrong call (also: not root),
 4 when a host or the fleet fails.
 """
 

@@ -1,4 +1,4 @@
-"""The JSON schema of a specification, for editors: what `wrackline.harness.spec` parses, in their words.
+"""The JSON schema of a specification, for editors: what `wrackline.harness.specification.spec` parses, in their words.
 
 It is made from the very models that parse, and says more than they take in no place. What it cannot say is
 how one part must fit another, and what only the broker, librdkafka and the length of a run know: `wrackline
@@ -13,8 +13,8 @@ from typing import Any
 from pydantic.json_schema import GenerateJsonSchema
 from pydantic_core import CoreSchema
 
-from wrackline.harness.spec import Spec
-from wrackline.harness.spec_types import JsonSchema
+from wrackline.harness.specification.spec import Spec
+from wrackline.harness.specification.types import JsonSchema
 
 TITLE = "A specification of a run of Wrackline"
 _NAMED = ("properties", "$defs")

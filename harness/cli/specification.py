@@ -12,11 +12,11 @@ import click
 import orjson
 import yaml
 
-from wrackline.harness.cli_options import seed_option, set_option
+from wrackline.harness.cli.options import seed_option, set_option
 from wrackline.harness.demo import suites_dir
-from wrackline.harness.spec import SpecError
-from wrackline.harness.spec_check import load_checked
-from wrackline.harness.spec_errors import nearest
+from wrackline.harness.specification.check import load_checked
+from wrackline.harness.specification.errors import nearest
+from wrackline.harness.specification.spec import SpecError
 
 _NOT_IN_A_NAME = re.compile(r"[^a-z0-9]+")
 _LONGEST_NAME = 40
@@ -34,9 +34,7 @@ def schema_command() -> int:
 
     A schema cannot say how one part must fit another; `wrackline validate` can.
     """
-    from wrackline.harness.spec_schema import (
-        schema,  # it names every anomaly, and checks take a second to import
-    )
+    from wrackline.harness.specification.schema import schema
 
     click.echo(orjson.dumps(schema(), option=orjson.OPT_INDENT_2).decode())
     return 0
@@ -85,7 +83,7 @@ def init_command(file: Path) -> int:
 
     Exit code: 0, or 2 when FILE exists or cannot be written.
     """
-    text = files("wrackline.harness").joinpath("init.yaml").read_text()
+    text = files("wrackline.harness.cli").joinpath("init.yaml").read_text()
     _write_new(file, text.replace("name: NAME", f"name: {_name_from(file)}"))
     click.echo(f"{file}: written; `wrackline plan {file}` shows what it would do")
     return 0

@@ -25,20 +25,25 @@ from wrackline.checkers.runs import AnalysisError
 from wrackline.checkers.session import SparkUnavailable, check_master
 from wrackline.fleets.base import FleetError
 from wrackline.harness import results as stored
-from wrackline.harness.cli_anomalies import anomalies_command
-from wrackline.harness.cli_fleet import EXIT_HOSTS, doctor, fleet, need_root
-from wrackline.harness.cli_jepsen import export_command, import_command
-from wrackline.harness.cli_jvm import check_command, jvm
-from wrackline.harness.cli_options import results_option, seed_option, set_option
-from wrackline.harness.cli_plan import plan_command
-from wrackline.harness.cli_spec import examples_command, init_command, schema_command, validate_command
-from wrackline.harness.crash import told
+from wrackline.harness.cli.anomalies import anomalies_command
+from wrackline.harness.cli.crash import told
+from wrackline.harness.cli.fleet import EXIT_HOSTS, doctor, fleet, need_root
+from wrackline.harness.cli.jepsen import export_command, import_command
+from wrackline.harness.cli.jvm import check_command, jvm
+from wrackline.harness.cli.options import results_option, seed_option, set_option
+from wrackline.harness.cli.plan import plan_command
+from wrackline.harness.cli.specification import (
+    examples_command,
+    init_command,
+    schema_command,
+    validate_command,
+)
 from wrackline.harness.report import ReportError, write_report
 from wrackline.harness.run import CannotRecord, Interrupted, Judged, Options, Outcome, run
 from wrackline.harness.run.judge import broken_down, exit_code, judge
 from wrackline.harness.run.setup import harness_version
-from wrackline.harness.spec import SpecError
-from wrackline.harness.spec_check import load_checked
+from wrackline.harness.specification.check import load_checked
+from wrackline.harness.specification.spec import SpecError
 from wrackline.history import HistoryError
 from wrackline.history.files import private_folder
 from wrackline.history.jepsen.imports import ImportFailed

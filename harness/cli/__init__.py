@@ -1,0 +1,1 @@
+"""The command ``wrackline``: one file a group of commands."""
