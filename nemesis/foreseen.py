@@ -10,8 +10,8 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from itertools import product
 
-from wrackline.nemesis.guided import SCHEDULES
-from wrackline.nemesis.guided_steps import Aim, GuidedStep
+from wrackline.nemesis.guided.catalogue import SCHEDULES
+from wrackline.nemesis.guided.steps import Aim, GuidedStep
 from wrackline.nemesis.schedule import Plan, PlannedFault
 from wrackline.nemesis.spec import ONCE, GuidedSpec
 from wrackline.nemesis.targets import PLAIN, SPARE, TargetError, needs_metadata, resolve

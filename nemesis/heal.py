@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from wrackline.fleets.base import Fleet, FleetError
-from wrackline.nemesis import chains
+from wrackline.nemesis.faults import chains
 from wrackline.systems.base import DeployError, Node, System
 
 

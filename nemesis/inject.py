@@ -20,9 +20,9 @@ from typing import Any, NamedTuple, Protocol, TypeVar
 from wrackline.fleets.base import Fleet, FleetError, Host, PowerCut
 from wrackline.fleets.canary import CanaryLoss
 from wrackline.history.model import NEMESIS, Event, Type
-from wrackline.nemesis import knocks
-from wrackline.nemesis.moving import Mover
-from wrackline.nemesis.steps import (
+from wrackline.nemesis.faults import knocks
+from wrackline.nemesis.faults.moving import Mover
+from wrackline.nemesis.faults.steps import (
     NEEDS_NO_POWER,
     NEEDS_SHELL,
     Commands,

@@ -12,8 +12,9 @@ from typing import Any
 
 from wrackline.fleets.base import Fleet
 from wrackline.history.model import CONTROL, NEMESIS, Event, Type
-from wrackline.nemesis.guided import SCHEDULES
-from wrackline.nemesis.guided_steps import (
+from wrackline.nemesis.faults.steps import Fault
+from wrackline.nemesis.guided.catalogue import SCHEDULES
+from wrackline.nemesis.guided.steps import (
     Aim,
     Await,
     AwaitBroker,
@@ -27,7 +28,6 @@ from wrackline.nemesis.heal import Healer, NemesisError
 from wrackline.nemesis.inject import Canaries, Hold, Injection, Recording, Stage, injected
 from wrackline.nemesis.schedule import Plan, PlannedFault
 from wrackline.nemesis.spec import GuidedSpec
-from wrackline.nemesis.steps import Fault
 from wrackline.nemesis.targets import SPARE, TargetError, needs_metadata, resolve
 from wrackline.systems.base import ClusterState, DeployError, System
 

@@ -20,11 +20,11 @@ from pydantic_core import CoreSchema, core_schema
 
 from wrackline.harness.specification import types
 from wrackline.harness.specification.types import JsonSchema, Lax, Seconds, SomeSeconds
-from wrackline.nemesis.growth import AddBroker, Reassign
-from wrackline.nemesis.network import Direction, Partition, Shape
-from wrackline.nemesis.power import PowerCut
-from wrackline.nemesis.processes import Kill, Pause, Restart
-from wrackline.nemesis.steps import Fault
+from wrackline.nemesis.faults.growth import AddBroker, Reassign
+from wrackline.nemesis.faults.network import Direction, Partition, Shape
+from wrackline.nemesis.faults.power import PowerCut
+from wrackline.nemesis.faults.processes import Kill, Pause, Restart
+from wrackline.nemesis.faults.steps import Fault
 from wrackline.nemesis.targets import ROLE, SPARE, check_role
 
 
@@ -257,7 +257,7 @@ class GuidedSpec(Strict):
 
     @classmethod
     def __get_pydantic_json_schema__(cls, core: CoreSchema, handler: GetJsonSchemaHandler) -> JsonSchema:
-        from wrackline.nemesis.guided import SCHEDULES  # it imports what this module defines
+        from wrackline.nemesis.guided.catalogue import SCHEDULES  # it imports what this module defines
 
         whole = handler(core)
         name = handler.resolve_ref_schema(whole)["properties"]["name"]
@@ -267,7 +267,7 @@ class GuidedSpec(Strict):
     @field_validator("name")
     @classmethod
     def _known(cls, name: str) -> str:
-        from wrackline.nemesis.guided import SCHEDULES  # it imports what this module defines
+        from wrackline.nemesis.guided.catalogue import SCHEDULES  # it imports what this module defines
 
         if name not in SCHEDULES:
             raise ValueError(f"no guided schedule {name!r}; there are {', '.join(sorted(SCHEDULES))}")

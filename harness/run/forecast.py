@@ -17,7 +17,7 @@ from wrackline.harness.run.runner import DRAIN_S, FULL_ISR_S, GUIDED_S, READY_S,
 from wrackline.harness.run.setup import build_parts, plan_of, run_info, saved_plan
 from wrackline.harness.specification.spec import Spec
 from wrackline.nemesis.foreseen import foreseen, guided_steps
-from wrackline.nemesis.guided_steps import Await, AwaitBroker, GuidedError, GuidedStep, Heal, Inject, Sleep
+from wrackline.nemesis.guided.steps import Await, AwaitBroker, GuidedError, GuidedStep, Heal, Inject, Sleep
 from wrackline.nemesis.schedule import Plan
 from wrackline.systems.base import Node
 

@@ -10,7 +10,7 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 from wrackline.harness.specification.errors import Misfits
-from wrackline.nemesis.guided import NEEDS
+from wrackline.nemesis.guided.catalogue import NEEDS
 from wrackline.nemesis.schedule import plan
 from wrackline.nemesis.spec import ONCE, RandomSpec, SpecError
 from wrackline.nemesis.targets import SPARE, Cast, never

@@ -46,7 +46,7 @@ from nem_doubles import scene
 
 from wrackline.harness.specification.spec import parse
 from wrackline.nemesis.schedule import plan
-from wrackline.nemesis.steps import Done, Shell, Trail
+from wrackline.nemesis.faults.steps import Done, Shell, Trail
 
 FAULT = "{at_s: 1, duration_s: 2, fault: low-priority, target: leader(log-0)}"
 TEXT = "{name: x, nemesis: {schedule: [" + FAULT + "]}}"

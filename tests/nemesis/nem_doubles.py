@@ -12,7 +12,7 @@ from pathlib import Path
 
 from wrackline.fleets.base import FileLoss, FleetError, Host, PowerCut, Result
 from wrackline.history.model import Event
-from wrackline.nemesis.steps import Scene, Target
+from wrackline.nemesis.faults.steps import Scene, Target
 from wrackline.systems.base import (
     ClusterState,
     DeployError,

@@ -10,10 +10,10 @@ from typing import Any
 import pytest
 from nem_doubles import combined_scene, scene
 
-from wrackline.nemesis.network import Partition, Shape
-from wrackline.nemesis.processes import Kill, Pause, Restart
+from wrackline.nemesis.faults.network import Partition, Shape
+from wrackline.nemesis.faults.processes import Kill, Pause, Restart
+from wrackline.nemesis.faults.steps import Commands, FaultError, KnockFrom, Step
 from wrackline.nemesis.spec import FAULT
-from wrackline.nemesis.steps import Commands, FaultError, KnockFrom, Step
 
 PARTS = ("do", "probe", "undo", "control", "lasting")
 GOLDEN = sorted((Path(__file__).parent / "golden").glob("*.json"))

@@ -16,11 +16,11 @@ from nem_listeners import PORT, Listeners
 from wrackline.fleets.base import Host, PowerCut
 from wrackline.fleets.canary import Canaries
 from wrackline.fleets.netns import NetnsFleet
-from wrackline.nemesis import chains
+from wrackline.nemesis.faults import chains
+from wrackline.nemesis.faults.steps import PowerOn
 from wrackline.nemesis.runner import Nemesis
 from wrackline.nemesis.schedule import Plan, plan
 from wrackline.nemesis.spec import load
-from wrackline.nemesis.steps import PowerOn
 
 pytestmark = pytest.mark.fleet
 

@@ -10,8 +10,8 @@ from nem_doubles import NODES, FakeFleet, FakeSystem, Recorded, cluster, node, p
 
 from wrackline.nemesis import inject
 from wrackline.nemesis.foreseen import foreseen, guided_steps
-from wrackline.nemesis.guided import NEEDS, SCHEDULES
-from wrackline.nemesis.guided_steps import Inject
+from wrackline.nemesis.guided.catalogue import NEEDS, SCHEDULES
+from wrackline.nemesis.guided.steps import Inject
 from wrackline.nemesis.runner import Nemesis
 from wrackline.nemesis.schedule import plan
 from wrackline.nemesis.spec import GuidedSpec, load

@@ -8,9 +8,9 @@ from collections.abc import Sequence
 import pytest
 from nem_doubles import FakeFleet, FakeSystem, cluster, node, partition, scene
 
-from wrackline.nemesis.growth import AddBroker, Move, Reassign, moves_off, say_moves, say_settled
-from wrackline.nemesis.moving import Mover
-from wrackline.nemesis.steps import Done, FaultError, Join, MoveOff, Settle, Trail
+from wrackline.nemesis.faults.growth import AddBroker, Move, Reassign, moves_off, say_moves, say_settled
+from wrackline.nemesis.faults.moving import Mover
+from wrackline.nemesis.faults.steps import Done, FaultError, Join, MoveOff, Settle, Trail
 from wrackline.systems.base import ClusterState, DeployError, Place
 
 MOVE = Move("log", 0, (1, 2, 3), (4, 2, 3))

@@ -5,9 +5,9 @@ from __future__ import annotations
 import pytest
 from nem_doubles import COMBINED, NODES, cluster, node, partition
 
-from wrackline.nemesis.guided import NEEDS, SCHEDULES
-from wrackline.nemesis.guided_defects import SCHEDULES as OF_DEFECTS
-from wrackline.nemesis.guided_steps import Aim, Await, AwaitBroker, GuidedError, Heal, Inject
+from wrackline.nemesis.guided.catalogue import NEEDS, SCHEDULES
+from wrackline.nemesis.guided.defects import SCHEDULES as OF_DEFECTS
+from wrackline.nemesis.guided.steps import Aim, Await, AwaitBroker, GuidedError, Heal, Inject
 from wrackline.systems.base import ClusterState, Node
 
 BY_ID = {one.node_id: one for one in NODES}

@@ -12,15 +12,15 @@ from nem_doubles import NODES, FakeFleet, FakeSystem, Recorded, cluster, partiti
 from wrackline.fleets.base import Host
 from wrackline.fleets.canary import CanaryLoss
 from wrackline.nemesis import inject
+from wrackline.nemesis.faults.network import Partition
+from wrackline.nemesis.faults.power import PowerCut
+from wrackline.nemesis.faults.processes import Kill, Pause
+from wrackline.nemesis.faults.steps import Fault
 from wrackline.nemesis.heal import NemesisError
 from wrackline.nemesis.inject import Hold, Stage, injected
-from wrackline.nemesis.network import Partition
-from wrackline.nemesis.power import PowerCut
-from wrackline.nemesis.processes import Kill, Pause
 from wrackline.nemesis.runner import Nemesis
 from wrackline.nemesis.schedule import plan
 from wrackline.nemesis.spec import load
-from wrackline.nemesis.steps import Fault
 
 LISTING = "       1       60 DROP       0    --  *      *       1.2.3.4    0.0.0.0/0     /* {} */\n"
 ALL_PHASES = ["begin", "active", "undo", "ended"]

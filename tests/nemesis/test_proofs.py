@@ -14,12 +14,12 @@ from nem_doubles import scene
 from wrackline.fleets.base import FileLoss
 from wrackline.fleets.base import PowerCut as Cut
 from wrackline.fleets.canary import FOLDER, CanaryLoss
-from wrackline.nemesis.chains import Counter, Rule, chain, install, parse_chains, parse_counters
-from wrackline.nemesis.knocks import command, heard
-from wrackline.nemesis.network import Partition, Shape
-from wrackline.nemesis.power import PowerCut
-from wrackline.nemesis.processes import Kill, Pause, Restart, process_state
-from wrackline.nemesis.steps import (
+from wrackline.nemesis.faults.chains import Counter, Rule, chain, install, parse_chains, parse_counters
+from wrackline.nemesis.faults.knocks import command, heard
+from wrackline.nemesis.faults.network import Partition, Shape
+from wrackline.nemesis.faults.power import PowerCut
+from wrackline.nemesis.faults.processes import Kill, Pause, Restart, process_state
+from wrackline.nemesis.faults.steps import (
     Done,
     Knock,
     KnockFrom,

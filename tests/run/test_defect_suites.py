@@ -17,7 +17,7 @@ from wrackline.harness import defects as suites
 from wrackline.harness.defects import Tally, cases
 from wrackline.harness.run import Judged, Options, Outcome
 from wrackline.harness.specification.spec import Spec, SpecError
-from wrackline.nemesis.guided_defects import SCHEDULES
+from wrackline.nemesis.guided.defects import SCHEDULES
 from wrackline.simulator.guided import SCHEDULES as SIMULATED
 
 

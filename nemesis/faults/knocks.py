@@ -13,7 +13,7 @@ import socket
 from collections.abc import Iterable
 from dataclasses import dataclass
 
-from wrackline.nemesis.steps import Done, Knock, KnockFrom
+from wrackline.nemesis.faults.steps import Done, Knock, KnockFrom
 
 ANSWERS = ("connected", "refused", "ECONNRESET")
 """Everything else is no answer: ``silence``, ``EHOSTUNREACH``."""

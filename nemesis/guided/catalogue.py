@@ -8,11 +8,11 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 
-from wrackline.nemesis import guided_defects
-from wrackline.nemesis.guided_steps import Aim, Await, GuidedStep, Heal, Inject, Needs, Sleep
-from wrackline.nemesis.network import Direction, Partition, Shape
-from wrackline.nemesis.power import PowerCut
-from wrackline.nemesis.processes import Kill
+from wrackline.nemesis.faults.network import Direction, Partition, Shape
+from wrackline.nemesis.faults.power import PowerCut
+from wrackline.nemesis.faults.processes import Kill
+from wrackline.nemesis.guided import defects
+from wrackline.nemesis.guided.steps import Aim, Await, GuidedStep, Heal, Inject, Needs, Sleep
 from wrackline.systems.base import PartitionState
 
 
@@ -115,12 +115,12 @@ SCHEDULES: Mapping[str, Callable[[Aim], Sequence[GuidedStep]]] = {
     "b01-truncate-to-hw": b01_truncate_to_hw,
     "acks1-leader-power-cut": acks1_leader_power_cut,
     "power-cut-lossy": power_cut_lossy,
-    **guided_defects.SCHEDULES,
+    **defects.SCHEDULES,
 }
 NEEDS: Mapping[str, Needs] = {
     "b01-truncate-to-hw": Needs(replicas=3),
     "acks1-leader-power-cut": Needs(replicas=2),
     "power-cut-lossy": Needs(replicas=2),
-    **guided_defects.NEEDS,
+    **defects.NEEDS,
 }
 """What each schedule refuses when its time has come, so that it can be refused before."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
-from wrackline.nemesis.steps import Fault
+from wrackline.nemesis.faults.steps import Fault
 from wrackline.systems.base import ClusterState, Node, PartitionState
 
 

@@ -12,7 +12,7 @@ from collections.abc import Collection, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from typing import Any
 
-from wrackline.nemesis.steps import (
+from wrackline.nemesis.faults.steps import (
     Commands,
     Done,
     FaultError,

@@ -1,4 +1,4 @@
-"""Carries out the steps of `wrackline.nemesis.growth`: asks the cluster to move replicas, and sees them through.
+"""Carries out the steps of `wrackline.nemesis.faults.growth`: asks the cluster to move replicas, and sees them through.
 
 Safe to use from several threads. One fault's moves at a time are planned and begun, and a partition moves again
 only when its last move was seen complete: another fault's proof must not be overwritten. What was begun may be
@@ -11,8 +11,8 @@ import threading
 import time
 from collections.abc import Sequence
 
-from wrackline.nemesis.growth import Move, moves_off, planned_moves, say_moves, say_settled
-from wrackline.nemesis.steps import FaultError, Join, MoveOff, Settle
+from wrackline.nemesis.faults.growth import Move, moves_off, planned_moves, say_moves, say_settled
+from wrackline.nemesis.faults.steps import FaultError, Join, MoveOff, Settle
 from wrackline.systems.base import ClusterState, DeployError, Node, Place, System
 
 POLL_S = 0.1

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from wrackline.fleets.base import PowerCut as Cut
 from wrackline.fleets.canary import FOLDER
-from wrackline.nemesis.steps import Commands, Done, PowerOff, PowerOn, Proof, Scene, StartNode, Trail
+from wrackline.nemesis.faults.steps import Commands, Done, PowerOff, PowerOn, Proof, Scene, StartNode, Trail
 
 
 @dataclass(frozen=True, slots=True)

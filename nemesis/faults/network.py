@@ -7,10 +7,10 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from enum import StrEnum
 
-from wrackline.nemesis import chains
-from wrackline.nemesis.chains import Rule
-from wrackline.nemesis.knocks import heard
-from wrackline.nemesis.steps import (
+from wrackline.nemesis.faults import chains
+from wrackline.nemesis.faults.chains import Rule
+from wrackline.nemesis.faults.knocks import heard
+from wrackline.nemesis.faults.steps import (
     Commands,
     Done,
     FaultError,

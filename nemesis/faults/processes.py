@@ -6,7 +6,7 @@ import re
 from collections.abc import Iterable
 from dataclasses import dataclass
 
-from wrackline.nemesis.steps import (
+from wrackline.nemesis.faults.steps import (
     Commands,
     Done,
     FaultError,

@@ -12,7 +12,11 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
 
-from wrackline.nemesis.guided_steps import (
+from wrackline.nemesis.faults.network import Direction, Partition, Shape
+from wrackline.nemesis.faults.power import PowerCut
+from wrackline.nemesis.faults.processes import Kill
+from wrackline.nemesis.faults.steps import Fault
+from wrackline.nemesis.guided.steps import (
     Aim,
     Await,
     AwaitBroker,
@@ -23,10 +27,6 @@ from wrackline.nemesis.guided_steps import (
     Needs,
     Sleep,
 )
-from wrackline.nemesis.network import Direction, Partition, Shape
-from wrackline.nemesis.power import PowerCut
-from wrackline.nemesis.processes import Kill
-from wrackline.nemesis.steps import Fault
 from wrackline.systems.base import PartitionState
 
 NOBODY = -1

@@ -1,0 +1,1 @@
+"""Guided schedules: steps that follow the cluster's state instead of the clock."""
