@@ -28,7 +28,7 @@ import paramiko
 
 from wrackline.fleets.base import FleetError, Host, Remote, Result
 from wrackline.fleets.channel import Sink, SshStream, pump
-from wrackline.fleets.namespaces import entered_netns
+from wrackline.fleets.netns.namespaces import entered_netns
 
 CONNECT_TIMEOUT_S = 10.0
 FILE_TIMEOUT_S = 60.0

@@ -19,8 +19,8 @@ from importlib.util import find_spec
 from pathlib import Path
 
 from wrackline.fleets.base import FleetError
-from wrackline.fleets.namespaces import find_tool, run_tool
-from wrackline.fleets.netns import NetnsFleet
+from wrackline.fleets.netns.fleet import NetnsFleet
+from wrackline.fleets.netns.namespaces import find_tool, run_tool
 
 MIN_FREE_MB = 2048
 MIN_MEMORY_MB = 3072

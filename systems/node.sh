@@ -1,5 +1,5 @@
 #!/bin/sh
-# Starts, stops and probes the one node of this host. Installed by systems/wrackline.py.
+# Starts, stops and probes the one node of this host. Installed by systems/wrackline/system.py.
 #
 #   node.sh start PYTHON PORT WAIT_S [ARGUMENT...]   stop WAIT_S   kill   pause   resume   pid
 #

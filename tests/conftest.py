@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 from hypothesis import settings
 
-from wrackline.fleets.clean import clean, folders_mounted
+from wrackline.fleets.netns.clean import clean, folders_mounted
 
 settings.register_profile("repeatable", derandomize=True, deadline=None)
 settings.register_profile("search", max_examples=500, deadline=None, print_blob=True)

@@ -33,7 +33,7 @@ from confluent_kafka import KafkaError, Message, Producer
 from wrackline.harness.run.setup import Parts, build_parts, new_test_id, topic_configs
 from wrackline.harness.specification.spec import parse
 from wrackline.systems.base import Node, TopicSpec
-from wrackline.systems.wrackline import LOGS
+from wrackline.systems.wrackline.system import LOGS
 
 sys.path.insert(0, str(Path(__file__).parents[2] / "tests" / "broker_clients"))
 

@@ -18,7 +18,7 @@ from pathlib import Path
 
 from wrackline.fleets.base import Host
 from wrackline.fleets.canary import REACH_S, Canaries, CanaryLoss
-from wrackline.fleets.netns import NetnsFleet
+from wrackline.fleets.netns.fleet import NetnsFleet
 
 SYNCER = """
 import os

@@ -17,8 +17,8 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-from wrackline.fleets.netns import NetnsFleet
-from wrackline.systems.wrackline import WracklineSystem
+from wrackline.fleets.netns.fleet import NetnsFleet
+from wrackline.systems.wrackline.system import WracklineSystem
 
 STEPS = ("up", "install", "start", "ready", "down")
 GOAL_S = 10.0

@@ -16,7 +16,7 @@ import time
 from pathlib import Path
 
 from wrackline.fleets.base import Host
-from wrackline.fleets.netns import NetnsFleet
+from wrackline.fleets.netns.fleet import NetnsFleet
 
 GOAL_MS = 50.0
 

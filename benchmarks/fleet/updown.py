@@ -15,7 +15,7 @@ import tempfile
 import time
 from pathlib import Path
 
-from wrackline.fleets.netns import NetnsFleet
+from wrackline.fleets.netns.fleet import NetnsFleet
 
 
 def one_round(count: int, filesystem: str, state_dir: Path) -> tuple[float, float]:

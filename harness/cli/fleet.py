@@ -14,10 +14,10 @@ from pathlib import Path
 import click
 
 from wrackline.fleets.base import FleetError
-from wrackline.fleets.clean import FleetSeen, clean, end_detached, survey
-from wrackline.fleets.namespaces import find_tool
-from wrackline.fleets.netns import NetnsFleet
-from wrackline.fleets.state import DEFAULT_STATE_ROOT, FleetFolder
+from wrackline.fleets.netns.clean import FleetSeen, clean, end_detached, survey
+from wrackline.fleets.netns.fleet import NetnsFleet
+from wrackline.fleets.netns.namespaces import find_tool
+from wrackline.fleets.netns.state import DEFAULT_STATE_ROOT, FleetFolder
 from wrackline.harness.doctor import examine
 
 EXIT_HOSTS = 4

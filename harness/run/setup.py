@@ -14,12 +14,12 @@ from pathlib import Path
 from typing import Any
 
 from wrackline.fleets.base import Fleet
-from wrackline.fleets.netns import NetnsFleet
+from wrackline.fleets.netns.fleet import NetnsFleet
 from wrackline.harness.specification.spec import Spec
 from wrackline.history.model import PlanInfo, RunInfo, TopicInfo
 from wrackline.nemesis.schedule import Plan, plan
 from wrackline.systems.base import System
-from wrackline.systems.wrackline import WracklineSystem
+from wrackline.systems.wrackline.system import WracklineSystem
 
 
 @dataclass(frozen=True, slots=True)

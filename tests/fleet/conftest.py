@@ -8,8 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from wrackline.fleets.clean import clean
-from wrackline.fleets.netns import NetnsFleet
+from wrackline.fleets.netns.clean import clean
+from wrackline.fleets.netns.fleet import NetnsFleet
 
 STATE_ROOT = Path(f"/var/tmp/wl-test-fleet-{os.getpid()}")
 

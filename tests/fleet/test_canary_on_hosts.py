@@ -12,7 +12,7 @@ import pytest
 
 from wrackline.fleets.base import Host, PowerCut
 from wrackline.fleets.canary import FOLDER, REACH_S, Canaries
-from wrackline.fleets.netns import NetnsFleet
+from wrackline.fleets.netns.fleet import NetnsFleet
 
 pytestmark = pytest.mark.fleet
 

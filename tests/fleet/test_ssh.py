@@ -11,8 +11,8 @@ from pathlib import Path
 import pytest
 
 from wrackline.fleets.base import FleetError, Host, Result
-from wrackline.fleets.namespaces import run_tool
-from wrackline.fleets.netns import NetnsFleet
+from wrackline.fleets.netns.fleet import NetnsFleet
+from wrackline.fleets.netns.namespaces import run_tool
 from wrackline.fleets.ssh import SshRemote, namespace_connector, run_on_all
 
 pytestmark = pytest.mark.fleet

@@ -10,7 +10,7 @@ from collections.abc import Mapping
 from pathlib import Path
 
 from wrackline.fleets.canary import Canaries
-from wrackline.fleets.netns import NetnsFleet
+from wrackline.fleets.netns.fleet import NetnsFleet
 from wrackline.systems.base import ClusterState, DeployError, Node, Place, ReplicaLog, TopicSpec
 
 # ruff: noqa: ARG002 - the signatures are those of the seam

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 
 from confluent_kafka import Message, Producer
 
-from wrackline.systems.wrackline import WracklineSystem
+from wrackline.systems.wrackline.system import WracklineSystem
 
 
 @dataclass

@@ -16,12 +16,12 @@ from nem_canaries import watched
 from nem_doubles import Recorded
 from nem_load import Load, missing
 
-from wrackline.fleets.netns import NetnsFleet
+from wrackline.fleets.netns.fleet import NetnsFleet
 from wrackline.nemesis.runner import Nemesis
 from wrackline.nemesis.schedule import plan
 from wrackline.nemesis.spec import load
 from wrackline.systems.base import ClusterState, DeployError, TopicSpec
-from wrackline.systems.wrackline import WracklineSystem
+from wrackline.systems.wrackline.system import WracklineSystem
 
 pytestmark = [pytest.mark.fleet, pytest.mark.slow]
 CONFIG = {

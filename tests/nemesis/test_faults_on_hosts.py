@@ -15,7 +15,7 @@ from nem_listeners import PORT, Listeners
 
 from wrackline.fleets.base import Host, PowerCut
 from wrackline.fleets.canary import Canaries
-from wrackline.fleets.netns import NetnsFleet
+from wrackline.fleets.netns.fleet import NetnsFleet
 from wrackline.nemesis.faults import chains
 from wrackline.nemesis.faults.steps import PowerOn
 from wrackline.nemesis.runner import Nemesis

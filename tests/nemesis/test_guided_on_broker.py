@@ -13,12 +13,12 @@ from nem_doubles import Recorded
 from nem_load import Load, missing
 
 from wrackline.fleets.canary import Canaries
-from wrackline.fleets.netns import NetnsFleet
+from wrackline.fleets.netns.fleet import NetnsFleet
 from wrackline.nemesis.runner import Nemesis
 from wrackline.nemesis.schedule import plan
 from wrackline.nemesis.spec import load
 from wrackline.systems.base import TopicSpec
-from wrackline.systems.wrackline import WracklineSystem
+from wrackline.systems.wrackline.system import WracklineSystem
 
 pytestmark = [pytest.mark.fleet, pytest.mark.slow]
 CONFIG = {

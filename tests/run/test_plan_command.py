@@ -12,7 +12,7 @@ from run_doubles import SPEC, Stage, phases
 
 from wrackline.checkers.contracts import contract_for
 from wrackline.checkers.runs import Run
-from wrackline.fleets.netns import NetnsFleet
+from wrackline.fleets.netns.fleet import NetnsFleet
 from wrackline.harness.cli.main import main
 from wrackline.harness.run.forecast import forecast
 from wrackline.harness.specification.spec import load, parse

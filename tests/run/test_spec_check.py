@@ -10,13 +10,13 @@ import pytest
 
 from wrackline.broker.model.config import BrokerConfig, ControllerConfig, NodeConfig
 from wrackline.broker.server.config import ShellSettings
-from wrackline.fleets.netns import NetnsFleet
+from wrackline.fleets.netns.fleet import NetnsFleet
 from wrackline.harness.cli.main import main
 from wrackline.harness.specification.check import ask_clients, ask_system, load_checked
 from wrackline.harness.specification.spec import SpecError, load, parse
-from wrackline.systems import settings
 from wrackline.systems.base import DeployError
-from wrackline.systems.settings import BOTH_KEYS, CONTROLLER_KEYS, OURS
+from wrackline.systems.wrackline import settings
+from wrackline.systems.wrackline.settings import BOTH_KEYS, CONTROLLER_KEYS, OURS
 
 SUITES = Path(__file__).parents[2] / "suites"
 

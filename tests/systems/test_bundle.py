@@ -9,8 +9,8 @@ from pathlib import Path
 
 import pytest
 
-from wrackline.systems import bundle
 from wrackline.systems.base import DeployError
+from wrackline.systems.wrackline import bundle
 
 
 @pytest.fixture(scope="module")

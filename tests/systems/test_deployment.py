@@ -8,11 +8,11 @@ from pathlib import Path
 import pytest
 from confluent_kafka import Producer
 
-from wrackline.fleets.netns import NetnsFleet
+from wrackline.fleets.netns.fleet import NetnsFleet
 from wrackline.systems.base import DeployError, TopicSpec
-from wrackline.systems.bundle import build
 from wrackline.systems.protocol import Connection
-from wrackline.systems.wrackline import WracklineSystem
+from wrackline.systems.wrackline.bundle import build
+from wrackline.systems.wrackline.system import WracklineSystem
 
 pytestmark = pytest.mark.fleet
 CONFIG = {"session_timeout_ms": 2_000, "heartbeat_interval_ms": 300, "log_level": "INFO"}

@@ -16,9 +16,9 @@ from kio.static.primitive import i32, i32Timedelta
 
 from wrackline.fleets.base import Host
 from wrackline.systems.base import DeployError, Node
-from wrackline.systems.config_text import planned_replicas
 from wrackline.systems.protocol import Connection, ProtocolError
 from wrackline.systems.reassigning import Reassigner
+from wrackline.systems.wrackline.config_text import planned_replicas
 
 NODES = tuple(Node(number, Host(f"n{number}", ""), frozenset({"broker"}), 9092) for number in (1, 2))
 NOW = i32Timedelta.parse(timedelta())

@@ -10,11 +10,11 @@ from pathlib import Path
 import pytest
 
 from wrackline.fleets.base import FleetError, Host, PowerSwitch, Result
-from wrackline.systems import bundle
 from wrackline.systems.base import ClusterState, DeployError, PartitionState
-from wrackline.systems.bundle import Archive, Bundle
 from wrackline.systems.cluster_client import freshest
-from wrackline.systems.wrackline import WracklineSystem
+from wrackline.systems.wrackline import bundle
+from wrackline.systems.wrackline.bundle import Archive, Bundle
+from wrackline.systems.wrackline.system import WracklineSystem
 
 # ruff: noqa: ARG002 - the signatures are those of the seam
 

@@ -136,7 +136,7 @@ def _answer(question: str) -> tuple[Refusal, ...]:
 
 
 def _beside_the_broker() -> str:
-    """Where the very package lies that `wrackline.systems.bundle` packs, before anything else."""
+    """Where the very package lies that `wrackline.systems.wrackline.bundle` packs, before anything else."""
     found = importlib.util.find_spec("wrackline.broker")
     if found is None or not found.submodule_search_locations:
         raise DeployError("control node: the package wrackline.broker is not installed beside the harness")

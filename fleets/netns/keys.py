@@ -8,9 +8,9 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from wrackline.fleets.base import Host
-from wrackline.fleets.machine import ETC
-from wrackline.fleets.namespaces import find_tool, run_tool
-from wrackline.fleets.state import FleetFolder
+from wrackline.fleets.netns.machine import ETC
+from wrackline.fleets.netns.namespaces import find_tool, run_tool
+from wrackline.fleets.netns.state import FleetFolder
 
 SSHD_CONFIG = f"""\
 AddressFamily inet

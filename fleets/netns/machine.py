@@ -15,8 +15,15 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from wrackline.fleets.base import FleetError, Host
-from wrackline.fleets.disk import LOOP_MAJOR, MOUNT_OPTIONS, attach_loop, backed_by, shut_down, wait_released
-from wrackline.fleets.namespaces import (
+from wrackline.fleets.netns.disk import (
+    LOOP_MAJOR,
+    MOUNT_OPTIONS,
+    attach_loop,
+    backed_by,
+    shut_down,
+    wait_released,
+)
+from wrackline.fleets.netns.namespaces import (
     delete_netns,
     entered_netns,
     ip_batch,
@@ -31,7 +38,7 @@ from wrackline.fleets.namespaces import (
     signal_all,
     wait_dead,
 )
-from wrackline.fleets.state import FleetFolder, FleetState, lent_locks
+from wrackline.fleets.netns.state import FleetFolder, FleetState, lent_locks
 
 BOOT_TIMEOUT_S = 20.0
 INIT_PROGRAM = Path(__file__).with_name("hostinit.py")

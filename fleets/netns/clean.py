@@ -11,16 +11,16 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from wrackline.fleets.base import FleetError, Host
-from wrackline.fleets.disk import wait_released
-from wrackline.fleets.machine import Machine
-from wrackline.fleets.namespaces import (
+from wrackline.fleets.netns.disk import wait_released
+from wrackline.fleets.netns.machine import Machine
+from wrackline.fleets.netns.namespaces import (
     delete_netns,
     is_alive,
     kill_processes_in_netns,
     netns_exists,
     run_tool,
 )
-from wrackline.fleets.state import FleetFolder, FleetLock, FleetState, boot_id, folders
+from wrackline.fleets.netns.state import FleetFolder, FleetLock, FleetState, boot_id, folders
 
 LAST_PROGRAM_TIMEOUT_S = 10.0
 

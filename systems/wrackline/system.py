@@ -16,12 +16,20 @@ from pathlib import Path
 from typing import TypeVar
 
 from wrackline.fleets.base import Fleet, FleetError, Host, Result
-from wrackline.systems import bundle as bundles
-from wrackline.systems import segments, settings
+from wrackline.systems import segments
 from wrackline.systems.base import ClusterState, DeployError, Node, Place, Refusal, ReplicaLog, TopicSpec
 from wrackline.systems.cluster_client import ASK_TIMEOUT_S, ClusterClient
-from wrackline.systems.config_text import LOGS, last_line, planned_replicas, toml, way_out_of, why_it_died
 from wrackline.systems.reassigning import Reassigner
+from wrackline.systems.wrackline import bundle as bundles
+from wrackline.systems.wrackline import settings
+from wrackline.systems.wrackline.config_text import (
+    LOGS,
+    last_line,
+    planned_replicas,
+    toml,
+    way_out_of,
+    why_it_died,
+)
 
 BROKER_PORT = 9092
 CONTROLLER_PORT = 9093

@@ -22,14 +22,13 @@ from contextlib import AbstractContextManager
 from pathlib import Path
 
 from wrackline.fleets.base import FleetError, Host, Remote
-from wrackline.fleets.clean import clean, dismantle, folders_mounted, lives
-from wrackline.fleets.disk import check_disk, check_room, make_image
-from wrackline.fleets.keys import host_files, make_keys, sshd_config
-from wrackline.fleets.machine import Machine
-from wrackline.fleets.namespaces import entered_netns, ip_batch, is_alive, netns_exists, run_tool
-from wrackline.fleets.power import NetnsPower
-from wrackline.fleets.ssh import SshRemote, namespace_connector
-from wrackline.fleets.state import (
+from wrackline.fleets.netns.clean import clean, dismantle, folders_mounted, lives
+from wrackline.fleets.netns.disk import check_disk, check_room, make_image
+from wrackline.fleets.netns.keys import host_files, make_keys, sshd_config
+from wrackline.fleets.netns.machine import Machine
+from wrackline.fleets.netns.namespaces import entered_netns, ip_batch, is_alive, netns_exists, run_tool
+from wrackline.fleets.netns.power import NetnsPower
+from wrackline.fleets.netns.state import (
     DEFAULT_STATE_ROOT,
     FleetFolder,
     FleetLock,
@@ -37,6 +36,7 @@ from wrackline.fleets.state import (
     boot_id,
     check_names,
 )
+from wrackline.fleets.ssh import SshRemote, namespace_connector
 
 FIRST_OTHER = 31
 LOCK_TIMEOUT_S = 5.0

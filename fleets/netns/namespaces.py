@@ -20,7 +20,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 
 from wrackline.fleets.base import FleetError
-from wrackline.fleets.state import lent_locks
+from wrackline.fleets.netns.state import lent_locks
 
 NETNS_DIR = Path("/run/netns")
 CLONE_NEWNET = 0x40000000

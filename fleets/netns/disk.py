@@ -20,7 +20,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from wrackline.fleets.base import FileLoss, FleetError
-from wrackline.fleets.namespaces import run_tool
+from wrackline.fleets.netns.namespaces import run_tool
 
 FS_IOC_SHUTDOWN = 0x8004587D
 NOLOGFLUSH = 2

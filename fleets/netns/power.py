@@ -11,9 +11,9 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 
 from wrackline.fleets.base import FleetError, Host, PowerCut
-from wrackline.fleets.disk import FileSeen, compare, files_seen
-from wrackline.fleets.machine import Machine
-from wrackline.fleets.namespaces import signal_all, wait_dead
+from wrackline.fleets.netns.disk import FileSeen, compare, files_seen
+from wrackline.fleets.netns.machine import Machine
+from wrackline.fleets.netns.namespaces import signal_all, wait_dead
 
 
 @dataclass(slots=True)

@@ -1,0 +1,1 @@
+"""Hosts in namespaces of this machine: the fleet ``netns``."""
