@@ -35,9 +35,9 @@ from wrackline.harness.specification.spec import parse
 from wrackline.systems.base import Node, TopicSpec
 from wrackline.systems.wrackline.system import LOGS
 
-sys.path.insert(0, str(Path(__file__).parents[2] / "tests" / "broker_clients"))
+sys.path.insert(0, str(Path(__file__).parents[2]))
 
-from loopback import Cluster, wait_for
+from tests.broker.clients.loopback import Cluster, wait_for
 
 _VALUE = b"x" * 256
 _SPEC = """

@@ -23,11 +23,10 @@ from multiprocessing.sharedctypes import Synchronized
 from pathlib import Path
 
 # What mutates and what is shot at are the tests' own.
-sys.path.insert(0, str(Path(__file__).parents[2] / "tests" / "broker_wire"))
-sys.path.insert(0, str(Path(__file__).parents[2] / "tests" / "broker_clients"))
+sys.path.insert(0, str(Path(__file__).parents[2]))
 
-from mutations import Case, Readers, cases, mutated
-from under_fire import Hit, Shot, UnderFire
+from tests.broker.clients.under_fire import Hit, Shot, UnderFire
+from tests.broker.wire.mutations import Case, Readers, cases, mutated
 
 _HANG_S = 30.0
 _SLOW_S = 1.0

@@ -23,9 +23,9 @@ from confluent_kafka import KafkaError, KafkaException, Message, Producer
 from confluent_kafka.admin import AdminClient, NewTopic
 
 # The cluster on loopback is the one the client tests use.
-sys.path.insert(0, str(Path(__file__).parents[2] / "tests" / "broker_clients"))
+sys.path.insert(0, str(Path(__file__).parents[2]))
 
-from loopback import Cluster
+from tests.broker.clients.loopback import Cluster
 
 _RECORD_BYTES = 1_024
 _WARM_UP_S = 1.0

@@ -5,8 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from histories import TOPIC, History
-
+from tests.checkers.histories import TOPIC, History
 from wrackline.history.model import (
     ACKED_WITHOUT_OFFSET,
     CORRUPT,

@@ -5,8 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
-from histories import NODES, TOPIC, info
-
+from tests.checkers.histories import NODES, TOPIC, info
 from wrackline.checkers import metrics
 from wrackline.checkers.conditions import Condition, conditions
 from wrackline.checkers.contracts import contract_for

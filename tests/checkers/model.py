@@ -12,8 +12,7 @@ import random
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 
-from histories import NODES, TOPIC, History, info
-
+from tests.checkers.histories import NODES, TOPIC, History, info
 from wrackline.history.model import FAILED, UNKNOWN, Event, Record, TopicInfo, Type, value_of
 
 

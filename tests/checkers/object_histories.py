@@ -8,9 +8,9 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from goldens import INITIAL, as_columns, make
-from histories import TOPIC, History
 
+from tests.checkers.goldens import INITIAL, as_columns, make
+from tests.checkers.histories import TOPIC, History
 from wrackline.checkers.columns import NEVER, NOTHING, Columns, columns
 from wrackline.checkers.exact_queue import check_queue
 from wrackline.checkers.exact_register import check_register

@@ -14,9 +14,9 @@ from typing import TYPE_CHECKING, Any
 import orjson
 import pyarrow.parquet as pq
 import pytest
-from cases import A, B, C
-from histories import TOPIC, History
 
+from tests.checkers.cases import A, B, C
+from tests.checkers.histories import TOPIC, History
 from wrackline.checkers.contracts import UnknownContract
 from wrackline.checkers.findings import FINDINGS
 from wrackline.checkers.metrics import isr_under

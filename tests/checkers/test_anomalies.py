@@ -17,11 +17,11 @@ import orjson
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
-from cases import Case, all_cases
-from goldens import check_golden_log, golden_of_log
-from histories import TOPIC, History
-from model import Model, completions, copy_of
 
+from tests.checkers.cases import Case, all_cases
+from tests.checkers.goldens import check_golden_log, golden_of_log
+from tests.checkers.histories import TOPIC, History
+from tests.checkers.model import Model, completions, copy_of
 from wrackline.checkers import referee
 from wrackline.checkers.contracts import OF_OBJECTS
 from wrackline.checkers.findings import FINDINGS

@@ -7,13 +7,13 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from cases import all_cases
-from histories import History
 from hypothesis import given
 from hypothesis import strategies as st
-from model import Model
-from without_spark import suspects
 
+from tests.checkers.cases import all_cases
+from tests.checkers.histories import History
+from tests.checkers.model import Model
+from tests.checkers.without_spark import suspects
 from wrackline.checkers.context import run_of
 from wrackline.checkers.packets import NONE, Rows, pack, unpack
 from wrackline.checkers.registry import bit_of, marks

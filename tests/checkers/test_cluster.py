@@ -16,8 +16,9 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pyspark
 import pytest
-from cases import all_cases
-from model import Model
+
+from tests.checkers.cases import all_cases
+from tests.checkers.model import Model
 
 pytestmark = [pytest.mark.spark, pytest.mark.slow]
 

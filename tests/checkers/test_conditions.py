@@ -7,9 +7,9 @@ import dataclasses
 from pathlib import Path
 
 import pytest
-from good_runs import PLACE, SECOND, decided, good_figures, good_run, missing, unmet
-from histories import TOPIC, History
 
+from tests.checkers.good_runs import PLACE, SECOND, decided, good_figures, good_run, missing, unmet
+from tests.checkers.histories import TOPIC, History
 from wrackline.checkers import metrics
 from wrackline.checkers.course import Course, Trouble
 from wrackline.checkers.findings import Verdict

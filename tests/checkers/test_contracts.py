@@ -6,8 +6,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from histories import NODES, TOPIC, info
 
+from tests.checkers.histories import NODES, TOPIC, info
 from wrackline.checkers.contracts import (
     Contract,
     UnknownContract,

@@ -8,7 +8,8 @@ from typing import Any
 
 import numpy as np
 import pytest
-from goldens import (
+
+from tests.checkers.goldens import (
     ELLE,
     INITIAL,
     LINEARIZABLE,
@@ -20,7 +21,6 @@ from goldens import (
     load,
     transactions,
 )
-
 from wrackline.checkers.exact_queue import check_queue
 from wrackline.checkers.exact_register import check_register
 from wrackline.checkers.jvm.bridge import Answer, Bridge

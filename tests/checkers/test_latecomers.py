@@ -5,8 +5,8 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
-from histories import History
 
+from tests.checkers.histories import History
 from wrackline.checkers.runs import FinalRead, Run, load_run, open_run, surveyed, surveyed_split
 from wrackline.checkers.splits import splits_of
 from wrackline.history.model import ACKED_WITHOUT_OFFSET, UNKNOWN, TopicInfo, Type, value_of

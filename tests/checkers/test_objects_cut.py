@@ -7,10 +7,10 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from object_histories import WORKLOADS, Said, expected, loaded, objects, rough
-from without_spark import breaches
 
 import wrackline.checkers.objects
+from tests.checkers.object_histories import WORKLOADS, Said, expected, loaded, objects, rough
+from tests.checkers.without_spark import breaches
 from wrackline.checkers.columns import Columns, Ints
 from wrackline.checkers.jvm.calls import Model
 from wrackline.checkers.objects import RULES

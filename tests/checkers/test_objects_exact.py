@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
-from search import is_queue, is_register
 
+from tests.checkers.search import is_queue, is_register
 from wrackline.checkers import exact_queue as queue
 from wrackline.checkers import exact_register as register
 from wrackline.checkers.columns import NEVER, NOTHING, Columns, RepeatedValue, columns

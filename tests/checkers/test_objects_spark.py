@@ -9,10 +9,10 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pyarrow.parquet as pq
 import pytest
-from histories import TOPIC, History
-from object_histories import WORKLOADS, expected, loaded, objects, rough
-from search import is_queue, is_register
 
+from tests.checkers.histories import TOPIC, History
+from tests.checkers.object_histories import WORKLOADS, expected, loaded, objects, rough
+from tests.checkers.search import is_queue, is_register
 from wrackline.checkers.analysis import analyze
 from wrackline.checkers.breaches import breaches
 from wrackline.checkers.findings import FINDINGS

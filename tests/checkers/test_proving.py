@@ -11,9 +11,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
-from histories import keeps_the_rules
-from pairs import PAIRS, anomaly_of
 
+from tests.checkers.histories import keeps_the_rules
+from tests.checkers.pairs import PAIRS, anomaly_of
 from wrackline.checkers.proving.edit import Edit
 from wrackline.checkers.proving.edit_groups import acked, highest, operations
 from wrackline.checkers.proving.knobs import TO_MUTATE, Knobs, drawn

@@ -12,9 +12,9 @@ from typing import TYPE_CHECKING
 
 import pyarrow.parquet as pq
 import pytest
-from histories import keeps_the_rules
-from object_pairs import OBJECT_PAIRS
 
+from tests.checkers.histories import keeps_the_rules
+from tests.checkers.object_pairs import OBJECT_PAIRS
 from wrackline.checkers.objects import RULES
 from wrackline.checkers.proving.language import CaseError, parse
 from wrackline.checkers.proving.made import write_events

@@ -10,8 +10,8 @@ import orjson
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
-from histories import History
 
+from tests.checkers.histories import History
 from wrackline.checkers.runs import AnalysisError, load_run
 from wrackline.harness.cli.main import main
 from wrackline.history.files import open_writer, put_info

@@ -5,9 +5,9 @@ from __future__ import annotations
 import dataclasses
 
 import pytest
-from good_runs import PLACE, SECOND, decided, found, good_figures, good_run, missing
-from histories import TOPIC, info
 
+from tests.checkers.good_runs import PLACE, SECOND, decided, found, good_figures, good_run, missing
+from tests.checkers.histories import TOPIC, info
 from wrackline.checkers import metrics
 from wrackline.checkers.conditions import conditions
 from wrackline.checkers.contracts import contract_for

@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
 
-from pages import Page, prose_of_python
+from tests.docs.pages import Page, prose_of_python
 
 HOMES = {
     **dict.fromkeys("ZRKHCB", "docs/protocol.md"),

@@ -42,7 +42,7 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
-from nem_doubles import scene
+from tests.nemesis.doubles import scene
 
 from wrackline.harness.specification.spec import parse
 from wrackline.nemesis.schedule import plan
@@ -104,8 +104,8 @@ def test_its_commands_do_undo_and_prove_it_on_a_process_of_ours():
 
 ANOMALY = """
 import pytest
-from pairs import PAIRS
-from without_spark import suspects
+from tests.checkers.pairs import PAIRS
+from tests.checkers.without_spark import suspects
 
 from wrackline.checkers.proving.language import parse
 from wrackline.checkers.proving.made import write_events
@@ -143,7 +143,7 @@ SYSTEM = """
 import inspect
 
 import pytest
-from here import Here
+from tests.systems.here import Here
 
 from wrackline.systems.base import System
 from wrackline.systems.other import OtherSystem
@@ -210,7 +210,7 @@ def tree(tmp_path: Path) -> Path:
     unwanted = shutil.ignore_patterns("__pycache__", "frames", "*.class")
     for name in (*PACKAGES, *(f"tests/{each}" for each in TESTS)):
         shutil.copytree(ROOT / name, tmp_path / name, symlinks=True, ignore=unwanted)
-    for name in ("pyproject.toml", "tests/conftest.py"):
+    for name in ("pyproject.toml", "tests/__init__.py", "tests/conftest.py"):
         shutil.copy(ROOT / name, tmp_path / name)
     shutil.copy(Path(__file__).with_name("here.py"), tmp_path / "tests/systems/here.py")
     return tmp_path

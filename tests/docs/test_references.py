@@ -9,8 +9,9 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 
 import pytest
-from pages import Page, prose_of_python
-from references import HOMES, problems
+
+from tests.docs.pages import Page, prose_of_python
+from tests.docs.references import HOMES, problems
 
 ROOT = Path(__file__).parents[2]
 

@@ -10,8 +10,8 @@ import pyarrow.parquet as pq
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from test_recorder import info, send
 
+from tests.history.test_recorder import info, send
 from wrackline.history import HistoryError, Recorder, history_files, read_info
 from wrackline.history.model import Type
 from wrackline.history.wal import encode_tail, header_line, with_beginning

@@ -143,9 +143,9 @@ def test_a_line_longer_than_a_window_is_recorded(tmp_path: Path, monkeypatch: py
 
 KILLED = """
 import os, sys, threading
-sys.path.insert(0, {root!r}); sys.path.insert(0, {here!r})
+sys.path.insert(0, {root!r})
 from pathlib import Path
-from test_recorder import info, send
+from tests.history.test_recorder import info, send
 from wrackline.history import Recorder
 from wrackline.history.model import Type
 recorder = Recorder(Path({run!r}), info())
@@ -164,8 +164,7 @@ threading.Event().wait()
 
 
 def test_a_killed_recorder_leaves_every_event_it_had_accepted(tmp_path: Path) -> None:
-    here = Path(__file__).parent
-    script = KILLED.format(root=str(here.parents[1]), here=str(here), run=str(tmp_path / "run"))
+    script = KILLED.format(root=str(Path(__file__).parents[2]), run=str(tmp_path / "run"))
     with subprocess.Popen([sys.executable, "-c", script], stdout=subprocess.PIPE, text=True) as process:
         assert process.stdout is not None
         told = -1

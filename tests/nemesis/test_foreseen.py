@@ -6,8 +6,8 @@ from dataclasses import replace
 from typing import Any
 
 import pytest
-from nem_doubles import NODES, FakeFleet, FakeSystem, Recorded, cluster, node, partition
 
+from tests.nemesis.doubles import NODES, FakeFleet, FakeSystem, Recorded, cluster, node, partition
 from wrackline.nemesis import inject
 from wrackline.nemesis.foreseen import foreseen, guided_steps
 from wrackline.nemesis.guided.catalogue import NEEDS, SCHEDULES

@@ -7,8 +7,8 @@ from collections.abc import Iterator
 from typing import Any
 
 import pytest
-from nem_doubles import NODES, FakeFleet, FakeSystem, Recorded, cluster, partition
 
+from tests.nemesis.doubles import NODES, FakeFleet, FakeSystem, Recorded, cluster, partition
 from wrackline.fleets.base import Host
 from wrackline.fleets.canary import CanaryLoss
 from wrackline.nemesis import inject

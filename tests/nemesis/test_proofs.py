@@ -9,8 +9,8 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 import pytest
-from nem_doubles import scene
 
+from tests.nemesis.doubles import scene
 from wrackline.fleets.base import FileLoss
 from wrackline.fleets.base import PowerCut as Cut
 from wrackline.fleets.canary import FOLDER, CanaryLoss

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import pytest
-from nem_doubles import NODES, cluster, partition
 
+from tests.nemesis.doubles import NODES, cluster, partition
 from wrackline.nemesis.targets import TargetError, check_role, resolve
 from wrackline.systems.base import ClusterState
 

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from inv_runs import Run
-
+from tests.simulator.invariants.runs import Run
 from wrackline.broker.model.effects import Trace
 from wrackline.broker.model.types import RecoveryStrategy
 from wrackline.simulator.invariants.liveness import settle

@@ -7,8 +7,8 @@ import threading
 from pathlib import Path
 
 import orjson
-from driving import Row, driven, recorded
 
+from tests.workloads.driving import Row, driven, recorded
 from wrackline.history import Recorder
 from wrackline.history.model import FAILED, RunInfo, TopicInfo, parts_of
 from wrackline.workloads.log import LogSpec, LogWorkload

@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pyarrow.parquet as pq
 import pytest
-from test_objects_workloads import PARTITIONS, of_partition
 
+from tests.workloads.test_objects_workloads import PARTITIONS, of_partition
 from wrackline.checkers.exact_queue import check_queue
 from wrackline.checkers.exact_register import check_register
 from wrackline.harness.run import Options, run

@@ -7,9 +7,9 @@ from typing import Any
 
 import numpy as np
 import pytest
-from driving import Row, driven, recorded
 from pydantic import ValidationError
 
+from tests.workloads.driving import Row, driven, recorded
 from wrackline.checkers.columns import NEVER, NOTHING, Columns, columns
 from wrackline.checkers.exact_queue import check_queue
 from wrackline.checkers.exact_register import check_register

@@ -1,6 +1,6 @@
 """Records what real clients, and nodes among themselves, send to a cluster of ours: the frames that fuzzing starts from.
 
-    python benchmarks/broker/recorder/record.py            # writes tests/broker_wire/frames/*.jsonl again
+    python benchmarks/broker/recorder/record.py            # writes tests/broker/wire/frames/*.jsonl again
 
 It needs Java, Maven and Go besides the development packages, and fetches Kafka's clients and franz-go through Maven and
 Go. Per client, API and version a few frames of different lengths are kept, none longer than 4 KiB.
@@ -18,12 +18,12 @@ from collections.abc import Callable, Iterable
 from pathlib import Path
 
 # The cluster on loopback is the one the client tests use.
-sys.path.insert(0, str(Path(__file__).parents[3] / "tests" / "broker_clients"))
+sys.path.insert(0, str(Path(__file__).parents[3]))
 
-from loopback import Cluster
 from proxy import HIDDEN, Exchange, Proxy
 from python_clients import aiokafka_client, kafka_python_client, kcat_client, librdkafka_client
 
+from tests.broker.clients.loopback import Cluster
 from wrackline.broker.wire.apis import API_VERSIONS, BY_KEY
 from wrackline.broker.wire.unserved import UNSERVED
 

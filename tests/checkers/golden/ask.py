@@ -14,10 +14,9 @@ from pathlib import Path
 
 import orjson
 
-sys.path.insert(0, str(Path(__file__).parents[1]))
-from elle_cases import CASES
-from goldens import ELLE, LINEARIZABLE, Golden, calls, histories, transactions
-
+sys.path.insert(0, str(Path(__file__).parents[3]))
+from tests.checkers.elle_cases import CASES
+from tests.checkers.goldens import ELLE, LINEARIZABLE, Golden, calls, histories, transactions
 from wrackline.checkers.jvm.bridge import Bridge
 from wrackline.checkers.jvm.calls import Model
 

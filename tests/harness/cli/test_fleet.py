@@ -1,0 +1,84 @@
+"""``wrackline fleet`` and ``wrackline doctor`` as a person types them."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from click.testing import CliRunner
+
+from tests.fleets.traces import traces
+from wrackline.harness.cli.fleet import doctor, fleet
+
+pytestmark = pytest.mark.fleet
+
+
+@pytest.fixture
+def runner(state_root: Path) -> CliRunner:
+    return CliRunner(env={"WRACKLINE_STATE_DIR": str(state_root)})
+
+
+def test_a_person_makes_enters_lists_and_ends_a_fleet(runner: CliRunner, state_root: Path) -> None:
+    name = f"cli-{os.getpid()}"
+    try:
+        made = runner.invoke(fleet, ["up", name, "--hosts", "n1,c1", "--disk-mb", "16"])
+        assert (made.exit_code, made.output.splitlines()[:2]) == (0, ["n1  198.18.0.11", "c1  198.18.0.21"])
+        again = runner.invoke(fleet, ["up", name])
+        assert (again.exit_code, again.stderr) == (
+            4,
+            f"Error: fleet {name} is up already; `wrackline fleet down {name}` ends it\n",
+        )
+        listed = runner.invoke(fleet, ["list"])
+        assert f"{name}  detached  n1=198.18.0.11 c1=198.18.0.21" in listed.output
+        shell = "from wrackline.harness.cli.fleet import fleet; fleet()"
+        entered = subprocess.run(
+            [sys.executable, "-c", shell, "ssh", "c1", "--fleet", name, "--", "hostname; exit 7"],
+            env={**os.environ, "WRACKLINE_STATE_DIR": str(state_root)},
+            capture_output=True,
+            text=True,
+            check=False,
+            timeout=60,
+        )
+        assert (entered.returncode, entered.stdout) == (7, "c1\n")
+        assert runner.invoke(fleet, ["ssh", "n9", "--fleet", name]).exit_code == 2
+    finally:
+        ended = runner.invoke(fleet, ["down", name])
+    assert (ended.exit_code, ended.output) == (0, f"fleet {name} is gone\n")
+    assert traces(name, state_root) == []
+    missing = runner.invoke(fleet, ["ssh", "n1", "--fleet", name])
+    assert (missing.exit_code, missing.stderr.count("\n")) == (4, 1)
+    assert runner.invoke(fleet, ["clean"]).output == "nothing to remove\n"
+
+
+@pytest.mark.parametrize("command", [["up"], ["down"], ["list"], ["clean"], ["ssh", "n1"]])
+def test_without_root_nothing_is_tried(
+    runner: CliRunner, command: list[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(os, "geteuid", lambda: 1000)
+    done = runner.invoke(fleet, command)
+    assert done.exit_code == 2
+    assert "fleets need root" in done.stderr
+
+
+def test_the_doctor_finds_this_machine_able(runner: CliRunner) -> None:
+    done = runner.invoke(doctor)
+    assert done.exit_code == 0, done.output
+    assert "lost the 500 unsynced bytes and no others" in done.output
+    assert done.output.splitlines()[-1] == "this machine can run everything"
+
+
+def test_the_doctor_says_how_to_mend_what_is_missing(
+    runner: CliRunner, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("JAVA_HOME", "/nowhere")
+    monkeypatch.setattr("wrackline.fleets.netns.disk.FS_IOC_SHUTDOWN", 0x80045878)
+    done = runner.invoke(doctor)
+    assert done.exit_code == 2
+    lines = done.output.splitlines()
+    java = next(number for number, line in enumerate(lines) if line.startswith("missing  java"))
+    assert "apt-get install openjdk-17-jre-headless" in lines[java + 1]
+    assert "missing  host, power cut" in done.output
+    assert lines[-1] == "not ready: java, host, power cut"

@@ -1,0 +1,301 @@
+"""The command line: wrong calls are one line on standard error and exit code 2."""
+
+from __future__ import annotations
+
+import contextlib
+import errno
+import os
+import socket
+import tempfile
+import time
+from pathlib import Path
+
+import orjson
+import pytest
+
+import wrackline.checkers.analysis
+from wrackline.checkers import session
+from wrackline.checkers.runs import AnalysisError
+from wrackline.checkers.session import SparkUnavailable
+from wrackline.harness.cli.main import main
+from wrackline.history import Recorder, read_info
+from wrackline.history.model import Event, Record, RunInfo, TopicInfo, Type
+
+SUITES = Path(__file__).parents[3] / "suites"
+
+
+def call(capsys: pytest.CaptureFixture[str], *arguments: str) -> tuple[int, str, str]:
+    with pytest.raises(SystemExit) as ended:
+        main(arguments)
+    told = capsys.readouterr()
+    return int(ended.value.code or 0), told.out, told.err
+
+
+def recorded(results: Path, test_id: str, verdict: str | None = None) -> Path:
+    info = RunInfo(test_id, "x", 1, "", "stub", "log", "all", False, (TopicInfo("log", 1, 3, 2),))
+    Recorder(results / test_id, info).close()
+    if verdict:
+        told = {
+            "verdict": verdict,
+            "headline": "nothing was lost",
+            "counts": {"acked_records": 12345},
+            "faults": [{"proved": True}, {"proved": False}],
+        }
+        (results / test_id / "verdict.json").write_bytes(orjson.dumps(told))
+    return results / test_id
+
+
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        (["run", "x.yaml", "--sed", "4"], "no such option '--sed'"),
+        (["rnu"], "did you mean 'run'?"),
+        (["run"], "missing argument 'spec.yaml"),
+        (["run", "nosuch.yaml"], "nosuch.yaml: no such file"),
+        (["run", str(SUITES / "demo-canary.yaml"), "--set", "workload.ratee=1"], "did you mean 'rate'?"),
+        (["run", str(SUITES / "demo-canary.yaml"), "--seed", "-4"], "-4 is not in the range"),
+        (["analyze"], "missing argument"),
+        (["analyze", "nosuch"], "nosuch: no such run in"),
+        (["report", "nosuch"], "nosuch: no such run in"),
+        (
+            ["analyze", "last", "--contract", "ack-all"],
+            "no contract is called 'ack-all'; did you mean 'acks-all'?",
+        ),
+        (["analyze", "last", "--master", "sparkk://h:1"], "'sparkk://h:1' is no spark master: give local[*]"),
+        (["analyze", "last", "--master", "spark://127.0.0.1"], "'spark://127.0.0.1' is no spark master"),
+        (
+            ["run", "x.yaml", "--master", "spark://127.0.0.1:7"],
+            "no spark master answers at spark://127.0.0.1:7",
+        ),
+    ],
+)
+def test_a_wrong_call_is_one_line_and_exit_code_2(
+    capsys: pytest.CaptureFixture[str],
+    monkeypatch: pytest.MonkeyPatch,
+    tmp_path: Path,
+    arguments: list[str],
+    said: str,
+) -> None:
+    monkeypatch.setenv("WRACKLINE_RESULTS", str(tmp_path))
+    code, out, err = call(capsys, *arguments)
+    assert code == 2
+    assert out == ""
+    assert err.count("\n") == 1
+    assert said in err.lower()
+
+
+def test_a_master_that_swallows_connections_is_given_up_in_seconds(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Its queue is full, so the knock meets silence; and of several masters one is enough."""
+    monkeypatch.setattr(session, "MASTER_KNOCK_S", 1.0)
+    with contextlib.ExitStack() as stack:
+        deaf = stack.enter_context(socket.create_server(("127.0.0.1", 0), backlog=0))
+        port = deaf.getsockname()[1]
+        for _ in range(3):  # whoever comes after these waits
+            waiting = stack.enter_context(socket.socket())
+            waiting.setblocking(False)
+            waiting.connect_ex(("127.0.0.1", port))
+        began = time.monotonic()
+        with pytest.raises(
+            SparkUnavailable, match=rf"no Spark master answers .*127\.0\.0\.1:{port}: timed out"
+        ):
+            session.check_master(f"spark://127.0.0.1:{port}")
+        assert time.monotonic() - began < 10
+        there = stack.enter_context(socket.create_server(("127.0.0.1", 0))).getsockname()[1]
+        session.check_master(f"spark://127.0.0.1:7,127.0.0.1:{there}")
+
+
+def test_spark_is_not_started_for_a_master_that_is_not_there() -> None:
+    began = time.monotonic()
+    with pytest.raises(
+        SparkUnavailable, match=r"Connection refused.*start it, or give another with --master"
+    ):
+        session.start("spark://127.0.0.1:7")
+    assert time.monotonic() - began < 10
+
+
+def test_without_root_nothing_is_begun(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    monkeypatch.setattr(os, "geteuid", lambda: 1000)
+    for arguments in (["run", str(SUITES / "demo-canary.yaml")], ["demo"]):
+        code, out, err = call(capsys, *arguments, "--results", str(tmp_path / "r"))
+        assert (code, out) == (2, "")
+        assert "root" in err
+        assert err.count("\n") == 1
+    assert not (tmp_path / "r").exists()
+
+
+def test_help_teaches_with_examples(capsys: pytest.CaptureFixture[str]) -> None:
+    code, out, _ = call(capsys, "--help")
+    assert code == 0
+    for word in ("wrackline demo", "run", "runs", "analyze", "report", "fleet", "doctor"):
+        assert word in out
+    code, out, _ = call(capsys, "run", "--help")
+    assert "--seed 42" in out
+    assert "Ctrl-C" in out
+
+
+def test_runs_are_listed_with_their_verdicts(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
+    recorded(tmp_path, "20260101T000000Z-a-0001", "pass")
+    recorded(tmp_path, "20260102T000000Z-b-0002")
+    (tmp_path / "something-else").mkdir()
+    code, out, _ = call(capsys, "runs", "--results", str(tmp_path))
+    assert code == 0
+    lines = out.splitlines()
+    assert len(lines) == 3
+    assert lines[1].split()[:4] == ["20260101T000000Z-a-0001", "pass", "12,345", "1/2"]
+    assert "nothing was lost" in lines[1]
+    assert "not judged" in lines[2]
+
+
+def test_no_runs_is_no_error(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
+    code, out, _ = call(capsys, "runs", "--results", str(tmp_path / "none"))
+    assert code == 0
+    assert out.startswith("no runs in")
+
+
+def test_a_run_is_named_by_path_by_id_and_by_any_part_that_is_its_own(tmp_path: Path) -> None:
+    from wrackline.harness.results import NoSuchRun, find
+
+    first = recorded(tmp_path, "20260101T000000Z-a-0001")
+    second = recorded(tmp_path, "20260102T000000Z-b-0002")
+    assert find(str(first), tmp_path / "elsewhere") == first
+    assert find(first.name, tmp_path) == first
+    assert find("20260102", tmp_path) == second
+    assert find("0001", tmp_path) == first
+    assert find("last", tmp_path) == second
+    with pytest.raises(NoSuchRun, match="2 runs match"):
+        find("2026", tmp_path)
+    with pytest.raises(NoSuchRun, match="without a run in it"):
+        find(str(tmp_path), tmp_path)
+
+
+def test_a_corrupt_history_is_one_line_and_exit_code_2(
+    capsys: pytest.CaptureFixture[str], tmp_path: Path
+) -> None:
+    run_dir = recorded(tmp_path, "20260101T000000Z-a-0001")
+    (run_dir / "history.parquet").write_bytes(b"PAR1 and no more")
+    code, _, err = call(capsys, "analyze", "last", "--results", str(tmp_path))
+    assert code == 2
+    last = err.splitlines()[-1]
+    assert "history.parquet: corrupt or truncated" in last
+
+
+def test_a_report_of_a_run_that_was_not_judged_says_what_to_do(
+    capsys: pytest.CaptureFixture[str], tmp_path: Path
+) -> None:
+    recorded(tmp_path, "20260101T000000Z-a-0001")
+    code, _, err = call(capsys, "report", "last", "--results", str(tmp_path))
+    assert code == 2
+    assert "wrackline analyze 20260101T000000Z-a-0001" in err
+
+
+def test_runs_beside_one_that_cannot_be_judged_are_told_and_reported(
+    capsys: pytest.CaptureFixture[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    good = recorded(tmp_path, "20260101T000000Z-good-0001", "pass")
+    recorded(tmp_path, "20260101T000000Z-bad-0002")
+
+    def analyze(_runs: object, **_options: object) -> None:
+        error = AnalysisError("bad: corrupt or truncated")
+        error.judged = {good: orjson.loads((good / "verdict.json").read_bytes())}
+        raise error
+
+    monkeypatch.setattr(wrackline.checkers.analysis, "analyze", analyze)
+    code, _, err = call(capsys, "analyze", "20260101", "good", "bad", "--results", str(tmp_path))
+    assert code == 2  # "20260101" means both
+    code, _, err = call(capsys, "analyze", "good", "bad", "--results", str(tmp_path))
+    assert (code, err.splitlines()[-1]) == (2, "wrackline: bad: corrupt or truncated")
+    assert "pass           20260101T000000Z-good-0001  nothing was lost" in err
+    assert (good / "report.html").exists()
+
+
+@pytest.mark.parametrize("command", ["report", "export"])
+def test_a_full_disk_is_one_line_and_leaves_what_was_there(
+    command: str, capsys: pytest.CaptureFixture[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    run_dir = recorded(tmp_path, "20260101T000000Z-a-0001", "pass")
+    with Recorder(tmp_path / "20260101T000000Z-b-0002", read_info(run_dir)) as recorder:
+        recorder.record(Event(1, Type.INVOKE, "send", topic="log", records=(Record(0, -1, 160),)))
+    run_dir = tmp_path / "20260101T000000Z-b-0002"
+    (run_dir / "verdict.json").write_bytes((tmp_path / "20260101T000000Z-a-0001/verdict.json").read_bytes())
+    for name in ("report.html", "history.kafka.edn"):
+        (run_dir / name).write_text("what was there")
+    real = Path.replace
+
+    def full(self: Path, target: Path) -> Path:
+        if self.name.endswith(".part") and "history.parquet" not in self.name:
+            raise OSError(errno.ENOSPC, "No space left on device")
+        return real(self, target)
+
+    monkeypatch.setattr(Path, "replace", full)
+    code, _, err = call(capsys, command, "last", "--results", str(tmp_path))
+    assert (code, len(err.splitlines())) == (2, 1)
+    assert "No space left on device; make room" in err
+    assert str(run_dir) in err
+    assert not list(run_dir.glob("*.part"))
+    assert (run_dir / "report.html").read_text() == "what was there"
+    assert (run_dir / "history.kafka.edn").read_text() == "what was there"
+
+
+def test_what_nobody_expected_is_one_line_and_exit_code_4(
+    capsys: pytest.CaptureFixture[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It was a traceback and exit code 1, which is a violation's."""
+    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
+
+    def breaks(_results: Path) -> None:
+        raise RuntimeError("nobody\nthought of this")
+
+    monkeypatch.setattr("wrackline.harness.results.table", breaks)
+    code, out, err = call(capsys, "runs")
+    assert (code, out, len(err.splitlines())) == (4, "", 1)
+    assert err.startswith(
+        "wrackline broke down: RuntimeError: nobody thought of this; nothing is proved by that."
+    )
+    [kept] = tmp_path.glob("wrackline-*.traceback")
+    assert str(kept) in err
+    assert "in breaks" in kept.read_text()
+
+
+def test_there_may_be_no_room_for_the_traceback_either(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def breaks(_results: Path) -> None:
+        raise RuntimeError("nobody thought of this")
+
+    def full(*_arguments: object, **_options: object) -> None:
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    monkeypatch.setattr("wrackline.harness.results.table", breaks)
+    monkeypatch.setattr(tempfile, "NamedTemporaryFile", full)
+    code, _, err = call(capsys, "runs")
+    assert (code, len(err.splitlines())) == (4, 1)
+    assert "no room for the traceback (No space left on device)" in err
+
+
+def test_check_never_calls_a_history_not_linearizable_because_it_broke_down(
+    capsys: pytest.CaptureFixture[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def breaks(*_arguments: object, **_options: object) -> None:
+        raise RecursionError("too deep")
+
+    monkeypatch.setattr("wrackline.harness.cli.jvm.subjects", breaks)
+    history = tmp_path / "history.edn"
+    history.write_text("{:index 0, :type :invoke, :process 0, :f :read, :value nil}\n")
+    code, _, err = call(capsys, "check", "--model", "register", str(history))
+    assert (code, len(err.splitlines())) == (4, 1)
+
+
+def test_the_table_of_runs_shows_what_was_planned_and_who_was_interrupted(
+    capsys: pytest.CaptureFixture[str], tmp_path: Path
+) -> None:
+    run_dir = recorded(tmp_path, "20260101T000000Z-a-0001", "inconclusive")
+    told = orjson.loads((run_dir / "verdict.json").read_bytes())
+    told |= {"planned_faults": 3, "headline": "nothing is proved: interrupted by the user 8.0 s into the run"}
+    told["faults"] = [{"proved": True}, {"proved": True, "asked_for": False}]
+    (run_dir / "verdict.json").write_bytes(orjson.dumps(told))
+    code, out, _ = call(capsys, "runs", "--results", str(tmp_path))
+    row = out.splitlines()[1]
+    assert (code, row.split()[1], row.split()[3]) == (0, "inconclusive", "1/3")
+    assert "interrupted by the user" in row

@@ -1,0 +1,135 @@
+"""The page in a real browser: it fits a phone, runs nothing but its own script, and says nothing on the console."""
+
+from __future__ import annotations
+
+import json
+import shutil
+from collections.abc import Iterator
+from pathlib import Path
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+from tests.harness.report.browser import PROGRAM, Browser, browser
+from wrackline.harness.report import write_report
+
+ROOT = Path(__file__).parents[3]
+PHONE = 390
+LONG = "a_word_that_goes_on_and_on_" * 12
+WIDTH = "document.scrollingElement.scrollWidth"
+OPEN_ALL = "document.querySelectorAll('details').forEach(one => { one.open = true; }); 1"
+pytestmark = pytest.mark.skipif(PROGRAM is None, reason="no Chromium here (Debian: apt-get install chromium)")
+
+
+@pytest.fixture(scope="module")
+def chromium() -> Iterator[Browser]:
+    with browser() as found:
+        yield found
+
+
+def changed(run_dir: Path, file: str, /, **values: object) -> None:
+    before = json.loads((run_dir / file).read_text())
+    (run_dir / file).write_text(json.dumps(before | values))
+
+
+@pytest.fixture
+def long_words(own_run: Path) -> Path:
+    """A run whose every text is one word that no line holds."""
+    verdict = json.loads((own_run / "verdict.json").read_text())
+    fault = {
+        "proof": LONG,
+        "role": LONG,
+        "targets": [LONG],
+        "lost": {LONG: {LONG: 5}},
+        "fault": f"partition-{LONG}",
+    }
+    changed(
+        own_run,
+        "verdict.json",
+        headline=LONG,
+        reasons=[LONG] * 3,
+        contract=dict.fromkeys(("name", "row", "promise"), LONG) | {"because": [LONG]},
+        conditions=[{"name": LONG, "ok": False, "detail": LONG}],
+        counts=verdict["counts"] | {"sends_by_error": {LONG: 4}},
+        faults=[one | fault for one in verdict["faults"]],
+        anomalies=[one | {"why": LONG} for one in verdict["anomalies"]],
+    )
+    changed(own_run, "run.json", notes=[LONG], defects=[LONG], system=LONG, name=LONG)
+    (own_run / "plan.json").write_text(LONG)
+    (own_run / ("f" * 200)).write_text("x")
+    found = pq.read_table(own_run / "findings.parquet")
+    for column in ("explanation", "where"):
+        at = found.schema.get_field_index(column)
+        found = found.set_column(at, found.schema.field(at), pa.array([LONG] * len(found), pa.string()))
+    pq.write_table(found, own_run / "findings.parquet")
+    write_report(own_run)
+    return own_run
+
+
+@pytest.fixture
+def passing(whole_run: Path, tmp_path: Path) -> Path:
+    run_dir = Path(shutil.copytree(whole_run, tmp_path / "passing"))
+    verdict = json.loads((run_dir / "verdict.json").read_text())
+    clean = [one | {"count": 0} for one in verdict["anomalies"]]
+    changed(run_dir, "verdict.json", verdict="pass", headline="nothing was lost", reasons=[], anomalies=clean)
+    found = pq.read_table(run_dir / "findings.parquet")
+    pq.write_table(found.slice(0, 0), run_dir / "findings.parquet")
+    write_report(run_dir)
+    return run_dir
+
+
+@pytest.mark.parametrize("kind", ["whole_run", "long_words", "passing", "sample"])
+def test_a_page_is_as_wide_as_a_phone(chromium: Browser, kind: str, request: pytest.FixtureRequest) -> None:
+    run_dir = ROOT / "results/sample" if kind == "sample" else request.getfixturevalue(kind)
+    chromium.show(run_dir / "report.html", PHONE)
+    assert chromium.value(WIDTH) == PHONE
+    chromium.value(OPEN_ALL)
+    assert chromium.value(WIDTH) == PHONE
+    assert chromium.complaints == []
+
+
+@pytest.mark.parametrize("kind", ["whole_run", "passing"])
+def test_styles_and_the_script_work_under_the_policy(
+    chromium: Browser, kind: str, request: pytest.FixtureRequest
+) -> None:
+    chromium.show(request.getfixturevalue(kind) / "report.html", 1200)
+    assert chromium.value("getComputedStyle(document.querySelector('.banner')).display") == "flex"
+    assert chromium.value("document.querySelectorAll('svg.chart [data-tip]').length") > 10
+    shown = """(() => {
+      const bar = document.querySelector('svg.chart [data-tip]');
+      bar.dispatchEvent(new MouseEvent('mousemove', {bubbles: true, clientX: 50, clientY: 50}));
+      const box = document.querySelector('.tooltip');
+      return !box.hidden && box.textContent === bar.dataset.tip && box.style.left !== '';
+    })()"""
+    assert chromium.value(shown) is True
+    assert chromium.complaints == []
+
+
+def test_what_gets_into_the_page_is_not_run(chromium: Browser, whole_run: Path, tmp_path: Path) -> None:
+    """Escaping has failed, say; the policy is what is left."""
+    bad = (
+        "<script>document.title = 'owned'</script><img src=x onerror=\"document.title = 'owned'\">"
+        "<style>main { display: none }</style><p style='color: red' id='mine'>x</p>"
+    )
+    page = tmp_path / "bad.html"
+    page.write_text((whole_run / "report.html").read_text().replace("<main>", f"<main>{bad}"))
+    chromium.show(page, 1200)
+    assert chromium.value("document.title") != "owned"
+    assert chromium.value("getComputedStyle(document.querySelector('main')).display") == "block"
+    assert chromium.value("getComputedStyle(document.querySelector('#mine')).color") != "rgb(255, 0, 0)"
+    assert len([said for said in chromium.complaints if "Content Security Policy" in said]) >= 4
+
+
+def test_the_kill_table_too(chromium: Browser, tmp_path: Path) -> None:
+    from wrackline.simulator.guided import SCHEDULES
+    from wrackline.simulator.search.kill_report import html
+    from wrackline.simulator.search.kill_rows import Budget
+    from wrackline.simulator.search.kill_table import kill_table
+
+    page = tmp_path / "table.html"
+    page.write_text(html(kill_table([SCHEDULES["trunc_hw"]], Budget(1), random=False)))
+    chromium.show(page, PHONE)
+    assert chromium.value(WIDTH) == PHONE
+    assert chromium.value("getComputedStyle(document.querySelector('.tiles')).display") == "grid"
+    assert chromium.complaints == []

@@ -1,0 +1,112 @@
+"""JUnit: what Jenkins and GitLab need, from every kind of verdict."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from xml.etree import ElementTree
+
+from tests.harness.report import synthetic_run
+from wrackline.harness.report import junit, write_report
+
+
+def case(root: ElementTree.Element, name: str) -> ElementTree.Element:
+    (found,) = [element for element in root.iter("testcase") if element.get("name") == name]
+    return found
+
+
+def edit(run_dir: Path, **changes: object) -> None:
+    verdict = json.loads((run_dir / "verdict.json").read_text())
+    (run_dir / "verdict.json").write_text(json.dumps(verdict | changes))
+
+
+def test_one_case_a_checker_and_a_condition_with_counts_that_add_up(whole_run: Path) -> None:
+    root = ElementTree.parse(whole_run / "junit.xml").getroot()
+    assert root.tag == "testsuites"
+    (suite,) = root
+    assert suite.get("name") == synthetic_run.INFO.name
+    assert {one.get("name"): one.get("value") for one in suite.iter("property")}[
+        "run"
+    ] == synthetic_run.TEST_ID
+    assert suite.get("timestamp") == "2026-03-11T10:15:02"
+    cases = suite.findall("testcase")
+    assert len(cases) == len(synthetic_run.CHECKERS) + 5
+    assert all(c.get("name") and c.get("classname") and c.get("time") is not None for c in cases)
+    for holder in (root, suite):
+        assert {k: holder.get(k) for k in ("tests", "failures", "errors", "skipped")} == {
+            "tests": "24", "failures": "5", "errors": "0", "skipped": "2",
+        }  # fmt: skip
+
+
+def named(path: Path) -> list[tuple[str | None, str | None]]:
+    return [
+        (one.get("classname"), one.get("name")) for one in ElementTree.parse(path).getroot().iter("testcase")
+    ]
+
+
+def test_cases_have_the_same_names_in_every_run_of_a_specification(whole_run: Path, own_run: Path) -> None:
+    """A build server compares a run with the one before by them."""
+    info = json.loads((own_run / "run.json").read_text())
+    info |= {"test_id": "20270101T000000Z-power-cut-ffff", "started_at": "2027-01-01T00:00:00Z"}
+    (own_run / "run.json").write_text(json.dumps(info))
+    later = own_run.rename(own_run.with_name(info["test_id"]))
+    first, second = named(junit([whole_run], later / "a.xml")), named(junit([later], later / "b.xml"))
+    assert first == second
+    assert first
+    assert not [name for name in first if "2026" in str(name)]
+    both = named(junit([whole_run, later], later / "c.xml"))
+    assert len(set(both)) == len(both) == 2 * len(first)
+
+
+def test_a_violation_fails_with_its_evidence(whole_run: Path) -> None:
+    root = ElementTree.parse(whole_run / "junit.xml").getroot()
+    failure = case(root, "lost-write").find("failure")
+    assert failure is not None
+    assert failure.get("type") == "violation"
+    assert "was acked at offset" in (failure.text or "")
+    assert "37 more in log-1" in (failure.text or "")
+    assert case(root, "duplicate").find("skipped") is not None
+    assert len(case(root, "phantom")) == 0
+    broken = case(root, "every fault proved").find("failure")
+    assert broken is not None
+    assert broken.text == "f2 (kill of n3) was not"
+
+
+def test_an_expected_anomaly_passes_when_found_and_fails_when_not(own_run: Path) -> None:
+    anomalies = [
+        {"anomaly": "lost-write", "meaning": "expected", "count": 42, "why": "defect truncate_to_hw"},
+        {"anomaly": "phantom", "meaning": "expected", "count": 0, "why": "defect"},
+        {"anomaly": "stale-read", "meaning": "allowed", "count": 0, "why": ""},
+    ]
+    edit(own_run, anomalies=anomalies)
+    write_report(own_run)
+    root = ElementTree.parse(own_run / "junit.xml").getroot()
+    assert case(root, "lost-write").find("failure") is None
+    assert "was acked at offset" in (case(root, "lost-write").findtext("system-out") or "")
+    assert case(root, "phantom").find("failure") is not None
+    assert len(case(root, "stale-read")) == 0
+
+
+def test_a_run_that_was_not_judged_is_an_error(own_run: Path) -> None:
+    (own_run / "verdict.json").unlink()
+    junit([own_run], own_run / "junit.xml")
+    root = ElementTree.parse(own_run / "junit.xml").getroot()
+    assert root.get("errors") == "1"
+    assert case(root, "verdict").find("error") is not None
+
+
+def test_several_runs_go_into_one_valid_file_whatever_their_text(
+    own_run: Path, whole_run: Path, tmp_path: Path
+) -> None:
+    edit(
+        own_run,
+        verdict="infrastructure",
+        headline="\x00\x1b]]> <&",
+        reasons=["\ufffe\x0b"],
+        anomalies=[],
+        conditions=[],
+    )
+    path = junit([whole_run, own_run], tmp_path / "all.xml")
+    root = ElementTree.parse(path).getroot()
+    assert [suite.get("errors") for suite in root] == ["0", "1"]
+    assert root.get("tests") == "25"

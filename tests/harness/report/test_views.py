@@ -1,0 +1,299 @@
+"""The view behind the page: numbers, neighbourhoods, timelines, charts."""
+
+from __future__ import annotations
+
+import re
+from itertools import pairwise
+from pathlib import Path
+from xml.etree import ElementTree
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from tests.harness.report import synthetic_run
+from wrackline.harness.report import text
+from wrackline.harness.report.chart import (
+    BUCKETS,
+    LEFT,
+    RIGHT,
+    bar_name,
+    buckets,
+    cluster_chart,
+    pack_faults,
+    place_label,
+    run_chart,
+    span_tip,
+)
+from wrackline.harness.report.evidence import EvidenceGroup
+from wrackline.harness.report.excerpts import Excerpt, History, LogEnd, Sighting, Sightings
+from wrackline.harness.report.faults import Fault, controller_spans, leader_spans
+from wrackline.harness.report.model import Report, build
+from wrackline.harness.report.neighbourhood import grid
+from wrackline.harness.report.operations import OPEN, pair
+from wrackline.harness.report.svg import Scale, ticks
+from wrackline.harness.report.timeline import merge_bars
+from wrackline.history.model import CONTROL, Event, Record, RunInfo, Type, value_of
+
+S = synthetic_run.S
+
+
+@pytest.fixture(scope="module")
+def report(whole_run: Path) -> Report:
+    return build(whole_run)
+
+
+def group_of(report: Report, anomaly: str) -> EvidenceGroup:
+    return next(groups[0] for found, groups in report.evidence if found.name == anomaly)
+
+
+def test_anomalies_are_ordered_and_split_by_whether_anything_was_found(report: Report) -> None:
+    assert {a.name: a.count for a in report.found} == {
+        "inconsistent-offset": synthetic_run.LOST,
+        "lost-write": synthetic_run.LOST,
+        "replica-divergence": 1,
+        "vanished-read": 3,
+        "unproven-write": 10,
+    }
+    assert [a.name for a in report.found] == [
+        "lost-write", "vanished-read", "inconsistent-offset", "replica-divergence", "unproven-write",
+    ]  # fmt: skip
+    assert len(report.clean) == len(synthetic_run.CHECKERS) - 4
+    assert report.gaps == ()
+
+
+def test_availability_is_told_from_the_fault_on(report: Report) -> None:
+    first = report.faults[0]
+    assert first.worst_gap_ms == 2_237
+    assert first.full_isr_ns == 8_010 * synthetic_run.MS
+    assert [gone.where for gone in first.gone] == ["log-0", "log-1", "log-2"]
+
+
+def test_a_lost_write_shows_who_was_told_what(report: Report) -> None:
+    group = group_of(report, "lost-write")
+    assert group.group.count == synthetic_run.LOST
+    assert group.unbroken
+    item = group.items[0]
+    send, drain = item.operations
+    assert (send.f, send.outcome, send.node) == ("send", "ok", "n2")
+    assert send.begin_ns < (send.end_ns or 0) < synthetic_run.CUT_AT
+    assert drain.f == "drain"
+    assert [fault.id for fault in item.faults] == ["f3"]
+    assert item.grid is not None
+    names = [name for name, _ in item.grid.columns]
+    assert names == ["acked", "log of n1", "log of n2", "log of n3", "final read", "polls"]
+    culprit = next(line for line in item.grid.lines if line.culprit)
+    assert culprit.offset == item.finding.offset
+    assert item.finding.value in {held.value for held in culprit.cells[0].held}
+    assert all(item.finding.value not in {held.value for held in cell.held} for cell in culprit.cells[1:5])
+    assert all(cell.state == "differs" for cell in culprit.cells[1:5])
+
+
+def test_a_divergence_marks_the_replica_that_differs(report: Report) -> None:
+    item = group_of(report, "replica-divergence").items[0]
+    assert item.grid is not None
+    assert [line.offset for line in item.grid.lines] == list(range(697, 704))
+    culprit = next(line for line in item.grid.lines if line.culprit)
+    assert [cell.state for cell in culprit.cells[1:4]] == ["same", "same", "differs"]
+    assert [op.who for op in item.operations[1:]] == ["replica n1", "replica n2", "replica n3"]
+
+
+def test_a_timeline_reaches_from_the_operation_to_the_fault(report: Report) -> None:
+    item = group_of(report, "lost-write").items[0]
+    (timeline,) = item.timelines
+    assert timeline.window.begin_ns < item.operations[0].begin_ns
+    assert timeline.window.end_ns > synthetic_run.CUT_AT
+    drawing = ElementTree.fromstring(timeline.drawing)
+    classes = [element.get("class", "") for element in drawing.iter()]
+    assert sum("culprit" in cls for cls in classes) == 1
+    assert any("f-power" in cls and "band" in cls for cls in classes)
+    assert (
+        sum(element.text == "1" and element.get("class") == "badge-text" for element in drawing.iter()) == 1
+    )
+
+
+def test_findings_of_one_operation_share_one_timeline(own_run: Path) -> None:
+    """Three records of one send lost: the picture is the same."""
+    cited = [100]
+    findings = [
+        {"test_id": "x", "anomaly": "lost-write", "topic": "log", "partition": 0, "offset": 40 + n, "value": 16 * n,
+         "operations": cited, "where": "tail", "explanation": "gone"}
+        for n in range(3)
+    ]  # fmt: skip
+    synthetic_run.write_findings(own_run, findings)
+    items = group_of(build(own_run), "lost-write").items
+    assert [len(item.timelines) for item in items] == [1, 0, 0]
+    assert [item.drawn_at for item in items] == [None, 40, 40]
+
+
+def test_a_log_that_ends_too_early_is_shown_as_missing() -> None:
+    acked = Sighting("log", 0, 41, "send", None, value_of(3, 117), -1)
+    held = Sighting("log", 0, 40, "replica", "n1", value_of(3, 116), 2)
+    ends = {("log", 0, "n1"): LogEnd(0, 41, hw=41, in_isr=True), ("log", 0, None): LogEnd(0, 41)}
+    table = grid("log", 0, 41, Sightings({acked: 1, held: 1}, ends))
+    assert table is not None
+    line = next(line for line in table.lines if line.culprit)
+    assert [(cell.state, cell.note) for cell in line.cells] == [
+        ("same", ""), ("missing", "past the end"), ("missing", "past the end"), ("", ""),
+    ]  # fmt: skip
+    before = next(line for line in table.lines if line.offset == 40)
+    assert before.cells[1].held[0].leader_epoch == 2
+
+
+def test_the_history_answers_without_reading_more_than_asked(whole_run: Path) -> None:
+    history = History([whole_run / "history.parquet"])
+    rows = history.by_index([5, 9, 10**9])
+    assert sorted(rows) == [5, 9]
+    window = history.between(20 * S, 21 * S, 10_000)
+    assert 100 < len(window) < 400
+    assert all(e.event.process >= 0 for e in window)
+    assert len(history.between(20 * S, 21 * S, 7)) == 7
+    drains = [e for e in history.between(54 * S, 55 * S, 100) if e.event.f == "drain" and e.records]
+    assert drains
+    assert all(e.records > 1_000 and len(e.event.records) == 8 for e in drains)
+
+
+def test_an_operation_that_outlives_the_window_is_still_found(whole_run: Path) -> None:
+    history = History([whole_run / "history.parquet"])
+    window = pair(history.between(int(12.6 * S), int(12.7 * S), 10_000))
+    late = [op for op in window if op.end_ns is not None and op.end_ns > 13 * S]
+    assert late
+    assert all(op.begin_ns <= 12.7 * S for op in late)
+
+
+def test_an_invocation_finds_its_completion(whole_run: Path) -> None:
+    history = History([whole_run / "history.parquet"])
+    invokes = [e.event for e in history.between(30 * S, int(30.1 * S), 1_000) if e.event.type is Type.INVOKE]
+    found = history.completions(invokes)
+    assert len(found) == len(invokes) > 3
+    for invoke in invokes:
+        done = found[invoke.index].event
+        assert done.process == invoke.process
+        assert done.time_ns - (done.latency_ns or 0) == invoke.time_ns
+
+
+def test_leaders_are_merged_where_nothing_changed_and_unknown_in_silence(whole_run: Path) -> None:
+    control = History([whole_run / "history.parquet"]).control()
+    spans = leader_spans(control, synthetic_run.NODES, 60 * S)
+    assert list(spans) == ["log-0", "log-1", "log-2"]
+    told = [
+        (round(s.begin_ns / S, 1), round(s.end_ns / S, 1), s.leader, s.leader_epoch, len(s.isr))
+        for s in spans["log-0"]
+    ]
+    assert told == [
+        (1.0, 12.9, "n1", 1, 3), (12.9, 14.2, None, 1, 3), (14.2, 20.0, "n2", 2, 2), (20.0, 24.6, "n2", 2, 3),
+        (24.6, 31.0, "n2", 2, 2), (31.0, 36.4, "n2", 2, 3), (36.4, 46.0, "n3", 3, 2), (46.0, 54.0, "n3", 3, 3),
+        (55.0, 60.0, "n3", 3, 3),
+    ]  # fmt: skip
+
+
+def test_pairs_open_operations_unless_the_rows_were_cut_off() -> None:
+    events = [
+        Event(1, Type.INVOKE, "send", index=0, time_ns=0),
+        Event(2, Type.OK, "send", index=1, time_ns=50, latency_ns=90),
+        Event(1, Type.INFO, "send", index=2, time_ns=60, latency_ns=60),
+        Event(3, Type.INVOKE, "poll", index=3, time_ns=70),
+    ]
+    operations = pair(Excerpt(event) for event in events)
+    assert [(op.process, op.outcome, op.begin_ns, op.end_ns) for op in operations] == [
+        (2, "ok", -40, 50), (1, "info", 0, 60), (3, OPEN, 70, None),
+    ]  # fmt: skip
+    assert [op.process for op in pair((Excerpt(e) for e in events), complete=False)] == [2, 1]
+
+
+def test_a_long_run_is_drawn_with_a_bounded_number_of_buckets() -> None:
+    seconds = [
+        {"t": t, "f": "send", "ok": 10, "fail": 0, "info": 0, "p50_ms": 2, "p99_ms": t % 60}
+        for t in range(7200)
+    ]
+    step, series = buckets({"seconds": seconds}, 7_200)
+    assert step == 24
+    assert len(series["send"]) <= BUCKETS
+    assert {bucket.ok for bucket in series["send"]} == {10}
+    assert max(bucket.p99 or 0 for bucket in series["send"]) == 59
+    drawn = run_chart({"seconds": seconds}, (), (), 7_200 * S)
+    ElementTree.fromstring(drawn)
+    assert len(drawn) < 150_000
+
+
+def test_a_crowded_timeline_merges_until_it_is_small_enough() -> None:
+    events = [
+        Event(n % 5, Type.OK, "send", index=n, time_ns=n * 1_000 + 400, latency_ns=400) for n in range(20_000)
+    ]
+    operations = pair(Excerpt(event) for event in events)
+    lanes = [[op for op in operations if op.process == process] for process in range(5)]
+    bars = merge_bars(lanes, Scale(0, 20_000_000, LEFT, RIGHT), limit=300)
+    assert sum(map(len, bars)) <= 300
+    assert sum(len(members) for lane in bars for _, _, members in lane) == 20_000
+    sparse = merge_bars([lanes[0][:4]], Scale(0, 30_000, LEFT, RIGHT))
+    assert [len(members) for _, _, members in sparse[0]] == [1, 1, 1, 1]
+
+
+def a_fault(number: int, begin_s: float, length_s: float) -> Fault:
+    begin, end = int(begin_s * S), int((begin_s + length_s) * S)
+    return Fault(f"f{number}", "power-cut", ("n1",), "", begin, begin, end, end, True, "", (), ())
+
+
+@given(st.lists(st.tuples(st.floats(0, 99), st.floats(0, 30)), max_size=25))
+def test_fault_bars_and_names_never_overlap(spans: list[tuple[float, float]]) -> None:
+    faults = [a_fault(n, begin, length) for n, (begin, length) in enumerate(sorted(spans))]
+    x = Scale(0, 100, LEFT, RIGHT)
+    lanes = pack_faults(faults, x)
+    by_lane: dict[int, list[tuple[float, float]]] = {}
+    for fault in faults:
+        label = place_label(fault, x)
+        assert bar_name(fault).startswith(fault.id)
+        by_lane.setdefault(lanes[fault.id], []).append((label.begin, label.until))
+    for taken in by_lane.values():
+        taken.sort()
+        assert all(left[1] < right[0] for left, right in pairwise(taken))
+
+
+@given(st.floats(0, 1e9), st.floats(1e-6, 1e9), st.integers(1, 12))
+def test_ticks_are_few_and_inside(low: float, span: float, about: int) -> None:
+    high = low + span
+    if high <= low:
+        return
+    places = ticks(low, high, about)
+    slack = (high - low) * 1e-6
+    assert len(places) <= about + 1
+    assert all(low - slack <= place <= high + slack for place in places)
+
+
+def test_numbers_read_like_a_person_wrote_them() -> None:
+    assert text.value_label(value_of(3, 117)) == "p3·117"
+    assert text.value_label(value_of(3, 117, 2)) == "p3·117/2"
+    assert [text.value_label(v) for v in (None, -1, -2)] == ["–", "corrupt", "foreign"]
+    assert [text.milliseconds(v) for v in (0.25, 12.34, 6_210, 200_000, None)] == [
+        "250 µs", "12.3 ms", "6.21 s", "3 min 20 s", "–",
+    ]  # fmt: skip
+    assert [text.size(v) for v in (12, 45_056, 5 << 20)] == ["12 B", "44.0 KiB", "5.0 MiB"]
+    assert text.outcome_label(Record(0, -1, value_of(1, 2))) == "p1·2 → ?"
+    assert re.fullmatch(r"a\ufffdb", text.printable("a\x00b"))
+
+
+def test_run_information_round_trips_into_the_facts(report: Report) -> None:
+    facts = dict(report.facts)
+    assert isinstance(synthetic_run.INFO, RunInfo)
+    assert facts["seed"] == "8675309"
+    assert facts["topics"] == "log (3 partitions, RF 3, MinISR 2)"
+    assert facts["producers"] == "acks=all, idempotence off"
+
+
+def test_who_was_the_active_controller_is_shown_where_it_changed() -> None:
+    def told(second: int, controller: int) -> Event:
+        return Event(CONTROL, Type.INFO, "cluster", time_ns=second * S, extra={"controller": controller})
+
+    nodes = {"1": "n1", "2": "n2"}
+    events = [told(1, 1), told(2, 1), told(3, -1), told(4, 2), told(5, 2)]
+    spans = controller_spans(events, nodes, 6 * S)
+    assert [(span.leader, span.begin_ns // S, span.end_ns // S) for span in spans] == [
+        ("n1", 1, 3),
+        (None, 3, 4),
+        ("n2", 4, 6),
+    ]
+    assert span_tip(spans[2]) == "active controller, 4.000 s to 6.000 s\nn2"
+    drawn = cluster_chart({"controller": spans}, ("n1", "n2"), (), 6 * S)
+    assert "none that a majority names" in drawn
+    assert "None" not in drawn
+    assert controller_spans(events[:2], nodes, 6 * S) == []

@@ -1,0 +1,404 @@
+"""Jepsen's histories become runs, and what Jepsen calls wrong is found in them."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import orjson
+import pyarrow.parquet as pq
+import pytest
+
+from tests.history.jepsen.words import Op, assign, imported, op, poll, send
+from wrackline.history import read_info
+from wrackline.history.files import write_history
+from wrackline.history.jepsen.consumers import SOMEWHERE
+from wrackline.history.jepsen.exports import MODELS, Keys, kafka, list_append, rows
+from wrackline.history.jepsen.imports import ImportFailed, Settings, import_history
+from wrackline.history.jepsen.operations import CONSUMERS
+from wrackline.history.jepsen.text import write
+from wrackline.history.model import (
+    ACKED_WITHOUT_OFFSET,
+    FAILED,
+    MARKER,
+    UNKNOWN,
+    Event,
+    Record,
+    RunInfo,
+    TopicInfo,
+    Type,
+    value_of,
+)
+
+INFO = RunInfo(
+    "t", "t", 1, "2026-01-01T00:00:00Z", "wrackline", "log", "all", True, (TopicInfo("log", 2, 3, 2),)
+)
+
+
+def events(run_dir: Path, f: str) -> list[dict[str, Any]]:
+    return [
+        row | {"extra": orjson.loads(row["extra"] or "null")}
+        for row in pq.read_table(run_dir / "history.parquet").to_pylist()
+        if row["f"] == f
+    ]
+
+
+def test_sends_and_their_outcomes(tmp_path: Path) -> None:
+    run_dir = imported(
+        tmp_path,
+        send(0, 3, 7, 0),
+        send(0, 3, 8, None),
+        send(0, 3, 9, None, "fail"),
+        send(0, 3, 10, None, "info"),
+        poll(1, {3: [[0, 7], [1, 8]]}),
+    )
+    said = [(row["type"], row["records"][0]["offset"]) for row in events(run_dir, "send")]
+    assert said[1::2] == [
+        ("ok", 0),
+        ("ok", ACKED_WITHOUT_OFFSET),
+        ("fail", FAILED),
+        ("info", UNKNOWN),
+    ]
+    assert {row["records"][0]["value"] for row in events(run_dir, "send")} == {
+        3 << 32 | v for v in (7, 8, 9, 10)
+    }
+    [poll_row] = [row for row in events(run_dir, "poll") if row["type"] == "ok"]
+    assert poll_row["process"] == 1 + CONSUMERS
+    assert [(r["partition"], r["offset"]) for r in poll_row["records"]] == [(3, 0), (3, 1)]
+    info = read_info(run_dir)
+    assert (info.topics[0].partitions, info.acks, info.idempotence) == (4, "all", True)
+
+
+def test_the_final_read_is_all_polls_and_unseen_sends_are_not_judged(tmp_path: Path) -> None:
+    run_dir = imported(
+        tmp_path, send(0, 0, 1, 0), send(0, 0, 2, 5), poll(1, {0: [[0, 1], [1, 4]]}), poll(2, {0: [[2, 6]]})
+    )
+    [final] = [row for row in events(run_dir, "drain") if row["type"] == "ok"]
+    assert [r["offset"] for r in final["records"]] == [0, 1, 2]
+    assert final["high_watermark"] == 3
+    assert final["extra"]["complete"] is True
+    last = events(run_dir, "send")[-1]
+    assert last["records"][0]["offset"] == 5
+    assert final["extra"]["derived"]
+    assert final["extra"]["unseen"] == 1
+    assert any("not judged (key-0: 1)" in note for note in read_info(run_dir).notes)
+
+
+def test_a_transaction_is_a_send_and_a_poll_of_one_number(tmp_path: Path) -> None:
+    mops = [["send", 0, 1], ["poll"]]
+    done = [["send", 0, [0, 1]], ["poll", {"0": [[0, 1]]}]]
+    run_dir = imported(tmp_path, [op(0, "invoke", "txn", mops), op(0, "ok", "txn", done)])
+    told = {f: [row["extra"]["txn"] for row in events(run_dir, f)] for f in ("send", "poll")}
+    assert told == {"send": [0, 0], "poll": [0, 0]}
+
+
+def test_assignments_say_where_a_consumer_begins(tmp_path: Path) -> None:
+    run_dir = imported(
+        tmp_path,
+        assign(0, 0, 1),
+        assign(0, 1, 2),
+        assign(0, 1, begin=True),
+        poll(0, {}, **{"rebalance-log": [{"keys": [2]}]}),
+        send(1, 0, 1, 0),
+    )
+    told = [row["extra"]["positions"] for row in events(run_dir, "assign") if row["type"] == "ok"]
+    assert told == [{"0": SOMEWHERE, "1": SOMEWHERE}, {"1": SOMEWHERE, "2": SOMEWHERE}, {"1": 0}]
+    assert [row["extra"] for row in events(run_dir, "rebalance")] == [{"partitions": [2]}]
+
+
+def positions(run_dir: Path) -> list[tuple[dict[str, int], list[int]]]:
+    rows = [row["extra"] for row in events(run_dir, "assign") if row["type"] == "ok"]
+    return [(extra["positions"], extra.get("revoked", [])) for extra in rows]
+
+
+def test_what_a_consumer_keeps_goes_on_and_what_it_gives_up_does_not(tmp_path: Path) -> None:
+    """Also where it was never assigned to it, and where it subscribes."""
+    run_dir = imported(
+        tmp_path,
+        poll(0, {0: [[4, 1]], 1: [[7, 1]]}),
+        assign(0, 0, 2),
+        poll(0, {0: [[5, 2]]}),
+        [op(0, kind, "subscribe", [2]) for kind in ("invoke", "ok")],
+        [op(0, kind, "subscribe", [2]) for kind in ("invoke", "ok")],
+    )
+    assert positions(run_dir) == [({"0": 5, "2": SOMEWHERE}, [1]), ({"2": SOMEWHERE}, [0])]
+
+
+def test_of_an_assignment_of_unknown_outcome_only_what_it_does_not_change_holds(tmp_path: Path) -> None:
+    run_dir = imported(
+        tmp_path,
+        poll(0, {0: [[4, 1]], 1: [[7, 1]]}),
+        [op(0, kind, "assign", [0, 2]) for kind in ("invoke", "info")],
+    )
+    assert positions(run_dir) == [({"0": 5, "1": SOMEWHERE, "2": SOMEWHERE}, [])]
+
+
+def polled(process: int, f: str, kind: str, *given: list[int]) -> list[Op]:
+    return [op(process, "invoke", f, [["poll"]]), op(process, kind, f, [["poll", {0: list(given)}]])]
+
+
+@pytest.mark.parametrize("kind", ["fail", "info"])
+def test_what_a_poll_gave_counts_though_its_transaction_failed(tmp_path: Path, kind: str) -> None:
+    run_dir = imported(
+        tmp_path, polled(0, "txn", "ok", [0, 1]), polled(0, "txn", kind, [1, 2]), polled(0, "txn", "fail")
+    )
+    told = [(row["type"], row["extra"].get("aborted")) for row in events(run_dir, "poll")[1::2]]
+    assert told == [("ok", None), ("ok", kind), ("fail", None)]
+    assert positions(run_dir) == [({"0": 1}, [])]
+    [final] = [row for row in events(run_dir, "drain") if row["type"] == "ok"]
+    assert [r["offset"] for r in final["records"]] == [0, 1]
+    assert final["high_watermark"] == 1, "loss is judged up to what polls that succeeded gave"
+
+
+def test_where_a_poll_that_was_no_transaction_leaves_its_consumer_nobody_knows(tmp_path: Path) -> None:
+    run_dir = imported(tmp_path, polled(0, "poll", "ok", [0, 1]), polled(0, "poll", "fail", [1, 2]))
+    assert positions(run_dir) == [({"0": SOMEWHERE}, [])]
+
+
+def test_nor_where_one_leaves_it_that_committed_and_told_nothing(tmp_path: Path) -> None:
+    joins = [op(0, kind, "subscribe", [0]) for kind in ("invoke", "ok")]
+    first, second = polled(0, "poll", "ok", [0, 1]), polled(0, "poll", "fail")
+    assert positions(imported(tmp_path / "subscribed", joins, first, second)) == [({"0": SOMEWHERE}, [])]
+    assert positions(imported(tmp_path / "assigned", assign(0, 0), first, second)) == [
+        ({"0": SOMEWHERE}, [])
+    ], "of the assignment; the poll that failed gave nothing"
+
+
+def test_within_a_poll_only_a_rebalance_that_told_no_position_excuses_a_jump(tmp_path: Path) -> None:
+    given = {0: [[0, 1], [2, 3], [3, 4]]}
+    untold = imported(tmp_path / "untold", poll(0, given, **{"rebalance-log": [{"keys": [0]}]}))
+    told = [[r["offset"] for r in row["records"] or ()] for row in events(untold, "poll") if row["records"]]
+    assert told == [[0], [2, 3]]
+    log = [{"keys": [0], "positions": {0: 0}}]
+    [whole] = [
+        row
+        for row in events(imported(tmp_path / "told", poll(0, given, **{"rebalance-log": log})), "poll")
+        if row["records"]
+    ]
+    assert len(whole["records"]) == 3
+
+
+def test_several_values_at_one_offset_are_all_in_the_final_read(tmp_path: Path) -> None:
+    run_dir = imported(tmp_path, poll(1, {0: [[0, 3]]}), poll(1, {0: [[0, 1], [1, 3]]}))
+    [final] = [row for row in events(run_dir, "drain") if row["type"] == "ok"]
+    assert [(r["offset"], r["value"]) for r in final["records"]] == [(0, 1), (0, 3), (1, 3)]
+
+
+def test_offsets_of_unknown_outcome_hold_where_a_value_of_theirs_was_polled(tmp_path: Path) -> None:
+    two = [["send", 0, 1], ["send", 1, 2]]
+    told = [["send", 0, [4, 1]], ["send", 1, [None, 2]]]
+    sends = [[op(0, "invoke", "send", two), op(0, "info", "send", told)]]
+    without = events(imported(tmp_path / "without", *sends), "send")[-1]
+    assert [r["offset"] for r in without["records"]] == [UNKNOWN, UNKNOWN]
+    seen = events(imported(tmp_path / "seen", *sends, poll(1, {1: [[0, 2]]})), "send")[-1]
+    assert [r["offset"] for r in seen["records"]] == [4, UNKNOWN]
+
+
+@pytest.mark.parametrize(
+    ("f", "mops", "txn"),
+    [
+        ("txn", [["send", 0, 1], ["send", 1, 2]], {"txn": 0}),
+        ("txn", [["send", 0, 1]], {"txn": 0}),
+        ("send", [["send", 0, 1], ["send", 1, 2]], {"txn": 0}),
+        ("send", [["send", 0, 1]], None),
+    ],
+)
+def test_what_is_a_transaction(tmp_path: Path, f: str, mops: list[Any], txn: Any) -> None:
+    run_dir = imported(tmp_path, [op(0, kind, f, mops) for kind in ("invoke", "ok")])
+    assert [row["extra"] for row in events(run_dir, "send")] == [txn, txn]
+
+
+def test_rebalances_that_nobody_told_of_leave_no_position_in_a_group_of_two(tmp_path: Path) -> None:
+    def joined(*processes: int) -> list[Op]:
+        return [op(p, kind, "subscribe", [0]) for p in processes for kind in ("invoke", "ok")]
+
+    alone = imported(tmp_path / "alone", joined(0), poll(0, {0: [[0, 1]]}), poll(0, {0: [[2, 3]]}))
+    assert events(alone, "rebalance") == []
+    two = imported(tmp_path / "two", joined(0, 1), poll(0, {0: [[0, 1]]}), poll(0, {0: [[2, 3]]}))
+    assert [row["extra"] for row in events(two, "rebalance")] == [{"partitions": [0]}] * 2
+    log = {"rebalance-log": [{"keys": [0]}]}
+    told = imported(tmp_path / "told", joined(0, 1), poll(0, {0: [[0, 1]]}, **log), poll(0, {0: [[2, 3]]}))
+    assert len(events(told, "rebalance")) == 1
+
+
+def test_faults_are_rows_that_nobody_proved(tmp_path: Path) -> None:
+    nemesis = [
+        op("nemesis", "info", f, "majority") for f in ("start-partition",) * 2 + ("stop-partition",) * 2
+    ]
+    nemesis += [op("nemesis", "info", f, ["n1"]) for f in ("kill", "kill", "start", "start")]
+    run_dir = imported(tmp_path, nemesis, send(0, 0, 1, 0))
+    phases = {
+        f: [(row["extra"]["id"], row["extra"]["phase"]) for row in events(run_dir, f)]
+        for f in ("partition", "kill")
+    }
+    assert [phase for _, phase in phases["partition"]] == ["begin", "active", "undo", "ended"]
+    assert [phase for _, phase in phases["kill"]] == ["begin", "active", "undo", "ended"]
+    assert len({fault for rows in phases.values() for fault, _ in rows}) == 2
+    assert all(row["extra"]["proved"] is None for row in events(run_dir, "kill"))
+
+
+def test_keys_and_values_that_are_no_numbers_get_one(tmp_path: Path) -> None:
+    run_dir = imported(
+        tmp_path, send(0, "x", "a", 0), send(0, "y", "a", 0), poll(1, {"x": [[0, "a"]], "y": [[0, "a"]]})
+    )
+    sent = [
+        (row["records"][0]["partition"], row["records"][0]["value"]) for row in events(run_dir, "send")[1::2]
+    ]
+    assert sent[0][0] != sent[1][0]
+    assert sent[0][1] != sent[1][1]
+    [row] = [row for row in events(run_dir, "poll") if row["type"] == "ok"]
+    assert [(r["partition"], r["value"]) for r in row["records"]] == sent
+
+
+@pytest.mark.parametrize(
+    ("ops", "said"),
+    [
+        ([op(0, "invoke", "read", None), op(0, "ok", "read", 3)], "only histories of Jepsen's Kafka"),
+        ([op(0, "ok", "send", [["send", 0, [0, 1]]])], "operation 1: .*completes what it never invoked"),
+        ([op(0, "invoke", "send", 3)], "operation 1: no operation of Jepsen's"),
+        ([{"f": "send"}], "operation 1: .*KeyError: 'process'"),
+    ],
+)
+def test_what_cannot_be_used_is_one_line(tmp_path: Path, ops: list[Op], said: str) -> None:
+    with pytest.raises(ImportFailed, match=said):
+        imported(tmp_path, ops)
+    assert not list((tmp_path / "results").glob("*/history.parquet"))
+
+
+def test_out_and_in_again(tmp_path: Path) -> None:
+    """A run of ours in Jepsen's words, and back: the same operations with the same outcomes."""
+    first = imported(
+        tmp_path,
+        assign(1, 0, 1, begin=True),
+        send(0, 0, 1, 0),
+        send(0, 1, 2, 0),
+        send(2, 0, 5, None, "info"),
+        poll(1, {0: [[0, 1]], 1: [[0, 2]]}),
+    )
+    again = tmp_path / "again.edn"
+    write(kafka(rows(first), Keys()), again, "edn")
+    second = import_history(again, tmp_path / "results", Settings("again"))
+    for f in ("send", "poll"):
+        outcomes = [
+            [
+                (row["type"], [(r["partition"], r["offset"]) for r in row["records"] or ()])
+                for row in events(run, f)
+            ]
+            for run in (first, second)
+        ]
+        assert outcomes[1][: len(outcomes[0])] == outcomes[0]
+    # A final read that an import made of polls goes out no more; it is made again.
+    assert len(events(second, "drain")) == len(events(first, "drain")) == 4
+    assert {row["process"] for row in events(second, "assign")} == {1 + 2 * CONSUMERS}
+
+
+def test_a_final_read_goes_out_as_polls_from_the_beginning(tmp_path: Path) -> None:
+    said: dict[str, Any] = {"topic": "log", "partition": 1, "offset": 0, "high_watermark": 1}
+    timeline = [
+        Event(5, Type.INVOKE, "drain", **said),
+        Event(5, Type.OK, "drain", records=(Record(1, 0, 160),), extra={"complete": True}, **said),
+    ]
+    write_history(tmp_path, INFO, timeline)
+    told = [(str(o["f"]), str(o["type"]), o["value"]) for o in kafka(rows(tmp_path), Keys())]
+    assert told == [
+        ("assign", "invoke", [1]),
+        ("assign", "ok", [1]),
+        ("poll", "invoke", [["poll"]]),
+        ("poll", "ok", [["poll", {1: [[0, 160]]}]]),
+    ]
+
+
+def test_what_was_imported_goes_out_as_it_came(tmp_path: Path) -> None:
+    """Transactions, polls that failed, offsets of sends of unknown outcome, records without an offset."""
+    ops = [
+        op(0, "invoke", "txn", [["send", 0, 1], ["send", 1, 2]]),
+        op(0, "info", "txn", [["send", 0, [4, 1]], ["send", 1, 2]]),
+        *polled(1, "txn", "fail", [4, 1]),
+        *poll(2, {0: [[None, 1]]}),
+    ]
+    told = [
+        o
+        for o in kafka(rows(imported(tmp_path, ops)), Keys())
+        if o["f"] != "assign" and o["type"] != "invoke"
+    ]
+    value = 1 << 32 | 2
+    assert [(str(o["type"]), o.get("txn"), o["value"]) for o in told] == [
+        ("info", 0, [["send", 0, [4, 1]], ["send", 1, value]]),
+        ("fail", 1, [["poll", {0: [[4, 1]]}]]),
+        ("ok", None, [["poll", {0: [[None, 1]]}]]),
+    ]
+
+
+def test_elle_gets_appends_of_one_record_and_prefixes(tmp_path: Path) -> None:
+    two = [["send", 0, 1], ["send", 0, 2]]
+    run_dir = imported(
+        tmp_path,
+        [op(0, "invoke", "send", two), op(0, "ok", "send", [["send", 0, [0, 1]], ["send", 0, [1, 2]]])],
+        send(0, 0, 3, None, "info"),
+        poll(1, {0: [[0, 1], [1, 2]]}),
+    )
+    ops = list(list_append(rows(run_dir), Keys()))
+    appends = [(o["process"], str(o["type"]), o["value"][0][2]) for o in ops if o["value"][0][0] == "append"]
+    assert len({process for process, _, _ in appends}) == 2
+    assert sorted(kind for _, kind, value in appends if value == 3) == ["info", "invoke"]
+    assert ops[-1]["value"] == [["r", 0, [1, 2]]]
+    assert [o["index"] for o in ops] == list(range(len(ops)))
+
+
+def test_knossos_gets_registers_and_queues_by_key(tmp_path: Path) -> None:
+    said: dict[str, Any] = {"topic": "log", "partition": 1}
+    marker, kept = Record(1, 5, value_of(3, 0, MARKER)), Record(1, 4, value_of(1, 0))
+    timeline = [
+        Event(1, Type.INVOKE, "send", records=(kept._replace(offset=UNKNOWN),), **said),
+        Event(1, Type.OK, "send", records=(kept,), **said),
+        Event(3, Type.INVOKE, "send", records=(marker,), **said),
+        Event(3, Type.OK, "send", records=(marker,), **said),
+        Event(2, Type.INVOKE, "read", **said),
+        Event(2, Type.OK, "read", records=(kept,), **said),
+        Event(2, Type.INVOKE, "dequeue", **said),
+        Event(2, Type.OK, "dequeue", **said),
+    ]
+    write_history(tmp_path / "run", INFO, timeline)
+    shown = {
+        model: [
+            (str(o["type"]), str(o["f"]), o["value"]) for o in MODELS[model](rows(tmp_path / "run"), Keys())
+        ]
+        for model in ("register", "queue")
+    }
+    value = kept.value
+    assert shown["register"] == [
+        ("invoke", "write", [1, value]),
+        ("ok", "write", [1, value]),
+        ("invoke", "read", [1, None]),
+        ("ok", "read", [1, value]),
+    ]
+    assert shown["queue"][2:] == [("invoke", "dequeue", [1, None]), ("ok", "dequeue", [1, None])]
+
+
+def test_logs_go_out_with_offsets_and_ends(tmp_path: Path) -> None:
+    said: dict[str, Any] = {"topic": "log", "partition": 1}
+    one, lost = Record(1, 0, 160), Record(1, UNKNOWN, 176)
+    timeline = [
+        Event(1, Type.INVOKE, "send", records=(one._replace(offset=UNKNOWN), lost), **said),
+        Event(2, Type.INVOKE, "end", **said),
+        Event(1, Type.OK, "send", records=(one, lost), **said),
+        Event(2, Type.OK, "end", high_watermark=1, **said),
+        Event(3, Type.INVOKE, "poll", topic="log"),
+        Event(3, Type.OK, "poll", topic="log", records=(Record(0, 4, 192), one)),
+    ]
+    write_history(tmp_path, INFO, timeline)
+    keys = Keys()
+    found = [(str(o["type"]), str(o["f"]), o["value"]) for o in MODELS["log"](rows(tmp_path), keys)]
+    assert keys.numbers == {("log", 1): 1, ("log", 0): 0}
+    assert found == [
+        ("invoke", "append", [1, 160]),
+        ("invoke", "append", [1, 176]),
+        ("invoke", "end", [1, None]),
+        ("ok", "append", [1, [0, 160]]),
+        ("info", "append", [1, 176]),
+        ("ok", "end", [1, 1]),
+        ("invoke", "read", [0, None]),
+        ("ok", "read", [0, [[4, 192]]]),
+        ("invoke", "read", [1, None]),
+        ("ok", "read", [1, [[0, 160]]]),
+    ]

@@ -1,0 +1,307 @@
+"""Every fault on real hosts: it is in force (seen from outside of its own probe), proved, and undone."""
+
+from __future__ import annotations
+
+import asyncio
+import socket
+from collections.abc import Iterator, Sequence
+from contextlib import ExitStack, contextmanager
+from typing import Any
+
+import pytest
+
+from tests.nemesis.canaries import watched
+from tests.nemesis.doubles import Recorded
+from tests.nemesis.listeners import PORT, Listeners
+from wrackline.fleets.base import Host, PowerCut
+from wrackline.fleets.canary import Canaries
+from wrackline.fleets.netns.fleet import NetnsFleet
+from wrackline.nemesis.faults import chains
+from wrackline.nemesis.faults.steps import PowerOn
+from wrackline.nemesis.runner import Nemesis
+from wrackline.nemesis.schedule import Plan, plan
+from wrackline.nemesis.spec import load
+
+pytestmark = pytest.mark.fleet
+
+
+@pytest.fixture(scope="module")
+def fleet(tmp_path_factory: pytest.TempPathFactory) -> Iterator[NetnsFleet]:
+    fleet = NetnsFleet("nem", ("n1", "n2", "n3"), state_dir=tmp_path_factory.mktemp("fleet"), disk_mb=64)
+    with fleet:
+        yield fleet
+
+
+@pytest.fixture(scope="module")
+def canaries(fleet: NetnsFleet) -> Iterator[Canaries]:
+    with watched(fleet) as canaries:
+        yield canaries
+
+
+@pytest.fixture(scope="module")
+def system(fleet: NetnsFleet, canaries: Canaries) -> Listeners:
+    system = Listeners(fleet)
+    system.canaries = canaries
+    system.install()
+    for node in system.nodes:
+        system.start(node)
+    return system
+
+
+class Running:
+    """A nemesis with one plan, and eyes of its own on the hosts."""
+
+    def __init__(self, fleet: NetnsFleet, system: Listeners, planned: Plan) -> None:
+        self.fleet = fleet
+        self.system = system
+        self.recorded = Recorded()
+        self.nemesis = Nemesis(
+            planned, fleet, system, self.recorded, topics=("log",), canaries=system.canaries
+        )
+
+    def active(self, *ids: str) -> None:
+        """Waits until the faults are in force."""
+        self.recorded.wait_for(
+            lambda: all("active" in self.recorded.phases(one) for one in ids), timeout_s=20
+        )
+
+    def connects(self, source: str | None, target: str) -> bool:
+        """Does a TCP connection come about from a host (None: from where the clients are)?"""
+        address = self.host(target).address
+        if source is not None:
+            command = f"timeout 0.3 bash -c ': </dev/tcp/{address}/{PORT}'"
+            return self.fleet.remote(self.host(source)).run(command, check=False).ok
+        try:
+            with self.fleet.entered():
+                socket.create_connection((address, PORT), timeout=0.3).close()
+        except OSError:
+            return False
+        return True
+
+    def host(self, name: str) -> Host:
+        return next(host for host in self.fleet.hosts if host.name == name)
+
+    def chains(self, name: str) -> list[str]:
+        return chains.parse_chains(self.fleet.remote(self.host(name)).run(chains.LIST_CHAINS).stdout)
+
+
+@contextmanager
+def running(fleet: NetnsFleet, system: Listeners, *faults: dict[str, Any]) -> Iterator[Running]:
+    """The faults in force at once; healed at the end, and nothing beyond their own undo must be needed."""
+    spec = load({"schedule": [{"at_s": 0.0, "duration_s": 20.0, **fault} for fault in faults]})
+    run = Running(fleet, system, plan(spec, seed=1, duration_s=30.0))
+    run.nemesis.start()
+    try:
+        run.active(*(f"f{number}" for number in range(1, len(faults) + 1)))
+        yield run
+    finally:
+        repairs = run.nemesis.stop_and_heal()
+    assert repairs == []
+    assert all(system.is_running(node) for node in system.nodes)
+    assert [run.chains(host.name) for host in fleet.hosts] == [[], [], []]
+    assert all(run.connects(None, host.name) and run.connects("n1", host.name) for host in fleet.hosts)
+
+
+def test_an_isolated_host_is_cut_off_from_hosts_but_not_from_clients(
+    fleet: NetnsFleet, system: Listeners
+) -> None:
+    with running(fleet, system, {"fault": "partition", "target": "n1"}) as run:
+        assert not run.connects("n1", "n2")
+        assert not run.connects("n2", "n1")
+        assert run.connects("n2", "n3")
+        assert run.connects(None, "n1")
+    ended = run.recorded.ended("f1")
+    assert ended["proved"] is True, ended
+    assert ended["targets"] == ["n1"]
+    assert "packets dropped, and a probe on each of 4 ways" in str(ended["proof"])
+    assert "no TCP knock on 4 ports was answered, each was after the undo" in str(ended["proof"])
+
+
+@contextmanager
+def let_through(fleet: NetnsFleet, *hosts: str, rules: Sequence[str] = ("INPUT", "OUTPUT")) -> Iterator[None]:
+    """What makes a cut leak: packets are accepted before they meet its rules."""
+    remotes = [fleet.remote(host) for host in fleet.hosts if host.name in hosts]
+    for remote in remotes:
+        remote.run("; ".join(f"iptables -w 5 -I {chain} -p tcp -j ACCEPT" for chain in rules))
+    try:
+        yield
+    finally:
+        for remote in remotes:
+            remote.run("; ".join(f"iptables -w 5 -D {chain} -p tcp -j ACCEPT" for chain in rules))
+
+
+def test_a_cut_that_leaks_is_not_proved(fleet: NetnsFleet, system: Listeners) -> None:
+    with ExitStack() as stack:
+        with running(fleet, system, {"fault": "partition", "target": "n1"}) as run:
+            assert not run.connects("n1", "n2")
+            stack.enter_context(let_through(fleet, "n1", "n2", "n3"))
+            assert run.connects("n1", "n2")
+        ended = run.recorded.ended("f1")
+    assert ended["proved"] is False, ended
+    assert str(ended["proof"]).startswith("the cut leaks: ")
+    for way in ("n1>n2", "n1>n3", "n2>n1", "n3>n1"):
+        assert f"{way}:{PORT} answered at the end (connected)" in str(ended["proof"])
+
+
+def test_a_cut_from_clients_that_leaks_is_not_proved(fleet: NetnsFleet, system: Listeners) -> None:
+    with ExitStack() as stack:
+        with running(fleet, system, {"fault": "partition", "shape": "clients", "target": "n2"}) as run:
+            stack.enter_context(let_through(fleet, "n2"))
+        ended = run.recorded.ended("f1")
+    assert ended["proved"] is False, ended
+    assert ended["proof"] == f"the cut leaks: clients>n2:{PORT} answered at the end (connected)"
+
+
+def test_a_cut_whose_rules_are_not_the_first_any_more_is_not_proved(
+    fleet: NetnsFleet, system: Listeners
+) -> None:
+    """The other end still drops everything, so nobody answers; but half of the cut is not there."""
+    with ExitStack() as stack:
+        with running(fleet, system, {"fault": "partition", "target": "n1"}) as run:
+            stack.enter_context(let_through(fleet, "n1", rules=("OUTPUT",)))
+        ended = run.recorded.ended("f1")
+    assert ended["proved"] is False, ended
+    assert ended["proof"] == "n1 at the end: `-A OUTPUT -p tcp -j ACCEPT` stands before its rules"
+
+
+def test_a_cut_that_somebody_flushed_away_is_not_proved(fleet: NetnsFleet, system: Listeners) -> None:
+    with running(fleet, system, {"fault": "partition", "target": "n1"}) as run:
+        for host in fleet.hosts:
+            fleet.remote(host).run("iptables -w 5 -F INPUT; iptables -w 5 -F OUTPUT")
+    ended = run.recorded.ended("f1")
+    assert ended["proved"] is False, ended
+    assert f"n1>n2:{PORT} answered at the end" in str(ended["proof"])
+
+
+def test_faults_of_nodes_and_power_do_not_make_a_cut_doubtful(fleet: NetnsFleet, system: Listeners) -> None:
+    """Nor do they end it: a host that comes back is cut off again."""
+    cuts = [
+        {"fault": "partition", "target": "n1"},
+        {"fault": "partition", "shape": "clients", "target": "n1"},
+        {"fault": "pause", "target": "n2"},
+        {"fault": "kill", "target": "n3"},
+    ]
+    with running(fleet, system, *cuts) as run:
+        fleet.power.cut(run.host("n1"))
+        stage = run.nemesis._stage
+        [back] = asyncio.run(stage.run([PowerOn("n1")]))
+        assert not back.error
+        system.start(system.nodes[0])
+        assert run.chains("n1") == ["f1", "f2"]
+        assert not run.connects(None, "n1")
+        assert not run.connects("n1", "n2")
+    for one in ("f1", "f2", "f3", "f4"):
+        assert run.recorded.ended(one)["proved"] is True, run.recorded.ended(one)
+
+
+def test_clients_cut_from_one_broker_leave_the_brokers_together(fleet: NetnsFleet, system: Listeners) -> None:
+    with running(fleet, system, {"fault": "partition", "shape": "clients", "target": "n2"}) as run:
+        assert not run.connects(None, "n2")
+        assert run.connects(None, "n1")
+        assert run.connects("n1", "n2")
+        assert not run.connects(None, "n2")
+    assert run.recorded.ended("f1")["proved"] is True, run.recorded.ended("f1")
+
+
+def test_a_link_cut_one_way_and_overlapping_cuts_do_not_touch_each_other(
+    fleet: NetnsFleet, system: Listeners
+) -> None:
+    link = {"fault": "partition", "shape": "link", "target": "n1,n2"}
+    deaf = {"fault": "partition", "shape": "isolate", "direction": "in", "target": "n3", "duration_s": 0.2}
+    with running(fleet, system, link, deaf) as run:
+        run.recorded.wait_for(lambda: "ended" in run.recorded.phases("f2"), timeout_s=10)
+        assert not run.connects("n1", "n2")
+        assert run.connects("n1", "n3"), "the fault that ended is undone"
+        assert run.chains("n1") == ["f1"]
+        assert run.recorded.ended("f2")["proved"] is True, run.recorded.ended("f2")
+    assert run.recorded.ended("f1")["proved"] is True, run.recorded.ended("f1")
+
+
+def test_a_killed_node_is_gone_and_comes_back(fleet: NetnsFleet, system: Listeners) -> None:
+    before = system.pid(system.nodes[0])
+    with running(fleet, system, {"fault": "kill", "target": "n1"}) as run:
+        assert not system.is_running(system.nodes[0])
+    ended = run.recorded.ended("f1")
+    assert ended["proved"] is True, ended
+    assert f"process {before} on n1 is gone" in str(ended["proof"])
+    assert system.pid(system.nodes[0]) != before
+
+
+def test_a_paused_node_stands_still_and_goes_on_as_the_same_process(
+    fleet: NetnsFleet, system: Listeners
+) -> None:
+    before = system.pid(system.nodes[1])
+    with running(fleet, system, {"fault": "pause", "target": "n2"}) as run:
+        state = fleet.remote(fleet.hosts[1]).run(f"cut -d ' ' -f 3 /proc/{before}/stat").stdout.strip()
+        assert state == "T"
+    assert run.recorded.ended("f1")["proved"] is True, run.recorded.ended("f1")
+    assert system.pid(system.nodes[1]) == before
+
+
+def test_a_clean_restart_leaves_the_clean_shutdown_file(fleet: NetnsFleet, system: Listeners) -> None:
+    with running(fleet, system, {"fault": "restart", "target": "n3"}) as run:
+        assert not system.is_running(system.nodes[2])
+    assert run.recorded.ended("f1")["proved"] is True, run.recorded.ended("f1")
+
+
+def test_a_power_cut_is_lossy_only_where_bytes_were_gone(fleet: NetnsFleet, system: Listeners) -> None:
+    with running(fleet, system, {"fault": "power-cut", "target": "n1"}) as run:
+        assert not fleet.power.is_on(run.host("n1"))
+    ended = run.recorded.ended("f1")
+    assert ended["proved"] is True, ended
+    assert ended["lossy"] == ["n1"]
+    lost = ended["lost"]
+    assert isinstance(lost, dict)
+    assert list(lost["n1"]) == ["node/bytes"], "the canary's own files do not count"
+    assert lost["n1"]["node/bytes"] > 0
+    assert "bytes lost, last number told" in str(ended["proof"])
+
+
+def test_a_power_cut_behind_a_sync_is_not_proved(
+    fleet: NetnsFleet, system: Listeners, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    cut = fleet.power.cut
+
+    def sabotaged(host: Host) -> PowerCut:
+        fleet.remote(host).run("sync -f /data")
+        return cut(host)
+
+    monkeypatch.setattr(fleet.power, "cut", sabotaged)
+    with running(fleet, system, {"fault": "power-cut", "target": "n2"}) as run:
+        pass
+    ended = run.recorded.ended("f1")
+    assert ended["proved"] is False, ended
+    assert "something synced the disk" in str(ended["proof"])
+
+
+def test_a_partitioned_host_that_loses_power_comes_back_partitioned_until_healed(
+    fleet: NetnsFleet, system: Listeners
+) -> None:
+    """Undo in either order: the power first while the cut lasts, then the cut while the power is off."""
+    cut = {"fault": "partition", "target": "n1"}
+    power = {"fault": "power-cut", "target": "n1", "at_s": 0.5, "duration_s": 0.2}
+    with running(fleet, system, cut, power) as run:
+        run.recorded.wait_for(lambda: "ended" in run.recorded.phases("f2"), timeout_s=20)
+        assert not run.connects("n1", "n2")
+        assert not run.connects("n2", "n1")
+    assert run.recorded.ended("f2")["proved"] is True
+    assert run.recorded.ended("f1")["proved"] is True, run.recorded.ended("f1")
+    with running(fleet, system, {**cut, "duration_s": 1.0}, {**power, "duration_s": 10.0}) as run:
+        run.recorded.wait_for(lambda: "ended" in run.recorded.phases("f1"), timeout_s=20)
+        assert not fleet.power.is_on(run.host("n1"))
+
+
+def test_what_a_killed_harness_left_is_found_and_removed(fleet: NetnsFleet, system: Listeners) -> None:
+    foreign = "iptables -w 5 -N MINE; iptables -w 5 -I INPUT 1 -s 192.0.2.1/32 -j MINE"
+    left = chains.install("f9", [chains.Rule("-s 198.18.0.12/32", "n2>n1")])
+    remote = fleet.remote(fleet.hosts[0])
+    remote.run(f"{foreign}; {left}")
+    remote.run(f"kill -9 {system.pid(system.nodes[0])}")
+    nemesis = Nemesis(plan(load({}), 1, 1.0), fleet, system, Recorded())
+    repairs = nemesis.stop_and_heal()
+    assert repairs[0] == "n1: chain WRACK-f9 removed"
+    assert repairs[1].startswith("n1: node 1 was down (")
+    assert len(repairs) == 2
+    assert nemesis.stop_and_heal() == []
+    rules = remote.run("iptables -w 5 -S; iptables -w 5 -F INPUT; iptables -w 5 -X MINE").stdout
+    assert "-A INPUT -s 192.0.2.1/32 -j MINE" in rules, "rules of others stay"

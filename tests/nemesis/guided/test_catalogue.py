@@ -1,0 +1,166 @@
+"""Guided schedules as values: whom they hit, and when they refuse."""
+
+from __future__ import annotations
+
+import pytest
+
+from tests.nemesis.doubles import COMBINED, NODES, cluster, node, partition
+from wrackline.nemesis.guided.catalogue import NEEDS, SCHEDULES
+from wrackline.nemesis.guided.defects import SCHEDULES as OF_DEFECTS
+from wrackline.nemesis.guided.steps import Aim, Await, AwaitBroker, GuidedError, Heal, Inject
+from wrackline.systems.base import ClusterState, Node
+
+BY_ID = {one.node_id: one for one in NODES}
+
+
+def aim(state: ClusterState, number: int = 0) -> Aim:
+    return Aim(state, BY_ID, "log", number)
+
+
+THREE = cluster(
+    partition(0, leader=2, replicas=(1, 2, 3)),
+    partition(1, leader=3, replicas=(2, 3, 1)),
+    partition(2, leader=2, replicas=(2, 1, 3)),
+    partition(3, leader=2, replicas=(2, 3, 1)),
+    partition(4, leader=2, replicas=(2, 1, 3), topic="other"),
+)
+
+
+def hits(name: str, state: ClusterState, number: int = 0) -> list[tuple[str, str]]:
+    steps = SCHEDULES[name](aim(state, number))
+    return [(step.fault.name, *step.hosts) for step in steps if isinstance(step, Inject)]  # type: ignore[misc]
+
+
+def test_b01_makes_the_last_replica_deaf_and_kills_the_leaders_before_it() -> None:
+    assert hits("b01-truncate-to-hw", THREE) == [("partition", "n3"), ("kill", "n2"), ("kill", "n1")]
+    assert hits("b01-truncate-to-hw", THREE, 1) == [("partition", "n1"), ("kill", "n3"), ("kill", "n2")]
+
+
+def test_b01_brings_a_killed_controller_back_before_the_majority_is_gone() -> None:
+    steps = SCHEDULES["b01-truncate-to-hw"](Aim(THREE, {one.node_id: one for one in COMBINED}, "log", 0))
+    down: set[str] = set()
+    apart: set[str] = set()
+    for step in steps:
+        match step:
+            case Inject(id=fault_id, fault=fault, hosts=(host,)) if fault.name == "kill":
+                down.add(fault_id)
+                assert len(down) == 1, f"{host} would leave one of three controllers"
+            case Inject(hosts=(host,), role=role) if role.startswith("former leader"):
+                apart.add(host)
+            case Heal(ids=ids):
+                assert "g2" not in ids or apart == {"n2"}, "it must not fetch what the next leader has"
+                down -= set(ids)
+    assert not down
+
+
+def test_b01_waits_for_all_partitions_that_fare_alike() -> None:
+    waits = [step for step in SCHEDULES["b01-truncate-to-hw"](aim(THREE)) if isinstance(step, Await)]
+    assert {wait.partitions for wait in waits} == {(0, 2)}
+    first, second, healed = waits
+    elected = cluster(*(partition(number, leader=1, isr=(1, 3)) for number in (0, 2)))
+    assert not first.holds(THREE)
+    assert first.holds(elected)
+    assert not second.holds(elected)
+    assert healed.holds(THREE)
+    assert not healed.holds(elected)
+    assert not healed.holds(cluster(partition(0)))
+
+
+@pytest.mark.parametrize(
+    ("name", "nodes"),
+    [
+        *((name, NODES) for name in sorted(SCHEDULES)),
+        *((name, COMBINED) for name in sorted(SCHEDULES) if name not in OF_DEFECTS),
+    ],
+)
+def test_every_fault_of_a_schedule_is_healed_by_it(name: str, nodes: tuple[Node, ...]) -> None:
+    steps = SCHEDULES[name](Aim(THREE, {one.node_id: one for one in nodes}, "log", 0))
+    injected = {step.id for step in steps if isinstance(step, Inject)}
+    healed = {fault_id for step in steps if isinstance(step, Heal) for fault_id in step.ids}
+    assert injected == healed
+
+
+def test_the_other_schedules_hit_leader_and_follower() -> None:
+    assert hits("acks1-leader-power-cut", THREE) == [("partition", "n2"), ("power-cut", "n2")]
+    assert hits("power-cut-lossy", THREE) == [("power-cut", "n3")]
+
+
+@pytest.mark.parametrize("name", sorted(SCHEDULES))
+@pytest.mark.parametrize(
+    ("state", "why"),
+    [
+        (cluster(partition(0, leader=1, isr=(1, 2))), "all in the ISR; it has leader 1, ISR .1, 2. of"),
+        (cluster(partition(0, leader=-1)), "leader -1"),
+        (cluster(partition(0, leader=1, replicas=(1,))), "needs . replicas"),
+        (cluster(partition(7)), "knows no partition log-0"),
+    ],
+)
+def test_a_cluster_that_is_not_ready_is_refused(name: str, state: ClusterState, why: str) -> None:
+    with pytest.raises(GuidedError, match=why):
+        SCHEDULES[name](aim(state))
+
+
+L, F1, F2 = "n2", "n1", "n3"
+"""Of log-0 in THREE."""
+
+
+@pytest.mark.parametrize(
+    ("name", "faults"),
+    [
+        ("elr-outsider", [("partition", F2), ("kill", L, F1)]),
+        ("unclean-candidate", [("kill", F1), ("partition", F2), ("power-cut", F2), ("kill", L)]),
+        ("below-min-isr", [("kill", F1), ("partition", F2), ("kill", L)]),
+        ("shrink-unheard", [("partition", L, "c1"), ("partition", F2), ("kill", L, F1)]),
+        ("joined-unheard", [("partition", F2), ("partition", L, "c1"), ("partition", F2), ("kill", L, F1)]),
+        ("unknown-follower", [("partition", F2), ("kill", L), ("kill", F1)]),
+        ("registered-at-once", [("partition", F1), ("power-cut", F1), ("kill", L)]),
+        ("last-leader", [("partition", F2), ("kill", F1), ("power-cut", L)]),
+        ("unchecked-tail", [("partition", F1), ("kill", L)]),
+        ("anothers-record", [("partition", L)]),
+        ("forgotten-producer", [("partition", F2), ("kill", L)]),
+    ],
+)
+def test_the_schedules_of_defects_hit_leader_and_followers(name: str, faults: list[tuple[str, ...]]) -> None:
+    assert hits(name, THREE) == faults
+    assert set(OF_DEFECTS) <= set(SCHEDULES)
+
+
+@pytest.mark.parametrize("name", sorted(OF_DEFECTS))
+def test_the_schedules_of_defects_refuse_controllers_beside_brokers(name: str) -> None:
+    with pytest.raises(GuidedError, match=r"n1, n2, n3 are both: fleet\.combined must be false"):
+        SCHEDULES[name](Aim(THREE, {one.node_id: one for one in COMBINED}, "log", 0))
+
+
+def test_a_cut_from_the_controller_needs_a_sole_one() -> None:
+    many = {**BY_ID, 102: node("c2", 102, 22, controller=True)}
+    with pytest.raises(GuidedError, match="exactly one, there are c1, c2"):
+        SCHEDULES["shrink-unheard"](Aim(THREE, many, "log", 0))
+
+
+def test_a_wait_for_a_broker_looks_at_who_is_alive() -> None:
+    back, gone = AwaitBroker("3 is back", 3, alive=True), AwaitBroker("3 is fenced", 3, alive=False)
+    assert back.holds(THREE)
+    assert not gone.holds(THREE)
+    without = ClusterState(101, (1, 2), THREE.partitions)
+    assert gone.holds(without)
+    assert back.seen(without) == "brokers [1, 2]"
+
+
+@pytest.mark.parametrize("name", sorted(SCHEDULES))
+def test_what_a_schedule_is_said_to_need_is_what_it_refuses_without(name: str) -> None:
+    needs = NEEDS[name]
+    two = cluster(partition(0, leader=1, replicas=(1, 2), isr=(1, 2)))
+    many = {**BY_ID, 102: node("c2", 102, 22, controller=True)}
+    beside = {one.node_id: one for one in COMBINED}
+    lacking = {
+        "replicas": (Aim(two, BY_ID, "log", 0), needs.replicas > 2),
+        "apart": (Aim(THREE, beside, "log", 0), needs.apart),
+        "one controller": (Aim(THREE, many, "log", 0), needs.one_controller),
+    }
+    for what, (scene, needed) in lacking.items():
+        refused = False
+        try:
+            SCHEDULES[name](scene)
+        except GuidedError:
+            refused = True
+        assert refused == needed, what
