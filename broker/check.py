@@ -1,13 +1,15 @@
-"""``python -m wrackline.broker.check``: what this broker would refuse of settings and of a topic, asked before there is a node.
+"""``python -m wrackline.broker.check``: what this broker would refuse of settings and of a topic, asked
+before there is a node.
 
 Who deploys asks the very program that will be deployed, over JSON on standard input and output:
 
-    {"nodes": ["role = \\"broker\\"\\n...", ...], "topic": {"name": "log", "configs": {"retention.ms": "1000"}}}
+    {"nodes": ["role = \\"broker\\"\\n...", ...], "topic": {"name": "log", "configs": {"retention.ms":
+    "1000"}}}
 
-Each of ``nodes`` is a whole configuration file (TOML); ``topic`` may be left out. The answer is a list of refusals,
-empty when there are none: ``{"about": "config", "key": "flush_mode", "problem": "flush_mode = ...; it must be ..."}``.
-``about`` is ``config``, ``profile``, ``defects``, ``topic`` (its name) or ``topic config``. Exit code 0 whatever the
-answer is, 2 when the question is none.
+Each of ``nodes`` is a whole configuration file (TOML); ``topic`` may be left out. The answer is a list of
+refusals, empty when there are none: ``{"about": "config", "key": "flush_mode", "problem": "flush_mode = ...;
+it must be ..."}``. ``about`` is ``config``, ``profile``, ``defects``, ``topic`` (its name) or ``topic
+config``. Exit code 0 whatever the answer is, 2 when the question is none.
 """
 
 from __future__ import annotations
@@ -40,8 +42,8 @@ def rules_of(settings: config.Settings) -> Rules:
 
 
 def refusals(question: Mapping[str, Any]) -> list[Refusal]:
-    """The first of each node (the same one once), then those of the topic. Raises KeyError, TypeError, ValueError for
-    what is no question."""
+    """The first of each node (the same one once), then those of the topic. Raises KeyError, TypeError,
+    ValueError for what is no question."""
     found = [*map(_of_node, question["nodes"])]
     if topic := question.get("topic"):
         found += _of_topic(TopicRules(), topic["name"], topic.get("configs", {}))

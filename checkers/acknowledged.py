@@ -2,14 +2,15 @@
 
 A promise about acknowledged records is kept by whoever acknowledges nothing. So
 
-- some records must have been acknowledged before the first fault, while faults were in force, and after the last one
-  had ended (clients go on while the system is healed);
-- each partition must have some at all; and in each of the three times, if it was tried: ``TRIED`` records or more.
+- some records must have been acknowledged before the first fault, while faults were in force, and after the
+  last one had ended (clients go on while the system is healed);
+- each partition must have some at all; and in each of the three times, if it was tried: ``TRIED`` records or
+  more.
 
-While faults were in force a partition is excused where it could not be written: at no time did metadata show, for
-``WRITABLE_NS`` on end, a leader that no fault had for a target and (with acks=all, where the leader waits for the whole
-ISR) an ISR of MinISR replicas of which no fault had any. Where every partition is excused (the power of all hosts was
-cut), so is the whole.
+While faults were in force a partition is excused where it could not be written: at no time did metadata show,
+for ``WRITABLE_NS`` on end, a leader that no fault had for a target and (with acks=all, where the leader waits
+for the whole ISR) an ISR of MinISR replicas of which no fault had any. Where every partition is excused (the
+power of all hosts was cut), so is the whole.
 """
 
 from __future__ import annotations
@@ -85,7 +86,8 @@ def _lacks(run: Run, figures: Figures, period: Period, place: Place) -> bool:
 
 
 def is_writable(run: Run, place: Place) -> bool:
-    """Whether metadata showed the partition able to acknowledge, for long enough, while faults were in force."""
+    """Whether metadata showed the partition able to acknowledge, for long enough, while faults were in
+    force."""
     since: int | None = None
     for sample in run.cluster.get(place, ()):
         hit = _hit(run, sample.time_ns)

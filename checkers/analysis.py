@@ -1,7 +1,8 @@
 """From run directories to verdicts: one Spark session, one pass over the histories, for any number of runs.
 
-``findings.parquet``, ``verdict.json`` and ``metrics.json`` appear in each run's directory. With a contract forced
-on the runs only ``verdict.<contract>.json`` is written: what a run's own contract says stays where it was.
+``findings.parquet``, ``verdict.json`` and ``metrics.json`` appear in each run's directory. With a contract
+forced on the runs only ``verdict.<contract>.json`` is written: what a run's own contract says stays where it
+was.
 """
 
 from __future__ import annotations
@@ -60,8 +61,10 @@ def analyze(
 ) -> list[dict[str, Any]]:
     """Judge runs; returns their verdicts, in order, as written to their directories.
 
-    Where a run cannot be read the others are still judged. AnalysisError is raised at the end, for the first of these, with
-    the verdicts of the others in ``judged``; further ones are told to ``progress``, so that each is told once. Raises also UnknownContract, JavaMissing and SparkUnavailable, before anything is judged."""
+    Where a run cannot be read the others are still judged. AnalysisError is raised at the end, for the first
+    of these, with the verdicts of the others in ``judged``; further ones are told to ``progress``, so that
+    each is told once. Raises also UnknownContract, JavaMissing and SparkUnavailable, before anything is
+    judged."""
     if contract is not None:
         named(contract)
     problems: list[str] = []
@@ -141,8 +144,8 @@ def _surveyed(
 
 
 def _judge(spark: SparkSession, runs: Sequence[Run], progress: Callable[[str], None]) -> dict[Path, _Outcome]:
-    """All of them in one go. Where something in one of them breaks that, by halves: so the others are judged, and it is known
-    which it is. Raises AnalysisError where it is Spark that breaks, whatever it is given."""
+    """All of them in one go. Where something in one of them breaks that, by halves: so the others are judged,
+    and it is known which it is. Raises AnalysisError where it is Spark that breaks, whatever it is given."""
     try:
         return _judged(spark, runs, progress)
     except (PySparkException, Py4JError, *NO_HISTORY) as wrong:
@@ -215,7 +218,8 @@ def _cause(wrong: Exception) -> str:
 
 
 def all_findings(evidence: Evidence) -> DataFrame | None:
-    """Findings of every check that has something to look at, in the common schema plus ``run``; None when none has."""
+    """Findings of every check that has something to look at, in the common schema plus ``run``; None when
+    none has."""
     found = [one.find(evidence) for one in checks() if one.applies(evidence)]
     return finished(reduce(DataFrame.union, found), evidence.tables) if found else None
 

@@ -33,14 +33,16 @@ def unpacked(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
 
 
 def breaches(evidence: Evidence, workload: str) -> DataFrame:
-    """A row per culprit: run, log, topic, partition, offset (none), rule, value, other, contradicted and its operations
-    ``c0`` to ``c7`` (null where there is none; ``ret`` and ``ret_ns`` are null where one did not return)."""
+    """A row per culprit: run, log, topic, partition, offset (none), rule, value, other, contradicted and its
+    operations ``c0`` to ``c7`` (null where there is none; ``ret`` and ``ret_ns`` are null where one did not
+    return)."""
     assert evidence.breaches is not None
     numbers = [number for number, (of, _) in enumerate(RULES) if of == workload]
     rows = evidence.breaches.mapInArrow(unpacked, _SCHEMA).filter(F.col("rule").isin(numbers))
     told = ["value", "other", *(_call(slot).alias(f"c{slot}") for slot in range(SLOTS))]
     first, second = _TWO_VALUES
-    # What stretches of time know of one culprit, together; which of the two rules it is called by says the first.
+    # What stretches of time know of one culprit, together; which of the two rules it is called by says the
+    # first.
     family = F.when(F.col("rule") == second, first).otherwise(F.col("rule"))
     names = F.array(*(F.lit(str(rule)) for _, rule in RULES))
     whole = (

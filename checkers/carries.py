@@ -1,8 +1,9 @@
 """What chunks must know of each other, from one short row per chunk.
 
-Seen from a chunk, all that matters of the higher offsets of its log is: the earliest proofs up there, and the lowest
-record, place and point. That is a running minimum over the chunks' summaries, from the top down. Where it changes
-what a chunk would find, which it does in histories with anomalies only, the chunk is judged again with it.
+Seen from a chunk, all that matters of the higher offsets of its log is: the earliest proofs up there, and the
+lowest record, place and point. That is a running minimum over the chunks' summaries, from the top down. Where
+it changes what a chunk would find, which it does in histories with anomalies only, the chunk is judged again
+with it.
 """
 
 from __future__ import annotations
@@ -20,7 +21,8 @@ _PARTS = ("", "_ns", "_offset", "_value")
 def carries(
     summaries: Iterable[Mapping[str, int]], context: Context
 ) -> tuple[dict[tuple[int, int], Carry], set[tuple[int, int]], set[int]]:
-    """(what lies above each chunk that has others above it, the chunks to be judged again, the logs with gaps)."""
+    """(what lies above each chunk that has others above it, the chunks to be judged again, the logs with
+    gaps)."""
     above: dict[tuple[int, int], Carry] = {}
     again: set[tuple[int, int]] = set()
     gaps: set[int] = set()

@@ -66,8 +66,8 @@ SUMMARY = (
     *("low_place", "low_point", "low_is_place", "high_point", "floor", "jump_need", "gaps"),
     *BELOW,
 )
-"""What a chunk tells the driver: its earliest proofs, the latest invocation that claims a place in it, its lowest and
-highest offsets of each kind, and which of its acknowledged records was sent last."""
+"""What a chunk tells the driver: its earliest proofs, the latest invocation that claims a place in it, its
+lowest and highest offsets of each kind, and which of its acknowledged records was sent last."""
 _COMPACT_ROWS = 4_000_000
 
 
@@ -177,8 +177,8 @@ class Chunk:
         return places
 
     def _bound(self, places: Rows) -> Bools:
-        """What the replicas in the ISR must have: it was acknowledged or given to somebody before anyone looked into their
-        logs, and lies below the end that the final read was told."""
+        """What the replicas in the ISR must have: it was acknowledged or given to somebody before anyone
+        looked into their logs, and lies below the end that the final read was told."""
         about, acked = self.about, places.acked == 1
         proof = least(places.complete_index, places.poll_index, places.final_index)
         in_time = (proof != NONE) & (proof < about.looked_at)
@@ -195,7 +195,8 @@ class Chunk:
         return found
 
     def _beside(self, places: Rows, *, crowded: bool) -> None:
-        """What else is at an offset (``told_``, ``hw_``), and what the final read has there or next (``final_``)."""
+        """What else is at an offset (``told_``, ``hw_``), and what the final read has there or next
+        (``final_``)."""
         size, offset = len(places), places.offset
         committed, final = places.hw_index != NONE, places.step == IN_FINAL
         nobody = np.full(size, -1)
@@ -264,7 +265,8 @@ class Chunk:
     # --- what lies between places
 
     def _jumps(self, places: Rows, carry: Mapping[str, int]) -> tuple[Rows, int]:
-        """Jumps over offsets that held something, and how far up one must look for those that are not decided."""
+        """Jumps over offsets that held something, and how far up one must look for those that are not
+        decided."""
         jumps = self.facts(Kind.JUMP)
         if not len(jumps):
             return Rows({}, 0), NONE
@@ -283,8 +285,8 @@ class Chunk:
         return found, need
 
     def _holes(self, places: Rows, carry: Mapping[str, int]) -> Rows:
-        """Where the complete final read has nothing right above a record of it (or above the log's start), though
-        the log goes on (rules 4 and 5). The highest is decided in the second round only."""
+        """Where the complete final read has nothing right above a record of it (or above the log's start),
+        though the log goes on (rules 4 and 5). The highest is decided in the second round only."""
         if not (self.about.complete and self.about.contiguous):
             return Rows({}, 0)
         final = np.flatnonzero(places.step == IN_FINAL)

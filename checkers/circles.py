@@ -1,7 +1,8 @@
-"""Circles in a graph of transactions: its edges, its strongly connected components, the shortest circle of each.
+"""Circles in a graph of transactions: its edges, its strongly connected components, the shortest circle of
+each.
 
-Everything is arrays until a component is found, for most graphs have none: a graph of a million nodes costs a second.
-wrackline.checkers.cycles says what nodes and edges are, and brings the rows.
+Everything is arrays until a component is found, for most graphs have none: a graph of a million nodes costs a
+second. wrackline.checkers.cycles says what nodes and edges are, and brings the rows.
 """
 
 from __future__ import annotations
@@ -38,15 +39,16 @@ class Edge:
 
 @dataclass(frozen=True, slots=True)
 class Graph:
-    """``nodes``: txn, process, invoke, complete, invoke_ns, complete_ns, in the order of invocations. ``edges``: the ww
-    and wr edges that real time does not imply, with what they rest on."""
+    """``nodes``: txn, process, invoke, complete, invoke_ns, complete_ns, in the order of invocations.
+    ``edges``: the ww and wr edges that real time does not imply, with what they rest on."""
 
     nodes: pd.DataFrame
     edges: pd.DataFrame
 
 
 def graph_of(rows: pd.DataFrame) -> Graph:
-    """``rows``: one per record that was sent or given, as of ``wrackline.checkers.cycles.of_transactions``."""
+    """``rows``: one per record that was sent or given, as of
+    ``wrackline.checkers.cycles.of_transactions``."""
     nodes = (
         rows.groupby("txn", sort=False)
         .agg(
@@ -90,9 +92,10 @@ def graph_of(rows: pd.DataFrame) -> Graph:
 
 
 def circles(graph: Graph) -> Iterator[list[Edge]]:
-    """Of each component of writes and real time the shortest circle through its first node (that an edge leaves); then,
-    of each component with a read that does not lie within one of those, the shortest circle through that read. So neither
-    hides the other. Each edge leads to where the next begins, the last one to where the first does."""
+    """Of each component of writes and real time the shortest circle through its first node (that an edge
+    leaves); then, of each component with a read that does not lie within one of those, the shortest circle
+    through that read. So neither hides the other. Each edge leads to where the next begins, the last one to
+    where the first does."""
     if not len(graph.edges):
         return
     writes = Graph(graph.nodes, graph.edges[graph.edges["kind"] == WW])
@@ -132,8 +135,8 @@ def _of_writes(graph: Graph, label: Ints) -> Iterator[list[Edge]]:
 
 
 def _components(graph: Graph) -> Ints:
-    """The number of each node's strongly connected component. Real time: every completion is a moment, moments are a
-    chain, and a node follows the last moment before its invocation."""
+    """The number of each node's strongly connected component. Real time: every completion is a moment,
+    moments are a chain, and a node follows the last moment before its invocation."""
     # Every task that judges anything imports this module, and few need a graph.
     from scipy.sparse import coo_matrix
     from scipy.sparse.csgraph import connected_components
@@ -159,8 +162,9 @@ Step = tuple[int, int, int]
 def _shortest(
     members: Ints, nodes: pd.DataFrame, edges: pd.DataFrame, first: Step | None = None
 ) -> list[Step]:
-    """Breadth first; by way of ``first``, where that is given. ``members`` ascend, and with them their invocations: whatever real time says comes after a node
-    is the end of that list, and what one node has reached of it no other needs to look at again."""
+    """Breadth first; by way of ``first``, where that is given. ``members`` ascend, and with them their
+    invocations: whatever real time says comes after a node is the end of that list, and what one node has
+    reached of it no other needs to look at again."""
     out: dict[int, list[Step]] = {}
     for step in zip(edges["source"].tolist(), edges["target"].tolist(), edges.index.tolist(), strict=True):
         out.setdefault(step[0], []).append(step)
@@ -207,7 +211,8 @@ def _edge(graph: Graph, source: int, target: int, at: int) -> Edge:
         why = f"{{target}} was given its value {one['value']} at offset {one['offset']} of {one['place']}"
     else:
         why = (
-            f"its value {one['value']} is at offset {one['offset']} of {one['place']}, before value {one['next_value']} "
+            f"its value {one['value']} is at offset {one['offset']} of {one['place']}, before value "
+            f"{one['next_value']} "
             f"of {{target}} at offset {one['next_offset']}"
         )
     return Edge(one["kind"], source, target, why, int(one["log"]), int(one["offset"]), int(one["value"]))

@@ -1,8 +1,9 @@
-"""Operations on one object as numpy columns: what the exact checks of wrackline.checkers.exact_register and wrackline.checkers.exact_queue read.
+"""Operations on one object as numpy columns: what the exact checks of wrackline.checkers.exact_register and
+wrackline.checkers.exact_queue read.
 
-Time is a position in one total order of events (the history's ``index``) or a clock that all clients share. An
-operation is the closed interval [inv, ret]: equal stamps mean that two operations overlap. Stamps of clocks that
-are not the same must be widened by their error before they come here.
+Time is a position in one total order of events (the history's ``index``) or a clock that all clients share.
+An operation is the closed interval [inv, ret]: equal stamps mean that two operations overlap. Stamps of
+clocks that are not the same must be widened by their error before they come here.
 """
 
 from __future__ import annotations
@@ -17,16 +18,18 @@ Ints = NDArray[np.int64]
 Flags = NDArray[np.bool_]
 
 NEVER = int(np.iinfo(np.int64).max)
-"""``ret`` of an operation of unknown outcome: it may take effect at any time after its invocation, or never."""
+"""``ret`` of an operation of unknown outcome: it may take effect at any time after its invocation, or
+never."""
 BEFORE = int(np.iinfo(np.int64).min)
 """When the initial value was written."""
 NOTHING = -3
-"""``value`` of a read that found nothing written yet, and of a dequeue that found the queue empty (below the codes for
-payloads that are no values)."""
+"""``value`` of a read that found nothing written yet, and of a dequeue that found the queue empty (below the
+codes for payloads that are no values)."""
 
 
 class RepeatedValue(ValueError):
-    """A value was written twice: these checks do not apply (the problem is then NP-complete), a search does."""
+    """A value was written twice: these checks do not apply (the problem is then NP-complete), a search
+    does."""
 
     def __init__(self, value: int, others: int) -> None:
         more = f" (as were {others} others)" if others else ""
@@ -39,8 +42,8 @@ class RepeatedValue(ValueError):
 class Columns:
     """One row per operation. All columns have the same length; rows need no order.
 
-    ``puts``: a write or an enqueue (else a read or a dequeue). ``value``: what was put or got; of a get of unknown
-    outcome it means nothing. ``failed``: certainly did not happen."""
+    ``puts``: a write or an enqueue (else a read or a dequeue). ``value``: what was put or got; of a get of
+    unknown outcome it means nothing. ``failed``: certainly did not happen."""
 
     puts: Flags
     value: Ints

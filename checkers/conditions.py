@@ -89,7 +89,8 @@ def _faults_as_planned(run: Run) -> Condition:
 
 
 def planned_faults(run: Run) -> dict[str, str]:
-    """Id -> name, those of the guided schedule among them once it had begun; empty where no plan is on record."""
+    """Id -> name, those of the guided schedule among them once it had begun; empty where no plan is on
+    record."""
     timed = run.info.plan.faults if run.info.plan is not None else {}
     return {**timed, **(run.course.guided or {})}
 
@@ -130,7 +131,8 @@ def _clients_stopped(run: Run) -> Condition:
     """By what they were told after a partition's final read had begun, and by the runner's own word."""
     name = "clients had stopped before the final read"
     late = [
-        f"{_name(place)}: a client was told of it at {final.late_ns / 1e9:.1f} s, after its final read had begun"
+        f"{_name(place)}: a client was told of it at {final.late_ns / 1e9:.1f} s, after its final read had "
+        "begun"
         for place, final in sorted(run.final.items())
         if final.late_ns is not None
     ]
@@ -256,7 +258,8 @@ def _load_kept_up(run: Run, figures: Figures) -> Condition:
         )
     limit = run.info.thresholds.get(LEFT_OUT, LEFT_OUT_LIMIT)
     detail = (
-        f"of {load.asked:g} operations a second asked for {load.begun:.0f} were begun and {load.succeeded:.0f} "
+        f"of {load.asked:g} operations a second asked for {load.begun:.0f} were begun and "
+        f"{load.succeeded:.0f} "
         f"succeeded: {load.left_out:.0%} were left out, {limit:.0%} may be"
     )
     return Condition(name, load.left_out <= limit, detail)

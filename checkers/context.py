@@ -1,6 +1,6 @@
-"""What every task of an analysis is told beforehand: numbers for partitions and kinds of operations, how far each
-final read came, which replicas count, and when faults struck. It is built on the driver from runs alone and
-broadcast; its size depends on the number of partitions and faults, not on that of operations.
+"""What every task of an analysis is told beforehand: numbers for partitions and kinds of operations, how far
+each final read came, which replicas count, and when faults struck. It is built on the driver from runs alone
+and broadcast; its size depends on the number of partitions and faults, not on that of operations.
 """
 
 from __future__ import annotations
@@ -26,7 +26,8 @@ TOPIC_BITS = 12
 CHUNK_OFFSETS = 131_072
 """Offsets of one partition that are judged together: about 50 MiB with three replicas."""
 SPAN_EVENTS = 1 << 20
-"""Events of a run whose objects are judged together, and events that make a part of its values: about 100 MiB."""
+"""Events of a run whose objects are judged together, and events that make a part of its values: about 100
+MiB."""
 OBJECTS = ("register", "queue")
 """Workloads whose partitions are objects."""
 
@@ -34,7 +35,8 @@ OBJECTS = ("register", "queue")
 @dataclass(frozen=True, slots=True)
 class LogInfo:
     """How far the final read of a partition came. ``every``: a bit for each replica that must hold what was
-    committed (in the ISR, and read to its end), from offset ``held_from``; the first of them was read at index ``looked_at``."""
+    committed (in the ISR, and read to its end), from offset ``held_from``; the first of them was read at
+    index ``looked_at``."""
 
     start: int = 0
     end: int = NONE
@@ -60,7 +62,8 @@ class Replica:
 
 @dataclass(frozen=True, slots=True)
 class Beyond:
-    """What a stretch of one object's time must know of the others (wrackline.checkers.moments). Rows are in order of ``chunk``."""
+    """What a stretch of one object's time must know of the others (wrackline.checkers.moments). Rows are in
+    order of ``chunk``."""
 
     reach: Rows
     """Of the zones or lives that start in or before a stretch the one that lasts longest."""

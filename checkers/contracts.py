@@ -13,12 +13,12 @@ always                 no replica-divergence, lost-on-replica, phantom, misroute
                        future-read, append-order, epoch-order
 =====================  ==========================================================================================
 
-``register-not-linearizable`` and ``queue-not-linearizable`` follow loss too where reads rest on markers; where they ask
-the leader for the end (``read_by: end``) they are a matter of linearizable reads.
+``register-not-linearizable`` and ``queue-not-linearizable`` follow loss too where reads rest on markers;
+where they ask the leader for the end (``read_by: end``) they are a matter of linearizable reads.
 ``precommitted-read`` is forbidden where consumers read at ``read_committed``, and reported elsewhere.
-``inconsistent-offset`` and ``wrong-offset`` in what clients were told follow loss: the offset of a record that was lost is
-used again, and a record that was lost may have been sent twice.
-``poll-skip`` and ``poll-rewind`` of a consumer under ``assign`` are forbidden unless committed records could go.
+``inconsistent-offset`` and ``wrong-offset`` in what clients were told follow loss: the offset of a record
+that was lost is used again, and a record that was lost may have been sent twice. ``poll-skip`` and
+``poll-rewind`` of a consumer under ``assign`` are forbidden unless committed records could go.
 """
 
 from __future__ import annotations
@@ -83,7 +83,8 @@ TERMS: dict[str, Terms] = {
         Terms(
             "acks-all",
             "acks=all, unclean election and proactive recovery off",
-            "no acknowledged or read record is lost while, between two moments of full ISR, at most MinISR - 1 of a "
+            "no acknowledged or read record is lost while, between two moments of full ISR, at most MinISR - "
+            "1 of a "
             "partition's replicas lost unsynced bytes; any number of kills, pauses and partitions",
         ),
         Terms(
@@ -275,7 +276,8 @@ def promise_of(anomaly: str) -> str:
         return "forbidden in every configuration"
     if anomaly in LOSS:
         return (
-            "forbidden by acks-all (up to MinISR - 1 lossy shutdowns) and acks-all-flushed (under any); allowed by "
+            "forbidden by acks-all (up to MinISR - 1 lossy shutdowns) and acks-all-flushed (under any); "
+            "allowed by "
             "acks-all-unclean, and by acks-1 once leadership changed; n/a with acks-0"
         )
     if anomaly in OF_AN_OFFSET:
@@ -292,7 +294,8 @@ def promise_of(anomaly: str) -> str:
         return "forbidden with +linearizable-reads; reported without"
     if anomaly in OF_OBJECTS:
         return (
-            "where reads rest on markers, forbidden where loss is forbidden; where they ask for the end, with "
+            "where reads rest on markers, forbidden where loss is forbidden; where they ask for the end, "
+            "with "
             "+linearizable-reads"
         )
     return "no contract speaks of it"
@@ -340,16 +343,18 @@ def named(name: str) -> Terms:
 
 
 def leadership_changed(run: Run, place: Place) -> bool:
-    """Whether acks of a single replica may have been lost: the leader changed, or something was done to the cluster."""
+    """Whether acks of a single replica may have been lost: the leader changed, or something was done to the
+    cluster."""
     leaders = {(sample.leader, sample.leader_epoch) for sample in run.cluster.get(place, ())}
     return len(leaders) > 1 or bool(run.faults)
 
 
 def worst_losses(run: Run, place: Place | None) -> list[LossyShutdown]:
-    """The most lossy shutdowns of a partition's replicas (of any partition's, for None) that were open at once.
+    """The most lossy shutdowns of a partition's replicas (of any partition's, for None) that were open at
+    once.
 
-    One is open from when the bytes went until metadata showed the full ISR again, having shown an ISR without that
-    replica in between: metadata that has not noticed yet proves nothing."""
+    One is open from when the bytes went until metadata showed the full ISR again, having shown an ISR without
+    that replica in between: metadata that has not noticed yet proves nothing."""
     if place is None:
         return max((worst_losses(run, one) for one in run.places), key=len, default=[])
     shutdowns = lossy_shutdowns(run, place)
@@ -386,8 +391,8 @@ def lossy_shutdowns(run: Run, place: Place) -> list[LossyShutdown]:
 
 
 def _replicas_at(run: Run, place: Place, time_ns: int) -> set[str]:
-    """Replicas move: the hosts that metadata named last before that moment, and first after it (it may have been
-    asked too early to know). Without metadata those of the assignment that was written down last."""
+    """Replicas move: the hosts that metadata named last before that moment, and first after it (it may have
+    been asked too early to know). Without metadata those of the assignment that was written down last."""
     samples = run.cluster.get(place, [])
     after = bisect_right(samples, time_ns, key=lambda sample: sample.time_ns)
     around = [node for sample in samples[max(after - 1, 0) : after + 1] for node in sample.replicas]
@@ -395,8 +400,8 @@ def _replicas_at(run: Run, place: Place, time_ns: int) -> set[str]:
 
 
 def _lossy_hosts(fault: Fault) -> list[tuple[str, bool]]:
-    """Hosts that lost bytes; of a power fault that nobody saw the end of, any target may have, and so may a host that
-    died unasked and that nobody could look at."""
+    """Hosts that lost bytes; of a power fault that nobody saw the end of, any target may have, and so may a
+    host that died unasked and that nobody could look at."""
     if fault.unsure:
         return [(host, host in fault.lossy) for host in sorted({*fault.lossy, *fault.unsure})]
     if fault.lossy or fault.ended_ns is not None or not fault.name.startswith("power"):
@@ -405,7 +410,8 @@ def _lossy_hosts(fault: Fault) -> list[tuple[str, bool]]:
 
 
 def _touches(fault: Fault, host: str, place: Place) -> bool:
-    """Whether bytes of the partition may be among those lost: files of other partitions alone do not count."""
+    """Whether bytes of the partition may be among those lost: files of other partitions alone do not
+    count."""
     files = [path for path, size in fault.lost.get(host, {}).items() if size > 0]
     if not files:
         return True

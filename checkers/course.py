@@ -1,4 +1,5 @@
-"""How a run went, by its own account: what its runner wrote down beside phases and operations (wrackline.history.model)."""
+"""How a run went, by its own account: what its runner wrote down beside phases and operations
+(wrackline.history.model)."""
 
 from __future__ import annotations
 
@@ -10,7 +11,8 @@ from typing import Any
 import orjson
 
 INFRASTRUCTURE = "infrastructure.json"
-"""Written by the runner when hosts, SSH or deployment failed: {"error": one line, "troubles": [{"step", "error"}]}."""
+"""Written by the runner when hosts, SSH or deployment failed: {"error": one line, "troubles": [{"step",
+"error"}]}."""
 BEFORE_THE_END = ("drive", "read back")
 """Steps of a run whose troubles can make a final read differ from what the system holds."""
 

@@ -1,7 +1,7 @@
 """Cycles between transactions (docs/anomalies.md section 3): Elle's G0 and G1c.
 
-Nodes are transactions: sends and polls that carry the same ``extra.txn``. Sends that are none are no nodes, however many
-records they have: nothing in Kafka keeps the records of a send together.
+Nodes are transactions: sends and polls that carry the same ``extra.txn``. Sends that are none are no nodes,
+however many records they have: nothing in Kafka keeps the records of a send together.
 
 =====  ==================================================================================================
 ww     a record of one transaction is followed, among records of transactions in its partition, by one of another
@@ -9,14 +9,15 @@ wr     a transaction was given a record that another one sent
 rt     one transaction had completed before another was invoked
 =====  ==================================================================================================
 
-A consumer reads ahead and a poll never proves that there was no more, so there are no anti-dependencies (rw). Edges
-that real time implies anyway say nothing and are left out. What is left is a sparse graph, whose strongly connected
-components are found in linear time; real time is a chain of moments in it, not a square of pairs. Of each component
-of writes and real time the shortest cycle through its first node is told, edge by edge; of each component with a read
-that does not lie within one of those, the shortest cycle through that read (wrackline.checkers.circles).
+A consumer reads ahead and a poll never proves that there was no more, so there are no anti-dependencies (rw).
+Edges that real time implies anyway say nothing and are left out. What is left is a sparse graph, whose
+strongly connected components are found in linear time; real time is a chain of moments in it, not a square of
+pairs. Of each component of writes and real time the shortest cycle through its first node is told, edge by
+edge; of each component with a read that does not lie within one of those, the shortest cycle through that
+read (wrackline.checkers.circles).
 
-Spark brings operations together, with one row for each record they sent or were given (about 100 bytes each). The
-transactions of a run are one graph, in one task.
+Spark brings operations together, with one row for each record they sent or were given (about 100 bytes each).
+The transactions of a run are one graph, in one task.
 """
 
 from __future__ import annotations
@@ -140,7 +141,8 @@ def write_cycle(evidence: Evidence) -> DataFrame:
     "read-cycle",
     Family.CYCLES,
     "G1c",
-    "transactions follow each other in a circle, by what they were given, the order of their records and real time",
+    "transactions follow each other in a circle, by what they were given, the order of their records and "
+    "real time",
     marks=[TRANSACTIONS],
 )
 def read_cycle(evidence: Evidence) -> DataFrame:

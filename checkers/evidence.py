@@ -115,8 +115,8 @@ def having(evidence: Evidence, mark: str) -> DataFrame:
 
 
 def shown(rows: DataFrame, *proofs: str) -> DataFrame:
-    """Rows beside the earliest of these proofs: ``shown`` (the event's index), shown_ns, shown_offset (the largest
-    it told of the log), shown_value (null for ends), shown_f (``end`` or empty)."""
+    """Rows beside the earliest of these proofs: ``shown`` (the event's index), shown_ns, shown_offset (the
+    largest it told of the log), shown_value (null for ends), shown_f (``end`` or empty)."""
     names = ("index", "ns", "offset", "value")
     told = [
         F.when(
@@ -137,8 +137,8 @@ def shown(rows: DataFrame, *proofs: str) -> DataFrame:
 
 
 def events_of(rows: DataFrame, index: str, tables: Tables) -> DataFrame:
-    """Rows beside what the event with this index says besides numbers: node, error, extra. Read anew: only findings
-    need it, and there are few."""
+    """Rows beside what the event with this index says besides numbers: node, error, extra. Read anew: only
+    findings need it, and there are few."""
     wanted = rows.select("run", F.col(index).alias("event")).distinct()
     events = tables.history.select("run", F.col("index").alias("event"), "node", "error", "extra")
     return (

@@ -3,18 +3,20 @@
 With a value's enqueue [ei, er] and dequeue [di, dr], the history is linearizable if and only if
 
 * no value is dequeued twice, before its enqueue was invoked, or without an enqueue that may have happened;
-* no value a is overtaken: where b was enqueued after a (ei(b) > er(a)), a's dequeue began before b's returned;
+* no value a is overtaken: where b was enqueued after a (ei(b) > er(a)), a's dequeue began before b's
+  returned;
 * an answer "empty" has a moment at which no value is surely in the queue, that is, between er and di of it.
 
-Operations of unknown outcome: an enqueue that was never dequeued is left out. A dequeue may have taken any value that
-nobody else got: the i-th such value by er is given to the i-th such dequeue by invocation. That is exact: what must be
-gone by some moment is always the values enqueued before another moment, a beginning of that order.
+Operations of unknown outcome: an enqueue that was never dequeued is left out. A dequeue may have taken any
+value that nobody else got: the i-th such value by er is given to the i-th such dequeue by invocation. That is
+exact: what must be gone by some moment is always the values enqueued before another moment, a beginning of
+that order.
 
-In Spark the same functions look at some values (``lives_of``: wrackline.checkers.objects) and at a stretch of time
-(``overtaken``, ``covered``: wrackline.checkers.moments) at once.
+In Spark the same functions look at some values (``lives_of``: wrackline.checkers.objects) and at a stretch of
+time (``overtaken``, ``covered``: wrackline.checkers.moments) at once.
 
-(Bad patterns: Henzinger, Sezgin & Vafeiadis, CONCUR 2013; Bouajjani et al., ICALP 2015. tests/checkers holds this
-module against brute force, and against Knossos where there is one.)
+(Bad patterns: Henzinger, Sezgin & Vafeiadis, CONCUR 2013; Bouajjani et al., ICALP 2015. tests/checkers holds
+this module against brute force, and against Knossos where there is one.)
 """
 
 from __future__ import annotations
@@ -56,8 +58,8 @@ class Rule(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Breach:
-    """One culprit. ``rows``: the operations that prove it, in order of invocation. Two to four, or for NOT_EMPTY
-    the answer and the enqueues and dequeues of the fewest values that cover it."""
+    """One culprit. ``rows``: the operations that prove it, in order of invocation. Two to four, or for
+    NOT_EMPTY the answer and the enqueues and dequeues of the fewest values that cover it."""
 
     rule: Rule
     value: int
@@ -97,8 +99,9 @@ def check_queue(table: Columns) -> list[Breach]:
 
 
 def lives_of(table: Columns) -> tuple[list[Breach], Lives]:
-    """(what is wrong with one value by itself, when each was in). Needs the operations of each value together, but not
-    all values; empty answers and dequeues of unknown outcome say nothing here. Raises RepeatedValue."""
+    """(what is wrong with one value by itself, when each was in). Needs the operations of each value
+    together, but not all values; empty answers and dequeues of unknown outcome say nothing here. Raises
+    RepeatedValue."""
     puts = np.flatnonzero(table.puts & ~table.failed)
     puts = puts[np.argsort(table.value[puts], kind="stable")]
     refuse_repeats(table.value[puts])
@@ -150,8 +153,9 @@ def _lives(table: Columns, puts: Ints, firsts: Ints) -> tuple[Lives, list[Breach
 
 
 def taken_by_unsure(er: Ints, unsure: Ints, before: int = 0) -> Ints:
-    """When the dequeues of unknown outcome (``unsure``: their invocations, ascending) took the values that nobody got at
-    the earliest; NEVER for those that are left over. ``before``: so many values went in before these."""
+    """When the dequeues of unknown outcome (``unsure``: their invocations, ascending) took the values that
+    nobody got at the earliest; NEVER for those that are left over. ``before``: so many values went in before
+    these."""
     taken = np.full(len(er), NEVER)
     first = np.argsort(er, kind="stable")[: max(0, len(unsure) - before)]
     taken[first] = unsure[before : before + len(first)]
@@ -165,11 +169,11 @@ def _order(table: Columns, lives: Lives) -> list[Breach]:
 
 
 def overtaken(er: Ints, di: Ints, ei: Ints, dr: Ints) -> tuple[Ints, Ints]:
-    """Nobody may return with b before a's dequeue began, where b went in after a was in: (the a that are wrong, rows of
-    ``er`` and ``di``; for each the b that returned first, a row of ``ei`` and ``dr``).
+    """Nobody may return with b before a's dequeue began, where b went in after a was in: (the a that are
+    wrong, rows of ``er`` and ``di``; for each the b that returned first, a row of ``ei`` and ``dr``).
 
-    All that must be known of values that go in later still is the one that comes out first: put beside the others
-    it stands for all of them."""
+    All that must be known of values that go in later still is the one that comes out first: put beside the
+    others it stands for all of them."""
     if not len(er) or not len(ei):
         return np.zeros(0, dtype=np.int64), np.zeros(0, dtype=np.int64)
     by_start = np.argsort(ei, kind="stable")
@@ -186,8 +190,8 @@ def overtaken(er: Ints, di: Ints, ei: Ints, dr: Ints) -> tuple[Ints, Ints]:
 
 
 def first_overtaken(late: Ints, by: Ints, ei: Ints) -> tuple[Ints, Ints, Ints]:
-    """(those who overtook, of each the value that it overtook and that went in first, how many it overtook); ``ei``: of
-    each of ``late``."""
+    """(those who overtook, of each the value that it overtook and that went in first, how many it overtook);
+    ``ei``: of each of ``late``."""
     order = np.argsort(ei, kind="stable")
     culprits, first, counts = np.unique(by[order], return_index=True, return_counts=True)
     return culprits, late[order[first]], counts
@@ -230,8 +234,8 @@ def _empty(table: Columns, lives: Lives, empty: Ints) -> list[Breach]:
 
 
 def covered(er: Ints, di: Ints, inv: Ints, ret: Ints) -> Iterator[tuple[int, Ints]]:
-    """An answer "empty" (inv, ret) is wrong when the times (er, di) in which values were surely inside cover it without
-    a gap: (row of the answer, rows of the fewest values that do).
+    """An answer "empty" (inv, ret) is wrong when the times (er, di) in which values were surely inside cover
+    it without a gap: (row of the answer, rows of the fewest values that do).
 
     All that must be known of times that begin earlier is the one that lasts longest."""
     inside = np.flatnonzero(er < di)

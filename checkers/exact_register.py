@@ -1,14 +1,15 @@
 """Is a read/write register with unique writes linearizable? Gibbons & Korach's zones in numpy, O(n log n).
 
 A value's *cluster* is its write and the reads that returned it; f is the earliest return in it, s the latest
-invocation. Where f < s the register held the value throughout [f, s]: a *forward* zone. Else the whole cluster fits at
-any one point of its *backward* zone [s, f]. The history is linearizable if and only if no two forward zones overlap,
-no backward zone lies strictly inside a forward one, and every value read was written, by a write that did not fail and
-was invoked before the read returned. (Gibbons & Korach, "Testing Shared Memories", SIAM J. Comput. 26(4), 1997.)
+invocation. Where f < s the register held the value throughout [f, s]: a *forward* zone. Else the whole
+cluster fits at any one point of its *backward* zone [s, f]. The history is linearizable if and only if no two
+forward zones overlap, no backward zone lies strictly inside a forward one, and every value read was written,
+by a write that did not fail and was invoked before the read returned. (Gibbons & Korach, "Testing Shared
+Memories", SIAM J. Comput. 26(4), 1997.)
 
-Hence a history is wrong only where two values, or a read and its write, are wrong by themselves: a witness has at most
-six operations. In Spark the same functions look at some values (``clusters_of``: wrackline.checkers.objects) and at a stretch of
-time (``overlaps``: wrackline.checkers.moments) at once.
+Hence a history is wrong only where two values, or a read and its write, are wrong by themselves: a witness
+has at most six operations. In Spark the same functions look at some values (``clusters_of``:
+wrackline.checkers.objects) and at a stretch of time (``overlaps``: wrackline.checkers.moments) at once.
 """
 
 from __future__ import annotations
@@ -60,8 +61,8 @@ class Breach:
 
 @dataclass(frozen=True, slots=True)
 class Clusters:
-    """One row per value that was held; ``first`` and ``last`` are the rows of the earliest return and the latest
-    invocation, ``write`` that of the write (-1: the initial value's)."""
+    """One row per value that was held; ``first`` and ``last`` are the rows of the earliest return and the
+    latest invocation, ``write`` that of the write (-1: the initial value's)."""
 
     value: Ints
     write: Ints
@@ -76,16 +77,18 @@ class Clusters:
 
 
 def check_register(table: Columns, *, initial: int = NOTHING) -> list[Breach]:
-    """What is wrong with a register's history; empty if and only if it is linearizable. One breach per culprit.
+    """What is wrong with a register's history; empty if and only if it is linearizable. One breach per
+    culprit.
 
-    Raises RepeatedValue when two writes that did not fail have the same value, or one has the initial value."""
+    Raises RepeatedValue when two writes that did not fail have the same value, or one has the initial
+    value."""
     found, clusters = clusters_of(table, initial=initial)
     return found + _zones(table, clusters)
 
 
 def clusters_of(table: Columns, *, initial: int = NOTHING) -> tuple[list[Breach], Clusters]:
-    """(what is wrong with one value by itself, what is known of each). Needs the operations of each value together, but
-    not all values. Raises RepeatedValue."""
+    """(what is wrong with one value by itself, what is known of each). Needs the operations of each value
+    together, but not all values. Raises RepeatedValue."""
     writes = np.flatnonzero(table.puts & ~table.failed)
     writes = writes[np.argsort(table.value[writes], kind="stable")]
     refuse_repeats(np.append(table.value[writes], initial))
@@ -137,7 +140,8 @@ def _clusters(table: Columns, writes: Ints, reads: Ints, at: Ints, initial: int)
     last[place[is_last]] = reads[is_last]
     read = np.zeros(count + 1, dtype=bool)
     read[place] = True
-    # A write of unknown outcome that nobody read can be left out, and so can an initial value that nobody read.
+    # A write of unknown outcome that nobody read can be left out, and so can an initial value that nobody
+    # read.
     held = read | np.append(table.ret[writes] != NEVER, False)
     values = np.append(table.value[writes], initial)
     return Clusters(values[held], np.append(writes, -1)[held], first[held], last[held], f[held], s[held])
@@ -154,10 +158,12 @@ def _zones(table: Columns, clusters: Clusters) -> list[Breach]:
 
 
 def overlaps(f: Ints, s: Ints) -> tuple[Ints, Ints, Ints]:
-    """(forward zones that reach over others, the first that each contradicts, how many it does), as rows of ``f`` and
-    ``s``: zones in order of their start, each against the forward zone before it that reaches furthest.
+    """(forward zones that reach over others, the first that each contradicts, how many it does), as rows of
+    ``f`` and ``s``: zones in order of their start, each against the forward zone before it that reaches
+    furthest.
 
-    All that zones must know of those that start earlier is that one zone: put beside them it stands for all of them."""
+    All that zones must know of those that start earlier is that one zone: put beside them it stands for all
+    of them."""
     nothing = np.zeros(0, dtype=np.int64)
     if not len(f):
         return nothing, nothing, nothing

@@ -1,8 +1,9 @@
 """Groups and offsets (docs/anomalies.md section 5): what consumers committed, and what members of groups were
 given.
 
-The rows that tell of groups (``commit``, ``committed``, ``rebalance``: wrackline.history.model) are few beside records,
-so these are plain queries. Only ``group-skip`` looks at records: those of the final read that a group committed past.
+The rows that tell of groups (``commit``, ``committed``, ``rebalance``: wrackline.history.model) are few
+beside records, so these are plain queries. Only ``group-skip`` looks at records: those of the final read that
+a group committed past.
 """
 
 from __future__ import annotations
@@ -26,7 +27,8 @@ def _said(name: str) -> Column:
 
 
 def _by_partition(rows: DataFrame, map_name: str, tables: Tables) -> DataFrame:
-    """One row per partition named in a map of ``extra``: with log, and ``offset`` = what the map says of it."""
+    """One row per partition named in a map of ``extra``: with log, and ``offset`` = what the map says of
+    it."""
     told = rows.select(
         *rows.columns, F.explode(F.from_json(_said(map_name), _OFFSETS)).alias("named", "offset")
     )
@@ -42,9 +44,9 @@ def _events(tables: Tables, *kinds: str) -> DataFrame:
 
 
 def operations(tables: Tables, f: str) -> DataFrame:
-    """One row per partition of a ``commit`` or ``committed``: group, member, generation, log, offset, process, the
-    operation's indexes and times (null when it never completed) and type. An offset is -1 where nothing was told to be
-    committed."""
+    """One row per partition of a ``commit`` or ``committed``: group, member, generation, log, offset,
+    process, the operation's indexes and times (null when it never completed) and type. An offset is -1 where
+    nothing was told to be committed."""
     by_process = SqlWindow.partitionBy("run", "process").orderBy("index")
     names = ("type", "index", "time_ns", "extra")
     rows = _events(tables, f).select(
@@ -99,8 +101,8 @@ def _untold(tables: Tables) -> DataFrame:
 
 
 def _with_largest_before(asked: DataFrame, acked: DataFrame) -> DataFrame:
-    """Each row beside the largest offset whose commit had succeeded before it was invoked: before.offset, .index, .ns
-    (of its completion), .since (of its invocation)."""
+    """Each row beside the largest offset whose commit had succeeded before it was invoked: before.offset,
+    .index, .ns (of its completion), .since (of its invocation)."""
     keys = ("run", "log", "group")
     told = F.struct(
         F.col("offset"),
@@ -143,9 +145,10 @@ def _accounts(commits: DataFrame) -> DataFrame:
     needs=[COMMIT],
 )
 def commit_regression(evidence: Evidence) -> DataFrame:
-    """``where``: ``commit`` (a consumer committed less than had been committed, and neither it nor its group had put it
-    back to there in between) or ``read`` (what is committed is told to be less, or nothing at all, and no commit
-    accounts for it). A commit of unknown outcome accounts for it ever after: it may take effect late."""
+    """``where``: ``commit`` (a consumer committed less than had been committed, and neither it nor its group
+    had put it back to there in between) or ``read`` (what is committed is told to be less, or nothing at all,
+    and no commit accounts for it). A commit of unknown outcome accounts for it ever after: it may take effect
+    late."""
     tables = evidence.tables
     commits = operations(tables, COMMIT)
     acked = commits.filter("type = 'ok'")
@@ -158,7 +161,8 @@ def commit_regression(evidence: Evidence) -> DataFrame:
     unasked = went_back.alias("w").join(
         _rewinds(tables).alias("a"), F.expr(f"{moved} and a.start <= w.offset"), "anti"
     )
-    # Where nobody told, it began at what was committed: no less than any commit that may have been the last by then.
+    # Where nobody told, it began at what was committed: no less than any commit that may have been the last
+    # by then.
     named = ("run", "log", "group", "invoke_index")
     begun = (
         unasked.alias("w")
@@ -218,7 +222,8 @@ def commit_beyond_end(evidence: Evidence) -> DataFrame:
         "commit-beyond-end",
         operations=["invoke_index", "complete_index"],
         sentence=say(
-            "process %d committed offset %d of %s for group %s at %s, but the final read of it ends at offset %d",
+            "process %d committed offset %d of %s for group %s at %s, but the final read of it ends at "
+            "offset %d",
             *("process", "offset", place(), "group", seconds("complete_ns"), "log_end"),
         ),
         around=Window(F.col("complete_ns")),
@@ -266,7 +271,8 @@ def zombie_commit(evidence: Evidence) -> DataFrame:
         "zombie-commit",
         operations=["newer.index", "invoke_index", "complete_index"],
         sentence=say(
-            "process %d committed offset %d of %s for group %s under generation %d at %s, though process %d had been "
+            "process %d committed offset %d of %s for group %s under generation %d at %s, though process %d "
+            "had been "
             "given partitions under generation %d at %s",
             *("process", "offset", place(), "group", "generation", seconds("complete_ns")),
             *("newer.process", "newer.generation", seconds("newer.time_ns")),
@@ -303,8 +309,8 @@ def deliveries(tables: Tables) -> DataFrame:
     needs=[COMMIT],
 )
 def group_skip(evidence: Evidence) -> DataFrame:
-    """Of records that are in the final read, from where the group began: the lowest offset that a member was put at
-    or given, or that was committed."""
+    """Of records that are in the final read, from where the group began: the lowest offset that a member was
+    put at or given, or that was committed."""
     tables = evidence.tables
     commits = operations(tables, COMMIT).filter("type = 'ok'")
     last = F.max(F.struct("offset", "complete_index", "complete_ns", "process")).alias("last")
@@ -341,7 +347,8 @@ def group_skip(evidence: Evidence) -> DataFrame:
         "group-skip",
         operations=["last.complete_index", "final_index"],
         sentence=say(
-            "value %d is at offset %d of %s; group %s committed offset %d (process %d at %s), but no member of it was "
+            "value %d is at offset %d of %s; group %s committed offset %d (process %d at %s), but no member "
+            "of it was "
             "given that record",
             *(
                 "value",

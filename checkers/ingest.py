@@ -1,8 +1,10 @@
-"""From events to facts: invocations meet their completions, records become rows of integers, and each row goes to
-the chunk of the log (or the value, or the run) that it speaks of. One split at a time, in bounded memory.
+"""From events to facts: invocations meet their completions, records become rows of integers, and each row
+goes to the chunk of the log (or the value, or the run) that it speaks of. One split at a time, in bounded
+memory.
 
 What a split cannot know of its neighbours is little: the operations that are open at its edges come with it
-(wrackline.checkers.survey), and where consumers and producers stood is sent on as an *edge* to whoever sees all splits.
+(wrackline.checkers.survey), and where consumers and producers stood is sent on as an *edge* to whoever sees
+all splits.
 """
 
 from __future__ import annotations
@@ -197,7 +199,8 @@ class Ingest:
         self.writer.spread(Kind.ASKED, log, np.maximum(ends.told, 0) // width, [ends.told, *times])
 
     def _shown(self, operations: Operations) -> None:
-        """How far any operation was told that a log goes: an end offset, or a high watermark beside what it read."""
+        """How far any operation was told that a log goes: an end offset, or a high watermark beside what it
+        read."""
         told = (operations.kind == OK) & (operations.told != NONE) & (operations.base != NONE)
         seen = operations.take(told & (operations.partition != NONE))
         times = (seen.invoke_index, seen.invoke_ns, seen.complete_index, seen.complete_ns)
@@ -384,8 +387,8 @@ class Ingest:
         put_steps(self.writer, steps.take(known & (steps.offset != steps.earlier_next)), self.context)
 
     def _moves(self, batch: Batch, base: Ints, ok: Bools) -> list[tuple[int, int, int, int, int]]:
-        """(process, log, start, index, ns) for each partition that a consumer takes or moves in, or loses (start
-        -1: where it goes on there nobody told)."""
+        """(process, log, start, index, ns) for each partition that a consumer takes or moves in, or loses
+        (start -1: where it goes on there nobody told)."""
         found = []
         moving = [self._number(f) for f in ("assign", "rebalance")]
         for event in np.flatnonzero(ok & np.isin(batch.f, moving)).tolist():

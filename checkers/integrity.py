@@ -23,7 +23,8 @@ def two_values(rows: Rows) -> Bools:
 
 
 def _diverging(rows: Rows) -> Bools:
-    """Another value or another leader epoch is here, below the high watermarks of the replicas that hold them."""
+    """Another value or another leader epoch is here, below the high watermarks of the replicas that hold
+    them."""
     differs = (rows.hw_offset != NONE) | (rows.epoch_low != rows.epoch_high)
     return bools(is_held(rows) & (rows.hw_index != NONE) & differs)
 
@@ -111,12 +112,14 @@ def inconsistent_offset(evidence: Evidence) -> DataFrame:
 def replica_divergence(evidence: Evidence) -> DataFrame:
     twice = F.col("hw_offset") == F.col("offset")
     values = say(
-        "below their high watermarks one replica holds value %d (leader epoch %d) at offset %d of %s and another "
+        "below their high watermarks one replica holds value %d (leader epoch %d) at offset %d of %s and "
+        "another "
         "value %d (leader epoch %d)",
         *("value", "epoch_high", "offset", place(), "hw_value", "hw_epoch"),
     )
     epochs = say(
-        "below their high watermarks replicas hold value %d at offset %d of %s, one under leader epoch %d, another "
+        "below their high watermarks replicas hold value %d at offset %d of %s, one under leader epoch %d, "
+        "another "
         "under %d",
         *("value", "offset", place(), "epoch_low", "epoch_high"),
     )
@@ -136,7 +139,8 @@ def _original() -> Column:
 
 @check("duplicate", Family.INTEGRITY, "duplicate", "one value is at two offsets", marks=[SECOND_COPY])
 def duplicate(evidence: Evidence) -> DataFrame:
-    """One finding for each copy besides the original. A copy in another partition is misrouted, not counted here."""
+    """One finding for each copy besides the original. A copy in another partition is misrouted, not counted
+    here."""
     return findings(
         having(evidence, SECOND_COPY),
         "duplicate",
@@ -263,8 +267,8 @@ def corrupt(evidence: Evidence) -> DataFrame:
     marks=[DISORDERED_EPOCHS],
 )
 def epoch_order(evidence: Evidence) -> DataFrame:
-    """In the final read, and in each replica's own log: an epoch that begins (at ``offset``) before a smaller one
-    ends (at ``told``) is out of order."""
+    """In the final read, and in each replica's own log: an epoch that begins (at ``offset``) before a smaller
+    one ends (at ``told``) is out of order."""
     hosts = evidence.tables.hosts
     rows = having(evidence, DISORDERED_EPOCHS).join(F.broadcast(hosts), ["log", "process"], "left")
     whose = F.coalesce(F.concat(F.lit("the log of "), "host"), F.lit("the final read"))

@@ -1,5 +1,5 @@
-"""What clients were told of a partition after its final read had begun. Such a read is no evidence: a record that was
-acknowledged behind its end is not lost, it came too late to be read.
+"""What clients were told of a partition after its final read had begun. Such a read is no evidence: a record
+that was acknowledged behind its end is not lost, it came too late to be read.
 """
 
 from __future__ import annotations
@@ -28,8 +28,9 @@ Latecomer = tuple[str, int, int, int]
 
 
 class Latecomers:
-    """Of one split, row group by row group, then ``close``. Final reads that began in an earlier split are nothing it
-    can know: ``unplaced`` is the (index, time_ns) of the last answer before the split's own first final read."""
+    """Of one split, row group by row group, then ``close``. Final reads that began in an earlier split are
+    nothing it can know: ``unplaced`` is the (index, time_ns) of the last answer before the split's own first
+    final read."""
 
     def __init__(self) -> None:
         self.unplaced: tuple[int, int] | None = None

@@ -1,12 +1,13 @@
 """Is one partition's history linearizable? The exact rules of docs/linearizability.md 3.2 in plain numpy, O(n
 log n).
 
-The object: an append-only log with contiguous offsets from ``start``. An append that took effect is at one offset for
-ever; a read shows records that are there; an end offset is the log's length at one moment of its operation. Times are
-positions in the one order of events (indexes), and an append of unknown outcome has ``ret = NEVER``.
+The object: an append-only log with contiguous offsets from ``start``. An append that took effect is at one
+offset for ever; a read shows records that are there; an end offset is the log's length at one moment of its
+operation. Times are positions in the one order of events (indexes), and an append of unknown outcome has
+``ret = NEVER``.
 
-The Spark queries of wrackline.checkers.visibility find the same by other means. Each is the test of the other, and brute force
-over small histories is the test of both.
+The Spark queries of wrackline.checkers.visibility find the same by other means. Each is the test of the
+other, and brute force over small histories is the test of both.
 """
 
 from __future__ import annotations
@@ -45,8 +46,8 @@ class Rule(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Append:
-    """``offset`` is NOWHERE where the client was told none (it may have been acknowledged all the same); ``ret`` is
-    NEVER where the outcome is unknown."""
+    """``offset`` is NOWHERE where the client was told none (it may have been acknowledged all the same);
+    ``ret`` is NEVER where the outcome is unknown."""
 
     value: int
     inv: int
@@ -91,8 +92,8 @@ def check_log(
 ) -> list[Violation]:
     """What is wrong with a partition's history; empty if and only if it is linearizable.
 
-    ``covered``: a range of offsets [from, to) that one read covered whole: what it does not show there is not there.
-    ``holes``: offsets are contiguous, so that whatever is below a known end must be some append."""
+    ``covered``: a range of offsets [from, to) that one read covered whole: what it does not show there is not
+    there. ``holes``: offsets are contiguous, so that whatever is below a known end must be some append."""
     seen_offset, seen_value, seen_ret = _seen(appends, reads)
     found = [
         *_agreement(seen_offset, seen_value),
@@ -145,7 +146,8 @@ def _provenance(appends: Sequence[Append], value: Ints) -> list[Violation]:
 
 
 def _upper_bounds(ends: Sequence[End], offset: Ints, ret: Ints) -> tuple[Ints, Ints]:
-    """(offsets, ascending; the earliest time at which the log was known to have that offset or a larger one)."""
+    """(offsets, ascending; the earliest time at which the log was known to have that offset or a larger
+    one)."""
     told = np.array([(e.told - 1, e.ret) for e in ends if e.told > 0], dtype=np.int64).reshape(-1, 2)
     offsets = np.concatenate([offset, told[:, 0]])
     times = np.concatenate([ret, told[:, 1]])
@@ -158,7 +160,8 @@ def _windows(
 ) -> list[Violation]:
     """Rule 3: nothing took place at an offset after the log was known to have grown to it or past it.
 
-    Running maxima of lower bounds are not needed: if a bound at a smaller offset is too late, it is too late there."""
+    Running maxima of lower bounds are not needed: if a bound at a smaller offset is too late, it is too late
+    there."""
     offsets, known = _upper_bounds(ends, offset, ret)
     inv_of = {a.value: a.inv for a in appends}
     lower = [(o, inv_of[v]) for o, v in zip(offset.tolist(), value.tolist(), strict=True) if v in inv_of]
@@ -174,8 +177,8 @@ def _windows(
 
 
 def _holes(reads: Sequence[Read], covered: tuple[int, int]) -> list[Violation]:
-    """Rule 4 for a read that covered a range whole. ``reads`` then holds that read's records among others, and a
-    record that another read showed there and this one did not is no content of the log."""
+    """Rule 4 for a read that covered a range whole. ``reads`` then holds that read's records among others,
+    and a record that another read showed there and this one did not is no content of the log."""
     start, end = covered
     there = np.unique(np.array([r.offset for r in reads], dtype=np.int64))
     missing = np.setdiff1d(np.arange(start, end), there)
@@ -185,13 +188,14 @@ def _holes(reads: Sequence[Read], covered: tuple[int, int]) -> list[Violation]:
 def _unfilled(
     appends: Sequence[Append], ends: Sequence[End], offset: Ints, value: Ints, ret: Ints, start: int
 ) -> list[Violation]:
-    """Rule 5: each unseen offset below a known end needs an append of its own whose place nobody knows, invoked no
-    later than the offset was known to be taken; and one of these that was acknowledged needs a place: unseen, or past
-    the known end, with nothing below it that was appended after the acknowledgement.
+    """Rule 5: each unseen offset below a known end needs an append of its own whose place nobody knows,
+    invoked no later than the offset was known to be taken; and one of these that was acknowledged needs a
+    place: unseen, or past the known end, with nothing below it that was appended after the acknowledgement.
 
-    Offsets in their order take, of what was invoked in time, what returned first. That is exact: both ends of an offset's
-    window grow with the offset, so what is there for one offset is there for the next, and what is left over is what can
-    wait longest. (Two of them never end up against real time: the one that had returned was there to be taken.)"""
+    Offsets in their order take, of what was invoked in time, what returned first. That is exact: both ends of
+    an offset's window grow with the offset, so what is there for one offset is there for the next, and what
+    is left over is what can wait longest. (Two of them never end up against real time: the one that had
+    returned was there to be taken.)"""
     offsets, known = _upper_bounds(ends, offset, ret)
     placed = set(value.tolist())
     free = sorted(
@@ -220,8 +224,8 @@ def _unfilled(
 def _earliest(
     appends: Sequence[Append], ends: Sequence[End], offset: Ints, value: Ints
 ) -> Callable[[int], int]:
-    """For an offset the earliest time at which it can have been appended to: nothing below it was invoked later, and no
-    end at or below it was asked for later."""
+    """For an offset the earliest time at which it can have been appended to: nothing below it was invoked
+    later, and no end at or below it was asked for later."""
     inv_of = {a.value: a.inv for a in appends}
     bounds = [(o, inv_of[v]) for o, v in zip(offset.tolist(), value.tolist(), strict=True) if v in inv_of]
     table = np.array(bounds + [(e.told, e.inv) for e in ends], dtype=np.int64).reshape(-1, 2)

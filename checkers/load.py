@@ -1,7 +1,7 @@
 """The load that clients put on the system, beside the one that was asked for (docs/anomalies.md section 6).
 
-Clients that wait for a dead partition leave operations out. A test whose load faints while faults are in force proves
-little, so the share that was left out is a figure of every run and a condition of ``pass``.
+Clients that wait for a dead partition leave operations out. A test whose load faints while faults are in
+force proves little, so the share that was left out is a figure of every run and a condition of ``pass``.
 """
 
 from __future__ import annotations
@@ -13,8 +13,9 @@ from wrackline.checkers.metrics import Figures, Outcomes, counted, trouble
 from wrackline.checkers.runs import Run
 
 LEFT_OUT_LIMIT = 0.5
-"""Of the operations asked for during faults this share may be left out, unless the threshold ``left_out`` says
-another: a partition without a leader takes none, and a quarter to a half of the partitions is what one host leads."""
+"""Of the operations asked for during faults this share may be left out, unless the threshold ``left_out``
+says another: a partition without a leader takes none, and a quarter to a half of the partitions is what one
+host leads."""
 SERVICE = frozenset({"assign", "drain"})
 """Kinds of operations that nobody asks for at a rate."""
 
@@ -49,7 +50,8 @@ def load_of_main(run: Run, figures: Figures) -> Load | None:
 
 
 def load_during_faults(run: Run, figures: Figures) -> Load | None:
-    """From the first fault's begin to the last one's end, within the main phase; None without faults, or as above."""
+    """From the first fault's begin to the last one's end, within the main phase; None without faults, or as
+    above."""
     begin, end = trouble(run)
     main = next((phase for phase in run.phases if phase.name == "main"), None)
     if begin is None or end is None or main is None:

@@ -1,7 +1,7 @@
 """Loss (docs/anomalies.md section 1): what was acknowledged or read, and is not in the final read.
 
-A final read that did not reach its partition's end offset is never evidence of loss: all conditions here ask for
-``complete``.
+A final read that did not reach its partition's end offset is never evidence of loss: all conditions here ask
+for ``complete``.
 """
 
 from __future__ import annotations
@@ -58,7 +58,8 @@ def _maybe_vanished(rows: Rows) -> Bools:
 
 
 def _vanished(rows: Rows, _: Context) -> Bools:
-    """This place was given to somebody, and is gone; where its log has the value elsewhere, the poll named a wrong offset."""
+    """This place was given to somebody, and is gone; where its log has the value elsewhere, the poll named a
+    wrong offset."""
     return bools(_maybe_vanished(rows) & ~is_astray(rows))
 
 
@@ -81,8 +82,8 @@ BEYOND = mark("beyond")
     marks=[LOST],
 )
 def lost_write(evidence: Evidence) -> DataFrame:
-    """``where``: ``tail`` (its offset is at or past the final end), ``middle`` (another value or nothing is at its
-    offset), ``unknown offset`` (the client was told none)."""
+    """``where``: ``tail`` (its offset is at or past the final end), ``middle`` (another value or nothing is
+    at its offset), ``unknown offset`` (the client was told none)."""
     told = F.col("sent_offset").isNotNull()
     where = (
         F.when(~told, "unknown offset").when(F.col("offset") >= F.col("log_end"), "tail").otherwise("middle")
@@ -151,7 +152,8 @@ def vanished_read(evidence: Evidence) -> DataFrame:
     marks=[BEYOND],
 )
 def lost_committed(evidence: Evidence) -> DataFrame:
-    """Once per partition, with the largest: what a client is shown as the log's end is committed, whoever sent it."""
+    """Once per partition, with the largest: what a client is shown as the log's end is committed, whoever
+    sent it."""
     keys = ("run", "log", "topic", "partition")
     told = ("offset", "told", "process", "invoke_index", "complete_index", "complete_ns", "log_end")
     largest = F.max_by(F.struct(*told), F.struct("told", -F.col("complete_index")))
@@ -184,7 +186,8 @@ def lost_committed(evidence: Evidence) -> DataFrame:
     "lost-on-replica",
     Family.LOSS,
     "– (jepsen.nats: lost-on-node)",
-    "after healing, a record that consumers are given, acknowledged or not, is missing from a replica in the ISR",
+    "after healing, a record that consumers are given, acknowledged or not, is missing from a replica in the "
+    "ISR",
     marks=[MISSING],
 )
 def lost_on_replica(evidence: Evidence) -> DataFrame:
@@ -198,7 +201,8 @@ def lost_on_replica(evidence: Evidence) -> DataFrame:
         operations=["invoke_index", "complete_index", "final_index", "replica_index"],
         where=F.col("missing"),
         sentence=say(
-            "value %d%s is in the final read at offset %d of %s, but not in the log of %s, which is in the ISR",
+            "value %d%s is in the final read at offset %d of %s, but not in the log of %s, which is in the "
+            "ISR",
             *("value", F.when(F.col("outcome") == ACKED, acked).otherwise(""), "offset", place(), "missing"),
         ),
         around=Window(F.coalesce("complete_ns", "invoke_ns", F.lit(0))),

@@ -1,6 +1,7 @@
 """Availability (docs/anomalies.md section 6): throughput and latency by the second, and what each fault cost.
 
-The splits count (wrackline.checkers.tallies); what is left is a few numbers per run, put together here in plain Python.
+The splits count (wrackline.checkers.tallies); what is left is a few numbers per run, put together here in
+plain Python.
 """
 
 from __future__ import annotations
@@ -247,9 +248,9 @@ def _availability(run: Run, figures: Figures) -> list[dict[str, Any]]:
 
 
 def isr_under(run: Run, fault: Fault, place: Place) -> tuple[bool | None, int | None]:
-    """(whether metadata showed the ISR shrunk under a fault before the next one struck, when it first showed the full ISR
-    after that). None instead of the first where metadata said nothing in that time; None instead of the second where
-    it did not shrink, or was not seen to be full again."""
+    """(whether metadata showed the ISR shrunk under a fault before the next one struck, when it first showed
+    the full ISR after that). None instead of the first where metadata said nothing in that time; None instead
+    of the second where it did not shrink, or was not seen to be full again."""
     later = (other.struck_ns for other in run.faults if other.struck_ns > fault.struck_ns)
     until = min(later, default=None)
     shrank: bool | None = None
@@ -265,8 +266,8 @@ def isr_under(run: Run, fault: Fault, place: Place) -> tuple[bool | None, int | 
 
 
 def rate_before_first_fault(run: Run, figures: Figures) -> float | None:
-    """Operations per second that succeeded in the main phase before anything went wrong; None when there was no
-    such time."""
+    """Operations per second that succeeded in the main phase before anything went wrong; None when there was
+    no such time."""
     before = _quiet_start(run)
     if before is None:
         return None

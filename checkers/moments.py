@@ -1,10 +1,11 @@
-"""Registers and queues, second half: one stretch of the time of one object, with all zones or lives that start in it.
+"""Registers and queues, second half: one stretch of the time of one object, with all zones or lives that
+start in it.
 
-Whether values contradict each other is one pass in order of time with a running maximum (a register's zones, a queue's
-empty answers) or minimum (what was overtaken). All that a stretch must know of the others is a zone or a life each:
-the one that reaches furthest out of the time before, the one that comes out first of those after. One short row per
-stretch (wrackline.checkers.objects) tells the driver, who tells it to all (``beyond_of``); then each stretch is decided
-by itself, by the exact checks' own functions.
+Whether values contradict each other is one pass in order of time with a running maximum (a register's zones,
+a queue's empty answers) or minimum (what was overtaken). All that a stretch must know of the others is a zone
+or a life each: the one that reaches furthest out of the time before, the one that comes out first of those
+after. One short row per stretch (wrackline.checkers.objects) tells the driver, who tells it to all
+(``beyond_of``); then each stretch is decided by itself, by the exact checks' own functions.
 """
 
 from __future__ import annotations
@@ -119,7 +120,8 @@ class Moments:
     def _queue(self) -> tuple[Rows, list[Breach]]:
         lives = self._with(Kind.LIFE, Rows({}, 0))
         own = len(lives)
-        # Of other stretches: who comes out first of those that went in later, and who was in longest of those before.
+        # Of other stretches: who comes out first of those that went in later, and who was in longest of those
+        # before.
         later, longest, left = (
             self._after(self.beyond.soonest),
             self._before(self.beyond.reach),

@@ -1,8 +1,9 @@
 """Registers and queues, first half: operations on one value beside each other (docs/linearizability.md).
 
-Operations travel to where all of their value are, in any number of parts. There the exact checks' own functions say what
-is wrong with a value by itself, and make of each value one row: a register's *zone*, a queue's *life*. These go on to
-where they start in time (wrackline.checkers.moments), with one short row per stretch of time for the driver.
+Operations travel to where all of their value are, in any number of parts. There the exact checks' own
+functions say what is wrong with a value by itself, and make of each value one row: a register's *zone*, a
+queue's *life*. These go on to where they start in time (wrackline.checkers.moments), with one short row per
+stretch of time for the driver.
 """
 
 from __future__ import annotations
@@ -38,7 +39,8 @@ from wrackline.history.model import MARKER
 REGISTER, QUEUE = "register", "queue"
 GETS = {REGISTER: "read", QUEUE: "dequeue"}
 ENTRY, ASK = 1, 2
-"""Roles of a life: where its enqueue began it speaks of those before it, where it returned it is asked about."""
+"""Roles of a life: where its enqueue began it speaks of those before it, where it returned it is asked
+about."""
 RULES: tuple[tuple[str, exact_register.Rule | exact_queue.Rule], ...] = (
     *((REGISTER, rule) for rule in exact_register.Rule),
     *((QUEUE, rule) for rule in exact_queue.Rule),
@@ -60,7 +62,8 @@ def put_puts(
     process: Ints,
     times: Sequence[Ints],
 ) -> None:
-    """Records sent (``times``: invocation and completion, index and time of each), without those that reads send."""
+    """Records sent (``times``: invocation and completion, index and time of each), without those that reads
+    send."""
     rows = np.flatnonzero((log != NONE) & ((value < 0) | (value & 15 != MARKER)))
     inv, inv_ns, ret, ret_ns = (column[rows] for column in times)
     happened = outcome[rows] == ACKED
@@ -72,7 +75,8 @@ def put_puts(
 def put_gets(
     writer: Writer, context: Context, run: int, ok: Bools, log: Ints, value: Ints, call: Sequence[Ints]
 ) -> None:
-    """Gets that did not fail; ``value``: NOTHING where there was none. ``call``: columns CALL, as if all had returned."""
+    """Gets that did not fail; ``value``: NOTHING where there was none. ``call``: columns CALL, as if all had
+    returned."""
     queue = context.objects[run] == QUEUE
     empty = ok & (value == NOTHING) & queue
     some = ok & ~empty
@@ -100,7 +104,8 @@ def _by_value(writer: Writer, context: Context, run: int, kind: Kind, columns: S
 
 @dataclass(frozen=True, slots=True)
 class Breach:
-    """One culprit, or what one stretch of time knows of it. ``calls``: rows of its operations, by slot; -1 for none."""
+    """One culprit, or what one stretch of time knows of it. ``calls``: rows of its operations, by slot; -1
+    for none."""
 
     rule: exact_register.Rule | exact_queue.Rule
     value: int
@@ -146,8 +151,8 @@ def calls_at(table: Rows, at: Ints) -> list[Ints]:
 
 
 class Values:
-    """Takes up the calls of some of the values of a run's objects; ``put`` when all are there. Puts should come first:
-    then gets of one value may be any number."""
+    """Takes up the calls of some of the values of a run's objects; ``put`` when all are there. Puts should
+    come first: then gets of one value may be any number."""
 
     def __init__(self, run: int, context: Context) -> None:
         self.run, self.context = run, context
@@ -167,7 +172,8 @@ class Values:
             self._rows, self._gets = kept, sum(int((rows.puts == 0).sum()) for rows in kept)
 
     def _logs(self) -> Iterator[tuple[int, Rows]]:
-        """The calls of each object, without values that were put twice: what remains of a correct history is correct."""
+        """The calls of each object, without values that were put twice: what remains of a correct history is
+        correct."""
         rows = together(self._rows, ("puts", "failed", "log", "value", *CALL))
         order, starts, _ = grouped(rows.log)
         bounds = [*np.flatnonzero(starts).tolist(), len(order)]
@@ -193,8 +199,8 @@ def table_of(rows: Rows) -> Columns:
 
 
 def essential(workload: str, table: Columns) -> Ints:
-    """The operations without which something else would be found, whatever gets still come: all puts, and of each value
-    the gets that say most."""
+    """The operations without which something else would be found, whatever gets still come: all puts, and of
+    each value the gets that say most."""
     if workload == REGISTER:
         told, clusters = exact_register.clusters_of(table)
         rows = [clusters.first, clusters.last]
@@ -220,7 +226,8 @@ def put_zones(writer: Writer, span: int, log: int, rows: Rows) -> None:
 
 
 def _of_one_value(one: exact_register.Breach | exact_queue.Breach, rows: Rows) -> Breach:
-    """A register's slots: write, first and last of a zone, and those of another; a queue's: put and got, put and got."""
+    """A register's slots: write, first and last of a zone, and those of another; a queue's: put and got, put
+    and got."""
     puts = [row for row in one.rows if rows.puts[row]]
     gets = [row for row in one.rows if not rows.puts[row]]
     put = puts[0] if puts else -1

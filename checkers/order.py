@@ -1,8 +1,8 @@
 """Order (docs/anomalies.md section 3): of sends against real time and within a process, and of what a
 consumer is given.
 
-The order of sends is judged in the final read: a record that is gone from it was lost, which is reported as that,
-and its offset is used again by records sent later.
+The order of sends is judged in the final read: a record that is gone from it was lost, which is reported as
+that, and its offset is used again by records sent later.
 """
 
 from __future__ import annotations
@@ -68,7 +68,8 @@ def append_order(evidence: Evidence) -> DataFrame:
         "append-order",
         operations=["invoke_index", "complete_index", "final_index", "kept_index", "shown"],
         sentence=say(
-            "value %d, at offset %d of %s, had been acked at %s; value %d was sent after that, at %s, and is before "
+            "value %d, at offset %d of %s, had been acked at %s; value %d was sent after that, at %s, and is "
+            "before "
             "it, at offset %d",
             *("shown_value", "shown_offset", place(), seconds("shown_ns")),
             *("value", seconds("invoke_ns"), "offset"),
@@ -91,7 +92,8 @@ def session_order(evidence: Evidence) -> DataFrame:
         "session-order",
         operations=["earlier_index", "invoke_index", "complete_index", "final_index", "kept_index"],
         sentence=say(
-            "process %d had value %d, at offset %d of %s, acked, and sent value %d after that%s: it is at offset %d",
+            "process %d had value %d, at offset %d of %s, acked, and sent value %d after that%s: it is at "
+            "offset %d",
             *("process", "earlier_value", "earlier_offset", place(), "value"),
             *(_sent_at(), "offset"),
         ),
@@ -145,7 +147,8 @@ def batch_order(evidence: Evidence) -> DataFrame:
         "batch-order",
         operations=["invoke_index", "complete_index", "final_index", "kept_index"],
         sentence=say(
-            "process %d sent value %d after value %d in one operation%s: in %s it is before it, at offset %d, "
+            "process %d sent value %d after value %d in one operation%s: in %s it is before it, at offset "
+            "%d, "
             "the other at offset %d",
             *("process", "value", "earlier_value", _acked_at(), place(), "offset", "earlier_offset"),
         ),
@@ -166,7 +169,8 @@ def poll_skip(evidence: Evidence) -> DataFrame:
         "poll-skip",
         operations=["invoke_index", "complete_index"],
         sentence=say(
-            "process %d stood at offset %d of %s and was next given offset %d, at %s: it never was given offset %d",
+            "process %d stood at offset %d of %s and was next given offset %d, at %s: it never was given "
+            "offset %d",
             *("process", "offset", place(), "told", seconds("complete_ns"), "known_offset"),
         ),
         around=Window(F.col("complete_ns"), F.col("complete_ns")),
@@ -187,7 +191,8 @@ def poll_rewind(evidence: Evidence) -> DataFrame:
         operations=["invoke_index", "complete_index"],
         offset=F.col("told"),
         sentence=say(
-            "process %d stood at offset %d of %s and was next given offset %d, at %s, with no assignment between",
+            "process %d stood at offset %d of %s and was next given offset %d, at %s, with no assignment "
+            "between",
             *("process", "offset", place(), "told", seconds("complete_ns")),
         ),
         around=Window(F.col("complete_ns"), F.col("complete_ns")),

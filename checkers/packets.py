@@ -1,9 +1,9 @@
 """Columns of integers in few bytes: how facts travel through Spark's shuffles.
 
-A row of a shuffle is a *packet*: some hundred to some hundred thousand facts of one kind about one place of a log,
-as one binary value. Spark sorts, spills and moves packets; what is in them only numpy looks at. A column is stored
-as its distance from its smallest value, in as few bytes as that needs, so that a column that says nothing costs
-nothing. ``NONE`` is the null.
+A row of a shuffle is a *packet*: some hundred to some hundred thousand facts of one kind about one place of a
+log, as one binary value. Spark sorts, spills and moves packets; what is in them only numpy looks at. A column
+is stored as its distance from its smallest value, in as few bytes as that needs, so that a column that says
+nothing costs nothing. ``NONE`` is the null.
 """
 
 from __future__ import annotations
@@ -65,7 +65,8 @@ class Kind(IntEnum):
     SUSPECT = 16
     SUMMARY = 17
     PUT = 18
-    """Kinds from here on are of registers and queues (wrackline.checkers.objects, wrackline.checkers.moments)."""
+    """Kinds from here on are of registers and queues (wrackline.checkers.objects,
+    wrackline.checkers.moments)."""
     GET = 19
     UNSURE = 20
     EMPTY = 21
@@ -84,7 +85,8 @@ TIMES = ("invoke_index", "invoke_ns", "complete_index", "complete_ns")
 SEND = ("log", "value", "process", "outcome", "sent_offset", "rank", *TIMES)
 """``rank``: the place of a record in its send."""
 CALL = ("inv", "ret", "inv_ns", "ret_ns", "process")
-"""An operation on an object. ``ret`` and ``ret_ns`` are NONE where it did not return, or nobody knows whether it happened."""
+"""An operation on an object. ``ret`` and ``ret_ns`` are NONE where it did not return, or nobody knows whether
+it happened."""
 
 
 def calls(*names: str) -> tuple[str, ...]:
@@ -93,8 +95,8 @@ def calls(*names: str) -> tuple[str, ...]:
 
 
 BELOW = ("below", "below_ns", "below_done", "below_done_ns", "below_offset", "below_value")
-"""Of the acknowledged records that lie below one in the final read that which was sent last: when it was invoked, when it
-was acknowledged, and its place."""
+"""Of the acknowledged records that lie below one in the final read that which was sent last: when it was
+invoked, when it was acknowledged, and its place."""
 SLOTS = 8
 """Operations that a breach tells."""
 _ZONE = ("value", *calls("write", "first", "last"))

@@ -1,8 +1,8 @@
 """The plan of an analysis: which Spark jobs there are, and what goes from one to the next (docs/checkers.md).
 
-Spark cuts, shuffles, sorts and spills; what is in the packets is decided by numpy in the tasks (wrackline.checkers.stages).
-Only what is small comes back to the driver: what runner, nemesis and final reads wrote down, one short row per
-chunk of a log, and counts.
+Spark cuts, shuffles, sorts and spills; what is in the packets is decided by numpy in the tasks
+(wrackline.checkers.stages). Only what is small comes back to the driver: what runner, nemesis and final reads
+wrote down, one short row per chunk of a log, and counts.
 """
 
 from __future__ import annotations
@@ -70,7 +70,8 @@ def survey_all(spark: SparkSession | None, runs: Sequence[Run]) -> Iterator[tupl
 
 
 def judge(tables: Tables, **cuts: int) -> Judged:
-    """Looks at everything once, and at what must be looked at again. ``cuts``: ``width`` and ``span`` of the context."""
+    """Looks at everything once, and at what must be looked at again. ``cuts``: ``width`` and ``span`` of the
+    context."""
     runs, spark = tables.runs, tables.spark
     tasks = tasks_of(runs)
     context = context_of(runs, buckets=tasks, **cuts)

@@ -22,7 +22,8 @@ def at_rows(column: Ints, rows: Ints) -> Ints:
 
 
 def right_before(offset: Ints, where: Bools) -> Ints:
-    """The row right before each that is at the same offset and answers to ``where``; -1 where there is none."""
+    """The row right before each that is at the same offset and answers to ``where``; -1 where there is
+    none."""
     rows = np.maximum.accumulate(np.where(where, np.arange(len(offset)), -1))
     before = np.append(-1, rows)[:-1] if len(rows) else rows
     found: Ints = np.where((before >= 0) & (at_rows(offset, before) == offset), before, -1)
@@ -50,7 +51,8 @@ def earliest_polls(polls: Rows) -> Rows:
 
 
 class Slots:
-    """A number for each (offset, value): that of the offset for the first value told of it, a later one for others."""
+    """A number for each (offset, value): that of the offset for the first value told of it, a later one for
+    others."""
 
     def __init__(self, base: int, width: int, facts: Sequence[Rows]) -> None:
         # A log shorter than a chunk needs no room for more.
@@ -102,7 +104,8 @@ class Proof:
     _who: Ints | None = None
 
     def who(self) -> Ints:
-        """For each row the one at or above it with the earliest index: the highest, where they are several."""
+        """For each row the one at or above it with the earliest index: the highest, where they are
+        several."""
         if self._who is None:
             size = len(self.index)
             down = self.index[::-1]
@@ -160,7 +163,8 @@ class Known:
 
 
 class Below:
-    """The other way round: of the acknowledged records of the final read the one below an offset that was sent last."""
+    """The other way round: of the acknowledged records of the final read the one below an offset that was
+    sent last."""
 
     _OF = ("invoke_index", "invoke_ns", "complete_index", "complete_ns", "offset", "value")
 

@@ -1,5 +1,5 @@
-"""Queues on partitions (workload ``queue``): what findings say. Decided by wrackline.checkers.exact_queue, in pieces
-(wrackline.checkers.objects, wrackline.checkers.moments)."""
+"""Queues on partitions (workload ``queue``): what findings say. Decided by wrackline.checkers.exact_queue, in
+pieces (wrackline.checkers.objects, wrackline.checkers.moments)."""
 
 from __future__ import annotations
 

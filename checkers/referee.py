@@ -1,8 +1,8 @@
-"""Knossos as referee: the witnesses of what is not linearizable (a partition's log, a register, a queue) are put before
-it, a few operations each.
+"""Knossos as referee: the witnesses of what is not linearizable (a partition's log, a register, a queue) are
+put before it, a few operations each.
 
-A witness that Knossos confirms needs no trust in our checks. One for which it finds an order is a mistake, ours or its,
-and is said so loudly. Without a classpath (wrackline.checkers.jvm) nobody is asked.
+A witness that Knossos confirms needs no trust in our checks. One for which it finds an order is a mistake,
+ours or its, and is said so loudly. Without a classpath (wrackline.checkers.jvm) nobody is asked.
 """
 
 from __future__ import annotations
@@ -32,7 +32,8 @@ MODELS = {
     LOG: Model.SOME_OF_LOG,
 }
 MOST = 20
-"""Witnesses of an anomaly that are put before it: they come one row per culprit (of a log, one per partition)."""
+"""Witnesses of an anomaly that are put before it: they come one row per culprit (of a log, one per
+partition)."""
 DEADLINE_S = 20.0
 _KINDS = sorted({*KINDS, "read", "dequeue"})
 _COLUMNS = ["index", "process", "type", "f", "topic", "partition", "offset", "records", "high_watermark"]
@@ -88,8 +89,8 @@ def histories(run_dir: Path, findings: Sequence[Row]) -> list[Calls]:
 
 
 def _chunks(run_dir: Path, finding: Row) -> tuple[Sequence[int], tuple[bool, bool]]:
-    """Of the final read of the finding's partition: the chunks that it names, those between, and one on either side
-    (indexes of completions); whether the first and the last of all are among them."""
+    """Of the final read of the finding's partition: the chunks that it names, those between, and one on
+    either side (indexes of completions); whether the first and the last of all are among them."""
     where = (pc.field("f") == "drain") & (pc.field("type") == "ok")
     where &= (pc.field("topic") == finding["topic"]) & (pc.field("partition") == finding["partition"])
     every = sorted(
@@ -105,7 +106,8 @@ def _chunks(run_dir: Path, finding: Row) -> tuple[Sequence[int], tuple[bool, boo
 
 
 def _events(run_dir: Path, indexes: set[int]) -> dict[int, Operation]:
-    """Index of a witness's event -> its operation, without the completion where only the invocation is named."""
+    """Index of a witness's event -> its operation, without the completion where only the invocation is
+    named."""
     found: dict[int, Operation] = {}
     for file in history_files(run_dir):
         dataset = ds.dataset(str(file))
@@ -128,7 +130,8 @@ def _among(indexes: set[int]) -> pc.Expression:
 
 
 def _invocations(dataset: ds.Dataset, events: pa.Table) -> dict[int, int]:
-    """Index of a completion among the events -> index of its invocation: the last before it of its process."""
+    """Index of a completion among the events -> index of its invocation: the last before it of its
+    process."""
     processes = pc.field("process").isin(pc.unique(events["process"]).to_pylist())
     indexes = set(events["index"].to_pylist())
     begun: dict[int, int] = {}
@@ -200,7 +203,8 @@ def lines(said: Sequence[Refereed]) -> list[str]:
     found = [f"Knossos confirms {told['confirmed']} of {len(said)} witnesses ({undecided})"]
     found += [
         f"Knossos finds an order for the witness of {one.anomaly} in {one.topic}-{one.partition} ({one.where}"
-        f"{'' if one.value is None else f', value {one.value}'}): that finding is a mistake of the checker or of the referee"
+        f"{'' if one.value is None else f', value {one.value}'}): that finding is a mistake of the checker "
+        "or of the referee"
         for one in said
         if one.answer == "refuted"
     ]

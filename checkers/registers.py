@@ -1,5 +1,5 @@
-"""Registers on partitions (workload ``register``): what findings say. Decided by wrackline.checkers.exact_register, in pieces
-(wrackline.checkers.objects, wrackline.checkers.moments)."""
+"""Registers on partitions (workload ``register``): what findings say. Decided by
+wrackline.checkers.exact_register, in pieces (wrackline.checkers.objects, wrackline.checkers.moments)."""
 
 from __future__ import annotations
 
@@ -30,7 +30,8 @@ def value_text(column: str) -> Column:
     marks=[REGISTER],
 )
 def register_not_linearizable(evidence: Evidence) -> DataFrame:
-    """One per culprit: a value that was read and should not have been, or was held when another must have been."""
+    """One per culprit: a value that was read and should not have been, or was held when another must have
+    been."""
     # Slots: write, first to return and last to start of one zone, and those of another.
     a, b = (
         F.struct(F.col(first).alias("first"), F.col(last).alias("last"))

@@ -1,9 +1,9 @@
 """The register of checks: each anomaly's name, family, nearest Jepsen name and meaning, and how it is found.
 
-A check is told in two parts. *Marks* are tests of columns in numpy that run wherever the rows are: they leave the
-few rows that matter. The check itself is a function from DataFrames to a DataFrame in the common schema, which says
-what those rows mean; it is planned only where one of its marks was seen. A check that reads other tables names the
-kinds of operations (``f``) that it ``needs``, and is left out where no run has them.
+A check is told in two parts. *Marks* are tests of columns in numpy that run wherever the rows are: they leave
+the few rows that matter. The check itself is a function from DataFrames to a DataFrame in the common schema,
+which says what those rows mean; it is planned only where one of its marks was seen. A check that reads other
+tables names the kinds of operations (``f``) that it ``needs``, and is left out where no run has them.
 """
 
 from __future__ import annotations
@@ -50,7 +50,8 @@ class Evidence:
     counts: dict[str, int] = field(default_factory=dict)
     """Mark -> how many rows have it."""
     breaches: DataFrame | None = None
-    """Packets: what is wrong with registers and queues (wrackline.checkers.breaches); None where no run has any."""
+    """Packets: what is wrong with registers and queues (wrackline.checkers.breaches); None where no run has
+    any."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,8 +78,8 @@ Test = Callable[[Rows], Bools]
 
 @dataclass(frozen=True, slots=True)
 class Mark:
-    """A test of suspects. ``at_place``: where places are judged; ``by_value``: where all places of a value are, which
-    then has the last word. A mark without either is set by whoever makes the row."""
+    """A test of suspects. ``at_place``: where places are judged; ``by_value``: where all places of a value
+    are, which then has the last word. A mark without either is set by whoever makes the row."""
 
     name: str
     at_place: Test | None = None

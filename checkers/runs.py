@@ -1,7 +1,7 @@
 """The runs to be judged, as the driver knows them: configuration, faults, phases, final reads. No Spark here.
 
-Only rows that a run has few of are read here (nemesis, runner, ends of chunks), never the records: what grows with
-the number of operations is Spark's.
+Only rows that a run has few of are read here (nemesis, runner, ends of chunks), never the records: what grows
+with the number of operations is Spark's.
 """
 
 from __future__ import annotations
@@ -128,7 +128,8 @@ class FinalRead:
 
     @property
     def is_evidence(self) -> bool:
-        """Whether what is not in it is gone: it reached its end, and nobody was told of more behind its beginning."""
+        """Whether what is not in it is gone: it reached its end, and nobody was told of more behind its
+        beginning."""
         return self.complete and self.late_ns is None
 
     @property

@@ -1,7 +1,7 @@
 """What follows on what: the records a consumer is given, and those a producer sends, in each partition.
 
-Within a split every row is held against the one before it in its process and log. Where a process stood at the edges
-of a split is sent on, to be put together by whoever sees all splits (wrackline.checkers.stages).
+Within a split every row is held against the one before it in its process and log. Where a process stood at
+the edges of a split is sent on, to be put together by whoever sees all splits (wrackline.checkers.stages).
 """
 
 from __future__ import annotations
@@ -26,7 +26,8 @@ class Sequence:
         self._first: list[Rows] = []
 
     def steps(self, rows: Rows) -> Rows:
-        """The rows that have one before them in their process and log, with what that said (``earlier_*``)."""
+        """The rows that have one before them in their process and log, with what that said
+        (``earlier_*``)."""
         both = Rows({n: np.concatenate([self._stood.columns[n], rows.columns[n]]) for n in _STEP})
         order, starts, ends = grouped(both.process, both.log)
         whole = both.take(order)
@@ -64,7 +65,8 @@ def _mates(rows: Rows, rank: int) -> Rows:
 
 
 def put_steps(writer: Writer, steps: Rows, context: Context) -> None:
-    """Reads that went on elsewhere than the one before ended: jumps go to where they began, rewinds are findings."""
+    """Reads that went on elsewhere than the one before ended: jumps go to where they began, rewinds are
+    findings."""
     jumps = steps.take(steps.offset > steps.earlier_next)
     writer.spread(
         Kind.JUMP,
@@ -126,8 +128,8 @@ class Ends:
         self._asked = np.array([*(one.asked for one in about), NONE], dtype=np.int64)
 
     def put(self, writer: Writer, context: Context, shown: Rows) -> None:
-        """``shown``: log, told, process and times. What was shown once the final read had asked for the end says nothing
-        of it."""
+        """``shown``: log, told, process and times. What was shown once the final read had asked for the end
+        says nothing of it."""
         at = np.searchsorted(self._log[:-1], shown.log)
         at = np.where(self._log[at] == shown.log, at, len(self._log) - 1)
         beyond = (shown.told > self._end[at]) & (shown.complete_index < self._asked[at])

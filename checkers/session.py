@@ -31,7 +31,8 @@ JAVA_TIMEOUT_S = 30.0
 MASTER_KNOCK_S = 5.0
 _STANDALONE = "spark://"
 _MASTERS = re.compile(
-    r"local|local\[(\*|\d+)(, *\d+)?\]|local-cluster\[.*\]|yarn|k8s://.+|spark://[^,\s]+:\d{1,5}(,[^,\s]+:\d{1,5})*"
+    r"local|local\[(\*|\d+)(, "
+    r"*\d+)?\]|local-cluster\[.*\]|yarn|k8s://.+|spark://[^,\s]+:\d{1,5}(,[^,\s]+:\d{1,5})*"
 )
 _SCRATCH, _LOCK = "wrackline-spark-", "owner"
 _REMARKS = ("WARNING", "Setting default log level", "To adjust logging level", "Using Spark's default log4j")
@@ -39,7 +40,8 @@ _MENDING = f"install a Java {MIN_JAVA} runtime (Debian: openjdk-{MIN_JAVA}-jre-h
 
 
 class SparkUnavailable(Exception):
-    """Spark cannot be started here. One line: what, where, how to mend. The command line exits with code 2."""
+    """Spark cannot be started here. One line: what, where, how to mend. The command line exits with code
+    2."""
 
 
 class JavaMissing(SparkUnavailable):
@@ -47,11 +49,13 @@ class JavaMissing(SparkUnavailable):
 
 
 def check_master(master: str) -> None:
-    """Is there a master at all? One that does not answer keeps Spark trying for 100 seconds without a word, so this knocks at
-    it first. Raises SparkUnavailable within ``MASTER_KNOCK_S``, and at once for what is no master's name."""
+    """Is there a master at all? One that does not answer keeps Spark trying for 100 seconds without a word,
+    so this knocks at it first. Raises SparkUnavailable within ``MASTER_KNOCK_S``, and at once for what is no
+    master's name."""
     if not _MASTERS.fullmatch(master):
         raise SparkUnavailable(
-            f"{master!r} is no Spark master: give local[*], local[4], spark://HOST:PORT[,HOST:PORT...], yarn or k8s://..."
+            f"{master!r} is no Spark master: give local[*], local[4], spark://HOST:PORT[,HOST:PORT...], yarn "
+            "or k8s://..."
         )
     if not master.startswith(_STANDALONE):
         return
@@ -66,7 +70,8 @@ def check_master(master: str) -> None:
         except OSError as wrong:
             said.append(f"{address}: {wrong.strerror or wrong}")
     raise SparkUnavailable(
-        f"no Spark master answers at {master} ({'; '.join(said)}); start it, or give another with --master (local[*] needs "
+        f"no Spark master answers at {master} ({'; '.join(said)}); start it, or give another with --master "
+        "(local[*] needs "
         "none)"
     )
 
@@ -108,8 +113,8 @@ def session(
     master: str = "local[*]", *, memory: str | None = None, brief: bool = False
 ) -> Iterator[SparkSession]:
     """A Spark session, stopped at the end unless it was there before. ``memory`` is the driver's heap
-    (``2g``), by default from the environment variable WRACKLINE_SPARK_MEMORY. ``brief``: expect a minute's work at
-    most, for which the JVM's optimising compiler costs more than it saves.
+    (``2g``), by default from the environment variable WRACKLINE_SPARK_MEMORY. ``brief``: expect a minute's
+    work at most, for which the JVM's optimising compiler costs more than it saves.
 
     Raises JavaMissing or SparkUnavailable."""
     from pyspark.sql import SparkSession
@@ -126,7 +131,8 @@ def session(
 
 
 def start(master: str = "local[*]", *, memory: str | None = None, brief: bool = False) -> SparkSession:
-    """Start Spark (4 to 9 seconds). Raises JavaMissing or SparkUnavailable, for a master that is not there within 5 s."""
+    """Start Spark (4 to 9 seconds). Raises JavaMissing or SparkUnavailable, for a master that is not there
+    within 5 s."""
     check_master(master)
     java_version()
     os.environ.setdefault("PYSPARK_PYTHON", sys.executable)  # else workers are whatever "python3" is
@@ -138,8 +144,8 @@ def start(master: str = "local[*]", *, memory: str | None = None, brief: bool = 
 
 
 def _scratch() -> Path:
-    """A directory of this process's own, gone with it. What killed processes left of theirs goes now: it is theirs as long
-    as they hold its lock."""
+    """A directory of this process's own, gone with it. What killed processes left of theirs goes now: it is
+    theirs as long as they hold its lock."""
     for left in Path(tempfile.gettempdir()).glob(f"{_SCRATCH}*"):
         with contextlib.suppress(OSError), (left / _LOCK).open() as lock:
             fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
@@ -183,7 +189,8 @@ def _start(chosen: Mapping[str, str], jvm_log: IO[str], scratch: Path) -> SparkS
         jvm_log.seek(0)
         why = _reason(jvm_log.read().splitlines()) or str(wrong).splitlines()[0]
         raise SparkUnavailable(
-            f"Spark did not start with master {chosen['spark.master']} and {chosen['spark.driver.memory']} of memory: "
+            f"Spark did not start with master {chosen['spark.master']} and {chosen['spark.driver.memory']} "
+            "of memory: "
             f"{why}; "
             f"check the master, or set {MEMORY_VARIABLE}"
         ) from wrong
@@ -230,7 +237,8 @@ def settings(master: str, memory: str, scratch: Path, *, brief: bool = False) ->
         "spark.sql.execution.arrow.maxBytesPerBatch": "8m",
         "spark.sql.session.timeZone": "UTC",
         "spark.sql.shuffle.partitions": str(2 * cores) if local else "64",
-        # How the work is cut is known beforehand (wrackline.checkers.plan): what Spark would ask on the way costs more.
+        # How the work is cut is known beforehand (wrackline.checkers.plan): what Spark would ask on the way
+        # costs more.
         "spark.sql.adaptive.enabled": "false",
         "spark.sql.sources.parallelPartitionDiscovery.threshold": "512",
         "spark.sql.parquet.aggregatePushdown": "false",

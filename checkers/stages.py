@@ -1,7 +1,7 @@
 """The functions that Spark's tasks run: packets in, packets out, one bucket of a shuffle after another.
 
-A task gets its rows sorted by bucket, so that only one bucket is in memory at a time, whatever the size of the
-partition; Spark's sort spills what does not fit.
+A task gets its rows sorted by bucket, so that only one bucket is in memory at a time, whatever the size of
+the partition; Spark's sort spills what does not fit.
 """
 
 from __future__ import annotations
@@ -92,7 +92,8 @@ def _problem(split: Split, wrong: Exception) -> Batches:
 
 
 class _Log:
-    """What is said of a log as a whole: where processes stood at the edges of splits, leader epochs, gaps in acks."""
+    """What is said of a log as a whole: where processes stood at the edges of splits, leader epochs, gaps in
+    acks."""
 
     def __init__(self, log: int, context: Context) -> None:
         self.log, self.context = log, context
@@ -186,8 +187,8 @@ _PASSING = frozenset({Kind.META, Kind.BREACH, Kind.UNTOLD, *_BY_VALUE, *DECIDED,
 
 
 def judged(told: Told) -> Callable[[Batches], Batches]:
-    """Facts, sorted by (owner, chunk, kind), to suspects, summaries of chunks and counts. What is found by value passes, and
-    what is of stretches of objects' time."""
+    """Facts, sorted by (owner, chunk, kind), to suspects, summaries of chunks and counts. What is found by
+    value passes, and what is of stretches of objects' time."""
 
     def run(batches: Batches) -> Batches:
         context = told()
@@ -253,7 +254,8 @@ def moments(told: Told) -> Callable[[Batches], Batches]:
 
 
 def by_value(told: Told) -> Callable[[Batches], Batches]:
-    """Suspects and sends, sorted by bucket of their value, to the suspects that some check wants, and counts."""
+    """Suspects and sends, sorted by bucket of their value, to the suspects that some check wants, and
+    counts."""
 
     def run(batches: Batches) -> Batches:
         context = told()

@@ -1,5 +1,5 @@
-"""The first look at a history: what its runner, nemesis and final reads wrote down, and which operations are open
-where it is cut into splits. It reads three narrow columns of most row groups and the rest of few.
+"""The first look at a history: what its runner, nemesis and final reads wrote down, and which operations are
+open where it is cut into splits. It reads three narrow columns of most row groups and the rest of few.
 """
 
 from __future__ import annotations
@@ -38,8 +38,9 @@ _WITH_RECORDS = "records.list.element.partition"
 
 @dataclass(slots=True)
 class Survey:
-    """What one split has to say. ``heads``: [process, index, ns, kind, silent] of completions whose invocation is in
-    an earlier split; ``tails``: [process, index, ns] of invocations that are not completed in this one."""
+    """What one split has to say. ``heads``: [process, index, ns, kind, silent] of completions whose
+    invocation is in an earlier split; ``tails``: [process, index, ns] of invocations that are not completed
+    in this one."""
 
     run: int
     number: int
@@ -154,8 +155,9 @@ def _parsed(table: pa.Table) -> Iterator[dict[str, Any]]:
 
 
 Partners = dict[str, list[list[int]]]
-"""``invoked``: [process, index, ns] of the invocation that the first event of a process in this split completes;
-``completed``: [process, index, ns, kind, silent] of what completes an invocation left open at its end."""
+"""``invoked``: [process, index, ns] of the invocation that the first event of a process in this split
+completes; ``completed``: [process, index, ns, kind, silent] of what completes an invocation left open at its
+end."""
 
 
 def partners(surveys: list[Survey]) -> dict[int, Partners]:

@@ -1,7 +1,7 @@
 """Suspects: the few rows that some check wants to see, with all that is known of them, in one schema.
 
-A *place* is an (offset, value) that anybody was told of, beside the send it came from. ``step`` says what a row is;
-rows at one offset are in the order of their steps.
+A *place* is an (offset, value) that anybody was told of, beside the send it came from. ``step`` says what a
+row is; rows at one offset are in the order of their steps.
 """
 
 from __future__ import annotations
@@ -23,24 +23,24 @@ END_TOLD, IN_FINAL, TOLD, IN_REPLICAS, UNREAD, END_ASKED, JUMP, FLOOR, NOWHERE =
     40,
     50,
 )
-"""``end`` told offset + 1, so the record at ``offset`` existed when it returned; a place that is in the final read;
-another place clients were told of; one in replicas only; one that an ack told of, past all that was read, where the
-final read is derived from polls: it is there as far as anybody knows; ``end`` told ``offset``, so nothing at or past it had been
-appended when it was invoked; a consumer stood at ``offset`` and was next given ``told``; just below the log's start;
-a send without a place (offset null)."""
+"""``end`` told offset + 1, so the record at ``offset`` existed when it returned; a place that is in the final
+read; another place clients were told of; one in replicas only; one that an ack told of, past all that was
+read, where the final read is derived from polls: it is there as far as anybody knows; ``end`` told
+``offset``, so nothing at or past it had been appended when it was invoked; a consumer stood at ``offset`` and
+was next given ``told``; just below the log's start; a send without a place (offset null)."""
 REWIND, BATCH, EPOCH, HOLE, GAP, SHOWN = 60, 61, 62, 63, 64, 65
-"""A consumer stood at ``offset`` and was next given ``told``, which is before it; a record of a send that is stored
-before one sent before it in the same operation; a leader epoch that begins before a smaller one ends; the final read
-has nothing right above ``offset``, though the log goes on to ``told``; ``unseen`` offsets between ``offset`` and the
-next thing known above it were never seen to hold anything; somebody was shown that the log goes on to ``told``, though
-the final read ends at ``offset``."""
+"""A consumer stood at ``offset`` and was next given ``told``, which is before it; a record of a send that is
+stored before one sent before it in the same operation; a leader epoch that begins before a smaller one ends;
+the final read has nothing right above ``offset``, though the log goes on to ``told``; ``unseen`` offsets
+between ``offset`` and the next thing known above it were never seen to hold anything; somebody was shown that
+the log goes on to ``told``, though the final read ends at ``offset``."""
 ACKED, REFUSED, UNSURE = 0, 1, 2
 """What ``outcome`` of a record sent can be."""
 OUTCOMES = ("acked", "failed", "unknown")
 
 PROOFS = ("by_ack", "by_settled_ack", "by_poll", "by_final", "by_end", "above")
-"""The earliest event that showed this offset or a larger one: an ack, an ack of a record that is in the final read,
-a poll, the final read, an end offset; ``above``: any of them, of rows above this one."""
+"""The earliest event that showed this offset or a larger one: an ack, an ack of a record that is in the final
+read, a poll, the final read, an end offset; ``above``: any of them, of rows above this one."""
 OF_A_PROOF = ("", "_ns", "_offset", "_value")
 COLUMNS = (
     *(
@@ -138,7 +138,8 @@ def is_stray(rows: Rows) -> Bools:
 
 
 def is_astray(rows: Rows) -> Bools:
-    """An ack or a poll named this place, and the whole final read has the value elsewhere in this log, and not here."""
+    """An ack or a poll named this place, and the whole final read has the value elsewhere in this log, and
+    not here."""
     told = (rows.step == TOLD) & (rows.complete == 1) & (rows.value >= 0)
     return bools(told & (rows.home == 1) & (rows.kept_offset != NONE))
 

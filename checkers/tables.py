@@ -1,11 +1,11 @@
 """What several checks read: the runs of one analysis as small tables, and their events.
 
-Every table carries ``run``, the number of the run in this analysis, and what concerns a partition carries ``log``, a
-number for (run, topic, partition). Nothing here collects.
+Every table carries ``run``, the number of the run in this analysis, and what concerns a partition carries
+``log``, a number for (run, topic, partition). Nothing here collects.
 
 The clock is ``index``: the recorder gives it under one lock, an invocation's before the request leaves and a
-completion's after the reply came, so that "completed before invoked" is one comparison without ties. ``ns`` columns
-are nanoseconds from the start of the run, for people.
+completion's after the reply came, so that "completed before invoked" is one comparison without ties. ``ns``
+columns are nanoseconds from the start of the run, for people.
 """
 
 from __future__ import annotations
@@ -45,8 +45,9 @@ class Tables:
 
     @cached_property
     def history(self) -> DataFrame:
-        """The events of all runs as they were written down, with ``run`` and without ``test_id``. For what few
-        events are wanted of: what all events are wanted for is read by wrackline.checkers.splits, ten times as fast."""
+        """The events of all runs as they were written down, with ``run`` and without ``test_id``. For what
+        few events are wanted of: what all events are wanted for is read by wrackline.checkers.splits, ten
+        times as fast."""
         paths = [str(file) for run in self.runs for file in run.files]
         numbers = self.small(
             [(n, run.info.test_id) for n, run in enumerate(self.runs)], "run int, test_id string"
@@ -56,8 +57,8 @@ class Tables:
 
     @cached_property
     def logs(self) -> DataFrame:
-        """One row per partition: log, topic, partition, log_start, replicas (hosts of those in the ISR that were
-        read whole, in the order of their bits)."""
+        """One row per partition: log, topic, partition, log_start, replicas (hosts of those in the ISR that
+        were read whole, in the order of their bits)."""
         rows = []
         for number, run in enumerate(self.runs):
             for place in places_of(run):
@@ -71,7 +72,8 @@ class Tables:
     @cached_property
     def logs_of_runs(self) -> DataFrame:
         """One row per partition: run, topic, partition, log, log_start, log_end (null without a final read),
-        complete (whether the final read reached it), unread_from (where nothing is known from, if it is derived)."""
+        complete (whether the final read reached it), unread_from (where nothing is known from, if it is
+        derived)."""
         rows = []
         for number, run in enumerate(self.runs):
             for place in places_of(run):
@@ -137,6 +139,7 @@ class Tables:
 
 
 def keep(table: DataFrame) -> DataFrame:
-    """Compute a table now and keep its rows (in memory, on disk where that is short). What is built on it starts
-    from the rows: a plan of twenty queries over one deep plan would take longer to make than to run."""
+    """Compute a table now and keep its rows (in memory, on disk where that is short). What is built on it
+    starts from the rows: a plan of twenty queries over one deep plan would take longer to make than to
+    run."""
     return table.localCheckpoint(eager=True)

@@ -1,8 +1,8 @@
 """Counting operations (docs/anomalies.md section 6) in numpy: finely enough for all that is said of them, and
 few rows.
 
-A split counts (``Tally``); whoever sees all counts of a run sums them up (``figures_of``), and gaps between acks are
-put together per partition (``longest_gaps``).
+A split counts (``Tally``); whoever sees all counts of a run sums them up (``figures_of``), and gaps between
+acks are put together per partition (``longest_gaps``).
 """
 
 from __future__ import annotations
@@ -190,8 +190,8 @@ def _maximal(log: Ints, before: Ints, at: Ints) -> tuple[Ints, Ints, Ints]:
 
 
 def longest_gaps(log: int, gaps: Rows, context: Context) -> list[dict[str, Any]]:
-    """Everything the splits said of one log: [{log, fault (-1: any), last_ns, first_ns, gap_ns}]; an end that is no
-    ack is None: the time in which clients were driven ends there."""
+    """Everything the splits said of one log: [{log, fault (-1: any), last_ns, first_ns, gap_ns}]; an end that
+    is no ack is None: the time in which clients were driven ends there."""
     run = log >> 32
     begin, end = context.bounds[run]
     edges = gaps.take((gaps.fault == FIRST_ACK) | (gaps.fault == LAST_ACK))
@@ -250,8 +250,9 @@ def figures_of(run: int, tallies: list[Rows], context: Context) -> dict[str, Any
 
 
 def _periods(run: int, rows: Rows, parts: Mapping[str, Ints], context: Context) -> dict[str, Any]:
-    """Latencies of sends: ``during`` is from the first fault's begin to the last one's end; ``healthy`` in the main
-    phase's healthy stretches, from invocation to completion; ``faults`` under a fault, or into one."""
+    """Latencies of sends: ``during`` is from the first fault's begin to the last one's end; ``healthy`` in
+    the main phase's healthy stretches, from invocation to completion; ``faults`` under a fault, or into
+    one."""
     if "send" not in context.kinds:
         return {}
     sent = (parts["f"] == context.kinds.index("send")) & (parts["kind"] == OK)

@@ -12,7 +12,8 @@ from wrackline.checkers.runs import Fault, Phase, Place, Run
 PERIODS = ("healthy", "faults")
 PERCENTILES = ("p50", "p95", "p99")
 LEFT_OUT = "left_out"
-"""May be set too: the limit for the share of the load that is left out during faults (wrackline.checkers.load)."""
+"""May be set too: the limit for the share of the load that is left out during faults
+(wrackline.checkers.load)."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,8 +76,8 @@ def _operations_per_s(run: Run, figures: Figures) -> float | None:
 
 
 def _recovery_s(run: Run, figures: Figures) -> float | None:
-    """The slowest partition after any fault: from the fault's end until its longest gap in acks is over, and until
-    metadata shows its full ISR again (where that had shrunk). Infinite where it never came back."""
+    """The slowest partition after any fault: from the fault's end until its longest gap in acks is over, and
+    until metadata shows its full ISR again (where that had shrunk). Infinite where it never came back."""
     times = [
         _recovered_ns(run, figures, fault, place) - fault.ended_ns
         for fault in run.faults

@@ -1,18 +1,20 @@
-"""The order of records whose senders were told no place: of unknown outcome, or acknowledged without an offset.
+"""The order of records whose senders were told no place: of unknown outcome, or acknowledged without an
+offset.
 
 Where each lies only the final read tells, and what was sent with its value only the look by value
 (wrackline.checkers.values). Two questions are left then, for those that are there:
 
-- of each process, its records in one partition in the order in which it sent them (*rank* within a send): is one that was sent
-  later before one sent earlier? Within a send that is ``batch-order``; between sends ``session-order``, where the earlier
-  one had been acknowledged. Of unknown outcome it may land any time later, which is no disorder. Records that were told
-  their place are needed beside those that were not: they are the *mates* of these, and come by way of the chunk that knows
-  whether they are in the final read;
-- of each log, from its end down: was one sent after another above it had been acknowledged? That is ``append-order``.
-  Of records that were told their place the chunk says which one below was sent last (``below``).
+- of each process, its records in one partition in the order in which it sent them (*rank* within a send): is
+  one that was sent later before one sent earlier? Within a send that is ``batch-order``; between sends
+  ``session-order``, where the earlier one had been acknowledged. Of unknown outcome it may land any time
+  later, which is no disorder. Records that were told their place are needed beside those that were not: they
+  are the *mates* of these, and come by way of the chunk that knows whether they are in the final read;
+- of each log, from its end down: was one sent after another above it had been acknowledged? That is
+  ``append-order``. Of records that were told their place the chunk says which one below was sent last
+  (``below``).
 
-A value with several copies counts by its lowest one: whatever is sent after an ack lies above the copy that was
-acknowledged, and so above the lowest.
+A value with several copies counts by its lowest one: whatever is sent after an ack lies above the copy that
+was acknowledged, and so above the lowest.
 """
 
 from __future__ import annotations
@@ -39,7 +41,8 @@ from wrackline.checkers.sequences import Sequence
 from wrackline.checkers.suspects import ACKED, BATCH, IN_FINAL, OF_A_PROOF, UNSURE, bucket_of, is_stray, lt
 
 FIRST, LAST = -1, 1 << 30
-"""``rank`` of a record that is the first or the last of its process, where nobody knows any more what it was in its send."""
+"""``rank`` of a record that is the first or the last of its process, where nobody knows any more what it was
+in its send."""
 _MATE = COLUMNS[Kind.MATE]
 
 
@@ -56,8 +59,8 @@ class Mates:
         return len(self._waiting) > 0 or bool(untold.any())
 
     def put(self, writer: Writer, context: Context, sent: Rows, told: Sequence) -> None:
-        """``sent``: a batch's records (columns of SEND) without those refused; ``told``: where the records with an offset
-        stood before this batch."""
+        """``sent``: a batch's records (columns of SEND) without those refused; ``told``: where the records
+        with an offset stood before this batch."""
         untold = sent.sent_offset == NONE
         keys = _key(sent.process, sent.log)
         wanted = np.union1d(keys[untold], self._waiting)
@@ -108,7 +111,8 @@ def settled(mates: Rows, final_index: Ints) -> Rows:
 
 
 def untold(rows: Rows) -> Rows:
-    """Of rows with all that is known of their values: those that nobody was told the place of, at their lowest one."""
+    """Of rows with all that is known of their values: those that nobody was told the place of, at their
+    lowest one."""
     there = (rows.step == IN_FINAL) & is_stray(rows) & (rows.sent_offset == NONE) & (rows.home == 1)
     known = np.isin(rows.outcome, (ACKED, UNSURE)) & (rows.value >= 0) & (rows.offset == rows.kept_offset)
     found = rows.take(there & known)

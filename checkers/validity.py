@@ -1,7 +1,8 @@
-"""Whether a file is a history at all: its columns, and what no event may say. Nothing here says what is wrong with a system.
+"""Whether a file is a history at all: its columns, and what no event may say. Nothing here says what is wrong
+with a system.
 
-What the footer tells is looked at before anything else is read, what the events tell while they are read: either way it
-is one line about one run, and the others are judged.
+What the footer tells is looked at before anything else is read, what the events tell while they are read:
+either way it is one line about one run, and the others are judged.
 """
 
 from __future__ import annotations
@@ -26,8 +27,8 @@ class Senseless(ValueError):
 
 
 def check_footer(file: pq.ParquetFile, test_id: str) -> None:
-    """Columns and their types; and by the statistics of row groups: no nulls, no times before the start of the run, no
-    other test. Raises Senseless."""
+    """Columns and their types; and by the statistics of row groups: no nulls, no times before the start of
+    the run, no other test. Raises Senseless."""
     wrong = next(_columns(file.schema_arrow), None)
     if wrong is not None:
         raise Senseless(f"not a history: {wrong}")
@@ -60,8 +61,8 @@ def _columns(schema: pa.Schema) -> Iterator[str]:
 
 
 def check_order(index: Ints, last: int) -> int:
-    """Events are in the order of their indexes, none twice; ``last``: that of the event before these. Gives the last of
-    these. Raises Senseless."""
+    """Events are in the order of their indexes, none twice; ``last``: that of the event before these. Gives
+    the last of these. Raises Senseless."""
     if not len(index):
         return last
     steps = np.diff(index, prepend=last)

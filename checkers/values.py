@@ -1,7 +1,8 @@
 """Everything that is known of one value: its places, beside the send it came from.
 
-An ack that names a place settles most values where the place is judged. What comes here is the rest: places that no
-ack named (*strays*), sends that were told no place, and suspects, whose other copies decide what they are.
+An ack that names a place settles most values where the place is judged. What comes here is the rest: places
+that no ack named (*strays*), sends that were told no place, and suspects, whose other copies decide what they
+are.
 """
 
 from __future__ import annotations
@@ -68,8 +69,8 @@ class Bucket:
         return rows.take(~again | np.isin(rows.step, (REWIND, BATCH, EPOCH, SHOWN)))
 
     def judged(self) -> tuple[Rows, dict[int, tuple[int, int]], int]:
-        """(rows that some check wants, {run: (unproven sends that were read, that were not)}, strays whose value
-        none of the sends here has)."""
+        """(rows that some check wants, {run: (unproven sends that were read, that were not)}, strays whose
+        value none of the sends here has)."""
         rows = together(self._suspects, SUSPECT_COLUMNS)
         sends = _once(together(self._sends, COLUMNS[Kind.SENT]))
         self._carried(rows)
@@ -89,7 +90,8 @@ class Bucket:
         return rows.take(rows.marks != 0), self._unproven(rows), unmatched
 
     def _carried(self, rows: Rows) -> None:
-        """Of rows of chunks with others above them: the earliest proofs up there; and what was sent last of those below."""
+        """Of rows of chunks with others above them: the earliest proofs up there; and what was sent last of
+        those below."""
         if not (self.context.carry or self.context.below) or not len(rows):
             return
         chunk = np.maximum(rows.offset, 0) // self.context.width
@@ -144,7 +146,8 @@ class Bucket:
     def _by_value(rows: Rows, group: Ints, groups: int) -> None:
         final, polled = rows.final_index != NONE, rows.poll_index != NONE
         home = rows.log == rows.sent_log
-        # What an ack or a poll named and the whole final read does not have there is no copy: it vanished, or never was.
+        # What an ack or a poll named and the whole final read does not have there is no copy: it vanished, or
+        # never was.
         gone = ~final & (rows.complete == 1) & (rows.step != UNREAD)
         stands = final | (((rows.acked == 1) | polled) & ~gone)
         original = _original(rows, group, groups, stands & home)
@@ -183,7 +186,8 @@ def _once(sends: Rows) -> Rows:
 
 
 def _numbered(rows: Rows, sends: Rows) -> tuple[Ints, Ints, int]:
-    """A number for each (run, value): of rows, of sends, and how many. Rows that are of no value have their own."""
+    """A number for each (run, value): of rows, of sends, and how many. Rows that are of no value have their
+    own."""
     run = np.concatenate([run_of(rows.log), run_of(sends.log)])
     value = np.concatenate([rows.value, sends.value])
     order, starts, _ = grouped(run, value)

@@ -1,9 +1,9 @@
 """Verdicts (docs/anomalies.md section 9): findings under a contract, and the conditions without which nothing
 is proved.
 
-Precedence: violation > infrastructure > inconclusive > pass, except that trouble of hosts before the final read was
-whole outranks findings that rest on that read alone. A run with expected anomalies is judged the other way round:
-reproduced or not reproduced.
+Precedence: violation > infrastructure > inconclusive > pass, except that trouble of hosts before the final
+read was whole outranks findings that rest on that read alone. A run with expected anomalies is judged the
+other way round: reproduced or not reproduced.
 """
 
 from __future__ import annotations

@@ -43,8 +43,8 @@ def too_late(rows: Rows) -> Bools:
 
 
 def _placeless(rows: Rows, context: Context) -> Bools:
-    """A send that may be anywhere (its place was told to no client, at most a replica's own log has it), in a log with
-    offsets that nobody saw the content of."""
+    """A send that may be anywhere (its place was told to no client, at most a replica's own log has it), in a
+    log with offsets that nobody saw the content of."""
     told = (rows.sent_offset != NONE) | (rows.in_final == 1) | (rows.was_polled == 1)
     only_held = (rows.step == IN_REPLICAS) & (rows.home == 1) & (rows.first == 1) & ~told
     free = ((rows.step == NOWHERE) | only_held) & ((rows.outcome == ACKED) | (rows.outcome == UNSURE))
@@ -74,7 +74,8 @@ def stale_read(evidence: Evidence) -> DataFrame:
         "stale-read",
         operations=["shown", "invoke_index", "complete_index"],
         sentence=say(
-            "process %d asked for the end of %s at %s and was told %d, though value %d had been acked at offset %d at %s",
+            "process %d asked for the end of %s at %s and was told %d, though value %d had been acked at "
+            "offset %d at %s",
             *("process", place(), asked, "told"),
             *("shown_value", "shown_offset", acked),
         ),
@@ -216,10 +217,10 @@ def _holes(evidence: Evidence) -> DataFrame:
 
 
 def _unfilled(evidence: Evidence) -> DataFrame:
-    """Offsets below a known end that nobody saw the content of, where the final read cannot tell: each must hold
-    a send of its own whose outcome is unknown, invoked before the offset was known to be taken. In order of time
-    there must never be more such offsets than such sends. Without idempotence a retry may fill them too, and
-    nothing follows."""
+    """Offsets below a known end that nobody saw the content of, where the final read cannot tell: each must
+    hold a send of its own whose outcome is unknown, invoked before the offset was known to be taken. In order
+    of time there must never be more such offsets than such sends. Without idempotence a retry may fill them
+    too, and nothing follows."""
     keys = ("run", "log", "topic", "partition")
     proof = ("above", "above_ns", "above_offset", "above_value")
     gaps = having(evidence, GAP).select(
@@ -256,7 +257,8 @@ def _unfilled(evidence: Evidence) -> DataFrame:
         F.lit("unfilled"),
         ["shown"],
         say(
-            "by %s the offsets that were taken and that nobody read came to %d, the sends of unknown outcome that may have "
+            "by %s the offsets that were taken and that nobody read came to %d, the sends of unknown outcome "
+            "that may have "
             "filled them only to %d",
             *(seconds("shown_ns"), "all_needed", "all_there"),
         ),

@@ -1,8 +1,8 @@
 """The witness of a log's finding as operations for Knossos: what its few operations say about the partition.
 
-Of an operation on many records only those count that the finding is about (its value, its offset) and the one with the
-largest offset, which shows how long the log was. To leave something out can only allow more orders: what is impossible
-then was impossible before.
+Of an operation on many records only those count that the finding is about (its value, its offset) and the one
+with the largest offset, which shows how long the log was. To leave something out can only allow more orders:
+what is impossible then was impossible before.
 """
 
 from __future__ import annotations
@@ -27,8 +27,8 @@ Operation = tuple[Row, Row | None]
 def calls_of_log(
     finding: Row, operations: Sequence[Operation], edges: tuple[bool, bool] = (False, False)
 ) -> Calls:
-    """``finding``: a row of findings.parquet; its offset and value say what it is about. ``edges``: whether chunks of
-    the final read among the operations are its first and its last."""
+    """``finding``: a row of findings.parquet; its offset and value say what it is about. ``edges``: whether
+    chunks of the final read among the operations are its first and its last."""
     found = LogCalls()
     operations = [one for one in operations if _of_this_log(one[0], finding)]
     reads = [one for one in operations if one[0]["f"] in ("poll", "drain")]
@@ -63,7 +63,8 @@ def _records(event: Row | None, finding: Row) -> list[Row]:
 
 
 def _telling(records: Iterable[Row], finding: Row) -> list[tuple[int, int]]:
-    """(offset, value) of the records that matter. A payload that is no value of ours says nothing about values."""
+    """(offset, value) of the records that matter. A payload that is no value of ours says nothing about
+    values."""
     placed = [(one["offset"], one["value"]) for one in records if one["offset"] >= 0 and one["value"] >= 0]
     return [one for one in placed if one[0] == finding["offset"] or one == max(placed)]
 
@@ -90,8 +91,8 @@ def _sent(
 
 
 def _final(found: LogCalls, finding: Row, chunks: Sequence[Row], edges: tuple[bool, bool]) -> None:
-    """Chunks of the final read, one after another: together they covered the finding's offset if they show records
-    below it (or begin the read) and above it (or end the read, and the log goes on)."""
+    """Chunks of the final read, one after another: together they covered the finding's offset if they show
+    records below it (or begin the read) and above it (or end the read, and the log goes on)."""
     offset = finding["offset"]
     there = [one["offset"] for told in chunks for one in _records(told, finding)]
     ends = [told["high_watermark"] or 0 for told in chunks]

@@ -48,15 +48,17 @@ class Stream(Protocol):
     """A command on a host that goes on, and what it says meanwhile."""
 
     def read(self, timeout_s: float) -> bytes:
-        """What it said since (its errors too), as soon as there is some; ``b""`` when it has ended, or the connection
-        has. Raises TimeoutError when it said nothing for so long, as also a host without power does."""
+        """What it said since (its errors too), as soon as there is some; ``b""`` when it has ended, or the
+        connection has. Raises TimeoutError when it said nothing for so long, as also a host without power
+        does."""
 
     def close(self) -> None:
         """Stop listening: the command meets a broken pipe when it says the next thing."""
 
 
 class Remote(Protocol):
-    """A kept SSH connection to one host; safe to use from several threads; reconnects by itself after a power cut."""
+    """A kept SSH connection to one host; safe to use from several threads; reconnects by itself after a power
+    cut."""
 
     host: Host
 
@@ -65,8 +67,8 @@ class Remote(Protocol):
         (with ``check``) on an exit code other than 0."""
 
     def follow(self, command: str, *, timeout_s: float = 30.0) -> Stream:
-        """Start a command that goes on, over a connection of its own: neither the deadline of another command nor
-        ``close`` ends it. Raises FleetError when it could not be started in time."""
+        """Start a command that goes on, over a connection of its own: neither the deadline of another command
+        nor ``close`` ends it. Raises FleetError when it could not be started in time."""
 
     def put(self, content: Path | bytes, path: str, *, mode: int = 0o644) -> None:
         """Write a file on the host, atomically, making its folders."""
@@ -85,9 +87,11 @@ class FileLoss:
     before_bytes: int
     """Size as programs on the host saw it just before the power went."""
     after_bytes: int
-    """Size after power-on and recovery of the file system, without zeros where data was; 0 when the file is gone."""
+    """Size after power-on and recovery of the file system, without zeros where data was; 0 when the file is
+    gone."""
     changed: bool = False
-    """The size stayed, but the last bytes are others: zeros, or an older version of a file that was replaced."""
+    """The size stayed, but the last bytes are others: zeros, or an older version of a file that was
+    replaced."""
 
     @property
     def lost_bytes(self) -> int:
@@ -125,7 +129,8 @@ class PowerSwitch(Protocol):
 
 
 class Fleet(Protocol):
-    """A set of hosts. ``up`` is idempotent, ``down`` leaves nothing, both clean up after a killed predecessor."""
+    """A set of hosts. ``up`` is idempotent, ``down`` leaves nothing, both clean up after a killed
+    predecessor."""
 
     name: str
     hosts: tuple[Host, ...]

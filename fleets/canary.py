@@ -102,8 +102,8 @@ class CanaryLoss:
 def judge(
     host: str, told: Sequence[Told], decided_ns: int, there: Collection[int], complaint: str = ""
 ) -> CanaryLoss:
-    """What is gone of the numbers that were told, in order, before ``decided_ns``, by those found ``there`` after.
-    ``complaint``: what the canary said of its own troubles."""
+    """What is gone of the numbers that were told, in order, before ``decided_ns``, by those found ``there``
+    after. ``complaint``: what the canary said of its own troubles."""
     heard = [one for one in told if one.at_ns <= decided_ns]
     why = f" ({complaint})" if complaint else ""
     if not heard:
@@ -134,7 +134,8 @@ def judge(
 
 
 def numbers(listing: str) -> set[int]:
-    """The numbers that are whole in what was read back; what a file system puts in place of lost bytes is none."""
+    """The numbers that are whole in what was read back; what a file system puts in place of lost bytes is
+    none."""
     return {int(record) for record in _RECORD.findall(listing)}
 
 
@@ -175,7 +176,8 @@ class _Life:
 
 
 class Canaries:
-    """A canary on each host, from ``start`` to ``stop``. Safe to use from several threads for different hosts."""
+    """A canary on each host, from ``start`` to ``stop``. Safe to use from several threads for different
+    hosts."""
 
     def __init__(self, fleet: Fleet, hosts: Sequence[Host]) -> None:
         self._fleet = fleet
@@ -183,8 +185,8 @@ class Canaries:
         self._lives: dict[str, _Life] = {}
 
     def start(self, host: Host) -> None:
-        """Begin on a host that is on, also again after a cut and `after`; what an earlier canary left is removed.
-        Returns at once: `wait` tells whether it came to anything, and so does the next `after`."""
+        """Begin on a host that is on, also again after a cut and `after`; what an earlier canary left is
+        removed. Returns at once: `wait` tells whether it came to anything, and so does the next `after`."""
         if (old := self._lives.get(host.name)) is not None:
             old.over = True
         token = secrets.token_hex(8)
@@ -216,11 +218,11 @@ class Canaries:
             return life.told[-1] if life.told else None
 
     def after(self, host: Host, decided_ns: int | None = None) -> CanaryLoss:
-        """What the canary lost, once the host is on again; asked before the canary is started again. Raises nothing:
-        a canary that shows nothing says why.
+        """What the canary lost, once the host is on again; asked before the canary is started again. Raises
+        nothing: a canary that shows nothing says why.
 
-        ``decided_ns``: monotonic clock when the cut was asked for; None when nobody asked for it: then what was told
-        last is taken for it."""
+        ``decided_ns``: monotonic clock when the cut was asked for; None when nobody asked for it: then what
+        was told last is taken for it."""
         life = self._lives.get(host.name)
         if life is None:
             return CanaryLoss(host.name, problem="none ran on this host")
@@ -240,7 +242,8 @@ class Canaries:
         return judge(host.name, told, decided_ns, numbers(listing), complaint)
 
     def stop(self) -> list[str]:
-        """End them and remove what they wrote, from all hosts that have power. Returns what could not be removed."""
+        """End them and remove what they wrote, from all hosts that have power. Returns what could not be
+        removed."""
         with ThreadPoolExecutor(len(self._hosts) or 1) as pool:
             return [problem for problem in pool.map(self._stop, self._hosts) if problem]
 
@@ -260,7 +263,7 @@ class Canaries:
             return f"{host.name}: the canary's files could not be removed: {wrong}"
         return None
 
-    # -- the thread of one canary -----------------------------------------------------------------------------------
+    # -- the thread of one canary ----------------------------------------------------------------------------
 
     def _listen(self, host: Host, life: _Life) -> None:
         program = shlex.quote(_PROGRAM.read_text(encoding="ascii"))

@@ -1,5 +1,5 @@
-"""Carrying a remote command's output: until it ends, with a deadline (paramiko's own reads block one stream at a time),
-or while it goes on."""
+"""Carrying a remote command's output: until it ends, with a deadline (paramiko's own reads block one stream
+at a time), or while it goes on."""
 
 from __future__ import annotations
 
@@ -26,8 +26,9 @@ class SshStream:
         self._disconnect = disconnect
 
     def read(self, timeout_s: float) -> bytes:
-        """What it said since (its errors too), as soon as there is some; ``b""`` when it has ended, or the connection
-        has. Raises TimeoutError when it said nothing for so long, as also a host without power does."""
+        """What it said since (its errors too), as soon as there is some; ``b""`` when it has ended, or the
+        connection has. Raises TimeoutError when it said nothing for so long, as also a host without power
+        does."""
         self._channel.settimeout(timeout_s)
         return self._channel.recv(1 << 16)
 

@@ -1,8 +1,8 @@
 """The one typed module over Fabric and paramiko: a kept, thread-safe connection to a host.
 
-Fabric makes and owns the connection; commands run on channels of its paramiko transport directly, because those may be
-opened from several threads at once and end on a deadline. A command is never sent twice: a connection found dead before
-the command left is made again, one that dies later is an error.
+Fabric makes and owns the connection; commands run on channels of its paramiko transport directly, because
+those may be opened from several threads at once and end on a deadline. A command is never sent twice: a
+connection found dead before the command left is made again, one that dies later is an error.
 """
 
 from __future__ import annotations
@@ -35,7 +35,8 @@ FILE_TIMEOUT_S = 60.0
 KILL_AFTER_S = 1.0
 """Between the deadline's SIGTERM and its SIGKILL on the host."""
 GRACE_S = 3.0
-"""How much longer than the host we wait for a command's deadline: the host reports it better than we can guess it."""
+"""How much longer than the host we wait for a command's deadline: the host reports it better than we can
+guess it."""
 T = TypeVar("T")
 Connector = Callable[[Host, float], socket.socket]
 """Opens a TCP connection to a host within so many seconds; raises OSError or FleetError."""
@@ -48,7 +49,8 @@ def plain_connector(host: Host, timeout_s: float) -> socket.socket:
 
 
 def namespace_connector(netns: str) -> Connector:
-    """Connects from within ``netns``: a socket stays in the network it was made in, so only its making enters."""
+    """Connects from within ``netns``: a socket stays in the network it was made in, so only its making
+    enters."""
 
     def connect(host: Host, timeout_s: float) -> socket.socket:
         with entered_netns(netns):
@@ -80,8 +82,8 @@ class SshRemote:
     """A kept SSH connection to one host; safe to use from several threads; reconnects by itself."""
 
     def __init__(self, host: Host, connector: Connector = plain_connector, *, known_hosts: Path) -> None:
-        """``known_hosts``: the only keys the host may show. There is no fleet without it: who takes any key gives root's
-        commands and files to whoever answers."""
+        """``known_hosts``: the only keys the host may show. There is no fleet without it: who takes any key
+        gives root's commands and files to whoever answers."""
         self.host = host
         self._connector = connector
         self._known_hosts = known_hosts
@@ -90,12 +92,12 @@ class SshRemote:
         self._sftp: paramiko.SFTPClient | None = None
         self._sftp_mutex = threading.Lock()
 
-    # -- commands ---------------------------------------------------------------------------------------------------
+    # -- commands --------------------------------------------------------------------------------------------
 
     def run(self, command: str, *, timeout_s: float = 30.0, check: bool = True) -> Result:
-        """Run ``command`` in the host's ``sh``. On the deadline it is killed on the host too, with its process group.
-        Raises FleetError when the host cannot be reached, on the deadline, and (with ``check``) on an exit code other
-        than 0."""
+        """Run ``command`` in the host's ``sh``. On the deadline it is killed on the host too, with its
+        process group. Raises FleetError when the host cannot be reached, on the deadline, and (with
+        ``check``) on an exit code other than 0."""
         stdout = io.BytesIO()
         result = self._execute(command, stdout, timeout_s)
         result = Result(
@@ -145,8 +147,8 @@ class SshRemote:
         )
 
     def follow(self, command: str, *, timeout_s: float = 30.0) -> SshStream:
-        """Start a command that goes on, over a connection of its own: neither the deadline of another command nor
-        ``close`` ends it. Raises FleetError when it could not be started in time."""
+        """Start a command that goes on, over a connection of its own: neither the deadline of another command
+        nor ``close`` ends it. Raises FleetError when it could not be started in time."""
         own = SshRemote(self.host, self._connector, known_hosts=self._known_hosts)
         try:
             channel = own._channel(timeout_s, command)
@@ -162,7 +164,7 @@ class SshRemote:
             raise
         return SshStream(channel, own.close)
 
-    # -- files ------------------------------------------------------------------------------------------------------
+    # -- files -----------------------------------------------------------------------------------------------
 
     def put(self, content: Path | bytes, path: str, *, mode: int = 0o644) -> None:
         """Write a file on the host, atomically, making its folders. Raises FleetError."""
@@ -202,8 +204,9 @@ class SshRemote:
         return self._with_files(f"get {path}", read)
 
     def get_tree(self, path: str, into: Path, *, patterns: Sequence[str] = ("*",)) -> list[Path]:
-        """Fetch the files below a folder of the host whose names match one of the patterns (one compressed stream).
-        Returns the local paths, sorted. A file that grows meanwhile is fetched as far as it was. Raises FleetError."""
+        """Fetch the files below a folder of the host whose names match one of the patterns (one compressed
+        stream). Returns the local paths, sorted. A file that grows meanwhile is fetched as far as it was.
+        Raises FleetError."""
         names = " -o ".join(f"-name {shlex.quote(pattern)}" for pattern in patterns)
         command = (
             f"cd {shlex.quote(path)} && find . -type f \\( {names} \\) -print0"
@@ -240,8 +243,8 @@ class SshRemote:
         return sorted(written)
 
     def _with_files(self, what: str, action: Callable[[paramiko.SFTPClient], T]) -> T:
-        """Do something with the kept SFTP session, one at a time. A kept session that turns out to be dead is replaced
-        and the action done again: writing and reading whole files may be repeated."""
+        """Do something with the kept SFTP session, one at a time. A kept session that turns out to be dead is
+        replaced and the action done again: writing and reading whole files may be repeated."""
         with self._sftp_mutex:
             while True:
                 kept, sftp = self._session(what)
@@ -282,7 +285,7 @@ class SshRemote:
                 )
         return reason
 
-    # -- connection -------------------------------------------------------------------------------------------------
+    # -- connection ------------------------------------------------------------------------------------------
 
     def close(self) -> None:
         """Drop the connection; the next call makes a new one."""
@@ -352,7 +355,8 @@ class SshRemote:
             ) from error
         except OSError as error:
             raise self._error(f"no connection to {where}: {error.strerror or error}") from error
-        # Requests are small and wait for answers: with Nagle's algorithm each command would take 40 ms longer.
+        # Requests are small and wait for answers: with Nagle's algorithm each command would take 40 ms
+        # longer.
         sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
         try:
             return self._log_in(sock, timeout_s)
@@ -379,7 +383,8 @@ class SshRemote:
             connection.client.load_host_keys(str(self._known_hosts))
         except OSError as error:
             raise self._error(
-                f"{self._known_hosts}, which names the keys of hosts, cannot be read: {error.strerror or error};"
+                f"{self._known_hosts}, which names the keys of hosts, cannot be read: "
+                f"{error.strerror or error};"
                 " no host is spoken to without it"
             ) from error
         connection.client.set_missing_host_key_policy(_Unknown())
@@ -397,7 +402,8 @@ class SshRemote:
             ) from error
         except paramiko.AuthenticationException as error:
             raise self._error(
-                f"{host.address} does not let {host.user} in with the key {host.key_file}; is it the right key?"
+                f"{host.address} does not let {host.user} in with the key {host.key_file}; is it the right "
+                "key?"
             ) from error
         except (paramiko.SSHException, EOFError, OSError, ValueError) as error:
             raise self._error(
@@ -412,7 +418,8 @@ class SshRemote:
 def run_on_all(
     remotes: Iterable[Remote], command: str, *, timeout_s: float = 30.0, check: bool = True
 ) -> dict[str, Result | FleetError]:
-    """Run one command on several hosts at once: host name → what it did, or why not. Raises nothing itself."""
+    """Run one command on several hosts at once: host name → what it did, or why not. Raises nothing
+    itself."""
 
     def one(remote: Remote) -> Result | FleetError:
         try:

@@ -1,7 +1,8 @@
-"""``wrackline defects``: real runs in which a historic defect must be called a violation, and its safe twin must pass.
+"""``wrackline defects``: real runs in which a historic defect must be called a violation, and its safe twin
+must pass.
 
-The twin is the same specification, seed and schedule of faults, with the broker as it is. Without it a violation
-could come from the schedule, or from a judge that calls everything one.
+The twin is the same specification, seed and schedule of faults, with the broker as it is. Without it a
+violation could come from the schedule, or from a judge that calls everything one.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """``wrackline demo``: three real runs, each with a verdict that is known beforehand.
 
-It proves the judge as much as the broker: a harness that calls everything good fails at run 2 and run 3, and one
-that calls everything bad fails at run 1.
+It proves the judge as much as the broker: a harness that calls everything good fails at run 2 and run 3, and
+one that calls everything bad fails at run 1.
 """
 
 from __future__ import annotations

@@ -1,7 +1,8 @@
-"""Whether this machine can run fleets and judge runs: every ability is tried for real, every failure says how to mend it.
+"""Whether this machine can run fleets and judge runs: every ability is tried for real, every failure says how
+to mend it.
 
-The last check boots a host and cuts its power, so it covers the whole chain: namespaces, overlay root, loop device,
-file system, sshd, and ``FS_IOC_SHUTDOWN`` losing exactly the bytes that were not synced.
+The last check boots a host and cuts its power, so it covers the whole chain: namespaces, overlay root, loop
+device, file system, sshd, and ``FS_IOC_SHUTDOWN`` losing exactly the bytes that were not synced.
 """
 
 from __future__ import annotations
@@ -97,7 +98,8 @@ def _tool(name: str, arguments: tuple[str, ...], *, required: bool) -> Check:
 
 
 def _first_line(command: list[str]) -> str:
-    """What a program says of its version, on whichever stream, with whichever exit code (sshd has no -V before 9.2)."""
+    """What a program says of its version, on whichever stream, with whichever exit code (sshd has no -V
+    before 9.2)."""
     shell = [
         "sh",
         "-c",
@@ -113,7 +115,8 @@ def _first_line(command: list[str]) -> str:
 
 
 def _host_python() -> Check:
-    """Hosts see this machine's /usr; the broker's libraries are built for the Python that runs the harness."""
+    """Hosts see this machine's /usr; the broker's libraries are built for the Python that runs the
+    harness."""
     ours = f"{sys.version_info.major}.{sys.version_info.minor}"
     mend = f"make the virtual environment with /usr/bin/python3, or install python{ours}"
     try:
@@ -236,7 +239,8 @@ def _attempt(name: str, trial: Callable[[], str]) -> Check:
 
 
 def _lose_bytes(state_root: Path) -> str:
-    """Boot a host, write 1000 synced and 500 unsynced bytes, cut its power: 1000 must be left. Raises FleetError."""
+    """Boot a host, write 1000 synced and 500 unsynced bytes, cut its power: 1000 must be left. Raises
+    FleetError."""
     began = time.monotonic()
     with NetnsFleet(f"doctor-{os.getpid()}", ["n1"], state_dir=state_root, disk_mb=32) as fleet:
         (host,) = fleet.hosts

@@ -8,8 +8,9 @@
 ``:txn``                    ``[:send k v]`` (ok: ``[:send k [offset v]]``) and ``[:poll {k [[offset v] ...]}]``
 ==========================  ==============================================================================
 
-The first three are of one log, or of one per key with ``independent`` (values are then ``[key value]``); of the
-others each key is a log of its own. What a consumer does besides (``:assign``, ``:subscribe``, ``:crash``) says nothing here.
+The first three are of one log, or of one per key with ``independent`` (values are then ``[key value]``); of
+the others each key is a log of its own. What a consumer does besides (``:assign``, ``:subscribe``,
+``:crash``) says nothing here.
 """
 
 from __future__ import annotations
@@ -46,8 +47,8 @@ class Log:
         return len(self.parts)
 
     def violations(self, *, holes: bool) -> list[tuple[Violation, list[Done]]]:
-        """What is wrong, each with some operations that speak of it. ``holes``: offsets without a record are wrong.
-        Raises RepeatedValue, TextError."""
+        """What is wrong, each with some operations that speak of it. ``holes``: offsets without a record are
+        wrong. Raises RepeatedValue, TextError."""
         appends: list[Append] = []
         reads: list[Read] = []
         ends: list[End] = []

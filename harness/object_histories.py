@@ -1,8 +1,10 @@
-"""Histories of one object, or of transactions, in Jepsen's words: as the columns that checks and searches read.
+"""Histories of one object, or of transactions, in Jepsen's words: as the columns that checks and searches
+read.
 
-A register has ``:write v`` and ``:read v`` (and ``:cas [old new]``), a queue ``:enqueue v`` and ``:dequeue v``, a set
-``:add v`` and ``:read #{..}``, a mutex ``:acquire`` and ``:release``; Elle's histories have ``:txn [[f k v] ..]``. With
-``independent`` keys every value is a pair [key value], and each key is an object of its own.
+A register has ``:write v`` and ``:read v`` (and ``:cas [old new]``), a queue ``:enqueue v`` and ``:dequeue
+v``, a set ``:add v`` and ``:read #{..}``, a mutex ``:acquire`` and ``:release``; Elle's histories have ``:txn
+[[f k v] ..]``. With ``independent`` keys every value is a pair [key value], and each key is an object of its
+own.
 """
 
 from __future__ import annotations
@@ -112,8 +114,8 @@ class Subject:
         return next(value for value, known in self._ids.items() if known == number)
 
     def exact(self, initial: Any = None) -> Columns:
-        """For the exact checks of a register or a FIFO queue. The initial value is NOTHING. Raises TextError for an
-        operation that neither of them has."""
+        """For the exact checks of a register or a FIFO queue. The initial value is NOTHING. Raises TextError
+        for an operation that neither of them has."""
         rows = []
         self._ids.setdefault(frozen(initial), NOTHING)
         for one in self.done:
@@ -151,8 +153,8 @@ def subjects(operations: Iterable[Operation], *, independent: bool = False) -> l
 
 
 def paired(operations: Iterable[Operation]) -> Iterator[Done]:
-    """Invocations with their completions, those of clients alone, in order of invocation. Times are places in the
-    file. Raises TextError."""
+    """Invocations with their completions, those of clients alone, in order of invocation. Times are places in
+    the file. Raises TextError."""
     done: list[Done] = []
     open_of: dict[int, Done] = {}
     for at, operation in enumerate(operations, 1):
@@ -163,7 +165,8 @@ def paired(operations: Iterable[Operation]) -> Iterator[Done]:
         if kind == "invoke":
             if process in open_of:
                 raise TextError(
-                    f"operation {at}: process {process} invokes again before operation {open_of[process].at} completed"
+                    f"operation {at}: process {process} invokes again before operation {open_of[process].at} "
+                    "completed"
                 )
             open_of[process] = Done(process, str(f), operation.get("value"), at, NEVER, Outcome.INFO, at)
             done.append(open_of[process])

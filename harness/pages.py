@@ -1,7 +1,9 @@
-"""What every page of ours carries: a policy by which a browser runs and loads nothing but what the page was made with.
+"""What every page of ours carries: a policy by which a browser runs and loads nothing but what the page was
+made with.
 
-A page shows text of brokers, clients and files of others. It is escaped; and should that fail once, the browser still
-runs no script and applies no style but the very ones of the template, known by their hashes, and loads nothing at all.
+A page shows text of brokers, clients and files of others. It is escaped; and should that fail once, the
+browser still runs no script and applies no style but the very ones of the template, known by their hashes,
+and loads nothing at all.
 """
 
 from __future__ import annotations
@@ -16,8 +18,9 @@ _INLINE = re.compile(r"<(style|script)>(.*?)</\1>", re.DOTALL)
 
 
 def policy(template: str) -> Markup:
-    """The element that goes first into ``<head>``. ``template``: text of ours with the page's inline styles and scripts
-    in it, as they will be in the page; never the page itself, which has the text of others in it."""
+    """The element that goes first into ``<head>``. ``template``: text of ours with the page's inline styles
+    and scripts in it, as they will be in the page; never the page itself, which has the text of others in
+    it."""
     hashes: dict[str, list[str]] = {"style": [], "script": []}
     for kind, content in _INLINE.findall(template):
         digest = base64.b64encode(hashlib.sha256(content.encode()).digest()).decode()

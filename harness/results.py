@@ -48,7 +48,8 @@ def find(name: str, results: Path) -> Path:
         return matching[0]
     if not there:
         raise NoSuchRun(
-            f"{name}: no such run in {results}, which holds none; give a run's directory, or --results the folder they are in"
+            f"{name}: no such run in {results}, which holds none; give a run's directory, or --results the "
+            "folder they are in"
         )
     if not matching:
         raise NoSuchRun(

@@ -55,9 +55,9 @@ def read_info(run_dir: Path) -> RunInfo:
 
 
 def private_folder(path: Path) -> None:
-    """Make a folder, and what is missing above it, for its owner alone: histories and logs hold what clients sent. Under sudo
-    the owner is who asked for it, so that they can open the report. What is there already stays as it is. Raises
-    OSError."""
+    """Make a folder, and what is missing above it, for its owner alone: histories and logs hold what clients
+    sent. Under sudo the owner is who asked for it, so that they can open the report. What is there already
+    stays as it is. Raises OSError."""
     missing = []
     folder = path.absolute()
     while not folder.exists():
@@ -152,8 +152,8 @@ def _write_parquet(run_dir: Path, path: Path, whole: wal.Whole, info: RunInfo) -
 
 
 def write_history(run_dir: Path, info: RunInfo, events: Iterable[Event]) -> None:
-    """Write a history that was not recorded but made (imported, drawn): events are numbered in their order and keep
-    their ``time_ns``. Raises FileExistsError when the directory has a history already, OSError."""
+    """Write a history that was not recorded but made (imported, drawn): events are numbered in their order
+    and keep their ``time_ns``. Raises FileExistsError when the directory has a history already, OSError."""
     private_folder(run_dir)
     if (run_dir / PARQUET).exists() or (run_dir / WAL).exists():
         raise FileExistsError(f"{run_dir} holds a history already: each run needs a directory of its own")
@@ -174,8 +174,9 @@ def write_history(run_dir: Path, info: RunInfo, events: Iterable[Event]) -> None
 
 @contextlib.contextmanager
 def whole_file(path: Path) -> Iterator[Path]:
-    """A file beside ``path`` to write to: it takes its place when all is written, and goes away when that fails. So a
-    reader never sees half of it, and the old one stays when there is no room for the new one. Raises OSError."""
+    """A file beside ``path`` to write to: it takes its place when all is written, and goes away when that
+    fails. So a reader never sees half of it, and the old one stays when there is no room for the new one.
+    Raises OSError."""
     part = path.with_name(f"{path.name}.{os.getpid()}.part")
     try:
         yield part

@@ -1,10 +1,10 @@
 """An append-only file whose appends outlive this process, at the price of a memory copy.
 
-Lines are copied into a shared memory map of the file: the kernel owns the pages, so what was appended is in the
-file even when the process is killed at the next instruction. A ``write`` would do the same, but it gives up
-Python's interpreter lock on every call, and with a dozen busy client threads each call then waits for its turn
-(measured: a third of the throughput). Space is allocated ahead, which is where a full disk shows; the unused
-rest reads as zeros until the file is closed.
+Lines are copied into a shared memory map of the file: the kernel owns the pages, so what was appended is in
+the file even when the process is killed at the next instruction. A ``write`` would do the same, but it gives
+up Python's interpreter lock on every call, and with a dozen busy client threads each call then waits for its
+turn (measured: a third of the throughput). Space is allocated ahead, which is where a full disk shows; the
+unused rest reads as zeros until the file is closed.
 """
 
 from __future__ import annotations

@@ -28,20 +28,22 @@ replica     one row (``ok``, process REPLICA) per chunk of one replica's own log
             ``offset`` = log start, ``high_watermark`` = its LEO, ``extra`` = {"in_isr", "complete", "hw"}
 ==========  ==============================================================================================
 
-Sends and polls of one transaction carry its number in both events: ``extra.txn``. In a history that was imported
-(wrackline.history.jepsen), a poll whose transaction failed afterwards says so (``extra.aborted`` = "fail" | "info"), an ``assign`` names
-the partitions that are given up by it (``extra.revoked``), and the drain is ``extra.derived`` from polls: nothing is known
-of offsets from its ``high_watermark`` on, where ``extra.unseen`` records were acknowledged.
+Sends and polls of one transaction carry its number in both events: ``extra.txn``. In a history that was
+imported (wrackline.history.jepsen), a poll whose transaction failed afterwards says so (``extra.aborted`` =
+"fail" | "info"), an ``assign`` names the partitions that are given up by it (``extra.revoked``), and the
+drain is ``extra.derived`` from polls: nothing is known of offsets from its ``high_watermark`` on, where
+``extra.unseen`` records were acknowledged.
 
 Rows of the nemesis have ``process = NEMESIS``, ``type = info``, ``f`` = the fault's name and ``extra`` =
 {"id": "f3", "phase": "begin" | "active" | "undo" | "ended", "targets": ["n1"], "role": "leader(log-0)",
 "proved": bool | null, "proof": "...", "lost": {"n1": {"log-0/...log": bytes}}, "lossy": ["n1"]}; the row
 ``ended`` carries the final proof. A fault without an ``ended`` row was not proved.
 
-Rows of the runner have ``process = CONTROL``, ``type = info``: ``f = phase`` (extra {"phase": "setup" | "warm" |
-"main" | "heal" | "drain" | "collect"}), ``f = assignment`` (topic; extra {"assignment": {"0": [1,2,3]}, "nodes":
-{"1": "n1"}}) and ``f = cluster`` (what metadata said: extra {"partitions": [{"topic","partition","leader",
-"leader_epoch","isr","elr","replicas"}]}). So that the judge knows whether the run went as it was meant to:
+Rows of the runner have ``process = CONTROL``, ``type = info``: ``f = phase`` (extra {"phase": "setup" |
+"warm" | "main" | "heal" | "drain" | "collect"}), ``f = assignment`` (topic; extra {"assignment": {"0":
+[1,2,3]}, "nodes": {"1": "n1"}}) and ``f = cluster`` (what metadata said: extra {"partitions":
+[{"topic","partition","leader", "leader_epoch","isr","elr","replicas"}]}). So that the judge knows whether the
+run went as it was meant to:
 
 ===========  =============================================================================================
 planned      a guided schedule chose its steps: extra {"schedule", "faults": {"g1": "partition", ...}}
@@ -51,8 +53,8 @@ collected    extra {"files": {"n1": ["broker.log", ...]}, "missing": {"n2": "why
 over         the last row of a run that nobody stopped: its hosts are torn down after it
 ===========  =============================================================================================
 
-A node or host that nobody stopped and that is gone is a row of the nemesis like any fault's, with ``f = died``; its ``extra`` has
-besides "unsure": hosts that may have lost what they had not synced.
+A node or host that nobody stopped and that is gone is a row of the nemesis like any fault's, with ``f =
+died``; its ``extra`` has besides "unsure": hosts that may have lost what they had not synced.
 """
 
 from __future__ import annotations
@@ -80,7 +82,8 @@ ACKED_WITHOUT_OFFSET = -3
 """``offset`` of a record sent: acknowledged, but the client was told no offset."""
 
 MARKER = 15
-"""``attempt`` in the value of a record that a read sent to see the log's end for certain; no write, no enqueue."""
+"""``attempt`` in the value of a record that a read sent to see the log's end for certain; no write, no
+enqueue."""
 
 CORRUPT = -1
 """``value`` of a record read: its payload does not carry a right checksum (details in ``extra.corrupt``)."""
@@ -194,7 +197,8 @@ class RunInfo:
     reads: str = ""
     """How reads of the workloads ``register`` and ``queue`` know the log's end: ``marker`` or ``end``."""
     isolation: str = ""
-    """``read_committed`` or ``read_uncommitted``: what consumers of transactions asked for; empty: nobody said."""
+    """``read_committed`` or ``read_uncommitted``: what consumers of transactions asked for; empty: nobody
+    said."""
     nodes: Mapping[str, str] = field(default_factory=dict)
     """Node id (as text) -> host name."""
     expected: tuple[str, ...] = ()

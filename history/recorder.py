@@ -1,8 +1,8 @@
 """Write a history down while it happens.
 
-``Recorder.record`` gives an event its index and its time and has written its line to the write-ahead file when
-it returns: an invocation is on record before the request leaves, whatever becomes of this process. A thread
-follows the file and turns it into Parquet row groups while the run goes on.
+``Recorder.record`` gives an event its index and its time and has written its line to the write-ahead file
+when it returns: an invocation is on record before the request leaves, whatever becomes of this process. A
+thread follows the file and turns it into Parquet row groups while the run goes on.
 """
 
 from __future__ import annotations
@@ -90,7 +90,8 @@ class Recorder:
             index, now = self._index, time.monotonic_ns() - self._start_ns
             self._write(wal.with_beginning(index, now, tail))
             self._index = index + 1
-        # The event is still in its maker's hands only; a frozen copy of 17 fields would cost as much as all the rest.
+        # The event is still in its maker's hands only; a frozen copy of 17 fields would cost as much as all
+        # the rest.
         object.__setattr__(event, "index", index)
         object.__setattr__(event, "time_ns", now)
         if event.process < 0:
@@ -105,7 +106,8 @@ class Recorder:
             self._journal.append(line)
         except OSError as wrong:
             self.failure = (
-                f"{self.run_dir / WAL}: {wrong.strerror or wrong}; the run is stopped and what was recorded is "
+                f"{self.run_dir / WAL}: {wrong.strerror or wrong}; the run is stopped and what was recorded "
+                "is "
                 "kept: free some space, then `wrackline analyze` the run"
             )
             raise RecordingFailed(self.failure) from wrong

@@ -1,8 +1,8 @@
 """The write-ahead file of a history: one JSON line per event, in the order of the clock.
 
-A line holds the columns of ``wrackline.history.schema`` that are not null; ``extra`` is JSON inside a string, as
-it is in Parquet, so Arrow's own JSON reader turns lines into columns without Python touching a row. The first
-line is ``{"wrackline": <RunInfo>, "format": 1}``.
+A line holds the columns of ``wrackline.history.schema`` that are not null; ``extra`` is JSON inside a string,
+as it is in Parquet, so Arrow's own JSON reader turns lines into columns without Python touching a row. The
+first line is ``{"wrackline": <RunInfo>, "format": 1}``.
 """
 
 from __future__ import annotations
@@ -49,8 +49,8 @@ def read_header(line: bytes) -> RunInfo:
 
 
 def encode_tail(event: Event) -> bytes:
-    """The line of an event but for its beginning, ``{"index":..,"time_ns":..``, which is given under the lock.
-    ``records`` is there even when empty: an empty list and a null are two things to whoever counts."""
+    """The line of an event but for its beginning, ``{"index":..,"time_ns":..``, which is given under the
+    lock. ``records`` is there even when empty: an empty list and a null are two things to whoever counts."""
     row: dict[str, object] = {"process": event.process, "type": event.type, "f": event.f}
     for name in _ROW_COLUMNS:
         column = getattr(event, name)
@@ -88,8 +88,8 @@ def table_of(lines: bytes, test_id: str) -> pa.Table:
 
 
 def read_chunks(fd: int, start: int, limit: int, chunk_bytes: int) -> Iterator[bytes]:
-    """What is in the file from ``start`` to ``limit`` (both where lines end), in pieces of about ``chunk_bytes``
-    that end where a line ends. Unbuffered, since the file may be growing."""
+    """What is in the file from ``start`` to ``limit`` (both where lines end), in pieces of about
+    ``chunk_bytes`` that end where a line ends. Unbuffered, since the file may be growing."""
     size = chunk_bytes
     while start < limit:
         chunk = os.pread(fd, min(size, limit - start), start)

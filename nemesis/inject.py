@@ -121,8 +121,8 @@ class Stage:
         self._lasting: dict[str, tuple[Shell, ...]] = {}
         """By fault in force: what a host that comes back must be told again."""
         self._switched: Counter[str] = Counter()
-        """By host, the beginnings and the ends of its power's being switched: a step that failed while one of them came
-        about failed for that, also when the power is back already."""
+        """By host, the beginnings and the ends of its power's being switched: a step that failed while one of
+        them came about failed for that, also when the power is back already."""
         self._kept_undo: dict[str, list[Shell]] = defaultdict(list)
         """Steps that a host without power owes us."""
 
@@ -130,7 +130,8 @@ class Stage:
         self._threads.shutdown(wait=True)
 
     def hold(self, fault_id: str, hosts: Sequence[str]) -> None:
-        """The fault takes their nodes: who looks at them by himself must know before anything is done to them."""
+        """The fault takes their nodes: who looks at them by himself must know before anything is done to
+        them."""
         self.taken.update(hosts)
         self.held.update(dict.fromkeys(hosts, fault_id))
 
@@ -257,7 +258,8 @@ class Stage:
                 return Done(step, self._mover.settle(step))
 
     def in_force(self, fault_id: str, lasting: tuple[Shell, ...] | None) -> None:
-        """``lasting``: what is to be done again at power-on from now on; None, before the undo: nothing any more."""
+        """``lasting``: what is to be done again at power-on from now on; None, before the undo: nothing any
+        more."""
         if lasting is None:
             self._lasting.pop(fault_id, None)
         else:
@@ -331,7 +333,8 @@ async def injected(
 
 
 async def _to_the_end(work: Coroutine[Any, Any, None]) -> None:
-    """Awaits it even when we are cancelled meanwhile: a run that is called off must not leave a fault behind."""
+    """Awaits it even when we are cancelled meanwhile: a run that is called off must not leave a fault
+    behind."""
     task = asyncio.ensure_future(work)
     cancelled: asyncio.CancelledError | None = None
     while not task.done():

@@ -1,4 +1,5 @@
-"""Runs a plan beside the workload: its own thread, asyncio inside, every fault a context (wrackline.nemesis.inject)."""
+"""Runs a plan beside the workload: its own thread, asyncio inside, every fault a context
+(wrackline.nemesis.inject)."""
 
 from __future__ import annotations
 
@@ -50,8 +51,8 @@ class Nemesis:
         topics: Sequence[str] = (),
         canaries: Canaries | None = None,
     ) -> None:
-        """``topics``: of the run, in order; what roles without a topic and guided schedules aim at. ``canaries``: started
-        on every host; without them no power cut is proved."""
+        """``topics``: of the run, in order; what roles without a topic and guided schedules aim at.
+        ``canaries``: started on every host; without them no power cut is proved."""
         self._plan = plan
         self._fleet = fleet
         self._system = system

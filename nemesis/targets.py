@@ -18,7 +18,8 @@ _ROLE = f"(?:{'|'.join(PLAIN)}|{_OF_PARTITION.pattern}|{_HOSTS.pattern})"
 ROLE = f"^{_ROLE}$"
 """What `check_role` takes, as a JSON schema says it."""
 HELP = (
-    "one, minority, majority, half, all, controller, spare, leader(TOPIC-P), follower(TOPIC-P), isr-last(TOPIC-P), "
+    "one, minority, majority, half, all, controller, spare, leader(TOPIC-P), follower(TOPIC-P), "
+    "isr-last(TOPIC-P), "
     "elr(TOPIC-P), or hosts by name (n1,n2)"
 )
 
@@ -92,9 +93,9 @@ def resolve(
 
     ``state`` may be None for roles that do not need metadata. ``pick`` settles every free choice, so a plan
     chooses the same way again in the same situation. Hosts in ``held`` are under another fault that has taken
-    their node: they are passed over, or the role is not resolvable now. ``topics``: what a bare ``leader`` may
-    mean. ``spares``: hosts whose brokers may join. ``idle``: hosts whose brokers have not, hit by name only.
-    Raises TargetError.
+    their node: they are passed over, or the role is not resolvable now. ``topics``: what a bare ``leader``
+    may mean. ``spares``: hosts whose brokers may join. ``idle``: hosts whose brokers have not, hit by name
+    only. Raises TargetError.
     """
     brokers = [node.host.name for node in nodes if node.is_broker and node.host.name not in idle]
     free = [host for host in brokers if host not in held]

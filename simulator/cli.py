@@ -298,7 +298,8 @@ def _tell(result: Result, said: Mapping[str, Any]) -> None:
 def _line(result: Result) -> str:
     verdict = "clean" if result.violation is None else f"VIOLATION {result.violation.oracle}"
     return (
-        f"seed {result.setup.seed:>6}  {verdict:<28} {result.simulated_s:8.1f} s simulated  {result.steps:>7} steps  "
+        f"seed {result.setup.seed:>6}  {verdict:<28} {result.simulated_s:8.1f} s simulated  "
+        f"{result.steps:>7} steps  "
         f"{len(result.faults):>3} faults  {result.acked:>6} records acknowledged"
     )
 
@@ -322,7 +323,8 @@ def _search(ctx: click.Context, setup: Setup, said: Mapping[str, Any]) -> None:
             told_at = time.monotonic()
             left = totals.cpu_s / totals.seeds * (runs - totals.seeds)
             click.echo(
-                f"{totals.seeds} of {runs} seeds, {len(totals.violations)} violations, {totals.cpu_s:.0f} s of "
+                f"{totals.seeds} of {runs} seeds, {len(totals.violations)} violations, {totals.cpu_s:.0f} s "
+                "of "
                 f"CPU, some {left:.0f} s to go",
                 err=True,
             )

@@ -1,7 +1,7 @@
 """One seeded run with faults, clients and oracles.
 
-A run: boot, create the topic, let clients work while the fault plan is carried out (the main phase), heal, wait
-until the cluster is whole (or say that it never was), read everything back, judge. Any oracle ends it.
+A run: boot, create the topic, let clients work while the fault plan is carried out (the main phase), heal,
+wait until the cluster is whole (or say that it never was), read everything back, judge. Any oracle ends it.
 """
 
 from __future__ import annotations
@@ -235,8 +235,9 @@ class Run:
         self.found.append(replace(violation, at_ms=self.world.now_ms, step=self.world.steps))
 
     def _whole(self) -> bool:
-        """Everybody is up and unfenced, every ISR is full, every replica has everything, nothing is under way:
-        what an idempotent producer has acknowledged after the final read asked for the end is not in it."""
+        """Everybody is up and unfenced, every ISR is full, every replica has everything, nothing is under
+        way: what an idempotent producer has acknowledged after the final read asked for the end is not in
+        it."""
         world = self.world
         if any(client.writing for client in self.clients):
             return False

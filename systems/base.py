@@ -134,8 +134,8 @@ class System(Protocol):
     nodes: tuple[Node, ...]
 
     def refusals(self, topic: TopicSpec) -> Sequence[Refusal]:
-        """What the program itself would refuse of its settings and of this topic: asked here, without any host.
-        Raises DeployError when it cannot be asked."""
+        """What the program itself would refuse of its settings and of this topic: asked here, without any
+        host. Raises DeployError when it cannot be asked."""
 
     def install(self) -> None:
         """Bring the software and the configuration to every host and start nothing."""
@@ -156,7 +156,8 @@ class System(Protocol):
         """The last line of the node's log: of a node that is down, why. Empty when it has none."""
 
     def wait_ready(self, *, timeout_s: float = 60.0) -> None:
-        """Until every node runs, is unfenced, and the cluster answers. Says what it last saw when it gives up."""
+        """Until every node runs, is unfenced, and the cluster answers. Says what it last saw when it gives
+        up."""
 
     def create_topic(self, topic: TopicSpec, *, timeout_s: float = 30.0) -> None: ...
 
@@ -164,7 +165,8 @@ class System(Protocol):
         """Asks any broker that answers; raises DeployError when none does."""
 
     def growth_plan(self, node: Node, topic: str, *, timeout_s: float = 30.0) -> dict[Place, tuple[int, ...]]:
-        """The replicas that give a broker that has just joined its share of a topic, of those partitions that change."""
+        """The replicas that give a broker that has just joined its share of a topic, of those partitions that
+        change."""
 
     def reassign(self, targets: Mapping[Place, tuple[int, ...] | None], *, timeout_s: float = 30.0) -> None:
         """Begin to move partitions to these replicas; None cancels. Does not wait until they are there."""

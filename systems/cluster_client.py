@@ -138,8 +138,8 @@ class ClusterClient:
             raise ProtocolError(f"the fleet's network cannot be entered: {wrong}") from wrong
 
     def _name_controller(self, state: ClusterState, votes: Sequence[Future[int]]) -> ClusterState:
-        """KRaft brokers name any broker as controller in Metadata. A sole controller is known without asking, of
-        several each knows the active one; -1: no majority knows one."""
+        """KRaft brokers name any broker as controller in Metadata. A sole controller is known without asking,
+        of several each knows the active one; -1: no majority knows one."""
         if not self._controllers:
             return state
         if not votes:
@@ -149,7 +149,8 @@ class ClusterClient:
 
 
 def named_by_most(votes: Sequence[Future[int]], deadline: float) -> int:
-    """Whom a majority of the controllers names, -1 for none: one that was cut off may still believe in itself."""
+    """Whom a majority of the controllers names, -1 for none: one that was cut off may still believe in
+    itself."""
     waiting = set(votes)
     counts: Counter[int] = Counter()
     while waiting and (left := deadline - time.monotonic()) > 0:
@@ -166,7 +167,8 @@ def _active_controller(connection: Connection) -> int:
 
 
 class _Asker(Generic[Answer]):
-    """Asks one node one question, from one thread of its own: a silent node holds up nobody but those who ask it.
+    """Asks one node one question, from one thread of its own: a silent node holds up nobody but those who ask
+    it.
 
     At most one question is under way and one waits. Who asks while one waits gets that one's answer: it is
     asked after they came, so it is fresh.

@@ -1,7 +1,7 @@
 """Moving replicas from one broker to another, over the Kafka protocol (KIP-455): begin, cancel, list.
 
-Whoever is asked passes it on to the active controller, and that may be changing: every broker is asked in turn
-until one has an answer that counts. Asking twice for the same replicas is asking once.
+Whoever is asked passes it on to the active controller, and that may be changing: every broker is asked in
+turn until one has an answer that counts. Asking twice for the same replicas is asking once.
 """
 
 from __future__ import annotations

@@ -56,7 +56,8 @@ class Batch:
 
 
 def batches(data: bytes, *, file: str = "segment") -> Iterator[tuple[Batch, memoryview]]:
-    """The whole, CRC-checked batches of one segment with their bytes. Raises SegmentError at the first bad one."""
+    """The whole, CRC-checked batches of one segment with their bytes. Raises SegmentError at the first bad
+    one."""
     view = memoryview(data)
     at = 0
     while at < len(view):
@@ -212,7 +213,8 @@ def _read_segment(segment: Path, leo: int, into: list[StoredRecord]) -> int:
     for batch, data in batches(segment.read_bytes(), file=segment.name):
         if batch.base_offset != leo:
             raise SegmentError(
-                f"{segment.name}: a hole: offset {batch.base_offset} follows {leo - 1} at byte {batch.position}"
+                f"{segment.name}: a hole: offset {batch.base_offset} follows {leo - 1} at byte "
+                f"{batch.position}"
             )
         into.extend(records(batch, data, file=segment.name))
         leo = batch.last_offset + 1

@@ -1,9 +1,10 @@
 """What is at the end of a partition, for certain.
 
-An end offset proves little: a leader that was replaced and does not know it answers too. A *marker* proves it. It is a
-record that the reader sends with the workload's own acks; with acks=all only the leader that the controller has chosen
-can get it acknowledged, and whatever was acknowledged before the marker was sent is before it in the log. It counts as
-no write and no enqueue (history.model.MARKER), but it is a send like any other in the history: losing it is loss.
+An end offset proves little: a leader that was replaced and does not know it answers too. A *marker* proves
+it. It is a record that the reader sends with the workload's own acks; with acks=all only the leader that the
+controller has chosen can get it acknowledged, and whatever was acknowledged before the marker was sent is
+before it in the log. It counts as no write and no enqueue (history.model.MARKER), but it is a send like any
+other in the history: losing it is loss.
 """
 
 from __future__ import annotations
@@ -51,8 +52,8 @@ class Marks:
 
 
 class Stretch:
-    """Reads a partition from an offset on, record by record, with a consumer that it may share with others as long
-    as they take turns."""
+    """Reads a partition from an offset on, record by record, with a consumer that it may share with others as
+    long as they take turns."""
 
     def __init__(self, context: Context, client: LogConsumer, partition: int, position: int) -> None:
         self.context = context
@@ -81,7 +82,8 @@ class Stretch:
         return None
 
     def until(self, end: int, deadline: float) -> Iterator[Record]:
-        """The records up to ``end`` (exclusive), which is known to exist. Raises Unknown when it is not reached."""
+        """The records up to ``end`` (exclusive), which is known to exist. Raises Unknown when it is not
+        reached."""
         while self.position < end:
             left = deadline - time.monotonic()
             if left <= 0:
@@ -94,8 +96,8 @@ class Stretch:
 def last_write(
     context: Context, client: LogConsumer, partition: int, end: int, deadline: float
 ) -> tuple[Record | None, list[dict[str, Any]]]:
-    """The last record before ``end`` that is no marker (None: there is none), and what is corrupt about what was
-    read. Raises Unknown."""
+    """The last record before ``end`` that is no marker (None: there is none), and what is corrupt about what
+    was read. Raises Unknown."""
     window, upto = WINDOW, end
     while upto > 0:
         start = max(0, upto - window)

@@ -1,13 +1,14 @@
 """An open stream of operations at an asked rate, taken by client threads as they become idle.
 
-The stream of each kind of operation (``f``) is a fixed sequence drawn from the seed: slot 17 of ``send`` has the
-same due time and the same choices in every run with that seed, whichever thread takes it. A system that stalls
-makes every client busy; slots that fell due meanwhile are handed out afterwards only as far back as
+The stream of each kind of operation (``f``) is a fixed sequence drawn from the seed: slot 17 of ``send`` has
+the same due time and the same choices in every run with that seed, whichever thread takes it. A system that
+stalls makes every client busy; slots that fell due meanwhile are handed out afterwards only as far back as
 ``catch_up_s``: the stream never bursts without bound (slots left out are counted).
 
-A kind whose operations each go to one partition has a *lane* per partition. A partition without a leader keeps its
-clients waiting for seconds; if it could keep all of them, the healthy partitions would get no load either, and the
-test would be weakest under a fault. Every lane therefore has a share of the clients that no other lane can take.
+A kind whose operations each go to one partition has a *lane* per partition. A partition without a leader
+keeps its clients waiting for seconds; if it could keep all of them, the healthy partitions would get no load
+either, and the test would be weakest under a fault. Every lane therefore has a share of the clients that no
+other lane can take.
 """
 
 from __future__ import annotations
@@ -29,8 +30,8 @@ class Spacing(StrEnum):
 @dataclass(frozen=True, slots=True)
 class Slot:
     """One operation to do: its number in the stream of its kind, when it was due (seconds from the stream's
-    start; 0 for ever when the rate is not bounded), 64 random bits for whatever it must choose, and its lane: the
-    partition it goes to, 0 for a kind without lanes."""
+    start; 0 for ever when the rate is not bounded), 64 random bits for whatever it must choose, and its lane:
+    the partition it goes to, 0 for a kind without lanes."""
 
     f: str
     number: int
@@ -39,7 +40,8 @@ class Slot:
     lane: int = 0
 
     def choice(self, n: int, salt: int = 0) -> int:
-        """A choice among ``n``, the same whenever this slot is drawn again. Different salts, different choices."""
+        """A choice among ``n``, the same whenever this slot is drawn again. Different salts, different
+        choices."""
         mixed = (self.bits ^ (salt * 0x9E3779B97F4A7C15)) * 0xD6E8FEB86659FD93 & 0xFFFFFFFFFFFFFFFF
         return (mixed >> 32) % n
 
@@ -55,8 +57,8 @@ class Lanes:
 
     @property
     def reserved(self) -> int:
-        """Clients that are always left to each lane; 1 where there are fewer clients than lanes, which is then a
-        limit and no promise."""
+        """Clients that are always left to each lane; 1 where there are fewer clients than lanes, which is
+        then a limit and no promise."""
         return max(1, self.clients // self.count)
 
 
@@ -113,7 +115,8 @@ class _Stream:
         return slot
 
     def take_any(self) -> Slot | None:
-        """The next slot whose lane has room, when nothing is ever due: slots of full lanes are passed over."""
+        """The next slot whose lane has room, when nothing is ever due: slots of full lanes are passed
+        over."""
         if not any(self._has_room(lane) for lane in range(len(self.busy))):
             return None
         while True:
@@ -148,9 +151,9 @@ class Generator:
         catch_up_s: float = 1.0,
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
-        """``rate``: operations per second of all kinds together, 0 = as fast as clients take them; ``mix``: the
-        weight of each kind; ``lanes``: of the kinds whose operations each go to one partition. Raises ValueError on
-        a negative rate or weights that give no kind a share."""
+        """``rate``: operations per second of all kinds together, 0 = as fast as clients take them; ``mix``:
+        the weight of each kind; ``lanes``: of the kinds whose operations each go to one partition. Raises
+        ValueError on a negative rate or weights that give no kind a share."""
         total = sum(mix.values())
         if rate < 0 or total <= 0 or min(mix.values()) < 0:
             raise ValueError(f"rate {rate} with mix {dict(mix)} gives no stream of operations")
@@ -185,8 +188,8 @@ class Generator:
             return {f: list(stream.left_out) for f, stream in self._streams.items()}
 
     def take(self, f: str) -> Slot | None:
-        """The next operation of this kind, when it is due and its lane has room; None when the stream has been
-        stopped (or the mix gives this kind no share). Whoever takes a slot says ``done`` with it."""
+        """The next operation of this kind, when it is due and its lane has room; None when the stream has
+        been stopped (or the mix gives this kind no share). Whoever takes a slot says ``done`` with it."""
         stream = self._streams.get(f)
         with self._changed:
             while stream is not None and f not in self._stopped:

@@ -1,14 +1,15 @@
-"""How long a partition is without service when its leader is killed: last acknowledgement before, first one after.
+"""How long a partition is without service when its leader is killed: last acknowledgement before, first one
+after.
 
     python benchmarks/broker/failover.py                 # three brokers on loopback, kill -9 of the leader
     python benchmarks/broker/failover.py --stop          # SIGTERM: leadership moves before the broker stops
     python benchmarks/broker/failover.py --fleet         # the same on four hosts of a netns fleet (needs root)
 
-An acks=all producer (librdkafka, idempotent) writes all the time. The gap is cut into what it is made of: until
-the controller has fenced the leader (its session), until another replica knows that it leads, until the client
-has found it, until the followers have what it wrote. The first is session_timeout_ms by design, the third the
-client's own: it asks for metadata after an error, with a backoff, and beyond that every --refresh-ms. The broker's
-own speed is the rest.
+An acks=all producer (librdkafka, idempotent) writes all the time. The gap is cut into what it is made of:
+until the controller has fenced the leader (its session), until another replica knows that it leads, until the
+client has found it, until the followers have what it wrote. The first is session_timeout_ms by design, the
+third the client's own: it asks for metadata after an error, with a backoff, and beyond that every
+--refresh-ms. The broker's own speed is the rest.
 """
 
 from __future__ import annotations
@@ -263,7 +264,8 @@ def main() -> int:
         return 0
     where = "on the fleet" if options.fleet else "on loopback"
     print(
-        f"{'stopped' if options.stop else 'killed'} {options.times} times {where}, session {options.session_ms} ms"
+        f"{'stopped' if options.stop else 'killed'} {options.times} times {where}, session "
+        f"{options.session_ms} ms"
     )
     for name in Failover.__dataclass_fields__:
         values = sorted(getattr(result, name) for result in results)

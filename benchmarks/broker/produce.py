@@ -1,4 +1,5 @@
-"""How fast the broker takes records: acks=all, librdkafka with its default batching, then one record at a time.
+"""How fast the broker takes records: acks=all, librdkafka with its default batching, then one record at a
+time.
 
     python benchmarks/broker/produce.py                          # a cluster of its own on loopback
     python benchmarks/broker/produce.py --bootstrap n1:9092      # one that is running
@@ -58,7 +59,8 @@ def main() -> int:
         for name, figure in figures.items():
             print(
                 f"{name:<14} {figure['records_per_s']:>9,.0f} records/s  {figure['mib_per_s']:>7.2f} MiB/s  "
-                f"p50 {figure['p50_ms']:>8.2f} ms  p99 {figure['p99_ms']:>8.2f} ms  ({figure['records']:,.0f} records)"
+                f"p50 {figure['p50_ms']:>8.2f} ms  p99 {figure['p99_ms']:>8.2f} ms  "
+                f"({figure['records']:,.0f} records)"
             )
     return 0
 

@@ -48,7 +48,8 @@ def main() -> int:
         logs.close()
         assert found.logs[_TP].leo == batches
     print(
-        f"recovered {options.mib} MiB, {batches:,} batches in {took_s:.2f} s: {options.mib / took_s:,.0f} MiB/s"
+        f"recovered {options.mib} MiB, {batches:,} batches in {took_s:.2f} s: {options.mib / took_s:,.0f} "
+        "MiB/s"
     )
     return 0
 

@@ -1,9 +1,10 @@
-"""What a hot message costs to write, by hand (`wrackline.broker.wire.fast`) and by kio, and what kio takes to read it.
+"""What a hot message costs to write, by hand (`wrackline.broker.wire.fast`) and by kio, and what kio takes to
+read it.
 
     python benchmarks/broker/wire.py
 
-Microseconds of processor time, the best of several rounds, so that other work on the machine matters little. One
-partition, 1 KiB of records: what an acks=all producer sends one at a time.
+Microseconds of processor time, the best of several rounds, so that other work on the machine matters little.
+One partition, 1 KiB of records: what an acks=all producer sends one at a time.
 """
 
 from __future__ import annotations

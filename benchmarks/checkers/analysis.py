@@ -1,4 +1,5 @@
-"""What judging costs: seconds, processor time and peak memory, for histories of any size and any number of runs.
+"""What judging costs: seconds, processor time and peak memory, for histories of any size and any number of
+runs.
 
     python benchmarks/checkers/analysis.py --operations 1000000              one run in 16 partitions
     python benchmarks/checkers/analysis.py --operations 10000000
@@ -8,8 +9,8 @@
     python benchmarks/checkers/analysis.py --runs 200 --operations 100000 --separately 5
                                                                              ... and five of them one by one
 
-Memory is that of the driver, its JVM and Python's workers together: the proportional set size of the whole process
-tree, looked at twice a second. Processor time does not depend on what else the machine does.
+Memory is that of the driver, its JVM and Python's workers together: the proportional set size of the whole
+process tree, looked at twice a second. Processor time does not depend on what else the machine does.
 """
 
 from __future__ import annotations
@@ -175,8 +176,10 @@ def _together(runs: list[Path], operations: int, arguments: argparse.Namespace) 
     parts = ", ".join(f"{name} {mib}" for name, mib in figures["peak"].items())
     used = ", ".join(f"{name} {seconds}" for name, seconds in figures["processor_s"].items())
     return (
-        f"{figures['operations']:,} operations in {len(runs)} run(s) of {arguments.partitions} partitions ({size:.0f} MiB): "
-        f"judged in {seconds:.1f} s on {os.cpu_count()} cores ({sum(watch.seconds.values()):.1f} s of processor time: {used}), after "
+        f"{figures['operations']:,} operations in {len(runs)} run(s) of {arguments.partitions} partitions "
+        f"({size:.0f} MiB): "
+        f"judged in {seconds:.1f} s on {os.cpu_count()} cores ({sum(watch.seconds.values()):.1f} s of "
+        f"processor time: {used}), after "
         f"{figures['start_s']} s to start Spark; peak memory {whole.peak_mib:.0f} MiB ({parts}); "
         f"{figures['findings']} findings"
     )
@@ -192,7 +195,8 @@ def _separately(runs: list[Path], arguments: argparse.Namespace) -> str:
             subprocess.run([sys.executable, "-c", script], check=True)
     each = (time.monotonic() - began) / len(runs)
     return (
-        f"one by one: {each:.1f} s and {sum(watch.seconds.values()) / len(runs):.1f} s of processor time a run, so "
+        f"one by one: {each:.1f} s and {sum(watch.seconds.values()) / len(runs):.1f} s of processor time a "
+        "run, so "
         f"{each * arguments.runs:.0f} s for {arguments.runs} of them"
     )
 

@@ -1,12 +1,13 @@
-"""Random correct histories through the judge: every finding is a false alarm. Prints them with their seeds, and the time.
+"""Random correct histories through the judge: every finding is a false alarm. Prints them with their seeds,
+and the time.
 
     nice -n 10 python benchmarks/checkers/false_alarms.py --histories 1000
     nice -n 10 python benchmarks/checkers/false_alarms.py --histories 1000 --objects     of registers and queues
 
-A history is drawn from its seed alone (wrackline.checkers.proving): outcomes nobody knows, late appends, failovers that cut or keep
-what was not committed, rebalances, retries that append twice, final reads that fell short. ``--seed 4711 --histories 1
---keep DIR`` makes that one history again, for ``wrackline analyze``. Without idempotence a retry's second copy is no
-alarm (``Knobs.may_show``). Exit code 1 when there was any.
+A history is drawn from its seed alone (wrackline.checkers.proving): outcomes nobody knows, late appends,
+failovers that cut or keep what was not committed, rebalances, retries that append twice, final reads that
+fell short. ``--seed 4711 --histories 1 --keep DIR`` makes that one history again, for ``wrackline analyze``.
+Without idempotence a retry's second copy is no alarm (``Knobs.may_show``). Exit code 1 when there was any.
 """
 
 from __future__ import annotations

@@ -1,11 +1,11 @@
-"""What judging registers and queues costs: seconds, processor time and peak memory of a whole analysis, for histories of
-any size in any number of partitions (markers and final reads come on top of the operations).
+"""What judging registers and queues costs: seconds, processor time and peak memory of a whole analysis, for
+histories of any size in any number of partitions (markers and final reads come on top of the operations).
 
     nice -n 10 python benchmarks/checkers/objects.py --workload register --operations 1000000 --partitions 1
     nice -n 10 python benchmarks/checkers/objects.py --workload queue --operations 1000000 --partitions 16
 
-A history is made by wrackline.checkers.proving.objects and kept where ``--keep`` says, so that two versions of the checkers can be
-asked about the same one.
+A history is made by wrackline.checkers.proving.objects and kept where ``--keep`` says, so that two versions
+of the checkers can be asked about the same one.
 """
 
 from __future__ import annotations
@@ -55,8 +55,10 @@ def main() -> None:
     found = {one["anomaly"]: one["count"] for one in verdict["anomalies"] if one["count"]}
     used = ", ".join(f"{name} {seconds:.1f}" for name, seconds in watch.seconds.items())
     print(
-        f"{chosen.workload}, {chosen.operations:,} operations in {chosen.partitions} partition(s): {seconds:.1f} s on "
-        f"{os.cpu_count()} cores (load {os.getloadavg()[0]:.1f}), {sum(watch.seconds.values()):.1f} s of processor time "
+        f"{chosen.workload}, {chosen.operations:,} operations in {chosen.partitions} partition(s): "
+        f"{seconds:.1f} s on "
+        f"{os.cpu_count()} cores (load {os.getloadavg()[0]:.1f}), {sum(watch.seconds.values()):.1f} s of "
+        "processor time "
         f"({used}), peak memory {whole.peak_mib:.0f} MiB; findings: {found or 'none'}"
     )
 

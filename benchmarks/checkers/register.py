@@ -3,13 +3,14 @@
     python benchmarks/checkers/register.py                        # up to 1,000,000 operations, searches get 30 s each
     python benchmarks/checkers/register.py --operations 1000 10000 --limit 10
 
-Knossos is asked where a classpath is (WRACKLINE_JVM_CLASSPATH), Porcupine where Go is. A history is a loop per process:
-an operation of exponential length (mean 1), a pause (mean 0.3), half writes, values never repeat; ``unknown`` of them
-never return and their process is replaced. "Invalid" has one read of the first value at 60 % of the history. A search
-that gave up at a size is not asked at larger ones.
+Knossos is asked where a classpath is (WRACKLINE_JVM_CLASSPATH), Porcupine where Go is. A history is a loop
+per process: an operation of exponential length (mean 1), a pause (mean 0.3), half writes, values never
+repeat; ``unknown`` of them never return and their process is replaced. "Invalid" has one read of the first
+value at 60 % of the history. A search that gave up at a size is not asked at larger ones.
 
-All times, and the limit of a search, are seconds of processor time (of all its threads), so that other work on the
-machine does not count. Memory is bounded: the heap of Knossos, the address space of Porcupine. The table is Markdown.
+All times, and the limit of a search, are seconds of processor time (of all its threads), so that other work
+on the machine does not count. Memory is bounded: the heap of Knossos, the address space of Porcupine. The
+table is Markdown.
 """
 
 from __future__ import annotations
@@ -141,7 +142,8 @@ class Porcupine(Search):
             for put, value, inv, ret in zip(*columns, strict=True)
             if put or ret != NEVER
         ]
-        # To read the history costs processor time too: some of it on top of the limit, which is judged by what it says.
+        # To read the history costs processor time too: some of it on top of the limit, which is judged by
+        # what it says.
         bounds = f"ulimit -v {self.memory_gb * 1_000_000}; ulimit -t {limit_s + 5 + len(ops) // 20_000}"
         try:
             said = subprocess.run(

@@ -1,7 +1,8 @@
-"""A synthetic history of any size, written with numpy and Arrow: a correct log, several partitions, steady clients.
+"""A synthetic history of any size, written with numpy and Arrow: a correct log, several partitions, steady
+clients.
 
-Every process does one operation after another; half of them send, the others poll or ask for the end. Offsets follow
-the order in which sends take effect, polls read on from where their consumer stands.
+Every process does one operation after another; half of them send, the others poll or ask for the end. Offsets
+follow the order in which sends take effect, polls read on from where their consumer stands.
 """
 
 from __future__ import annotations
@@ -36,8 +37,8 @@ def write_history(
     seed: int = 1,
     name: str = "synthetic",
 ) -> RunInfo:
-    """Write ``history.parquet`` with so many operations of clients (sends : polls : ends = 6 : 3 : 1), block by
-    block, so that memory holds one block and the values of the log."""
+    """Write ``history.parquet`` with so many operations of clients (sends : polls : ends = 6 : 3 : 1), block
+    by block, so that memory holds one block and the values of the log."""
     directory.mkdir(parents=True, exist_ok=True)
     info = RunInfo(
         test_id=f"{name}-{operations}-{seed}",
@@ -83,7 +84,8 @@ def _tables(
 
 
 class _Log:
-    """The log, and the block of operations that is being made. All of a block is done before the next begins."""
+    """The log, and the block of operations that is being made. All of a block is done before the next
+    begins."""
 
     def __init__(self, partitions: int, senders: int, random: np.random.Generator) -> None:
         self.partitions, self.senders, self.random = partitions, senders, random

@@ -1,4 +1,5 @@
-"""How far back real power cuts reach into a canary's numbers, and cuts behind one sync; how many of them are proved.
+"""How far back real power cuts reach into a canary's numbers, and cuts behind one sync; how many of them are
+proved.
 
     python benchmarks/fleet/canary.py [--rounds N] [--hosts N] [--filesystem ext4|xfs] [--grow-s S]
 

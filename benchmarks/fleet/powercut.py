@@ -1,9 +1,11 @@
-"""Milliseconds from the decision to cut a host's power until its unsynced bytes are lost; and the whole cut, and on.
+"""Milliseconds from the decision to cut a host's power until its unsynced bytes are lost; and the whole cut,
+and on.
 
     python benchmarks/fleet/powercut.py [--rounds N] [--dirty-mb N] [--files N] [--filesystem ext4|xfs]
 
-While the power goes, a program on the host writes and syncs as fast as it can, over that many files, on top of so many
-megabytes that nobody synced. Every round checks that bytes were lost. Needs root. The goal is 50 ms.
+While the power goes, a program on the host writes and syncs as fast as it can, over that many files, on top
+of so many megabytes that nobody synced. Every round checks that bytes were lost. Needs root. The goal is 50
+ms.
 """
 
 from __future__ import annotations

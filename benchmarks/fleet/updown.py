@@ -2,8 +2,8 @@
 
     python benchmarks/fleet/updown.py [--rounds N] [--hosts 1,3,6,9] [--filesystem ext4|xfs]
 
-Up is from nothing until every host answers SSH, down until nothing is left. Needs root. Deployment is measured by
-``deploy.py``; the goal for up + deploy + down of three hosts is 10 s.
+Up is from nothing until every host answers SSH, down until nothing is left. Needs root. Deployment is
+measured by ``deploy.py``; the goal for up + deploy + down of three hosts is 10 s.
 """
 
 from __future__ import annotations

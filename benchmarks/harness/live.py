@@ -2,12 +2,13 @@
 
     python benchmarks/harness/live.py [--seconds 10]
 
-1. acks=all, 1 KiB records, librdkafka's default batching, one producer: records/s, latency from produce() to report;
+1. acks=all, 1 KiB records, librdkafka's default batching, one producer: records/s, latency from produce() to
+   report;
 2. the same, one record at a time: the next is sent when the last was acknowledged;
 3. operations per second that the harness records with its own workload at full speed.
 
-Of 1 and 2 also the processor time that the three brokers took for a record together: unlike the rates it depends little
-on what else the machine is doing, so it is what two versions of the broker are compared by.
+Of 1 and 2 also the processor time that the three brokers took for a record together: unlike the rates it
+depends little on what else the machine is doing, so it is what two versions of the broker are compared by.
 """
 
 from __future__ import annotations
@@ -174,7 +175,8 @@ def recorded(spec: Spec, parts: Parts, seconds: float) -> None:
     operations = (after.operations - before.operations) / took
     sends = (after.ok["send"] - before.ok["send"]) / took
     print(
-        f"harness against the live cluster: {operations:,.0f} operations/s recorded, of these {sends:,.0f} sends"
+        f"harness against the live cluster: {operations:,.0f} operations/s recorded, of these {sends:,.0f} "
+        "sends"
     )
 
 

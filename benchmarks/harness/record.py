@@ -75,7 +75,8 @@ def main() -> None:
         size = (Path(folder) / "run" / "history.parquet").stat().st_size
     print(f"recorded {rate:,.0f} operations/s with {asked.threads} threads (goal {GOAL:,})")
     print(
-        f"closing took {closing:.2f} s; {size / 1e6:.1f} MB of Parquet for {rate * asked.seconds:,.0f} operations"
+        f"closing took {closing:.2f} s; {size / 1e6:.1f} MB of Parquet for {rate * asked.seconds:,.0f} "
+        "operations"
     )
 
 

@@ -2,10 +2,11 @@
 
     python benchmarks/simulator/speed.py [--controllers N] [--seconds S] [--repeat N] [--against DIR]
 
-CPU time of the process is what is divided by, and the best of the repeats counts. On a busy machine CPU seconds
-are worth less; ``--against`` (another checkout) runs both states in turns, each run in a process of its own, and
-prints how many times faster this one is. ``checked`` runs have every invariant looked at after every step. A
-producer writes one or two records at a time, a tenth of a second apart on average, when the last write has ended.
+CPU time of the process is what is divided by, and the best of the repeats counts. On a busy machine CPU
+seconds are worth less; ``--against`` (another checkout) runs both states in turns, each run in a process of
+its own, and prints how many times faster this one is. ``checked`` runs have every invariant looked at after
+every step. A producer writes one or two records at a time, a tenth of a second apart on average, when the
+last write has ended.
 """
 
 from __future__ import annotations

@@ -142,7 +142,8 @@ def _cancel(client: AdminClient, options: argparse.Namespace) -> None:
 def _list(client: AdminClient, _: argparse.Namespace) -> None:
     for item in client.reassignments():
         print(
-            f"{item.tp.topic}:{item.tp.partition}  replicas {_ids(item.replicas)}  adding {_ids(item.adding)}  "
+            f"{item.tp.topic}:{item.tp.partition}  replicas {_ids(item.replicas)}  adding "
+            f"{_ids(item.adding)}  "
             f"removing {_ids(item.removing)}"
         )
 

@@ -19,8 +19,8 @@ _POLL_S = 0.2
 def execute(
     client: AdminClient, moves: Iterable[Move], *, at_a_time: int, stall_s: float, say: Say = print
 ) -> None:
-    """Returns when all are complete. Raises AdminError when for ``stall_s`` none has been: what was started goes
-    on without us."""
+    """Returns when all are complete. Raises AdminError when for ``stall_s`` none has been: what was started
+    goes on without us."""
     waiting = deque(moves)
     running: dict[object, Move] = {}
     total, done = len(waiting), 0

@@ -1,1 +1,2 @@
-"""Pure state machines: ``handle(event, now_ms) -> list[Effect]``. No sockets, clock, random, files or threads."""
+"""Pure state machines: ``handle(event, now_ms) -> list[Effect]``. No sockets, clock, random, files or
+threads."""

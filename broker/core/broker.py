@@ -298,8 +298,9 @@ class Broker:
     # --- the end -------------------------------------------------------------------------------------------
 
     def _disk_failed(self, event: DiskFailed) -> None:
-        """There is one log directory: all of it goes offline (KAFKA-10778, B57), and without it the broker is of
-        no use. It leaves without a clean-shutdown file, so the controller treats it as unclean, and fences it."""
+        """There is one log directory: all of it goes offline (KAFKA-10778, B57), and without it the broker is
+        of no use. It leaves without a clean-shutdown file, so the controller treats it as unclean, and fences
+        it."""
         if not self._ctx.rules.switches.stops_on_disk_failure:
             return
         for replica in list(self._partitions):

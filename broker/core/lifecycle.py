@@ -67,8 +67,8 @@ class Lifecycle:
 
     @property
     def clean_epoch(self) -> int:
-        """What a clean shutdown may be signed with: this life's epoch, or the last one's when it never got one
-        (its logs are still exactly what they were)."""
+        """What a clean shutdown may be signed with: this life's epoch, or the last one's when it never got
+        one (its logs are still exactly what they were)."""
         return self._ctx.broker_epoch if self._ctx.broker_epoch != NO_EPOCH else self._previous_epoch
 
     # --- registration (docs/protocol.md 2.7.2) -----------------------------------------------------------

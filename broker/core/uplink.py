@@ -34,7 +34,8 @@ class Uplink:
         return max(20.0, min(self._ctx.config.heartbeat_interval_ms / 10, 200.0))
 
     def led_by(self, controller: NodeId, asked: NodeId) -> None:
-        """``asked`` said, in the course of a fetch, that it does not lead, and who does (-1: nobody it knows)."""
+        """``asked`` said, in the course of a fetch, that it does not lead, and who does (-1: nobody it
+        knows)."""
         if asked != self.controller_id:
             return
         known = [endpoint.node_id for endpoint in self._ctx.config.controllers]

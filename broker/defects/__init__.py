@@ -1,8 +1,10 @@
-"""Historic bugs (docs/protocol.md section 4): each class replaces one rule by its wrong version, or turns a switch.
+"""Historic bugs (docs/protocol.md section 4): each class replaces one rule by its wrong version, or turns a
+switch.
 
-A defect of a decision is a subclass of a class of rules with one method overridden. ``apply`` puts it in front of
-whatever the profile has, so defects combine with profiles and with each other. Where a bug left a step out, or did one
-too many, there is no decision to override: the defect ``flips`` a field of ``broker/model/switches.py``.
+A defect of a decision is a subclass of a class of rules with one method overridden. ``apply`` puts it in
+front of whatever the profile has, so defects combine with profiles and with each other. Where a bug left a
+step out, or did one too many, there is no decision to override: the defect ``flips`` a field of
+``broker/model/switches.py``.
 """
 
 from __future__ import annotations
@@ -90,7 +92,8 @@ class UnknownDefect(ValueError):
 
 
 def apply(rules: Rules, names: Iterable[str]) -> Rules:
-    """The rules with these defects in them; of two that replace the same, the first named. Raises UnknownDefect."""
+    """The rules with these defects in them; of two that replace the same, the first named. Raises
+    UnknownDefect."""
     wanted = list(dict.fromkeys(names))
     for name in wanted:
         if name not in REGISTRY:

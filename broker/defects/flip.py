@@ -9,8 +9,8 @@ from typing import ClassVar
 class Flip:
     """A defect that overrides no rule.
 
-    ``flips``, here or in a defect that overrides a rule too, is the wrong value of each field of ``Switches`` that it
-    turns. ``only_with`` names a switch that must be on for a defect to make a difference.
+    ``flips``, here or in a defect that overrides a rule too, is the wrong value of each field of ``Switches``
+    that it turns. ``only_with`` names a switch that must be on for a defect to make a difference.
     """
 
     flips: ClassVar[Mapping[str, bool]]

@@ -27,7 +27,8 @@ class NoMaximalIsr(IsrRules):
 
 
 class ShrinkBeforeCommit(IsrRules):
-    """``shrink_before_commit``: B18, B05. A member is dropped when the proposal leaves, not when it is accepted.
+    """``shrink_before_commit``: B18, B05. A member is dropped when the proposal leaves, not when it is
+    accepted.
 
     If the request never arrives, the one that was dropped can still be elected. No release since 0.8 had it.
     """
@@ -76,8 +77,8 @@ class LeakSlot(Flip):
     """``inflight_leak``: B41, KAFKA-12686, KAFKA-12751, KAFKA-14010. The slot of an overtaken request stays
     taken.
 
-    When metadata settles a proposal before its answer comes, no ISR of this leader ever changes again. Fixed in
-    3.0 and 3.3.
+    When metadata settles a proposal before its answer comes, no ISR of this leader ever changes again. Fixed
+    in 3.0 and 3.3.
     """
 
     flips: ClassVar = {"overtaken_answer_frees_slot": False}
@@ -106,7 +107,8 @@ class AllowFencedIsr(IsrChangeRules):
 
 
 class NoPartitionEpoch(IsrChangeRules):
-    """``no_partition_epoch``: B22. The controller takes a proposal built on a partition that has changed since.
+    """``no_partition_epoch``: B22. The controller takes a proposal built on a partition that has changed
+    since.
 
     The last writer wins, with an ISR nobody has now. A CHECK of the TLA+ model (docs/protocol.md 4.5).
     """
@@ -116,7 +118,8 @@ class NoPartitionEpoch(IsrChangeRules):
 
 
 class FenceFutureLeader(IsrChangeRules):
-    """``zombie_ctl_fenced``: B42, KAFKA-14154. A controller that was deposed fences a leader newer than it knows.
+    """``zombie_ctl_fenced``: B42, KAFKA-14154. A controller that was deposed fences a leader newer than it
+    knows.
 
     The leader takes the answer as final and waits for metadata that it has already. Fixed in 3.4.
     """

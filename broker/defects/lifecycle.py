@@ -32,7 +32,8 @@ class CleanByPresence(RegistrationRules):
 
 
 class KeepCleanFile(Flip):
-    """``keep_clean_file``: B29. The clean-shutdown file is left where it is at start, so a crash looks clean."""
+    """``keep_clean_file``: B29. The clean-shutdown file is left where it is at start, so a crash looks
+    clean."""
 
     flips: ClassVar = {"start_removes_clean_file": False}
 
@@ -51,7 +52,8 @@ class RegisterWithoutIsrChange(RegistrationRules):
 
 
 class BatchFence(RegistrationRules):
-    """``batch_fence``: B24, KAFKA-13173. Sessions that end together are fenced from one view of the partitions.
+    """``batch_fence``: B24, KAFKA-13173. Sessions that end together are fenced from one view of the
+    partitions.
 
     The second record undoes what the first one did to the ISR. Fixed in 3.1.
     """
@@ -65,7 +67,8 @@ class BatchFence(RegistrationRules):
 class NoBrokerEpoch(RegistrationRules):
     """``no_broker_epoch``: B50, KAFKA-1120, KIP-380, KAFKA-7235. Requests of a broker's former life count.
 
-    A bounce that nobody noticed, or a request that was long under way, is taken for the present. Fixed in 2.2.
+    A bounce that nobody noticed, or a request that was long under way, is taken for the present. Fixed in
+    2.2.
     """
 
     def has_right_epoch(self, broker: BrokerImage | None, epoch: int) -> bool:  # noqa: ARG002
@@ -73,7 +76,8 @@ class NoBrokerEpoch(RegistrationRules):
 
 
 class StopMetadataOnShutdown(Flip):
-    """``stop_md_on_shutdown``: B51, KAFKA-14296. A broker in controlled shutdown applies no metadata any more.
+    """``stop_md_on_shutdown``: B51, KAFKA-14296. A broker in controlled shutdown applies no metadata any
+    more.
 
     It does not learn that others lead now, and sends nobody to them. Fixed in 3.4.
     """
@@ -91,10 +95,11 @@ class ContinueAfterIoError(Flip):
 
 
 class TrustEpochFile(Flip):
-    """``epoch_ckpt_no_fsync``: B53, KAFKA-16541. The leader-epoch checkpoint is not synced, and believed at start.
+    """``epoch_ckpt_no_fsync``: B53, KAFKA-16541. The leader-epoch checkpoint is not synced, and believed at
+    start.
 
-    After a power cut it lacks the newest epochs of the log, so questions about them are answered wrongly. Came with
-    KAFKA-15046 (3.7), fixed in 3.9.
+    After a power cut it lacks the newest epochs of the log, so questions about them are answered wrongly.
+    Came with KAFKA-15046 (3.7), fixed in 3.9.
     """
 
     flips: ClassVar = {"start_rebuilds_epochs": False}

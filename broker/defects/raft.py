@@ -26,13 +26,15 @@ class AcknowledgeUnflushed(RaftRules):
 
 
 class ForgetVote(Flip):
-    """``raft_forget_vote``: B46. The vote is not written down: after a restart there is another one to give."""
+    """``raft_forget_vote``: B46. The vote is not written down: after a restart there is another one to
+    give."""
 
     flips: ClassVar = {"remembers_vote": False}
 
 
 class CommitFormerEpochs(RaftRules):
-    """``raft_commit_old_epoch``: B46, Raft figure 8. A majority is enough, whatever the epoch of the record."""
+    """``raft_commit_old_epoch``: B46, Raft figure 8. A majority is enough, whatever the epoch of the
+    record."""
 
     def may_commit(self, end: int, epoch_start: int) -> bool:  # noqa: ARG002
         return True
@@ -46,7 +48,8 @@ class LeadAlone(RaftRules):
 
 
 class DropPastSnapshot(SnapshotRules):
-    """``snap_gap``: B48, KAFKA-14238. The log goes up to the high watermark, past the end of every snapshot."""
+    """``snap_gap``: B48, KAFKA-14238. The log goes up to the high watermark, past the end of every
+    snapshot."""
 
     def log_start(self, ids: Sequence[SnapshotId], high_watermark: int) -> int:
         return high_watermark if ids else 0

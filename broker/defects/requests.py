@@ -37,8 +37,9 @@ class KeepToldSession(Flip):
     """``keep_told_session``: docs/protocol.md 2.13, KIP-227. A fetch session goes on over a partition that
     was away from its fetcher when the answer came.
 
-    The leader believes that it told the high watermark, and of an idle partition it says nothing more: the follower's
-    stays behind until somebody writes. Found here by random runs; Kafka's incremental sessions remember in this way, too.
+    The leader believes that it told the high watermark, and of an idle partition it says nothing more: the
+    follower's stays behind until somebody writes. Found here by random runs; Kafka's incremental sessions
+    remember in this way, too.
     """
 
     flips: ClassVar = {"session_outlives_stay": True}
@@ -55,8 +56,8 @@ class NoEpochCheck(ReadRules):
 
 
 class NoTopicId(MetadataRules):
-    """``no_topic_id``: B56, KAFKA-12257, KIP-516. A topic is its name: one that was deleted and made again takes over
-    the log that a broker still has of the old one.
+    """``no_topic_id``: B56, KAFKA-12257, KIP-516. A topic is its name: one that was deleted and made again
+    takes over the log that a broker still has of the old one.
 
     Old records are then in the new topic. Fixed in 2.8 (brokers), 3.2 (the metadata of clients).
     """

@@ -32,8 +32,8 @@ class NoDivergenceCheck(Flip):
 class AnswerWithoutEpoch(TruncationRules):
     """``kip101_v0``: B03, KIP-279, KAFKA-6361; profile kip101. The leader's answer was an offset only.
 
-    A leader that knows nothing of the epoch asked for answers with the start of the next one, and the follower
-    took that for the end of its own. Fixed in 2.0.
+    A leader that knows nothing of the epoch asked for answers with the start of the next one, and the
+    follower took that for the end of its own. Fixed in 2.0.
     """
 
     only_with = "asks_epoch_first"

@@ -1,6 +1,7 @@
 """Administration as the core sees it: reassignments, elections, partitions, settings (docs/protocol.md 5.1).
 
-Like `wrackline.broker.model.messages`, whose unions these are part of: one class per API, whatever the wire version.
+Like `wrackline.broker.model.messages`, whose unions these are part of: one class per API, whatever the wire
+version.
 """
 
 from __future__ import annotations

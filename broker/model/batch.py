@@ -1,7 +1,8 @@
 """Record batches v2 as opaque bytes with a 61-byte header (docs/protocol.md 5.2).
 
-The CRC covers everything from ``attributes`` on, so the leader may stamp base offset and leader epoch
-without touching the payload. Compressed payloads are opened once, to be checked (``validation``), and kept as they are.
+The CRC covers everything from ``attributes`` on, so the leader may stamp base offset and leader epoch without
+touching the payload. Compressed payloads are opened once, to be checked (``validation``), and kept as they
+are.
 """
 
 from __future__ import annotations

@@ -1,9 +1,9 @@
 """What a producer's batch must be before it may enter a log: Kafka's checks of a client's records
 (LogValidator, DefaultRecordBatch, DefaultRecord, and ProduceRequest.validateRecords).
 
-Stricter than Kafka in one thing: it counts the offsets of uncompressed records without looking at them.
-A batch that passes can be walked by anyone: its records are as many as it says, numbered 0, 1, 2 ..., and fill its
-bytes exactly. So the walks over stored batches need no more than a bound.
+Stricter than Kafka in one thing: it counts the offsets of uncompressed records without looking at them. A
+batch that passes can be walked by anyone: its records are as many as it says, numbered 0, 1, 2 ..., and fill
+its bytes exactly. So the walks over stored batches need no more than a bound.
 """
 
 from __future__ import annotations
@@ -45,7 +45,8 @@ class Limits:
     """What a topic takes."""
 
     max_bytes: int
-    """Of a batch as it is sent, ``max.message.bytes``. Its records, decompressed, may take four times as much."""
+    """Of a batch as it is sent, ``max.message.bytes``. Its records, decompressed, may take four times as
+    much."""
     oldest_ms: float = float("-inf")
     newest_ms: float = float("inf")
     """Of the time of a record."""
@@ -123,8 +124,8 @@ class _Malformed(Exception):
 def _walk(data: bytes, at: int, count: int) -> tuple[int, int]:
     """The largest and the smallest delta of time of ``count`` records that begin at byte ``at``.
 
-    Every record of every producer comes by here: numbers of one byte, and lengths of two, are read in place, and
-    numbers stay in zigzag, where a null is odd. Raises IndexError where the bytes end, and _Malformed.
+    Every record of every producer comes by here: numbers of one byte, and lengths of two, are read in place,
+    and numbers stay in zigzag, where a null is odd. Raises IndexError where the bytes end, and _Malformed.
     """
     newest = oldest = seen = None
     for expected in range(0, 2 * count, 2):

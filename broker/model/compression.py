@@ -1,7 +1,7 @@
 """The records of a compressed batch, opened up to a limit: no batch costs more memory than its limit allows.
 
-Kafka's framings (KIP-110, DefaultRecordBatch): gzip and zstd members, LZ4 frames, and for snappy either one raw block
-(librdkafka) or the stream of snappy-java (Java clients).
+Kafka's framings (KIP-110, DefaultRecordBatch): gzip and zstd members, LZ4 frames, and for snappy either one
+raw block (librdkafka) or the stream of snappy-java (Java clients).
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
 """What a core object asks its shell to do, in order. The shell (or the simulator) only carries it out.
 
-Appends, truncations and checkpoint writes are carried out before the effects that follow them: a Reply
-that comes after an Append may rely on the bytes being in the log (in the page cache, not on the disk).
-Only Flush and WriteSnapshot are asynchronous: they are answered by Flushed and SnapshotWritten, or DiskFailed.
+Appends, truncations and checkpoint writes are carried out before the effects that follow them: a Reply that
+comes after an Append may rely on the bytes being in the log (in the page cache, not on the disk). Only Flush
+and WriteSnapshot are asynchronous: they are answered by Flushed and SnapshotWritten, or DiskFailed.
 """
 
 from __future__ import annotations
@@ -99,7 +99,8 @@ class ResetLog:
 
 @dataclass(frozen=True, slots=True)
 class MoveLogStart:
-    """Records below ``to_offset`` are gone: the log-start checkpoint says so before whole segments are removed."""
+    """Records below ``to_offset`` are gone: the log-start checkpoint says so before whole segments are
+    removed."""
 
     tp: TopicPartition
     to_offset: int

@@ -119,7 +119,8 @@ class StopRequested:
 
 @dataclass(frozen=True, slots=True)
 class LogsClosed:
-    """Answer to the effect CloseLogs: everything is flushed, checkpoints and clean-shutdown file are written."""
+    """Answer to the effect CloseLogs: everything is flushed, checkpoints and clean-shutdown file are
+    written."""
 
     recovery_points: Mapping[TopicPartition, int] = field(default_factory=dict)
 

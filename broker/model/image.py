@@ -31,7 +31,8 @@ from wrackline.broker.model.types import NodeId, TopicPartition
 from wrackline.broker.model.values import dataclass
 
 CLUSTER_DEFAULTS = ("broker", "")
-"""The resource whose settings hold for every topic that has none of its own, as the controller's file has them."""
+"""The resource whose settings hold for every topic that has none of its own, as the controller's file has
+them."""
 CLUSTER_DYNAMIC = ("cluster", "")
 """Settings of the whole cluster made by clients; they win over those of the file."""
 
@@ -70,7 +71,8 @@ class BrokerImage:
     fenced: bool
     in_controlled_shutdown: bool
     registration_offset: int
-    """Of the latest registration record; differs from ``epoch`` after the same incarnation registered again."""
+    """Of the latest registration record; differs from ``epoch`` after the same incarnation registered
+    again."""
 
     @property
     def active(self) -> bool:
@@ -107,7 +109,8 @@ class ImageDelta:
 
 @dataclass(slots=True)
 class ClusterImage:
-    """Mutable; everything it hands out is frozen. Iteration orders follow the log, so they are deterministic."""
+    """Mutable; everything it hands out is frozen. Iteration orders follow the log, so they are
+    deterministic."""
 
     topics_by_name: dict[str, TopicImage] = field(default_factory=dict)
     topics_by_id: dict[UUID, TopicImage] = field(default_factory=dict)
@@ -151,8 +154,8 @@ class ClusterImage:
         return self.configs.get(("topic", name), {}).get(key)
 
     def setting(self, topic: str, key: str) -> str | None:
-        """The topic's own setting, else the cluster's default. The controller writes the defaults into the log,
-        so that everyone sees the same value from the same offset on (KAFKA-16540)."""
+        """The topic's own setting, else the cluster's default. The controller writes the defaults into the
+        log, so that everyone sees the same value from the same offset on (KAFKA-16540)."""
         own = self.topic_config(topic, key)
         return own if own is not None else self.cluster_setting(key)
 
@@ -301,7 +304,8 @@ class ClusterImage:
 
 
 def difference(old: ClusterImage, new: ClusterImage) -> ImageDelta:
-    """What a snapshot changed: ``new`` was not made from ``old`` record by record, but stands later in the log."""
+    """What a snapshot changed: ``new`` was not made from ``old`` record by record, but stands later in the
+    log."""
     before: dict[TopicPartition, PartitionImage | None] = {
         partition.tp: partition for partition in old.partitions() if new.partition(partition.tp) != partition
     }

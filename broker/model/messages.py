@@ -1,6 +1,7 @@
 """Requests and responses as the core sees them: one class per API, whatever the wire version.
 
-`wrackline.broker.wire` translates to and from kio's entities. Times are milliseconds, offsets exclusive at the end.
+`wrackline.broker.wire` translates to and from kio's entities. Times are milliseconds, offsets exclusive at
+the end.
 """
 
 from __future__ import annotations
@@ -97,7 +98,8 @@ class FetchRequest:
     forgotten: tuple[ForgottenPartition, ...] = ()
     isolation_level: int = 0
     session_topics: tuple[tuple[UUID, str], ...] = ()
-    """Not sent: the names of the topics in the session, for an answer that names more than the request does."""
+    """Not sent: the names of the topics in the session, for an answer that names more than the request
+    does."""
 
     def at_most(self, max_bytes: int) -> FetchRequest:
         """Asking for no more than ``max_bytes``."""

@@ -170,8 +170,8 @@ def encode(record: MetadataRecord) -> bytes:
 
 @lru_cache(maxsize=1_024)
 def decode(value: bytes) -> MetadataRecord:
-    """Raises ValueError when the bytes are no record we know. Those of late are remembered: a broker that is a
-    controller too meets each of them twice, and every node of a simulated cluster does."""
+    """Raises ValueError when the bytes are no record we know. Those of late are remembered: a broker that is
+    a controller too meets each of them twice, and every node of a simulated cluster does."""
     try:
         fields = json.loads(value)
         kind = _KINDS[fields.pop("type")]

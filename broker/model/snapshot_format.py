@@ -1,8 +1,8 @@
 """What a snapshot of the metadata log is made of: the records that build its image from nothing (KIP-630).
 
-Ordinary record batches, their offsets counted from 0, between a header and a footer. Each batch has its CRC, the
-footer says how many records there are, the header which snapshot it is: a file that lacks a piece, has one of
-another or has a wrong bit in it is no snapshot.
+Ordinary record batches, their offsets counted from 0, between a header and a footer. Each batch has its CRC,
+the footer says how many records there are, the header which snapshot it is: a file that lacks a piece, has
+one of another or has a wrong bit in it is no snapshot.
 """
 
 from __future__ import annotations
@@ -89,7 +89,8 @@ def _partition(partition: PartitionImage) -> PartitionRecord:
 
 
 def read(data: bytes, snapshot: SnapshotId) -> ClusterImage:
-    """The image. Raises ValueError (also CorruptBatch, ImageError) where ``data`` is not this snapshot, whole."""
+    """The image. Raises ValueError (also CorruptBatch, ImageError) where ``data`` is not this snapshot,
+    whole."""
     values = _values(data)
     try:
         header = json.loads(next(values, b"{}"))

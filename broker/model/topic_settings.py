@@ -1,7 +1,7 @@
 """What a topic's settings ask of each of its replicas, as the metadata has them at the moment.
 
-Every setting that `wrackline.broker.rules.topics` accepts is honoured: min.insync.replicas, max.message.bytes and
-unclean.leader.election.enable elsewhere, these here; the rest have one legal value.
+Every setting that `wrackline.broker.rules.topics` accepts is honoured: min.insync.replicas, max.message.bytes
+and unclean.leader.election.enable elsewhere, these here; the rest have one legal value.
 """
 
 from __future__ import annotations
@@ -18,7 +18,8 @@ UNLIMITED = -1
 @dataclass(frozen=True, slots=True)
 class TopicSettings:
     flush_messages: int | None = None
-    """Records that may be unflushed; 1 flushes every write before it counts (R01). None: the broker's flush mode."""
+    """Records that may be unflushed; 1 flushes every write before it counts (R01). None: the broker's flush
+    mode."""
     flush_ms: int | None = None
     """How long a record may be unflushed."""
     retention_bytes: int = UNLIMITED

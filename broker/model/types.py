@@ -149,7 +149,8 @@ class LogSlice:
 
 
 class SnapshotId(NamedTuple):
-    """A snapshot of the metadata log: the state after every record below ``end_offset``, the last of ``epoch``."""
+    """A snapshot of the metadata log: the state after every record below ``end_offset``, the last of
+    ``epoch``."""
 
     end_offset: int
     epoch: int

@@ -1,8 +1,8 @@
 """``dataclass`` for values (messages, events, effects): frozen for the type checker, plain when it runs.
 
-``dataclasses`` makes ``frozen`` hold at run time by setting each field through ``object.__setattr__``, which costs
-four to five times what plain slots do; the core makes dozens of such values per event. mypy refuses an assignment
-to a field all the same. Equality and hash are those of a frozen dataclass.
+``dataclasses`` makes ``frozen`` hold at run time by setting each field through ``object.__setattr__``, which
+costs four to five times what plain slots do; the core makes dozens of such values per event. mypy refuses an
+assignment to a field all the same. Equality and hash are those of a frozen dataclass.
 """
 
 from __future__ import annotations
@@ -22,5 +22,5 @@ else:
 
 
 NO_ERROR: Final = ErrorCode.none
-"""The same object: to look a member up in its enumeration costs as much as to call a function (until Python 3.12), and
-hardly anything is asked as often as whether there was an error."""
+"""The same object: to look a member up in its enumeration costs as much as to call a function (until Python
+3.12), and hardly anything is asked as often as whether there was an error."""

@@ -3,12 +3,13 @@
 ``kraft35`` (Kafka 3.5): no ELR, the last member of the ISR stays in it whatever happens ("last
 replica standing", K26, K37), and MinISR stops acks=all producers but not the high watermark (conflict C1).
 
-``kip101`` (Kafka 0.11 to 2.6): besides, a fetch says nothing of the epoch of the
-follower's last record; in each new leader epoch the follower asks its leader where that epoch ends (KIP-101,
-with KIP-279's answer). In those days a leader wrote the ISR to ZooKeeper and waited, holding the lock that the
-high watermark moves under; here the request is asynchronous, and the maximal ISR stands in for that lock.
+``kip101`` (Kafka 0.11 to 2.6): besides, a fetch says nothing of the epoch of the follower's last record; in
+each new leader epoch the follower asks its leader where that epoch ends (KIP-101, with KIP-279's answer). In
+those days a leader wrote the ISR to ZooKeeper and waited, holding the lock that the high watermark moves
+under; here the request is asynchronous, and the maximal ISR stands in for that lock.
 
-What these versions do not do at all is a switch (``broker/model/switches.py``); here is what they decide otherwise.
+What these versions do not do at all is a switch (``broker/model/switches.py``); here is what they decide
+otherwise.
 """
 
 from __future__ import annotations

@@ -1,9 +1,9 @@
-"""Who may be elected beside the ISR, and whose logs are compared when nobody is left: all that writes the ELR and the
-LastKnownELR of a partition (docs/protocol.md 2.8.2, 2.9; KIP-966, cases A to G; R13, R32).
+"""Who may be elected beside the ISR, and whose logs are compared when nobody is left: all that writes the ELR
+and the LastKnownELR of a partition (docs/protocol.md 2.8.2, 2.9; KIP-966, cases A to G; R13, R32).
 
-The ELR are replicas outside the ISR that have everything committed: the high watermark stands still while the ISR is
-below MinISR, so whoever left it then stays complete. The LastKnownELR are those that may have lost records since. The
-ISR and the two are disjoint, and together they never shrink below MinISR (R32).
+The ELR are replicas outside the ISR that have everything committed: the high watermark stands still while the
+ISR is below MinISR, so whoever left it then stays complete. The LastKnownELR are those that may have lost
+records since. The ISR and the two are disjoint, and together they never shrink below MinISR (R32).
 
 Each method answers with both sets. The record that writes them comes from ``record_of`` here, from
 ``broker/rules/election.py`` with a leader, or from ``broker/rules/reassign.py`` with other replicas.
@@ -53,8 +53,8 @@ class EligibleRules:
     """Profile kip966. ``ElectionRules`` has these too, since whom it elects depends on them."""
 
     def eligible(self, given: ChangeInput, isr: tuple[NodeId, ...]) -> Eligible:
-        """Beside the new ``isr``, when a broker was fenced, shut down, lost its log or was unregistered, or when
-        the leader changed its ISR.
+        """Beside the new ``isr``, when a broker was fenced, shut down, lost its log or was unregistered, or
+        when the leader changed its ISR.
 
         Below MinISR, whoever leaves the ISR goes to the ELR (cases A, C). Once the ISR is large enough nobody
         outside is known to be complete (D, F, G). Whoever may have lost records goes from the ELR to the
@@ -74,16 +74,16 @@ class EligibleRules:
         return Eligible(elr, last_known)
 
     def is_concerned(self, partition: PartitionImage, broker: NodeId, *, unclean: bool) -> bool:
-        """Does the partition rest on this broker, which is leaving? By the ISR always; by the ELR when its log may
-        be gone: after an unclean shutdown, or when it is unregistered for good."""
+        """Does the partition rest on this broker, which is leaving? By the ISR always; by the ELR when its
+        log may be gone: after an unclean shutdown, or when it is unregistered for good."""
         return broker in partition.isr or (unclean and broker in partition.elr)
 
     def after_recovery(self, partition: PartitionImage, winner: NodeId) -> Eligible:
         """Beside a leader that an unclean recovery chose: the rest of the quorum is remembered until the ISR
         reaches MinISR (KIP-966's description, 5.3.1).
 
-        The table of docs/protocol.md 2.9 clears it with the election, as Kafka does after an unclean one; then the
-        winner alone would be the quorum for that time, and R32 would not hold.
+        The table of docs/protocol.md 2.9 clears it with the election, as Kafka does after an unclean one;
+        then the winner alone would be the quorum for that time, and R32 would not hold.
         """
         former = (*partition.elr, *partition.last_known_elr)
         return Eligible((), tuple(b for b in partition.replicas if b in former and b != winner))
@@ -106,8 +106,8 @@ class EligibleRules:
         return bool(partition.elr or partition.last_known_elr) or partition.leader == NO_LEADER
 
     def min_isr_changed(self, partition: PartitionImage, min_isr: int) -> PartitionChangeRecord:
-        """Always a record: with it the partition epoch goes up, so an ISR proposal of a leader that has yet to
-        hear of the new MinISR is refused, and leader and controller count by the same one."""
+        """Always a record: with it the partition epoch goes up, so an ISR proposal of a leader that has yet
+        to hear of the new MinISR is refused, and leader and controller count by the same one."""
         standing = Eligible(partition.elr, partition.last_known_elr)
         if self.reconsiders(partition):
             standing = self.after_min_isr_change(partition, min_isr)

@@ -1,7 +1,9 @@
-"""Where a leader epoch ends in a log: the lookup that truncation rests on (KIP-101, KIP-279; docs/protocol.md 2.3, H14).
+"""Where a leader epoch ends in a log: the lookup that truncation rests on (KIP-101, KIP-279; docs/protocol.md
+2.3, H14).
 
-A follower that asks "is my log a prefix of yours?" names the epoch of its last record. The leader answers with the
-largest epoch of its own that is not newer, and with the offset at which the next epoch of its own starts.
+A follower that asks "is my log a prefix of yours?" names the epoch of its last record. The leader answers
+with the largest epoch of its own that is not newer, and with the offset at which the next epoch of its own
+starts.
 """
 
 from __future__ import annotations
@@ -16,9 +18,9 @@ from wrackline.broker.model.types import NO_EPOCH
 def end_of_epoch(cache: EpochCache, epoch: int, leo: int) -> EpochEndOffset | None:
     """Where ``epoch`` ends in the log of end ``leo`` whose leader epochs ``cache`` has.
 
-    Its newest epoch ends where the log ends. An epoch that the log does not have is answered with the one before it
-    (KIP-279), or with itself when it is older than all. None: the epoch is undefined, or newer than any here (the
-    asker is ahead of this log).
+    Its newest epoch ends where the log ends. An epoch that the log does not have is answered with the one
+    before it (KIP-279), or with itself when it is older than all. None: the epoch is undefined, or newer than
+    any here (the asker is ahead of this log).
     """
     entries = cache.entries
     if epoch == NO_EPOCH or not entries:

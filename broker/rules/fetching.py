@@ -38,7 +38,8 @@ class FetchRules:
         return batch_epoch <= leader_epoch
 
     def backoff_ms(self, error: ErrorCode, configured_ms: float) -> float:
-        """A leader that has yet to hear of its election hears of it within a metadata round trip: ask soon."""
+        """A leader that has yet to hear of its election hears of it within a metadata round trip: ask
+        soon."""
         if error in (ErrorCode.not_leader_or_follower, ErrorCode.unknown_leader_epoch):
             return configured_ms / 10
         return configured_ms
@@ -53,6 +54,6 @@ class MetadataRules:
         return partition_epoch > known_partition_epoch
 
     def is_another(self, known: UUID, topic_id: UUID) -> bool:
-        """A topic of the same name with another id is another topic: what is on disk of the old one is of no use
-        (KIP-516, KAFKA-12257, B56)."""
+        """A topic of the same name with another id is another topic: what is on disk of the old one is of no
+        use (KIP-516, KAFKA-12257, B56)."""
         return known != topic_id

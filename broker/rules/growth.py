@@ -37,7 +37,8 @@ def plan_growth(
     old: Iterable[NodeId] = (),
     racks: Racks | None = None,
 ) -> tuple[Move, ...]:
-    """The moves that give ``new`` brokers their share. ``old``: brokers that stay, beside all that have replicas.
+    """The moves that give ``new`` brokers their share. ``old``: brokers that stay, beside all that have
+    replicas.
 
     Racks are kept: no partition comes to fewer different racks than it has.
     """
@@ -62,7 +63,8 @@ def _next_step(
     newcomers: list[NodeId],
     racks: Racks,
 ) -> tuple[TopicPartition, NodeId, NodeId] | None:
-    """(partition, from, to): the widest gap that a move can narrow, None when there is none wider than one."""
+    """(partition, from, to): the widest gap that a move can narrow, None when there is none wider than
+    one."""
     pairs = sorted(
         ((load[target] - load[source], source, target) for source in elders for target in newcomers),
     )

@@ -1,6 +1,7 @@
 """Who counts as in sync, and what an unanswered proposal means (docs/protocol.md 2.5, 2.6, K38-K46).
 
-The leader decides whom to propose (``IsrRules``), the controller whether it takes the proposal (``IsrChangeRules``).
+The leader decides whom to propose (``IsrRules``), the controller whether it takes the proposal
+(``IsrChangeRules``).
 """
 
 from __future__ import annotations
@@ -78,7 +79,8 @@ class IsrRules:
         return facts.leo >= facts.high_watermark
 
     def has_former_terms(self, facts: JoinFacts) -> bool:
-        """Everything former leaders may have committed: up to the end of log at election (B15, KAFKA-7128)."""
+        """Everything former leaders may have committed: up to the end of log at election (B15,
+        KAFKA-7128)."""
         return facts.leo >= facts.leso
 
     def lags(self, facts: LagFacts) -> bool:
@@ -90,9 +92,10 @@ class IsrRules:
     ) -> frozenset[NodeId]:
         """Re-elected ``epochs`` later: whose follower state is still true (B21, K50).
 
-        Of an ISR member in the very next epoch: it can have joined by this leader's proposal alone. Metadata that
-        comes late shows several epochs as one change, and others may have led in between: a follower may have been
-        removed, have lost its log and have joined their ISR with less than it once fetched from here."""
+        Of an ISR member in the very next epoch: it can have joined by this leader's proposal alone. Metadata
+        that comes late shows several epochs as one change, and others may have led in between: a follower may
+        have been removed, have lost its log and have joined their ISR with less than it once fetched from
+        here."""
         return frozenset(followers) & isr if epochs == 1 else frozenset()
 
     def after_refusal(self, error: ErrorCode) -> AfterAlter:

@@ -15,10 +15,10 @@ class PlacementRules:
     ) -> tuple[tuple[NodeId, ...], ...]:
         """Replicas of each partition from number ``first`` on, the preferred leader first.
 
-        Partition p leads on broker i = p mod n. Its j-th other replica is shifted by
-        ``1 + (k + j - 1) mod (n - 1)`` from there, where k counts the partitions that i leads before p: so the
-        followers of one broker's partitions spread over all others, and no shift is a multiple of n.
-        Raises ValueError when there are fewer brokers than replicas.
+        Partition p leads on broker i = p mod n. Its j-th other replica is shifted by ``1 + (k + j - 1) mod (n
+        - 1)`` from there, where k counts the partitions that i leads before p: so the followers of one
+        broker's partitions spread over all others, and no shift is a multiple of n. Raises ValueError when
+        there are fewer brokers than replicas.
         """
         ring = sorted(brokers)
         n = len(ring)

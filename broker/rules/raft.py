@@ -85,7 +85,7 @@ class RaftRules:
     def is_majority(self, votes: int, voters: int) -> bool:
         return votes > voters // 2
 
-    # --- what must outlive the process -----------------------------------------------------------------------
+    # --- what must outlive the process ----------------------------------------------------------------------
 
     def role_at_start(self, state: QuorumState, node_id: NodeId) -> RaftRole:
         """A leader that restarts may lack records it had acknowledged: it has resigned
@@ -98,7 +98,7 @@ class RaftRules:
         """Up to where a voter may say that it has the log: only what survives a power cut (KAFKA-10533)."""
         return min(leo, flushed)
 
-    # --- what is committed -----------------------------------------------------------------------------------
+    # --- what is committed ----------------------------------------------------------------------------------
 
     def majority_end(self, ends: Collection[int]) -> int:
         """The largest offset that a majority of the voters has reached; ``ends``: of every voter."""
@@ -109,7 +109,7 @@ class RaftRules:
         (docs/protocol.md 2.12.5; figure 8 of the Raft paper)."""
         return end > epoch_start
 
-    # --- a leader without followers ----------------------------------------------------------------------------
+    # --- a leader without followers -------------------------------------------------------------------------
 
     def lost_quorum(self, silences_ms: Sequence[float], window_ms: float) -> bool:
         """``silences_ms``: since the last fetch of each other voter. True: nothing can be committed, so the

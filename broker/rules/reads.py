@@ -27,8 +27,8 @@ class ReadRules:
         broker_epoch: int,
         registered: int,
     ) -> ErrorCode:
-        """A fetch of a replica: assigned here (KAFKA-14078) and not the leader itself, nor of a former life of it
-        (docs/protocol.md 2.2.3)."""
+        """A fetch of a replica: assigned here (KAFKA-14078) and not the leader itself, nor of a former life
+        of it (docs/protocol.md 2.2.3)."""
         if follower not in followers:
             return (
                 ErrorCode.not_leader_or_follower

@@ -1,8 +1,9 @@
 """Moving a partition to other replicas (docs/protocol.md 2.8.1, 2.10, C11; KIP-455).
 
 Grow, catch up, shrink: the replicas of the target are added to those there are; each joins the ISR by the
-leader's ordinary AlterPartition; when enough of them are in it, the ones to be removed go in one record, which
-starts a new leader epoch. A reassignment by itself never takes the ISR below MinISR and never adds to it.
+leader's ordinary AlterPartition; when enough of them are in it, the ones to be removed go in one record,
+which starts a new leader epoch. A reassignment by itself never takes the ISR below MinISR and never adds to
+it.
 """
 
 from __future__ import annotations
@@ -53,8 +54,8 @@ class ReassignRules:
     """Profile kip966."""
 
     def begin(self, partition: PartitionImage, target: tuple[NodeId, ...]) -> Assignment:
-        """Grown towards ``target``. A reassignment that is under way is replaced: what it had added and is not
-        wanted now goes again, and cancelling still leads back to the first replicas (KIP-455)."""
+        """Grown towards ``target``. A reassignment that is under way is replaced: what it had added and is
+        not wanted now goes again, and cancelling still leads back to the first replicas (KIP-455)."""
         original = Assignment.of(partition).original
         adding = tuple(b for b in target if b not in original)
         removing = tuple(b for b in original if b not in target)
@@ -78,8 +79,8 @@ class ReassignRules:
     def acceptable(
         self, partition: PartitionImage, isr: Collection[NodeId], acceptable: frozenset[NodeId]
     ) -> frozenset[NodeId]:
-        """Who may lead while replicas are being added: one that was never in sync may have next to nothing, and
-        only an unclean election could choose it. It is chosen when nobody else is left."""
+        """Who may lead while replicas are being added: one that was never in sync may have next to nothing,
+        and only an unclean election could choose it. It is chosen when nobody else is left."""
         known = {*isr, *partition.isr, *partition.elr, *partition.last_known_elr}
         sound = acceptable - (set(partition.adding) - known)
         return sound if sound.intersection(partition.replicas) else acceptable
@@ -111,8 +112,8 @@ class ReassignRules:
     def change(
         self, election: ElectionRules, given: ChangeInput, to: Assignment
     ) -> PartitionChangeRecord | None:
-        """The record that takes the partition to this assignment, and to ``given``'s ISR as far as it is in it:
-        ISR, ELR and LastKnownELR restricted, the leader kept if it may stay, all in one."""
+        """The record that takes the partition to this assignment, and to ``given``'s ISR as far as it is in
+        it: ISR, ELR and LastKnownELR restricted, the leader kept if it may stay, all in one."""
         old = given.partition
         left = election.within(old, to.replicas)
         staged = replace(

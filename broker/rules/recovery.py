@@ -3,8 +3,9 @@
 
 KIP-966, strategy balanced: every member of the LastKnownELR is asked, and all must have answered. If one of
 them is complete it is elected, because a log that ends in a later epoch, or in the same one further on, holds
-everything that was ever committed in the other (R33). Strategy proactive: every replica is asked, and whoever has
-answered when a short time is over is all there is; a complete one that is away loses what only it has (R27).
+everything that was ever committed in the other (R33). Strategy proactive: every replica is asked, and whoever
+has answered when a short time is over is all there is; a complete one that is away loses what only it has
+(R27).
 """
 
 from __future__ import annotations
@@ -81,5 +82,6 @@ class RecoveryRules:
         return Verdict.COUNTS if info.current_leader_epoch == leader_epoch else Verdict.ASK_AGAIN
 
     def winner(self, ends: Iterable[LogEnd]) -> NodeId:
-        """The latest epoch, then the longest log, then the lowest id. Raises ValueError when there is none."""
+        """The latest epoch, then the longest log, then the lowest id. Raises ValueError when there is
+        none."""
         return min(ends, key=lambda end: (-end.last_written_epoch, -end.leo, end.broker)).broker

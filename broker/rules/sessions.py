@@ -33,8 +33,8 @@ class SessionRules:
         return 1 if epoch >= _LAST_EPOCH else epoch + 1
 
     def may_evict(self, there: SessionFacts, newcomer: SessionFacts, spared_ms: float) -> bool:
-        """KIP-227: an idle session goes for anybody. One that is in use goes only when it has been there for a
-        while, so that slots do not flap, and only for a follower when it is a consumer's, or for a larger
+        """KIP-227: an idle session goes for anybody. One that is in use goes only when it has been there for
+        a while, so that slots do not flap, and only for a follower when it is a consumer's, or for a larger
         one of its own kind."""
         if there.idle_ms > spared_ms:
             return True

@@ -30,13 +30,13 @@ class SnapshotRules:
         )
 
     def keeps(self, ids: Sequence[SnapshotId]) -> Sequence[SnapshotId]:
-        """The newest, and the one before it: whoever lags by less than one snapshot is served from the log, and
-        should the newest be damaged, the other and the log hold all the same. ``ids``: oldest first."""
+        """The newest, and the one before it: whoever lags by less than one snapshot is served from the log,
+        and should the newest be damaged, the other and the log hold all the same. ``ids``: oldest first."""
         return ids[-2:]
 
     def log_start(self, ids: Sequence[SnapshotId], high_watermark: int) -> int:  # noqa: ARG002
-        """Nothing may be dropped that no snapshot holds (KAFKA-14238), and while there is one only, nothing at all.
-        ``ids``: those kept, oldest first."""
+        """Nothing may be dropped that no snapshot holds (KAFKA-14238), and while there is one only, nothing
+        at all. ``ids``: those kept, oldest first."""
         return ids[0].end_offset if len(ids) > 1 else 0
 
     def must_load(self, offset: int, epoch: int, log_start: SnapshotId) -> bool:

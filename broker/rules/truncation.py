@@ -66,7 +66,8 @@ class TruncationRules:
         return None
 
     def on_divergence(self, own: EpochEndOffset | None, diverging: EpochEndOffset, leo: int) -> int:
-        """At the follower: ``own`` is where the diverging epoch ends in its own log, None when it has none."""
+        """At the follower: ``own`` is where the diverging epoch ends in its own log, None when it has
+        none."""
         if own is None:
             return min(diverging.end_offset, leo)
         if own.epoch != diverging.epoch:

@@ -21,7 +21,8 @@ from wrackline.broker.storage.logdir import LogDir
 
 
 def resolve(logs: LogDir, request: Request, response: Response, fetch_max_bytes: int) -> Response:
-    """Not more than ``fetch_max_bytes`` of records, but one batch always. Raises OSError when a log cannot be read."""
+    """Not more than ``fetch_max_bytes`` of records, but one batch always. Raises OSError when a log cannot be
+    read."""
     match response:
         case FetchResponse():
             assert isinstance(request, FetchRequest)

@@ -27,7 +27,8 @@ _MAX_SEGMENT_BYTES = 2**31 - 1
 
 
 class ConfigError(ValueError):
-    """One line: which file, which key, what is wrong, what would be right. ``key``: the key alone, where it is one."""
+    """One line: which file, which key, what is wrong, what would be right. ``key``: the key alone, where it
+    is one."""
 
     def __init__(self, message: str, *, key: str = "") -> None:
         super().__init__(message)
@@ -278,7 +279,8 @@ def _check(settings: Settings) -> None:
     ids = [controller.node_id for controller in settings.node.controllers]
     if len(set(ids)) < len(ids) or len(ids) not in _VOTERS:
         raise ConfigError(
-            f"controllers = {ids}; a quorum has 1, 3 or 5 controllers, each with an id of its own: an even number "
+            f"controllers = {ids}; a quorum has 1, 3 or 5 controllers, each with an id of its own: an even "
+            "number "
             "tolerates no more failures than one less"
         )
     if settings.is_controller and settings.node.node_id not in {

@@ -3,10 +3,11 @@
 Requests are handed to the core as they come, so a pipelining producer is not slowed to one request a round
 trip; each holds a slot in a queue, and a finished reply leaves when every slot before it has left.
 
-What one connection can make the node hold is bounded: before each request it is looked at whether the client reads
-its answers, how many requests are unanswered, and how many bytes they and the answers that wait for them have. A client
-that goes on sending is then not read further. Nothing is taken up behind a fetch, whose answer is the largest there is,
-nor behind a request so large that the core may take it in pieces, which would let a later one overtake its rest.
+What one connection can make the node hold is bounded: before each request it is looked at whether the client
+reads its answers, how many requests are unanswered, and how many bytes they and the answers that wait for
+them have. A client that goes on sending is then not read further. Nothing is taken up behind a fetch, whose
+answer is the largest there is, nor behind a request so large that the core may take it in pieces, which would
+let a later one overtake its rest.
 """
 
 from __future__ import annotations
@@ -119,7 +120,8 @@ class Connection(asyncio.Protocol):
     # --- requests and replies --------------------------------------------------------------------------
 
     def _take(self, data: bytes = b"") -> None:
-        """Hand in one request after the other, for as long as nothing speaks against it and the turn lasts."""
+        """Hand in one request after the other, for as long as nothing speaks against it and the turn
+        lasts."""
         loop = asyncio.get_running_loop()
         until = loop.time() + _TURN_S
         frames = self._reader.feed(data)

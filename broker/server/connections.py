@@ -1,8 +1,9 @@
 """How many clients a node serves at once, and for how long it keeps those that say nothing (max.connections,
 connections.max.idle.ms).
 
-When it is full, the connection that has been silent for the longest makes room for a new one, as on Kafka's listener for
-brokers: the nodes of a cluster talk all the time, so clients that only hold connections cannot keep them out.
+When it is full, the connection that has been silent for the longest makes room for a new one, as on Kafka's
+listener for brokers: the nodes of a cluster talk all the time, so clients that only hold connections cannot
+keep them out.
 """
 
 from __future__ import annotations
@@ -82,7 +83,8 @@ class Connections:
         self._turned_away += 1
         if now - self._told_at >= _TELL_EVERY_S:
             _LOG.warning(
-                "%d connections are open, the limit (max_connections, ulimit -n); %d were closed for it so far",
+                "%d connections are open, the limit (max_connections, ulimit -n); %d were closed for it so "
+                "far",
                 len(self._last_heard),
                 self._turned_away,
             )

@@ -1,4 +1,5 @@
-"""What the process may open, shared out between the files of logs and the connections of clients (RLIMIT_NOFILE)."""
+"""What the process may open, shared out between the files of logs and the connections of clients
+(RLIMIT_NOFILE)."""
 
 from __future__ import annotations
 

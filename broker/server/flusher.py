@@ -1,7 +1,7 @@
 """Whatever waits for the disk, off the event loop: fdatasync of logs, whole files that must be durable.
 
-One flush per log at a time, and one per thread: requests that come meanwhile wait, without a descriptor of their own,
-and share the next.
+One flush per log at a time, and one per thread: requests that come meanwhile wait, without a descriptor of
+their own, and share the next.
 """
 
 from __future__ import annotations

@@ -84,8 +84,8 @@ class Link(asyncio.Protocol):
             try:
                 self._transport.write(frame)
             except RuntimeError as closed:
-                # uvloop: an attempt to connect that is cancelled in the moment it comes about leaves one behind that
-                # is closed, and neither says so nor tells its protocol.
+                # uvloop: an attempt to connect that is cancelled in the moment it comes about leaves one
+                # behind that is closed, and neither says so nor tells its protocol.
                 self._drop(f"connection lost: {closed}")
             return
         self._waiting.append(frame)

@@ -56,7 +56,8 @@ class _Part:
 
 
 def run(settings: Settings, rules: Rules) -> int:
-    """Serve until told to stop; the exit code. Raises StartError and DataDirError before anything is served."""
+    """Serve until told to stop; the exit code. Raises StartError and DataDirError before anything is
+    served."""
     try:
         share = share_out()
     except TooFew as few:
@@ -99,7 +100,8 @@ def _bind(settings: Settings) -> socket.socket:
         listener.bind(address)
     except OSError as failure:
         raise StartError(
-            f"cannot listen on {host}:{port}: {failure.strerror or failure}; choose another port or listen address"
+            f"cannot listen on {host}:{port}: {failure.strerror or failure}; choose another port or listen "
+            "address"
         ) from failure
     return listener
 
@@ -212,8 +214,8 @@ class _Stops:
         self._shells[0].post(StopRequested())
 
     async def ended(self) -> int:
-        """The exit code, when everything has stopped. A broker's controlled shutdown needs the controllers, the
-        one beside it perhaps among them: that one is asked to stop when the broker has."""
+        """The exit code, when everything has stopped. A broker's controlled shutdown needs the controllers,
+        the one beside it perhaps among them: that one is asked to stop when the broker has."""
         first, *rest = self._shells
         code: int | None = None
         if rest:

@@ -82,8 +82,8 @@ class Shell:
         self._links: dict[tuple[NodeId, str], Link] = {}
         self._timers = Timers(lambda key: self.post(ev.TimerFired(key)))
         self._disk_refused: OSError | None = None
-        """While the effects of one event are carried out: what the disk said. The core wrote those that follow
-        in the belief that all went well, so they are not carried out."""
+        """While the effects of one event are carried out: what the disk said. The core wrote those that
+        follow in the belief that all went well, so they are not carried out."""
         self._carriers: Mapping[type, Callable[[Any], None]] = {
             fx.Send: self._send,
             fx.Reply: self._reply,
@@ -201,8 +201,8 @@ class Shell:
         slot.connection.answer(slot, frame)
 
     def _refuse(self, effect: fx.Effect, failure: OSError) -> None:
-        """An effect behind one that the disk refused. A follower's next fetch would acknowledge what it does not
-        have, a reply would: askers are told of the disk, everything else is left undone."""
+        """An effect behind one that the disk refused. A follower's next fetch would acknowledge what it does
+        not have, a reply would: askers are told of the disk, everything else is left undone."""
         match effect:
             case fx.Reply():
                 refused = Refused(ErrorCode.kafka_storage_error, str(failure))

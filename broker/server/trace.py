@@ -63,7 +63,8 @@ class TraceWriter:
         try:
             self._file.close()
         except OSError as failure:
-            # What flush could not write is tried once more; the exit code must still say what ended the broker.
+            # What flush could not write is tried once more; the exit code must still say what ended the
+            # broker.
             _LOG.error("trace: its last lines are lost: %s", failure)
 
 

@@ -5,9 +5,9 @@ same with ``epoch start_offset``. A checkpoint that cannot be read is reported a
 of them only saves work or narrows what recovery must look at, except for the clean-shutdown file, whose
 absence is the safe answer.
 
-A bit that changes in a number leaves a number: what has no other witness (offsets, the topic's id, a vote) carries a
-CRC32C of itself, in a place where Kafka's own readers take no harm from it. A file without one, of Kafka's or older
-than this, is taken as it is.
+A bit that changes in a number leaves a number: what has no other witness (offsets, the topic's id, a vote)
+carries a CRC32C of itself, in a place where Kafka's own readers take no harm from it. A file without one, of
+Kafka's or older than this, is taken as it is.
 """
 
 from __future__ import annotations
@@ -36,7 +36,8 @@ QUORUM_FILE = "quorum-state"
 PARTITION_METADATA_FILE = "partition.metadata"
 _CHECKSUM = "crc32c"
 _CHECKSUM_TOPIC = "#crc32c"
-"""No topic can be called so: in an offset checkpoint the last row, ``#crc32c 0 <CRC of the rows before it>``."""
+"""No topic can be called so: in an offset checkpoint the last row, ``#crc32c 0 <CRC of the rows before
+it>``."""
 
 
 class CheckpointError(ValueError):
@@ -141,8 +142,8 @@ def _json(fields: Mapping[str, object]) -> bytes:
 
 
 def read_quorum_state(data_dir: Path) -> QuorumState | None:
-    """None when there is no file. Raises CheckpointError: to go on without a vote that was given could make two
-    leaders of one epoch."""
+    """None when there is no file. Raises CheckpointError: to go on without a vote that was given could make
+    two leaders of one epoch."""
     path = data_dir / QUORUM_FILE
     try:
         fields = json.loads(path.read_bytes())

@@ -1,8 +1,10 @@
-"""Batches that are not what was written: how they are told from a torn tail, and where they are put (R05-R08).
+"""Batches that are not what was written: how they are told from a torn tail, and where they are put
+(R05-R08).
 
-A power cut or a kill leaves the last writes short, zero or half there, and nobody was promised them. Bytes that had
-been flushed and are not right any more are another matter: they may be the last copy of what was acknowledged, so
-nothing of them is deleted. They go into files beside the log whose names end in ``.damaged``.
+A power cut or a kill leaves the last writes short, zero or half there, and nobody was promised them. Bytes
+that had been flushed and are not right any more are another matter: they may be the last copy of what was
+acknowledged, so nothing of them is deleted. They go into files beside the log whose names end in
+``.damaged``.
 """
 
 from __future__ import annotations
@@ -29,8 +31,8 @@ _SEARCHED_BYTES = 64 << 20
 
 
 def whole_batch_behind(segment: Segment, next_offset: int) -> bool:
-    """Is there a whole, later batch in the file behind its good part? Then that part does not end where a write was
-    torn: something in the middle was changed."""
+    """Is there a whole, later batch in the file behind its good part? Then that part does not end where a
+    write was torn: something in the middle was changed."""
     size = os.fstat(segment.fd).st_size
     if size - segment.size <= HEADER_BYTES:
         return False
@@ -55,8 +57,8 @@ def _is_whole(view: memoryview, at: int, next_offset: int) -> bool:
 
 
 def put_aside(segments: Sequence[Segment], directory: Path, later: Sequence[int]) -> tuple[Path, ...]:
-    """Copy what lies behind the good part of each segment, and rename the ``later`` ones (base offsets): the files,
-    durable on return. The segments themselves are not cut here. Raises OSError."""
+    """Copy what lies behind the good part of each segment, and rename the ``later`` ones (base offsets): the
+    files, durable on return. The segments themselves are not cut here. Raises OSError."""
     kept = []
     for segment in segments:
         size = os.fstat(segment.fd).st_size
@@ -103,9 +105,9 @@ class EpochRun:
 class EpochWitness:
     """Holds the leader epochs of a log against the checkpoint's, batch by batch.
 
-    The CRC leaves the leader epoch out. The checkpoint is written before the first batch of an epoch, so the two agree;
-    when a single batch does not, it is the batch that changed. When several in a row agree with each other against one
-    line of the checkpoint, that line is wrong.
+    The CRC leaves the leader epoch out. The checkpoint is written before the first batch of an epoch, so the
+    two agree; when a single batch does not, it is the batch that changed. When several in a row agree with
+    each other against one line of the checkpoint, that line is wrong.
     """
 
     def __init__(self, checkpoint: Sequence[EpochEntry]) -> None:
@@ -125,9 +127,9 @@ class EpochWitness:
         run.batches += 1
 
     def wrong(self, *, exact: bool) -> int | None:
-        """The offset of a batch whose leader epoch is not what it was, None when there is none. Unless the checkpoint is
-        ``exact`` (the stop was clean) it may end before the log does: an epoch newer than it knows is wrong only when
-        older ones follow."""
+        """The offset of a batch whose leader epoch is not what it was, None when there is none. Unless the
+        checkpoint is ``exact`` (the stop was clean) it may end before the log does: an epoch newer than it
+        knows is wrong only when older ones follow."""
         for run, following in zip_longest(self._runs, self._runs[1:]):
             newer = run.epoch > self._latest and (following is None or following.epoch >= run.epoch)
             if run.batches == 1 and run.known not in (-1, run.epoch) and (exact or not newer):

@@ -1,8 +1,9 @@
 """How many files of logs are open at once: at most one a partition, and at most what the process may.
 
-Segments ask for their file when they use it and keep it until they are at rest, or until others need the room: then the
-one that was not used for the longest gives its descriptor back and opens its file again when it is needed.
-The limit on descriptors is the process's, so is this. It belongs to the main thread, which is the event loop's.
+Segments ask for their file when they use it and keep it until they are at rest, or until others need the
+room: then the one that was not used for the longest gives its descriptor back and opens its file again when
+it is needed. The limit on descriptors is the process's, so is this. It belongs to the main thread, which is
+the event loop's.
 """
 
 from __future__ import annotations

@@ -1,8 +1,9 @@
 """The sparse offset index beside a segment: Kafka's 8-byte entries ``int32 offset - base, int32 position``.
 
-An entry names the *last* offset of a batch and the byte where that batch begins, as Kafka's own does. The file is for
-Kafka's tools and for people: it is a hint, never trusted nor read, and rebuilt from the segment at start. So it needs no
-flush of its own, may be empty, short or stale after a power cut, and is open only while it is written to.
+An entry names the *last* offset of a batch and the byte where that batch begins, as Kafka's own does. The
+file is for Kafka's tools and for people: it is a hint, never trusted nor read, and rebuilt from the segment
+at start. So it needs no flush of its own, may be empty, short or stale after a power cut, and is open only
+while it is written to.
 """
 
 from __future__ import annotations

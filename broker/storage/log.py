@@ -36,7 +36,8 @@ class LogFailed(OSError):
 
 @dataclass(slots=True)
 class FlushJob:
-    """fdatasync of what was unflushed when the job was made. ``run`` in any thread, then ``PartitionLog.flushed``."""
+    """fdatasync of what was unflushed when the job was made. ``run`` in any thread, then
+    ``PartitionLog.flushed``."""
 
     upto: int
     files: list[tuple[Segment, int, int]]
@@ -147,8 +148,8 @@ class PartitionLog:
         return self._settings.index_interval_bytes if own is None else own
 
     def _try_to_roll(self, base_offset: int) -> bool:
-        """False when the process may open no other file: then the segment grows past its limit, and the next append
-        tries again."""
+        """False when the process may open no other file: then the segment grows past its limit, and the next
+        append tries again."""
         try:
             self._roll(base_offset)
         except OSError as failure:
@@ -184,8 +185,8 @@ class PartitionLog:
         return self.leo
 
     def old_before(self, retention_bytes: int, retention_ms: int, upto: int, now_ms: float) -> int:
-        """Where the log would start if the whole old segments went that are past the limits (-1: no limit) and
-        end at or below ``upto``. The active segment counts too when all of it is too old."""
+        """Where the log would start if the whole old segments went that are past the limits (-1: no limit)
+        and end at or below ``upto``. The active segment counts too when all of it is too old."""
         size = sum(segment.size for segment in self._segments)
         start = self.log_start
         for segment in self._segments:
@@ -199,8 +200,8 @@ class PartitionLog:
         return start
 
     def move_start(self, to_offset: int) -> None:
-        """Whole segments below ``to_offset`` are removed; an active one that lies below is replaced by an empty
-        one. Raises OSError."""
+        """Whole segments below ``to_offset`` are removed; an active one that lies below is replaced by an
+        empty one. Raises OSError."""
         self._writable()
         if to_offset <= self.log_start:
             return

@@ -61,7 +61,8 @@ class Found:
 
 
 def _doomed_name(tp: TopicPartition) -> str:
-    """What a log's directory is called while it is being removed: Kafka's name, the topic shortened to what fits."""
+    """What a log's directory is called while it is being removed: Kafka's name, the topic shortened to what
+    fits."""
     suffix = f"-{tp.partition}.{uuid4().hex}{_DOOMED}"
     return tp.topic[: _NAME_MAX - len(suffix)] + suffix
 
@@ -169,7 +170,8 @@ class LogDir:
         )
         if found.damaged:
             _LOG.error(
-                "DAMAGED log %s: %s. It ends at offset %d now, and the broker registers as after an unclean stop. "
+                "DAMAGED log %s: %s. It ends at offset %d now, and the broker registers as after an unclean "
+                "stop. "
                 "What lay behind is in: %s",
                 tp,
                 found.cut,
@@ -266,7 +268,8 @@ class LogDir:
         return self._names.get(topic_id)
 
     def create(self, tp: TopicPartition, topic_id: UUID, start_offset: int) -> None:
-        """A log, durable on return. One that is there already with the same topic id stays. Raises OSError."""
+        """A log, durable on return. One that is there already with the same topic id stays. Raises
+        OSError."""
         self._online()
         known = self._logs.get(tp)
         if known is not None and known.topic_id == topic_id:
@@ -310,7 +313,8 @@ class LogDir:
             raise LogFailed(f"log directory {self.path} is offline since: {self.offline}")
 
     def truncate(self, tp: TopicPartition, to_offset: int) -> int:
-        """Raises OSError. A recovery point past the cut goes first: recovery must look at what is written anew."""
+        """Raises OSError. A recovery point past the cut goes first: recovery must look at what is written
+        anew."""
         self._lower_recovery_point(tp, to_offset)
         return self._logs[tp].truncate(to_offset)
 

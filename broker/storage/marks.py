@@ -1,7 +1,7 @@
 """Where in a segment a search begins: by offset, and by time.
 
-Kafka keeps this in the files of the offset and the time index. Here it is in memory only, since recovery walks every
-header anyway, and does not depend on a topic's index.interval.bytes.
+Kafka keeps this in the files of the offset and the time index. Here it is in memory only, since recovery
+walks every header anyway, and does not depend on a topic's index.interval.bytes.
 """
 
 from __future__ import annotations
@@ -14,7 +14,8 @@ _MARK_BYTES = 4_096
 
 
 class Marks:
-    """Every so many bytes of a segment a batch: where it begins, its last offset, and the newest time up to it."""
+    """Every so many bytes of a segment a batch: where it begins, its last offset, and the newest time up to
+    it."""
 
     __slots__ = ("_last_offsets", "_newest", "_newest_so_far", "_positions")
 
@@ -33,8 +34,8 @@ class Marks:
             self._newest.append(self._newest_so_far)
 
     def before_offset(self, offset: int) -> tuple[int, int]:
-        """(the byte of a batch that ends before ``offset``, the newest time up to and with that batch); (0, -1) when
-        the search must begin at the beginning."""
+        """(the byte of a batch that ends before ``offset``, the newest time up to and with that batch); (0,
+        -1) when the search must begin at the beginning."""
         at = bisect_left(self._last_offsets, offset) - 1
         return (self._positions[at], self._newest[at]) if at >= 0 else (0, -1)
 
@@ -44,7 +45,8 @@ class Marks:
         return self._positions[at] if at >= 0 else 0
 
     def truncate(self, size_bytes: int, newest: int) -> None:
-        """Forget the batches at or past byte ``size_bytes``; ``newest`` is the newest time of those that stay."""
+        """Forget the batches at or past byte ``size_bytes``; ``newest`` is the newest time of those that
+        stay."""
         keep = bisect_left(self._positions, size_bytes)
         for column in (self._positions, self._last_offsets, self._newest):
             del column[keep:]

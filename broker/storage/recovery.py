@@ -1,14 +1,16 @@
 """What a log is after a stop of any kind: read it back, cut it at the first thing that is not whole.
 
 After a power cut a file may lack its unsynced tail, hold zeros there, or hold anything in it; an index may be
-empty; a directory may lack its newest files. After ``kill -9`` only the write in progress may be torn. After any stop,
-also a clean one, a disk may give back other bytes than it was given. So, at every start:
+empty; a directory may lack its newest files. After ``kill -9`` only the write in progress may be torn. After
+any stop, also a clean one, a disk may give back other bytes than it was given. So, at every start:
 
 1. left-overs (``*.deleted``, ``*.tmp``, ``.swap``, ``*-delete`` directories, an index without its log) go;
-2. segments are walked in order, from the first byte of the log: offsets must go on without a hole, every CRC must be
-   right, every leader epoch the one the checkpoint knows. The first batch that is not so ends the log;
-3. the log is cut there, later segments go, and what is left is synced: it survives the next power cut. What was
-   written and never flushed is deleted; where more than that is wrong (``damage``) the bytes are put aside first;
+2. segments are walked in order, from the first byte of the log: offsets must go on without a hole, every CRC
+   must be right, every leader epoch the one the checkpoint knows. The first batch that is not so ends the
+   log;
+3. the log is cut there, later segments go, and what is left is synced: it survives the next power cut. What
+   was written and never flushed is deleted; where more than that is wrong (``damage``) the bytes are put
+   aside first;
 4. index, leader-epoch cache and producer state are rebuilt from the headers that were walked anyway.
 
 Every byte is read for 2. in any case; checking the CRCs adds little to a start (0 to 30 % were measured).
@@ -122,8 +124,8 @@ def recover(
     ``high_watermark``, from the checkpoint, bounds what a later truncation can need of the producers.
     ``irreplaceable``: nobody may go on without what was flushed; a damaged log is left as it is.
 
-    Raises TopicUnknown when the directory holds records but not the id of its topic, RecoveryError for a damaged log
-    that is irreplaceable, and OSError.
+    Raises TopicUnknown when the directory holds records but not the id of its topic, RecoveryError for a
+    damaged log that is irreplaceable, and OSError.
     """
     remove_rubbish(directory)
     bases = sorted(int(path.name[:20]) for path in directory.iterdir() if _SEGMENT_FILE.match(path.name))
@@ -142,7 +144,8 @@ def recover(
     if was_flushed and irreplaceable:
         scan.close()
         raise RecoveryError(
-            f"{directory}: {scan.cut}, and what was on disk of this log counts: give this node an empty data directory "
+            f"{directory}: {scan.cut}, and what was on disk of this log counts: give this node an empty data "
+            "directory "
             "only while a majority of the others is up"
         )
     aside = put_aside(scan.segments, directory, scan.later) if damaged else ()
@@ -163,7 +166,8 @@ def _topic_id(directory: Path, tp: TopicPartition) -> UUID:
         return METADATA_TOPIC_ID
     if topic_id is None:
         raise TopicUnknown(
-            f"{directory / checkpoint.PARTITION_METADATA_FILE} is missing or unreadable, so the records beside it "
+            f"{directory / checkpoint.PARTITION_METADATA_FILE} is missing or unreadable, so the records "
+            "beside it "
             "belong to no known topic; move the directory away to go on without them"
         )
     return topic_id
@@ -227,7 +231,8 @@ def _cut(scan: _Scan, directory: Path, *, sync: bool) -> None:
 
 
 def _headers(fd: int, size: int) -> Iterator[tuple[BatchHeader | str, memoryview, int]]:
-    """(header, whole batch, position) along a file; a reason instead of a header where it stops being batches."""
+    """(header, whole batch, position) along a file; a reason instead of a header where it stops being
+    batches."""
     window, start, position = memoryview(b""), 0, 0
     while position < size:
         try:

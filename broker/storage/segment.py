@@ -1,4 +1,5 @@
-"""One segment of a log: ``<20-digit base offset>.log``, raw record batches v2 one after the other, and its index.
+"""One segment of a log: ``<20-digit base offset>.log``, raw record batches v2 one after the other, and its
+index.
 
 Byte for byte Kafka's own layout, so Kafka's dump tool reads it and one reader reads both.
 """
@@ -58,20 +59,23 @@ def file_name(base_offset: int) -> str:
 
 
 class DamagedLog(OSError):
-    """The disk gives back other bytes than were written. To everybody else a disk that fails to read, which it is."""
+    """The disk gives back other bytes than were written. To everybody else a disk that fails to read, which
+    it is."""
 
     def __init__(self, path: Path, position: int, what: str) -> None:
         super().__init__(
             errno.EIO,
-            f"{path} byte {position}: {what}; the next start puts the rest of this log aside, and fetches it from the leader",
+            f"{path} byte {position}: {what}; the next start puts the rest of this log aside, and fetches it "
+            "from the leader",
         )
 
 
 def fault_of(
     batches: bytes | memoryview, start_offset: int, *, contiguous: bool = True
 ) -> tuple[int, str] | None:
-    """What is wrong with batches read from a log, the first of which must hold ``start_offset``: (byte, what). Their CRC
-    leaves the base offset out, so they must also go on from each other (unless the log may have holes)."""
+    """What is wrong with batches read from a log, the first of which must hold ``start_offset``: (byte,
+    what). Their CRC leaves the base offset out, so they must also go on from each other (unless the log may
+    have holes)."""
     view, at, due = memoryview(batches), 0, start_offset
     while at < len(view):
         if len(view) - at < HEADER_BYTES:
@@ -227,8 +231,8 @@ class Segment:
         )
 
     def newest_before(self, end_offset: int) -> int:
-        """The greatest time of a record in the batches that end before ``end_offset``, -1 when there is none. Raises
-        OSError."""
+        """The greatest time of a record in the batches that end before ``end_offset``, -1 when there is none.
+        Raises OSError."""
         if end_offset >= self.next_offset:
             return self.max_timestamp
         start, newest = self._marks.before_offset(end_offset)
@@ -270,8 +274,9 @@ class Segment:
         at_least_one: bool,
         contiguous: bool = True,
     ) -> bytes:
-        """Whole batches, from the one that holds ``start_offset``, all of them before ``end_offset``. Each is checked:
-        who leads with bytes that nobody takes would keep the good copies of others from being read. Raises OSError."""
+        """Whole batches, from the one that holds ``start_offset``, all of them before ``end_offset``. Each is
+        checked: who leads with bytes that nobody takes would keep the good copies of others from being read.
+        Raises OSError."""
         position, data = self._read(start_offset, end_offset, max_bytes, at_least_one=at_least_one)
         if (fault := fault_of(data, start_offset, contiguous=contiguous)) is not None:
             raise DamagedLog(self.path, position + fault[0], fault[1])

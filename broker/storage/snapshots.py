@@ -1,7 +1,8 @@
-"""Snapshots of the metadata log on disk, in its directory, under Kafka's names: 20 digits of end offset, 10 of epoch.
+"""Snapshots of the metadata log on disk, in its directory, under Kafka's names: 20 digits of end offset, 10
+of epoch.
 
-A snapshot is written to ``.checkpoint.part``, synced, renamed, and the directory synced: under its own name there
-is only ever a whole one (KIP-630).
+A snapshot is written to ``.checkpoint.part``, synced, renamed, and the directory synced: under its own name
+there is only ever a whole one (KIP-630).
 """
 
 from __future__ import annotations

@@ -1,9 +1,10 @@
 """Finding records by time: ListOffsets with a timestamp (docs/protocol.md 5.2).
 
-Batches are found by their headers, from a mark close by. Inside an uncompressed batch the record itself is found, as
-Kafka does; a compressed batch is not opened, so it answers with its first record (a reader from there misses nothing)
-or, for the newest, its last. A batch that was not checked when it came (from a disk that an older broker wrote) ends
-a search inside it early, never late: no record is shorter than ``MIN_RECORD_BYTES``.
+Batches are found by their headers, from a mark close by. Inside an uncompressed batch the record itself is
+found, as Kafka does; a compressed batch is not opened, so it answers with its first record (a reader from
+there misses nothing) or, for the newest, its last. A batch that was not checked when it came (from a disk
+that an older broker wrote) ends a search inside it early, never late: no record is shorter than
+``MIN_RECORD_BYTES``.
 """
 
 from __future__ import annotations

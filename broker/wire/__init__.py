@@ -1,1 +1,2 @@
-"""Kafka wire protocol: frames and kio entities on one side, `wrackline.broker.model.messages` on the other."""
+"""Kafka wire protocol: frames and kio entities on one side, `wrackline.broker.model.messages` on the
+other."""

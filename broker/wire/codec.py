@@ -1,8 +1,8 @@
 """Frames to core messages and back: what the server reads and writes on a connection.
 
-A request is ``header (key, version, correlation, client id[, tags]) + body``; a response is
-``correlation[, tags] + body``. The size in front belongs to `wrackline.broker.wire.framing`. ApiVersions is answered
-here: it speaks of the wire alone, and its response header is always version 0.
+A request is ``header (key, version, correlation, client id[, tags]) + body``; a response is ``correlation[,
+tags] + body``. The size in front belongs to `wrackline.broker.wire.framing`. ApiVersions is answered here: it
+speaks of the wire alone, and its response header is always version 0.
 """
 
 from __future__ import annotations
@@ -98,7 +98,8 @@ class Codec:
         return Incoming(api, version, correlation, client_id, request)
 
     def encode_response(self, incoming: Incoming, response: Response) -> bytes:
-        """The whole frame, size in front. Raises WireError when the version has no room for what is to be said."""
+        """The whole frame, size in front. Raises WireError when the version has no room for what is to be
+        said."""
         if isinstance(response, Refused):
             response = expand(incoming.request, response)
         schema = response_schema(incoming.api.key, incoming.version)

@@ -44,7 +44,8 @@ def uuid_or_none(value: UUID | None) -> UUID | None:
 
 
 def topic_of(entity: Any, names: TopicNames) -> tuple[str, UUID | None]:
-    """(name, id) of a request's topic; the name is "" when only an id was given and it is not of a log here."""
+    """(name, id) of a request's topic; the name is "" when only an id was given and it is not of a log
+    here."""
     topic_id = getattr(entity, "topic_id", None)
     name = getattr(entity, "topic", None) or getattr(entity, "name", None)
     if name is None and topic_id is not None:

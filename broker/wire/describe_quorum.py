@@ -1,5 +1,5 @@
-"""DescribeQuorum (key 55, versions 0 to 2): who leads the controllers and how far everyone's log reaches (KIP-595,
-KIP-836). Times travel as wall clocks; inside they are how long ago something was."""
+"""DescribeQuorum (key 55, versions 0 to 2): who leads the controllers and how far everyone's log reaches
+(KIP-595, KIP-836). Times travel as wall clocks; inside they are how long ago something was."""
 
 from __future__ import annotations
 

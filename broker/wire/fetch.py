@@ -1,5 +1,5 @@
-"""Fetch (key 1): versions 4 to 12 from clients, 17 between brokers (topic ids, and the replica's broker epoch,
-without which KIP-903 cannot tell a restarted follower from the one that was caught up)."""
+"""Fetch (key 1): versions 4 to 12 from clients, 17 between brokers (topic ids, and the replica's broker
+epoch, without which KIP-903 cannot tell a restarted follower from the one that was caught up)."""
 
 from __future__ import annotations
 

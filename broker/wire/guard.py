@@ -1,10 +1,12 @@
-"""A look at a message's bytes before the reader sees them: what it may not be given, and what it need not know.
+"""A look at a message's bytes before the reader sees them: what it may not be given, and what it need not
+know.
 
-kio's reader is native code that makes room for as many elements as a message says it has, ends the process when
-there is no such room, takes a null array for None whatever the schema says, and knows no tagged field but its own.
-So every message, a request or an answer, is walked by its schema first: a count or length that does not fit in the
-bytes left is refused, so is a null that the schema does not allow, and tagged fields that the schema does not have
-are cut out (KIP-482: whoever does not know one skips it). Nothing is allocated for what is refused.
+kio's reader is native code that makes room for as many elements as a message says it has, ends the process
+when there is no such room, takes a null array for None whatever the schema says, and knows no tagged field
+but its own. So every message, a request or an answer, is walked by its schema first: a count or length that
+does not fit in the bytes left is refused, so is a null that the schema does not allow, and tagged fields that
+the schema does not have are cut out (KIP-482: whoever does not know one skips it). Nothing is allocated for
+what is refused.
 """
 
 from __future__ import annotations
@@ -20,8 +22,8 @@ _INT32 = struct.Struct(">i")
 _THERE, _NULL = 1, 0xFF
 """Before a structure that may be null (KIP-893)."""
 MAX_ELEMENTS = 200_000
-"""Of all arrays of one message together. Each becomes an object of some hundred bytes, and a frame of 100 MiB can
-hold 50 million; a cluster of Kafka's has 200,000 partitions at the very most."""
+"""Of all arrays of one message together. Each becomes an object of some hundred bytes, and a frame of 100 MiB
+can hold 50 million; a cluster of Kafka's has 200,000 partitions at the very most."""
 
 _SIZES = {
     "bool": 1,
@@ -79,8 +81,8 @@ class Guard:
     def __call__(self, message: bytes, at: int) -> tuple[bytes, int]:
         """(bytes, where the message begins in them) for the reader. Raises WireError.
 
-        ``message`` is what came in, unless something has to be cut out of it. Bytes behind it are let pass, as
-        Kafka does: librdkafka's Metadata request of version 12 has some.
+        ``message`` is what came in, unless something has to be cut out of it. Bytes behind it are let pass,
+        as Kafka does: librdkafka's Metadata request of version 12 has some.
         """
         walk = _Walk()
         try:
@@ -101,14 +103,15 @@ class Guard:
 
 
 def skip_tags(message: bytes, at: int) -> int:
-    """Where the tagged fields that begin here end: those of a header, where nobody has any yet. Raises WireError."""
+    """Where the tagged fields that begin here end: those of a header, where nobody has any yet. Raises
+    WireError."""
     try:
         return _walk_tags({}, message, at, _Walk())
     except IndexError as wrong:
         raise WireError("the header ends in the middle") from wrong
 
 
-# --- from a schema to steps ----------------------------------------------------------------------------------------
+# --- from a schema to steps ---------------------------------------------------------------------------------
 
 
 def _entity(kind: Any, *, nullable: bool = False) -> Step:
@@ -239,7 +242,7 @@ def _walk_tags(known: dict[int, Step], message: bytes, at: int, state: _Walk) ->
     return at
 
 
-# --- lengths ---------------------------------------------------------------------------------------------------------
+# --- lengths ------------------------------------------------------------------------------------------------
 
 Number = Callable[[bytes, int], tuple[int, int]]
 """(message, where the number begins) -> (it, where it ends)"""

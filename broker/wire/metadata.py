@@ -1,4 +1,5 @@
-"""Metadata (key 3, versions 0 to 12), DescribeCluster (60, 0 to 1), DescribeTopicPartitions (75, version 0)."""
+"""Metadata (key 3, versions 0 to 12), DescribeCluster (60, 0 to 1), DescribeTopicPartitions (75, version
+0)."""
 
 from __future__ import annotations
 

@@ -34,8 +34,8 @@ def metadata_part(
 
 
 def _only(entity: Any) -> Any:
-    """Raises WireError also when the epoch leaves no room: whoever took it over, and then stood for election in the
-    one behind it, would have none to write down."""
+    """Raises WireError also when the epoch leaves no room: whoever took it over, and then stood for election
+    in the one behind it, would have none to write down."""
     part = metadata_part(entity, entity.topics)
     epoch = part.replica_epoch if hasattr(part, "replica_epoch") else part.leader_epoch
     if epoch > _HIGHEST_EPOCH:
@@ -100,7 +100,7 @@ def decode_vote_response(entity: Any, _: VoteRequest) -> VoteResponse:
     return VoteResponse(part.error_code, part.leader_epoch, part.leader_id, part.vote_granted)
 
 
-# --- BeginQuorumEpoch, EndQuorumEpoch ------------------------------------------------------------------------
+# --- BeginQuorumEpoch, EndQuorumEpoch -----------------------------------------------------------------------
 
 
 def decode_begin(entity: Any, _: TopicNames) -> BeginQuorumEpochRequest:

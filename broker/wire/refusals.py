@@ -1,4 +1,5 @@
-"""One error for a whole request, said in the way the response of its API says errors: at the top or per item."""
+"""One error for a whole request, said in the way the response of its API says errors: at the top or per
+item."""
 
 from __future__ import annotations
 

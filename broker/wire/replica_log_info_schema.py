@@ -1,7 +1,7 @@
 """The messages of GetReplicaLogInfo (key 93, version 0; docs/protocol.md 5.3), which kio has no schema for.
 
-Written as kio writes its own, so that its readers and writers take them. They look at the types of the fields,
-so annotations must not be put off here.
+Written as kio writes its own, so that its readers and writers take them. They look at the types of the
+fields, so annotations must not be put off here.
 """
 
 import uuid

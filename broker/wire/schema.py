@@ -26,7 +26,8 @@ __all__ = ["NO_UUID", "Schema", "WireError", "request_schema", "response_schema"
 NO_UUID = UUID(int=0)
 _MESSAGE = "error_message"
 _MESSAGE_LENGTH = 1_000
-"""Characters. It may quote a request, whose strings may be as long as strings can be, and must be one itself."""
+"""Characters. It may quote a request, whose strings may be as long as strings can be, and must be one
+itself."""
 
 
 class Schema:

@@ -1,9 +1,9 @@
 """Consumer groups and transactions, which are not served: one final error that every client shows at once.
 
-A client that finds these APIs missing, or its connection closed over one, tries again for ever and says nothing, so
-they are advertised and answered, here: no state is behind them, and the core has no part in it. Which error ends a
-client was found by trying librdkafka, kcat, kafka-python, aiokafka and Kafka's Java clients: most others count as
-passing, and it is tried again.
+A client that finds these APIs missing, or its connection closed over one, tries again for ever and says
+nothing, so they are advertised and answered, here: no state is behind them, and the core has no part in it.
+Which error ends a client was found by trying librdkafka, kcat, kafka-python, aiokafka and Kafka's Java
+clients: most others count as passing, and it is tried again.
 
 FindCoordinator names this node for a group, since librdkafka asks it for every consumer, also for one that is
 assigned its partitions and has no use for a group; what needs a group is refused when it is asked for.

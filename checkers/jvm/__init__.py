@@ -1,1 +1,2 @@
-"""Knossos and Elle in a process of their own, for what the exact checks do not decide. Optional: needs JPype and jars."""
+"""Knossos and Elle in a process of their own, for what the exact checks do not decide. Optional: needs JPype
+and jars."""

@@ -1,8 +1,8 @@
 """Asks Knossos and Elle, and never waits longer than it was told to.
 
-One child process holds the JVM (wrackline.checkers.jvm.child). Neither Knossos' own time limit nor Elle's can be relied on, so
-the limit is the child's life: at the deadline it is killed, and the next question starts another. What was not decided
-is ``UNKNOWN``, with the reason, and is nobody's proof.
+One child process holds the JVM (wrackline.checkers.jvm.child). Neither Knossos' own time limit nor Elle's can
+be relied on, so the limit is the child's life: at the deadline it is killed, and the next question starts
+another. What was not decided is ``UNKNOWN``, with the reason, and is nobody's proof.
 """
 
 from __future__ import annotations
@@ -163,7 +163,8 @@ class Bridge:
         """Elle's ``list-append`` or ``rw-register``. Raises JvmUnavailable."""
         self.load("elle")
         order = events_in_order(history.inv, history.ret)
-        # Elle looks for who wrote a value among completions: what never returned completes, as unknown, at the end.
+        # Elle looks for who wrote a value among completions: what never returned completes, as unknown, at
+        # the end.
         order = np.concatenate([order, -1 - np.flatnonzero(history.ret == NEVER)])
         arguments = (
             *(model, consistency, max(1, int(deadline_s * 500)), order, history.process, history.outcome),

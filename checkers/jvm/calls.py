@@ -17,8 +17,8 @@ EMPTY = NIL + 1
 
 
 class Model(StrEnum):
-    """Sequential objects that Knossos knows. With unique values ``register`` and ``fifo-queue`` have exact checks
-    that need no search (wrackline.checkers.exact_register, wrackline.checkers.exact_queue)."""
+    """Sequential objects that Knossos knows. With unique values ``register`` and ``fifo-queue`` have exact
+    checks that need no search (wrackline.checkers.exact_register, wrackline.checkers.exact_queue)."""
 
     REGISTER = "register"
     CAS_REGISTER = "cas-register"
@@ -27,7 +27,8 @@ class Model(StrEnum):
     UNORDERED_QUEUE = "unordered-queue"
     FIFO_QUEUE = "fifo-queue"
     LOG = "log"
-    """Append-only, with contiguous offsets (wrackline.checkers.linearizable): all that was ever done to it."""
+    """Append-only, with contiguous offsets (wrackline.checkers.linearizable): all that was ever done to
+    it."""
     SOME_OF_LOG = "some-of-log"
     """Some operations of such a log: others may have appended anything, at any time."""
 
@@ -44,8 +45,8 @@ class Shape(IntEnum):
     PLACED = 4
     """[a b]; b is NIL where no offset was told."""
     RECORDS = 5
-    """``flat[a:b]``: the range of offsets [from, to) that a read covered whole (0, 0: none), then offset, value and
-    whether nobody here appended it (0 or 1), record by record."""
+    """``flat[a:b]``: the range of offsets [from, to) that a read covered whole (0, 0: none), then offset,
+    value and whether nobody here appended it (0 or 1), record by record."""
 
 
 SHAPES: Mapping[Model, Mapping[str, Shape]] = {
@@ -59,7 +60,8 @@ SHAPES: Mapping[Model, Mapping[str, Shape]] = {
     Model.SOME_OF_LOG: {"append": Shape.PLACED, "read": Shape.RECORDS, "end": Shape.ONE},
 }
 MEMOISED = frozenset({Model.REGISTER, Model.CAS_REGISTER, Model.MUTEX})
-"""Models of few states, which Knossos may number before it searches. For the others that alone can take for ever."""
+"""Models of few states, which Knossos may number before it searches. For the others that alone can take for
+ever."""
 
 
 def _none() -> Ints:
@@ -155,8 +157,8 @@ class Transactions:
 
 @dataclass(slots=True)
 class TransactionsBuilder:
-    """Collects transactions one by one. A micro-operation is (act, key, value); value is None or, for a list that
-    was read, a sequence."""
+    """Collects transactions one by one. A micro-operation is (act, key, value); value is None or, for a list
+    that was read, a sequence."""
 
     _txns: list[tuple[int, int, int, int]] = field(default_factory=list)
     _starts: list[int] = field(default_factory=lambda: [0])

@@ -1,5 +1,5 @@
-"""The process that holds the JVM: reads requests on standard input, answers on standard output. No library of ours
-needs to be in it but columns of int64; whoever started it may kill it at any time.
+"""The process that holds the JVM: reads requests on standard input, answers on standard output. No library of
+ours needs to be in it but columns of int64; whoever started it may kill it at any time.
 
     python -m wrackline.checkers.jvm.child HEAP CLASSPATH
 """
@@ -37,7 +37,8 @@ def main(heap: str, classpath: str) -> None:
 
 
 def _told(wrong: Exception) -> str:
-    """In one line, with what is at the bottom of it: Clojure wraps what went wrong in "Syntax error at ..."."""
+    """In one line, with what is at the bottom of it: Clojure wraps what went wrong in "Syntax error at
+    ..."."""
     cause: Any = wrong
     for _ in range(16):
         below = cause.getCause() if isinstance(cause, jpype.JException) else None

@@ -26,9 +26,9 @@ def jvm_home(environment: Mapping[str, str] = os.environ) -> Path:
 def find_classpath(
     given: str | None = None, environment: Mapping[str, str] = os.environ
 ) -> tuple[str, ...] | None:
-    """The entries of the classpath: as given, else of WRACKLINE_JVM_CLASSPATH, else as installed; None where there
-    is none of them. An entry ``dir/*`` stands for the jars in a directory. Raises JvmUnavailable for entries that
-    are not there."""
+    """The entries of the classpath: as given, else of WRACKLINE_JVM_CLASSPATH, else as installed; None where
+    there is none of them. An entry ``dir/*`` stands for the jars in a directory. Raises JvmUnavailable for
+    entries that are not there."""
     text = given or environment.get(CLASSPATH_VARIABLE)
     source = "--classpath" if given else CLASSPATH_VARIABLE
     if not text:

@@ -1,4 +1,5 @@
-"""Let Maven resolve Knossos and Elle from where they are published, Clojars and Maven Central, or from a mirror."""
+"""Let Maven resolve Knossos and Elle from where they are published, Clojars and Maven Central, or from a
+mirror."""
 
 from __future__ import annotations
 
@@ -92,8 +93,8 @@ def install(
     deadline_s: float = DEADLINE_S,
 ) -> Path:
     """Resolve the artifacts with all they need; returns the file in ``home`` with their classpath, which
-    find_classpath reads. A classpath that was there stays when this fails. ``first``: URLs of repositories to ask
-    before Clojars and Maven Central. Raises JvmUnavailable, OSError."""
+    find_classpath reads. A classpath that was there stays when this fails. ``first``: URLs of repositories to
+    ask before Clojars and Maven Central. Raises JvmUnavailable, OSError."""
     maven = shutil.which("mvn")
     if maven is None:
         raise JvmUnavailable(
@@ -137,7 +138,8 @@ def _why(said: str, home: Path) -> str:
         artifact, repository, url, reason = transfer.groups()
         reason = (reason or "it is not there").split(" -> ")[0].strip()
         return (
-            f"Maven could not get {artifact} from {repository} ({url}): {reason}; check the network, name a mirror (--repository), "
+            f"Maven could not get {artifact} from {repository} ({url}): {reason}; check the network, name a "
+            "mirror (--repository), "
             f"{mend}"
         )
     errors = [line.removeprefix("[ERROR] ") for line in said.splitlines() if line.startswith("[ERROR] ")]

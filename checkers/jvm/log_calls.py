@@ -15,7 +15,8 @@ _NAMES = list(SHAPES[Model.LOG])
 
 @dataclass(slots=True)
 class LogCalls:
-    """What happened to a log, or may have happened. What certainly failed is not added, except for its value."""
+    """What happened to a log, or may have happened. What certainly failed is not added, except for its
+    value."""
 
     _rows: list[tuple[int, int, int, int, int]] = field(default_factory=list)
     _reads: list[tuple[tuple[int, int], Sequence[tuple[int, int]]]] = field(default_factory=list)
@@ -33,8 +34,8 @@ class LogCalls:
     def read(
         self, records: Sequence[tuple[int, int]], inv: int, ret: int, covered: tuple[int, int] = (0, 0)
     ) -> None:
-        """``records``: (offset, value). ``covered``: the range of offsets [from, to) in which it would have shown
-        every record there is."""
+        """``records``: (offset, value). ``covered``: the range of offsets [from, to) in which it would have
+        shown every record there is."""
         self._rows.append((_NAMES.index("read"), len(self._reads), NIL, inv, ret))
         self._reads.append((covered if covered[0] < covered[1] else (0, 0), records))
 
@@ -70,8 +71,8 @@ class LogCalls:
         return Calls(model, f, a, b, inv, ret, np.array(flat, dtype=np.int64), start)
 
     def _shown(self) -> dict[int, int]:
-        """Value -> the smallest offset at which a read showed it. Among all operations a search finds the place of an
-        append by itself; where others append in between, only this tells."""
+        """Value -> the smallest offset at which a read showed it. Among all operations a search finds the
+        place of an append by itself; where others append in between, only this tells."""
         found: dict[int, int] = {}
         for _, records in self._reads:
             for offset, value in records:

@@ -1,4 +1,5 @@
-"""What proves the checkers: correct histories of any size, each anomaly put into them alone, and a language of cases.
+"""What proves the checkers: correct histories of any size, each anomaly put into them alone, and a language
+of cases.
 
 ==================  ===========================================================================================
 ``knobs``           what the correct histories vary in, and how a seed draws them

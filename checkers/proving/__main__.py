@@ -1,4 +1,5 @@
-"""Histories to try the judge on: ``python -m wrackline.checkers.proving make|mutate|case|list``, then ``wrackline analyze DIR``."""
+"""Histories to try the judge on: ``python -m wrackline.checkers.proving make|mutate|case|list``, then
+``wrackline analyze DIR``."""
 
 from __future__ import annotations
 

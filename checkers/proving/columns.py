@@ -52,7 +52,8 @@ def records(partition: Ints, offset: Ints, value: Ints, bounds: Ints, epoch: Int
 
 
 def join(blocks: Sequence[Block], *, by_time: bool) -> pa.Table:
-    """All events in the history's schema, in order of time or as they come; ``test_id`` and ``index`` are empty yet."""
+    """All events in the history's schema, in order of time or as they come; ``test_id`` and ``index`` are
+    empty yet."""
     sizes = np.array([len(block.time) for block in blocks], dtype=np.int64)
     columns = {name: _column(blocks, sizes, name) for name in SCHEMA.names}
     table = pa.table(columns, schema=pa.schema([field.with_nullable(True) for field in SCHEMA]))
@@ -90,7 +91,8 @@ def _strings(values: Sequence[str | None], sizes: Ints) -> pa.Array:
 
 
 def positions(stands: Ints, holds: NDArray[np.bool_]) -> list[str]:
-    """``extra`` of polls and assignments: (operation, partition) where a consumer stands, in those that it holds."""
+    """``extra`` of polls and assignments: (operation, partition) where a consumer stands, in those that it
+    holds."""
     return [
         '{"positions":{' + ",".join(f'"{p}":{at}' for p, at in enumerate(row) if mine[p]) + "}}"
         for row, mine in zip(stands.tolist(), holds.tolist(), strict=True)

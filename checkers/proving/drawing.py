@@ -1,4 +1,5 @@
-"""What the parts of the model server share: random numbers in its units, clients that act in a loop, logs as they end."""
+"""What the parts of the model server share: random numbers in its units, clients that act in a loop, logs as
+they end."""
 
 from __future__ import annotations
 

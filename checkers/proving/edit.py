@@ -168,7 +168,8 @@ class Edit:
         replicas: bool = True,
         node: str | None = None,
     ) -> None:
-        """What the final read and every replica (or one of them alone, ``node``) hold at an offset; None: nothing."""
+        """What the final read and every replica (or one of them alone, ``node``) hold at an offset; None:
+        nothing."""
 
         def put(record: Record) -> Record | None:
             if record.offset != offset:

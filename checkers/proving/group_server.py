@@ -1,9 +1,11 @@
-"""The model's consumer groups: members that are given partitions in generations, read, commit, and ask what is committed.
+"""The model's consumer groups: members that are given partitions in generations, read, commit, and ask what
+is committed.
 
-A group's generations follow each other at moments of the coordinator's. From such a moment on commits of the generation
-before are refused, and each partition begins where it was committed. A member learns of a generation in the first poll
-after it; one that is not in it, or has not polled since, goes on in its older one: it reads, and is *fenced* when it
-commits. A commit without an answer took effect, or did not, or does so later, as long as its generation lasts.
+A group's generations follow each other at moments of the coordinator's. From such a moment on commits of the
+generation before are refused, and each partition begins where it was committed. A member learns of a
+generation in the first poll after it; one that is not in it, or has not polled since, goes on in its older
+one: it reads, and is *fenced* when it commits. A commit without an answer took effect, or did not, or does so
+later, as long as its generation lasts.
 
 Generations are computed one after the other, everything of one generation at once.
 """
@@ -51,7 +53,8 @@ class Group:
     end_op: Ints
     """(operation, partition): as of ``Reads``."""
     offset_op: Ints
-    """(operation, partition): committed, or told to be; NONE: not in this commit, or told that there is none."""
+    """(operation, partition): committed, or told to be; NONE: not in this commit, or told that there is
+    none."""
 
 
 @dataclass(slots=True)
@@ -166,7 +169,8 @@ def _planned(draw: Draw, knobs: Knobs, times: Times) -> _Plan:
     kind[(kind == COMMIT) & ~holds.any(axis=1)] = COMMITTED
 
     lost = (kind == COMMIT) & draw.happens(knobs.commit_unanswered, n)
-    # Where nobody can tell which member goes on under another number, it leaves, and joins again as another one.
+    # Where nobody can tell which member goes on under another number, it leaves, and joins again as another
+    # one.
     leaves = lost & (draw.happens(0.3, n) | (not knobs.generations_told))
     gone = np.cumsum(leaves) - leaves
     at_join = np.maximum.accumulate(np.where(joins | starts, np.arange(n), 0))
@@ -187,8 +191,8 @@ def _rising(thread: Ints, wanted: Ints) -> Ints:
 def _read_on(
     draw: Draw, knobs: Knobs, plan: _Plan, rows: Ints, start: Ints, logs: tuple[PartitionLog, ...]
 ) -> tuple[Ints, Ints]:
-    """Where members stand before and after these operations of one generation: a poll goes on to what was visible when
-    it was fetched, by a bounded number of records."""
+    """Where members stand before and after these operations of one generation: a poll goes on to what was
+    visible when it was fetched, by a bounded number of records."""
     thread = plan.thread[rows]
     reads = (plan.kind[rows] == POLL) & ~plan.failed[rows]
     fetched = np.maximum(0, plan.times[2][rows] - draw.delay(draw.latency, len(rows)))

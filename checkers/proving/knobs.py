@@ -1,4 +1,5 @@
-"""What correct histories vary in. ``Knobs()`` is a busy quarter of an hour of everything; ``drawn`` spreads over all."""
+"""What correct histories vary in. ``Knobs()`` is a busy quarter of an hour of everything; ``drawn`` spreads
+over all."""
 
 from __future__ import annotations
 
@@ -13,7 +14,8 @@ class Final(Enum):
 
     COMPLETE = "complete"
     SHORT = "short"
-    """Some partitions to their end, some not, some not at all: the run proves less and may show nothing more."""
+    """Some partitions to their end, some not, some not at all: the run proves less and may show nothing
+    more."""
     NONE = "none"
 
 
@@ -52,19 +54,24 @@ class Knobs:
     failed_read: float = 0.02
     """Polls and end-offset requests that fail."""
     failovers: int = 2
-    """Per partition, at most. Each stalls the high watermark, changes the leader, refuses sends, opens again."""
+    """Per partition, at most. Each stalls the high watermark, changes the leader, refuses sends, opens
+    again."""
     tail_lost: float = 0.5
-    """Failovers in which what had not been committed is cut; else it is committed when the new leader opens."""
+    """Failovers in which what had not been committed is cut; else it is committed when the new leader
+    opens."""
     rebalance: float = 0.1
     """Steps of a consumer that are a new assignment, of other partitions at other offsets."""
     subscribed: float = 0.5
-    """Of the consumers: members of a group of their own, told of their partitions by rebalances; others assign."""
+    """Of the consumers: members of a group of their own, told of their partitions by rebalances; others
+    assign."""
     groups: int = 1
-    """Groups of several members that commit; their operations come on top, 4 for each group where sends are 6."""
+    """Groups of several members that commit; their operations come on top, 4 for each group where sends are
+    6."""
     members: int = 3
     """Of each group."""
     generations: int = 5
-    """Of each group, at most, and one more for some hundred operations. Each has other members, other owners, and fences those that missed it."""
+    """Of each group, at most, and one more for some hundred operations. Each has other members, other owners,
+    and fences those that missed it."""
     joins: float = 0.8
     """Members that are in a generation; the others go on in an older one, and their commits are refused."""
     commits: float = 0.3
@@ -80,7 +87,8 @@ class Knobs:
     aborted: float = 0.1
     """Transactions that abort; their records stay in the log, and no reader is given them."""
     isolated: bool = True
-    """All records of a transaction land at one moment, after what it polled; else one by one, as KIP-98 has it."""
+    """All records of a transaction land at one moment, after what it polled; else one by one, as KIP-98 has
+    it."""
     idempotence: bool = True
     retried: float = 0.1
     """Without idempotence: records that a retry appends a second time."""
@@ -88,15 +96,16 @@ class Knobs:
     replicas: bool = True
     """Every replica's own log is read after healing."""
     straggler: float = 0.2
-    """Replicas that are out of the ISR, behind, and hold a record nobody else has above their high watermark."""
+    """Replicas that are out of the ISR, behind, and hold a record nobody else has above their high
+    watermark."""
     epochs_told: bool = True
     """The consumers' client tells leader epochs (librdkafka does not)."""
 
     @property
     def may_show(self) -> frozenset[str]:
-        """What may be found in a correct history and is no false alarm: without idempotence a retry appends a second
-        time, which may be behind what was sent after it; nothing keeps the records of a transaction together that is
-        not isolated. Writes that were not proven are counted, whatever the run."""
+        """What may be found in a correct history and is no false alarm: without idempotence a retry appends a
+        second time, which may be behind what was sent after it; nothing keeps the records of a transaction
+        together that is not isolated. Writes that were not proven are counted, whatever the run."""
         found = {"unproven-write"}
         if not self.idempotence:
             found |= {"duplicate", "batch-order"}

@@ -1,4 +1,5 @@
-"""A language for histories written by hand: a case is a line, a step of it a few words. ``|`` or a new line parts steps.
+"""A language for histories written by hand: a case is a line, a step of it a few words. ``|`` or a new line
+parts steps.
 
 ==========================  =================================================================================
 ``p: a@0 b@1``              process p sends a and b; both acked, at offsets 0 and 1
@@ -23,9 +24,9 @@
 ``n2 holds a@0^4 hw 1``     host n2's own log, leader epoch 4, high watermark 1; ``out``: not in the ISR; ``part``
 ==========================  =================================================================================
 
-Commits are those of group g; ``in h`` (also after ``gen ... from ...``) is another.
-Values are letters or words, unique in the run; ``#`` is a payload with a wrong checksum, ``~`` one of another run.
-``^4`` after an offset is the leader epoch of a record read (0 when not said). Processes are words, numbered as they come.
+Commits are those of group g; ``in h`` (also after ``gen ... from ...``) is another. Values are letters or
+words, unique in the run; ``#`` is a payload with a wrong checksum, ``~`` one of another run. ``^4`` after an
+offset is the leader epoch of a record read (0 when not said). Processes are words, numbered as they come.
 """
 
 from __future__ import annotations

@@ -1,15 +1,15 @@
 """A model of a correct replicated log under load. No broker, no protocol: only what a correct one may show.
 
-Every client acts in a loop: invoke, wait, complete, think. A send's records land on their partition's log at one
-moment each; that order is the log. A failover stalls the high watermark, cuts or keeps what is above it, refuses sends
-for a while and opens again in a new leader epoch. What was landed and committed is *visible* from then on, to everybody
-and for ever; an answer tells nothing that is not visible by then. A send without an answer may have landed, may not
-have, and may land long after. The records of a transaction land together, and abort together; what aborts stays in the
-log and is shown to nobody. All of it is computed in numpy, array by array: no event loop, hundreds of thousands of
-operations a second.
+Every client acts in a loop: invoke, wait, complete, think. A send's records land on their partition's log at
+one moment each; that order is the log. A failover stalls the high watermark, cuts or keeps what is above it,
+refuses sends for a while and opens again in a new leader epoch. What was landed and committed is *visible*
+from then on, to everybody and for ever; an answer tells nothing that is not visible by then. A send without
+an answer may have landed, may not have, and may land long after. The records of a transaction land together,
+and abort together; what aborts stays in the log and is shown to nobody. All of it is computed in numpy, array
+by array: no event loop, hundreds of thousands of operations a second.
 
-Times are nanoseconds from the start of the run. Arrays end in what their rows are: ``_op`` operations of one role,
-``_rec`` records sent.
+Times are nanoseconds from the start of the run. Arrays end in what their rows are: ``_op`` operations of one
+role, ``_rec`` records sent.
 """
 
 from __future__ import annotations
@@ -43,8 +43,8 @@ _PATIENCE = 10
 
 @dataclass(frozen=True, slots=True)
 class Failovers:
-    """Of one partition, in order: sends stall from ``stall``, the leader changes at ``change``, sends are taken
-    again from ``reopen``; ``cut`` tells whether what was not committed goes."""
+    """Of one partition, in order: sends stall from ``stall``, the leader changes at ``change``, sends are
+    taken again from ``reopen``; ``cut`` tells whether what was not committed goes."""
 
     stall: Ints
     change: Ints
@@ -91,7 +91,7 @@ def serve(seed: int, knobs: Knobs) -> Outcome:
     )
 
 
-# --- sends ---------------------------------------------------------------------------------------------------
+# --- sends --------------------------------------------------------------------------------------------------
 
 
 @dataclass(slots=True)
@@ -253,8 +253,8 @@ def _landed(
 
 
 def _together(plan: _Plan, lands: Bools, told: Ints) -> Bools:
-    """The records of a transaction have one outcome (``told`` is changed): what of them landed is shown to readers only
-    if all did. Gives for each record whether it is."""
+    """The records of a transaction have one outcome (``told`` is changed): what of them landed is shown to
+    readers only if all did. Gives for each record whether it is."""
     n, shown = len(plan.invoke), ~plan.hidden
     mine = plan.txn[plan.op]
     some = [np.bincount(plan.op, weights=told == code, minlength=n) > 0 for code in (FAILED, UNKNOWN)]
@@ -275,7 +275,8 @@ def _last_of_transactions(plan: _Plan, rows: Ints) -> Ints:
 
 
 def _sends(knobs: Knobs, plan: _Plan, told: Ints) -> Sends:
-    """A process whose operation ended in doubt is never used again: its thread goes on under another number."""
+    """A process whose operation ended in doubt is never used again: its thread goes on under another
+    number."""
     n = len(plan.invoke)
     doubtful = np.bincount(plan.op, weights=told == UNKNOWN, minlength=n) > 0
     failed = np.bincount(plan.op, weights=told == FAILED, minlength=n).astype(np.int64)

@@ -1,7 +1,8 @@
-"""A run of the model server, written as the recorder would have written it: one Arrow table in the history's schema.
+"""A run of the model server, written as the recorder would have written it: one Arrow table in the history's
+schema.
 
-The clients' rows are in order of time; control rows (phases, assignment, metadata) and one fault per failover lie among
-them; the final read and the replicas' own logs follow.
+The clients' rows are in order of time; control rows (phases, assignment, metadata) and one fault per failover
+lie among them; the final read and the replicas' own logs follow.
 """
 
 from __future__ import annotations
@@ -50,7 +51,8 @@ class MadeTable:
     """Rows of ``wrackline.history.schema``, in order of ``index``."""
 
     def write(self, run_dir: Path) -> Path:
-        """The history's file in a directory of its own, for ``wrackline.checkers.analysis``. Raises OSError."""
+        """The history's file in a directory of its own, for ``wrackline.checkers.analysis``. Raises
+        OSError."""
         return write_table(run_dir, self.info, self.table)
 
     @cached_property
@@ -119,7 +121,7 @@ def as_event(row: Mapping[str, Any]) -> Event:
     return Event(**{**columns, "type": Type(row["type"])})
 
 
-# --- clients -------------------------------------------------------------------------------------------------
+# --- clients ------------------------------------------------------------------------------------------------
 
 
 def _clients(outcome: Outcome) -> Iterator[Block]:
@@ -226,7 +228,8 @@ def _reads(outcome: Outcome) -> Iterator[Block]:
 
 
 def _rebalances(outcome: Outcome, rows: Ints) -> Iterator[Block]:
-    """A member joins, then it is told of its partitions again and again; sometimes also where it starts in them."""
+    """A member joins, then it is told of its partitions again and again; sometimes also where it starts in
+    them."""
     of = outcome.reads
     first = rows[np.diff(of.process_op[rows], prepend=-1) != 0]
     joins = [
@@ -248,7 +251,7 @@ def _rebalances(outcome: Outcome, rows: Ints) -> Iterator[Block]:
     yield Block(of.complete_op[rows], of.process_op[rows], "ok", "rebalance", topic=TOPIC, extra=told)
 
 
-# --- runner and nemesis --------------------------------------------------------------------------------------
+# --- runner and nemesis -------------------------------------------------------------------------------------
 
 
 def _control(outcome: Outcome) -> Iterator[Block]:
@@ -294,13 +297,14 @@ def _told(partition: int, epoch: int, isr: list[int]) -> dict[str, object]:
     }
 
 
-# --- final read and replicas ---------------------------------------------------------------------------------
+# --- final read and replicas --------------------------------------------------------------------------------
 
 
 def _chunks(
     log: PartitionLog, partition: int, upto: int, *, told: bool = True, raw: bool = False
 ) -> Iterator[tuple[pa.Array, bool]]:
-    """Rows of records, and is it the last. ``raw``: also those of transactions that aborted, as a replica holds them."""
+    """Rows of records, and is it the last. ``raw``: also those of transactions that aborted, as a replica
+    holds them."""
     for start in range(0, max(upto, 1), CHUNK):
         stop = min(start + CHUNK, upto)
         offsets = np.arange(start, max(start, stop))
@@ -351,7 +355,8 @@ def _replicas(outcome: Outcome, seed: int) -> Iterator[Block]:
             hw = int(random.integers(0, len(log.value) + 1)) if behind else len(log.value)
             held = log
             if behind and unseen is not None:
-                # What it had taken from a deposed leader, in place of what came after: above its high watermark.
+                # What it had taken from a deposed leader, in place of what came after: above its high
+                # watermark.
                 epoch = log.epoch[hw - 1] if hw else 0
                 held = PartitionLog(
                     np.append(log.value[:hw], unseen),

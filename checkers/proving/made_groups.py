@@ -37,7 +37,8 @@ def members(outcome: Outcome, group: Group) -> Iterator[Block]:
 
 
 def _subscriptions(outcome: Outcome, group: Group) -> Iterator[Block]:
-    """Just before its first poll, which also tells it of partitions unless it is a newcomer that must wait."""
+    """Just before its first poll, which also tells it of partitions unless it is a newcomer that must
+    wait."""
     there = np.flatnonzero(group.kind_op != NOTHING)
     first = there[np.diff(group.process_op[there], prepend=NONE) != 0]
     starts = np.diff(group.member_op, prepend=NONE) != 0

@@ -1,4 +1,5 @@
-"""Polls of transactions as events: in the form in which wrackline.history.jepsen imports Jepsen's ``:txn``."""
+"""Polls of transactions as events: in the form in which wrackline.history.jepsen imports Jepsen's
+``:txn``."""
 
 from __future__ import annotations
 
@@ -12,7 +13,8 @@ from wrackline.checkers.proving.readers import CONSUMERS
 
 
 def polls(outcome: Outcome) -> Iterator[Block]:
-    """A poll is invoked and completes with the sends of its transaction, and gives nothing where that aborts."""
+    """A poll is invoked and completes with the sends of its transaction, and gives nothing where that
+    aborts."""
     of, sends = outcome.transactions, outcome.sends
     if not len(of.op):
         return

@@ -31,7 +31,8 @@ def swap_in_one_partition(edit: Edit) -> bool:
 
 
 def _fit(edit: Edit, partition: int, a: Transaction, b: Transaction, first: Record, second: Record) -> bool:
-    """They overlap, are in the same order elsewhere, have nothing else here, and nobody was shown one without the other."""
+    """They overlap, are in the same order elsewhere, have nothing else here, and nobody was shown one without
+    the other."""
     alone = a.places(partition) == [first.offset] and b.places(partition) == [second.offset]
     elsewhere = any(
         min(a.places(p), default=0) < max(b.places(p), default=-1)

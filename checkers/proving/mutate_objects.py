@@ -1,7 +1,9 @@
-"""Mutations of registers and queues: each breaks one rule of wrackline.checkers.exact_register or wrackline.checkers.exact_queue once, by
-changing what gets returned. Logs do not know what gets returned: nothing else may be found, and no second culprit.
+"""Mutations of registers and queues: each breaks one rule of wrackline.checkers.exact_register or
+wrackline.checkers.exact_queue once, by changing what gets returned. Logs do not know what gets returned:
+nothing else may be found, and no second culprit.
 
-Time is the position of an event. Where a mutation looks for a place, the conditions say why nothing else follows.
+Time is the position of an event. Where a mutation looks for a place, the conditions say why nothing else
+follows.
 """
 
 from __future__ import annotations
@@ -26,12 +28,14 @@ KNOBS = {
         "queue", operations=160, latency_ms=1.0, think_ms=6.0, putters=4, getters=4, lost_get=0.0
     ),
 }
-"""Of histories to be changed: as much in turn as at once. A dequeue of unknown outcome could excuse a lost value."""
+"""Of histories to be changed: as much in turn as at once. A dequeue of unknown outcome could excuse a lost
+value."""
 
 
 @dataclass(frozen=True, slots=True)
 class Op:
-    """One operation on an object. ``inv`` and ``ret`` are positions of events; NEVER: it did not return, or nobody knows."""
+    """One operation on an object. ``inv`` and ``ret`` are positions of events; NEVER: it did not return, or
+    nobody knows."""
 
     puts: bool
     partition: int
@@ -160,7 +164,8 @@ def read_ahead(edit: ObjectEdit) -> bool:
 
 
 def _instead(edit: ObjectEdit, wrong: Callable[[Op], Record | None]) -> bool:
-    """A read returns something else: what it had returned is held for no longer than before, so nothing else is wrong."""
+    """A read returns something else: what it had returned is held for no longer than before, so nothing else
+    is wrong."""
     for partition in range(edit.partitions):
         for get in edit.gets(partition):
             record = wrong(get)
@@ -186,9 +191,9 @@ def read_the_one_before_again(edit: ObjectEdit) -> bool:
 
 
 def _stale(edit: ObjectEdit, *, read_by_others: bool) -> bool:
-    """One value is written after another, and a read that returned the second returns the first. Nothing else happens
-    from the first write to this read besides other reads of the two values: so no third value is concerned, and the
-    only culprit is the first."""
+    """One value is written after another, and a read that returned the second returns the first. Nothing else
+    happens from the first write to this read besides other reads of the two values: so no third value is
+    concerned, and the only culprit is the first."""
     for partition in range(edit.partitions):
         ops = edit.of(partition)
         read = {op.value for op in ops if not op.puts and op.kind is Type.OK}
@@ -280,7 +285,8 @@ def dequeue_ahead(edit: ObjectEdit) -> bool:
 
 @mutation(QueueRule.OVERTAKEN, "two values that came out one after the other change places")
 def swap_dequeues(edit: ObjectEdit) -> bool:
-    """Both were in before the first dequeue began: so the queue was not empty before, and is as empty after."""
+    """Both were in before the first dequeue began: so the queue was not empty before, and is as empty
+    after."""
     for partition in range(edit.partitions):
         puts = {op.value: op for op in edit.landed(partition)}
         order = {op.value: n for n, op in enumerate(edit.landed(partition))}

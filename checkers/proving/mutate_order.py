@@ -1,4 +1,5 @@
-"""Mutations of order: of sends against real time and within a process, and of what a consumer is given (wrackline.checkers.order)."""
+"""Mutations of order: of sends against real time and within a process, and of what a consumer is given
+(wrackline.checkers.order)."""
 
 from __future__ import annotations
 
@@ -12,8 +13,8 @@ from wrackline.history.model import ACKED_WITHOUT_OFFSET, Record
 
 
 def _swap_neighbours(edit: Edit, *, same_process: bool, told: bool = True) -> bool:
-    """Two records side by side, the second sent after the first was acked, change places wherever they are told. Not
-    ``told``: their senders are told no offset any more."""
+    """Two records side by side, the second sent after the first was acked, change places wherever they are
+    told. Not ``told``: their senders are told no offset any more."""
     for partition in range(edit.partitions):
         log = edit.log(partition)
         for first, second in pairwise(log):
@@ -38,7 +39,8 @@ def _swap_neighbours(edit: Edit, *, same_process: bool, told: bool = True) -> bo
 
 
 def _only_later(edit: Edit, partition: int, offset: int, second: Sent) -> bool:
-    """No consumer was given either of the two before the second was sent, and none was given one of them alone."""
+    """No consumer was given either of the two before the second was sent, and none was given one of them
+    alone."""
     polls = {
         edit.polled(partition, at)[0] if edit.polled(partition, at) else None for at in (offset, offset + 1)
     }

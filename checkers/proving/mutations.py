@@ -1,8 +1,8 @@
 """Mutations: each puts one anomaly into a correct history, changing as little as that takes.
 
-What else must then be found is *implied*: by the anomaly itself (``IMPLIED``, with the reason) or by this way of making
-it (``also``). Nothing more may be found. ``mutate`` gives None where a history has no place for the anomaly: take the
-next seed.
+What else must then be found is *implied*: by the anomaly itself (``IMPLIED``, with the reason) or by this way
+of making it (``also``). Nothing more may be found. ``mutate`` gives None where a history has no place for the
+anomaly: take the next seed.
 """
 
 from __future__ import annotations

@@ -63,8 +63,8 @@ def make_objects(test_id: str, seed: int, knobs: ObjectKnobs | None = None) -> M
 
 
 def write_objects(run_dir: Path, seed: int, knobs: ObjectKnobs, *, block_ns: int = BLOCK_NS) -> int:
-    """The same as a file in a directory of its own, so much of its time at once: for histories larger than memory.
-    Returns the number of events. Raises OSError."""
+    """The same as a file in a directory of its own, so much of its time at once: for histories larger than
+    memory. Returns the number of events. Raises OSError."""
     run_dir.mkdir(parents=True, exist_ok=True)
     events = 0
     with open_writer(run_dir / "history.parquet") as writer:

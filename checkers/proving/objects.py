@@ -1,10 +1,11 @@
-"""Correct histories of the workloads ``register`` and ``queue``, of any size: each partition an object, every operation an
-interval in which it takes effect at one moment.
+"""Correct histories of the workloads ``register`` and ``queue``, of any size: each partition an object, every
+operation an interval in which it takes effect at one moment.
 
-What lands in a partition (writes or enqueues, and the markers of gets) has the order of those moments for its offsets. A
-read returns the last write before its own, a dequeue the record at the head; so nothing is wrong with the history,
-whatever else happens: outcomes that nobody knows, records that land long after their sender gave up, refusals, gets that
-fail or never come back. wrackline.checkers.proving.object_events writes it down as the recorder would have.
+What lands in a partition (writes or enqueues, and the markers of gets) has the order of those moments for its
+offsets. A read returns the last write before its own, a dequeue the record at the head; so nothing is wrong
+with the history, whatever else happens: outcomes that nobody knows, records that land long after their sender
+gave up, refusals, gets that fail or never come back. wrackline.checkers.proving.object_events writes it down
+as the recorder would have.
 """
 
 from __future__ import annotations
@@ -62,7 +63,8 @@ class ObjectKnobs:
 
     @property
     def may_show(self) -> frozenset[str]:
-        """What may be found in a correct history: writes that were not proven are counted, whatever the run."""
+        """What may be found in a correct history: writes that were not proven are counted, whatever the
+        run."""
         return frozenset({"unproven-write"})
 
     def __post_init__(self) -> None:
@@ -137,7 +139,8 @@ class Gets:
 
 @dataclass(frozen=True, slots=True)
 class Objects:
-    """What happened. ``log``: rows of ``puts`` in the order of (partition, offset); ``starts``: where each partition's begin."""
+    """What happened. ``log``: rows of ``puts`` in the order of (partition, offset); ``starts``: where each
+    partition's begin."""
 
     knobs: ObjectKnobs
     puts: Puts
@@ -178,7 +181,8 @@ def serve_objects(seed: int, knobs: ObjectKnobs) -> Objects:
 def _times(
     random: np.random.Generator, knobs: ObjectKnobs, threads: int, each: int, steps: int
 ) -> list[Ints]:
-    """Moments of each operation: its invocation, ``steps`` moments one after another; by thread, then in order."""
+    """Moments of each operation: its invocation, ``steps`` moments one after another; by thread, then in
+    order."""
     pauses = 1 + (random.exponential(knobs.think_ms * _MS, (threads, each))).astype(np.int64)
     delays = [
         1 + random.exponential(knobs.latency_ms * _MS, (threads, each)).astype(np.int64) for _ in range(steps)
@@ -266,8 +270,9 @@ def _some(puts: Puts, rows: Bools) -> Puts:
 def _taken(knobs: ObjectKnobs, puts: Puts, gets: Gets) -> tuple[Ints, Bools]:
     """(the put whose record each dequeue takes, NOBODY where none; which are told that the queue is empty).
 
-    After the i-th dequeue so many records are out: one more than after the one before, but no more than are in. That
-    is a minimum over all dequeues so far. Of those that never come back each second one got as far as taking."""
+    After the i-th dequeue so many records are out: one more than after the one before, but no more than are
+    in. That is a minimum over all dequeues so far. Of those that never come back each second one got as far
+    as taking."""
     takes = (gets.fate == GOT) | ((gets.fate == GET_LOST) & (gets.process % 2 == 0))
     taken = np.full(len(gets.inv), NOBODY)
     for partition in range(knobs.partitions):

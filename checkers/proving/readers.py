@@ -1,5 +1,5 @@
-"""The model's clients that read the log by themselves: end offsets, and polls of consumers that assign partitions or are
-members of a group of their own, and polls within transactions."""
+"""The model's clients that read the log by themselves: end offsets, and polls of consumers that assign
+partitions or are members of a group of their own, and polls within transactions."""
 
 from __future__ import annotations
 
@@ -12,7 +12,8 @@ from wrackline.checkers.proving.knobs import Knobs
 from wrackline.history.model import FAILED, UNKNOWN
 
 CONSUMERS = 1 << 24
-"""The consumer of a process that sends and polls in transactions is ``process + CONSUMERS``, as wrackline.history.jepsen has it."""
+"""The consumer of a process that sends and polls in transactions is ``process + CONSUMERS``, as
+wrackline.history.jepsen has it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,8 +72,8 @@ def ends(draw: Draw, knobs: Knobs, times: Times, logs: tuple[PartitionLog, ...])
 
 
 def reads(draw: Draw, knobs: Knobs, times: Times, logs: tuple[PartitionLog, ...]) -> Reads:
-    """A consumer stands somewhere in each of its partitions and reads on, up to what it had fetched; that may have
-    been before the poll was invoked. An assignment puts it anywhere."""
+    """A consumer stands somewhere in each of its partitions and reads on, up to what it had fetched; that may
+    have been before the poll was invoked. An assignment puts it anywhere."""
     invoke, complete, asked = times
     n, each = len(invoke), len(invoke) // max(1, knobs.consumers)
     assigns = draw.happens(knobs.rebalance, n)
@@ -100,9 +101,9 @@ def reads(draw: Draw, knobs: Knobs, times: Times, logs: tuple[PartitionLog, ...]
 def transaction_reads(
     draw: Draw, knobs: Knobs, sends: Sends, arrive: Ints, logs: tuple[PartitionLog, ...]
 ) -> TransactionReads:
-    """The consumer of each transactional process reads on from poll to poll, where the transaction commits; else it goes
-    back to where it stood. What it gives had been visible when the transaction's records arrived (``arrive``): so
-    transactions take effect one after the other."""
+    """The consumer of each transactional process reads on from poll to poll, where the transaction commits;
+    else it goes back to where it stood. What it gives had been visible when the transaction's records arrived
+    (``arrive``): so transactions take effect one after the other."""
     op = np.flatnonzero((sends.txn_op >= 0) & draw.happens(0.8, len(sends.txn_op)))
     n = len(op)
     process = sends.process_op[op]

@@ -1,6 +1,6 @@
-"""A history held against the rules of linearizability without Spark: the exact rules in numpy (wrackline.checkers.linearizable),
-partition by partition, on events that fit in memory. It is the other witness of the Spark queries, and quick enough to
-go over thousands of made histories."""
+"""A history held against the rules of linearizability without Spark: the exact rules in numpy
+(wrackline.checkers.linearizable), partition by partition, on events that fit in memory. It is the other
+witness of the Spark queries, and quick enough to go over thousands of made histories."""
 
 from __future__ import annotations
 
@@ -31,8 +31,8 @@ class _Partition:
 def violations(
     events: Iterable[Event], partitions: int, *, idempotence: bool, contiguous: bool = True
 ) -> list[list[Violation]]:
-    """What each partition of the (one) topic breaks, of ``RULES``. The events are in order of ``index``. Where offsets
-    are not ``contiguous``, one without a record proves nothing."""
+    """What each partition of the (one) topic breaks, of ``RULES``. The events are in order of ``index``.
+    Where offsets are not ``contiguous``, one without a record proves nothing."""
     seen = [_Partition() for _ in range(partitions)]
     open_: dict[int, Event] = {}
     for event in events:

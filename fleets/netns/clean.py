@@ -26,7 +26,8 @@ LAST_PROGRAM_TIMEOUT_S = 10.0
 
 
 def dismantle(folder: FleetFolder, state: FleetState, machines: list[Machine] | None = None) -> None:
-    """Remove every process, network, mount, loop device and file of a fleet. Idempotent; the caller holds its lock."""
+    """Remove every process, network, mount, loop device and file of a fleet. Idempotent; the caller holds its
+    lock."""
     if machines is None:
         machines = [
             Machine(state, folder, Host(name, address), {})
@@ -73,7 +74,8 @@ def folders_mounted() -> list[FleetFolder]:
 
 
 def clean(state_root: Path) -> list[str]:
-    """Remove the fleets whose owner is gone; their names. A living fleet is never touched. Raises FleetError."""
+    """Remove the fleets whose owner is gone; their names. A living fleet is never touched. Raises
+    FleetError."""
     removed = []
     for folder in folders(state_root):
         with lock_of_the_dead(folder) as lock:
@@ -111,7 +113,8 @@ def lives(state: FleetState) -> bool:
 
 @contextlib.contextmanager
 def lock_of_the_dead(folder: FleetFolder) -> Iterator[FleetLock | None]:
-    """The lock of a fleet that nobody owns any more; None for one that lives. Gives the lock back at the end."""
+    """The lock of a fleet that nobody owns any more; None for one that lives. Gives the lock back at the
+    end."""
     deadline = time.monotonic() + LAST_PROGRAM_TIMEOUT_S
     while (lock := FleetLock.try_acquire(folder.lock_file)) is None:
         owner = folder.read()

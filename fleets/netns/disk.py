@@ -1,8 +1,9 @@
-"""The data disk of a ``netns`` host: a sparse image file behind a loop device, and the way to lose what is not synced.
+"""The data disk of a ``netns`` host: a sparse image file behind a loop device, and the way to lose what is
+not synced.
 
-``FS_IOC_SHUTDOWN`` with ``NOLOGFLUSH`` (Linux: ext4, XFS, f2fs) makes a mounted file system stop at once: dirty pages
-and the journal's unwritten transactions never reach the disk, which is what a power cut does to a machine. What the
-kernel had written back by itself (after some 5 to 30 seconds) stays, as on a machine.
+``FS_IOC_SHUTDOWN`` with ``NOLOGFLUSH`` (Linux: ext4, XFS, f2fs) makes a mounted file system stop at once:
+dirty pages and the journal's unwritten transactions never reach the disk, which is what a power cut does to a
+machine. What the kernel had written back by itself (after some 5 to 30 seconds) stays, as on a machine.
 """
 
 from __future__ import annotations
@@ -31,7 +32,8 @@ LO_FLAGS_AUTOCLEAR = 4
 LOOP_MAJOR = 7
 TAIL_BYTES = 4096
 MAX_TAILS = 256
-# Looking must not change anything: an access time would be one more journal entry, and waits for the journal's turn.
+# Looking must not change anything: an access time would be one more journal entry, and waits for the
+# journal's turn.
 LOOK = os.O_RDONLY | os.O_CLOEXEC | os.O_NOFOLLOW | os.O_NOATIME
 MIN_DISK_MB = {"ext4": 8, "xfs": 300}
 """Smallest disk that mkfs takes; xfsprogs refuses less than 300 MB."""
@@ -54,8 +56,8 @@ def check_disk(filesystem: str, disk_mb: int) -> None:
 
 
 def check_room(folder: Path, needed_mb: int) -> None:
-    """Raises FleetError when the machine's disk could fill up under the fleet's: a host would then see I/O errors
-    that no test asked for."""
+    """Raises FleetError when the machine's disk could fill up under the fleet's: a host would then see I/O
+    errors that no test asked for."""
     free_mb = os.statvfs(folder).f_bavail * os.statvfs(folder).f_frsize // 2**20
     if free_mb < needed_mb:
         raise FleetError(
@@ -75,7 +77,7 @@ def make_image(image: Path, filesystem: str, disk_mb: int) -> None:
     half_made.rename(image)
 
 
-# -- loop devices ---------------------------------------------------------------------------------------------------
+# -- loop devices --------------------------------------------------------------------------------------------
 
 
 @dataclass(frozen=True, slots=True)
@@ -149,8 +151,8 @@ def loops_below(folder: Path) -> dict[str, Path]:
 
 
 def wait_released(folder: Path, image: Path | None = None, *, timeout_s: float = 10.0) -> None:
-    """Until no loop device holds ``image`` (or any image in ``folder``): the old file system is really gone, so a
-    mount makes a new one. Devices still there at the deadline are detached by force, then FleetError."""
+    """Until no loop device holds ``image`` (or any image in ``folder``): the old file system is really gone,
+    so a mount makes a new one. Devices still there at the deadline are detached by force, then FleetError."""
     deadline = time.monotonic() + timeout_s
     forced = False
     while held := {d: i for d, i in loops_below(folder).items() if image is None or i == image}:
@@ -172,7 +174,7 @@ def _detach(device: str) -> None:
             os.close(descriptor)
 
 
-# -- what is lost ---------------------------------------------------------------------------------------------------
+# -- what is lost --------------------------------------------------------------------------------------------
 
 
 def backed_by(mount_point: Path, image: Path) -> bool:
@@ -194,8 +196,8 @@ def _image_of(device: int) -> Path | None:
 
 
 def shut_down(mount_point: Path, image: Path) -> None:
-    """Stop the file system at once; nothing that is dirty gets written. Raises FleetError, before anything else when
-    the mount point is not on ``image``: the machine's own disks understand this call too."""
+    """Stop the file system at once; nothing that is dirty gets written. Raises FleetError, before anything
+    else when the mount point is not on ``image``: the machine's own disks understand this call too."""
     try:
         descriptor = os.open(mount_point, os.O_RDONLY | os.O_CLOEXEC)
     except OSError as error:
@@ -218,20 +220,22 @@ class FileSeen:
 
     size_bytes: int
     tail: int | None
-    """CRC-32 of its last bytes (up to TAIL_BYTES), which shows zeros and older content at an unchanged size; None for
-    all but the MAX_TAILS files written last."""
+    """CRC-32 of its last bytes (up to TAIL_BYTES), which shows zeros and older content at an unchanged size;
+    None for all but the MAX_TAILS files written last."""
 
 
 @contextlib.contextmanager
 def files_seen(mount_point: Path) -> Iterator[dict[str, FileSeen]]:
-    """Every regular file below a mount point, by relative path. What is lost must be lost inside the context: the
-    files stay open until its end, because ext4 starts to write a truncated file back as soon as anybody closes it."""
+    """Every regular file below a mount point, by relative path. What is lost must be lost inside the context:
+    the files stay open until its end, because ext4 starts to write a truncated file back as soon as anybody
+    closes it."""
     stats = _stat_all(mount_point)
     latest = sorted(stats, key=lambda path: stats[path].st_mtime_ns)[-MAX_TAILS:]
     with contextlib.ExitStack() as opened:
         tails: dict[str, int] = {}
         for path in latest:
-            # A program that is not stopped may remove a file under our eyes (only hosts that stay on have such).
+            # A program that is not stopped may remove a file under our eyes (only hosts that stay on have
+            # such).
             with contextlib.suppress(FileNotFoundError):
                 descriptor = os.open(mount_point / path, LOOK)
                 opened.callback(os.close, descriptor)

@@ -3,7 +3,8 @@
 What one fleet ``f`` with host ``n1`` consists of, and nothing else:
 
 * network namespace ``wl-f`` with bridge ``br0`` (first address of the subnet). The harness enters it;
-* network namespace ``wl-f-n1`` with ``eth0``, joined to the bridge; the machine's own network has no part in it;
+* network namespace ``wl-f-n1`` with ``eth0``, joined to the bridge; the machine's own network has no part in
+  it;
 * the processes of ``hostinit.py``: PID 1 of the host in its mount, PID, UTS and IPC namespaces, and sshd;
 * an image file behind a loop device, mounted at ``/data`` in the host's mount namespace only;
 * a folder below the state root with keys, images and logs, and a tmpfs in it with what hosts write elsewhere.
@@ -43,7 +44,8 @@ LOCK_TIMEOUT_S = 5.0
 
 
 class NetnsFleet:
-    """Hosts in namespaces of this machine (needs root). One owner per name; several fleets live side by side."""
+    """Hosts in namespaces of this machine (needs root). One owner per name; several fleets live side by
+    side."""
 
     def __init__(
         self,
@@ -56,7 +58,8 @@ class NetnsFleet:
         filesystem: str = "ext4",
         detached: bool = False,
     ) -> None:
-        """``state_dir``: folder for the folders of all fleets. ``detached``: the fleet outlives this process."""
+        """``state_dir``: folder for the folders of all fleets. ``detached``: the fleet outlives this
+        process."""
         check_names(name, tuple(hosts))
         check_disk(filesystem, disk_mb)
         network = _network(subnet)
@@ -92,10 +95,11 @@ class NetnsFleet:
     def __exit__(self, *exception: object) -> None:
         self.down()
 
-    # -- life -------------------------------------------------------------------------------------------------------
+    # -- life ------------------------------------------------------------------------------------------------
 
     def up(self) -> None:
-        """All hosts on, with SSH. Idempotent; removes what killed runs left. Raises FleetError and leaves nothing."""
+        """All hosts on, with SSH. Idempotent; removes what killed runs left. Raises FleetError and leaves
+        nothing."""
         with self._mutex:
             if self._lock is not None:
                 self._each(self.power.on)
@@ -129,7 +133,7 @@ class NetnsFleet:
                 self._lock.release(remove=False)
                 self._lock = None
 
-    # -- use --------------------------------------------------------------------------------------------------------
+    # -- use -------------------------------------------------------------------------------------------------
 
     def remote(self, host: Host) -> Remote:
         """The kept connection to a host (one per host, made on first use)."""
@@ -144,11 +148,11 @@ class NetnsFleet:
             return self._remotes[host.name]
 
     def entered(self) -> AbstractContextManager[None]:
-        """While inside, sockets of this thread, and of threads and processes started inside, are in the fleet's
-        network."""
+        """While inside, sockets of this thread, and of threads and processes started inside, are in the
+        fleet's network."""
         return entered_netns(self.state.control)
 
-    # -- building ---------------------------------------------------------------------------------------------------
+    # -- building --------------------------------------------------------------------------------------------
 
     def _take_name(self) -> None:
         deadline = time.monotonic() + LOCK_TIMEOUT_S
@@ -174,7 +178,8 @@ class NetnsFleet:
         if netns_exists(self.state.control):
             lock.release()
             raise FleetError(
-                f"the network namespace {self.state.control} exists, but {self.folder.root} knows no such fleet;"
+                f"the network namespace {self.state.control} exists, but {self.folder.root} knows no such "
+                "fleet;"
                 f" it belongs to another --state-dir, or remove it with `ip netns del {self.state.control}`"
             )
         self._lock = lock

@@ -1,14 +1,15 @@
 """The first process of a ``netns`` host: makes the host's private world, runs sshd in it, reaps orphans.
 
-Started by path (``python -I -S hostinit.py NETNS``, the plan as JSON on standard input) and therefore on the standard
-library alone. Two processes:
+Started by path (``python -I -S hostinit.py NETNS``, the plan as JSON on standard input) and therefore on the
+standard library alone. Two processes:
 
 * the *chassis* joins the host's network namespace, makes mount, PID, UTS and IPC namespaces and waits for
 * the *init* (PID 1 of the host), whose death is the death of every process of the host.
 
-The root is an overlay: the machine's own ``/`` below, a folder on a tmpfs above, so that programs are all there and
-nothing the host writes reaches the machine. It keeps only what the plan mounts: the machine's other mounts go away
-with the old root. On the ready pipe go JSON lines: ``{"pid": N}``, then ``{"ready": true}`` or ``{"error": "..."}``.
+The root is an overlay: the machine's own ``/`` below, a folder on a tmpfs above, so that programs are all
+there and nothing the host writes reaches the machine. It keeps only what the plan mounts: the machine's other
+mounts go away with the old root. On the ready pipe go JSON lines: ``{"pid": N}``, then ``{"ready": true}`` or
+``{"error": "..."}``.
 """
 
 from __future__ import annotations
@@ -88,7 +89,8 @@ def hide(upper: str) -> None:
         folder = Path(upper, name)
         if not folder.is_dir():
             folder.mkdir(mode=0o700 if name == "root" else 0o755)
-            # Without this attribute (a tmpfs without xattrs) the machine's folder shows through, read-only in effect.
+            # Without this attribute (a tmpfs without xattrs) the machine's folder shows through, read-only in
+            # effect.
             with contextlib.suppress(OSError):
                 os.setxattr(folder, "trusted.overlay.opaque", b"y")
 
@@ -136,7 +138,8 @@ def write_files(files: dict[str, list[Any]]) -> None:
     for name, (content, mode) in files.items():
         path = Path(name)
         path.parent.mkdir(parents=True, exist_ok=True)
-        # A link (Debian's /etc/resolv.conf may be one) would point out of what we made: replace, do not follow.
+        # A link (Debian's /etc/resolv.conf may be one) would point out of what we made: replace, do not
+        # follow.
         path.unlink(missing_ok=True)
         with os.fdopen(os.open(path, os.O_CREAT | os.O_WRONLY | os.O_TRUNC, mode), "w") as file:
             file.write(content)
@@ -144,7 +147,8 @@ def write_files(files: dict[str, list[Any]]) -> None:
 
 
 def unlock_root() -> None:
-    """Without PAM, sshd takes a ``!`` in front of the password for a locked account and refuses the key too."""
+    """Without PAM, sshd takes a ``!`` in front of the password for a locked account and refuses the key
+    too."""
     shadow = Path("/etc/shadow")
     lines = shadow.read_text().splitlines()
     if any(line.startswith("root:!") for line in lines):
@@ -189,7 +193,8 @@ def main() -> int:
     with Path("/dev/null").open() as nothing:
         os.dup2(nothing.fileno(), 0)
     ready: int = plan["ready_fd"]
-    # Whoever clears up after a killed owner waits for these: until the host is up, or has failed, it is not all there.
+    # Whoever clears up after a killed owner waits for these: until the host is up, or has failed, it is not
+    # all there.
     locks: list[int] = plan["lock_fds"]
     for descriptor in (ready, *locks):
         os.set_inheritable(descriptor, False)

@@ -32,7 +32,8 @@ Subsystem sftp internal-sftp
 
 
 def make_keys(folder: FleetFolder, hosts: Sequence[Host]) -> tuple[str, str]:
-    """Make the fleet's keys and its known_hosts; the public key that opens hosts, and the hosts' private key."""
+    """Make the fleet's keys and its known_hosts; the public key that opens hosts, and the hosts' private
+    key."""
     for path in (folder.key, folder.host_key):
         run_tool(
             ["ssh-keygen", "-q", "-t", "ed25519", "-N", "", "-C", f"wrackline {folder.name}", "-f", str(path)]

@@ -43,7 +43,8 @@ from wrackline.fleets.netns.state import FleetFolder, FleetState, lent_locks
 BOOT_TIMEOUT_S = 20.0
 INIT_PROGRAM = Path(__file__).with_name("hostinit.py")
 ETC = "/etc/wrackline-fleet"
-# Folders that machines like to keep on file systems of their own; an overlay of / alone would show them empty.
+# Folders that machines like to keep on file systems of their own; an overlay of / alone would show them
+# empty.
 _SEPARATE = (
     "/usr",
     "/usr/local",
@@ -65,7 +66,8 @@ def layers() -> list[str]:
 
 
 def mac_address(address: str) -> str:
-    """Fixed per address, so that the neighbours' ARP entries stay right when a host comes back from a power cut."""
+    """Fixed per address, so that the neighbours' ARP entries stay right when a host comes back from a power
+    cut."""
     return "02:57:" + ":".join(f"{byte:02x}" for byte in socket.inet_aton(address))
 
 
@@ -232,7 +234,8 @@ class Machine:
                 raise FleetError(f"host {self.host.name} died while booting; it said: {self.last_words()}")
             time.sleep(0.005)
         raise FleetError(
-            f"no SSH on host {self.host.name} ({self.host.address}) within {BOOT_TIMEOUT_S:g} s; last: {seen};"
+            f"no SSH on host {self.host.name} ({self.host.address}) within {BOOT_TIMEOUT_S:g} s; last: "
+            f"{seen};"
             f" its sshd said: {self.last_words()}"
         )
 
@@ -244,8 +247,8 @@ class Machine:
             set_link(control, self.port, up=False)
 
     def freeze(self) -> None:
-        """SIGSTOP every process of the host. None runs another instruction of its own program after this; a system
-        call under way ends first."""
+        """SIGSTOP every process of the host. None runs another instruction of its own program after this; a
+        system call under way ends first."""
         stopped: set[int] = set()
         # A process may fork between the scan and its signal; a pass that finds nobody new ends it.
         while new := [pid for pid in self.processes() if pid not in stopped]:
@@ -262,7 +265,8 @@ class Machine:
 
     def remount(self) -> None:
         """Take the data disk away and mount it again, inside the running host. Raises FleetError."""
-        # With its PIDs, for umount looks into /proc/self; with its root, for in a chroot that is not the namespace's.
+        # With its PIDs, for umount looks into /proc/self; with its root, for in a chroot that is not the
+        # namespace's.
         inside = ["nsenter", f"--target={self._init_pid}", "--mount", "--pid", "--root"]
         run_tool([*inside, "umount", str(self.host.data_dir)])
         wait_released(self.folder.path, self.image)
@@ -284,8 +288,8 @@ class Machine:
         shut_down(self.data, self.image)
 
     def destroy(self) -> None:
-        """Kill every process, and remove the host's network and mounts. Its image and system disk stay. Also for hosts
-        that another process booted; idempotent."""
+        """Kill every process, and remove the host's network and mounts. Its image and system disk stay. Also
+        for hosts that another process booted; idempotent."""
         self.discard()
         kill_processes_in_netns(self.netns)
         if self._chassis is not None:
@@ -306,8 +310,9 @@ class Machine:
                     return
 
     def _remove_network(self) -> None:
-        # The link goes first and for certain: sockets of killed programs could otherwise send their last bytes through
-        # it, minutes after the "power cut", for as long as the kernel keeps the namespace alive.
+        # The link goes first and for certain: sockets of killed programs could otherwise send their last
+        # bytes through it, minutes after the "power cut", for as long as the kernel keeps the namespace
+        # alive.
         if netns_exists(self.netns) and netns_exists(self.state.control):
             with contextlib.suppress(FleetError):
                 ip_batch([f"link del {self.port}"], netns=self.state.control)

@@ -1,7 +1,8 @@
 """Linux namespaces, for the ``netns`` fleet: entering a network, finding and stopping what lives in one.
 
-Network namespaces are a property of a *thread*, so a thread can step into a fleet's network, open a socket and step
-out again while its siblings stay where they are (``setns(2)``; Python 3.12 has it in ``os``, 3.11 does not).
+Network namespaces are a property of a *thread*, so a thread can step into a fleet's network, open a socket
+and step out again while its siblings stay where they are (``setns(2)``; Python 3.12 has it in ``os``, 3.11
+does not).
 """
 
 from __future__ import annotations
@@ -33,7 +34,8 @@ _libc = ctypes.CDLL(None, use_errno=True)
 
 
 def find_tool(name: str) -> str:
-    """Absolute path of a system tool, also where ``/usr/sbin`` is not on PATH. Raises FleetError when it is absent."""
+    """Absolute path of a system tool, also where ``/usr/sbin`` is not on PATH. Raises FleetError when it is
+    absent."""
     found = shutil.which(name) or shutil.which(name, path="/usr/local/sbin:/usr/sbin:/sbin:/usr/bin:/bin")
     if found is None:
         raise FleetError(
@@ -65,7 +67,8 @@ def run_tool(arguments: Sequence[str], *, stdin: str = "", timeout_s: float = IP
 
 
 def ip_batch(lines: Sequence[str], *, netns: str | None = None) -> None:
-    """Run several ``ip`` commands in one process, inside ``netns`` when given. The first failure stops the batch."""
+    """Run several ``ip`` commands in one process, inside ``netns`` when given. The first failure stops the
+    batch."""
     where = ["-n", netns] if netns else []
     try:
         run_tool(["ip", *where, "-batch", "-"], stdin="\n".join(lines) + "\n")
@@ -88,14 +91,16 @@ def delete_netns(netns: str) -> None:
     try:
         run_tool(["ip", "netns", "del", netns])
     except FleetError:
-        # An owner killed between creating the name and mounting the namespace on it leaves an empty file behind.
+        # An owner killed between creating the name and mounting the namespace on it leaves an empty file
+        # behind.
         if netns_exists(netns):
             netns_path(netns).unlink()
 
 
 @contextlib.contextmanager
 def entered_netns(netns: str) -> Iterator[None]:
-    """While inside, this thread, and threads and processes started by it, are in ``netns``. Nests; always restores."""
+    """While inside, this thread, and threads and processes started by it, are in ``netns``. Nests; always
+    restores."""
     try:
         target = os.open(netns_path(netns), os.O_RDONLY | os.O_CLOEXEC)
     except FileNotFoundError as error:
@@ -121,15 +126,15 @@ def _setns(descriptor: int, name: str) -> None:
 
 
 def set_link(control: socket.socket, link: str, *, up: bool) -> None:
-    """Set a link up or down through ``control``, a socket made in the link's namespace: no process, so it takes
-    microseconds. Raises OSError."""
+    """Set a link up or down through ``control``, a socket made in the link's namespace: no process, so it
+    takes microseconds. Raises OSError."""
     request = struct.pack("16sh14x", link.encode(), 0)
     (flags,) = struct.unpack_from("H", fcntl.ioctl(control, SIOCGIFFLAGS, request), 16)
     flags = flags | IFF_UP if up else flags & ~IFF_UP
     fcntl.ioctl(control, SIOCSIFFLAGS, struct.pack("16sH14x", link.encode(), flags))
 
 
-# -- processes ------------------------------------------------------------------------------------------------------
+# -- processes -----------------------------------------------------------------------------------------------
 
 
 def processes_in(kind: str, inode: int) -> list[int]:

@@ -50,7 +50,8 @@ class NetnsPower:
                 with files_seen(machine.data) as switch.before:
                     machine.lose_dirty_data()
             except OSError:
-                # The disk answers no more (it was shut down before, or failed): nothing of it can reach the image.
+                # The disk answers no more (it was shut down before, or failed): nothing of it can reach the
+                # image.
                 with contextlib.suppress(FleetError):
                     machine.lose_dirty_data()
             switch.last_cut = PowerCut(host.name, decided_ns, time.monotonic_ns())
@@ -74,9 +75,9 @@ class NetnsPower:
             return replace(cut, files=lost) if cut is not None else None
 
     def drop_page_cache(self, host: Host) -> PowerCut:
-        """Kill the programs that use the data disk and lose what they had not synced, while the host stays on: its
-        network, its other programs and its SSH connections do not notice. Starting the programs again is the
-        caller's. Raises FleetError, also when the host is off."""
+        """Kill the programs that use the data disk and lose what they had not synced, while the host stays
+        on: its network, its other programs and its SSH connections do not notice. Starting the programs again
+        is the caller's. Raises FleetError, also when the host is off."""
         switch = self._switch(host)
         with switch.mutex:
             decided_ns = time.monotonic_ns()

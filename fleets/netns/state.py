@@ -1,9 +1,10 @@
-"""What a ``netns`` fleet leaves on the machine while it is up: one folder, one lock, one JSON file that names it all.
+"""What a ``netns`` fleet leaves on the machine while it is up: one folder, one lock, one JSON file that names
+it all.
 
-The state file is written before the first resource is made, so whoever finds it knows everything there can be to
-remove. The lock is held by the owner for as long as it lives: the kernel drops it when the owner is killed, which is
-how the next run knows a dead fleet from a living one. ``wrackline fleet up`` ends before its fleet does; such a fleet
-is *detached* and lives until ``wrackline fleet down`` or the machine's next boot.
+The state file is written before the first resource is made, so whoever finds it knows everything there can be
+to remove. The lock is held by the owner for as long as it lives: the kernel drops it when the owner is
+killed, which is how the next run knows a dead fleet from a living one. ``wrackline fleet up`` ends before its
+fleet does; such a fleet is *detached* and lives until ``wrackline fleet down`` or the machine's next boot.
 """
 
 from __future__ import annotations
@@ -23,8 +24,8 @@ from typing import Any
 from wrackline.fleets.base import FleetError
 
 DEFAULT_STATE_ROOT = Path("/var/tmp/wrackline")
-"""On a disk, not on a tmpfs: an fsync on a host then costs what an fsync costs. The uppers of the root overlays are
-on a tmpfs of their own."""
+"""On a disk, not on a tmpfs: an fsync on a host then costs what an fsync costs. The uppers of the root
+overlays are on a tmpfs of their own."""
 _NAME = re.compile(r"[a-z0-9][a-z0-9-]{0,23}")
 _HOST = re.compile(r"[a-z][a-z0-9]{0,9}")
 
@@ -175,7 +176,8 @@ class FleetLock:
             except BlockingIOError:
                 os.close(descriptor)
                 return None
-            # The last holder may have removed the file between our open and our lock: then we hold a lock on nothing.
+            # The last holder may have removed the file between our open and our lock: then we hold a lock on
+            # nothing.
             with contextlib.suppress(FileNotFoundError):
                 if path.stat().st_ino == os.fstat(descriptor).st_ino:
                     return cls(path, descriptor)
@@ -209,8 +211,9 @@ _held: weakref.WeakSet[FleetLock] = weakref.WeakSet()
 
 @contextlib.contextmanager
 def lent_locks() -> Iterator[tuple[int, ...]]:
-    """Descriptors to pass to a program that works on a fleet. When its owner is killed meanwhile, the lock is free only
-    after the program has ended: nobody then clears up in front of an `ip` or `mkfs` that is still at work."""
+    """Descriptors to pass to a program that works on a fleet. When its owner is killed meanwhile, the lock is
+    free only after the program has ended: nobody then clears up in front of an `ip` or `mkfs` that is still
+    at work."""
     lent = tuple(copy for lock in list(_held) if (copy := lock.lend()) is not None)
     try:
         yield lent

@@ -37,8 +37,9 @@ def rows() -> list[Row]:
 @click.command("anomalies", short_help="Every anomaly that is looked for, and what contracts say of it.")
 @click.option("--json", "as_json", is_flag=True, help="As JSON: name, family, jepsen, meaning, contract.")
 def anomalies_command(as_json: bool) -> int:
-    """List every anomaly that `wrackline analyze` looks for: what it is, the nearest anomaly of jepsen.tests.kafka,
-    and which contracts forbid it. `wrackline analyze RUN --contract NAME` judges a run by another contract.
+    """List every anomaly that `wrackline analyze` looks for: what it is, the nearest anomaly of
+    jepsen.tests.kafka, and which contracts forbid it. `wrackline analyze RUN --contract NAME` judges a run by
+    another contract.
     """
     listed = rows()
     if as_json:

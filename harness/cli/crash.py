@@ -1,4 +1,5 @@
-"""The last guard of the command line: a mistake of our own is one line and exit code 4, never the exit code of a verdict."""
+"""The last guard of the command line: a mistake of our own is one line and exit code 4, never the exit code
+of a verdict."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
 """Where the command begins: Ctrl-C is one line from the first moment on.
 
-What the command line needs takes a second to import. A Ctrl-C in that second finds nothing begun, so the process can end
-where it stands; Python's own answer would be a traceback of whatever module was being read.
+What the command line needs takes a second to import. A Ctrl-C in that second finds nothing begun, so the
+process can end where it stands; Python's own answer would be a traceback of whatever module was being read.
 """
 
 from __future__ import annotations

@@ -1,7 +1,8 @@
-"""``wrackline fleet ...`` and ``wrackline doctor``: fleets for a person's own hands, and whether this machine can.
+"""``wrackline fleet ...`` and ``wrackline doctor``: fleets for a person's own hands, and whether this machine
+can.
 
-``wrackline.harness.cli.main`` mounts the group ``fleet`` and the command ``doctor``. Exit codes: 2 for a wrong call (also: not root),
-4 when a host or the fleet fails.
+``wrackline.harness.cli.main`` mounts the group ``fleet`` and the command ``doctor``. Exit codes: 2 for a
+wrong call (also: not root), 4 when a host or the fleet fails.
 """
 
 from __future__ import annotations
@@ -72,7 +73,8 @@ def fleet() -> None:
 @click.option("--filesystem", type=click.Choice(["ext4", "xfs"]), default="ext4", show_default=True)
 @state_dir_option
 def up(name: str, hosts: str, subnet: str, disk_mb: int, filesystem: str, state_dir: Path) -> None:
-    """Make the fleet NAME (default: hands); it stays until `wrackline fleet down` or the machine's next boot."""
+    """Make the fleet NAME (default: hands); it stays until `wrackline fleet down` or the machine's next
+    boot."""
     need_root()
     with fleet_errors():
         names = [host.strip() for host in hosts.split(",") if host.strip()]
@@ -90,7 +92,8 @@ def up(name: str, hosts: str, subnet: str, disk_mb: int, filesystem: str, state_
     for host in made.hosts:
         click.echo(f"{host.name}  {host.address}")
     click.echo(
-        f"`wrackline fleet ssh {names[0]} --fleet {name}` opens a shell, `wrackline fleet down {name}` ends it"
+        f"`wrackline fleet ssh {names[0]} --fleet {name}` opens a shell, `wrackline fleet down {name}` ends "
+        "it"
     )
 
 

@@ -95,14 +95,16 @@ def import_command(
     isolation: str | None,
     results: Path,
 ) -> int:
-    """Make a run directory of a history of Jepsen's Kafka or Redpanda queue test (EDN, or JSON if it ends in .json).
+    """Make a run directory of a history of Jepsen's Kafka or Redpanda queue test (EDN, or JSON if it ends in
+    .json).
 
     \b
       wrackline import store/redpanda/latest/history.edn
       wrackline analyze last
 
-    The history does not say how its producers were set up, so the options do. Faults of an imported history are not
-    proved, so a clean one is `inconclusive` and says so. docs/jepsen.md: what becomes of each operation.
+    The history does not say how its producers were set up, so the options do. Faults of an imported history
+    are not proved, so a clean one is `inconclusive` and says so. docs/jepsen.md: what becomes of each
+    operation.
     """
     if min_isr > replication_factor:
         raise click.UsageError(f"--min-isr {min_isr} is more than --replication-factor {replication_factor}")

@@ -1,4 +1,5 @@
-"""``wrackline check`` and ``wrackline jvm``: judge a history of one object or of transactions; Knossos and Elle."""
+"""``wrackline check`` and ``wrackline jvm``: judge a history of one object or of transactions; Knossos and
+Elle."""
 
 from __future__ import annotations
 
@@ -26,7 +27,8 @@ MOST_SHOWN = 5
 classpath_option = click.option(
     "--classpath",
     metavar="PATH",
-    help=f"Jars of Knossos and Elle, separated by colons; ${CLASSPATH_VARIABLE} or what was installed by default.",
+    help=f"Jars of Knossos and Elle, separated by colons; ${CLASSPATH_VARIABLE} or what was installed by "
+    "default.",
 )
 
 
@@ -81,8 +83,8 @@ def check_command(history: Path, model: str, **options: Any) -> int:
       wrackline check --model cas-register history.edn     by Knossos
       wrackline check --model list-append history.json     by Elle
 
-    Registers, FIFO queues and logs with offsets whose values are written once are decided exactly. Everything else needs
-    Knossos or Elle (see `wrackline jvm`), which may run into a limit.
+    Registers, FIFO queues and logs with offsets whose values are written once are decided exactly. Everything
+    else needs Knossos or Elle (see `wrackline jvm`), which may run into a limit.
 
     Exit code: 0 valid, 1 not, 3 unknown, 2 wrong input.
     """
@@ -153,7 +155,8 @@ def _exactly(subject: Subject, model: Model, initial: int | None, name: str) -> 
 
 
 def _judged_log(log: Log, *, search: bool, holes: bool, **options: Any) -> Answer:
-    """Each offset below a known end must hold a record, unless ``holes`` are allowed or transactions leave some."""
+    """Each offset below a known end must hold a record, unless ``holes`` are allowed or transactions leave
+    some."""
     name = "history" if log.key is None else f"key {log.key}"
     whole = not (holes or log.transactions)
     if not search:
@@ -246,7 +249,8 @@ def jvm() -> None:
     "repositories",
     multiple=True,
     metavar="URL",
-    help="A Maven repository (or a folder that is one) to ask before Clojars and Maven Central; may be given again.",
+    help="A Maven repository (or a folder that is one) to ask before Clojars and Maven Central; may be given "
+    "again.",
 )
 def install_command(knossos: str, elle: str, clojars: str, repositories: tuple[str, ...]) -> int:
     """Resolve Knossos and Elle with Maven, from Clojars and Maven Central, and remember their classpath.
@@ -256,8 +260,8 @@ def install_command(knossos: str, elle: str, clojars: str, repositories: tuple[s
       wrackline jvm install --repository https://nexus.example.org/repository/maven-all/
       wrackline jvm install --repository /media/stick/maven
 
-    A repository that has everything is the only one that is asked. What Maven downloads it keeps in its own folder
-    (~/.m2); its settings.xml (proxies, mirrors, passwords) holds here too.
+    A repository that has everything is the only one that is asked. What Maven downloads it keeps in its own
+    folder (~/.m2); its settings.xml (proxies, mirrors, passwords) holds here too.
     """
     try:
         first = [maven.repository_url(one) for one in repositories]

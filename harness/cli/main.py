@@ -1,8 +1,8 @@
 """The command ``wrackline``.
 
-Exit codes: 0 pass, 1 violation, 2 wrong call or wrong input, 3 inconclusive, 4 infrastructure, 130 stopped at once. 1 comes
-from a verdict only: whatever nobody expected is 4.
-Every error is one line: what, where, how to mend.
+Exit codes: 0 pass, 1 violation, 2 wrong call or wrong input, 3 inconclusive, 4 infrastructure, 130 stopped at
+once. 1 comes from a verdict only: whatever nobody expected is 4. Every error is one line: what, where, how to
+mend.
 """
 
 from __future__ import annotations
@@ -121,7 +121,8 @@ class _Group(click.Group):
 @click.group(cls=_Group, context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100})
 @click.version_option(harness_version(), prog_name="wrackline")
 def wrackline() -> None:
-    """Break a replicated, Kafka-protocol broker and find out whether it lost or reordered what it acknowledged.
+    """Break a replicated, Kafka-protocol broker and find out whether it lost or reordered what it
+    acknowledged.
 
     \b
       wrackline doctor                      can this machine do it? what is missing?
@@ -206,7 +207,8 @@ def show_verdicts(judged: Sequence[Judged]) -> int:
 @wrackline.command("runs", short_help="List runs with their verdicts.")
 @results_option
 def runs_command(results: Path) -> int:
-    """List the runs in the results folder, oldest first, with verdict, acknowledged records, and faults proved/planned."""
+    """List the runs in the results folder, oldest first, with verdict, acknowledged records, and faults
+    proved/planned."""
     rows = stored.table(results)
     if not rows:
         click.echo(f"no runs in {results}; `wrackline run suites/demo-acks-all.yaml` makes one")
@@ -289,10 +291,11 @@ def demo_command(results: Path, master: str) -> int:
 def defects_command(
     names: tuple[str, ...], runs: int, no_twins: bool, json_file: Path | None, results: Path, master: str
 ) -> int:
-    """Run the suites of suites/defects: brokers with one known defect each, under faults that let it do its harm.
+    """Run the suites of suites/defects: brokers with one known defect each, under faults that let it do its
+    harm.
 
-    Every run with the defect must be a violation, and its twin (same seed and faults, the broker as it is) must pass.
-    NAME is a suite's file name without .yaml; all of them by default, half a minute a run.
+    Every run with the defect must be a violation, and its twin (same seed and faults, the broker as it is)
+    must pass. NAME is a suite's file name without .yaml; all of them by default, half a minute a run.
 
     \b
       wrackline defects trunc-hw                 one, and its twin

@@ -48,7 +48,8 @@ class Bucket:
 
 
 def buckets(metrics: Mapping[str, Any] | None, extent_s: float) -> tuple[int, dict[str, list[Bucket]]]:
-    """(seconds per bucket, kind of operation -> buckets). p50 is the median of the seconds', p99 the worst."""
+    """(seconds per bucket, kind of operation -> buckets). p50 is the median of the seconds', p99 the
+    worst."""
     step = max(1, -(-int(extent_s) // BUCKETS))
     gathered: dict[str, dict[int, list[Mapping[str, Any]]]] = {}
     for row in rows(metrics, "seconds"):
@@ -142,7 +143,8 @@ def force_span(fault: Fault, x: Scale) -> tuple[float, float]:
 
 @dataclass(frozen=True, slots=True)
 class Label:
-    """Where a fault's name goes: in its bar, to its right, or to its left; and all the room bar and name take."""
+    """Where a fault's name goes: in its bar, to its right, or to its left; and all the room bar and name
+    take."""
 
     x: float
     anchor: str
@@ -328,8 +330,8 @@ def _draw_hits(
 def cluster_chart(
     spans: Mapping[str, Sequence[LeaderSpan]], nodes: Sequence[str], faults: Sequence[Fault], extent_ns: int
 ) -> Markup:
-    """One lane per partition: the colour is the leader, the height the share of replicas in the ISR. One above them
-    for the active controller, where there were several."""
+    """One lane per partition: the colour is the leader, the height the share of replicas in the ISR. One
+    above them for the active controller, where there were several."""
     lane = 30
     x = Scale(0, max(extent_ns / 1e9, 1.0), LEFT, RIGHT)
     shown = list(spans.items())[:_PARTITIONS_DRAWN]

@@ -1,12 +1,13 @@
 """One operation before another: the edges of an explanation, and the shortest circle of them.
 
-An edge says that one came before another: in *time* (it had completed when the other was invoked), in the *log* (its record
-lies at the smaller offset), because it was *seen* (the other read its record, or was told an end beyond it), because it was
-*unseen* (it read past where the other's record is, or was told a smaller end), or *with* it (both are one transaction). Each
-holds in every correct order, so a circle of edges is a proof that there is none.
+An edge says that one came before another: in *time* (it had completed when the other was invoked), in the
+*log* (its record lies at the smaller offset), because it was *seen* (the other read its record, or was told
+an end beyond it), because it was *unseen* (it read past where the other's record is, or was told a smaller
+end), or *with* it (both are one transaction). Each holds in every correct order, so a circle of edges is a
+proof that there is none.
 
-Records of one send are appended one by one, so a way that comes to a send by one record goes on from that record, or from one
-behind it in the log. Transactions are whole: a way may go on from any of their records.
+Records of one send are appended one by one, so a way that comes to a send by one record goes on from that
+record, or from one behind it in the log. Transactions are whole: a way may go on from any of their records.
 """
 
 from __future__ import annotations
@@ -27,7 +28,8 @@ Kind = Literal["time", "log", "seen", "unseen", "with", "held", "queue"]
 
 @dataclass(frozen=True, slots=True)
 class Edge:
-    """``before`` and ``after`` are numbers of operations, from 1, in the order of ``Explanation.operations``."""
+    """``before`` and ``after`` are numbers of operations, from 1, in the order of
+    ``Explanation.operations``."""
 
     before: int
     after: int
@@ -49,7 +51,8 @@ class Edge:
 
 
 def edges_among(witnesses: Sequence[Witness], finding: Finding) -> list[Edge]:
-    """Those about the finding's own record first, so that of several circles of one length it is theirs that is shown."""
+    """Those about the finding's own record first, so that of several circles of one length it is theirs that
+    is shown."""
     if finding.anomaly == "vanished-read":  # the ack may be missing too, but that is another finding
         witnesses = [w for w in witnesses if w.op.f != "send"] or witnesses
     witnesses = _located(witnesses)
@@ -106,7 +109,8 @@ def _log_edges(a: Witness, b: Witness, finding: Finding) -> Iterator[Edge]:
                     a.number,
                     b.number,
                     "log",
-                    f"{a.name} put {value_label(first.value)} at offset {number(first.offset)} of {where}, {b.name} put "
+                    f"{a.name} put {value_label(first.value)} at offset {number(first.offset)} of {where}, "
+                    f"{b.name} put "
                     f"{value_label(second.value)} behind it at {number(second.offset)}",
                     first,
                     second,
@@ -121,7 +125,8 @@ def _seen_edges(a: Witness, b: Witness, finding: Finding) -> Iterator[Edge]:
         elif b.end is not None and 0 <= sent.offset < b.end and sent.partition == finding.partition:
             where = partition_label(finding.topic, finding.partition)
             said = (
-                f"{b.name} was told that {where} ends at {number(b.end)}, so offset {number(sent.offset)} was taken, "
+                f"{b.name} was told that {where} ends at {number(b.end)}, so offset {number(sent.offset)} "
+                "was taken, "
                 f"and there lies {what}"
             )
             yield Edge(a.number, b.number, "seen", said, leaves=sent)
@@ -139,7 +144,8 @@ def _unseen_edges(a: Witness, b: Witness, finding: Finding) -> Iterator[Edge]:
                 a.number,
                 b.number,
                 "unseen",
-                f"{told}, which leaves out offset {number(record.offset)}, where {b.name} {verb} {held(record)}",
+                f"{told}, which leaves out offset {number(record.offset)}, where {b.name} {verb} "
+                f"{held(record)}",
                 reaches=record if record in b.sent else None,
             )
         if b.end is not None and a.end < b.end:
@@ -172,7 +178,8 @@ def _looked(a: Witness, where: str) -> str:
 
 
 def _covers(a: Witness, sent: Record) -> bool:
-    """Does the read cover where the record must be? Of a record without offset only a read of the whole log can tell."""
+    """Does the read cover where the record must be? Of a record without offset only a read of the whole log
+    can tell."""
     assert a.span is not None
     first, end = a.span
     if sent.partition != a.op.partition:
@@ -186,7 +193,8 @@ def _covers(a: Witness, sent: Record) -> bool:
 
 
 def shortest_circle(edges: Sequence[Edge], witnesses: Sequence[Witness], finding: Finding) -> list[Edge]:
-    """Each edge's ``after`` is the next one's ``before``, the last one's the first one's. Empty: there is none."""
+    """Each edge's ``after`` is the next one's ``before``, the last one's the first one's. Empty: there is
+    none."""
     whole = {w.number for w in witnesses if finding.anomaly in ACROSS_PARTITIONS and w.op.txn is not None}
     leaving: dict[int, list[Edge]] = {}
     for edge in edges:
@@ -201,8 +209,8 @@ def shortest_circle(edges: Sequence[Edge], witnesses: Sequence[Witness], finding
 
 
 def _way_round(first: Edge, leaving: Mapping[int, Sequence[Edge]], whole: set[int]) -> list[Edge]:
-    """The shortest way that begins with this edge and ends where it begins, by breadth. Two edges that only say
-    that operations are one transaction go round nothing."""
+    """The shortest way that begins with this edge and ends where it begins, by breadth. Two edges that only
+    say that operations are one transaction go round nothing."""
     reached = {first}
     waiting: deque[list[Edge]] = deque([[first]])
     while waiting:
@@ -219,7 +227,8 @@ def _way_round(first: Edge, leaving: Mapping[int, Sequence[Edge]], whole: set[in
 
 
 def _goes_on(come: Edge, go: Edge, whole: set[int]) -> bool:
-    """Does what came before the record by which ``come`` arrives come before the one by which ``go`` leaves?"""
+    """Does what came before the record by which ``come`` arrives come before the one by which ``go``
+    leaves?"""
     arrived, leaves = come.reaches, go.leaves
     if come.after in whole or arrived is None or leaves is None or arrived.value == leaves.value:
         return True

@@ -1,8 +1,9 @@
 """Findings with what proves them: sentence, operations, offset neighbourhood, per-process timelines.
 
-Everything is bounded: ``PER_PARTITION`` findings per anomaly and partition, ``DETAILED`` of them in all with a
-drawing, ``EXPLAINED`` with an explanation and the neighbourhood, ``GROUPS`` groups in all. Where there are more, every anomaly has its turn. The history is read four times at most plus once per window, and windows that
-overlap are read together.
+Everything is bounded: ``PER_PARTITION`` findings per anomaly and partition, ``DETAILED`` of them in all with
+a drawing, ``EXPLAINED`` with an explanation and the neighbourhood, ``GROUPS`` groups in all. Where there are
+more, every anomaly has its turn. The history is read four times at most plus once per window, and windows
+that overlap are read together.
 """
 
 from __future__ import annotations
@@ -48,7 +49,8 @@ class Evidence:
     absent: tuple[int, ...] = ()
     """Indexes the finding cites that the history does not hold."""
     grid: Grid | None = None
-    """What lies around its offset, by whom it was seen, and what each poll that proves the finding was given."""
+    """What lies around its offset, by whom it was seen, and what each poll that proves the finding was
+    given."""
     timelines: tuple[Timeline, ...] = ()
     drawn_at: int | None = None
     """Offset of an earlier finding of the group with the same operations, whose timeline serves both."""
@@ -152,8 +154,8 @@ def fair(groups: Sequence[FindingGroup], limit: int) -> list[FindingGroup]:
 
 
 def detailed(groups: Sequence[FindingGroup], limit: int) -> list[Finding]:
-    """At most so many findings, in their order: of each group the first few that rest on different operations. The
-    first of every group come before the second of any, and each anomaly has its turn."""
+    """At most so many findings, in their order: of each group the first few that rest on different
+    operations. The first of every group come before the second of any, and each anomaly has its turn."""
     turns: dict[str, int] = {}
     ranked: list[tuple[int, int, int, Finding]] = []
     for group in groups:
@@ -169,8 +171,9 @@ def detailed(groups: Sequence[FindingGroup], limit: int) -> list[Finding]:
 
 
 def cited_by(finding: Finding, seen: Sightings) -> tuple[int, ...]:
-    """The events a finding cites, and where something is lost also that which should hold it and does not: the rows of the
-    final read, or of the logs that lack it, that reach its offset; and of logs that disagree one of each opinion."""
+    """The events a finding cites, and where something is lost also that which should hold it and does not:
+    the rows of the final read, or of the logs that lack it, that reach its offset; and of logs that disagree
+    one of each opinion."""
     if finding.topic is None or finding.partition is None:
         return finding.operations
     offset = _END if finding.offset is None else finding.offset
@@ -199,8 +202,8 @@ def _disagreeing(finding: Finding, seen: Sightings) -> list[str | None]:
 
 
 def _events(history: History, indexes: Collection[int]) -> tuple[dict[int, Excerpt], dict[int, Excerpt]]:
-    """The events with these indexes, and those of the invocations and completions that belong to them; and by the index
-    of each that of the other half of its operation."""
+    """The events with these indexes, and those of the invocations and completions that belong to them; and by
+    the index of each that of the other half of its operation."""
     rows = history.by_index(indexes)
     ends = history.completions([row.event for row in rows.values() if row.event.type == Type.INVOKE])
     done = [row.event for row in rows.values() if row.event.type != Type.INVOKE and row.event.process >= 0]
@@ -234,8 +237,8 @@ def _explanations(
 def _records_near(
     findings: Sequence[Finding], made: Mapping[int, Evidence], rows: Mapping[int, Excerpt], history: History
 ) -> dict[int, list[Record]]:
-    """Index of an event that a finding cites -> its records that matter to it: near its offset, and of the values that the
-    operations it cites sent."""
+    """Index of an event that a finding cites -> its records that matter to it: near its offset, and of the
+    values that the operations it cites sent."""
     indexes = {i for f in findings for op in made[id(f)].operations for i in op.indexes}
     places = {
         (f.partition, o)
@@ -311,7 +314,8 @@ def _grid(finding: Finding, seen: Sightings) -> Grid | None:
 
 
 def _windows(anomaly: str, operations: Sequence[Operation], around: Surroundings) -> list[Window]:
-    """The stretches of time worth drawing: the cited operations with some air; for a loss, out to the fault."""
+    """The stretches of time worth drawing: the cited operations with some air; for a loss, out to the
+    fault."""
     own = sorted((op for op in operations if op.of_a_client), key=lambda op: op.begin_ns)
     clusters: list[list[Operation]] = []
     for op in own:

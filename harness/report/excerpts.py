@@ -1,8 +1,8 @@
 """Bounded excerpts of a history: a few rows out of as many as there may be.
 
-Every question is one scan of the Parquet files with a filter that row-group statistics can prune, batch by batch;
-what is kept is bounded by the question (indexes asked for, offsets asked for, rows of a window), never by the
-history's size. Long record lists (the final read) are cut in Arrow before they become Python objects.
+Every question is one scan of the Parquet files with a filter that row-group statistics can prune, batch by
+batch; what is kept is bounded by the question (indexes asked for, offsets asked for, rows of a window), never
+by the history's size. Long record lists (the final read) are cut in Arrow before they become Python objects.
 """
 
 from __future__ import annotations
@@ -38,7 +38,8 @@ class Excerpt:
     records: int = 0
     """How many records it had."""
     ranges: tuple[tuple[int, int, int, int], ...] = ()
-    """Where they lie: (partition, how many, first offset, last offset), for the first ``KEPT_RECORDS`` partitions."""
+    """Where they lie: (partition, how many, first offset, last offset), for the first ``KEPT_RECORDS``
+    partitions."""
 
     @property
     def begin_ns(self) -> int:
@@ -80,7 +81,8 @@ class Sightings:
     ends: dict[tuple[str, int, str | None], LogEnd] = field(default_factory=dict)
     """By (topic, partition, replica's node or None for the final read)."""
     chunks: dict[tuple[str, int, str | None, int], int] = field(default_factory=dict)
-    """The same and an offset asked for -> index of the row that holds it, or would: what was read up to it or past it."""
+    """The same and an offset asked for -> index of the row that holds it, or would: what was read up to it or
+    past it."""
     _places: dict[tuple[str, int, int], list[Sighting]] = field(default_factory=dict)
     _logs: dict[tuple[str, int], dict[str | None, LogEnd]] = field(default_factory=dict)
 
@@ -100,7 +102,8 @@ class Sightings:
 
 
 class History:
-    """Reads one run's history files. Methods raise pyarrow.ArrowException or OSError when a file is broken."""
+    """Reads one run's history files. Methods raise pyarrow.ArrowException or OSError when a file is
+    broken."""
 
     def __init__(self, files: Sequence[Path]) -> None:
         self._dataset = ds.dataset([str(path) for path in files], format="parquet")
@@ -137,8 +140,9 @@ class History:
     def records_of(
         self, indexes: Collection[int], near: Collection[tuple[int, int]], values: Collection[int]
     ) -> dict[int, list[Record]]:
-        """Index -> records of the events with these indexes: all that a send sent; of a read those at (partition, offset)
-        ``near``, those of one of the ``values`` and the last of each partition. At most ``NEAR_RECORDS`` of an event."""
+        """Index -> records of the events with these indexes: all that a send sent; of a read those at
+        (partition, offset) ``near``, those of one of the ``values`` and the last of each partition. At most
+        ``NEAR_RECORDS`` of an event."""
         if not indexes:
             return {}
         codes = np.array(sorted(_code(p, o) for p, o in near), dtype=np.int64)
@@ -182,7 +186,8 @@ class History:
         }
 
     def invocations(self, completions: Sequence[Event]) -> dict[int, int]:
-        """Index of a completion -> index of its invocation: the last one of its process and kind before it."""
+        """Index of a completion -> index of its invocation: the last one of its process and kind before
+        it."""
         ended: dict[tuple[int, str], list[int]] = {}
         for event in completions:
             ended.setdefault((event.process, event.f), []).append(event.index)
@@ -261,8 +266,8 @@ def _code(partition: int, offset: int) -> int:
 def _near(
     records: pa.StructArray, codes: np.ndarray[Any, Any], values: np.ndarray[Any, Any]
 ) -> np.ndarray[Any, Any]:
-    """Positions of the records at a place or of a value asked for, of the last one of each partition, and of the last one
-    behind such a place that has a smaller leader epoch."""
+    """Positions of the records at a place or of a value asked for, of the last one of each partition, and of
+    the last one behind such a place that has a smaller leader epoch."""
     offsets = records.field("offset").to_numpy(zero_copy_only=False)
     partitions = records.field("partition").to_numpy(zero_copy_only=False).astype(np.int64)
     held = records.field("value").to_numpy(zero_copy_only=False)
@@ -312,8 +317,8 @@ def _last_offsets(lists: pa.ListArray) -> list[int]:
 def _note_ends(
     batch: pa.RecordBatch, wanted: Mapping[tuple[str, int], Collection[int]], into: Sightings
 ) -> None:
-    """Remember where the final read and the replicas' own logs start and end, and which of their rows reach what is
-    asked for."""
+    """Remember where the final read and the replicas' own logs start and end, and which of their rows reach
+    what is asked for."""
     names = ["topic", "partition", "f", "node", "offset", "high_watermark", "extra", "index"]
     ends = batch.filter(pc.is_in(batch.column("f"), pa.array(["drain", "replica"])))
     reached = _last_offsets(ends.column("records"))

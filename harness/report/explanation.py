@@ -1,10 +1,11 @@
 """Why a finding is a contradiction: as data first, then one sentence per edge.
 
-The operations a finding cites are the vertices, ``wrackline.harness.report.edges`` says which came before which. A circle of edges proves
-that there is no order; the shortest is shown. Where there is no circle (two values at one offset need no order to be wrong) each
-operation says what it knows of the offset.
+The operations a finding cites are the vertices, ``wrackline.harness.report.edges`` says which came before
+which. A circle of edges proves that there is no order; the shortest is shown. Where there is no circle (two
+values at one offset need no order to be wrong) each operation says what it knows of the offset.
 
-At most eight operations a finding (``wrackline.checkers.findings``), and two that are added to it, so nothing here grows with the history.
+At most eight operations a finding (``wrackline.checkers.findings``), and two that are added to it, so nothing
+here grows with the history.
 """
 
 from __future__ import annotations
@@ -38,7 +39,8 @@ _NEED_NO_ORDER: Final = frozenset(
 class Explanation:
     operations: tuple[Operation, ...]
     edges: tuple[Edge, ...]
-    """A circle: each edge's ``after`` is the next one's ``before``, the last one's the first one's. Empty: none found."""
+    """A circle: each edge's ``after`` is the next one's ``before``, the last one's the first one's. Empty:
+    none found."""
     facts: tuple[str, ...]
     """What each operation knows of the matter, where there is no circle."""
     readings: tuple[Reading, ...] = ()

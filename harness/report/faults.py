@@ -168,8 +168,8 @@ def leader_spans(
 ) -> dict[str, list[LeaderSpan]]:
     """Partition label -> what metadata said of it over time, merged where nothing changed.
 
-    The runner writes a row a second while the cluster answers; where it was silent for longer than ``_SILENT_NS``
-    nothing is known and no span is made."""
+    The runner writes a row a second while the cluster answers; where it was silent for longer than
+    ``_SILENT_NS`` nothing is known and no span is made."""
     spans: dict[str, list[LeaderSpan]] = {}
     for event in control:
         if event.process != CONTROL or event.f != "cluster":

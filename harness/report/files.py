@@ -1,7 +1,7 @@
 """A run directory as the report finds it: every file may be missing or broken, and then the report says so.
 
-Nothing here raises for the content of a run: what cannot be read becomes a ``Gap`` that the report shows. Rows of
-``findings.parquet`` are counted and sampled batch by batch; memory does not grow with their number.
+Nothing here raises for the content of a run: what cannot be read becomes a ``Gap`` that the report shows.
+Rows of ``findings.parquet`` are counted and sampled batch by batch; memory does not grow with their number.
 """
 
 from __future__ import annotations

@@ -1,5 +1,5 @@
-"""What each anomaly is and what Jepsen calls it: from the register of checks, whose words these are; and what is counted
-besides."""
+"""What each anomaly is and what Jepsen calls it: from the register of checks, whose words these are; and what
+is counted besides."""
 
 from __future__ import annotations
 

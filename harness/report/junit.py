@@ -1,7 +1,8 @@
 """Verdicts as JUnit XML, which Jenkins and GitLab read: one suite a run, one case a checker and a condition.
 
-A forbidden anomaly that was found, an expected one that was not, and a condition that does not hold are failures;
-what the contract does not apply to is skipped; a run without a verdict, or stopped by its hosts, is an error.
+A forbidden anomaly that was found, an expected one that was not, and a condition that does not hold are
+failures; what the contract does not apply to is skipped; a run without a verdict, or stopped by its hosts, is
+an error.
 """
 
 from __future__ import annotations
@@ -45,8 +46,8 @@ def junit(run_dirs: Sequence[Path], path: Path) -> Path:
 
 
 def _suite(files: RunFiles, name: str) -> ElementTree.Element:
-    """Named after the specification: a build server follows a case from run to run by its name. Which run it was is a
-    property."""
+    """Named after the specification: a build server follows a case from run to run by its name. Which run it
+    was is a property."""
     suite = ElementTree.Element("testsuite", {"name": printable(name)})
     if files.info is not None:
         suite.set("timestamp", printable(files.info.started_at).removesuffix("Z").split("+")[0])
@@ -118,7 +119,8 @@ def _proof(anomaly: str, files: RunFiles) -> str:
             if group.count > 5:
                 more = number(group.count - 5)
                 lines.append(
-                    f"... and {more} more in {partition_label(group.topic, group.partition)} (findings.parquet)"
+                    f"... and {more} more in {partition_label(group.topic, group.partition)} "
+                    "(findings.parquet)"
                 )
     return "\n".join(lines)
 

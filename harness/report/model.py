@@ -1,6 +1,7 @@
 """What the report says, built from the files of a run: plain values, in the order in which they are shown.
 
-Nothing here touches HTML. ``build`` never fails for the content of a run; what is missing is listed in ``gaps``.
+Nothing here touches HTML. ``build`` never fails for the content of a run; what is missing is listed in
+``gaps``.
 """
 
 from __future__ import annotations

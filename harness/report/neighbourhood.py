@@ -77,7 +77,8 @@ class Grid:
 
 @dataclass(frozen=True, slots=True)
 class Reading:
-    """What one operation that a finding cites was given of the partition, in the order in which it was given it."""
+    """What one operation that a finding cites was given of the partition, in the order in which it was given
+    it."""
 
     name: str
     who: str

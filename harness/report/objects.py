@@ -1,9 +1,9 @@
 """Why a register or a queue has no valid order, from the few operations of its witness
 (docs/linearizability.md 3.1, 3.3).
 
-A register holds a value from its write to the last read of it, and nothing else meanwhile. So the operations of one value are
-a block: where one of its operations came before one of another value, all of them came before all of the other's. What goes
-into a queue first comes out first.
+A register holds a value from its write to the last read of it, and nothing else meanwhile. So the operations
+of one value are a block: where one of its operations came before one of another value, all of them came
+before all of the other's. What goes into a queue first comes out first.
 """
 
 from __future__ import annotations
@@ -21,7 +21,8 @@ QUEUE: Final = "queue-not-linearizable"
 
 
 def circle_of_object(witnesses: Sequence[Witness], anomaly: str) -> list[Edge]:
-    """The edges that prove it, in a circle; empty where no order is needed to be wrong (a value out of nowhere)."""
+    """The edges that prove it, in a circle; empty where no order is needed to be wrong (a value out of
+    nowhere)."""
     puts = {record.value: w for w in witnesses for record in w.sent if not is_marker(record)}
     takes: dict[int, list[Witness]] = {}
     for w in witnesses:
@@ -76,7 +77,8 @@ def _held(value: int, first: int, last: int, blocks: dict[int, list[Witness]]) -
     if first != last:
         names = {w.number: w.name for w in blocks[value]}
         said = (
-            f"{names[first]} and {names[last]} are both of {value_label(value)}: from the one to the other the register holds "
+            f"{names[first]} and {names[last]} are both of {value_label(value)}: from the one to the other "
+            "the register holds "
             "it, and nothing else"
         )
         yield Edge(first, last, "held", said)

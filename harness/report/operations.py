@@ -1,4 +1,5 @@
-"""Operations out of the rows of a history: an invocation and its completion as one bar, one line of a table."""
+"""Operations out of the rows of a history: an invocation and its completion as one bar, one line of a
+table."""
 
 from __future__ import annotations
 
@@ -104,9 +105,11 @@ def _number(said: object) -> int | None:
 
 
 def pair(excerpts: Iterable[Excerpt], *, complete: bool = True) -> list[Operation]:
-    """The operations of a window: completions joined with the invocations before them, in order of invocation.
+    """The operations of a window: completions joined with the invocations before them, in order of
+    invocation.
 
-    With ``complete`` false the rows were cut off, so an invocation without a completion says nothing and is dropped.
+    With ``complete`` false the rows were cut off, so an invocation without a completion says nothing and is
+    dropped.
     """
     waiting: dict[int, Excerpt] = {}
     found: list[Operation] = []

@@ -19,7 +19,8 @@ class Replay:
 
 
 def replay_of(run_dir: Path, seed: int, *, checkout: Path = CHECKOUT) -> Replay | None:
-    """None without the run's specification. ``checkout``: where this package lies, with the launcher or without."""
+    """None without the run's specification. ``checkout``: where this package lies, with the launcher or
+    without."""
     spec = run_dir.resolve() / "spec.yaml"
     if not spec.is_file():
         return None

@@ -1,5 +1,5 @@
-"""The parts of the report that come from the verdict and the metrics: contract, conditions, anomalies, figures, and
-what happened in a few sentences."""
+"""The parts of the report that come from the verdict and the metrics: contract, conditions, anomalies,
+figures, and what happened in a few sentences."""
 
 from __future__ import annotations
 
@@ -90,7 +90,8 @@ class FaultRow:
 
     @property
     def full_isr_ns(self) -> float | None:
-        """When the slowest partition whose ISR shrank had it full again; None when one never had, or none shrank."""
+        """When the slowest partition whose ISR shrank had it full again; None when one never had, or none
+        shrank."""
         shrank = [g for g in self.gone if not g.stayed_full]
         times = [g.full_isr_ns for g in shrank if g.full_isr_ns is not None]
         return max(times) if times and len(times) == len(shrank) else None
@@ -182,7 +183,8 @@ def anomalies_of(files: RunFiles) -> tuple[Anomaly, ...]:
 
 
 def disagreements(files: RunFiles) -> list[Gap]:
-    """Where the findings file holds more than the verdict counts: it is not the file this verdict was made with."""
+    """Where the findings file holds more than the verdict counts: it is not the file this verdict was made
+    with."""
     counted: dict[str, int] = {}
     for group in files.groups:
         counted[group.anomaly] = counted.get(group.anomaly, 0) + group.count
@@ -190,7 +192,8 @@ def disagreements(files: RunFiles) -> list[Gap]:
     return [
         Gap(
             "verdict.json",
-            f"counts {number(said[name])} {name}, but findings.parquet holds {number(count)}; judge the run again",
+            f"counts {number(said[name])} {name}, but findings.parquet holds {number(count)}; judge the run "
+            "again",
         )
         for name, count in sorted(counted.items())
         if name in said and count > said[name]
@@ -203,7 +206,8 @@ def facts_of(files: RunFiles) -> tuple[tuple[str, str], ...]:
         return (("run", files.directory.name),)
     system = info.system + (f", profile {info.profile}" if info.profile else "")
     topics = ", ".join(
-        f"{t.name} ({plural(t.partitions, 'partition')}, RF {t.replication_factor}, MinISR {t.min_insync_replicas})"
+        f"{t.name} ({plural(t.partitions, 'partition')}, RF {t.replication_factor}, MinISR "
+        f"{t.min_insync_replicas})"
         for t in info.topics[:6]
     )
     facts = [
@@ -275,7 +279,8 @@ def story_of(files: RunFiles, faults: Sequence[Fault], anomalies: Sequence[Anoma
         asked = f" at {number(info.rate)} operations per second" if info.rate else ""
         hosts = ", ".join(sorted(set(info.nodes.values())))
         story.append(
-            f"Clients drove {info.system}{f' on {hosts}' if hosts else ''} with acks={info.acks}{asked}{most}."
+            f"Clients drove {info.system}{f' on {hosts}' if hosts else ''} with "
+            f"acks={info.acks}{asked}{most}."
         )
     for fault in faults[:8]:
         story.append(_fault_sentence(fault))

@@ -1,4 +1,5 @@
-"""What each operation that a finding cites says of the finding: what it sent or was given, and how far it looked."""
+"""What each operation that a finding cites says of the finding: what it sent or was given, and how far it
+looked."""
 
 from __future__ import annotations
 
@@ -60,8 +61,9 @@ def witness_of(
     records: Mapping[int, Sequence[Record]],
     reaching: Collection[int] = (),
 ) -> Witness:
-    """``rows``: the cited events by index; ``records``: of those, the records near the finding, by index; ``reaching``: indexes
-    of the rows of final read and replicas that were the first to come to its offset or past it."""
+    """``rows``: the cited events by index; ``records``: of those, the records near the finding, by index;
+    ``reaching``: indexes of the rows of final read and replicas that were the first to come to its offset or
+    past it."""
     cited = [rows[index].event for index in op.indexes if index in rows]
     ends = [event for event in cited if event.type != Type.INVOKE]
     begins = [event for event in cited if event.type == Type.INVOKE]
@@ -87,7 +89,8 @@ def witness_of(
 
 
 def _shows_an_end(row: Event, finding: Finding) -> bool:
-    """Of other operations than ``end`` the end beside what they read matters only where it is what the finding is about."""
+    """Of other operations than ``end`` the end beside what they read matters only where it is what the
+    finding is about."""
     return row.f == "end" or (finding.anomaly == "lost-committed" and row.f != "replica")
 
 

@@ -28,8 +28,8 @@ _system: ContextVar[str] = ContextVar("_system", default="")
 
 @contextmanager
 def labels_of(system: str) -> Iterator[None]:
-    """Inside, values are named as this system (``RunInfo.system``) makes them: ours by process and counter, those of an
-    imported history by the number it has there."""
+    """Inside, values are named as this system (``RunInfo.system``) makes them: ours by process and counter,
+    those of an imported history by the number it has there."""
     before = _system.set(system)
     try:
         yield
@@ -105,8 +105,8 @@ def value_label(value: int | None) -> str:
 
 
 def sentence(said: str) -> str:
-    """A sentence of the judge as the report says it: values by their labels, and a capital letter to begin with, unless it
-    begins with a name."""
+    """A sentence of the judge as the report says it: values by their labels, and a capital letter to begin
+    with, unless it begins with a name."""
     labelled = _IN_A_SENTENCE.sub(_labelled, said)
     plain = labelled.split(" ", 1)[0] in _BARE_STARTS
     return labelled[:1].upper() + labelled[1:] if plain else labelled

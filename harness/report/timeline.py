@@ -1,6 +1,7 @@
 """What every process was doing around a finding: one lane a process, one bar an operation, faults as bands.
 
-Bounded: at most ``LANES`` lanes and about ``BARS`` bars; bars of one lane and outcome that touch are drawn as one.
+Bounded: at most ``LANES`` lanes and about ``BARS`` bars; bars of one lane and outcome that touch are drawn as
+one.
 """
 
 from __future__ import annotations
@@ -115,7 +116,8 @@ _Bar = tuple[float, float, list[Operation]]
 
 def merge_bars(lanes: Sequence[Sequence[Operation]], x: Scale, limit: int = BARS) -> list[list[_Bar]]:
     """The bars of every lane. Neighbours of one outcome that touch are one bar; how far apart still counts as
-    touching grows until all lanes together need no more than ``limit`` bars (or every lane is as merged as it gets)."""
+    touching grows until all lanes together need no more than ``limit`` bars (or every lane is as merged as it
+    gets)."""
     gap = 0.5
     while True:
         merged = [_merge(own, x, gap) for own in lanes]
@@ -206,7 +208,8 @@ def _draw_faults(svg: Svg, faults: Sequence[Fault], x: Scale, bottom: float) -> 
 
 
 def leader_changes(leaders: Sequence[LeaderSpan], window: Window) -> list[LeaderSpan]:
-    """The spans within the window with which metadata first showed another leader or epoch; at most ``_MARKS``."""
+    """The spans within the window with which metadata first showed another leader or epoch; at most
+    ``_MARKS``."""
     return [
         after
         for before, after in pairwise(leaders)

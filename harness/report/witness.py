@@ -1,8 +1,8 @@
 """The drawing of an explanation: its operations in the order of the history, and the edges between them.
 
-Time is compressed to order: every invocation and completion that is cited gets a column of its own, so operations that were
-minutes or microseconds apart are told from one another alike. Below it the version strip: what the log holds around the offset, by
-whom it was seen.
+Time is compressed to order: every invocation and completion that is cited gets a column of its own, so
+operations that were minutes or microseconds apart are told from one another alike. Below it the version
+strip: what the log holds around the offset, by whom it was seen.
 """
 
 from __future__ import annotations
@@ -93,8 +93,8 @@ def _draw_operation(
 def _draw_edge(
     svg: Svg, at: int, edge: Edge, boxes: Mapping[int, tuple[float, float, float]], taken: list[_Point]
 ) -> None:
-    """An arrow from the bar that came before to the one that came after, bent so that two of them stay apart; its number
-    is that of its sentence. ``taken``: where labels are already."""
+    """An arrow from the bar that came before to the one that came after, bent so that two of them stay apart;
+    its number is that of its sentence. ``taken``: where labels are already."""
     from_left, from_right, from_y = boxes[edge.before]
     to_left, to_right, to_y = boxes[edge.after]
     down = 1 if to_y > from_y else -1

@@ -1,5 +1,6 @@
-"""What a run says of its own course, for the judge: rows of the runner (wrackline.history.model) and ``infrastructure.json``.
-Everything is written when it happens: a harness that is killed takes nothing with it.
+"""What a run says of its own course, for the judge: rows of the runner (wrackline.history.model) and
+``infrastructure.json``. Everything is written when it happens: a harness that is killed takes nothing with
+it.
 """
 
 from __future__ import annotations
@@ -39,7 +40,8 @@ class Account:
         return [f"{one['step']}: {one['error']}" for one in self._troubles]
 
     def trouble(self, step: str, error: str) -> None:
-        """Hosts, SSH, deployment or our own disk failed: the run cannot simply pass. Of ``error`` the first line counts."""
+        """Hosts, SSH, deployment or our own disk failed: the run cannot simply pass. Of ``error`` the first
+        line counts."""
         self._troubles.append({"step": step, "error": (error.splitlines() or ["no reason given"])[0]})
         content = {"error": "; ".join(self.troubles), "troubles": self._troubles}
         try:

@@ -1,5 +1,6 @@
-"""Who dies unasked: nodes and hosts are looked at while the run goes on, and one that is gone though no fault has taken it
-is recorded like a fault of its own (``died``): its recovery is in the figures, and the run cannot pass.
+"""Who dies unasked: nodes and hosts are looked at while the run goes on, and one that is gone though no fault
+has taken it is recorded like a fault of its own (``died``): its recovery is in the figures, and the run
+cannot pass.
 """
 
 from __future__ import annotations
@@ -60,8 +61,8 @@ class _Look:
 
 
 class Deaths:
-    """A thread that looks at every node. A node that a fault has is not looked at; one that a fault had is looked at
-    afresh, since whoever ends a fault starts the node again."""
+    """A thread that looks at every node. A node that a fault has is not looked at; one that a fault had is
+    looked at afresh, since whoever ends a fault starts the node again."""
 
     def __init__(self, fleet: Fleet, system: System, recorder: Recorder, hold: Callable[[str], Hold]) -> None:
         """``hold``: of a host, by its name; asked before and after each look."""
@@ -201,8 +202,8 @@ class Deaths:
 
 
 def down(system: System) -> Iterator[str]:
-    """A line for each node that does not run now, with its own reason: the rest of the run may look as it does for it.
-    Raises DeployError."""
+    """A line for each node that does not run now, with its own reason: the rest of the run may look as it
+    does for it. Raises DeployError."""
     for node in system.nodes:
         if not system.is_running(node):
             words = system.last_words(node)

@@ -12,8 +12,8 @@ SIGNALS = (signal.SIGINT, signal.SIGTERM)
 
 
 class Interrupts:
-    """What the user asked for so far. The handlers are set while the context is open (main thread only; in any
-    other thread signals stay as they are)."""
+    """What the user asked for so far. The handlers are set while the context is open (main thread only; in
+    any other thread signals stay as they are)."""
 
     def __init__(self, say: Callable[[str], None]) -> None:
         self.asked = threading.Event()

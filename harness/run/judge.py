@@ -52,11 +52,12 @@ def judge(
     master: str = "local[*]",
     progress: Callable[[str], None] = _silent,
 ) -> list[Judged]:
-    """Analyse runs in one Spark session and write their reports. With a ``contract`` they are judged by that one
-    for once: their own verdicts and reports stay as they are.
+    """Analyse runs in one Spark session and write their reports. With a ``contract`` they are judged by that
+    one for once: their own verdicts and reports stay as they are.
 
-    Raises HistoryError or AnalysisError for a history that cannot be judged, UnknownContract, SparkUnavailable. What the
-    others were found to be is told to ``progress`` before, and their reports are written."""
+    Raises HistoryError or AnalysisError for a history that cannot be judged, UnknownContract,
+    SparkUnavailable. What the others were found to be is told to ``progress`` before, and their reports are
+    written."""
     # Spark takes a second to import, which `wrackline --help` should not wait for.
     from wrackline.checkers.analysis import analyze
     from wrackline.checkers.runs import AnalysisError
@@ -95,8 +96,8 @@ def _put_before_referee(
 
 
 def _report(run_dir: Path, progress: Callable[[str], None]) -> Path | None:
-    """None when the run has no verdict of its own yet (it was judged by another contract only), or when its report
-    could not be written: the verdict stands without it."""
+    """None when the run has no verdict of its own yet (it was judged by another contract only), or when its
+    report could not be written: the verdict stands without it."""
     if read_verdict(run_dir) is None:
         return None
     from wrackline.harness.report import ReportError, write_report

@@ -1,4 +1,5 @@
-"""Writes down what the cluster says of itself: leaders, epochs, ISR and ELR, at every change and once a second."""
+"""Writes down what the cluster says of itself: leaders, epochs, ISR and ELR, at every change and once a
+second."""
 
 from __future__ import annotations
 
@@ -16,8 +17,8 @@ TIMEOUT_S = 2.0
 
 
 class Observer:
-    """A thread that asks the cluster's metadata while the run goes on. A cluster that does not answer gives no
-    row: silence is in the gaps between the rows."""
+    """A thread that asks the cluster's metadata while the run goes on. A cluster that does not answer gives
+    no row: silence is in the gaps between the rows."""
 
     def __init__(self, system: System, recorder: Recorder, topic: str) -> None:
         self._system = system
@@ -71,7 +72,8 @@ def cluster_event(state: ClusterState, topic: str) -> Event:
 
 
 def short_of_full_isr(state: ClusterState, topic: str, partitions: int) -> str:
-    """What keeps the topic from having all replicas of all its partitions in the ISR; empty when nothing does."""
+    """What keeps the topic from having all replicas of all its partitions in the ISR; empty when nothing
+    does."""
     there = [each for each in state.partitions if each.topic == topic]
     short = [
         f"{each.topic}-{each.partition} leader {each.leader} isr {list(each.isr)}"

@@ -18,7 +18,8 @@ CHUNK_RECORDS = 2_000
 def read_replicas(
     system: System, recorder: Recorder, state: ClusterState, topic: str, partitions: int
 ) -> list[str]:
-    """One row per chunk of every replica there is by ``state``. Returns what could not be read, one line each."""
+    """One row per chunk of every replica there is by ``state``. Returns what could not be read, one line
+    each."""
     brokers = [node for node in system.nodes if node.is_broker]
     wanted = [
         (node, partition)

@@ -63,8 +63,8 @@ TEAR_DOWN = "tear down"
 
 
 def run(spec: Spec, options: Options) -> Outcome:
-    """Make one run. Raises Interrupted, FleetError or DeployError for hosts that cannot be named, and CannotRecord when
-    its directory cannot be written; everything that goes wrong later is in the outcome."""
+    """Make one run. Raises Interrupted, FleetError or DeployError for hosts that cannot be named, and
+    CannotRecord when its directory cannot be written; everything that goes wrong later is in the outcome."""
     test_id = new_test_id(spec.name)
     parts = build_parts(spec, test_id)
     run_dir = options.results / test_id
@@ -309,7 +309,8 @@ class _Run:
         ):
             if not drained.complete:
                 self._note(
-                    f"final read of {self.spec.topic.name}-{drained.partition} is not complete: {drained.problem}"
+                    f"final read of {self.spec.topic.name}-{drained.partition} is not complete: "
+                    f"{drained.problem}"
                 )
         topic = self.spec.topic
         state = self.parts.system.describe(timeout_s=10.0)
@@ -327,7 +328,8 @@ class _Run:
     # --- helpers ------------------------------------------------------------------------------------------
 
     def _wait_full_isr(self, timeout_s: float, when: str) -> ClusterState:
-        """Until every partition of the topic has all its replicas in the ISR. Raises DeployError at the deadline."""
+        """Until every partition of the topic has all its replicas in the ISR. Raises DeployError at the
+        deadline."""
         deadline = time.monotonic() + timeout_s
         last = "no answer"
         while True:
@@ -351,8 +353,8 @@ class _Run:
         )
 
     def _wait(self, seconds: float, *, until: Callable[[], bool] | None = None, patient: bool = True) -> bool:
-        """Let the run go on for ``seconds``, or ``until`` something holds (False: it never did). Ends early when
-        the user asks for it (``patient`` = False: not even then) or nothing can be recorded any more."""
+        """Let the run go on for ``seconds``, or ``until`` something holds (False: it never did). Ends early
+        when the user asks for it (``patient`` = False: not even then) or nothing can be recorded any more."""
         deadline = time.monotonic() + seconds
         while (left := deadline - time.monotonic()) > 0:
             if until is not None and until():

@@ -1,7 +1,7 @@
 """What a specification asks of the system, put before the system itself: before a host is made.
 
-`wrackline.harness.specification.spec` checks whatever it can by itself. The system's settings, profile and defects, and the topic's
-name and settings, only the program that will be deployed knows; it is asked here.
+`wrackline.harness.specification.spec` checks whatever it can by itself. The system's settings, profile and
+defects, and the topic's name and settings, only the program that will be deployed knows; it is asked here.
 """
 
 from __future__ import annotations

@@ -1,4 +1,5 @@
-"""The JSON schema of a specification, for editors: what `wrackline.harness.specification.spec` parses, in their words.
+"""The JSON schema of a specification, for editors: what `wrackline.harness.specification.spec` parses, in
+their words.
 
 It is made from the very models that parse, and says more than they take in no place. What it cannot say is
 how one part must fit another, and what only the broker, librdkafka and the length of a run know: `wrackline

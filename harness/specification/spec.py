@@ -54,7 +54,8 @@ TopicName = Annotated[str, Field(pattern=r"^[a-zA-Z0-9._-]{1,200}$")]
 
 
 class SpecError(Exception):
-    """A specification is wrong. The message is one line: which file, which key, what is wrong, what would do."""
+    """A specification is wrong. The message is one line: which file, which key, what is wrong, what would
+    do."""
 
     def __init__(self, *mistakes: str) -> None:
         """A line for each mistake; the message is the first, and how many more there are."""
@@ -208,7 +209,8 @@ def _anomalies(schema: JsonSchema) -> None:
 
 
 class ContractSpec(Strict):
-    """The contract itself follows from the configuration; `wrackline analyze --contract` judges by another."""
+    """The contract itself follows from the configuration; `wrackline analyze --contract` judges by
+    another."""
 
     expected: Annotated[tuple[str, ...], Lax, Field(json_schema_extra=_anomalies)] = ()
     """Anomalies that must show (defect runs): the verdict is then `reproduced` or `not reproduced`."""
@@ -278,7 +280,8 @@ class Spec(Strict):
         """Raises ValueError."""
         if self.contract.thresholds.left_out is not None and not self.workload.rate:
             raise ValueError(
-                "contract.thresholds.left_out: with workload.rate 0 nothing is asked for, so nothing can be left out"
+                "contract.thresholds.left_out: with workload.rate 0 nothing is asked for, so nothing can be "
+                "left out"
             )
         parts.check(self)
         return self
@@ -289,8 +292,8 @@ class Spec(Strict):
 
 
 class _Loader(yaml.SafeLoader):
-    """Rejects a key that is there twice: YAML's own answer, to take the last one, hides a mistake. Reads `1e3` as the
-    number that it is in YAML 1.2, and so in editors; PyYAML alone takes it for text."""
+    """Rejects a key that is there twice: YAML's own answer, to take the last one, hides a mistake. Reads
+    `1e3` as the number that it is in YAML 1.2, and so in editors; PyYAML alone takes it for text."""
 
     def construct_mapping(self, node: yaml.MappingNode, deep: bool = False) -> dict[Any, Any]:
         seen: set[Any] = set()
@@ -317,7 +320,8 @@ _Loader.add_implicit_resolver(
 
 
 def load(path: Path, *, settings: Sequence[str] = (), seed: int | None = None) -> Spec:
-    """Read a specification. ``settings`` are ``key.path=value`` (the value in YAML), ``seed`` wins over the file's.
+    """Read a specification. ``settings`` are ``key.path=value`` (the value in YAML), ``seed`` wins over the
+    file's.
 
     Raises SpecError."""
     try:

@@ -1,8 +1,8 @@
 """What the parts of a specification are made of: strict models, and durations.
 
-Both the parser and the JSON schema (wrackline.harness.specification.schema) follow from the types here, so neither can take
-what the other refuses. A short form of a part (`guided: NAME`) is declared where the part is: its validator
-and its schema side by side.
+Both the parser and the JSON schema (wrackline.harness.specification.schema) follow from the types here, so
+neither can take what the other refuses. A short form of a part (`guided: NAME`) is declared where the part
+is: its validator and its schema side by side.
 """
 
 from __future__ import annotations

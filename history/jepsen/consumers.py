@@ -1,5 +1,5 @@
-"""Where the consumers of a Jepsen history stand, which no operation of it says: it follows from what they were assigned
-and given.
+"""Where the consumers of a Jepsen history stand, which no operation of it says: it follows from what they
+were assigned and given.
 
 =====================================  ===============================================================================
 a poll that succeeded                  its consumer goes on behind the last record of each partition
@@ -27,7 +27,8 @@ SOMEWHERE = -1
 
 @dataclass
 class Consumer:
-    """``stands``: partition -> the offset it goes on at, or SOMEWHERE; partitions that were given up are not in it."""
+    """``stands``: partition -> the offset it goes on at, or SOMEWHERE; partitions that were given up are not
+    in it."""
 
     stands: dict[int, int] = field(default_factory=dict)
     subscribed: bool = False
@@ -46,8 +47,8 @@ class Consumer:
     def after(
         self, wanted: Iterable[int], *, begin: bool = False, told: Mapping[int, int] | None = None
     ) -> dict[str, Any]:
-        """What an assignment of ``wanted`` makes of it, as the ``extra`` of an ``assign``. ``told``: positions that an
-        exported history of ours says."""
+        """What an assignment of ``wanted`` makes of it, as the ``extra`` of an ``assign``. ``told``:
+        positions that an exported history of ours says."""
         positions = {
             partition: 0 if begin else self.stands.get(partition, SOMEWHERE) for partition in sorted(wanted)
         }

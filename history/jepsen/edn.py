@@ -1,11 +1,13 @@
 """A reader of EDN, a line at a time: what Jepsen's store prints, at the speed a long history needs.
 
-Keywords and symbols become strings without colon, vectors, lists and sets become lists, maps dicts. Tags are passed over:
-``#jepsen.history.Op{...}`` is the map in it, ``#inst "..."`` the string, ``#error {...}`` a map; so any record or exception
-that is printed readably can be read. Characters are strings, ratios and decimals floats. Where a file is one vector or list, its
-items are given one by one, so memory does not grow with the file.
+Keywords and symbols become strings without colon, vectors, lists and sets become lists, maps dicts. Tags are
+passed over: ``#jepsen.history.Op{...}`` is the map in it, ``#inst "..."`` the string, ``#error {...}`` a map;
+so any record or exception that is printed readably can be read. Characters are strings, ratios and decimals
+floats. Where a file is one vector or list, its items are given one by one, so memory does not grow with the
+file.
 
-The usual library makes four thousand operations a second and stops at tags it does not know; this makes fifty thousand.
+The usual library makes four thousand operations a second and stops at tags it does not know; this makes fifty
+thousand.
 """
 
 from __future__ import annotations

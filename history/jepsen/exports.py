@@ -12,7 +12,8 @@
 ``queue``       Knossos: ``:enqueue``, ``:dequeue`` of ``[k v]`` tuples, of the workload ``queue``
 ==============  =============================================================================================
 
-Rows of runner and replicas have no counterpart and are left out; faults are ``:nemesis`` operations of ``kafka``.
+Rows of runner and replicas have no counterpart and are left out; faults are ``:nemesis`` operations of
+``kafka``.
 """
 
 from __future__ import annotations
@@ -43,7 +44,8 @@ _READ_BY_POLL = ("poll", "drain")
 
 
 def rows(run_dir: Path) -> Iterator[Row]:
-    """The events of clients and of the nemesis, in their order, a bounded piece of the file at a time. Raises HistoryError."""
+    """The events of clients and of the nemesis, in their order, a bounded piece of the file at a time. Raises
+    HistoryError."""
     wanted = pc.field("process") >= NEMESIS
     for path in history_files(run_dir):
         with pq.ParquetFile(path) as file:
@@ -53,7 +55,8 @@ def rows(run_dir: Path) -> Iterator[Row]:
 
 
 def _pieces(batch: pa.RecordBatch) -> Iterator[pa.RecordBatch]:
-    """Rows of final reads have thousands of records: as many rows at once as have ``RECORDS_AT_ONCE`` together."""
+    """Rows of final reads have thousands of records: as many rows at once as have ``RECORDS_AT_ONCE``
+    together."""
     sizes = pc.list_value_length(batch.column("records")).fill_null(0).to_numpy()
     until = np.cumsum(sizes) // RECORDS_AT_ONCE
     edges = [0, *(np.flatnonzero(np.diff(until)) + 1), len(batch)]
@@ -131,8 +134,8 @@ def _as_it_ended(row: Row) -> Row:
 
 
 def _assign(row: Row, keys: Keys) -> Iterator[Operation]:
-    """Ours says where each partition begins, and one that the consumer had already may begin elsewhere. In Jepsen's words such a
-    one goes on where it was; so all of them are given up first."""
+    """Ours says where each partition begins, and one that the consumer had already may begin elsewhere. In
+    Jepsen's words such a one goes on where it was; so all of them are given up first."""
     positions = (orjson.loads(row["extra"] or "{}").get("positions")) or {}
     starts = {keys.of(row["topic"], int(p)): offset for p, offset in positions.items()}
     if row["type"] == "invoke":
@@ -142,7 +145,8 @@ def _assign(row: Row, keys: Keys) -> Iterator[Operation]:
 
 
 def _rebalance(row: Row, keys: Keys) -> Operation:
-    """What a member has now, and where it goes on, for the ``:rebalance-log`` of the poll in which it was told."""
+    """What a member has now, and where it goes on, for the ``:rebalance-log`` of the poll in which it was
+    told."""
     extra = orjson.loads(row["extra"] or "{}")
     said: Operation = {"keys": [keys.of(row["topic"], int(p)) for p in extra.get("partitions") or ()]}
     positions = extra.get("positions") or {}
@@ -206,8 +210,8 @@ def _fault(row: Row) -> Operation:
 def list_append(events: Iterable[Row], keys: Keys) -> Iterator[Operation]:
     """Transactions of one append or one read each, for Elle.
 
-    A send of several records is no transaction (each record has its own outcome), so each of them is a process of its
-    own, with the send's invocation and completion."""
+    A send of several records is no transaction (each record has its own outcome), so each of them is a
+    process of its own, with the send's invocation and completion."""
     processes = _Processes()
     prefixes: dict[Place, _Prefix] = {}
     index = 0
@@ -260,7 +264,8 @@ class _Prefix:
 def _prefix_read(
     row: Row, keys: Keys, processes: _Processes, prefixes: dict[Place, _Prefix]
 ) -> Iterator[Operation]:
-    """One read from the first chunk's invocation to the last chunk's completion, if the read came to its end."""
+    """One read from the first chunk's invocation to the last chunk's completion, if the read came to its
+    end."""
     prefix = prefixes.setdefault((row["topic"], row["partition"]), _Prefix())
     key = keys.of(row["topic"], row["partition"])
     process = processes.of("drain", row["topic"], row["partition"])
@@ -274,10 +279,11 @@ def _prefix_read(
 
 
 def log(events: Iterable[Row], keys: Keys) -> Iterator[Operation]:
-    """``:append [k v]`` (ok: ``[k [offset v]]``), ``:read [k [[offset v] ...]]`` and ``:end [k offset]`` of independent logs.
+    """``:append [k v]`` (ok: ``[k [offset v]]``), ``:read [k [[offset v] ...]]`` and ``:end [k offset]`` of
+    independent logs.
 
-    A poll shows records of several partitions that were fetched at any time before, so it becomes one read of each
-    that is invoked when it completes: that records are there holds from then on."""
+    A poll shows records of several partitions that were fetched at any time before, so it becomes one read of
+    each that is invoked when it completes: that records are there holds from then on."""
     processes = _Processes()
     index = 0
     for row in events:
@@ -323,8 +329,8 @@ def queue(events: Iterable[Row], keys: Keys) -> Iterator[Operation]:
 
 
 def _objects(events: Iterable[Row], keys: Keys, put: str, take: str) -> Iterator[Operation]:
-    """Each record sent is an operation (markers are none of the object's); so is each read or dequeue. Knossos takes a nil
-    read for one of unknown value, which is the nearest there is to an empty register."""
+    """Each record sent is an operation (markers are none of the object's); so is each read or dequeue.
+    Knossos takes a nil read for one of unknown value, which is the nearest there is to an empty register."""
     processes = _Processes()
     index = 0
     for row in events:

@@ -1,4 +1,5 @@
-"""What Jepsen's nemesis did, as faults: never proved, for Jepsen records what was asked for, not that it took effect."""
+"""What Jepsen's nemesis did, as faults: never proved, for Jepsen records what was asked for, not that it took
+effect."""
 
 from __future__ import annotations
 

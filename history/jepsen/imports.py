@@ -1,4 +1,5 @@
-"""A history of Jepsen's Kafka or Redpanda queue test as a run directory of ours, so that the same checkers judge it.
+"""A history of Jepsen's Kafka or Redpanda queue test as a run directory of ours, so that the same checkers
+judge it.
 
 =====================  =================================================================================================
 Jepsen                 here
@@ -20,10 +21,10 @@ sends or polls
 ``:nemesis``           faults, never proved: Jepsen records what was asked for, not that it took effect
 =====================  =================================================================================================
 
-Jepsen has no final read apart from its polls, and judges loss among the offsets some consumer was given. So the final
-read is what all polls together gave (wrackline.history.jepsen.observed), and nothing is known past that: sends that were
-acknowledged there (Jepsen's *unseen*) are judged in all but loss, and a note and a condition of the verdict say how many
-there are. Replicas' logs and end offsets are not in such a history.
+Jepsen has no final read apart from its polls, and judges loss among the offsets some consumer was given. So
+the final read is what all polls together gave (wrackline.history.jepsen.observed), and nothing is known past
+that: sends that were acknowledged there (Jepsen's *unseen*) are judged in all but loss, and a note and a
+condition of the verdict say how many there are. Replicas' logs and end offsets are not in such a history.
 """
 
 from __future__ import annotations
@@ -67,7 +68,8 @@ def import_history(
         _take(reader, operation, f"{path}, operation {at}")
     if not any(event.f in ("send", "poll") for event in reader.events):
         raise ImportFailed(
-            f"{path}: no :send, :poll or :txn in it; only histories of Jepsen's Kafka and queue workloads can be "
+            f"{path}: no :send, :poll or :txn in it; only histories of Jepsen's Kafka and queue workloads "
+            "can be "
             "judged here"
         )
     events = reader.finish()

@@ -1,9 +1,11 @@
-"""What the polls of a Jepsen history show of its logs, in the place of a final read, which Jepsen does not make.
+"""What the polls of a Jepsen history show of its logs, in the place of a final read, which Jepsen does not
+make.
 
-A value that anybody was given at an offset is there, whatever else was given there: several values at one offset are
-an ``inconsistent-offset``, and no value that was polled is ever lost. Nothing is known of offsets past the highest one
-of a poll that succeeded (Jepsen judges loss up to there, too): what was acknowledged past it, or without an offset, and
-never given to anybody is Jepsen's *unseen*. Such a final read says ``derived`` and how much is ``unseen``.
+A value that anybody was given at an offset is there, whatever else was given there: several values at one
+offset are an ``inconsistent-offset``, and no value that was polled is ever lost. Nothing is known of offsets
+past the highest one of a poll that succeeded (Jepsen judges loss up to there, too): what was acknowledged
+past it, or without an offset, and never given to anybody is Jepsen's *unseen*. Such a final read says
+``derived`` and how much is ``unseen``.
 """
 
 from __future__ import annotations
@@ -42,8 +44,8 @@ class Observed:
                 self.until[partition] = max(offset + 1, self.until.get(partition, 0))
 
     def settled(self, events: Iterable[Event], seen: Set[int]) -> list[Event]:
-        """The events, where offsets that a send of unknown outcome was told are left only if a value of it was given to
-        somebody: then that transaction took effect, and all of it. Else nobody knows."""
+        """The events, where offsets that a send of unknown outcome was told are left only if a value of it
+        was given to somebody: then that transaction took effect, and all of it. Else nobody knows."""
         return [
             _without_offsets(event)
             if event.f == "send"
@@ -68,7 +70,8 @@ class Observed:
             )
 
     def unseen(self, events: Iterable[Event], seen: Set[int]) -> Counter[int]:
-        """Partition -> records that were acknowledged past what was polled, or without an offset, and given to nobody."""
+        """Partition -> records that were acknowledged past what was polled, or without an offset, and given
+        to nobody."""
         return Counter(
             record.partition
             for event in events

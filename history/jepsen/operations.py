@@ -1,5 +1,5 @@
-"""Jepsen's operations as events of ours, in their order; the table at the head of wrackline.history.jepsen.imports says what becomes
-of each."""
+"""Jepsen's operations as events of ours, in their order; the table at the head of
+wrackline.history.jepsen.imports says what becomes of each."""
 
 from __future__ import annotations
 
@@ -43,7 +43,8 @@ class _Open:
 
 @dataclass
 class Reader:
-    """``take`` raises KeyError, TypeError, ValueError, IndexError or AttributeError for what is no operation."""
+    """``take`` raises KeyError, TypeError, ValueError, IndexError or AttributeError for what is no
+    operation."""
 
     events: list[Event] = field(default_factory=list)
     keys: dict[Any, int] = field(default_factory=dict)
@@ -116,8 +117,8 @@ class Reader:
             self.add(Event(process + CONSUMERS, Type.INVOKE, "poll", topic=TOPIC, extra=extra))
 
     def _txn(self, op: Operation) -> int | None:
-        """Its number. Jepsen gives an operation several sends or polls in a test of transactions only; an exported
-        history of ours says itself what is one."""
+        """Its number. Jepsen gives an operation several sends or polls in a test of transactions only; an
+        exported history of ours says itself what is one."""
         said = op.get("txn")
         if isinstance(said, int) and not isinstance(said, bool):
             self.transactions = max(self.transactions, said + 1)
@@ -236,7 +237,8 @@ class Reader:
                 self._moved(consumer, who.whereabouts(dropped))
 
     def _rebalance(self, consumer: int, said: Mapping[str, Any]) -> list[int]:
-        """The partitions that may have moved at any point of the operation. (In an exported history of ours it was before.)"""
+        """The partitions that may have moved at any point of the operation. (In an exported history of ours
+        it was before.)"""
         who = self._consumer(consumer)
         keys = said.get("keys") or said.get("partitions") or ()
         taken = sorted({self.key(key) for key in keys if not isinstance(key, Mapping)})

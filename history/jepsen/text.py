@@ -42,8 +42,8 @@ class Keyword(str):
 def read(path: Path, progress: Callable[[int], None] = lambda _done: None) -> Iterator[Operation]:
     """The operations of a history file, in its order. ``progress`` is told how many were read.
 
-    ``.json`` holds one array or one object a line; anything else is read as EDN: one vector, or maps one after
-    another. Either may be compressed (``.gz``). Raises TextError, OSError."""
+    ``.json`` holds one array or one object a line; anything else is read as EDN: one vector, or maps one
+    after another. Either may be compressed (``.gz``). Raises TextError, OSError."""
     suffixes = [suffix.lower() for suffix in path.suffixes[-2:]]
     zipped = suffixes[-1:] == [".gz"]
     json = (suffixes[:-1] if zipped else suffixes)[-1:] in ([".json"], [".jsonl"])
@@ -57,7 +57,8 @@ def read(path: Path, progress: Callable[[int], None] = lambda _done: None) -> It
                     )
                 if not isinstance(operation, dict):
                     raise TextError(
-                        f"{path}: item {done} is no operation (a map with :type, :f, :process) but {operation!r:.60}"
+                        f"{path}: item {done} is no operation (a map with :type, :f, :process) but "
+                        f"{operation!r:.60}"
                     )
                 yield operation
                 if done % PROGRESS == 0:
@@ -66,7 +67,8 @@ def read(path: Path, progress: Callable[[int], None] = lambda _done: None) -> It
         raise TextError(f"{path}: not readable as gzip ({wrong}); is it whole?") from wrong
     except UnicodeDecodeError as wrong:
         raise TextError(
-            f"{path}: no text (byte {wrong.start} of a line is no UTF-8); of Jepsen's store give history.edn, not "
+            f"{path}: no text (byte {wrong.start} of a line is no UTF-8); of Jepsen's store give "
+            "history.edn, not "
             "test.jepsen"
         ) from wrong
 
@@ -117,7 +119,8 @@ def _read_edn(file: BufferedIOBase, path: Path) -> Iterator[Any]:
 
 
 def to_edn(value: Any) -> str:
-    """EDN of dicts, lists, strings, numbers and ``Keyword``; keys of dicts that are strings become keywords."""
+    """EDN of dicts, lists, strings, numbers and ``Keyword``; keys of dicts that are strings become
+    keywords."""
     match value:
         case None:
             return "nil"
@@ -160,9 +163,9 @@ def write(
     fmt: str,
     progress: Callable[[int], None] = lambda _done: None,
 ) -> int:
-    """Write a history file, one operation a line: EDN as Jepsen's store does, JSON as one array (elle-cli reads no
-    other). Returns the number of operations; where there is none, or it cannot be finished, no file is written.
-    Raises OSError."""
+    """Write a history file, one operation a line: EDN as Jepsen's store does, JSON as one array (elle-cli
+    reads no other). Returns the number of operations; where there is none, or it cannot be finished, no file
+    is written. Raises OSError."""
     left = iter(operations)
     first = next(left, None)
     if first is None:

@@ -1,7 +1,8 @@
 """Our own tagged iptables chains: text in, text out.
 
-Each fault has one chain per host, ``WRACK-<fault id>``, entered from INPUT and OUTPUT. Undoing a fault removes
-its chain and nothing else: no rule of anybody else is ever touched, and nothing is ever flushed but our chain.
+Each fault has one chain per host, ``WRACK-<fault id>``, entered from INPUT and OUTPUT. Undoing a fault
+removes its chain and nothing else: no rule of anybody else is ever touched, and nothing is ever flushed but
+our chain.
 """
 
 from __future__ import annotations
@@ -69,11 +70,12 @@ def list_counters(fault_id: str) -> str:
 
 
 def look(fault_id: str) -> str:
-    """Which life of the host this is, what stands in the chains that ours is entered from, and our counters. A chain
-    that is not there is no error: the host may have lost it with its power."""
+    """Which life of the host this is, what stands in the chains that ours is entered from, and our counters.
+    A chain that is not there is no error: the host may have lost it with its power."""
     return (
         "echo \"-- boot $(cat /proc/sys/kernel/random/boot_id) $(cut -d ' ' -f 22 /proc/1/stat)\"; "
-        f"iptables -w 5 -S INPUT && iptables -w 5 -S OUTPUT && {{ {list_counters(fault_id)} 2>/dev/null || true; }}"
+        f"iptables -w 5 -S INPUT && iptables -w 5 -S OUTPUT && {{ {list_counters(fault_id)} 2>/dev/null || "
+        f"true; }}"
     )
 
 
@@ -84,8 +86,9 @@ def boot(listing: str) -> str:
 
 
 def obstacle(listing: str, fault_id: str) -> str | None:
-    """What keeps packets from our rules, by what `look` printed: a rule that they meet before ours; None when they meet
-    ours first. (Other chains of ours may come before: they drop, or give back, and accept nothing.)"""
+    """What keeps packets from our rules, by what `look` printed: a rule that they meet before ours; None when
+    they meet ours first. (Other chains of ours may come before: they drop, or give back, and accept
+    nothing.)"""
     for entry in ("INPUT", "OUTPUT"):
         rules = [line for line in listing.splitlines() if line.startswith(f"-A {entry} ")]
         jump = f"-A {entry} -j {chain(fault_id)}"

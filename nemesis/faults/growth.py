@@ -1,7 +1,8 @@
 """Faults that change who holds what: a broker joins the running cluster, replicas move to other brokers.
 
-Nothing breaks by them. They are faults since a cluster must keep its promises while they happen, and while others
-happen beside them. Proved by the cluster's own metadata: the new replicas are in place, all of them in the ISR.
+Nothing breaks by them. They are faults since a cluster must keep its promises while they happen, and while
+others happen beside them. Proved by the cluster's own metadata: the new replicas are in place, all of them in
+the ISR.
 """
 
 from __future__ import annotations
@@ -75,8 +76,8 @@ def planned_moves(state: ClusterState, plan: Mapping[Place, tuple[int, ...]]) ->
 def moves_off(
     state: ClusterState, node_id: int, topics: Collection[str], busy: Collection[Place]
 ) -> tuple[Move, ...]:
-    """Each replica the node holds of these topics goes to the live broker with the fewest that has none of the
-    partition; its place in the order of replicas goes with it. Partitions in ``busy`` are moving already.
+    """Each replica the node holds of these topics goes to the live broker with the fewest that has none of
+    the partition; its place in the order of replicas goes with it. Partitions in ``busy`` are moving already.
 
     Raises FaultError when nothing can be moved.
     """
@@ -103,7 +104,7 @@ def moves_off(
     return tuple(moves)
 
 
-# --- what steps say, and how it is read again ----------------------------------------------------------------
+# --- what steps say, and how it is read again ---------------------------------------------------------------
 
 
 def say_moves(moves: Sequence[Move]) -> str:
@@ -155,8 +156,8 @@ def _prove_moves(trail: Trail, begun_by: type) -> Proof:
 
 @dataclass(frozen=True, slots=True)
 class AddBroker:
-    """A spare broker is started, joins, and gets its share of the replicas. On undo it stays: undone is only the
-    wait, and what is not complete in time is taken back."""
+    """A spare broker is started, joins, and gets its share of the replicas. On undo it stays: undone is only
+    the wait, and what is not complete in time is taken back."""
 
     settle_s: float = SETTLE_S
 

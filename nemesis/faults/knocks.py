@@ -1,8 +1,9 @@
 """Knocking by TCP: does anybody answer on a way that should be cut?
 
-The kernel of a host answers, whatever its processes do: a port that nobody listens at refuses, which is an answer like
-a connection. So silence means that a packet was lost, the SYN or its answer; or that the host at the other end is
-dead, which is why a knock is only worth something when the same one is answered without the cut.
+The kernel of a host answers, whatever its processes do: a port that nobody listens at refuses, which is an
+answer like a connection. So silence means that a packet was lost, the SYN or its answer; or that the host at
+the other end is dead, which is why a knock is only worth something when the same one is answered without the
+cut.
 """
 
 from __future__ import annotations
@@ -68,7 +69,8 @@ class Knocked:
 
 
 def heard(dones: Iterable[Done], clients: str) -> list[Knocked]:
-    """What came of every knock of these steps; ``clients``: what those are called who knock from the control node."""
+    """What came of every knock of these steps; ``clients``: what those are called who knock from the control
+    node."""
     found = []
     for done in dones:
         if done.error or done.skipped:

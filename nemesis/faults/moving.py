@@ -1,8 +1,9 @@
-"""Carries out the steps of `wrackline.nemesis.faults.growth`: asks the cluster to move replicas, and sees them through.
+"""Carries out the steps of `wrackline.nemesis.faults.growth`: asks the cluster to move replicas, and sees
+them through.
 
-Safe to use from several threads. One fault's moves at a time are planned and begun, and a partition moves again
-only when its last move was seen complete: another fault's proof must not be overwritten. What was begun may be
-under way while others begin.
+Safe to use from several threads. One fault's moves at a time are planned and begun, and a partition moves
+again only when its last move was seen complete: another fault's proof must not be overwritten. What was begun
+may be under way while others begin.
 """
 
 from __future__ import annotations
@@ -31,7 +32,8 @@ class Mover:
         self._done: dict[str, list[Move]] = {}
 
     def join(self, step: Join, node: Node) -> str:
-        """Waits until the broker is in the cluster, then gives it its share of every topic. Raises DeployError."""
+        """Waits until the broker is in the cluster, then gives it its share of every topic. Raises
+        DeployError."""
         deadline = time.monotonic() + step.join_s
         while True:
             state = self._describe()
@@ -62,8 +64,8 @@ class Mover:
             return self._begin(step.fault_id, moves, step.wait_s)
 
     def settle(self, step: Settle) -> str:
-        """Waits for the moves of a fault; takes back those that are not complete in time. Does not raise for a
-        cluster that is silent until then: that is what the wait is for."""
+        """Waits for the moves of a fault; takes back those that are not complete in time. Does not raise for
+        a cluster that is silent until then: that is what the wait is for."""
         began = time.monotonic()
         last = "no answer"
         while (waiting := self._of(step.fault_id)) and time.monotonic() - began < step.wait_s:
@@ -93,7 +95,8 @@ class Mover:
             return list(self._waiting.get(fault_id, ()))
 
     def _look(self) -> tuple[ClusterState, frozenset[Place]] | None:
-        """The cluster, and the partitions that may not be moved now; notes which moves are complete. None: silence."""
+        """The cluster, and the partitions that may not be moved now; notes which moves are complete. None:
+        silence."""
         try:
             under_way = self._system.reassignments(timeout_s=ASK_S)
             state = self._system.describe(timeout_s=ASK_S)

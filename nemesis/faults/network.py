@@ -51,16 +51,16 @@ class Direction(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Partition:
-    """Packets are dropped on both ends, so the cut holds when one end loses its rules in a power cut (until they are
-    put there again at power-on).
+    """Packets are dropped on both ends, so the cut holds when one end loses its rules in a power cut (until
+    they are put there again at power-on).
 
-    Proved when three things hold, at the beginning and at the end. Nobody answers who is knocked at by TCP, at every
-    port that matters, along each way that is cut. Our rules are the first that packets meet on each host. On each way a
-    packet was dropped: each knock sends one, so that the proof does not wait for hosts that have nothing to say to each
-    other; how much else was dropped is told beside it.
+    Proved when three things hold, at the beginning and at the end. Nobody answers who is knocked at by TCP,
+    at every port that matters, along each way that is cut. Our rules are the first that packets meet on each
+    host. On each way a packet was dropped: each knock sends one, so that the proof does not wait for hosts
+    that have nothing to say to each other; how much else was dropped is told beside it.
 
-    A knock needs both directions, so silence along ``n1>n2`` alone does not tell which of the two is cut. That each of
-    them is, is shown by our rules being the first, and by the packets that they counted.
+    A knock needs both directions, so silence along ``n1>n2`` alone does not tell which of the two is cut.
+    That each of them is, is shown by our rules being the first, and by the packets that they counted.
     """
 
     shape: Shape = Shape.ISOLATE
@@ -77,7 +77,8 @@ class Partition:
         return False
 
     def cuts(self, scene: Scene) -> list[tuple[Target, Target]]:
-        """(sender, receiver) pairs between which packets are dropped. Raises FaultError when there is none."""
+        """(sender, receiver) pairs between which packets are dropped. Raises FaultError when there is
+        none."""
         ours, theirs = self._sides(scene)
         pairs: list[tuple[Target, Target]] = []
         for mine in ours:
@@ -193,7 +194,8 @@ class Partition:
 
 
 def _of_controllers(pairs: Sequence[tuple[Target, Target]]) -> list[Rule]:
-    """Lets pass what goes to or comes from the controllers of combined nodes: they share their hosts with brokers."""
+    """Lets pass what goes to or comes from the controllers of combined nodes: they share their hosts with
+    brokers."""
     ports = sorted({end.controller_port for pair in pairs for end in pair if end.controller_port is not None})
     return [
         Rule(f"-p tcp --{side} {port}", "controllers", "RETURN")
@@ -220,7 +222,8 @@ def _once(targets: Iterable[Target]) -> list[Target]:
 
 
 def _look(host: Target, fault_id: str, knocks: Sequence[Step]) -> list[Step]:
-    """Counters, the knocks, the counters again: three steps, for nobody else's must wait while a knock does."""
+    """Counters, the knocks, the counters again: three steps, for nobody else's must wait while a knock
+    does."""
     look = chains.look(fault_id)
     return [Shell(host.host, look), *knocks, Shell(host.host, f"echo '{_AFTER_KNOCK}'; {look}")]
 
@@ -243,7 +246,8 @@ def _unseen(trail: Trail) -> str | None:
 
 
 def _bypass(fault_id: str, trail: Trail) -> str | None:
-    """A rule that lets packets pass before they meet ours. A host that has just come back may have none of ours."""
+    """A rule that lets packets pass before they meet ours. A host that has just come back may have none of
+    ours."""
     rebooted = _rebooted(trail)
     for when, probe in (("at the beginning", trail.active), ("at the end", trail.final)):
         for done in _good(probe):

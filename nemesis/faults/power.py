@@ -14,7 +14,8 @@ from wrackline.nemesis.faults.steps import Commands, Done, PowerOff, PowerOn, Pr
 class PowerCut:
     """Power off; on undo power on, and the nodes start.
 
-    Proved when the canary of every host lost what it should; lossy only where bytes of other files were gone too.
+    Proved when the canary of every host lost what it should; lossy only where bytes of other files were gone
+    too.
     """
 
     @property

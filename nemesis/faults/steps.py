@@ -114,7 +114,8 @@ class StopNode:
 
 @dataclass(frozen=True, slots=True)
 class Join:
-    """A broker that was started is waited for, then gets its share of the replicas. Output: the moves begun."""
+    """A broker that was started is waited for, then gets its share of the replicas. Output: the moves
+    begun."""
 
     host: str
     node_id: int
@@ -135,7 +136,8 @@ class MoveOff:
 
 @dataclass(frozen=True, slots=True)
 class Settle:
-    """Wait for the moves that a fault began; take back what is not complete in time. Output: what became of them."""
+    """Wait for the moves that a fault began; take back what is not complete in time. Output: what became of
+    them."""
 
     host: str
     fault_id: str

@@ -30,9 +30,9 @@ def b01_truncate_to_hw(aim: Aim) -> tuple[GuidedStep, ...]:
     3. F1 is killed. F2 is elected, from the ISR, or from the ELR when F1 had time to drop it.
     4. Everything is healed. The acknowledged records are on F1 and L only, which now follow F2.
 
-    Where L is one of the controllers too, it is started again between 2 and 3, cut off from the brokers alone:
-    without it F1's death would leave no majority of three controllers, and nobody could be elected. It cannot
-    fetch, so it stays out of the ISR.
+    Where L is one of the controllers too, it is started again between 2 and 3, cut off from the brokers
+    alone: without it F1's death would leave no majority of three controllers, and nobody could be elected. It
+    cannot fetch, so it stays out of the ISR.
 
     Without the defect F2 still holds them when it is elected. Needs load, three replicas, and a
     replica.lag.time.max of a second or more (step 2).
@@ -95,7 +95,8 @@ def acks1_leader_power_cut(aim: Aim) -> tuple[GuidedStep, ...]:
 
 
 def power_cut_lossy(aim: Aim) -> tuple[GuidedStep, ...]:
-    """One broker's power is cut under load: its unsynced bytes are gone. With acks=all nothing acknowledged is.
+    """One broker's power is cut under load: its unsynced bytes are gone. With acks=all nothing acknowledged
+    is.
 
     A follower is hit: nobody waits for an election, so it is behind, and lossy, for certain.
     """

@@ -1,10 +1,11 @@
 """Guided schedules that let one historic defect each do its harm on a real cluster
 (docs/protocol.md section 4).
 
-They are the real-world form of `wrackline.simulator.guided`: where the simulator holds back one message, a link is cut. Every
-one is harmless to a right broker. L leads, F1 is the follower that comes first in replica order (so it is elected
-first), F2 the last. Cuts are between brokers: the controllers and the clients are reached all the time, unless a
-schedule says otherwise. `docs/defects.md` has the table, `suites/defects/` a specification for each.
+They are the real-world form of `wrackline.simulator.guided`: where the simulator holds back one message, a
+link is cut. Every one is harmless to a right broker. L leads, F1 is the follower that comes first in replica
+order (so it is elected first), F2 the last. Cuts are between brokers: the controllers and the clients are
+reached all the time, unless a schedule says otherwise. `docs/defects.md` has the table, `suites/defects/` a
+specification for each.
 """
 
 from __future__ import annotations
@@ -103,8 +104,9 @@ class _Trio:
 def elr_outsider(aim: Aim) -> tuple[GuidedStep, ...]:
     """B30 and B31 (``elr_not_cleared``): who left an ISR that stayed large enough must not be elected.
 
-    F2 is cut off and leaves the ISR; L and F1 go on acknowledging. Both are killed. With the defect F2 is in the
-    ELR and leads, without what was acknowledged meanwhile. A right controller lets the partition wait for L or F1.
+    F2 is cut off and leaves the ISR; L and F1 go on acknowledging. Both are killed. With the defect F2 is in
+    the ELR and leads, without what was acknowledged meanwhile. A right controller lets the partition wait for
+    L or F1.
     """
     t = _Trio.of(aim)
     return (
@@ -121,8 +123,8 @@ def elr_outsider(aim: Aim) -> tuple[GuidedStep, ...]:
 def unclean_candidate(aim: Aim) -> tuple[GuidedStep, ...]:
     """B28 (``ignore_unclean``): a broker that lost its log in a power cut must not stay eligible.
 
-    F1 is killed; F2 is cut off and loses its power, so that L is alone in the ISR and F2 in the ELR. F2 comes back
-    with what its disk has kept, and cannot fetch. L is killed. With the defect F2 is elected.
+    F1 is killed; F2 is cut off and loses its power, so that L is alone in the ISR and F2 in the ELR. F2 comes
+    back with what its disk has kept, and cannot fetch. L is killed. With the defect F2 is elected.
     """
     t = _Trio.of(aim)
     return (
@@ -145,8 +147,9 @@ def unclean_candidate(aim: Aim) -> tuple[GuidedStep, ...]:
 def below_min_isr(aim: Aim) -> tuple[GuidedStep, ...]:
     """B12 (``hw_no_minisr``): below MinISR nothing may become visible.
 
-    F1 is killed, then F2 cut off while it is in the ISR, so that records wait at L. When the ISR is down to L the
-    defect makes them visible: consumers are given records that F2, in the ELR, does not have. L is killed, F2 leads.
+    F1 is killed, then F2 cut off while it is in the ISR, so that records wait at L. When the ISR is down to L
+    the defect makes them visible: consumers are given records that F2, in the ELR, does not have. L is
+    killed, F2 leads.
     """
     t = _Trio.of(aim)
     return (
@@ -164,11 +167,12 @@ def below_min_isr(aim: Aim) -> tuple[GuidedStep, ...]:
 
 
 def shrink_unheard(aim: Aim) -> tuple[GuidedStep, ...]:
-    """B18, B05 (``shrink_before_commit``): who is dropped from the ISR counts until the controller has agreed.
+    """B18, B05 (``shrink_before_commit``): who is dropped from the ISR counts until the controller has
+    agreed.
 
-    L is cut from the controller, then F2 from the brokers. L's wish to drop F2 is never heard; with the defect L
-    acknowledges with F1 alone all the same. L and F1 are killed, F2, in the ISR as before, is elected. Needs a session
-    timeout some seconds longer than replica.lag.time.max.
+    L is cut from the controller, then F2 from the brokers. L's wish to drop F2 is never heard; with the
+    defect L acknowledges with F1 alone all the same. L and F1 are killed, F2, in the ISR as before, is
+    elected. Needs a session timeout some seconds longer than replica.lag.time.max.
     """
     t = _Trio.of(aim)
     return (
@@ -185,10 +189,10 @@ def shrink_unheard(aim: Aim) -> tuple[GuidedStep, ...]:
 def joined_unheard(aim: Aim) -> tuple[GuidedStep, ...]:
     """B17 (``no_maximal_isr``): a proposed member counts before the answer is back.
 
-    F2 is out of the ISR. The controller's words reach L no more, and F2 is let in again: L proposes it, the controller
-    agrees, L is not told. F2 is cut off once more; with the defect L acknowledges with F1 alone. L and F1 are killed,
-    F2 is elected from the ISR. Needs a session timeout of some seconds: the controller's answers to L's heartbeats
-    are lost as well.
+    F2 is out of the ISR. The controller's words reach L no more, and F2 is let in again: L proposes it, the
+    controller agrees, L is not told. F2 is cut off once more; with the defect L acknowledges with F1 alone. L
+    and F1 are killed, F2 is elected from the ISR. Needs a session timeout of some seconds: the controller's
+    answers to L's heartbeats are lost as well.
     """
     t = _Trio.of(aim)
     return (
@@ -211,8 +215,9 @@ def unknown_follower(aim: Aim) -> tuple[GuidedStep, ...]:
     """``hw_ignores_unknown`` (docs/protocol.md 4.5): a new leader waits for members of the ISR it has not
     heard of yet.
 
-    F2 is cut off and L killed before it drops F2. F1 leads, and F2 cannot fetch from it even once; with the defect F1
-    acknowledges alone. F1 is killed, F2 is elected. Needs a replica.lag.time.max well beyond the session timeout.
+    F2 is cut off and L killed before it drops F2. F1 leads, and F2 cannot fetch from it even once; with the
+    defect F1 acknowledges alone. F1 is killed, F2 is elected. Needs a replica.lag.time.max well beyond the
+    session timeout.
     """
     t = _Trio.of(aim)
     return (
@@ -228,11 +233,13 @@ def unknown_follower(aim: Aim) -> tuple[GuidedStep, ...]:
 
 
 def registered_at_once(aim: Aim) -> tuple[GuidedStep, ...]:
-    """B34, KAFKA-18106 (``register_no_isr_change``): a broker that restarts faster than its session ends leaves the ISR.
+    """B34, KAFKA-18106 (``register_no_isr_change``): a broker that restarts faster than its session ends
+    leaves the ISR.
 
-    F1 is cut off, loses its power and comes back at once, without what it had not synced. L is killed. With the defect
-    F1's new life is taken for the old one, it is still in the ISR, and elected; a right controller elects F2. Needs a
-    session timeout longer than a restart takes, and a longer replica.lag.time.max, or L drops F1 itself.
+    F1 is cut off, loses its power and comes back at once, without what it had not synced. L is killed. With
+    the defect F1's new life is taken for the old one, it is still in the ISR, and elected; a right controller
+    elects F2. Needs a session timeout longer than a restart takes, and a longer replica.lag.time.max, or L
+    drops F1 itself.
     """
     t = _Trio.of(aim)
     return (
@@ -249,8 +256,9 @@ def registered_at_once(aim: Aim) -> tuple[GuidedStep, ...]:
 def last_leader(aim: Aim) -> tuple[GuidedStep, ...]:
     """B59 (``last_known_leader``; Kafka 4.0 as shipped): who led last need not have the best log.
 
-    F2 is cut off and leaves the ISR; F1 is killed, then L's power is cut. Both come back unclean, L without what it
-    had not synced, F1 with everything. With the defect L leads because it led last; balanced recovery compares.
+    F2 is cut off and leaves the ISR; F1 is killed, then L's power is cut. Both come back unclean, L without
+    what it had not synced, F1 with everything. With the defect L leads because it led last; balanced recovery
+    compares.
     """
     t = _Trio.of(aim)
     return (
@@ -271,9 +279,9 @@ def last_leader(aim: Aim) -> tuple[GuidedStep, ...]:
 def unchecked_tail(aim: Aim) -> tuple[GuidedStep, ...]:
     """B55 (``no_divergence_check``): a follower whose log is another's must find out before it fetches on.
 
-    F1 is cut off, so what comes next is on L and F2 only; L is killed before it drops F1. F1 leads and takes other
-    records at the same offsets; then F2 may fetch from it. With the defect it goes on behind its own records. Needs a
-    replica.lag.time.max well beyond the session timeout.
+    F1 is cut off, so what comes next is on L and F2 only; L is killed before it drops F1. F1 leads and takes
+    other records at the same offsets; then F2 may fetch from it. With the defect it goes on behind its own
+    records. Needs a replica.lag.time.max well beyond the session timeout.
     """
     t = _Trio.of(aim)
     return (
@@ -291,9 +299,10 @@ def unchecked_tail(aim: Aim) -> tuple[GuidedStep, ...]:
 def anothers_record(aim: Aim) -> tuple[GuidedStep, ...]:
     """B49, KAFKA-20634 (``ack_by_hwm_only``): a request does not outlive the term of its leader.
 
-    L is cut off from everybody but its clients, whose records wait there. F1 is elected and commits other records at
-    the same offsets. L comes back, follows, cuts its own records; with the defect it acknowledges them when the high
-    watermark passes. Needs clients that wait long enough, and more of them than L can hold up.
+    L is cut off from everybody but its clients, whose records wait there. F1 is elected and commits other
+    records at the same offsets. L comes back, follows, cuts its own records; with the defect it acknowledges
+    them when the high watermark passes. Needs clients that wait long enough, and more of them than L can hold
+    up.
     """
     t = _Trio.of(aim)
     return (
@@ -308,8 +317,8 @@ def anothers_record(aim: Aim) -> tuple[GuidedStep, ...]:
 def forgotten_producer(aim: Aim) -> tuple[GuidedStep, ...]:
     """B40 (``forget_producer_state``): a new leader knows who wrote what.
 
-    F2 is cut off, so what (idempotent) producers send waits at L, and F1 has it. L is killed, nobody was answered;
-    the producers try again at F1, which with the defect appends the same batches once more. Needs a
+    F2 is cut off, so what (idempotent) producers send waits at L, and F1 has it. L is killed, nobody was
+    answered; the producers try again at F1, which with the defect appends the same batches once more. Needs a
     replica.lag.time.max well beyond the session timeout.
     """
     t = _Trio.of(aim)

@@ -1,4 +1,5 @@
-"""What guided schedules are made of: steps that follow the cluster's state, and the state they are aimed from."""
+"""What guided schedules are made of: steps that follow the cluster's state, and the state they are aimed
+from."""
 
 from __future__ import annotations
 

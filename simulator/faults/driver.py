@@ -1,7 +1,7 @@
 """Carries a plan of faults out on a world: looks roles up, waits for what a chain waits for, takes back.
 
-What each kind does is in ``actions``; here is when it begins and ends, on whom, and how many lossy faults there
-may be at a time.
+What each kind does is in ``actions``; here is when it begins and ends, on whom, and how many lossy faults
+there may be at a time.
 """
 
 from __future__ import annotations
@@ -244,8 +244,8 @@ class FaultDriver:
         return True
 
     def all_in_sync(self) -> bool:
-        """Every ISR is full, and by the present lives of the brokers: the image of a moment ago may still speak
-        of lives that have lost what made them members."""
+        """Every ISR is full, and by the present lives of the brokers: the image of a moment ago may still
+        speak of lives that have lost what made them members."""
         return all(_is_back(broker, self.world) for broker in self.world.brokers.values()) and all(
             set(partition.isr) == set(partition.replicas) for partition in self.world.image.partitions()
         )

@@ -1,4 +1,5 @@
-"""The words of random faults: kinds, roles, what they wait for. ``plan`` draws them, ``driver`` carries them out.
+"""The words of random faults: kinds, roles, what they wait for. ``plan`` draws them, ``driver`` carries them
+out.
 
 The plan names kinds, times and roles ("the leader of t-0"), not nodes: roles are looked up when the time has
 come, which is what makes random faults hit where it hurts. Each fault draws from a generator of its own, so a
@@ -52,7 +53,8 @@ Kind = Literal[
 ]
 KINDS: tuple[Kind, ...] = get_args(Kind)
 LOSSY = frozenset({"power", "power-midway", "wipe", "restore"})
-"""May take what a broker had acknowledged to its leader: allowed MinISR - 1 times until the ISR is whole again."""
+"""May take what a broker had acknowledged to its leader: allowed MinISR - 1 times until the ISR is whole
+again."""
 DEFAULT_KINDS = tuple(kind for kind in KINDS if kind not in ("wipe", "restore"))
 """Without those that need an operator's mistake: R37 and the contracts exclude them."""
 
@@ -64,8 +66,8 @@ without a replica (where there is none: one of the followers)."""
 ROLES: tuple[Role, ...] = ("leader", "follower", "isr-follower", "out-of-sync", "any")
 
 Word = Literal["out", "in", "fenced", "back", "proposed", "leads"]
-"""What a fault can wait for: somebody is out of the ISR, in it, fenced, up and unfenced, has a proposal that is not
-answered yet, leads and knows it."""
+"""What a fault can wait for: somebody is out of the ISR, in it, fenced, up and unfenced, has a proposal that
+is not answered yet, leads and knows it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,8 +81,9 @@ class Wait:
 
 @dataclass(frozen=True, slots=True)
 class Fault:
-    """``at_ms`` from the start of the main phase. It begins then or, with ``after``, as soon as that has come to
-    pass; it is taken back (a restart, a healing) ``for_ms`` after it began or after ``until`` has come to pass."""
+    """``at_ms`` from the start of the main phase. It begins then or, with ``after``, as soon as that has come
+    to pass; it is taken back (a restart, a healing) ``for_ms`` after it began or after ``until`` has come to
+    pass."""
 
     id: int
     kind: Kind

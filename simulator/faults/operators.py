@@ -104,8 +104,8 @@ def _moved(driver: FaultDriver, draw: Random, tp: TopicPartition, target: tuple[
 
 
 def _min_isr(driver: FaultDriver, fault: Fault, draw: Random) -> Begun | None:
-    """Another MinISR for a while. A lower one promises less: it is not set while a replica may have lost something,
-    and until all is in sync again under the old one no more than it allows may."""
+    """Another MinISR for a while. A lower one promises less: it is not set while a replica may have lost
+    something, and until all is in sync again under the old one no more than it allows may."""
     partition = driver.partition(fault)
     if partition is None or (driver.lossy and not driver.all_in_sync()):
         return None

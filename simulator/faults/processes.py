@@ -1,7 +1,7 @@
 """What each kind of fault does to a world: processes, disks and clocks here, the rest in ``actions_*``.
 
-A function takes the driver, the fault and a generator of its own, and says what it did and how to take it back;
-None when there was nothing to be done (the target is down already).
+A function takes the driver, the fault and a generator of its own, and says what it did and how to take it
+back; None when there was nothing to be done (the target is down already).
 """
 
 from __future__ import annotations

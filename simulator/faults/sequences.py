@@ -1,9 +1,9 @@
 """Chains of faults: what history's bugs had in common
 (docs/protocol.md 4.1, 4.2), told in roles instead of nodes.
 
-A chain is drawn blindly, whatever defect is in the broker. Its steps wait for each other ("as soon as *one* is
-out of the ISR"), not long, and then go on anyway; each lasts until something has come to pass and for a random
-while longer. Who is *one* and who is *other* is chance.
+A chain is drawn blindly, whatever defect is in the broker. Its steps wait for each other ("as soon as *one*
+is out of the ISR"), not long, and then go on anyway; each lasts until something has come to pass and for a
+random while longer. Who is *one* and who is *other* is chance.
 """
 
 from __future__ import annotations
@@ -38,8 +38,8 @@ FENCED_ONE, FENCED_LEADER = _when("fenced", "one"), _when("fenced", "first-leade
 PROPOSED = _when("proposed", "first-leader")
 
 CHAINS: tuple[tuple[Step, ...], ...] = (
-    # A follower leaves the ISR; the proposal that takes it in again is kept back while it dies. It is let go when it
-    # is fenced, or when its next life has begun and knows as little as it can.
+    # A follower leaves the ISR; the proposal that takes it in again is kept back while it dies. It is let go
+    # when it is fenced, or when its next life has begun and knows as little as it can.
     (
         Step(("lag", "isolate"), "one", until=OUT_ONE),
         Step("hold-alter-request", "first-leader", after=OUT_ONE, until=BACK_ONE),

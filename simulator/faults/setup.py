@@ -33,7 +33,8 @@ class Setup:
     acks: int = -1
     idempotent: bool = False
     weak: int = 0
-    """Further producers with acks=1: nothing is promised of what they write, but who reads it must not see it go."""
+    """Further producers with acks=1: nothing is promised of what they write, but who reads it must not see it
+    go."""
     produce_every_ms: float = 100.0
     """Mean pause of a producer."""
     ask_every_ms: float = 400.0
@@ -46,7 +47,8 @@ class Setup:
     chains: float = 0.35
     """Shares of what is planned (``plan``)."""
     max_lossy: int | None = None
-    """Lossy faults at a time; None: what the profile promises to survive, MinISR - 1 in kip966, none before it."""
+    """Lossy faults at a time; None: what the profile promises to survive, MinISR - 1 in kip966, none before
+    it."""
     unclean: bool = False
     """unclean.leader.election.enable."""
     invariants: bool = True

@@ -1,8 +1,9 @@
 """Swarm testing (Groce et al., 2012): every seed draws the surroundings of its run too, not only its faults.
 
-One setting for all runs finds what that setting makes likely, and nothing else: with sessions of three seconds
-nobody is replaced while a write of two and a half waits. So each seed leaves out some kinds of faults, and draws
-its own pace, time-outs, load and number of brokers. The draw depends on the seed alone, never on the defects.
+One setting for all runs finds what that setting makes likely, and nothing else: with sessions of three
+seconds nobody is replaced while a write of two and a half waits. So each seed leaves out some kinds of
+faults, and draws its own pace, time-outs, load and number of brokers. The draw depends on the seed alone,
+never on the defects.
 """
 
 from __future__ import annotations
@@ -16,8 +17,9 @@ from wrackline.simulator.faults.setup import Setup
 
 
 def swarm(base: Setup) -> Setup:
-    """``base`` in the surroundings its seed draws. What ``base`` says itself (settings of brokers and controllers,
-    kinds of faults, more than three brokers or one controller, a length below the one drawn) stays."""
+    """``base`` in the surroundings its seed draws. What ``base`` says itself (settings of brokers and
+    controllers, kinds of faults, more than three brokers or one controller, a length below the one drawn)
+    stays."""
     draw = Random(f"{base.seed}/swarm")
     session_ms = draw.choice((800, 1_500, 1_500, 3_000))
     broker = {

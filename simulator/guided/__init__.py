@@ -1,7 +1,7 @@
 """One schedule per defect: the shortest way to see it do its harm (docs/protocol.md 4.2, 4.3).
 
-A schedule is a function of a ``Stage``. It runs twice, with the defect and without; with it an oracle must fire,
-without it none may. ``SCHEDULES`` has them all, by name.
+A schedule is a function of a ``Stage``. It runs twice, with the defect and without; with it an oracle must
+fire, without it none may. ``SCHEDULES`` has them all, by name.
 """
 
 from __future__ import annotations

@@ -64,8 +64,8 @@ def completes_with_one(s: Stage) -> None:
 
 
 def others_led(s: Stage) -> None:
-    """B21. 3 has 1's m1, 2 has not. 1 is told nothing while 2 leads, 3 follows 2 and drops m1, and 2 is fenced; then 1
-    learns at once that it leads again, with 3 beside it, and remembers how far 3 had come."""
+    """B21. 3 has 1's m1, 2 has not. 1 is told nothing while 2 leads, 3 follows 2 and drops m1, and 2 is
+    fenced; then 1 learns at once that it leads again, with 3 beside it, and remembers how far 3 had come."""
     s.commit(b"m0")
     s.cut(2, 1)
     s.write(1, b"m1")

@@ -1,4 +1,5 @@
-"""B05, B06, B08 to B11, B35, B39, B52: no defect, but settings that allow the loss; the clean arm has others."""
+"""B05, B06, B08 to B11, B35, B39, B52: no defect, but settings that allow the loss; the clean arm has
+others."""
 
 from __future__ import annotations
 

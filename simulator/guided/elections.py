@@ -21,7 +21,8 @@ def stays_eligible(s: Stage) -> None:
 
 
 def becomes_eligible(s: Stage) -> None:
-    """B31, cases D and F. Four replicas; 4 leaves an ISR that stays large enough, m2 is committed without it."""
+    """B31, cases D and F. Four replicas; 4 leaves an ISR that stays large enough, m2 is committed without
+    it."""
     s.commit(b"m1")
     s.isolate(4)
     s.unfence(4)
@@ -43,7 +44,8 @@ def last_known_leader(s: Stage) -> None:
 
 
 def dead_leader(s: Stage) -> None:
-    """B33. As B59, but 1 has only registered, and is fenced, when 3 comes and the partition is looked at again."""
+    """B33. As B59, but 1 has only registered, and is fenced, when 3 comes and the partition is looked at
+    again."""
     s.isolate(3)
     s.commit(b"m1")
     s.cut(1, 2)

@@ -22,7 +22,8 @@ def joins_before_leso(s: Stage) -> None:
 
 
 def joins_behind(s: Stage) -> None:
-    """B16. 3 asks from offset 0 on, and m1 is committed; the leader has led from the start, so its LESO is 0."""
+    """B16. 3 asks from offset 0 on, and m1 is committed; the leader has led from the start, so its LESO is
+    0."""
     s.isolate(3)
     s.commit(b"m1")
     slow = s.hold("FetchResponse", source=1, to=3, when=carries_records)

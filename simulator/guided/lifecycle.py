@@ -125,7 +125,8 @@ def old_epoch_file(s: Stage) -> None:
 
 
 def created_again(s: Stage) -> None:
-    """B56. While 3 is down its topic is deleted and made again; the new one has a record where 3 has another."""
+    """B56. While 3 is down its topic is deleted and made again; the new one has a record where 3 has
+    another."""
     s.write(1, b"old")
     s.until(lambda: s.leo(3) == 1, "the record on 3")
     s.kill(3)

@@ -1,4 +1,5 @@
-"""Schedules of the controller quorum: B46, B47. Three controllers; what befalls the brokers does not matter."""
+"""Schedules of the controller quorum: B46, B47. Three controllers; what befalls the brokers does not
+matter."""
 
 from __future__ import annotations
 
@@ -56,7 +57,8 @@ def deaf_leader(s: Stage) -> None:
 
 
 def away_past_snapshots(s: Stage) -> None:
-    """KAFKA-14238. One voter is away while the others make snapshots; it comes back and must be led up to the log."""
+    """KAFKA-14238. One voter is away while the others make snapshots; it comes back and must be led up to the
+    log."""
     leader = active(s)
     away = next(node for node in s.world.controllers if node != leader)
     s.world.kill(away)

@@ -11,7 +11,8 @@ from wrackline.simulator.guided.stage import Setting, Stage, T, diverges, tells_
 
 
 def stale_answer(s: Stage) -> None:
-    """B23. 3 is told twice that its log diverges; the first answer comes when 3 has long been in sync again."""
+    """B23. 3 is told twice that its log diverges; the first answer comes when 3 has long been in sync
+    again."""
     s.commit(b"a")
     s.split()
     s.write(3, b"x")
@@ -30,8 +31,8 @@ def stale_answer(s: Stage) -> None:
 
 
 def forgotten_producer(s: Stage) -> None:
-    """B40. An idempotent producer's batch is appended, the leader dies before it answers, the retry goes to the
-    next one."""
+    """B40. An idempotent producer's batch is appended, the leader dies before it answers, the retry goes to
+    the next one."""
     value = (7).to_bytes(8, "big")
     held = s.hold("ProduceResponse", source=1)
     s.produce(1, value, sequence=0)
@@ -58,8 +59,8 @@ def anothers_record(s: Stage) -> None:
 
 
 def cut_under_a_consumer(s: Stage) -> None:
-    """B04. A consumer has read a and m1; 3, which lacks m1, is elected uncleanly and writes x and y. The consumer reads
-    on where it was, and names the epoch it knows."""
+    """B04. A consumer has read a and m1; 3, which lacks m1, is elected uncleanly and writes x and y. The
+    consumer reads on where it was, and names the epoch it knows."""
     s.commit(b"a")
     s.isolate(3)
     s.commit(b"m1")

@@ -12,7 +12,8 @@ from wrackline.simulator.world.disk import SimulationError
 
 @dataclass(frozen=True, slots=True)
 class Guided:
-    """``defects`` (or the settings ``exposing``, where the configuration is the fault) make the play end badly."""
+    """``defects`` (or the settings ``exposing``, where the configuration is the fault) make the play end
+    badly."""
 
     name: str
     id: str
@@ -27,8 +28,8 @@ class Guided:
     harmless: tuple[str, ...] = ()
     """Those of the defects that do no harm alone; the clean arm has them too."""
     hunted: Mapping[str, Any] = field(default_factory=dict)
-    """Surroundings of the random runs (fields of ``wrackline.simulator.faults.setup.Setup``): what the defect cannot show itself
-    without, such as three controllers. Never the faults."""
+    """Surroundings of the random runs (fields of ``wrackline.simulator.faults.setup.Setup``): what the defect
+    cannot show itself without, such as three controllers. Never the faults."""
     tolerated: frozenset[str] = frozenset()
     """Oracles that ``harmless`` sets off by itself: they count in neither arm."""
 

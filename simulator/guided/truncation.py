@@ -76,7 +76,8 @@ def epoch_not_assigned(s: Stage) -> None:
 
 
 def epoch_kept(s: Stage) -> None:
-    """B25, second half. 2 led in e2 and wrote nothing: at the end of its log its cache has an epoch too many."""
+    """B25, second half. 2 led in e2 and wrote nothing: at the end of its log its cache has an epoch too
+    many."""
     s.commit(b"a")
     s.split()
     s.fence(1)
@@ -123,7 +124,8 @@ def no_check(s: Stage) -> None:
 
 
 def checkpoint_lost(s: Stage) -> None:
-    """B37. Brokers that start without a controller have no leaders to write down; then everything starts again."""
+    """B37. Brokers that start without a controller have no leaders to write down; then everything starts
+    again."""
     s.commit(b"m1")
     s.run(1_500)
     s.world.kill(CONTROLLER)

@@ -97,7 +97,8 @@ def new_leader_alone(s: Stage) -> None:
 
 
 def no_move_on_shrink(s: Stage) -> None:
-    """B43, first half. 3 is dropped from the ISR; what 1 and 2 have is committed by that, without another fetch."""
+    """B43, first half. 3 is dropped from the ISR; what 1 and 2 have is committed by that, without another
+    fetch."""
     s.commit(b"m1")
     s.cut(1, 3)
     call = s.produce(1, b"m2")

@@ -28,8 +28,9 @@ class Violation:
 
 
 class ClientOracle:
-    """Looks at the history row by row; ``look`` gives what the new rows prove. ``loss_allowed``: the contract is
-    off (acks=1, unclean election, more lossy shutdowns than promised), so only certain failures that are read count."""
+    """Looks at the history row by row; ``look`` gives what the new rows prove. ``loss_allowed``: the contract
+    is off (acks=1, unclean election, more lossy shutdowns than promised), so only certain failures that are
+    read count."""
 
     def __init__(
         self, *, acks: int, idempotent: bool, loss_allowed: bool, plain: frozenset[int] = frozenset()
@@ -71,7 +72,8 @@ class ClientOracle:
             return []
         partition, offset, process = self._acked[missing[0]]
         text = (
-            f"{len(missing)} acknowledged values are not in the final read; the first is {missing[0]} of process "
+            f"{len(missing)} acknowledged values are not in the final read; the first is {missing[0]} of "
+            "process "
             f"{process}, acknowledged at {partition}@{offset}"
         )
         return [Violation("lost-write", text, self._now_ms)]
@@ -110,7 +112,8 @@ class ClientOracle:
             if first != record.value:
                 self._say(
                     "inconsistent-offsets",
-                    f"{place[0]}@{place[1]} held {first}, and {who} process {event.process} says {record.value}",
+                    f"{place[0]}@{place[1]} held {first}, and {who} process {event.process} says "
+                    f"{record.value}",
                 )
             where = self._places.setdefault(record.value, place)
             if where != place and self._idempotent and not self._is_plain(record.value):

@@ -42,7 +42,8 @@ class ReplicationQuorumSuperset(Invariant):
                 return self.violated(
                     seen,
                     image.tp,
-                    f"ISR and ELR are {sorted(members)}, leader {image.leader} counts {sorted(leader.maximal)}",
+                    f"ISR and ELR are {sorted(members)}, leader {image.leader} counts "
+                    f"{sorted(leader.maximal)}",
                 )
         return None
 

@@ -1,7 +1,7 @@
 """What must come to pass once faults have stopped (docs/invariants.md).
 
-``settle`` gives the world a bounded virtual time and says what is still missing at its end. Each condition is one
-small function that yields what is not yet so.
+``settle`` gives the world a bounded virtual time and says what is still missing at its end. Each condition is
+one small function that yields what is not yet so.
 """
 
 from __future__ import annotations
@@ -75,8 +75,8 @@ def reassignments_complete(world: World) -> Iterator[str]:
 
 
 def logs_are_equal(world: World) -> Iterator[str]:
-    """Acked values reach all replicas, the high watermark reaches the end: all logs end there. Only of an idle
-    world can this be said."""
+    """Acked values reach all replicas, the high watermark reaches the end: all logs end there. Only of an
+    idle world can this be said."""
     for image in world.image.partitions():
         leader = _replica(world, image, image.leader)
         if leader is None:

@@ -265,10 +265,11 @@ def _fits(entries: list[tuple[int, int]], log: SimLog) -> bool:
 
 
 class AckRule(Invariant):
-    """A member that lost the record in a crash cannot have it, and the leader cannot know: it counts what the life
-    that is over had fetched. Nor can the controller when that life joins the ISR only now, by a proposal that was
-    late, while its registration still stands. Its next registration takes it out of ISR and ELR (I08 sees to that);
-    until then it is one of the fewer than MinISR lossy shutdowns that the promise allows for (K25), and not asked."""
+    """A member that lost the record in a crash cannot have it, and the leader cannot know: it counts what the
+    life that is over had fetched. Nor can the controller when that life joins the ISR only now, by a proposal
+    that was late, while its registration still stands. Its next registration takes it out of ISR and ELR (I08
+    sees to that); until then it is one of the fewer than MinISR lossy shutdowns that the promise allows for
+    (K25), and not asked."""
 
     id = "I17"
     name = "ack rule"

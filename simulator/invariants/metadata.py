@@ -62,9 +62,9 @@ class BrokerEpochs(Invariant):
         return self._accepted(ghost, seen)
 
     def _accepted(self, ghost: Ghost, seen: Seen) -> Violation | None:
-        """A reply without an error to a request of a former uptime. A controller that was replaced and has not
-        heard of the newer registration may still say yes to a heartbeat, which commits nothing; to what needs a
-        commit it cannot."""
+        """A reply without an error to a request of a former uptime. A controller that was replaced and has
+        not heard of the newer registration may still say yes to a heartbeat, which commits nothing; to what
+        needs a commit it cannot."""
         controller = ghost.controller(seen.node)
         if controller is None:
             return None

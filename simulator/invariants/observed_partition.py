@@ -48,8 +48,8 @@ class PartitionGhost:
     unproved: set[NodeId] = field(default_factory=set)
     """Came back uncleanly and have not shown a leader that they are complete (I08)."""
     below_min: bool = False
-    """Created, or elected uncleanly, with fewer members than MinISR, or MinISR was raised above their number; and
-    never as large since (I09)."""
+    """Created, or elected uncleanly, with fewer members than MinISR, or MinISR was raised above their number;
+    and never as large since (I09)."""
     min_isr: int = 0
     """When the partition last changed."""
     lost_epoch: int = NO_EPOCH

@@ -16,7 +16,8 @@ from wrackline.simulator.world.nodes import StepRecord
 
 REPLICAS, CHANGES, BROKERS, ANSWERS, LOGS, DISKS, QUORUM, COMMITTED, GROWN, ACKS = (1 << n for n in range(10))
 SNAPSHOTS = 1 << 10
-"""What a step can touch: each invariant says which of it concerns it, and is left alone by all other steps."""
+"""What a step can touch: each invariant says which of it concerns it, and is left alone by all other
+steps."""
 PARTITIONS = DISKS | BROKERS | CHANGES | REPLICAS
 """Whatever makes partitions ``concerned``."""
 
@@ -67,15 +68,15 @@ class Seen:
     disks: bool = False
     """A disk was changed from outside."""
     voter: Controller | None = None
-    """The controller of this step, where anything can be said of its quorum: nothing can when a voter has lost
-    its disk or got an old one back."""
+    """The controller of this step, where anything can be said of its quorum: nothing can when a voter has
+    lost its disk or got an old one back."""
     committed: bool = False
     """More metadata is committed than before."""
     snapshots: bool = False
     """A snapshot was written, dropped or loaded, or the start of the metadata log has moved."""
     concerned: list[tuple[PartitionImage, PartitionGhost]] | None = None
-    """Partitions of which a log, the registration or the committed end is another than before; None: not looked
-    for yet."""
+    """Partitions of which a log, the registration or the committed end is another than before; None: not
+    looked for yet."""
 
     @property
     def node(self) -> NodeId:

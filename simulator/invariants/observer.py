@@ -1,10 +1,11 @@
 """What an omniscient observer knows: the state that the invariants need and no node has (docs/invariants.md).
 
-True high watermark, consumed and acknowledged records, who has lost data, who has proved itself complete. It is
-built from the effects that were carried out and from the disks, after every step, and never touches a core.
+True high watermark, consumed and acknowledged records, who has lost data, who has proved itself complete. It
+is built from the effects that were carried out and from the disks, after every step, and never touches a
+core.
 
-The central figure is ``match``: how far a replica's log is the same as what was ever committed. It is kept up to
-date from appends and truncations, so that most invariants are one comparison per touched replica.
+The central figure is ``match``: how far a replica's log is the same as what was ever committed. It is kept up
+to date from appends and truncations, so that most invariants are one comparison per touched replica.
 """
 
 from __future__ import annotations
@@ -64,7 +65,8 @@ _SILENT = frozenset({"receive", "closed", "refused"})
 
 
 class Ghost:
-    """``observe`` after every step, in order. ``image`` is the committed metadata nobody can deny any more."""
+    """``observe`` after every step, in order. ``image`` is the committed metadata nobody can deny any
+    more."""
 
     def __init__(self, world: World, profile: str = "kip966") -> None:
         self.world = world
@@ -80,7 +82,8 @@ class Ghost:
         self.boot_of: dict[UUID, Boot] = {}
         """By incarnation: a registration may be committed when the life that asked for it is over."""
         self._lives: dict[UUID, int] = {}
-        """Incarnations in the order of their starts, from 1 on; those that began before the ghost did count as 0."""
+        """Incarnations in the order of their starts, from 1 on; those that began before the ghost did count
+        as 0."""
         self.replaced: set[NodeId] = set()
         """Nodes whose disk was wiped or set back: no quorum can promise anything about such a voter."""
         self._known: dict[TopicPartition, PartitionImage] = {}
@@ -88,7 +91,7 @@ class Ghost:
         self._requests: dict[tuple[NodeId, int], tuple[Request, int]] = {}
         self._names: dict[str, TopicPartition] = {}
 
-    # --- looking things up -----------------------------------------------------------------------------------
+    # --- looking things up ----------------------------------------------------------------------------------
 
     def of(self, image: PartitionImage) -> PartitionGhost:
         """The partition's ghost; a new one when the topic was created anew."""
@@ -150,7 +153,7 @@ class Ghost:
             ]
         return seen.concerned
 
-    # --- one step --------------------------------------------------------------------------------------------
+    # --- one step -------------------------------------------------------------------------------------------
 
     def observe(self, step: StepRecord) -> Seen | None:
         """What the step came to; None: it touched nothing that is looked at here."""
@@ -218,7 +221,7 @@ class Ghost:
             leo = boot.logs[tp].leo if tp in boot.logs else 0
             self.before[who, tp] = self.before[who, tp]._replace(leo=leo, flushed=leo)
 
-    # --- effects ---------------------------------------------------------------------------------------------
+    # --- effects --------------------------------------------------------------------------------------------
 
     def _effects(self, seen: Seen, effects: Sequence[Effect]) -> dict[TopicPartition, None]:
         node = seen.node
@@ -295,7 +298,7 @@ class Ghost:
             if mark not in known.acked[-8:]:
                 insort(known.acked, mark)
 
-    # --- metadata --------------------------------------------------------------------------------------------
+    # --- metadata -------------------------------------------------------------------------------------------
 
     def _metadata(self, seen: Seen) -> None:
         controller = self.controller(seen.node)
@@ -324,8 +327,8 @@ class Ghost:
     def _passed(
         self, old: PartitionImage | None, records: Sequence[Mapping[str, Any]]
     ) -> PartitionImage | None:
-        """One commit may carry several changes of a partition, like an election and the fencing of the elected: what
-        was true in between counts too. Returns the image before the last of them."""
+        """One commit may carry several changes of a partition, like an election and the fencing of the
+        elected: what was true in between counts too. Returns the image before the last of them."""
         for fields in records:
             record = decode(orjson.dumps(fields))
             if old is None or not isinstance(record, PartitionChangeRecord):
@@ -377,9 +380,9 @@ class Ghost:
         known.suspects -= joined
 
     def _registered_life(self, node: NodeId) -> int:
-        """What joins an ISR is the life that is registered. After a crash that is, until its session ends or the next
-        life registers, the one that is over: a proposal that was under way is accepted rightly, and brings nothing
-        back of what the crash took."""
+        """What joins an ISR is the life that is registered. After a crash that is, until its session ends or
+        the next life registers, the one that is over: a proposal that was under way is accepted rightly, and
+        brings nothing back of what the crash took."""
         broker = self.image.brokers.get(node)
         return 0 if broker is None else self._lives.get(broker.incarnation, 0)
 
@@ -402,7 +405,7 @@ class Ghost:
         known.impaired.pop(leader, None)
         known.suspects.discard(leader)
 
-    # --- replicas --------------------------------------------------------------------------------------------
+    # --- replicas -------------------------------------------------------------------------------------------
 
     def _touched(self, seen: Seen, replica: Replica) -> None:
         node, tp, leader = seen.node, replica.tp, replica.leader
@@ -463,7 +466,8 @@ class Ghost:
 def _partition_records(
     effects: Sequence[Effect], after: int
 ) -> dict[tuple[str, int], list[Mapping[str, Any]]]:
-    """(topic id, partition) -> the records of it that were committed past offset ``after``, in their order."""
+    """(topic id, partition) -> the records of it that were committed past offset ``after``, in their
+    order."""
     found: dict[tuple[str, int], list[Mapping[str, Any]]] = {}
     for effect in effects:
         if isinstance(effect, Trace) and effect.kind == "ctl_commit" and effect.fields["offset"] > after:

@@ -65,7 +65,8 @@ class LeaderNeverLoadsSnapshot(Invariant):
 
 
 class SnapshotSaysCommitted(Invariant):
-    """The state in a snapshot, and the one a node has after it loaded one, are those of a replay of the log."""
+    """The state in a snapshot, and the one a node has after it loaded one, are those of a replay of the
+    log."""
 
     id = "Q11"
     name = "snapshots say what was committed"
@@ -80,7 +81,8 @@ class SnapshotSaysCommitted(Invariant):
         self._recent: dict[int, ClusterImage] = {}
         """By end offset."""
         self._lost = False
-        """What was committed is not one history, as another invariant says: there is nothing to compare with."""
+        """What was committed is not one history, as another invariant says: there is nothing to compare
+        with."""
 
     def check(self, ghost: Ghost, seen: Seen) -> Violation | None:
         if ghost.replaced.intersection(ghost.world.controllers):

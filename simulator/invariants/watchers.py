@@ -46,8 +46,8 @@ class Watcher:
 
 
 class EndOffsets(Watcher):
-    """Only where loss is not allowed. Consumers see an end in what they fetch, too: that the next leader may be
-    behind it for a moment is so by design, and why it must not tell its end then."""
+    """Only where loss is not allowed. Consumers see an end in what they fetch, too: that the next leader may
+    be behind it for a moment is so by design, and why it must not tell its end then."""
 
     def __init__(self, watched: tuple[TopicPartition, ...]) -> None:
         super().__init__(watched)
@@ -162,8 +162,8 @@ class Deaf(Watcher):
             )
 
     def _hindered(self, world: World) -> set[NodeId]:
-        """Brokers that are cut from somebody, or wait for a message that is kept back; controllers only where two of
-        them are concerned."""
+        """Brokers that are cut from somebody, or wait for a message that is kept back; controllers only where
+        two of them are concerned."""
         pairs = [*world.cuts, *world.lag]
         pairs += [(m.source, m.destination) for hold in world.holds for m in hold.held]
         nodes: set[NodeId] = set()

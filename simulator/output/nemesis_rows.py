@@ -1,5 +1,5 @@
-"""The rows of nemesis and metadata in a simulated run's history: what was done to the cluster, what it cost, and
-who was in the ISR when. The contract a run is judged by rests on them (``wrackline.checkers.contracts``).
+"""The rows of nemesis and metadata in a simulated run's history: what was done to the cluster, what it cost,
+and who was in the ISR when. The contract a run is judged by rests on them (``wrackline.checkers.contracts``).
 
 Unlike a nemesis on real machines the world knows what it did: a fault is proved by its node's disk and life.
 """
@@ -91,8 +91,8 @@ class NemesisRows:
 
 
 class ClusterRows:
-    """An observer of the world: a row whenever committed metadata of a partition has changed, as the runner on real
-    machines writes what clients are told."""
+    """An observer of the world: a row whenever committed metadata of a partition has changed, as the runner
+    on real machines writes what clients are told."""
 
     def __init__(self, history: History, watched: tuple[TopicPartition, ...]) -> None:
         self._history = history

@@ -1,7 +1,7 @@
 """A run as text of fixed columns: one line per event, the same bytes for the same seed.
 
-``Timeline`` is an observer that keeps lines; ``Digest`` one that only hashes them (every step, every field that
-is rendered), to compare whole runs.
+``Timeline`` is an observer that keeps lines; ``Digest`` one that only hashes them (every step, every field
+that is rendered), to compare whole runs.
 """
 
 from __future__ import annotations
@@ -230,7 +230,8 @@ def _request(request: msg.Request) -> str:
             return f" {parts}"
         case msg.AlterPartitionRequest():
             parts = " ".join(
-                f"{item.tp} le={item.leader_epoch} pe={item.partition_epoch} isr={_short([n for n, _ in item.isr])}"
+                f"{item.tp} le={item.leader_epoch} pe={item.partition_epoch} "
+                f"isr={_short([n for n, _ in item.isr])}"
                 for item in request.partitions
             )
             return f" {parts}"
@@ -257,7 +258,8 @@ def _response(response: msg.Response) -> str:
             return _error(response.error) + "".join(_fetched(part) for part in response.partitions)
         case msg.AlterPartitionResponse():
             return _error(response.error) + "".join(
-                f" {part.tp} le={part.leader_epoch} pe={part.partition_epoch} isr={_short(part.isr)}{_error(part.error)}"
+                f" {part.tp} le={part.leader_epoch} pe={part.partition_epoch} "
+                f"isr={_short(part.isr)}{_error(part.error)}"
                 for part in response.partitions
             )
         case msg.ListOffsetsResponse():

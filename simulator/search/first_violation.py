@@ -34,8 +34,9 @@ def search(
     cpu_limit_s: float | None = None,
     unless: tuple[str, ...] = (),
 ) -> Search:
-    """Run seeds ``setup.seed``, +1, +2, ... to the first violation, at most ``runs`` of them. ``swarming``: each in
-    the surroundings that its seed draws (``swarm``). ``unless``: a run that fails with these defects alone, too, does not count."""
+    """Run seeds ``setup.seed``, +1, +2, ... to the first violation, at most ``runs`` of them. ``swarming``:
+    each in the surroundings that its seed draws (``swarm``). ``unless``: a run that fails with these defects
+    alone, too, does not count."""
     total = Search()
     began = time.process_time()
     for at in range(runs):

@@ -29,7 +29,8 @@ def safe_line(line: Safe) -> str:
 
 def text(table: KillTable) -> str:
     head = (
-        f"{'':<4} {'defect':<34} {'profile':<8} {'schedule':<10} {'oracles of the schedule':<34} {'after':>10}  "
+        f"{'':<4} {'defect':<34} {'profile':<8} {'schedule':<10} {'oracles of the schedule':<34} "
+        f"{'after':>10}  "
         "random runs"
     )
     caught = sum(row.killed for row in table.rows)

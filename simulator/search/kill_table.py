@@ -1,8 +1,8 @@
 """The kill table: which oracle catches which defect, and how soon (docs/protocol.md 4.4).
 
-Each defect is put back twice. By its guided schedule, which must end badly with the defect and well without; and
-in random runs from seeds, until an oracle fires or the budget is spent. The profiles without any defect do the
-same random runs beside it, and must stay clean. ``wrackline simulate kill-table`` prints it.
+Each defect is put back twice. By its guided schedule, which must end badly with the defect and well without;
+and in random runs from seeds, until an oracle fires or the budget is spent. The profiles without any defect
+do the same random runs beside it, and must stay clean. ``wrackline simulate kill-table`` prints it.
 """
 
 from __future__ import annotations
@@ -58,9 +58,9 @@ def hunt(
     hunted: Mapping[str, Any] | None = None,
     harmless: tuple[str, ...] = (),
 ) -> Hunt:
-    """Random runs, each in the surroundings its seed draws: the same for every defect but for ``hunted``. Without an
-    ELR no lossy shutdown is survived, so the older profiles get none (K26). ``harmless``: those of the defects that a
-    find must not be due to."""
+    """Random runs, each in the surroundings its seed draws: the same for every defect but for ``hunted``.
+    Without an ELR no lossy shutdown is survived, so the older profiles get none (K26). ``harmless``: those of
+    the defects that a find must not be due to."""
     setup = Setup(
         seed=seed,
         seconds=budget.seconds,

@@ -1,4 +1,5 @@
-"""Many seeds, in several processes, with a file to go on from: ``wrackline simulate --search 10000 --jobs 2``.
+"""Many seeds, in several processes, with a file to go on from: ``wrackline simulate --search 10000 --jobs
+2``.
 
 Each seed is a run of its own, so nothing is shared but the list of what is done. The file (``--done``) has a
 first line that says which series it is, and one line of JSON for each seed that came to its end.
@@ -89,8 +90,8 @@ class Totals:
 
 
 def varied(setup: Setup) -> Setup:
-    """The same with one or two partitions, with or without idempotence, and one in four without TCP's help; drawn
-    from the seed."""
+    """The same with one or two partitions, with or without idempotence, and one in four without TCP's help;
+    drawn from the seed."""
     draw = Random(f"{setup.seed}/setup")
     return replace(
         setup, partitions=draw.randint(1, 2), idempotent=draw.random() < 0.5, tcp=draw.random() < 0.75
@@ -130,8 +131,8 @@ def series(
     done: Path | None = None,
     progress: Callable[[Row, Totals], None] | None = None,
 ) -> Totals:
-    """Seeds ``setup.seed`` and on, ``runs`` of them, up to the first violation unless ``keep_going``. Ctrl-C ends
-    it with what is done. Raises SeriesError."""
+    """Seeds ``setup.seed`` and on, ``runs`` of them, up to the first violation unless ``keep_going``. Ctrl-C
+    ends it with what is done. Raises SeriesError."""
     totals = Totals()
     known = _resume(done, setup, vary) if done is not None else {}
     wanted = range(setup.seed, setup.seed + runs)
@@ -164,7 +165,8 @@ def series(
 
 @contextmanager
 def _signals_interrupt() -> Iterator[None]:
-    """SIGTERM ends a series as Ctrl-C does, and Ctrl-C does so in a background job too, where a shell has it ignored."""
+    """SIGTERM ends a series as Ctrl-C does, and Ctrl-C does so in a background job too, where a shell has it
+    ignored."""
     before = {which: signal.signal(which, signal.default_int_handler) for which in _ENDING}
     try:
         yield
@@ -206,8 +208,8 @@ def _in_processes(setups: list[Setup], jobs: int) -> Generator[Row, None, None]:
 
 
 def _begin_process(parent: int) -> None:
-    """Ctrl-C goes to the whole group: the parent decides. A parent that was killed can not, so look whether it is
-    still there."""
+    """Ctrl-C goes to the whole group: the parent decides. A parent that was killed can not, so look whether
+    it is still there."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     signal.signal(signal.SIGTERM, signal.SIG_DFL)
 
@@ -228,7 +230,8 @@ def _run_all(setups: list[Setup]) -> list[Row]:
 
 
 def _resume(file: Path, setup: Setup, vary: str) -> dict[int, Row]:
-    """What it says is done; a new file gets its first line. Raises SeriesError when it is of another series."""
+    """What it says is done; a new file gets its first line. Raises SeriesError when it is of another
+    series."""
     head = json.dumps({"series": replace(setup, seed=0).command(), "vary": vary})
     try:
         if not file.exists() or not file.stat().st_size:

@@ -61,7 +61,8 @@ class _Shrinker:
         self._best = result
         if self._progress is not None:
             self._progress(
-                f"{len(setup.plan())} faults, {_clients(setup)} clients, {setup.seconds:g} s: still {self._oracle}"
+                f"{len(setup.plan())} faults, {_clients(setup)} clients, {setup.seconds:g} s: still "
+                f"{self._oracle}"
             )
         return True
 

@@ -1,4 +1,5 @@
-"""What the core leaves open in a response, because only the disk knows it (as ``broker/server/answers.py``)."""
+"""What the core leaves open in a response, because only the disk knows it (as
+``broker/server/answers.py``)."""
 
 from __future__ import annotations
 

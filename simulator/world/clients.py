@@ -1,9 +1,9 @@
 """Producers, consumers and askers of end offsets: state machines that speak the core's messages to brokers.
 
-They have the contract of any core (``handle(event, now_ms) -> effects``), so the world treats them as nodes: what
-they send can be delayed, cut and held like everything else. Each acts one operation at a time and writes it to
-the history; after an operation whose outcome it does not know it goes on under a new process number, as the
-history's rules ask. Their random choices come from a generator of their own.
+They have the contract of any core (``handle(event, now_ms) -> effects``), so the world treats them as nodes:
+what they send can be delayed, cut and held like everything else. Each acts one operation at a time and writes
+it to the history; after an operation whose outcome it does not know it goes on under a new process number, as
+the history's rules ask. Their random choices come from a generator of their own.
 """
 
 from __future__ import annotations
@@ -245,8 +245,8 @@ class _Sending:
 
 
 class Producer(Client):
-    """Without idempotence a record is tried once (as the harness's workload does it), with it until the delivery
-    time-out, always the same batch under the same sequence."""
+    """Without idempotence a record is tried once (as the harness's workload does it), with it until the
+    delivery time-out, always the same batch under the same sequence."""
 
     kind = "producer"
 
@@ -518,8 +518,8 @@ class EndAsker(Client):
 
 
 class Drainer(Client):
-    """The final read: every partition from its start to its end as asked now, chunk by chunk. ``done`` when all
-    are read; ``found`` has what was read, ``ends`` (log start, end) of each partition."""
+    """The final read: every partition from its start to its end as asked now, chunk by chunk. ``done`` when
+    all are read; ``found`` has what was read, ``ends`` (log start, end) of each partition."""
 
     kind = "drainer"
 

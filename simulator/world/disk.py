@@ -1,9 +1,9 @@
 """A node's disk that knows what a crash would leave of it (docs/protocol.md 2.14).
 
 Each log is a list of whole batches and a mark below which they are synced. ``kill`` keeps everything that was
-written. ``power`` keeps, of each log apart, a random prefix of the unsynced batches, the write after it perhaps
-torn: its first bytes are there, and the next start finds them and cuts them off, as the real recovery does.
-Checkpoints, epoch files and truncations are synced when they are written, as the real storage does it.
+written. ``power`` keeps, of each log apart, a random prefix of the unsynced batches, the write after it
+perhaps torn: its first bytes are there, and the next start finds them and cuts them off, as the real recovery
+does. Checkpoints, epoch files and truncations are synced when they are written, as the real storage does it.
 """
 
 from __future__ import annotations
@@ -56,7 +56,8 @@ class SimulationError(AssertionError):
 
 
 class DiskRefused(Exception):
-    """A write failed: this effect is not carried out, nor those of its event that follow (as in the real shell)."""
+    """A write failed: this effect is not carried out, nor those of its event that follow (as in the real
+    shell)."""
 
     def __init__(self, tp: TopicPartition, reason: str) -> None:
         super().__init__(reason)
@@ -280,7 +281,8 @@ class Disk:
         self.unfinished[effect.id] = effect.data
 
     def end_snapshot(self, snapshot: SnapshotId) -> str:
-        """Renamed, the directory synced: durable. Else why the disk would not have it, and nothing is left of it."""
+        """Renamed, the directory synced: durable. Else why the disk would not have it, and nothing is left of
+        it."""
         data = self.unfinished.pop(snapshot)
         reason = "" if self.refuses is None else self.refuses(METADATA)
         if not reason:
@@ -376,7 +378,8 @@ class Disk:
         return out[0] if len(out) == 1 else b"".join(out)
 
     def find(self, wanted: LookupByTime) -> tuple[int, int, int]:
-        """(timestamp, offset, epoch) of the first batch at or after a time; (-1, -1, -1) when there is none."""
+        """(timestamp, offset, epoch) of the first batch at or after a time; (-1, -1, -1) when there is
+        none."""
         for header, _ in self.logs[wanted.tp].batches:
             if header.base_offset < wanted.end_offset and header.max_timestamp >= wanted.timestamp:
                 return header.max_timestamp, header.base_offset, header.leader_epoch
@@ -429,8 +432,8 @@ class Disk:
     # --- start ---------------------------------------------------------------------------------------------
 
     def recover(self, *, rebuild_epochs: bool = True) -> Found:
-        """What the next start finds: torn tails cut off, epochs as the log has them (else as an unsynced file says),
-        everything synced, the clean-shutdown file taken away."""
+        """What the next start finds: torn tails cut off, epochs as the log has them (else as an unsynced file
+        says), everything synced, the clean-shutdown file taken away."""
         self.offline = ""
         previous, self.clean_epoch = self.clean_epoch, -1
         logs = {tp: self._recovered(tp, self.logs[tp], rebuild_epochs) for tp in sorted(self.logs)}

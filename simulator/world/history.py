@@ -1,4 +1,5 @@
-"""The run's own history: rows as the harness writes them, in virtual time, so that the same checkers judge them."""
+"""The run's own history: rows as the harness writes them, in virtual time, so that the same checkers judge
+them."""
 
 from __future__ import annotations
 

@@ -1,9 +1,9 @@
 """Connections between nodes: latency, cuts per direction, holds of chosen messages, resets, time-outs.
 
 A connection is (asker, asked, channel), as in production: messages of one direction arrive in order, answers
-leave in the order of the requests, a time-out takes the whole connection with it. While a direction is cut its
-messages wait to be sent again, as TCP's do; the asker's time-out ends that. With ``reorder`` and ``duplicate``
-messages may also overtake each other or come twice, which TCP would not do.
+leave in the order of the requests, a time-out takes the whole connection with it. While a direction is cut
+its messages wait to be sent again, as TCP's do; the asker's time-out ends that. With ``reorder`` and
+``duplicate`` messages may also overtake each other or come twice, which TCP would not do.
 """
 
 from __future__ import annotations

@@ -312,7 +312,8 @@ class Transport:
         return hold
 
     def release(self, hold: Hold, *, drop: bool = False) -> None:
-        """Let go what is held (and stop holding), or with ``drop`` lose it: the asker runs into its time-out."""
+        """Let go what is held (and stop holding), or with ``drop`` lose it: the asker runs into its
+        time-out."""
         if hold in self.holds:
             self.holds.remove(hold)
         hold.active = False

@@ -14,8 +14,8 @@ Public and stable::
     kill, power, clean_stop, wipe, restore, start, pause, resume, cut, heal, hold, release, cut_process, ...
 
 Ghost state (what was acknowledged, the true high watermark) is the observers' business, never the world's.
-Everything random comes from generators seeded with the world's seed; ``Random(f"{seed}/network")`` and so on, so
-that one more draw in one place changes nothing in the others.
+Everything random comes from generators seeded with the world's seed; ``Random(f"{seed}/network")`` and so on,
+so that one more draw in one place changes nothing in the others.
 """
 
 from __future__ import annotations
@@ -359,8 +359,8 @@ class World(Transport):
         at.clock_rate = rate
 
     def cut_process(self, node: NodeId, rule: CutRule, how: Literal["kill", "power"] = "kill") -> None:
-        """End the process in the middle of the effects of one event: the first for which ``rule`` says how many
-        of them are still carried out."""
+        """End the process in the middle of the effects of one event: the first for which ``rule`` says how
+        many of them are still carried out."""
         self._nodes[node].cut_rule = (rule, how)
 
     def _end(self, node: SimNode, how: Down, keep: Mapping[TopicPartition, int] | None = None) -> str:
@@ -429,7 +429,8 @@ class World(Transport):
             record.cut = True
             self._carry_out_all(node, record.effects)
             if node.core is not None:
-                # Observers see the disk as the effects left it first, and what a power cut takes a step later.
+                # Observers see the disk as the effects left it first, and what a power cut takes a step
+                # later.
                 node.core, node.down, node.cut_rule = None, ending, None
                 heappush(self._queue, (self.now_ms, -self._numbers, self._end_of_cut, node, ending))
             return record
@@ -456,8 +457,9 @@ class World(Transport):
         return len(effects)
 
     def _disk_refused(self, node: Any, effects: Sequence[Effect], at: int, refused: DiskRefused) -> int:
-        """As the shell does it: the core hears of it after what is in its inbox. It wrote the effects that follow
-        in the belief that all went well: askers are told of the disk, the rest is left undone (B57)."""
+        """As the shell does it: the core hears of it after what is in its inbox. It wrote the effects that
+        follow in the belief that all went well: askers are told of the disk, the rest is left undone
+        (B57)."""
         self._put(node, ev.DiskFailed(refused.tp, refused.reason), None)
         if not self.rules.switches.stops_on_disk_failure:
             return at + 1 + self._carry_out_all(node, effects[at + 1 :])

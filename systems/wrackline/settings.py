@@ -1,7 +1,8 @@
-"""The broker's settings: which role each belongs to, which are ours to give, and what the broker says to them.
+"""The broker's settings: which role each belongs to, which are ours to give, and what the broker says to
+them.
 
-The harness does not know the broker (it only deploys it), so the program that would be deployed is asked, in a process
-of its own and before there is any host: `python -m wrackline.broker.check`.
+The harness does not know the broker (it only deploys it), so the program that would be deployed is asked, in
+a process of its own and before there is any host: `python -m wrackline.broker.check`.
 """
 
 from __future__ import annotations
@@ -87,7 +88,8 @@ ASK_S = 60.0
 
 
 def of_roles(config: Mapping[str, object], *, broker: bool, controller: bool) -> dict[str, object]:
-    """The settings that concern a node with these roles. One that nobody knows goes to brokers, which refuse it."""
+    """The settings that concern a node with these roles. One that nobody knows goes to brokers, which refuse
+    it."""
     return {
         key: value
         for key, value in config.items()
@@ -101,8 +103,8 @@ def not_ours(config: Mapping[str, object]) -> tuple[Refusal, ...]:
 
 
 def refused(nodes: tuple[str, ...], topic: TopicSpec) -> tuple[Refusal, ...]:
-    """What the broker would refuse of these configuration files and of the topic. Raises DeployError when it does not
-    answer."""
+    """What the broker would refuse of these configuration files and of the topic. Raises DeployError when it
+    does not answer."""
     asked = {"nodes": nodes, "topic": {"name": topic.name, "configs": dict(topic.configs)}}
     return _answer(json.dumps(asked))
 

@@ -59,9 +59,10 @@ class WracklineSystem:
         config: Mapping[str, object] | None = None,
         bundle_cache: Path,
     ) -> None:
-        """Brokers get the node ids 1, 2, ... in the order given, controllers 101, 102, ... A host named in both
-        runs a broker and a controller in one process: a node with the broker's id and both roles. ``spares`` are
-        brokers too, with the ids after; they are installed, and started by nobody but who asks for it.
+        """Brokers get the node ids 1, 2, ... in the order given, controllers 101, 102, ... A host named in
+        both runs a broker and a controller in one process: a node with the broker's id and both roles.
+        ``spares`` are brokers too, with the ids after; they are installed, and started by nobody but who asks
+        for it.
 
         Raises DeployError for a host that the fleet does not have.
         """
@@ -144,7 +145,8 @@ class WracklineSystem:
         self._command(node, " && ".join([f"cd {HOME}", *steps, folders]), timeout_s=60.0)
 
     def _preflight(self, node: Node, bundle: bundles.Bundle, markers: Sequence[str]) -> set[str]:
-        """Which archives the host has already. Raises DeployError when its Python will not do, or a node runs."""
+        """Which archives the host has already. Raises DeployError when its Python will not do, or a node
+        runs."""
         version = "import sys; print('%d.%d' % sys.version_info[:2])"
         python = shlex.quote(node.host.python)
         result = self._command(
@@ -300,10 +302,12 @@ class WracklineSystem:
         return self._client.describe(timeout_s=timeout_s)
 
     def growth_plan(self, node: Node, topic: str, *, timeout_s: float = 30.0) -> dict[Place, tuple[int, ...]]:
-        """By the broker's own planner, on the new broker's host. Raises DeployError when it has no answer in time."""
+        """By the broker's own planner, on the new broker's host. Raises DeployError when it has no answer in
+        time."""
         first = f"{node.host.address}:{node.port}"
         ask = (
-            f"PYTHONPATH={HOME}/lib {shlex.quote(node.host.python)} -m wrackline.broker admin --timeout 3 --bootstrap "
+            f"PYTHONPATH={HOME}/lib {shlex.quote(node.host.python)} -m wrackline.broker admin --timeout 3 "
+            "--bootstrap "
             f"{first},{self.bootstrap()} add-brokers {node.node_id} --topics {shlex.quote(topic)} --dry-run"
         )
         deadline = time.monotonic() + timeout_s
@@ -362,8 +366,8 @@ class WracklineSystem:
         return found.stdout.split()
 
     def collect(self, into: Path) -> None:
-        """``into/<host>/``: broker.log, trace.jsonl, effective-config.toml, listing.txt. What a host cannot give
-        is told in its ``missing.txt``: the other hosts' files are worth having."""
+        """``into/<host>/``: broker.log, trace.jsonl, effective-config.toml, listing.txt. What a host cannot
+        give is told in its ``missing.txt``: the other hosts' files are worth having."""
         self._each(self.nodes, lambda node: self._collect(node, into / node.host.name))
 
     def _collect(self, node: Node, into: Path) -> None:

@@ -1,4 +1,5 @@
-"""Tiny hand-written histories, named after the anomaly: each bad one shows it, and nothing but what follows from it."""
+"""Tiny hand-written histories, named after the anomaly: each bad one shows it, and nothing but what follows
+from it."""
 
 from __future__ import annotations
 

@@ -1,4 +1,5 @@
-"""Histories of transactions, each with one thing wrong or nothing: what Elle says of them is in golden/elle.jsonl.
+"""Histories of transactions, each with one thing wrong or nothing: what Elle says of them is in
+golden/elle.jsonl.
 
 A transaction is [process, outcome, inv, ret, [[act, key, value], ...]].
 """

@@ -1,9 +1,11 @@
-"""Recorded verdicts: small histories made by ``golden/ask.py``, and what Knossos, Porcupine and Elle said of them.
+"""Recorded verdicts: small histories made by ``golden/ask.py``, and what Knossos, Porcupine and Elle said of
+them.
 
-One JSON object a line. ``ops``: [f, value, inv, ret]; value is null where it is not known, "empty" for an empty queue,
-[old, new] for a cas, a list for the elements of a set; ret is null where the operation never returned. Of a log: [value,
-offset or null] for an append, the end that was told, and for a read {"covered": [from, to], "records": [[offset, value],
-...]}. ``txns`` (Elle): [process, outcome, inv, ret, [[act, key, value], ...]].
+One JSON object a line. ``ops``: [f, value, inv, ret]; value is null where it is not known, "empty" for an
+empty queue, [old, new] for a cas, a list for the elements of a set; ret is null where the operation never
+returned. Of a log: [value, offset or null] for an append, the end that was told, and for a read {"covered":
+[from, to], "records": [[offset, value], ...]}. ``txns`` (Elle): [process, outcome, inv, ret, [[act, key,
+value], ...]].
 """
 
 from __future__ import annotations

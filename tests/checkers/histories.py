@@ -52,7 +52,8 @@ def info(test_id: str = "t", **changes: Any) -> RunInfo:
 
 
 class History:
-    """Events one after another, a millisecond apart. Processes are the caller's numbers; every method returns self."""
+    """Events one after another, a millisecond apart. Processes are the caller's numbers; every method returns
+    self."""
 
     def __init__(self, test_id: str = "t", **changes: Any) -> None:
         self.info = info(test_id, **changes)
@@ -129,7 +130,8 @@ class History:
     def transaction(
         self, *begun: tuple[int, int, tuple[tuple[int, int, int], ...], tuple[tuple[int, int, int], ...]]
     ) -> History:
-        """Transactions that overlap: (number, process, sent, given), records as (partition, offset, value)."""
+        """Transactions that overlap: (number, process, sent, given), records as (partition, offset,
+        value)."""
         for number, process, sent, _ in begun:
             records = tuple(Record(p, UNKNOWN, value) for p, _, value in sent)
             extra = {"txn": number}
@@ -276,7 +278,8 @@ def _row(test_id: str, event: Event) -> Mapping[str, Any]:
 
 
 def keeps_the_rules(events: Sequence[Event], seed: int) -> None:
-    """A process does one thing at a time, and nothing any more after an outcome that is not known; no value comes twice."""
+    """A process does one thing at a time, and nothing any more after an outcome that is not known; no value
+    comes twice."""
     open_: dict[int, str] = {}
     retired: set[int] = set()
     times = [event.time_ns for event in events]

@@ -1,8 +1,8 @@
 """A model of a correct replicated log, driven at random: histories in which no checker may find anything.
 
-A small cluster of one topic: a leader per partition that appends in order, clients whose requests arrive after a
-delay and whose answers may be late or never come, fail-overs that raise the leader epoch and refuse what is under way,
-pollers that read ahead, and a final read. What it writes down is what our recorder would.
+A small cluster of one topic: a leader per partition that appends in order, clients whose requests arrive
+after a delay and whose answers may be late or never come, fail-overs that raise the leader epoch and refuse
+what is under way, pollers that read ahead, and a final read. What it writes down is what our recorder would.
 """
 
 from __future__ import annotations

@@ -30,7 +30,8 @@ LOGS = 24
 
 
 def spoil(table: Columns, rng: random.Random) -> None:
-    """Exchange what two gets returned, or let one return what nobody put, or a put fail; or leave it as it is."""
+    """Exchange what two gets returned, or let one return what nobody put, or a put fail; or leave it as it
+    is."""
     gets, puts = np.flatnonzero(~table.puts), np.flatnonzero(table.puts & (table.ret != NEVER))
     what = rng.randrange(4)
     if what in (0, 3) and len(gets) > 1:
@@ -53,8 +54,8 @@ def overlapping(model: Model, rng: random.Random) -> Columns:
 
 
 def in_turn(model: Model, rng: random.Random, most: int = 40) -> Columns:
-    """One operation after another: what is exchanged or not told is wrong, over many stretches of time. Some dequeues
-    never come back; most of these took something."""
+    """One operation after another: what is exchanged or not told is wrong, over many stretches of time. Some
+    dequeues never come back; most of these took something."""
     rows: list[tuple[bool, int, int, int]] = []
     held: list[int] = []
     queue = model is Model.FIFO_QUEUE
@@ -83,8 +84,9 @@ def in_turn(model: Model, rng: random.Random, most: int = 40) -> Columns:
 def objects(
     model: Model, seed: int, logs: int = LOGS, again: float = 0.0, most: int = 0
 ) -> tuple[History, list[Columns]]:
-    """A run with a small history on each partition, all at once, and the operations of each; times are indexes.
-    ``again``: of the gets some are there several times. ``most``: all are of operations in turn, up to so many."""
+    """A run with a small history on each partition, all at once, and the operations of each; times are
+    indexes. ``again``: of the gets some are there several times. ``most``: all are of operations in turn, up
+    to so many."""
     rng = random.Random(f"{model}/{seed}")
     topics = (TopicInfo(TOPIC, logs, 3, 2),)
     run = History(f"{model}-{seed}", workload=WORKLOADS[model], reads="marker", topics=topics)
@@ -142,6 +144,6 @@ def expected(model: Model, tables: list[Columns]) -> Said:
 
 
 def rough(said: Said) -> Said:
-    """Of an empty answer that several stretches of time contradict together, how many values do is not the fewest; and
-    of a long chain of values only the first are told."""
+    """Of an empty answer that several stretches of time contradict together, how many values do is not the
+    fewest; and of a long chain of values only the first are told."""
     return {(log, rule, value, *(() if rule == "not empty" else rest)) for log, rule, value, *rest in said}

@@ -1,4 +1,5 @@
-"""Cases in a line (wrackline.checkers.proving.language): for every anomaly one that has it, and its nearest neighbour that has not."""
+"""Cases in a line (wrackline.checkers.proving.language): for every anomaly one that has it, and its nearest
+neighbour that has not."""
 
 from __future__ import annotations
 
@@ -162,7 +163,8 @@ PAIRS: dict[str, tuple[str, str]] = {
         "| final a@0 c@1 | final b@1/0 d@1/1",
     ),
     "write-cycle through real time": (
-        "p: (txn 1 a b@1/? | q: txn 2 c@1 | r: txn 3 d@1/0 | p: txn 1 a@0 b@1/1) | final a@0 c@1 | final d@1/0 b@1/1",
+        "p: (txn 1 a b@1/? | q: txn 2 c@1 | r: txn 3 d@1/0 | p: txn 1 a@0 b@1/1) | final a@0 c@1 | final "
+        "d@1/0 b@1/1",
         "p: (txn 1 a b@1/? | q: (txn 2 c | r: txn 3 d@1/0 | q: txn 2 c@1) | p: txn 1 a@0 b@1/1) "
         "| final a@0 c@1 | final d@1/0 b@1/1",
     ),
@@ -188,12 +190,14 @@ PAIRS: dict[str, tuple[str, str]] = {
     ),
     "commit-regression where nobody told where it began": (
         "p: a@0 b@1 | c: gen 1 from 0 | c: got a@0 b@1 | c: commit 2 | d: gen 2 from ? | d: commit 1",
-        "p: a@0 b@1 | c: gen 1 from 0 | c: got a@0 | c: commit 1 ? | d: gen 1 from 0 | d: got a@0 b@1 | d: commit 2 "
+        "p: a@0 b@1 | c: gen 1 from 0 | c: got a@0 | c: commit 1 ? | d: gen 1 from 0 | d: got a@0 b@1 | d: "
+        "commit 2 "
         "| e: gen 2 from ? | e: commit 1",
     ),
     "commit-regression seen by a reader": (
         "p: a@0 b@1 | c: gen 1 from 0 | c: got a@0 b@1 | c: commit 1 | c: commit 2 | o: committed 1",
-        "p: a@0 b@1 | c: gen 1 from 0 | c: got a@0 b@1 | c: commit 1 ? | d: gen 1 from 0 | d: got a@0 b@1 | d: commit 2 "
+        "p: a@0 b@1 | c: gen 1 from 0 | c: got a@0 b@1 | c: commit 1 ? | d: gen 1 from 0 | d: got a@0 b@1 | "
+        "d: commit 2 "
         "| o: committed 1",
     ),
     "commit-regression to nothing": (
@@ -210,7 +214,8 @@ PAIRS: dict[str, tuple[str, str]] = {
     ),
     "group-skip": (
         "p: a@0 b@1 | c: gen 1 from 0 | c: got a@0 | d: gen 2 from 2 | d: commit 2 | final a@0 b@1",
-        "p: a@0 b@1 | c: gen 1 from 0 | c: got a@0 | z: gen 1 from 1 | z: got b@1 | d: gen 2 from 2 | d: commit 2 "
+        "p: a@0 b@1 | c: gen 1 from 0 | c: got a@0 | z: gen 1 from 1 | z: got b@1 | d: gen 2 from 2 | d: "
+        "commit 2 "
         "| final a@0 b@1",
     ),
     "zombie-commit": (

@@ -134,7 +134,8 @@ def test_the_evidence_of_a_lost_write(judged: dict[str, Path]) -> None:
     assert (finding["topic"], finding["partition"], finding["offset"], finding["value"]) == (TOPIC, 0, 1, B)
     assert finding["where"] == "middle"
     assert finding["explanation"] == (
-        f"value {B} was acked at offset 1 of log-0 at 6.013 s while n1 led (leader epoch 0); the final read has "
+        f"value {B} was acked at offset 1 of log-0 at 6.013 s while n1 led (leader epoch 0); the final read "
+        "has "
         f"value {C} there. Faults since: power cut of n1 at 6.0 s."
     )
     events = lossy_run("acks-1").events

@@ -1,4 +1,5 @@
-"""Every anomaly on a tiny history of its own, correct random histories without findings, and spoiled ones with.
+"""Every anomaly on a tiny history of its own, correct random histories without findings, and spoiled ones
+with.
 
 All histories go through Spark in one batch, told apart by their test ids.
 """

@@ -73,7 +73,8 @@ def test_cut_anywhere(row_group: int | None, width: int, uncut: list[Counter[str
     counts, again = found(runs, width)
     assert again > 0  # some chunks had to know what was above them, or some steps went over a cut
     for history, one, whole in zip(histories(), counts, uncut, strict=True):
-        # A send that may be anywhere, and that offsets are missing, is told once per gap: gaps are what is cut.
+        # A send that may be anywhere, and that offsets are missing, is told once per gap: gaps are what is
+        # cut.
         for mark in ("gap", "placeless"):
             assert bool(one.pop(mark, 0)) == bool(whole[mark]), history.info.test_id
         assert one == +Counter({m: n for m, n in whole.items() if m not in ("gap", "placeless")}), (

@@ -1,4 +1,5 @@
-"""On a real cluster: a standalone master and two workers of Spark on this machine find what local mode finds."""
+"""On a real cluster: a standalone master and two workers of Spark on this machine find what local mode
+finds."""
 
 from __future__ import annotations
 

@@ -31,7 +31,7 @@ def test_nothing_is_missing_from_a_good_run() -> None:
     assert missing(good_run()) == []
 
 
-# --- the run went as it was planned ---------------------------------------------------------------------------
+# --- the run went as it was planned -------------------------------------------------------------------------
 
 
 def test_ctrl_c_before_the_planned_fault_is_no_pass() -> None:
@@ -104,7 +104,7 @@ def test_run_information_of_an_older_version_can_be_read() -> None:
     assert RunInfo.from_json(good_run().info.to_json()).plan == PlanInfo(60.0, {"f1": "kill"})
 
 
-# --- trouble of hosts, and clients that went on while everything was read ---------------------------------------
+# --- trouble of hosts, and clients that went on while everything was read -----------------------------------
 
 
 @pytest.mark.parametrize("step", ["drive", "read back"])
@@ -152,7 +152,7 @@ def test_an_answer_behind_the_final_reads_beginning() -> None:
     assert decided(run)["verdict"] == Verdict.INCONCLUSIVE
 
 
-# --- somebody died, or nobody fetched the logs --------------------------------------------------------------------
+# --- somebody died, or nobody fetched the logs --------------------------------------------------------------
 
 
 def death(**changes: object) -> Fault:
@@ -226,7 +226,7 @@ def test_a_run_that_was_killed_at_any_moment_never_passes(tmp_path: Path) -> Non
         assert met == (count == len(made.events)), (count, made.events[count - 1].f, missing(run))
 
 
-# --- acknowledged before, during and after ------------------------------------------------------------------------
+# --- acknowledged before, during and after ------------------------------------------------------------------
 
 
 def written(run: Run, before: int, during: int, after: int, tried: int = 100) -> metrics.Figures:
@@ -334,7 +334,7 @@ def test_acks_0_promises_nothing_of_acknowledgements() -> None:
     assert missing(run, written(run, 0, 0, 0)) == []
 
 
-# --- thresholds ---------------------------------------------------------------------------------------------------
+# --- thresholds ---------------------------------------------------------------------------------------------
 
 
 def judged_by(name: str, limit: float, run: Run | None = None, figures: metrics.Figures | None = None) -> str:

@@ -226,7 +226,8 @@ def test_an_unknown_contract_is_one_clear_line(name: str) -> None:
 
 
 def test_a_lossy_shutdown_counts_by_the_replicas_of_its_time() -> None:
-    """Broker 4 takes the place of broker 1 at 10 s: n1's loss counts before, n4's after, neither the other way."""
+    """Broker 4 takes the place of broker 1 at 10 s: n1's loss counts before, n4's after, neither the other
+    way."""
     of = run()
     of.nodes |= {4: "n4"}
     of.assignment = {PLACE: (4, 2, 3)}  # as written down at the end

@@ -1,4 +1,5 @@
-"""What Knossos, Porcupine and Elle said of small histories is what we say; where they are installed, they are asked."""
+"""What Knossos, Porcupine and Elle said of small histories is what we say; where they are installed, they are
+asked."""
 
 from __future__ import annotations
 
@@ -51,8 +52,8 @@ def test_the_exact_checks_say_what_the_searches_said(model: Model, referee: str)
 
 @pytest.mark.parametrize("model", LOGS)
 def test_the_rules_of_a_log_say_what_knossos_said(model: Model) -> None:
-    """Whole histories, and some operations of one (as a witness is): placed and unplaced appends, those of unknown
-    outcome, reads of records and of whole ranges, ends."""
+    """Whole histories, and some operations of one (as a witness is): placed and unplaced appends, those of
+    unknown outcome, reads of records and of whole ranges, ends."""
     asked = [one for one in GOLDENS if one["model"] == model]
     said = Counter(one["knossos"] for one in asked)
     assert min(said[word] for word in DECIDED) >= 30

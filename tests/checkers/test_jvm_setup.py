@@ -44,7 +44,8 @@ def test_what_maven_resolves_is_found_again(tmp_path: Path, monkeypatch: pytest.
 
 
 UNREACHABLE = (
-    "[ERROR] Failed to execute goal on project jvm: Could not resolve dependencies: Failed to collect dependencies at "
+    "[ERROR] Failed to execute goal on project jvm: Could not resolve dependencies: Failed to collect "
+    "dependencies at "
     "knossos:knossos:jar:0.3.15: Could not transfer artifact knossos:knossos:pom:0.3.15 from/to clojars "
     "(https://repo.clojars.org/): transfer failed: Unknown host repo.clojars.org -> [Help 1]"
 )
@@ -59,7 +60,8 @@ def test_a_repository_that_cannot_be_reached_is_one_line_and_loses_nothing(
         install(tmp_path, wanted())
     assert str(wrong.value).startswith(
         "Maven could not get knossos:knossos:pom:0.3.15 from clojars (https://repo.clojars.org/): "
-        "transfer failed: Unknown host repo.clojars.org; check the network, name a mirror (--repository), or set "
+        "transfer failed: Unknown host repo.clojars.org; check the network, name a mirror (--repository), or "
+        "set "
         "WRACKLINE_JVM_CLASSPATH"
     )
     assert "\n" not in str(wrong.value)
@@ -70,13 +72,16 @@ def test_a_repository_that_cannot_be_reached_is_one_line_and_loses_nothing(
     ("told", "said"),
     [
         (
-            "[ERROR] Failed: Could not transfer artifact knossos:knossos:jar:0.3.15 from/to clojars (https://repo.clojars.org/): "
+            "[ERROR] Failed: Could not transfer artifact knossos:knossos:jar:0.3.15 from/to clojars "
+            "(https://repo.clojars.org/): "
             "GET request failed: No space left on device -> [Help 1]",
             "Maven ran out of disk space, in its own folder (~/.m2) or in ",
         ),
         (
-            "[ERROR] Failed: Could not transfer artifact knossos:knossos:pom:0.3.15 from/to maven-default-http-blocker "
-            "(http://0.0.0.0/): Blocked mirror for repositories: [repository-1 (http://nexus.example.org/, default, releases)]",
+            "[ERROR] Failed: Could not transfer artifact knossos:knossos:pom:0.3.15 from/to "
+            "maven-default-http-blocker "
+            "(http://0.0.0.0/): Blocked mirror for repositories: [repository-1 (http://nexus.example.org/, "
+            "default, releases)]",
             "Maven takes nothing from http://nexus.example.org/ without TLS: name it by https://",
         ),
     ],
@@ -120,7 +125,8 @@ def publish(repository: Path, artifact: Artifact, needs: Artifact | None = None)
 def test_maven_resolves_from_a_repository_that_is_named(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """With what an artifact needs in its turn. Clojars is not asked for what is found before: it is nowhere here."""
+    """With what an artifact needs in its turn. Clojars is not asked for what is found before: it is nowhere
+    here."""
     top, below = Artifact("wrackline.test", "top", "1"), Artifact("wrackline.test", "below", "2")
     publish(tmp_path / "mirror", top, needs=below)
     publish(tmp_path / "mirror", below)

@@ -79,8 +79,8 @@ def small_histories(draw: st.DrawFn) -> tuple[list[Append], list[list[Read]], li
 
 
 def linearizable(appends: list[Append], reads: list[list[Read]], ends: list[End]) -> bool:
-    """By trying every order. A read has no lower bound (it may show less than there is), so it may take effect at
-    any moment up to its return: it is invoked at the beginning of time."""
+    """By trying every order. A read has no lower bound (it may show less than there is), so it may take
+    effect at any moment up to its return: it is invoked at the beginning of time."""
     operations: list[tuple[int, int, Append | list[Read] | End]] = [(a.inv, a.ret, a) for a in appends]
     operations += [(-1, one[0].ret, one) for one in reads if one]
     operations += [(e.inv, e.ret, e) for e in ends]

@@ -1,5 +1,5 @@
-"""Registers and queues in pieces: however values and time are cut, the same is found as by the exact checks at once. Without
-Spark: the stages alone."""
+"""Registers and queues in pieces: however values and time are cut, the same is found as by the exact checks
+at once. Without Spark: the stages alone."""
 
 from __future__ import annotations
 

@@ -19,8 +19,8 @@ WRITE, READ = True, False
 
 @st.composite
 def histories(draw: st.DrawFn, *, fifo: bool) -> Columns:
-    """A few operations on random intervals, as a correct object would have answered them; then some answers are
-    replaced, so that both verdicts are common. Stamps may be equal."""
+    """A few operations on random intervals, as a correct object would have answered them; then some answers
+    are replaced, so that both verdicts are common. Stamps may be equal."""
     count = draw(st.integers(2, 8))
     if draw(st.booleans()):
         points = draw(st.permutations(range(2 * count)))

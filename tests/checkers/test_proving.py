@@ -1,6 +1,6 @@
-"""The checkers are proved: each anomaly, put alone into a correct history, is found with all that follows from it and with
-nothing else; correct histories of every kind give no finding; so too by hand, a case with it beside one without. All of
-them go through one analysis."""
+"""The checkers are proved: each anomaly, put alone into a correct history, is found with all that follows
+from it and with nothing else; correct histories of every kind give no finding; so too by hand, a case with it
+beside one without. All of them go through one analysis."""
 
 from __future__ import annotations
 

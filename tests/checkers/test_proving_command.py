@@ -1,4 +1,5 @@
-"""``python -m wrackline.checkers.proving``: what it writes is a history, and every mistake is one line and exit code 2."""
+"""``python -m wrackline.checkers.proving``: what it writes is a history, and every mistake is one line and
+exit code 2."""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
-"""The checks of registers and queues are proved: each rule, broken alone in a correct history, is found, once, and nothing
-else is; correct histories give no finding; so too by hand, a case that breaks a rule beside one that does not. All of
-them go through one analysis."""
+"""The checks of registers and queues are proved: each rule, broken alone in a correct history, is found,
+once, and nothing else is; correct histories give no finding; so too by hand, a case that breaks a rule beside
+one that does not. All of them go through one analysis."""
 
 from __future__ import annotations
 

@@ -156,7 +156,8 @@ def test_the_first_look_is_one_line(name: str, tmp_path: Path) -> None:
 def test_the_others_are_judged(
     spark: SparkSession, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """Through the command line: exit code 2, one line for each of those that are none, and nothing of a stack."""
+    """Through the command line: exit code 2, one line for each of those that are none, and nothing of a
+    stack."""
     assert spark.version
     every = {**FOOTER, **EVENTS}
     bad = {name: spoiled(tmp_path, name, spoil) for name, (spoil, _) in every.items()}
@@ -192,7 +193,8 @@ def test_one_bad_history_alone_is_told_once(
 
 @pytest.mark.spark
 def test_pages_that_are_gone_while_all_sends_are_looked_at(spark: SparkSession, tmp_path: Path) -> None:
-    """A second look at a history that cannot be read is no news (a phantom makes it look at all sends again)."""
+    """A second look at a history that cannot be read is no news (a phantom makes it look at all sends
+    again)."""
     from wrackline.checkers.analysis import _judge
 
     phantom = History("phantom").send(1, (A, 0)).drain((0, A), (1, B))

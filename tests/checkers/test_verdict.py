@@ -1,4 +1,5 @@
-"""Verdicts: their precedence, the conditions without which nothing is proved, and runs that expect an anomaly."""
+"""Verdicts: their precedence, the conditions without which nothing is proved, and runs that expect an
+anomaly."""
 
 from __future__ import annotations
 

@@ -1,8 +1,8 @@
 """The recipes of CONTRIBUTING.md do what they say: their code is tested in a copy of the tree.
 
-There is no host and no Spark: the fault is done to a process of ours in a shell of this machine, the anomaly is
-found by the stages of the analysis in one process, the workload drives librdkafka's mock cluster, and the system
-is deployed into a folder.
+There is no host and no Spark: the fault is done to a process of ours in a shell of this machine, the anomaly
+is found by the stages of the analysis in one process, the workload drives librdkafka's mock cluster, and the
+system is deployed into a folder.
 """
 
 from __future__ import annotations

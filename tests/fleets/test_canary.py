@@ -55,7 +55,8 @@ def test_a_cut_that_took_nothing_is_not_proved(last_there: int) -> None:
     ("last_there", "proved"), [(199, False), (195, False), (191, False), (190, False), (189, True)]
 )
 def test_what_was_appended_behind_a_sync_is_no_proof(last_there: int, proved: bool) -> None:
-    """One sync before the cut: only the numbers since then are gone. A second of them is needed: 0.05 s and ten times 0.1 s."""
+    """One sync before the cut: only the numbers since then are gone. A second of them is needed: 0.05 s and
+    ten times 0.1 s."""
     loss = judge("n1", told(200), DECIDED, upto(last_there))
     assert loss.proved is proved, loss
     assert loss.lost_bytes == (200 - last_there) * RECORD_BYTES

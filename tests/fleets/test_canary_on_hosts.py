@@ -1,4 +1,5 @@
-"""Canaries on real hosts: real cuts take their tail, on both file systems and under load; sabotaged ones do not."""
+"""Canaries on real hosts: real cuts take their tail, on both file systems and under load; sabotaged ones do
+not."""
 
 from __future__ import annotations
 

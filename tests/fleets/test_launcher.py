@@ -84,7 +84,8 @@ esac
 
 @pytest.fixture
 def set_up(bare: Path) -> Path:
-    """The launcher in a folder that it takes for set up, with programs that do nothing and say all is well."""
+    """The launcher in a folder that it takes for set up, with programs that do nothing and say all is
+    well."""
     venv, state = bare / ".venv", bare / ".wrack"
     (venv / "bin").mkdir(parents=True)
     state.mkdir()

@@ -86,7 +86,8 @@ def test_a_cut_loses_exactly_what_was_not_synced(fleet: NetnsFleet) -> None:
     assert (back.decided_ns, back.lost_ns) == (cut.decided_ns, cut.lost_ns)
     sizes = remote.run("stat -c %s /data/log/both /data/log/synced").stdout.split()
     assert sizes == ["100000", "70000"]
-    # Replaced by a rename that nobody synced: old content and new are both 11 bytes long, so only the bytes tell.
+    # Replaced by a rename that nobody synced: old content and new are both 11 bytes long, so only the bytes
+    # tell.
     if remote.get("/data/log/checkpoint") == b"old content":
         assert back.files["log/checkpoint"].changed
     assert remote.get("/opt/writer.py") == WRITER.encode(), (
@@ -95,7 +96,8 @@ def test_a_cut_loses_exactly_what_was_not_synced(fleet: NetnsFleet) -> None:
 
 
 def test_looking_at_a_truncated_file_does_not_save_it(fleet: NetnsFleet) -> None:
-    """ext4 writes a file back that was truncated, written and then closed by anybody, even by one who only looked."""
+    """ext4 writes a file back that was truncated, written and then closed by anybody, even by one who only
+    looked."""
     host = fleet.hosts[0]
     remote = fleet.remote(host)
     remote.put(TRUNCATER.encode(), "/opt/truncater.py")
@@ -202,7 +204,8 @@ def test_xfs_loses_its_unsynced_bytes_too(state_root: Path) -> None:
         (host,) = fleet.hosts
         remote = fleet.remote(host)
         remote.run(
-            "head -c 9000 /dev/urandom > /data/f && sync /data/f /data && head -c 4000 /dev/urandom >> /data/f"
+            "head -c 9000 /dev/urandom > /data/f && sync /data/f /data && head -c 4000 /dev/urandom >> "
+            "/data/f"
         )
         assert remote.run("findmnt -n -o FSTYPE /data").stdout.strip() == "xfs"
         fleet.power.cut(host)

@@ -104,7 +104,8 @@ def test_files_go_over_whole_with_their_mode_and_come_back(
 def test_a_tree_comes_in_one_piece(fleet: NetnsFleet, host: Host, tmp_path: Path) -> None:
     remote = fleet.remote(host)
     remote.run(
-        "mkdir -p '/data/tree/a b/c' && cd /data/tree && echo 1 > x.log && echo 2 > 'a b/c/y.log' && echo 3 > z.tmp"
+        "mkdir -p '/data/tree/a b/c' && cd /data/tree && echo 1 > x.log && echo 2 > 'a b/c/y.log' && echo 3 "
+        "> z.tmp"
     )
     paths = remote.get_tree("/data/tree", tmp_path, patterns=["*.log", "*.index"])
     assert {str(path.relative_to(tmp_path)): path.read_text() for path in paths} == {

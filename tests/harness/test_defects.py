@@ -1,4 +1,5 @@
-"""The suites of historic defects: what they say, how their runs are counted, and two of them on a real fleet."""
+"""The suites of historic defects: what they say, how their runs are counted, and two of them on a real
+fleet."""
 
 from __future__ import annotations
 

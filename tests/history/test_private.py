@@ -1,4 +1,5 @@
-"""What a run leaves behind is its owner's alone, whatever the umask, by whichever way its directory came to be."""
+"""What a run leaves behind is its owner's alone, whatever the umask, by whichever way its directory came to
+be."""
 
 from __future__ import annotations
 

@@ -48,10 +48,12 @@ def listing(*rules: tuple[int, str]) -> str:
 
 def test_counters_are_read_from_iptables_own_words() -> None:
     said = HEAD + (
-        "       3      180 DROP       0    --  *      *       198.18.0.12          0.0.0.0/0            /* n2>n1 */\n"
+        "       3      180 DROP       0    --  *      *       198.18.0.12          0.0.0.0/0            /* "
+        "n2>n1 */\n"
         "      12     3020 DROP       6    --  *      *       0.0.0.0/0            198.18.0.11          "
         "/* clients>n1 */ tcp dpt:9092\n"
-        "       0        0 RETURN     0    --  lo     *       0.0.0.0/0            0.0.0.0/0            /* inside */\n"
+        "       0        0 RETURN     0    --  lo     *       0.0.0.0/0            0.0.0.0/0            /* "
+        "inside */\n"
         "       9      540 DROP       0    --  *      *       10.0.0.1             0.0.0.0/0           \n"
     )
     assert parse_counters(said) == [
@@ -158,7 +160,8 @@ def test_a_cut_that_lets_a_knock_through_is_not_proved() -> None:
 
 @pytest.mark.parametrize("said", ["connected", "refused"])
 def test_a_knock_that_is_answered_is_a_leak_whatever_was_dropped(said: str) -> None:
-    """What was dropped is not TCP, or was dropped before; a refusal comes from the other end as a connection does."""
+    """What was dropped is not TCP, or was dropped before; a refusal comes from the other end as a connection
+    does."""
     proof = cut_link(QUIET, ends(8, 3, n2=said), controls())
     assert proof == Proof(False, f"the cut leaks: n1>n2:9092 answered at the end ({said})")
     early = cut_link(ends(0, 0, n1=said), ends(8, 3), controls())
@@ -338,13 +341,15 @@ def test_a_power_cut_is_lossy_only_with_bytes_gone() -> None:
 
 
 def test_a_power_cut_is_proved_by_the_canary_of_every_host() -> None:
-    """Bytes lost by the system prove nothing by themselves: those written after a sync of everything are lost too."""
+    """Bytes lost by the system prove nothing by themselves: those written after a sync of everything are lost
+    too."""
     files = {"log-0/1.log": FileLoss(900, 500)}
     assert power_cut(powered("n1", files, GONE)).proved
     synced = power_cut(powered("n1", files, SYNCED))
     assert not synced.proved
     assert synced.text.endswith(
-        "400 bytes in 1 files lost, canary: 16 of 800 bytes lost, last number told 200, last there 199: it was synced"
+        "400 bytes in 1 files lost, canary: 16 of 800 bytes lost, last number told 200, last there 199: it "
+        "was synced"
     )
     assert not power_cut(powered("n1", files, GONE), powered("n2", files, SYNCED)).proved
     unwatched = power_cut(powered("n1", files, None))

@@ -1,4 +1,5 @@
-"""The strategy proactive under random faults: it may lose, it says so each time, and nothing else gives way (R27)."""
+"""The strategy proactive under random faults: it may lose, it says so each time, and nothing else gives way
+(R27)."""
 
 from __future__ import annotations
 

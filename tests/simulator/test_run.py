@@ -1,4 +1,5 @@
-"""Whole runs: the same seed is the same run, defects are found, shrunk and found again by the printed command."""
+"""Whole runs: the same seed is the same run, defects are found, shrunk and found again by the printed
+command."""
 
 from __future__ import annotations
 
@@ -49,7 +50,8 @@ def test_the_same_seed_is_the_same_run_in_one_process() -> None:
 def test_the_same_seed_is_the_same_run_in_every_process_and_under_every_hash_seed() -> None:
     program = (
         "import sys; from wrackline.simulator.cli import main; "
-        "sys.argv[1:] = '--seed 5 --seconds 6 --idempotent --timeline --full --lines 0 --digest'.split(); main()"
+        "sys.argv[1:] = '--seed 5 --seconds 6 --idempotent --timeline --full --lines 0 --digest'.split(); "
+        "main()"
     )
     outputs = set()
     for hash_seed in ("0", "1", "31337"):

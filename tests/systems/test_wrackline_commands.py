@@ -22,7 +22,8 @@ Said = tuple[int, str, str]
 
 
 class Listening:
-    """A fleet whose hosts write down what they are told and answer from ``answers`` (by part of a command)."""
+    """A fleet whose hosts write down what they are told and answer from ``answers`` (by part of a
+    command)."""
 
     name = "listening"
     power: PowerSwitch
@@ -98,7 +99,8 @@ def test_install_asks_once_uploads_and_unpacks(fleet: Listening, tmp_path: Path)
         "/usr/bin/python3 -c 'import sys; print('\"'\"'%d.%d'\"'\"' % sys.version_info[:2])' || echo none; "
         "ls -d /opt/wrackline/deps-depshash /opt/wrackline/broker-brokerhash 2>/dev/null; "
         "[ -x /opt/wrackline/node.sh ] && /opt/wrackline/node.sh pid | sed 's/^/pid /'; true",
-        "cd /opt/wrackline && tar -xzf deps.tar.gz && rm deps.tar.gz && touch /opt/wrackline/deps-depshash && "
+        "cd /opt/wrackline && tar -xzf deps.tar.gz && rm deps.tar.gz && touch /opt/wrackline/deps-depshash "
+        "&& "
         "tar -xzf broker.tar.gz && rm broker.tar.gz && touch /opt/wrackline/broker-brokerhash && "
         "mkdir -p /var/log/wrackline /run/wrackline /data/broker",
     ]

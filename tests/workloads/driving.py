@@ -29,7 +29,8 @@ def driven(
     tries: int,
     stop_s: float,
 ) -> Iterator[Any]:
-    """The workload, stopped, after ``operations`` of every kind it has; what is done with it is recorded still."""
+    """The workload, stopped, after ``operations`` of every kind it has; what is done with it is recorded
+    still."""
     topics = (TopicInfo("log", partitions, 3, 2),)
     info = RunInfo("t1", "t", 1, "", "mock", spec.name, str(spec.acks), False, topics)
     with Recorder(run_dir, info) as recorder:

@@ -25,8 +25,8 @@ class Clock:
 
 
 def due_by(generator: Generator, clock: Clock, f: str, seconds: float) -> list[Slot]:
-    """What an eager client is handed until then. The generator looks at the clock once for a slot that is due, and
-    again and again while it waits for one: that is the end, however slow the machine."""
+    """What an eager client is handed until then. The generator looks at the clock once for a slot that is
+    due, and again and again while it waits for one: that is the end, however slow the machine."""
     clock.now += seconds
     taken: list[Slot] = []
     looks = itertools.count()

@@ -1,4 +1,5 @@
-"""A YAML file is not code: every property of the librdkafka that is installed is allowed or refused, for a reason."""
+"""A YAML file is not code: every property of the librdkafka that is installed is allowed or refused, for a
+reason."""
 
 from __future__ import annotations
 

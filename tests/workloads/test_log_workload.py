@@ -186,7 +186,8 @@ def test_a_record_the_client_refuses_is_a_certain_failure(mock_cluster: str) -> 
 
 
 def test_a_silent_cluster_is_asked_as_much_as_any_other(tmp_path: Path) -> None:
-    """Two senders, and every operation takes two seconds to end unknown: one at a time each would be one a second."""
+    """Two senders, and every operation takes two seconds to end unknown: one at a time each would be one a
+    second."""
     client = {"message_timeout_ms": 2_000, "request_timeout_ms": 1_000}
     spec = LogSpec(rate=40, senders=2, pollers=0, enders=0, client=client)
     assert spec.width == 90

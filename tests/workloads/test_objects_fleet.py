@@ -1,4 +1,5 @@
-"""Registers and queues on a real fleet, with a leader cut off in the middle: what clients saw has an order."""
+"""Registers and queues on a real fleet, with a leader cut off in the middle: what clients saw has an
+order."""
 
 from __future__ import annotations
 

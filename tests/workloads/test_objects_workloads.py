@@ -1,4 +1,5 @@
-"""Registers and queues with their real clients against the mock cluster: what they record is what such an object does."""
+"""Registers and queues with their real clients against the mock cluster: what they record is what such an
+object does."""
 
 from __future__ import annotations
 

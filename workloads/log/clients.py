@@ -1,7 +1,7 @@
 """confluent-kafka behind two small classes: one sends records and waits, one reads and asks for the end.
 
-librdkafka's threads inherit the network namespace of the thread that makes the client, so clients are made inside
-``fleet.entered()``.
+librdkafka's threads inherit the network namespace of the thread that makes the client, so clients are made
+inside ``fleet.entered()``.
 """
 
 from __future__ import annotations
@@ -118,8 +118,8 @@ class _Pending:
 
 
 def try_settings(spec: ClientsSpec) -> None:
-    """Make one client of each kind, which connects nowhere, and end it. Raises KafkaException with what librdkafka says
-    of a value that is none."""
+    """Make one client of each kind, which connects nowhere, and end it. Raises KafkaException with what
+    librdkafka says of a value that is none."""
     LogProducer("", spec).close()
     LogConsumer("", spec).close()
 
@@ -156,8 +156,8 @@ class LogProducer:
     def begin(
         self, topic: str, records: Sequence[Outgoing], finished: Callable[[list[Outcome]], None]
     ) -> None:
-        """Hand records over and return; ``finished`` is given one outcome per record, in order, once: by ``serve`` in
-        the thread that calls it, or here when the client refused them all."""
+        """Hand records over and return; ``finished`` is given one outcome per record, in order, once: by
+        ``serve`` in the thread that calls it, or here when the client refused them all."""
         pending = _Pending(len(records), time.monotonic() + self._deadline_s, finished)
         self._pending.append(pending)
         for place, record in enumerate(records):
@@ -177,8 +177,8 @@ class LogProducer:
                 pending.settle(place, outcomes.refused(refusal.args[0]))
 
     def serve(self, timeout_s: float) -> None:
-        """Wait up to so long for delivery reports and pass them on. A record without one by its deadline is unknown.
-        One thread at a time; another may call ``begin`` meanwhile."""
+        """Wait up to so long for delivery reports and pass them on. A record without one by its deadline is
+        unknown. One thread at a time; another may call ``begin`` meanwhile."""
         self._producer.poll(timeout_s)
         now = time.monotonic()
         while self._pending and (self._pending[0].over or self._pending[0].deadline <= now):

@@ -1,7 +1,7 @@
 """The final read: every partition from its log start to its end offset, by a consumer of its own.
 
-It is evidence of loss only when it reached the end offset that the leader told after healing, so it says whether
-it did (``extra.complete`` on its last row).
+It is evidence of loss only when it reached the end offset that the leader told after healing, so it says
+whether it did (``extra.complete`` on its last row).
 """
 
 from __future__ import annotations
@@ -101,8 +101,8 @@ class _Drain:
             self.process += self.context.stride
 
     def _operation(self, client: LogConsumer) -> bool:
-        """One chunk: up to CHUNK_RECORDS records; the first asks for the end offset too, after its invocation,
-        so that it is an observation like any other. True when the end was reached."""
+        """One chunk: up to CHUNK_RECORDS records; the first asks for the end offset too, after its
+        invocation, so that it is an observation like any other. True when the end was reached."""
         self._record(Type.INVOKE)
         begin = time.monotonic_ns()
         if self.high < 0:

@@ -1,9 +1,10 @@
 """Which properties of librdkafka a specification may set: a YAML file is not code.
 
-librdkafka can be told to load libraries, run a shell command, read key files and fetch URLs, all of it as the user who
-runs the harness, who is root. And some properties are what the harness itself rests on: where clients connect to, what an
-acknowledgement means. Only what is known to do neither can be set, so that a property of a version to come is
-refused until somebody has looked at it. A test holds the list against the properties that the installed library has.
+librdkafka can be told to load libraries, run a shell command, read key files and fetch URLs, all of it as the
+user who runs the harness, who is root. And some properties are what the harness itself rests on: where
+clients connect to, what an acknowledgement means. Only what is known to do neither can be set, so that a
+property of a version to come is refused until somebody has looked at it. A test holds the list against the
+properties that the installed library has.
 """
 
 from __future__ import annotations
@@ -101,7 +102,8 @@ def refusal(name: str) -> str | None:
         return "it makes librdkafka load libraries or open files of this machine; leave it out"
     if name.startswith(_SECURITY):
         return (
-            "TLS and SASL settings make librdkafka read files of this machine, run commands or fetch URLs, and clients "
+            "TLS and SASL settings make librdkafka read files of this machine, run commands or fetch URLs, "
+            "and clients "
             "speak plain text with the run's own hosts; leave it out"
         )
     if name.endswith(_CALLBACKS):

@@ -2,13 +2,14 @@
 (docs/anomalies.md).
 
 An error code is evidence only if it is about the *first* try: after a retry inside the client, "not enough
-replicas" may be the answer to the second copy of a record whose first copy is in the log. So the workload sends
-without retries unless it is told otherwise. With retries (idempotent producers always retry) only what the
-client refused before it queued the record is certain.
+replicas" may be the answer to the second copy of a record whose first copy is in the log. So the workload
+sends without retries unless it is told otherwise. With retries (idempotent producers always retry) only what
+the client refused before it queued the record is certain.
 
-Without retries librdkafka still sends again what was refused with NOT_LEADER_OR_FOLLOWER, for it takes that as a
-proof that nothing was appended. With acks=all it is none: a leader that is replaced while records wait for their
-followers answers so too, and they may be in the log. Then only what every try must be refused for is certain.
+Without retries librdkafka still sends again what was refused with NOT_LEADER_OR_FOLLOWER, for it takes that
+as a proof that nothing was appended. With acks=all it is none: a leader that is replaced while records wait
+for their followers answers so too, and they may be in the log. Then only what every try must be refused for
+is certain.
 """
 
 from __future__ import annotations
@@ -46,13 +47,15 @@ NEVER_SENT_CODES = frozenset(
         KafkaError._PURGE_QUEUE,
     }
 )
-"""librdkafka's own errors for records that were still in its queue. ``_MSG_TIMED_OUT`` is not here: it is given
-both to records that never left and to records whose answer never came, and this client cannot tell which."""
+"""librdkafka's own errors for records that were still in its queue. ``_MSG_TIMED_OUT`` is not here: it is
+given both to records that never left and to records whose answer never came, and this client cannot tell
+which."""
 
 
 @dataclass(frozen=True, slots=True)
 class Outcome:
-    """Of one record: its offset, or UNKNOWN, FAILED, ACKED_WITHOUT_OFFSET; ``error`` is Kafka's name for it."""
+    """Of one record: its offset, or UNKNOWN, FAILED, ACKED_WITHOUT_OFFSET; ``error`` is Kafka's name for
+    it."""
 
     offset: int
     error: str | None = None
@@ -79,8 +82,8 @@ def delivered(offset: int | None, timestamp_ms: int, *, acks: int | str) -> Outc
 
 
 def type_of(outcomes: Sequence[Outcome]) -> Type:
-    """Of the whole operation: ``ok`` when every record was acked, ``fail`` when none was appended for certain,
-    ``info`` otherwise (docs/decisions/0003)."""
+    """Of the whole operation: ``ok`` when every record was acked, ``fail`` when none was appended for
+    certain, ``info`` otherwise (docs/decisions/0003)."""
     if all(outcome.offset == FAILED for outcome in outcomes):
         return Type.FAIL
     return Type.INFO if any(outcome.offset in (UNKNOWN, FAILED) for outcome in outcomes) else Type.OK

@@ -1,7 +1,8 @@
 """The processes of the workload: one operation at a time each, everything on record.
 
-A process is retired after an operation of unknown outcome: whoever acted as it goes on as process ``old + stride``, as
-Jepsen does. Those who read are here, a thread and a client each; those who send are in `senders`.
+A process is retired after an operation of unknown outcome: whoever acted as it goes on as process ``old +
+stride``, as Jepsen does. Those who read are here, a thread and a client each; those who send are in
+`senders`.
 """
 
 from __future__ import annotations
@@ -52,8 +53,8 @@ class Context:
 
 @contextmanager
 def supervised(context: Context, what: str) -> Iterator[None]:
-    """The one supervisor of the workload: whatever breaks a thread of it must end the run with a word about it, else
-    fewer and fewer clients would go on and the night would look green."""
+    """The one supervisor of the workload: whatever breaks a thread of it must end the run with a word about
+    it, else fewer and fewer clients would go on and the night would look green."""
     try:
         yield
     except Exception as error:
@@ -151,7 +152,8 @@ class Ender(Reading):
 
 
 class Poller(Reading):
-    """Takes some partitions by itself and reads on; from time to time takes others, or the same from elsewhere."""
+    """Takes some partitions by itself and reads on; from time to time takes others, or the same from
+    elsewhere."""
 
     f = "poll"
 
@@ -201,7 +203,8 @@ class Poller(Reading):
             self.complete(Type.OK, begin_ns, records=records, extra=extra)
 
     def _take_partitions(self, slot: Slot) -> dict[int, int]:
-        """One partition or several; each from the start, from where this thread last was in it, or a bit before."""
+        """One partition or several; each from the start, from where this thread last was in it, or a bit
+        before."""
         count = 1 + slot.choice(self.context.partitions, salt=3)
         first = slot.choice(self.context.partitions, salt=4)
         taken = {}

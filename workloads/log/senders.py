@@ -1,8 +1,8 @@
 """Who sends: logical producers, one operation at a time each, and the clients that carry their records.
 
-A client may carry many logical producers. A partition without a leader keeps an operation under way for seconds; a
-client that waited for it would put no load on the others, and a cluster that falls silent would be asked almost
-nothing. With enough operations under way the asked rate goes on whatever the cluster does.
+A client may carry many logical producers. A partition without a leader keeps an operation under way for
+seconds; a client that waited for it would put no load on the others, and a cluster that falls silent would be
+asked almost nothing. With enough operations under way the asked rate goes on whatever the cluster does.
 """
 
 from __future__ import annotations
@@ -103,8 +103,8 @@ class LogicalProducer:
 
 
 class Sending:
-    """A logical producer with a client of its own, that waits for each operation. After an unknown outcome the client
-    is another one too."""
+    """A logical producer with a client of its own, that waits for each operation. After an unknown outcome
+    the client is another one too."""
 
     def __init__(self, context: Context, process: int) -> None:
         self._producer = LogicalProducer(context, process)
@@ -133,8 +133,8 @@ class Sending:
 class Sender(Process):
     """A client and the logical producers that it carries: ``width`` operations may be under way at a time.
 
-    A client that broke is left to what it still has under way, and another takes its place. So is one that had an
-    unknown outcome, as soon as it has nothing under way."""
+    A client that broke is left to what it still has under way, and another takes its place. So is one that
+    had an unknown outcome, as soon as it has nothing under way."""
 
     f = "send"
 
@@ -144,7 +144,8 @@ class Sender(Process):
         self._most = context.spec.records_per_op if isinstance(context.spec, LogSpec) else 1
         self._width = width
         self._idle = deque(LogicalProducer(context, slot + n) for n in reversed(range(width)))
-        """On top who was used last: a few have long sequences while all is well, which says more about order."""
+        """On top who was used last: a few have long sequences while all is well, which says more about
+        order."""
         self._changed = threading.Condition()
         self._client: _Served | None = None
 
@@ -189,7 +190,8 @@ class Sender(Process):
 
 
 class _Served:
-    """A client whose delivery reports are served by a thread of its own, until it shall end and has nothing under way."""
+    """A client whose delivery reports are served by a thread of its own, until it shall end and has nothing
+    under way."""
 
     def __init__(self, context: Context, name: str) -> None:
         self.had_unknown = False

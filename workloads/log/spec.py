@@ -46,7 +46,8 @@ class ClientSettings(Strict):
         dict[str, str | int | float | bool],
         Field(json_schema_extra={"propertyNames": {"enum": sorted(ALLOWED)}}),
     ] = Field(default_factory=dict)
-    """Other properties of librdkafka, as they are (wrackline.workloads.log.librdkafka says which); these win."""
+    """Other properties of librdkafka, as they are (wrackline.workloads.log.librdkafka says which); these
+    win."""
 
     @field_validator("librdkafka")
     @classmethod
@@ -145,11 +146,12 @@ class LogSpec(ClientsSpec):
     mix: Mix = Mix()
     """How often each kind of operation is done, compared with the others."""
     senders: Annotated[int, Field(ge=0, le=MOST_CLIENTS)] = 6
-    """Clients that send. What they have under way is shared out among the partitions, so that one without a leader
-    does not keep them all waiting."""
+    """Clients that send. What they have under way is shared out among the partitions, so that one without a
+    leader does not keep them all waiting."""
     in_flight: Annotated[int, Field(ge=1, le=MOST_IN_FLIGHT)] | None = None
-    """Operations that one sender may have under way at a time, each a logical process of its own. None: as many as
-    keep up the asked rate while every partition is silent for ``client.message_timeout_ms``; 1 without a rate."""
+    """Operations that one sender may have under way at a time, each a logical process of its own. None: as
+    many as keep up the asked rate while every partition is silent for ``client.message_timeout_ms``; 1
+    without a rate."""
     pollers: Annotated[int, Field(ge=0, le=MOST_CLIENTS)] = 2
     """Consumers that read."""
     enders: Annotated[int, Field(ge=0, le=MOST_CLIENTS)] = 2
@@ -180,8 +182,8 @@ class LogSpec(ClientsSpec):
 
     @staticmethod
     def clients_for(partitions: int) -> dict[str, int]:
-        """How many clients there are when nobody says: enough that a partition which keeps its own waiting leaves
-        every other one served."""
+        """How many clients there are when nobody says: enough that a partition which keeps its own waiting
+        leaves every other one served."""
         return {"senders": min(max(6, 2 * partitions), MOST_CLIENTS), "enders": min(max(2, partitions), 8)}
 
     @property

@@ -73,8 +73,8 @@ class Workload:
 
     @property
     def left_out(self) -> dict[str, list[int]]:
-        """By kind and partition (one number for a kind that has no partition): operations that fell due while the
-        clients were busy for long, and were not done."""
+        """By kind and partition (one number for a kind that has no partition): operations that fell due while
+        the clients were busy for long, and were not done."""
         return self._generator.left_out
 
     def counts(self) -> Counts:

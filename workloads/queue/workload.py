@@ -1,8 +1,8 @@
 """FIFO queues: one per partition. An enqueue is a send; the head is one position that all dequeuers share.
 
-Whoever dequeues holds the head's lock from looking to moving it, so a record is taken by one client alone, and a
-dequeue that fails has certainly taken nothing. To answer "empty" it sends a marker and reads up to it. The head only
-ever moves forward: a leader that knows less of the log cannot make anything come out twice.
+Whoever dequeues holds the head's lock from looking to moving it, so a record is taken by one client alone,
+and a dequeue that fails has certainly taken nothing. To answer "empty" it sends a marker and reads up to it.
+The head only ever moves forward: a leader that knows less of the log cannot make anything come out twice.
 """
 
 from __future__ import annotations
@@ -49,7 +49,8 @@ class Dequeuer(Reading):
             self.complete(Type.FAIL, begin, partition=partition, error="_BUSY")
             return
         try:
-            # Until the lock is released nobody else is told of this record: the completion is recorded under it.
+            # Until the lock is released nobody else is told of this record: the completion is recorded under
+            # it.
             self._complete(head, partition, begin, time.monotonic() + timeout_s)
         finally:
             head.lock.release()
@@ -71,7 +72,8 @@ class Dequeuer(Reading):
     def _take(
         self, head: Head, partition: int, deadline: float
     ) -> tuple[Record | None, list[dict[str, Any]]]:
-        """The record at the head, or None when there is none for certain; the head moves past it. Raises Unknown."""
+        """The record at the head, or None when there is none for certain; the head moves past it. Raises
+        Unknown."""
         stretch = self._at(head, partition)
         marker: int | None = None
         while marker is None or head.offset <= marker:

@@ -33,9 +33,9 @@ class RegisterSpec(ClientsSpec):
     readers: Annotated[int, Field(ge=0, le=200)] = 5
     """They read; each is two processes where it reads by marker."""
     read_by: Literal["marker", "end"] = "marker"
-    """How a read knows what the last write is. ``marker``: it sends a record of its own with the workload's acks and
-    reads what is before it: a leader that was replaced cannot acknowledge it. ``end``: it asks the leader for the end
-    offset, which one that was replaced may still answer."""
+    """How a read knows what the last write is. ``marker``: it sends a record of its own with the workload's
+    acks and reads what is before it: a leader that was replaced cannot acknowledge it. ``end``: it asks the
+    leader for the end offset, which one that was replaced may still answer."""
 
     @property
     def shares(self) -> dict[str, tuple[int, float]]:
@@ -61,7 +61,8 @@ def once(spec: S) -> S:
         raise ValueError("this workload needs acks: 1 or all: without acks no write is known to be done")
     if spec.acks == "all" and not spec.idempotence:
         raise ValueError(
-            "acks: all needs idempotence: true here: the client sends again what a replaced leader refused, and a value "
+            "acks: all needs idempotence: true here: the client sends again what a replaced leader refused, "
+            "and a value "
             "that is written twice can mean anything"
         )
     if spec.client.retries and not spec.idempotence:

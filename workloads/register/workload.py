@@ -1,7 +1,7 @@
 """Registers: one per partition. A write is a send; a read finds the last record that was written.
 
-With ``read_by: marker`` a read takes effect where its marker is in the log, a write where its record is: the order of
-offsets is the order of the register. What the promise rests on is said in docs/linearizability.md.
+With ``read_by: marker`` a read takes effect where its marker is in the log, a write where its record is: the
+order of offsets is the order of the register. What the promise rests on is said in docs/linearizability.md.
 """
 
 from __future__ import annotations

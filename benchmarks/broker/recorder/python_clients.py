@@ -1,4 +1,5 @@
-"""What a broker of ours serves, and what it refuses, asked by the clients that are at home in Python, and by kcat."""
+"""What a broker of ours serves, and what it refuses, asked by the clients that are at home in Python, and by
+kcat."""
 
 from __future__ import annotations
 

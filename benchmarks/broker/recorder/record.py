@@ -1,9 +1,10 @@
-"""Records what real clients, and nodes among themselves, send to a cluster of ours: the frames that fuzzing starts from.
+"""Records what real clients, and nodes among themselves, send to a cluster of ours: the frames that fuzzing
+starts from.
 
     python benchmarks/broker/recorder/record.py            # writes tests/broker/wire/frames/*.jsonl again
 
-It needs Java, Maven and Go besides the development packages, and fetches Kafka's clients and franz-go through Maven and
-Go. Per client, API and version a few frames of different lengths are kept, none longer than 4 KiB.
+It needs Java, Maven and Go besides the development packages, and fetches Kafka's clients and franz-go through
+Maven and Go. Per client, API and version a few frames of different lengths are kept, none longer than 4 KiB.
 """
 
 from __future__ import annotations
@@ -86,7 +87,8 @@ def _run(command: list[str], folder: Path) -> None:
 
 
 def _upset(cluster: Cluster) -> None:
-    """A vote, an unclean recovery and a snapshot that is fetched: what nodes say only when something happens."""
+    """A vote, an unclean recovery and a snapshot that is fetched: what nodes say only when something
+    happens."""
     cluster.create_topic("upset", replicas=3, partitions=2)
     for node in cluster.brokers.values():
         node.kill()

@@ -201,7 +201,8 @@ class Controller:
         return effects + self._recover(now_ms)
 
     def _resign(self) -> list[Effect]:
-        """Whether what is not committed will be is for the next leader to say: nobody is told anything of it."""
+        """Whether what is not committed will be is for the next leader to say: nobody is told anything of
+        it."""
         self._claimed = None
         self._sessions_armed = False
         self.speculative = self.committed.copy()

@@ -17,8 +17,8 @@ from wrackline.broker.model.types import TopicPartition
 
 
 def elect_leaders(draft: Draft, request: ElectLeadersRequest) -> ElectLeadersResponse:
-    """Preferred leaders (unclean elections are in controller_forced.py). For all partitions: only those are told of
-    where there was something to do."""
+    """Preferred leaders (unclean elections are in controller_forced.py). For all partitions: only those are
+    told of where there was something to do."""
     if request.election != ElectionType.PREFERRED:
         return ElectLeadersResponse(error=ErrorCode.invalid_request)
     if request.partitions is None:

@@ -1,8 +1,8 @@
 """ElectLeaders of kind UNCLEAN (docs/protocol.md 2.9): an operator wants a leader now, at the price of a
 possible loss.
 
-Whoever can lead without loss does. Else the logs of all replicas that are there are compared, as proactive recovery
-does, and the answer waits for the election's commit or the end of the operator's time.
+Whoever can lead without loss does. Else the logs of all replicas that are there are compared, as proactive
+recovery does, and the answer waits for the election's commit or the end of the operator's time.
 """
 
 from __future__ import annotations

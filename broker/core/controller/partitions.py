@@ -107,8 +107,8 @@ def change(
     assignment: Assignment | None = None,
     unclean_election: bool = False,
 ) -> PartitionImage:
-    """Add the record that takes the partition to this ISR (and assignment), if one is needed; the partition as
-    it is then. A reassignment that the ISR makes complete is completed in the same record
+    """Add the record that takes the partition to this ISR (and assignment), if one is needed; the partition
+    as it is then. A reassignment that the ISR makes complete is completed in the same record
     (docs/protocol.md 2.8.1)."""
     image, tp, rules = draft.image, partition.tp, draft.rules
     now = Assignment.of(partition)

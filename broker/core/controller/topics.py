@@ -192,7 +192,8 @@ def _check_more(draft: Draft, wanted: NewPartitions) -> tuple[TopicImage, Assign
     if not known < wanted.count <= MAX_PARTITIONS:
         raise TopicRefused(
             ErrorCode.invalid_partitions,
-            f"{wanted.count} partitions: topic {wanted.topic!r} has {known}, at most {MAX_PARTITIONS} are allowed",
+            f"{wanted.count} partitions: topic {wanted.topic!r} has {known}, at most {MAX_PARTITIONS} are "
+            "allowed",
         )
     more = wanted.count - known
     factor = Replicas.of(topic.partitions[0]).factor

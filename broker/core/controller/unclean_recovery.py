@@ -2,10 +2,10 @@
 (docs/protocol.md 2.9, R25-R36; KIP-966).
 
 Balanced: when every member of the LastKnownELR is unfenced, each is asked how far its log reaches, again and
-again until all have answered, and the best log leads. Proactive: every replica that is unfenced is asked at once,
-and the best log of those that answered within a short window leads; an operator's ElectLeaders of kind UNCLEAN does the
-same, whatever the strategy. Nothing of this is persisted: a controller that restarts begins anew. An attempt
-belongs to one state of the partition; any change of it ends the attempt.
+again until all have answered, and the best log leads. Proactive: every replica that is unfenced is asked at
+once, and the best log of those that answered within a short window leads; an operator's ElectLeaders of kind
+UNCLEAN does the same, whatever the strategy. Nothing of this is persisted: a controller that restarts begins
+anew. An attempt belongs to one state of the partition; any change of it ends the attempt.
 """
 
 from __future__ import annotations
@@ -93,7 +93,8 @@ class Recoveries:
     # --- what there is to recover --------------------------------------------------------------------------
 
     def look(self, image: ClusterImage, delta: ImageDelta) -> list[Effect]:
-        """``delta`` was committed: end the attempts it overtook, begin those it made possible; what to trace."""
+        """``delta`` was committed: end the attempts it overtook, begin those it made possible; what to
+        trace."""
         active = frozenset(broker.id for broker in image.brokers.values() if broker.active)
         self._end_overtaken(image, active)
         lines: list[Effect] = []
@@ -146,7 +147,8 @@ class Recoveries:
             self._attempts[key] = _Attempt(partition, strategy, recovery.candidates, present)
 
     def _end_overtaken(self, image: ClusterImage, active: frozenset[NodeId]) -> None:
-        """An attempt whose partition has changed, or that nobody is there for any more (balanced: not everybody)."""
+        """An attempt whose partition has changed, or that nobody is there for any more (balanced: not
+        everybody)."""
         for key, attempt in list(self._attempts.items()):
             attempt.present = active.intersection(attempt.candidates)
             needed = 1 if attempt.strategy is RecoveryStrategy.PROACTIVE else len(attempt.candidates)
@@ -184,8 +186,8 @@ class Recoveries:
     # --- asking --------------------------------------------------------------------------------------------
 
     def ask(self, now_ms: float) -> list[Effect]:
-        """Questions to everyone who has not answered and is not being asked, and a timer for those to be asked
-        again later."""
+        """Questions to everyone who has not answered and is not being asked, and a timer for those to be
+        asked again later."""
         effects: list[Effect] = []
         later: list[float] = []
         for attempt in self._attempts.values():
@@ -219,7 +221,8 @@ class Recoveries:
     def heard(
         self, image: ClusterImage, correlation: int, response: Response | None, now_ms: float
     ) -> list[Effect]:
-        """An answer, or None for one that will not come. ``image``: the speculative one, the latest there is."""
+        """An answer, or None for one that will not come. ``image``: the speculative one, the latest there
+        is."""
         if correlation not in self._asked:
             return []
         broker, keys = self._asked.pop(correlation)
@@ -265,8 +268,8 @@ class Recoveries:
     # --- deciding ------------------------------------------------------------------------------------------
 
     def decide(self, draft: Draft, now_ms: float) -> None:
-        """Elect where enough candidates have answered and nothing has changed, not even in what is not committed
-        yet (the election itself, for one): what has will end the attempt when it is committed."""
+        """Elect where enough candidates have answered and nothing has changed, not even in what is not
+        committed yet (the election itself, for one): what has will end the attempt when it is committed."""
         for key, attempt in self._attempts.items():
             decided = self._rules.recovery.is_decided(
                 attempt.strategy,

@@ -76,7 +76,8 @@ class RaftFollower(RaftSnapshots):
                 out.append(
                     Exit(
                         1,
-                        f"the leader of epoch {self.epoch} lacks records from offset {to} on that were committed "
+                        f"the leader of epoch {self.epoch} lacks records from offset {to} on that were "
+                        "committed "
                         f"(high watermark {self.log.high_watermark}): committed metadata is lost (2.12.4)",
                     )
                 )

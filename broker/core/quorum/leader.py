@@ -136,7 +136,8 @@ class Leadership:
         known.end = offset
 
     def describe(self, directory_id: UUID) -> DescribeQuorumResponse:
-        """Who is where; ``directory_id``: the leader's own. Observers that were silent for long are let go."""
+        """Who is where; ``directory_id``: the leader's own. Observers that were silent for long are let
+        go."""
         now_ms = self._ctx.now_ms
         for node, known in list(self._observers.items()):
             if now_ms - known.last_fetch_ms > OBSERVER_SESSION_MS:

@@ -1,4 +1,5 @@
-"""One node's metadata log: what is appended, what is safe on the disk, what is committed, what a snapshot replaces.
+"""One node's metadata log: what is appended, what is safe on the disk, what is committed, what a snapshot
+replaces.
 
 Who leads and, at a controller, the quorum (raft.py) say when the high watermark moves; whoever applies the
 log takes what that commits, in order (docs/protocol.md K02, 2.12). Records are decoded once, when they come
@@ -49,8 +50,8 @@ class MetadataLog:
         self.partition_log = PartitionLog(METADATA, RecoveredLog(METADATA_TOPIC_ID, 0, 0, 0, 0))
         self.snapshots = Snapshots(config, rules)
         self.high_watermark = 0
-        """Everything below is committed. At a start the end of the newest snapshot, until a leader has said or
-        found out."""
+        """Everything below is committed. At a start the end of the newest snapshot, until a leader has said
+        or found out."""
         self._rules = rules
         self._overrides = LogOverrides(segment_bytes=config.metadata_log_segment_bytes)
         self._uncommitted: deque[Entry] = deque()
@@ -90,7 +91,7 @@ class MetadataLog:
     def epochs(self) -> tuple[EpochEntry, ...]:
         return self.partition_log.epochs.entries
 
-    # --- start -----------------------------------------------------------------------------------------------
+    # --- start ----------------------------------------------------------------------------------------------
 
     def restore(
         self,
@@ -100,8 +101,8 @@ class MetadataLog:
         now_ms: float,
         out: list[Effect],
     ) -> ClusterImage | None:
-        """What was found on disk: the image of the newest snapshot, if there is one, and after it a log. Raises
-        ValueError where the two do not make one gapless history."""
+        """What was found on disk: the image of the newest snapshot, if there is one, and after it a log.
+        Raises ValueError where the two do not make one gapless history."""
         loaded = self.snapshots.restore(found, now_ms, out)
         if recovered is None:
             out += [CreateLog(METADATA, METADATA_TOPIC_ID), ConfigureLog(METADATA, self._overrides)]
@@ -110,17 +111,20 @@ class MetadataLog:
             self._restore_log(recovered, batches, out)
         if loaded is None and self.log_start > 0:
             raise ValueError(
-                f"the metadata log begins at offset {self.log_start} and no snapshot of what was before it can be read"
+                f"the metadata log begins at offset {self.log_start} and no snapshot of what was before it "
+                "can be read"
             )
         if loaded is None:
             return None
         snapshot, image = loaded
         if snapshot.end_offset < self.log_start:
             raise ValueError(
-                f"the newest snapshot that can be read ends at {snapshot.end_offset}, the log begins at {self.log_start}"
+                f"the newest snapshot that can be read ends at {snapshot.end_offset}, the log begins at "
+                f"{self.log_start}"
             )
         self._base_epoch = self.snapshots.epoch_before(self.log_start)
-        # A snapshot that was fetched is on the disk before the log it replaces is gone: what the log has is older.
+        # A snapshot that was fetched is on the disk before the log it replaces is gone: what the log has is
+        # older.
         if (snapshot.epoch, snapshot.end_offset) > (self.last_epoch, self.leo):
             self.load(snapshot, now_ms, out)
         elif self.epoch_before(snapshot.end_offset) != snapshot.epoch:
@@ -155,7 +159,7 @@ class MetadataLog:
             out.append(WriteEpochs(METADATA, epochs.entries))
         self.partition_log.flush(out)
 
-    # --- snapshots -------------------------------------------------------------------------------------------
+    # --- snapshots ------------------------------------------------------------------------------------------
 
     def load(self, snapshot: SnapshotId, now_ms: float, out: list[Effect]) -> None:
         """The log is empty and goes on after a snapshot that the disk has."""

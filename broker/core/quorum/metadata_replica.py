@@ -2,8 +2,8 @@
 (docs/protocol.md K02, K03).
 
 Only committed records are taken, so the local copy is a prefix of the controllers' log up to its high
-watermark (I06), and a restart goes on where it ended. Now and then a snapshot replaces what lies behind; a broker
-that was away for longer than the controllers keep their log fetches one of theirs (KIP-630).
+watermark (I06), and a restart goes on where it ended. Now and then a snapshot replaces what lies behind; a
+broker that was away for longer than the controllers keep their log fetches one of theirs (KIP-630).
 """
 
 from __future__ import annotations
@@ -78,7 +78,7 @@ class Observer:
         else:
             self.log.flushed(upto, self._ctx.out)
 
-    # --- snapshots -------------------------------------------------------------------------------------------
+    # --- snapshots ------------------------------------------------------------------------------------------
 
     def snapshot_written(self, snapshot: SnapshotId) -> None:
         """One made here, or one that was fetched: then the log goes on after it, and so does the image."""
@@ -119,7 +119,7 @@ class Observer:
         self._received = download.id, image
         self.log.snapshots.take(download.id, download.data, self._ctx.out)
 
-    # --- the log ---------------------------------------------------------------------------------------------
+    # --- the log --------------------------------------------------------------------------------------------
 
     def _fetch(self) -> None:
         if self._stopped:

@@ -1,8 +1,9 @@
 """Snapshots in the quorum (docs/protocol.md 2.12.7, KIP-630): a follower whose log ends before the leader's
 begins fetches one, piece by piece, and goes on after it.
 
-It counts as news of the leader, so no election comes between; if one does, what was fetched is dropped. The log is
-replaced only when the snapshot is safe on the disk, and only by a follower: a leader has everything committed.
+It counts as news of the leader, so no election comes between; if one does, what was fetched is dropped. The
+log is replaced only when the snapshot is safe on the disk, and only by a follower: a leader has everything
+committed.
 """
 
 from __future__ import annotations
@@ -46,7 +47,7 @@ class RaftSnapshots(RaftRoles):
                 self.log.snapshots.drop(snapshot, out)
         return out
 
-    # --- the leader's side -----------------------------------------------------------------------------------
+    # --- the leader's side ----------------------------------------------------------------------------------
 
     def _answer_snapshot(self, request: FetchSnapshotRequest) -> FetchSnapshotResponse:
         if request.cluster_id != self._ctx.config.cluster_id:
@@ -57,7 +58,7 @@ class RaftSnapshots(RaftRoles):
             return self.leadership.piece(request)
         return FetchSnapshotResponse(error, leader_id=self.leader_id, leader_epoch=self.epoch)
 
-    # --- the follower's side ---------------------------------------------------------------------------------
+    # --- the follower's side --------------------------------------------------------------------------------
 
     def _download(self, snapshot: SnapshotId) -> None:
         if snapshot.end_offset <= self.log.high_watermark:
@@ -109,7 +110,8 @@ class RaftSnapshots(RaftRoles):
         self.log.snapshots.take(download.id, data, self._ctx.out)
 
     def _give_download_up(self, why: str | None) -> None:
-        """The next fetch tells which snapshot there is now: a leader may have dropped the one that was asked for."""
+        """The next fetch tells which snapshot there is now: a leader may have dropped the one that was asked
+        for."""
         if why is not None:
             self._ctx.out.append(Trace("snapshot_bad", {"why": why}, loud=True))
         self._ctx.set_timer(RETRY, self._ctx.config.quorum_retry_backoff_ms, self._fetch_again)

@@ -1,7 +1,7 @@
 """The snapshots that one node has of the metadata log: which, how large, when the next is due (KIP-630).
 
-Controllers and brokers each make their own. A snapshot counts when the disk has it (SnapshotWritten); only then may
-the log below it go.
+Controllers and brokers each make their own. A snapshot counts when the disk has it (SnapshotWritten); only
+then may the log below it go.
 """
 
 from __future__ import annotations
@@ -72,7 +72,7 @@ class Snapshots:
             self._sizes[stored.id] = len(stored.data)
         return best
 
-    # --- making them -----------------------------------------------------------------------------------------
+    # --- making them ----------------------------------------------------------------------------------------
 
     def grew(self, records: int, size_bytes: int) -> None:
         """So much more is committed."""
@@ -109,7 +109,7 @@ class Snapshots:
         self._records = self._bytes = 0
         self._since_ms = now_ms
 
-    # --- cleaning ----------------------------------------------------------------------------------------------
+    # --- cleaning -------------------------------------------------------------------------------------------
 
     def log_start(self, high_watermark: int) -> int:
         """How far back the log must reach."""
@@ -143,7 +143,8 @@ class Download:
         return bytes(self._data)
 
     def take(self, piece: FetchSnapshotResponse) -> bool:
-        """True when it is whole. Raises ValueError for a piece that does not go on where the last one ended."""
+        """True when it is whole. Raises ValueError for a piece that does not go on where the last one
+        ended."""
         records = piece.records
         if not isinstance(records, bytes) or piece.snapshot != self.id or piece.position != self.position:
             raise ValueError(f"a piece of {piece.snapshot} at {piece.position}, asked at {self.position}")

@@ -1,4 +1,5 @@
-"""Followers of the profiles before the fetch request carried an epoch: ask first, fetch then (KIP-101, KIP-279).
+"""Followers of the profiles before the fetch request carried an epoch: ask first, fetch then (KIP-101,
+KIP-279).
 
 In a new leader epoch a follower asks its leader where the last epoch of its own log ends there, cuts, asks
 again while the leader knew nothing of that epoch, and only then fetches (docs/protocol.md 2.11, H14, H15).

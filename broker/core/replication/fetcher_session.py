@@ -2,9 +2,9 @@
 docs/protocol.md 2.13).
 
 Whatever is not a plain answer ends the session: an error of any kind, a lost connection, a request that was
-overtaken. So does a partition that was told of and did not take it: the answer came when its state was another, or
-when it was not followed from there. The leader takes it for known and does not tell it again in that session. The next request
-then asks for everything anew.
+overtaken. So does a partition that was told of and did not take it: the answer came when its state was
+another, or when it was not followed from there. The leader takes it for known and does not tell it again in
+that session. The next request then asks for everything anew.
 """
 
 from __future__ import annotations

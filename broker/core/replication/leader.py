@@ -55,7 +55,8 @@ class Leader:
     # --- role and metadata ---------------------------------------------------------------------------------
 
     def _assigned(self) -> None:
-        """One state per other assigned replica; a newcomer in the ISR has the benefit of the doubt for a lag."""
+        """One state per other assigned replica; a newcomer in the ISR has the benefit of the doubt for a
+        lag."""
         now = self._ctx.now_ms
         known = self.followers
         self.followers = {}
@@ -78,7 +79,8 @@ class Leader:
         self._trace_isr()
 
     def isr_committed(self, isr: Iterable[NodeId]) -> None:
-        """A higher partition epoch, by metadata or by the controller's answer; it settles any proposal (K49)."""
+        """A higher partition epoch, by metadata or by the controller's answer; it settles any proposal
+        (K49)."""
         self.isr = self.maximal = frozenset(isr)
         self.proposal = None
         self._assigned()

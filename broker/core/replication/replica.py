@@ -236,7 +236,8 @@ class Replica:
         return True
 
     def flushed(self, upto: int) -> None:
-        """A flush is done: in mode every-write that may commit, and what came meanwhile needs the next one."""
+        """A flush is done: in mode every-write that may commit, and what came meanwhile needs the next
+        one."""
         if self.log.on_flushed(upto):
             self.ctx.trace("flush", tp=str(self.tp), upto=self.log.flushed)
             if self.leader is not None:

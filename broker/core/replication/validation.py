@@ -25,7 +25,8 @@ _MAX_TIMESTAMP_OFFSET = 35
 
 
 def produced(records: bytes, limits: Limits) -> tuple[BatchHeader, bytes]:
-    """The one batch of a produce request, its newest time put right where its producer was wrong (as Kafka does).
+    """The one batch of a produce request, its newest time put right where its producer was wrong (as Kafka
+    does).
 
     Raises Refusal with error 2, 10, 32, 76 or 87 (docs/protocol.md 6.1), in Kafka's order.
     """

@@ -1,7 +1,7 @@
 """DeleteRecords at the leader: the log start moves, on every replica, and then the client is told (KIP-107).
 
-The leader moves its own log start at once; followers learn it from its fetch answers and tell their own with the
-next fetch. The answer waits until the replicas that are alive have followed.
+The leader moves its own log start at once; followers learn it from its fetch answers and tell their own with
+the next fetch. The answer waits until the replicas that are alive have followed.
 """
 
 from __future__ import annotations

@@ -1,4 +1,5 @@
-"""Answers to Metadata, DescribeCluster and DescribeTopicPartitions from an image; brokers and controllers alike."""
+"""Answers to Metadata, DescribeCluster and DescribeTopicPartitions from an image; brokers and controllers
+alike."""
 
 from __future__ import annotations
 

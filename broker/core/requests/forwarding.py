@@ -85,8 +85,8 @@ class Forwarder:
         if forwarded is None:
             return
         if response is None or not_in_charge(response):
-            # The next controller is asked, until the client's time is over (as Kafka does; where the first did
-            # it after all, the client hears that the topic exists).
+            # The next controller is asked, until the client's time is over (as Kafka does; where the first
+            # did it after all, the client hears that the topic exists).
             retry_ms, key = self._uplink.retry_ms, f"forward:{request_id}"
             again = partial(self._forward, request_id, self._uplink.timeout_ms)
             self._ctx.set_timer(key, self._ctx.now_ms + retry_ms, again)

@@ -25,8 +25,8 @@ _SEQUENCE_ERRORS = {
 
 
 PIECE_BYTES = 1 << 20
-"""Of records that are looked at in one go. What hands in requests keeps back those behind a larger one: they must not
-overtake what is left of it."""
+"""Of records that are looked at in one go. What hands in requests keeps back those behind a larger one: they
+must not overtake what is left of it."""
 
 
 @dataclass(slots=True)
@@ -54,7 +54,8 @@ class ProduceHandler:
         self._unfinished.pop(request_id, None)
 
     def _take(self, taken: _Taken) -> None:
-        """Partition by partition. Looking at records takes time: after so many bytes others have their turn."""
+        """Partition by partition. Looking at records takes time: after so many bytes others have their
+        turn."""
         request, results, waits = taken.request, taken.results, taken.waits
         acks, size = request.acks, 0
         for part in request.partitions[len(results) :]:

@@ -239,7 +239,8 @@ class Cluster:
     def create_topic(self, name: str, *, partitions: int = 1, replicas: int = 3, **configs: str) -> None:
         settings = {key.replace("_", "."): value for key, value in configs.items()}
         topic = NewTopic(name, num_partitions=partitions, replication_factor=replicas, config=settings)
-        # A client that once took a broker for the controller, and knows no topics, never asks another when it has died.
+        # A client that once took a broker for the controller, and knows no topics, never asks another when it
+        # has died.
         admin = self._new_admin()
         future = admin.create_topics([topic], operation_timeout=30, request_timeout=30)[name]
         future.result(40)

@@ -1,4 +1,5 @@
-"""One bit that changes on one node's disk, with two good copies beside it: everything acknowledged can be read."""
+"""One bit that changes on one node's disk, with two good copies beside it: everything acknowledged can be
+read."""
 
 from __future__ import annotations
 
@@ -120,7 +121,8 @@ def test_a_bit_that_changes_while_the_node_leads(cluster: Cluster) -> None:
 
 
 def test_a_topics_id_that_cannot_be_read_is_one_partition_less(cluster: Cluster) -> None:
-    """The node starts, serves its other partitions, and leaves the records alone until somebody has looked at them."""
+    """The node starts, serves its other partitions, and leaves the records alone until somebody has looked at
+    them."""
     cluster.create_topic("other")
     victim = cluster.describe("log")[0].replicas[0]
     node = cluster.brokers[victim]

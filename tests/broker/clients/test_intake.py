@@ -1,4 +1,5 @@
-"""What one client, or four hundred, can ask of a broker: its answers, its memory and its descriptors are bounded."""
+"""What one client, or four hundred, can ask of a broker: its answers, its memory and its descriptors are
+bounded."""
 
 from __future__ import annotations
 
@@ -144,7 +145,7 @@ def test_a_batch_larger_than_the_limit_is_given_all_the_same(small: Cluster) -> 
     assert [len(list(batch.split(bytes(one)))) for one in records] == [1, 0]
 
 
-# --- a client that does not read -----------------------------------------------------------------------------
+# --- a client that does not read ----------------------------------------------------------------------------
 
 
 @pytest.mark.timeout(120)
@@ -184,7 +185,7 @@ def test_a_long_line_of_requests_is_worked_off_with_others_between(small: Cluste
         assert waited < max(0.3, (time.monotonic() - began) / 2)
 
 
-# --- connections ---------------------------------------------------------------------------------------------
+# --- connections --------------------------------------------------------------------------------------------
 
 
 @pytest.mark.timeout(180)

@@ -1,4 +1,5 @@
-"""Consumer groups and transactions are not served: every client says so at once, and one without a group works."""
+"""Consumer groups and transactions are not served: every client says so at once, and one without a group
+works."""
 
 from __future__ import annotations
 

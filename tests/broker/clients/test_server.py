@@ -1,4 +1,5 @@
-"""The process itself: what a person or a stranger on the network can get wrong, and what a broken disk does."""
+"""The process itself: what a person or a stranger on the network can get wrong, and what a broken disk
+does."""
 
 from __future__ import annotations
 

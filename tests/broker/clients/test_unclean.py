@@ -1,4 +1,5 @@
-"""Unclean recovery with real processes: everybody with all the records is away, one that lags is there (R27, R29)."""
+"""Unclean recovery with real processes: everybody with all the records is away, one that lags is there (R27,
+R29)."""
 
 from __future__ import annotations
 

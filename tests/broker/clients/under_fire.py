@@ -1,4 +1,5 @@
-"""A controller and a broker that are sent wrong frames, one connection each: which of them ended a node, or held it up?"""
+"""A controller and a broker that are sent wrong frames, one connection each: which of them ended a node, or
+held it up?"""
 
 from __future__ import annotations
 
@@ -16,7 +17,8 @@ from confluent_kafka.admin import NewTopic
 from tests.broker.clients.loopback import Cluster, Node
 
 _AT_ONCE = 64
-"""Connections open at a time: answers come meanwhile, and the oldest goes. Every so many the nodes are looked at."""
+"""Connections open at a time: answers come meanwhile, and the oldest goes. Every so many the nodes are looked
+at."""
 _TOPICS = (
     "of-aiokafka",
     "of-franz-go",
@@ -27,7 +29,8 @@ _TOPICS = (
     "some",
     "upset",
 )
-"""What recorded frames and examples speak of: they are to get past the question whether there is such a topic."""
+"""What recorded frames and examples speak of: they are to get past the question whether there is such a
+topic."""
 _ANSWER_S = 30.0
 _ALONE_S = 1.0
 """Given to each frame when they are sent again one by one."""

@@ -1,4 +1,5 @@
-"""A disk in memory for core tests: strict about what the core asks of it, and able to lose what was not flushed."""
+"""A disk in memory for core tests: strict about what the core asks of it, and able to lose what was not
+flushed."""
 
 from __future__ import annotations
 

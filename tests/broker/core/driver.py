@@ -1,4 +1,5 @@
-"""A whole cluster in one thread: real Broker and Controller objects, virtual time, a network one can tamper with."""
+"""A whole cluster in one thread: real Broker and Controller objects, virtual time, a network one can tamper
+with."""
 
 from __future__ import annotations
 

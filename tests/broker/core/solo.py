@@ -1,4 +1,5 @@
-"""One real Broker whose controller and peers are played by the test: every message is seen and answered by hand."""
+"""One real Broker whose controller and peers are played by the test: every message is seen and answered by
+hand."""
 
 from __future__ import annotations
 

@@ -75,7 +75,7 @@ def test_b01_with_the_defect_the_acknowledged_record_is_lost() -> None:
     assert hw_truncation_schedule(("trunc_hw",)) == [b"m1"]
 
 
-# --- life ----------------------------------------------------------------------------------------------------
+# --- life ---------------------------------------------------------------------------------------------------
 
 
 def test_a_killed_leader_is_replaced_and_comes_back_as_a_follower() -> None:
@@ -205,7 +205,7 @@ def test_the_end_offset_is_not_shown_until_it_is_known() -> None:
     c.until(lambda: c.answer(heir, latest).partitions[0].offset == 1)
 
 
-# --- metadata and administration -----------------------------------------------------------------------------
+# --- metadata and administration ----------------------------------------------------------------------------
 
 
 def test_topics_come_and_go() -> None:
@@ -289,7 +289,7 @@ def test_partitions_of_one_fetcher_do_not_wait_for_each_others_polls() -> None:
     assert c.now - begin < 100
 
 
-# --- profiles and defects ------------------------------------------------------------------------------------
+# --- profiles and defects -----------------------------------------------------------------------------------
 
 
 def test_defects_replace_rules_and_combine() -> None:
@@ -306,7 +306,7 @@ def test_defects_replace_rules_and_combine() -> None:
         assert f"``{name}``" in (defect.__doc__ or ""), "a defect says its name and reference"
 
 
-# --- anything may happen -------------------------------------------------------------------------------------
+# --- anything may happen ------------------------------------------------------------------------------------
 
 
 def _acked(calls: list[tuple[Call, bytes]]) -> list[bytes]:
@@ -319,8 +319,8 @@ def _acked(calls: list[tuple[Call, bytes]]) -> list[bytes]:
 
 @pytest.mark.parametrize("seed", range(12))
 def test_acknowledged_records_survive_kills_and_cuts(seed: int) -> None:
-    """acks=all, MinISR 2: whatever is killed or cut, with at most one power loss, nothing acknowledged is lost
-    and all logs end up the same."""
+    """acks=all, MinISR 2: whatever is killed or cut, with at most one power loss, nothing acknowledged is
+    lost and all logs end up the same."""
     choose = random.Random(seed)
     c = cluster(replica_lag_time_max_ms=400, session_timeout_ms=600)
     calls: list[tuple[Call, bytes]] = []

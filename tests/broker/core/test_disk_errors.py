@@ -1,4 +1,5 @@
-"""The core's part of a disk error: the log directory goes offline, whoever waits is told, the process ends."""
+"""The core's part of a disk error: the log directory goes offline, whoever waits is told, the process
+ends."""
 
 from __future__ import annotations
 

@@ -35,7 +35,7 @@ def flushed(solo: Solo) -> list[int]:
     return [flush.upto for flush in solo.flushes if flush.tp == ST]
 
 
-# --- settings ------------------------------------------------------------------------------------------------
+# --- settings -----------------------------------------------------------------------------------------------
 
 
 def test_settings_of_the_disk_reach_it_when_they_change_and_only_then() -> None:
@@ -115,7 +115,7 @@ def test_retention_asks_the_disk_and_only_what_is_committed_may_go() -> None:
     assert solo.fetched(-1, 3).error is ErrorCode.offset_out_of_range
 
 
-# --- delete records ------------------------------------------------------------------------------------------
+# --- delete records -----------------------------------------------------------------------------------------
 
 
 def delete(c: Cluster, node: int, offset: int, **more: Any) -> Any:

@@ -1,4 +1,5 @@
-"""docs/protocol-coverage.md cannot rot: every row is there once, every rule can be imported, every test exists."""
+"""docs/protocol-coverage.md cannot rot: every row is there once, every rule can be imported, every test
+exists."""
 
 from __future__ import annotations
 

@@ -26,7 +26,8 @@ class Closed(asyncio.Transport):
 
 
 def test_writing_to_a_closed_connection_fails_its_requests_and_the_next_connects_anew() -> None:
-    """Clients whose DeleteTopics allowed a millisecond made many of these, and one of them ended the broker."""
+    """Clients whose DeleteTopics allowed a millisecond made many of these, and one of them ended the
+    broker."""
 
     async def send_on_a_closed_one() -> bytes:
         failed: list[tuple[Send, str]] = []

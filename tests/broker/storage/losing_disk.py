@@ -1,8 +1,8 @@
 """A disk that keeps nothing but what was synced: what a power cut may leave at any moment, at its worst.
 
-The files are real ones; beside them this keeps, of every file, its content at its last fsync or fdatasync, and of every
-directory, its entries at its last fsync. ``after_power_cut`` lays that out as a directory of its own, to be opened as the
-next start would. Real disks keep more than that; nothing may rest on it.
+The files are real ones; beside them this keeps, of every file, its content at its last fsync or fdatasync,
+and of every directory, its entries at its last fsync. ``after_power_cut`` lays that out as a directory of its
+own, to be opened as the next start would. Real disks keep more than that; nothing may rest on it.
 """
 
 from __future__ import annotations
@@ -17,8 +17,8 @@ import pytest
 
 
 class LosingDisk:
-    """``root`` is durable as it is when this is made. ``on_step`` is called before and after every sync, rename and removal
-    below it: the moments between which the durable state changes, or should have."""
+    """``root`` is durable as it is when this is made. ``on_step`` is called before and after every sync,
+    rename and removal below it: the moments between which the durable state changes, or should have."""
 
     def __init__(self, root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
         self._root = root

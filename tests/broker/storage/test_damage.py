@@ -1,4 +1,5 @@
-"""One bit that changed on the disk is noticed, costs nothing that is whole, and makes the broker trust itself no more."""
+"""One bit that changed on the disk is noticed, costs nothing that is whole, and makes the broker trust itself
+no more."""
 
 from __future__ import annotations
 
@@ -70,8 +71,8 @@ def closed_cleanly(path: Path) -> None:
 
 @pytest.fixture
 def stopped(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """The data directory of a node after a clean stop: one log of three segments. No test here loses power, and thousands of starts
-    need no disk."""
+    """The data directory of a node after a clean stop: one log of three segments. No test here loses power,
+    and thousands of starts need no disk."""
     for sync in ("fsync", "fdatasync"):
         monkeypatch.setattr(os, sync, lambda _: None)
     closed_cleanly(tmp_path)
@@ -105,7 +106,8 @@ def put_aside(path: Path) -> list[Path]:
 def test_every_bit_of_a_batch(
     stopped: Path, pristine: Callable[[], None], field: str, caplog: pytest.LogCaptureFixture
 ) -> None:
-    """After a clean stop, in a batch in the middle of the log and in the last one: exactly what lies before is kept."""
+    """After a clean stop, in a batch in the middle of the log and in the last one: exactly what lies before
+    is kept."""
     for which in (5, len(BATCHES) - 1):
         segment = max(path for path in (stopped / "log-0").glob("*.log") if int(path.stem) <= which)
         begin = (which - int(segment.stem)) * SIZE
@@ -156,8 +158,8 @@ def test_every_bit_of_a_checkpoint(stopped: Path, pristine: Callable[[], None], 
 def test_every_bit_of_what_the_log_itself_says(
     stopped: Path, pristine: Callable[[], None], name: str
 ) -> None:
-    """A line about epochs that one batch alone speaks against may cost that batch, which the leader has; nothing is
-    deleted."""
+    """A line about epochs that one batch alone speaks against may cost that batch, which the leader has;
+    nothing is deleted."""
     directory, before = opened(stopped)
     directory.close()
     pristine()

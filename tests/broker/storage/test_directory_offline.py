@@ -21,7 +21,8 @@ A, B = TopicPartition("a", 0), TopicPartition("b", 0)
 
 
 class Disk:
-    """Stands in front of the writes of segments: lets ``room`` bytes through, then fails once, or for good."""
+    """Stands in front of the writes of segments: lets ``room`` bytes through, then fails once, or for
+    good."""
 
     def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
         self.room: int | None = None
@@ -100,7 +101,8 @@ def test_a_torn_append_leaves_the_log_as_it_was_and_closes_the_directory(
 
 
 def test_a_failed_flush_is_not_tried_again(logs: LogDir, disk: Disk) -> None:
-    """After a failed fsync the kernel may have dropped the pages: a second one that succeeds proves nothing."""
+    """After a failed fsync the kernel may have dropped the pages: a second one that succeeds proves
+    nothing."""
     disk.sync_fails = True
     with pytest.raises(OSError, match="Input/output"):
         logs[A].flush()

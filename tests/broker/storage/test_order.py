@@ -62,7 +62,7 @@ def play(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Play]:
     made.logs.close()
 
 
-# --- the plays -----------------------------------------------------------------------------------------------
+# --- the plays ----------------------------------------------------------------------------------------------
 
 
 def close_cleanly(play: Play) -> None:
@@ -124,7 +124,7 @@ def roll(play: Play) -> None:
     assert len(play.logs[A].segments) > 2
 
 
-# --- the orders broken ---------------------------------------------------------------------------------------
+# --- the orders broken --------------------------------------------------------------------------------------
 
 
 def file_before_flush(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -66,7 +66,8 @@ while True:
 
 
 def unmount_orphans() -> None:
-    """A killed test run leaves its disk mounted; once pytest has thrown its folder away the image is a deleted file."""
+    """A killed test run leaves its disk mounted; once pytest has thrown its folder away the image is a
+    deleted file."""
     for line in Path("/proc/self/mounts").read_text().splitlines():
         device, where = map(Path, line.split(" ")[:2])
         backing = Path("/sys/block", device.name, "loop/backing_file")
@@ -88,7 +89,8 @@ def disk(tmp_path: Path) -> Iterator[Path]:
 
 
 def mount(image: Path, where: Path) -> None:
-    # A commit interval far away: what reaches the disk is what was synced, and what the kernel chose to write.
+    # A commit interval far away: what reaches the disk is what was synced, and what the kernel chose to
+    # write.
     subprocess.run(["mount", "-o", "loop,commit=300", str(image), str(where)], check=True, timeout=30)
 
 

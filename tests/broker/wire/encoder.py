@@ -80,8 +80,8 @@ def _filled(kind: Any, item: Any) -> Any:
 
 @dataclass
 class Writer:
-    """``wrong`` is the number of a place and what to write there; ``extra_tags`` puts an unknown tagged field into
-    every structure that can have one. Places are counted by kind as they are met."""
+    """``wrong`` is the number of a place and what to write there; ``extra_tags`` puts an unknown tagged field
+    into every structure that can have one. Places are counted by kind as they are met."""
 
     extra_tags: bool = False
     null_at: int = -1

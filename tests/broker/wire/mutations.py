@@ -1,4 +1,5 @@
-"""Frames of real clients and nodes, and wrong ones made of them: each by a seed and a number, so it can be made again."""
+"""Frames of real clients and nodes, and wrong ones made of them: each by a seed and a number, so it can be
+made again."""
 
 from __future__ import annotations
 
@@ -58,8 +59,8 @@ class Case:
 
 
 def cases() -> dict[str, list[Case]]:
-    """By the name of an API, with ``-answer`` behind it where a node reads its answers: what was recorded, and an
-    example of every version."""
+    """By the name of an API, with ``-answer`` behind it where a node reads its answers: what was recorded,
+    and an example of every version."""
     found: dict[str, list[Case]] = defaultdict(list)
     for path in sorted(FRAMES.glob("*.jsonl")):
         for line in map(json.loads, path.read_text().splitlines()):
@@ -108,7 +109,7 @@ _WHY = "why " * 20_000
 """More than a string of an old version can hold."""
 
 
-# --- mutations -----------------------------------------------------------------------------------------------------
+# --- mutations ----------------------------------------------------------------------------------------------
 
 
 def mutated(of: Sequence[Case], every: Sequence[bytes], seed: int, number: int) -> tuple[Case, bytes]:
@@ -223,7 +224,7 @@ _MUTATIONS: tuple[Mutation, ...] = (
 )
 
 
-# --- reading them --------------------------------------------------------------------------------------------------
+# --- reading them -------------------------------------------------------------------------------------------
 
 
 class Readers:

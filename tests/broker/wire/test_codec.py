@@ -545,7 +545,8 @@ def test_a_frame_over_the_limit_is_refused_before_it_is_kept(size: int) -> None:
 
 @pytest.mark.parametrize(("key", "version"), every_version())
 def test_a_refusal_that_quotes_a_very_long_name_fits_into_every_version(key: int, version: int) -> None:
-    """A topic's name of 32,767 letters, quoted in a message of an old version, once ended broker and controller."""
+    """A topic's name of 32,767 letters, quoted in a message of an old version, once ended broker and
+    controller."""
     asked_for = incoming(key, version)
     frame = codec(controller=not asked_for.api.on_broker).encode_response(
         asked_for, m.Refused(ErrorCode.invalid_topic_exception, f"topic {'x' * 32_767} has an illegal name")

@@ -69,7 +69,8 @@ def test_negative_lengths_other_than_null_are_refused() -> None:
 
 
 def test_a_message_of_very_many_small_things_is_refused_before_they_are_made() -> None:
-    """A topic of DeleteTopics is one byte on the wire and some fifty in memory, and a frame may have 100 MiB."""
+    """A topic of DeleteTopics is one byte on the wire and some fifty in memory, and a frame may have 100
+    MiB."""
     schema = request_schema(20, 4)
     allowed = guard._varint(MAX_ELEMENTS + 1) + b"\x02t" * MAX_ELEMENTS + b"\x00\x00\x03\xe8\x00"
     assert len(schema.read(allowed, 0).topic_names) == MAX_ELEMENTS

@@ -1,6 +1,7 @@
 """Wrong frames made of real ones: whatever they are, a decoder understands them or refuses them in one line.
 
-`benchmarks/broker/fuzz.py` does the same 100,000 times a kind of frame, in processes of its own, and with real nodes.
+`benchmarks/broker/fuzz.py` does the same 100,000 times a kind of frame, in processes of its own, and with
+real nodes.
 """
 
 from __future__ import annotations

@@ -1,4 +1,5 @@
-"""Consumer groups and transactions: every version of what is not served is refused in words its client can read."""
+"""Consumer groups and transactions: every version of what is not served is refused in words its client can
+read."""
 
 from __future__ import annotations
 

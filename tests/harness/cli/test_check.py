@@ -60,7 +60,8 @@ def test_independent_keys_are_objects_of_their_own(tmp_path: Path) -> None:
     ("text", "said"),
     [
         (
-            "{:process 0 :type :invoke :f :poll :value [[:poll]]}\n{:process 0 :type :ok :f :poll :value [[:poll {}]]}",
+            "{:process 0 :type :invoke :f :poll :value [[:poll]]}\n{:process 0 :type :ok :f :poll :value "
+            "[[:poll {}]]}",
             "operation 1: a register or queue has no :poll, only :write, :enqueue, :read, :dequeue",
         ),
         (
@@ -134,7 +135,8 @@ DEEP = "[" * 150 + "]" * 150
         ),
         (
             "list-append",
-            b"{:process 0 :type :invoke :f :txn :value [[:r 1 nil]]}{:process 0 :type :ok :f :txn :value [[:r 1 5]]}",
+            b"{:process 0 :type :invoke :f :txn :value [[:r 1 nil]]}{:process 0 :type :ok :f :txn :value "
+            b"[[:r 1 5]]}",
             "a read gives a list, not 5",
         ),
     ],

@@ -1,4 +1,5 @@
-"""Ctrl-C before the command has begun: one line and exit code 130, wherever Python is reading at that moment."""
+"""Ctrl-C before the command has begun: one line and exit code 130, wherever Python is reading at that
+moment."""
 
 from __future__ import annotations
 
@@ -16,9 +17,11 @@ ROOT = Path(__file__).parents[3]
 
 @pytest.mark.parametrize("slow", ["click", "numpy", "paramiko"])
 def test_ctrl_c_while_modules_are_read_is_one_line(tmp_path: Path, slow: str) -> None:
-    """A module that the command line needs takes its time; whatever it does with exceptions makes no difference."""
+    """A module that the command line needs takes its time; whatever it does with exceptions makes no
+    difference."""
     (tmp_path / f"{slow}.py").write_text(
-        "import sys, time\nprint('reading', flush=True)\ntry:\n    time.sleep(60)\nexcept BaseException as wrong:\n"
+        "import sys, time\nprint('reading', flush=True)\ntry:\n    time.sleep(60)\nexcept BaseException as "
+        "wrong:\n"
         "    raise ImportError('interrupted') from wrong\n"
     )
     begun = subprocess.Popen(

@@ -22,7 +22,8 @@ ANSWER_S = 60.0
 
 @dataclass
 class Browser:
-    """One page at a time. ``complaints``: what the console showed of errors and refusals since the last ``show``."""
+    """One page at a time. ``complaints``: what the console showed of errors and refusals since the last
+    ``show``."""
 
     into: int
     out: int

@@ -1,5 +1,5 @@
-"""A made-up run directory that looks like a real one: a few thousand operations, three faults, records lost in a
-power cut, and replicas that diverge. Everything is derived from a seed."""
+"""A made-up run directory that looks like a real one: a few thousand operations, three faults, records lost
+in a power cut, and replicas that diverge. Everything is derived from a seed."""
 
 from __future__ import annotations
 
@@ -73,7 +73,8 @@ FAULTS: list[dict[str, Any]] = [
         "proved": True, "lossy": ["n2"],
         "lost": {"n2": {"log-1/00000000000000000000.log": 45_056, "log-1/00000000000000000000.index": 96,
                         "log-0/00000000000000000000.log": 12_288}},
-        "proof": "n2 lost 57,440 bytes that were never synced; link down, processes gone, disk shut down in 22 ms",
+        "proof": "n2 lost 57,440 bytes that were never synced; link down, processes gone, disk shut down in "
+            "22 ms",
     },
 ]  # fmt: skip
 
@@ -213,7 +214,8 @@ def _sends(draft: Draft, dice: random.Random, rate: int) -> None:
         if leader is None and dice.random() < 0.3:
             end = begin + 2 * S + dice.randrange(300 * MS)
             draft.add(end, process, Type.INFO, "send", topic="log", partition=partition, latency_ns=end - begin,
-                      records=(Record(partition, UNKNOWN, value),), error="request timed out (7)")  # fmt: skip
+                      records=(Record(partition, UNKNOWN, value),), error="request timed out "
+                          "(7)")  # fmt: skip
             processes[slot] = process + 100
             free_at[processes[slot]] = end
             continue
@@ -221,7 +223,8 @@ def _sends(draft: Draft, dice: random.Random, rate: int) -> None:
             latency = int(1.2 * S) + dice.randrange(900 * MS)
         if in_fault and dice.random() < 0.01:
             draft.add(begin + latency, process, Type.FAIL, "send", topic="log", partition=partition,
-                      latency_ns=latency, records=(Record(partition, -2, value),), error="not enough replicas (19)")  # fmt: skip
+                      latency_ns=latency, records=(Record(partition, -2, value),), error="not enough "
+                          "replicas (19)")  # fmt: skip
             free_at[process] = begin + latency
             continue
         pending.append((begin + latency, process, draft.events[-1], partition, value))
@@ -317,8 +320,10 @@ def _findings(
         findings.append(
             _finding(
                 "lost-write", 1, record.offset, record.value, [ack.index, drained[1].index], "middle",
-                f"value {record.value} was acked at offset {record.offset} of log-1 at {ack.time_ns / 1e9:.3f} s by n2 "
-                f"(leader epoch 1); the final read of log-1 holds another value there. Faults since: power cut of n2 "
+                f"value {record.value} was acked at offset {record.offset} of log-1 at "
+                f"{ack.time_ns / 1e9:.3f} s by n2 "
+                "(leader epoch 1); the final read of log-1 holds another value there. Faults since: power "
+                "cut of n2 "
                 f"at 36.000 s.",
             )
         )  # fmt: skip
@@ -329,7 +334,8 @@ def _findings(
             findings.append(
                 _finding(
                     "vanished-read", 1, record.offset, record.value, [ack.index, poll.index, drained[1].index], None,
-                    f"value {record.value} was given to process {poll.process} at offset {record.offset} of log-1 and "
+                    f"value {record.value} was given to process {poll.process} at offset {record.offset} of "
+                    "log-1 and "
                     f"is not in the final read.",
                 )
             )  # fmt: skip
@@ -383,17 +389,20 @@ def _verdict(
         "name": INFO.name,
         "verdict": "violation",
         "exit_code": 1,
-        "headline": f"{counted['lost-write']} acknowledged writes of log-1 were lost and two replicas of log-2 diverged; "
+        "headline": f"{counted['lost-write']} acknowledged writes of log-1 were lost and two replicas of "
+        "log-2 diverged; "
         "the configuration promises neither with one lossy shutdown.",
         "reasons": [
-            f"lost-write: {counted['lost-write']} findings, forbidden: 1 lossy unclean shutdown, MinISR − 1 = 1",
+            f"lost-write: {counted['lost-write']} findings, forbidden: 1 lossy unclean shutdown, MinISR − 1 "
+            "= 1",
             "replica-divergence: 1 finding, forbidden always",
             "vanished-read: 3 findings, forbidden with acks=all",
         ],
         "contract": {
             "name": "acks-all",
             "row": "acks=all, MinISR=2, unclean election and proactive recovery off",
-            "promise": "No lost-write and no vanished-read while lossy unclean shutdowns of a partition's replicas stay "
+            "promise": "No lost-write and no vanished-read while lossy unclean shutdowns of a partition's "
+            "replicas stay "
             "at or below 1 between two moments of full ISR; any number of kills, pauses and partitions.",
             "because": [
                 "the producers asked for acks=all",
@@ -499,7 +508,8 @@ def _texts(run_dir: Path) -> None:
     (run_dir / "spec.yaml").write_text(
         "name: acks all, power cut of the leader\nworkload: {log: {topics: 1, partitions: 3, rate: 100}}\n"
         "nemesis:\n  - {fault: partition-isolate, target: leader(log-0), at: 12s, for: 6s}\n"
-        "  - {fault: kill, target: isr-last, at: 24s, for: 3s}\n  - {fault: power-cut, target: leader(log-1), at: 36s}\n"
+        "  - {fault: kill, target: isr-last, at: 24s, for: 3s}\n  - {fault: power-cut, target: "
+        "leader(log-1), at: 36s}\n"
     )
     (run_dir / "plan.json").write_text(json.dumps({"seed": INFO.seed, "faults": FAULTS}, indent=1))
     for node_id, host in NODES.items():

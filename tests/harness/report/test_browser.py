@@ -1,4 +1,5 @@
-"""The page in a real browser: it fits a phone, runs nothing but its own script, and says nothing on the console."""
+"""The page in a real browser: it fits a phone, runs nothing but its own script, and says nothing on the
+console."""
 
 from __future__ import annotations
 

@@ -159,7 +159,8 @@ def batch(process: int, *records: tuple[int, int]) -> list[Event]:
 
 
 def test_records_of_one_send_are_appended_one_by_one(tmp_path: Path) -> None:
-    """That a read saw the first of them and not the second is no contradiction: no circle may go through the two."""
+    """That a read saw the first of them and not the second is no contradiction: no circle may go through the
+    two."""
     sent = batch(1, (A, 0), (B, 1))
     begun, done = drain((0, A), ends=1)
     overlapping = [sent[0], begun, done, sent[1]]
@@ -194,8 +195,8 @@ def test_registers_and_queues(tmp_path: Path, anomaly: str, events: list[Event],
 
 
 def test_a_loss_is_held_against_the_read_that_lacks_it(tmp_path: Path) -> None:
-    """The finding cites the completions alone: their invocations, and the chunk of the final read that reaches the offset,
-    are found."""
+    """The finding cites the completions alone: their invocations, and the chunk of the final read that
+    reaches the offset, are found."""
     first, second = drain((0, A), ends=3), drain((2, 192), ends=3)
     first[1] = dataclasses.replace(first[1], extra={})
     events = send(1, A, 0) + send(2, B, 1) + first + second

@@ -88,7 +88,8 @@ def test_loads_nothing_from_anywhere(whole_run: Path) -> None:
 
 
 def test_a_browser_is_told_to_run_and_load_nothing_else(whole_run: Path) -> None:
-    """The policy comes first, and allows by their hashes the one style and the one script that the page has."""
+    """The policy comes first, and allows by their hashes the one style and the one script that the page
+    has."""
     html = (whole_run / "report.html").read_text()
     first, policy = [(tag, named) for tag, named in page(whole_run).tags if tag == "meta"][:2]
     assert first[1] == {"charset": "utf-8"}

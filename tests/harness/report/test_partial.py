@@ -61,7 +61,9 @@ def test_an_infrastructure_verdict_is_a_report_too(tmp_path: Path) -> None:
     run_dir.mkdir()
     (run_dir / "run.json").write_bytes(synthetic_run.INFO.to_json())
     verdict = {"test_id": "x", "name": "x", "verdict": "infrastructure", "exit_code": 4,
-               "headline": "n2 could not be reached over SSH.", "reasons": ["n2: connection refused"], "contract": None,
+               "headline": "n2 could not be reached over "
+                   "SSH.", "reasons": ["n2: connection "
+                   "refused"], "contract": None,
                "anomalies": None, "conditions": [], "faults": [], "counts": {}, "engine": None}  # fmt: skip
     (run_dir / "verdict.json").write_text(json.dumps(verdict))
     (run_dir / "infrastructure.json").write_text('{"error": "deployment stopped at n2"}')

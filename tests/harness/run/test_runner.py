@@ -138,7 +138,8 @@ def test_ctrl_c_during_set_up_removes_everything(stage: Stage, monkeypatch: pyte
     assert stage.trail[-1] == "down"
     left = stage.only_run()
     assert str(stopped.value) == (
-        f"interrupted during set-up: no operation was made, its hosts were removed; plan and log are in {left}"
+        "interrupted during set-up: no operation was made, its hosts were removed; plan and log are in "
+        f"{left}"
     )
     assert (left / "plan.json").exists()
     assert (left / "harness.log").exists()

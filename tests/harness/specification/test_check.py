@@ -75,16 +75,19 @@ def test_a_combined_node_is_asked_as_one() -> None:
         ("{name: ..}", "topic.name: topic name '..': 1 to 249 characters"),
         (
             "{configs: {retention.mss: 4}}",
-            "topic.configs.retention.mss: unknown topic setting 'retention.mss'; did you mean 'retention.ms'?",
+            "topic.configs.retention.mss: unknown topic setting 'retention.mss'; did you mean "
+            "'retention.ms'?",
         ),
         (
             "{configs: {segment.bytes: 4}}",
-            "topic.configs.segment.bytes: bad value '4' for topic setting 'segment.bytes': it must be a whole number from "
+            "topic.configs.segment.bytes: bad value '4' for topic setting 'segment.bytes': it must be a "
+            "whole number from "
             "1024 to 2147483647",
         ),
         (
             "{configs: {cleanup.policy: compact, flush.ms: x}}",
-            "topic.configs.cleanup.policy: bad value 'compact' for topic setting 'cleanup.policy': it must be delete "
+            "topic.configs.cleanup.policy: bad value 'compact' for topic setting 'cleanup.policy': it must "
+            "be delete "
             "(and 1 more)",
         ),
     ],

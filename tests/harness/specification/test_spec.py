@@ -13,7 +13,8 @@ from wrackline.workloads.log import LogSpec
 
 SUITES = Path(__file__).parents[3] / "suites"
 LOG_KEYS = (
-    "name, duration_s, rate, spacing, acks, idempotence, record_bytes, client, mix, senders, in_flight, pollers, "
+    "name, duration_s, rate, spacing, acks, idempotence, record_bytes, client, mix, senders, in_flight, "
+    "pollers, "
     "enders, records_per_op, reassign_every"
 )
 TOP_KEYS = "name, seed, fleet, system, topic, workload, nemesis, contract"
@@ -39,14 +40,17 @@ MISTAKES = [
     ("name: x\nworkload: {acks: 2}", "x.yaml: workload.acks: input should be 0, 1 or 'all', not 2"),
     (
         "name: x\nworkload: {client: {poll_mss: 2}}",
-        "x.yaml: workload.client.poll_mss: unknown key; did you mean 'poll_ms'? known here: message_timeout_ms, "
-        "request_timeout_ms, socket_timeout_ms, linger_ms, retries, poll_ms, poll_records, fetch_wait_max_ms, "
+        "x.yaml: workload.client.poll_mss: unknown key; did you mean 'poll_ms'? known here: "
+        "message_timeout_ms, "
+        "request_timeout_ms, socket_timeout_ms, linger_ms, retries, poll_ms, poll_records, "
+        "fetch_wait_max_ms, "
         "end_timeout_ms, librdkafka",
     ),
     ("name: x\nworkload: {idempotence: true, acks: 1}", "x.yaml: workload: idempotence needs acks: all"),
     (
         "name: x\nworkload: {senders: 0, pollers: 0, enders: 0}",
-        "x.yaml: workload: no operation is left: give at least one of senders, pollers, enders a process and a weight",
+        "x.yaml: workload: no operation is left: give at least one of senders, pollers, enders a process and "
+        "a weight",
     ),
     (
         "name: x\nfleet: {brokers: 1}",
@@ -62,12 +66,14 @@ MISTAKES = [
     ),
     (
         "name: x\nnemesis: {random: {faults: [reassign]}}",
-        "x.yaml: nemesis: reassign needs more brokers than topic.replication_factor (3): fleet.brokers is 3, and 0 are "
+        "x.yaml: nemesis: reassign needs more brokers than topic.replication_factor (3): fleet.brokers is 3, "
+        "and 0 are "
         "added",
     ),
     (
         "name: x\nfleet: {spares: 1}\nnemesis: {random: {faults: [add-broker]}}",
-        "x.yaml: nemesis.random.faults: add-broker happens once to a spare host: put it into the schedule, at its time",
+        "x.yaml: nemesis.random.faults: add-broker happens once to a spare host: put it into the schedule, "
+        "at its time",
     ),
     (
         "name: x\nfleet: {brokers: 8, spares: 2}",
@@ -93,12 +99,14 @@ MISTAKES = [
     ),
     (
         "name: x\nnemesis: {schedule: [{at_s: 1, duration_s: 1, fault: kill, target: leader(nolog-9)}]}",
-        "x.yaml: nemesis.schedule[0].target leader(nolog-9): there is no topic 'nolog': the run's is 'log', so "
+        "x.yaml: nemesis.schedule[0].target leader(nolog-9): there is no topic 'nolog': the run's is 'log', "
+        "so "
         "leader(log-0)",
     ),
     (
         "name: x\nnemesis: {random: {faults: [kill, {fault: pause, target: isr-last(log-2)}]}}",
-        "x.yaml: nemesis.random.faults[1].target isr-last(log-2): log has no partition 2: topic.partitions is 2, the last "
+        "x.yaml: nemesis.random.faults[1].target isr-last(log-2): log has no partition 2: topic.partitions "
+        "is 2, the last "
         "is isr-last(log-1)",
     ),
     (
@@ -118,20 +126,24 @@ MISTAKES = [
     (
         "name: x\nfleet: {brokers: 2}\ntopic: {replication_factor: 2}\n"
         "nemesis: {random: {faults: [{fault: kill, target: minority}]}}",
-        "x.yaml: nemesis.random.faults[0].target minority: a minority of 2 brokers is nobody: fleet.brokers must be 3 or "
+        "x.yaml: nemesis.random.faults[0].target minority: a minority of 2 brokers is nobody: fleet.brokers "
+        "must be 3 or "
         "more",
     ),
     (
         "name: x\ntopic: {configs: {min.insync.replicas: 1}}",
-        "x.yaml: topic.configs.min.insync.replicas: give it as topic.min_insync_replicas, which the contract is taken from",
+        "x.yaml: topic.configs.min.insync.replicas: give it as topic.min_insync_replicas, which the contract "
+        "is taken from",
     ),
     (
         "name: x\nfleet: {combined: true}\nnemesis: {guided: elr-outsider}",
-        "x.yaml: nemesis.guided elr-outsider needs the controllers on hosts of their own: fleet.combined must be false",
+        "x.yaml: nemesis.guided elr-outsider needs the controllers on hosts of their own: fleet.combined "
+        "must be false",
     ),
     (
         "name: x\nfleet: {controllers: 3}\nnemesis: {guided: shrink-unheard}",
-        "x.yaml: nemesis.guided shrink-unheard cuts a leader from the only controller: fleet.controllers must be 1, not 3",
+        "x.yaml: nemesis.guided shrink-unheard cuts a leader from the only controller: fleet.controllers "
+        "must be 1, not 3",
     ),
     (
         "name: x\ntopic: {replication_factor: 2}\nnemesis: {guided: b01-truncate-to-hw}",
@@ -147,17 +159,20 @@ MISTAKES = [
     ),
     (
         "name: x\nworkload: {duration_s: 3}\nnemesis: {guided: {name: power-cut-lossy, at_s: 3}}",
-        "x.yaml: nemesis.guided power-cut-lossy begins at 3 s, but the run lasts 3 s: let it last longer or the schedule "
+        "x.yaml: nemesis.guided power-cut-lossy begins at 3 s, but the run lasts 3 s: let it last longer or "
+        "the schedule "
         "begin earlier",
     ),
     (
         "name: x\nworkload: {duration_s: 5}\nnemesis: {random: {faults: [kill]}}",
-        "x.yaml: nemesis.random: no fault fits into the run: the first begins at 2 s and lasts 2 to 5 s, 2 s at the end "
+        "x.yaml: nemesis.random: no fault fits into the run: the first begins at 2 s and lasts 2 to 5 s, 2 s "
+        "at the end "
         "are quiet, and workload.duration_s is 5: let it last longer",
     ),
     (
         "name: x\nworkload: {client: {librdkafka: {plugin.library.paths: /tmp/mine.so}}}",
-        "x.yaml: workload.client.librdkafka: plugin.library.paths: it makes librdkafka load libraries or open files of "
+        "x.yaml: workload.client.librdkafka: plugin.library.paths: it makes librdkafka load libraries or "
+        "open files of "
         "this machine; leave it out",
     ),
     (
@@ -327,7 +342,8 @@ def test_what_is_left_out_needs_a_rate() -> None:
         ),
         (
             "nemesis: {schedule: [{at_s: 1, duration_s: 2, fault: kil}]}",
-            "nemesis.schedule[0].fault: there is no 'kil'; did you mean 'kill'? known here: partition, kill, ",
+            "nemesis.schedule[0].fault: there is no 'kil'; did you mean 'kill'? known here: partition, kill, "
+            "",
         ),
         ("nemesis: {schedule: [{at_s: 1, duration_s: 2}]}", "nemesis.schedule[0]: it needs the key 'fault'"),
         ("workload: {name: lag}", "workload.name: there is no 'lag'; did you mean 'log'? known here: log, "),

@@ -1,4 +1,5 @@
-"""Reads ``kafka_histories.txt``: histories drawn a line an operation, with what Jepsen's checker and ours say of them."""
+"""Reads ``kafka_histories.txt``: histories drawn a line an operation, with what Jepsen's checker and ours say
+of them."""
 
 from __future__ import annotations
 

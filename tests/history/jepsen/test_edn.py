@@ -21,14 +21,17 @@ from wrackline.history.jepsen.text import TextError, read
     [
         ('#jepsen.history.Op{:index 0, :f :poll, :value ([:poll {0 ([0 1])}])}',
          [{"index": 0, "f": "poll", "value": [["poll", {0: [[0, 1]]}]]}]),
-        ('{:error [:disconnect #error {:cause "x", :via [{:type java.io.IOException, :at [a.B run "B.java" 2]}]}]}',
+        ('{:error [:disconnect #error {:cause "x", :via [{:type java.io.IOException, :at [a.B run "B.java" '
+            '2]}]}]}',
          [{"error": ["disconnect", {"cause": "x", "via": [
              {"type": "java.io.IOException", "at": ["a.B", "run", "B.java", 2]}]}]}]),
-        ('{:when #inst "2024-01-01T00:00:00.000-00:00" :ch [\\a \\newline \\u00e9 \\{] :r 1/64 :d 1.5M :n 12N}',
+        ('{:when #inst "2024-01-01T00:00:00.000-00:00" :ch [\\a \\newline \\u00e9 \\{] :r 1/64 :d 1.5M :n '
+            '12N}',
          [{"when": "2024-01-01T00:00:00.000-00:00", "ch": ["a", "\n", "é", "{"], "r": 1 / 64, "d": 1.5, "n": 12}]),
         ('{:jepsen.nemesis/f :x, :ns/k :a/b, :o #object[java.lang.Object 0x1a "it"] :inf ##Inf}',
          [{"jepsen.nemesis/f": "x", "ns/k": "a/b", "o": ["java.lang.Object", "0x1a", "it"], "inf": float("inf")}]),
-        ("; a comment\n{:a #{1 2} #_ :b #_ 3 :c nil} ; the end\n#_ {:d 1}\n{:e true}", [{"a": [1, 2], "c": None}, {"e": True}]),
+        ("; a comment\n{:a #{1 2} #_ :b #_ 3 :c nil} ; the end\n#_ {:d 1}\n{:e "
+            "true}", [{"a": [1, 2], "c": None}, {"e": True}]),
         ('[{:a 1}\n ; why\n {:a "two\nlines; \\"quoted\\" {"}]', [{"a": 1}, {"a": 'two\nlines; "quoted" {'}]),
         ("({:a 1} {:a 2})", [{"a": 1}, {"a": 2}]),
         ("{[1 2] 3, {:x 1} 4}", [{"[1, 2]": 3, "{'x': 1}": 4}]),

@@ -1,4 +1,5 @@
-"""Jepsen's own unit histories of its Kafka checker: what it finds is found here, or the documents say why not."""
+"""Jepsen's own unit histories of its Kafka checker: what it finds is found here, or the documents say why
+not."""
 
 from __future__ import annotations
 
@@ -38,7 +39,8 @@ HERE = {
 }
 """Jepsen's anomaly -> ours, one of which must be found. It tells of ``int-send-skip`` and never minds."""
 CONSEQUENCES = {"not-linearizable", "append-order", "write-cycle"}
-"""Found beside the anomalies that Jepsen has a name for; it draws no edges between writes unless it is asked to."""
+"""Found beside the anomalies that Jepsen has a name for; it draws no edges between writes unless it is asked
+to."""
 
 
 def agrees(one: Drawn) -> bool:
@@ -69,7 +71,8 @@ def test_a_history_without_a_send_or_a_poll_is_not_judged(tmp_path: Path) -> Non
 
 
 def said(verdict: dict[str, Any]) -> dict[str, int]:
-    """Findings by anomaly, and ``unseen``: acknowledged records past all that was polled, by the condition's own words."""
+    """Findings by anomaly, and ``unseen``: acknowledged records past all that was polled, by the condition's
+    own words."""
     found = Counter(
         {
             one["anomaly"]: one["count"]

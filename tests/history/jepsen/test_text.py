@@ -28,8 +28,10 @@ def _written(tmp_path: Path, text: str, name: str = "history.edn") -> Path:
     "text",
     [
         "{:index 0, :type :ok, :process 3, :f :poll, :value [[:poll {0 [[12 45]]}]], :error nil}",
-        "#jepsen.history.Op{:index 0 :type :ok :process 3 :f :poll :value ([:poll {0 [[12 45]]}]) :error nil}",
-        "[{:index 0 :type :ok\n  :process 3 ; the reader\n  :f :poll :value [[:poll {0 [[12 45]]}]] :error nil}]",
+        "#jepsen.history.Op{:index 0 :type :ok :process 3 :f :poll :value ([:poll {0 [[12 45]]}]) :error "
+        "nil}",
+        "[{:index 0 :type :ok\n  :process 3 ; the reader\n  :f :poll :value [[:poll {0 [[12 45]]}]] :error "
+        "nil}]",
     ],
 )
 def test_the_shapes_jepsen_writes(tmp_path: Path, text: str) -> None:

@@ -1,6 +1,7 @@
 """Faults that hit the active controller: the quorum fails over, writes go on, nothing acknowledged is lost.
 
-Once with controllers beside brokers in one process, where the broker goes with it, and once on hosts of their own.
+Once with controllers beside brokers in one process, where the broker goes with it, and once on hosts of their
+own.
 """
 
 from __future__ import annotations
@@ -103,7 +104,8 @@ def active(system: WracklineSystem) -> int:
 
 
 def hit(system: WracklineSystem, load_under_way: Load, fault: str, target: str = "controller") -> None:
-    """The fault lasts until writes go on under another controller; of a fault on all hosts, until it is in force."""
+    """The fault lasts until writes go on under another controller; of a fault on all hosts, until it is in
+    force."""
     before = settled(system).controller
     recorded = Recorded()
     spec = load({"schedule": [{"at_s": 0, "duration_s": 90, "fault": fault, "target": target}]})

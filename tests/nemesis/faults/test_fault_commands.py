@@ -1,4 +1,5 @@
-"""Every fault says exactly what it does, undoes and probes: the steps are kept as files and compared whole."""
+"""Every fault says exactly what it does, undoes and probes: the steps are kept as files and compared
+whole."""
 
 from __future__ import annotations
 

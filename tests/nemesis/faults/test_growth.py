@@ -1,4 +1,5 @@
-"""Joining and moving: which replicas go where, what proves it, and that what is not complete is taken back."""
+"""Joining and moving: which replicas go where, what proves it, and that what is not complete is taken
+back."""
 
 from __future__ import annotations
 

@@ -1,4 +1,5 @@
-"""Guided schedules against our broker under load: the defect shows, the right broker does not lose a record."""
+"""Guided schedules against our broker under load: the defect shows, the right broker does not lose a
+record."""
 
 from __future__ import annotations
 

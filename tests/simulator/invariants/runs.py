@@ -18,8 +18,8 @@ TPS = (T, TopicPartition("t", 1))
 
 
 class Run:
-    """Three brokers, one topic of two partitions, produces and faults; ``power``: how many power cuts at a time may
-    still be healing."""
+    """Three brokers, one topic of two partitions, produces and faults; ``power``: how many power cuts at a
+    time may still be healing."""
 
     def __init__(
         self, seed: int, *, faults: bool = True, only: set[str] | None = None, **options: Any

@@ -1,5 +1,5 @@
-"""What the factors promise: f = MinISR - 1 whatever the replication factor, two replicas are of use, a slow one costs
-a bounded time (docs/protocol.md K25, R33, R37, Z12, Z13)."""
+"""What the factors promise: f = MinISR - 1 whatever the replication factor, two replicas are of use, a slow
+one costs a bounded time (docs/protocol.md K25, R33, R37, Z12, Z13)."""
 
 from __future__ import annotations
 
@@ -9,7 +9,8 @@ from wrackline.simulator.guided.stage import Setting, Stage, T, carries_records
 
 
 def outage(min_isr: int, lossy: int) -> Stage:
-    """Five replicas, MinISR of them in the ISR hold m2. These lose power at once, ``lossy`` of them m2 with it."""
+    """Five replicas, MinISR of them in the ISR hold m2. These lose power at once, ``lossy`` of them m2 with
+    it."""
     s = Stage(Setting(brokers=5, replicas=(1, 2, 3, 4, 5), min_isr=min_isr))
     s.commit(b"m1")
     for away in range(min_isr + 1, 6):
@@ -37,8 +38,8 @@ def test_k25_as_many_as_min_isr_lose_it(min_isr: int) -> None:
 
 
 def test_k25_a_life_that_lost_its_log_joins_by_a_late_proposal_and_counts_as_lossy() -> None:
-    """3 has fetched m2 and is proposed; a power cut takes m2 from it before the controller hears, which still has
-    it registered: it joins, m2 is acknowledged, and one lossy shutdown is fewer than MinISR."""
+    """3 has fetched m2 and is proposed; a power cut takes m2 from it before the controller hears, which still
+    has it registered: it joins, m2 is acknowledged, and one lossy shutdown is fewer than MinISR."""
     s = Stage(Setting())
     s.commit(b"m1")
     s.isolate(3)

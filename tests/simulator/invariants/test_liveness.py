@@ -1,4 +1,5 @@
-"""Liveness: when faults stop everything comes right within a bounded virtual time, and what does not is named."""
+"""Liveness: when faults stop everything comes right within a bounded virtual time, and what does not is
+named."""
 
 from __future__ import annotations
 

@@ -81,7 +81,8 @@ def test_a_violation_ends_a_series_unless_it_is_to_go_on(monkeypatch: pytest.Mon
 
 @pytest.fixture
 def long_series(tmp_path: Path) -> Iterator[subprocess.Popen[str]]:
-    """Of two processes, some seeds of which are done. SIGINT is ignored when it begins, as in a background job."""
+    """Of two processes, some seeds of which are done. SIGINT is ignored when it begins, as in a background
+    job."""
     program = "import signal; signal.signal(signal.SIGINT, signal.SIG_IGN); from wrackline.simulator.cli import main; main()"
     file = tmp_path / "done"
     arguments = ["--search", "100000", "--jobs", "2", "--seconds", "1", "--done", str(file)]

@@ -12,7 +12,8 @@ FAST = "--pairs 0.3 --chains 0.4 --broker-setting heartbeat_interval_ms=133 --co
 OLD = {
     "one commit carries the election from outside the ISR and the fencing of the elected": (
         "--seed 373 --seconds 6 --brokers 4 --controllers 3 --partitions 2 --weak 1 --produce-every-ms 500 "
-        "--ask-every-ms 200 --faults kill,power,kill-midway,power-midway,pause,cut-one-way,cut-controller,lag,"
+        "--ask-every-ms 200 --faults "
+        "kill,power,kill-midway,power-midway,pause,cut-one-way,cut-controller,lag,"
         "hold-alter-response,hold-fetch-response,hold-fetch-request,hold-metadata,hold-produce-response,"
         "hold-heartbeat,disk-error,disk-full,controller-power,controller-isolate,elect,move-leader,reassign-cancel "
         f"--fault-every-ms 400 {FAST} --broker-setting replica_lag_time_max_ms=2000 "
@@ -37,7 +38,8 @@ OLD = {
         "session_timeout_ms=1500"
     ),
     "others led between two epochs of a leader that was told of both at once": (
-        "--seed 3201 --seconds 2.8 --controllers 3 --producers 1 --weak 1 --produce-every-ms 500 --ask-every-ms 200 "
+        "--seed 3201 --seconds 2.8 --controllers 3 --producers 1 --weak 1 --produce-every-ms 500 "
+        "--ask-every-ms 200 "
         "--fault-every-ms 400 --pairs 0.3 --chains 0.4 --broker-setting heartbeat_interval_ms=250 "
         "--controller-setting session_timeout_ms=1500 --broker-setting replica_lag_time_max_ms=1000 "
         "--broker-setting replica_fetch_wait_max_ms=100 --broker-setting replica_fetch_backoff_ms=50 "
@@ -51,13 +53,15 @@ OLD = {
     ),
     "what the leader told counts as known in the session, and the follower was away when it was told": (
         "--seed 55058 --seconds 5.4 --profile kraft35 --partitions 2 --weak 1 --produce-every-ms 500 "
-        "--ask-every-ms 60 --faults kill-midway,power-midway,pause,isolate,cut,cut-one-way,cut-controller,lag,"
+        "--ask-every-ms 60 --faults "
+        "kill-midway,power-midway,pause,isolate,cut,cut-one-way,cut-controller,lag,"
         "hold-alter-request,hold-alter-response,hold-fetch-response,hold-fetch-request,hold-metadata,"
         "hold-produce-response,hold-heartbeat,skew,controller-kill,controller-power,controller-pause,"
         "controller-isolate,controller-deaf,elect,move-leader,reassign,min-isr --pairs 0.1 --chains 0.8 "
         "--broker-setting heartbeat_interval_ms=250 --broker-setting replica_lag_time_max_ms=6000 "
         "--broker-setting replica_fetch_wait_max_ms=300 --broker-setting replica_fetch_backoff_ms=50 "
-        "--broker-setting request_timeout_ms=1000 --controller-setting session_timeout_ms=1500 --keep-faults 0,2,3,4"
+        "--broker-setting request_timeout_ms=1000 --controller-setting session_timeout_ms=1500 --keep-faults "
+        "0,2,3,4"
     ),
 }
 

@@ -1,4 +1,5 @@
-"""Chains, swarms and watchers: the search is biased by what happens in clusters, never by the defect at hand."""
+"""Chains, swarms and watchers: the search is biased by what happens in clusters, never by the defect at
+hand."""
 
 from __future__ import annotations
 

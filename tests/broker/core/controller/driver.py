@@ -129,7 +129,7 @@ class Driver:
         """Broker epoch by broker, as last registered."""
         self.boot()
 
-    # --- the controller's shell ------------------------------------------------------------------------------
+    # --- the controller's shell -----------------------------------------------------------------------------
 
     def boot(self) -> None:
         self.controller = Controller(self.config, self.rules)
@@ -225,7 +225,7 @@ class Driver:
         self.now_ms = max(self.now_ms, self.timers.pop(key))
         self.handle(TimerFired(key))
 
-    # --- brokers as requests ---------------------------------------------------------------------------------
+    # --- brokers as requests --------------------------------------------------------------------------------
 
     def register(
         self, broker: int, previous: int = -1, incarnation: UUID | None = None

@@ -54,7 +54,8 @@ def elect(driver: Driver, kind: a.ElectionType, *tps: TopicPartition) -> list[Er
 
 @pytest.mark.parametrize("resource", [TOPIC, CLUSTER])
 def test_a_changed_min_isr_clears_the_elr(three: Driver, resource: a.Resource) -> None:
-    """The schedule of B32: ISR=[1], ELR=[2]; with MinISR=1 broker 1 commits alone, so 2 must not be elected."""
+    """The schedule of B32: ISR=[1], ELR=[2]; with MinISR=1 broker 1 commits alone, so 2 must not be
+    elected."""
     three.alter([1, 3])
     three.alter([1])
     assert three.state() == (1, {1}, {3}, set())
@@ -156,7 +157,7 @@ def test_lists_are_not_known_here(three: Driver) -> None:
     assert response.resources[0].error is ErrorCode.invalid_config
 
 
-# --- elections -----------------------------------------------------------------------------------------------
+# --- elections ----------------------------------------------------------------------------------------------
 
 
 def test_the_preferred_leader_is_elected_when_it_is_in_the_isr(three: Driver) -> None:
@@ -213,7 +214,7 @@ def test_no_rebalance_where_it_is_switched_off() -> None:
     assert "imbalance" not in started(auto_leader_rebalance=False).timers
 
 
-# --- partitions, placement, brokers --------------------------------------------------------------------------
+# --- partitions, placement, brokers -------------------------------------------------------------------------
 
 
 def test_more_partitions_go_on_where_the_placement_ended() -> None:

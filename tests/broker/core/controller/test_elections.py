@@ -20,8 +20,8 @@ def balanced() -> Driver:
 
 @pytest.fixture(params=RecoveryStrategy)
 def three(request: pytest.FixtureRequest) -> Driver:
-    """Brokers 1, 2, 3, MinISR 2, one partition led by 1 with everyone in the ISR. Where a clean election is possible
-    the strategies are the same."""
+    """Brokers 1, 2, 3, MinISR 2, one partition led by 1 with everyone in the ISR. Where a clean election is
+    possible the strategies are the same."""
     driver = Driver(unclean_recovery_strategy=request.param)
     driver.start(1, 2, 3)
     driver.create()

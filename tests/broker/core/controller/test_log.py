@@ -199,7 +199,7 @@ def test_noops_are_written_only_while_nothing_else_is() -> None:
     assert driver.disk.leo - 1 not in offsets
 
 
-# --- observers -----------------------------------------------------------------------------------------------
+# --- observers ----------------------------------------------------------------------------------------------
 
 
 def test_an_observer_gets_committed_records_only() -> None:

@@ -82,7 +82,8 @@ def test_more_replicas_than_brokers() -> None:
 def test_growth_moves_the_least_there_can_be(
     old: int, new: int, partitions: int, data: st.DataObject
 ) -> None:
-    """Z09: elders level with newcomers to within one; what moves goes to a new broker, none between old ones."""
+    """Z09: elders level with newcomers to within one; what moves goes to a new broker, none between old
+    ones."""
     factor = data.draw(st.integers(1, old))
     elders, newcomers = list(range(old)), list(range(old, old + new))
     placed = RULES.place(elders, partitions, factor)
@@ -91,8 +92,8 @@ def test_growth_moves_the_least_there_can_be(
     after = {**before, **{move.tp: move.after for move in moves}}
     held = Counter(dict.fromkeys([*elders, *newcomers], 0))
     held.update(b for replicas in after.values() for b in replicas)
-    # Elders give and newcomers take: no gap wider than one is left that a move could narrow. Between two elders
-    # nothing moves, so the whole is balanced only where no elder began below the fair share.
+    # Elders give and newcomers take: no gap wider than one is left that a move could narrow. Between two
+    # elders nothing moves, so the whole is balanced only where no elder began below the fair share.
     assert all(held[elder] - held[newcomer] <= 1 for elder in elders for newcomer in newcomers)
     fair = -(-partitions * factor // (old + new))
     first_load = Counter(b for replicas in placed for b in replicas)

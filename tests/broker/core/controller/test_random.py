@@ -58,7 +58,7 @@ class Life(RuleBasedStateMachine):
         self.held: list[Held] = []
         self._write()
 
-    # --- the world -------------------------------------------------------------------------------------------
+    # --- the world ------------------------------------------------------------------------------------------
 
     @rule(broker=some_broker, how=st.sampled_from(["clean", "kept", "lost"]))
     def stop(self, broker: int, how: str) -> None:
@@ -110,7 +110,7 @@ class Life(RuleBasedStateMachine):
     def restart_the_controller(self, power: bool) -> None:
         self.driver.restart(power=power)
 
-    # --- the leader ------------------------------------------------------------------------------------------
+    # --- the leader -----------------------------------------------------------------------------------------
 
     @precondition(lambda self: self._leads() is not None)
     @rule(keep=st.sets(some_broker), hold=st.booleans())
@@ -176,7 +176,7 @@ class Life(RuleBasedStateMachine):
             for broker in p.isr:
                 self.version[broker] = self.committed
 
-    # --- what must hold --------------------------------------------------------------------------------------
+    # --- what must hold -------------------------------------------------------------------------------------
 
     @invariant()
     def i02_every_candidate_is_complete(self) -> None:
@@ -194,8 +194,8 @@ class Life(RuleBasedStateMachine):
 
 
 def check_history(driver: Driver) -> None:
-    """I12 from record to record, I14 and R32 from batch to batch; R32 not while the ISR of a recovered partition
-    has never been large enough again: its quorum is what recovery left, the winner."""
+    """I12 from record to record, I14 and R32 from batch to batch; R32 not while the ISR of a recovered
+    partition has never been large enough again: its quorum is what recovery left, the winner."""
     image = ClusterImage()
     recovered = False
     for data in driver.disk.batches:

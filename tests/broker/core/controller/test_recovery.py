@@ -61,7 +61,7 @@ def recoveries(driver: Driver) -> list[Trace]:
     return [trace for trace in driver.traces if trace.kind == "recovery"]
 
 
-# --- the rules -----------------------------------------------------------------------------------------------
+# --- the rules ----------------------------------------------------------------------------------------------
 
 ENDS = [
     ({1: (4, 9), 2: (5, 3)}, 2),  # a later epoch beats a longer log
@@ -119,7 +119,7 @@ def test_only_balanced_inspects_and_only_when_nobody_is_missing() -> None:
     assert not rules.may_inspect(RecoveryStrategy.MANUAL, ready)
 
 
-# --- the controller ------------------------------------------------------------------------------------------
+# --- the controller -----------------------------------------------------------------------------------------
 
 
 def test_nobody_is_asked_before_every_candidate_is_back() -> None:
@@ -336,9 +336,9 @@ class ForgetQuorum(ElectionRules):
 
 @pytest.mark.parametrize(("rules", "leader"), [(Rules(), 3), (replace(Rules(), election=ForgetQuorum()), 2)])
 def test_the_quorum_is_remembered_until_the_isr_has_grown(rules: Rules, leader: int) -> None:
-    """A lossy shutdown of the winner before the ISR has MinISR members again: 3 still has everything and is asked
-    (KIP-966's description, 5.3.1); were the LastKnownELR cleared with the election, the emptied winner would
-    be elected."""
+    """A lossy shutdown of the winner before the ISR has MinISR members again: 3 still has everything and is
+    asked (KIP-966's description, 5.3.1); were the LastKnownELR cleared with the election, the emptied winner
+    would be elected."""
     driver = outage(Driver(rules=rules), 1, 2, 3)
     driver.tell_log(2, epoch=0, leo=9)
     driver.tell_log(3, epoch=0, leo=9)
@@ -350,7 +350,7 @@ def test_the_quorum_is_remembered_until_the_isr_has_grown(rules: Rules, leader: 
     assert driver.state()[0] == leader
 
 
-# --- proactive, and an operator's will -------------------------------------------------------------------------
+# --- proactive, and an operator's will ----------------------------------------------------------------------
 
 PROACTIVE = {"unclean_recovery_strategy": RecoveryStrategy.PROACTIVE}
 

@@ -1,4 +1,5 @@
-"""The real broker and the real controller together, in virtual time: elections, rejoining, nothing acked lost."""
+"""The real broker and the real controller together, in virtual time: elections, rejoining, nothing acked
+lost."""
 
 from __future__ import annotations
 
@@ -33,7 +34,8 @@ T = TopicPartition("t", 0)
 
 
 class Client:
-    """Sends one record after the other with acks=all to whom it believes to lead; never the same value twice."""
+    """Sends one record after the other with acks=all to whom it believes to lead; never the same value
+    twice."""
 
     def __init__(self, world: World, tp: TopicPartition = T, pause_ms: float = 2) -> None:
         self.world = world
@@ -270,7 +272,8 @@ def start_all(world: World) -> None:
 
 @pytest.mark.parametrize("seed", range(8))
 def test_random_faults_one_broker_at_a_time_lose_nothing(seed: int) -> None:
-    """One broker at most is down or has lost records, MinISR is 2: f = 1 is never exceeded. Cuts come at any time."""
+    """One broker at most is down or has lost records, MinISR is 2: f = 1 is never exceeded. Cuts come at any
+    time."""
     world = World(seed=100 + seed)
     ready(world)
     create(world, NewTopic("t", 1, 3))
@@ -294,8 +297,8 @@ def test_random_faults_one_broker_at_a_time_lose_nothing(seed: int) -> None:
 
 @pytest.mark.parametrize("seed", range(8))
 def test_overlapping_faults_with_one_lossy_broker_lose_nothing(seed: int) -> None:
-    """Any number of crashes and cuts at once, but only one broker ever loses records (R37). When every candidate
-    was killed their logs are compared (R33), and nothing is lost all the same."""
+    """Any number of crashes and cuts at once, but only one broker ever loses records (R37). When every
+    candidate was killed their logs are compared (R33), and nothing is lost all the same."""
     world = World(seed=500 + seed)
     ready(world)
     create(world, NewTopic("t", 1, 3))

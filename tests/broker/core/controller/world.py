@@ -129,7 +129,7 @@ class World:
         for node in (CONTROLLER, 1, 2, 3):
             self.start(node)
 
-    # --- power and network -----------------------------------------------------------------------------------
+    # --- power and network ----------------------------------------------------------------------------------
 
     def start(self, node_id: int) -> None:
         node = self.nodes[node_id]
@@ -190,7 +190,7 @@ class World:
     def heal(self) -> None:
         self.cuts.clear()
 
-    # --- time ------------------------------------------------------------------------------------------------
+    # --- time -----------------------------------------------------------------------------------------------
 
     def after(self, ms: float, action: Callable[[], None]) -> None:
         self._numbers += 1
@@ -225,7 +225,7 @@ class World:
         assert isinstance(core, Broker)
         return core
 
-    # --- events and effects ----------------------------------------------------------------------------------
+    # --- events and effects ---------------------------------------------------------------------------------
 
     def _later(self, ms: float, node_id: int, event: Event) -> None:
         life = self.nodes[node_id].life
@@ -318,7 +318,7 @@ class World:
 
         self.after(max(0.0, effect.at_ms - self.now_ms), fire)
 
-    # --- messages --------------------------------------------------------------------------------------------
+    # --- messages -------------------------------------------------------------------------------------------
 
     def _send(self, node: Node, send: fx.Send) -> None:
         life = node.life

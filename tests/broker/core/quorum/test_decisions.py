@@ -115,9 +115,9 @@ def test_raft_keep_role_leads_the_same_epoch_again() -> None:
 def test_figure_8_a_majority_for_a_record_of_a_former_epoch_commits_nothing(
     defects: tuple[str, ...], committed: int
 ) -> None:
-    """Voter 1 wrote offset 2 in epoch 2 and reached voter 2 alone. Voter 5, elected in epoch 3 without it, has a
-    record of epoch 3 there. Voter 1 leads again, in epoch 4, and voter 3 takes offset 2 from it: three of five
-    have it now. But voter 5 can still win and cut it off."""
+    """Voter 1 wrote offset 2 in epoch 2 and reached voter 2 alone. Voter 5, elected in epoch 3 without it,
+    has a record of epoch 3 there. Voter 1 leads again, in epoch 4, and voter 3 takes offset 2 from it: three
+    of five have it now. But voter 5 can still win and cut it off."""
     voter = Hand(5, log=[1, 1, 2], state=QuorumState(3), defects=defects)
     voter.win()
     assert voter.raft.epoch == 4
@@ -174,7 +174,8 @@ def test_the_quorum_state_of_another_disk_is_refused() -> None:
 
 
 def test_a_leader_tells_how_far_everyone_is_and_since_when() -> None:
-    """DescribeQuorum: a voter that was never heard of, one that lags, an observer that is let go when it is silent."""
+    """DescribeQuorum: a voter that was never heard of, one that lags, an observer that is let go when it is
+    silent."""
     hand = Hand(log=(0, 0, 0))
     hand.win()
     hand.flush()

@@ -1,4 +1,5 @@
-"""Random schedules over three and five voters: cuts, one-way cuts, kills, power cuts, restarts, clean stops."""
+"""Random schedules over three and five voters: cuts, one-way cuts, kills, power cuts, restarts, clean
+stops."""
 
 from __future__ import annotations
 

@@ -1,8 +1,8 @@
 """Snapshots of the metadata log (docs/protocol.md 2.12.7, KIP-630): made, cut to, fetched, damaged,
 interrupted.
 
-Every schedule runs under the invariants of the simulator: each snapshot and each state that was loaded from one is
-compared with a replay of the committed log (Q11).
+Every schedule runs under the invariants of the simulator: each snapshot and each state that was loaded from
+one is compared with a replay of the committed log (Q11).
 """
 
 from __future__ import annotations

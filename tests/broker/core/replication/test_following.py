@@ -119,7 +119,7 @@ def test_a_diverging_answer_moves_no_high_watermark() -> None:
     assert (solo.replica.log.leo, solo.replica.high_watermark) == (1, 0)
 
 
-# --- asking and accepting ------------------------------------------------------------------------------------
+# --- asking and accepting -----------------------------------------------------------------------------------
 
 
 def test_what_a_follower_asks() -> None:
@@ -243,7 +243,7 @@ def test_without_a_leader_nothing_is_fetched() -> None:
     assert not [s for s in solo.sends if s.channel.startswith("fetcher")]
 
 
-# --- out of range --------------------------------------------------------------------------------------------
+# --- out of range -------------------------------------------------------------------------------------------
 
 
 def out_of_range(start: int, end: int) -> Solo:
@@ -345,7 +345,7 @@ def test_nothing_is_written_once_the_logs_are_closed() -> None:
     assert solo.exits[0].code == 0
 
 
-# --- the defect B01 rests on ---------------------------------------------------------------------------------
+# --- the defect B01 rests on --------------------------------------------------------------------------------
 
 
 def test_trunc_hw_cuts_what_the_follower_does_not_know_to_be_committed() -> None:

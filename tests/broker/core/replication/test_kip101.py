@@ -1,4 +1,5 @@
-"""Followers of profile kip101: they ask where their epoch ends, cut, ask again, and only then fetch (2.11, H14, H15)."""
+"""Followers of profile kip101: they ask where their epoch ends, cut, ask again, and only then fetch (2.11,
+H14, H15)."""
 
 from __future__ import annotations
 

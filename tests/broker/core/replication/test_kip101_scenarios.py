@@ -1,8 +1,9 @@
 """Golden: the two scenarios of KIP-101 that high-watermark truncation gets wrong
 (docs/protocol.md H16, H17; B01, B02).
 
-Each is played with real brokers whose controller is the test, in the profile that asks before it fetches (KIP-101,
-KIP-279) and in the one whose fetch carries the epoch (KIP-595), and with the historic rule put back.
+Each is played with real brokers whose controller is the test, in the profile that asks before it fetches
+(KIP-101, KIP-279) and in the one whose fetch carries the epoch (KIP-595), and with the historic rule put
+back.
 """
 
 from __future__ import annotations
@@ -38,7 +39,8 @@ def one_round(leader: Solo, follower: Solo) -> None:
 
 
 def data_loss(profile: str, defects: tuple[str, ...]) -> Solo:
-    """H16. A has m1 and m2 and has not heard that m2 is committed; A follows anew, B dies at once, A leads."""
+    """H16. A has m1 and m2 and has not heard that m2 is committed; A follows anew, B dies at once, A
+    leads."""
     a = Solo(
         1,
         leader=2,
@@ -69,7 +71,8 @@ def test_h16_with_high_watermark_truncation_it_is_lost() -> None:
 
 
 def divergence(profile: str, defects: tuple[str, ...]) -> tuple[Solo, Solo]:
-    """H17. Both lost power: A kept m1 and m2 and a high watermark over both, B only m1. B leads and takes m3."""
+    """H17. Both lost power: A kept m1 and m2 and a high watermark over both, B only m1. B leads and takes
+    m3."""
     settings: dict[str, Any] = {
         "replicas": (1, 2),
         "min_isr": 1,

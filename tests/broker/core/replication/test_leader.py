@@ -283,7 +283,7 @@ def test_a_new_leader_knows_the_retry_from_its_log() -> None:
     assert solo.replica.log.leo == 1
 
 
-# --- what may not enter the log ------------------------------------------------------------------------------
+# --- what may not enter the log -----------------------------------------------------------------------------
 
 
 def test_bad_batches_are_refused_and_leave_nothing() -> None:
@@ -327,7 +327,8 @@ def test_a_proposed_member_counts_at_once() -> None:
 
 
 def test_a_proposed_member_does_not_open_the_gate() -> None:
-    """B13: with ISR {1} and MinISR 2 nothing is committed, though {1, 3} is proposed and both have the record."""
+    """B13: with ISR {1} and MinISR 2 nothing is committed, though {1, 3} is proposed and both have the
+    record."""
     solo = Solo(isr=(1,))
     solo.fetch(3, 0)
     assert solo.replica.leading.maximal == {1, 3}
@@ -346,7 +347,8 @@ def test_what_is_committed_with_too_few_members_is_not_acknowledged() -> None:
 
 
 def test_without_the_maximal_isr_the_proposed_member_is_passed_by() -> None:
-    """Defect no_maximal_isr, B17: m1 is acknowledged though the controller may elect broker 3, which lacks it."""
+    """Defect no_maximal_isr, B17: m1 is acknowledged though the controller may elect broker 3, which lacks
+    it."""
     solo = Solo(isr=(1, 2), defects=["no_maximal_isr"])
     solo.fetch(3, 0)
     waiting = solo.produce(b"m1")

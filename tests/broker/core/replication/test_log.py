@@ -116,7 +116,8 @@ def test_the_tail_index_stays_small_and_says_plenty_of_what_it_forgot() -> None:
 
 
 def test_an_append_says_its_epoch_before_its_records() -> None:
-    """A crash in between leaves an entry past the end, which recovery drops, never records without an entry."""
+    """A crash in between leaves an entry past the end, which recovery drops, never records without an
+    entry."""
     log, out = PartitionLog(T, EMPTY), list[Effect]()
     append(log, 2, out, epoch=4)
     assert [type(effect) for effect in out] == [WriteEpochs, Append]

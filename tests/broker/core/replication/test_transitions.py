@@ -28,7 +28,8 @@ def fetches(solo: Solo) -> bool:
 
 @pytest.mark.parametrize(("min_isr", "committed"), [(1, 3), (2, 1)])
 def test_k48_follower_to_leader(min_isr: int, committed: int) -> None:
-    """Out of the fetcher, followers unknown, LESO = LEO; alone it commits its whole log only with MinISR 1."""
+    """Out of the fetcher, followers unknown, LESO = LEO; alone it commits its whole log only with MinISR
+    1."""
     log = log_of([0, 0, 0])
     solo = Solo(2, log=log, leader=1, isr=(1, 2), high_watermark=1, min_isr=min_isr)
     late, _ = asked(solo)
@@ -81,7 +82,8 @@ def test_k50_several_epochs_seen_as_one_change() -> None:
 
 
 def test_k51_leader_to_follower() -> None:
-    """It asks at its own end, in the new leader epoch, with its broker epoch; nothing is cut before the answer."""
+    """It asks at its own end, in the new leader epoch, with its broker epoch; nothing is cut before the
+    answer."""
     solo = Solo(isr=(1, 2), leader_epoch=4)
     solo.produce(b"a", acks=1)
     solo.produce(b"b", acks=1)
@@ -135,7 +137,7 @@ def test_k54_a_newly_added_replica() -> None:
     assert not fetches(stuck)
 
 
-# --- K20: deltas at once or one by one -----------------------------------------------------------------------
+# --- K20: deltas at once or one by one ----------------------------------------------------------------------
 
 LIFE: Sequence[PartitionChangeRecord] = (
     change(isr=(1, 2)),
@@ -151,7 +153,8 @@ LIFE: Sequence[PartitionChangeRecord] = (
 
 @pytest.mark.parametrize("cuts", [(), (4,), (2, 6), (1, 3, 5, 7), tuple(range(1, 8))], ids=str)
 def test_k20_only_the_final_image_of_a_batch_is_acted_upon(cuts: tuple[int, ...]) -> None:
-    """However the same records are delivered, the replica ends in the same role, with nothing left of the others."""
+    """However the same records are delivered, the replica ends in the same role, with nothing left of the
+    others."""
     solo = Solo(1, isr=(1, 2, 3))
     solo.produce(b"a", acks=1)
     solo.fetch(3, 0)

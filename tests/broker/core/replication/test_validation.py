@@ -1,4 +1,5 @@
-"""What a producer sends is checked as Kafka checks it before it enters a log (LogValidator, DefaultRecordBatch)."""
+"""What a producer sends is checked as Kafka checks it before it enters a log (LogValidator,
+DefaultRecordBatch)."""
 
 from __future__ import annotations
 
@@ -48,8 +49,8 @@ def record(
 
 
 def made(payload: bytes, count: int, **fields: int) -> bytes:
-    """A batch with its right CRC, whatever it says: attributes, last_delta, base_offset, base_time, max_time, producer_id,
-    producer_epoch, sequence, magic, length."""
+    """A batch with its right CRC, whatever it says: attributes, last_delta, base_offset, base_time, max_time,
+    producer_id, producer_epoch, sequence, magic, length."""
     get = fields.get
     time_ms = get("base_time", NOW_MS)
     tail = struct.pack(

@@ -66,7 +66,7 @@ def told(response: FetchResponse) -> list[TopicPartition]:
     return [result.tp for result in response.partitions]
 
 
-# --- at the server -------------------------------------------------------------------------------------------
+# --- at the server ------------------------------------------------------------------------------------------
 
 
 def test_only_what_changed_is_answered() -> None:
@@ -195,7 +195,7 @@ def test_a_deleted_topic_can_be_forgotten() -> None:
     assert told(answer(solo, (session, 2), forgotten=forgotten)) == []
 
 
-# --- slots ---------------------------------------------------------------------------------------------------
+# --- slots --------------------------------------------------------------------------------------------------
 
 
 def test_without_slots_nobody_has_a_session() -> None:
@@ -235,7 +235,7 @@ def test_who_makes_room_for_whom(there: SessionFacts, newcomer: SessionFacts, ev
     assert SessionRules().may_evict(there, newcomer, 100) is evicted
 
 
-# --- at the follower -----------------------------------------------------------------------------------------
+# --- at the follower ----------------------------------------------------------------------------------------
 
 
 def follower() -> Solo:
@@ -299,7 +299,8 @@ def test_a_partition_that_left_is_forgotten_at_the_leader() -> None:
 
 
 def test_a_partition_that_was_away_when_its_answer_came_is_asked_for_in_a_new_session() -> None:
-    """The leader takes what it told for known: in the old session an idle partition's high watermark came never."""
+    """The leader takes what it told for known: in the old session an idle partition's high watermark came
+    never."""
     solo = Solo(2, leader=1, log=log_of([0, 0]), high_watermark=1)
     solo.answer(solo.sent("fetcher-0", FetchRequest), FetchResponse((), session_id=7))
     late = newest_to(solo, 1)
@@ -313,7 +314,7 @@ def test_a_partition_that_was_away_when_its_answer_came_is_asked_for_in_a_new_se
     assert [p.tp for p in asked.partitions] == [T]
 
 
-# --- together ------------------------------------------------------------------------------------------------
+# --- together -----------------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("slots", [0, 1, 1_000])
@@ -346,7 +347,7 @@ def test_a_restarted_leader_knows_no_session_and_followers_come_back() -> None:
     assert c.values(1) == c.values(2) == c.values(3) == [b"a", b"b"]
 
 
-# --- several fetchers ----------------------------------------------------------------------------------------
+# --- several fetchers ---------------------------------------------------------------------------------------
 
 
 def test_with_several_fetchers_every_partition_is_in_exactly_one() -> None:
@@ -392,7 +393,8 @@ def homes(solo: Solo) -> dict[TopicPartition, set[tuple[int, str]]]:
 
 def test_the_slot_of_a_partition_does_not_depend_on_the_hash_seed() -> None:
     code = (
-        "from wrackline.broker.core.replication.fetcher import slot_of; from wrackline.broker.model.types import TopicPartition as T;"
+        "from wrackline.broker.core.replication.fetcher import slot_of; from wrackline.broker.model.types "
+        "import TopicPartition as T;"
         "print([slot_of(T('topic', n), 5) for n in range(20)])"
     )
     seen = {
