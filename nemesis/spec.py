@@ -18,21 +18,21 @@ from pydantic import (
 )
 from pydantic_core import CoreSchema, core_schema
 
-from wrackline.harness.specification import types
-from wrackline.harness.specification.types import JsonSchema, Lax, Seconds, SomeSeconds
 from wrackline.nemesis.faults.growth import AddBroker, Reassign
 from wrackline.nemesis.faults.network import Direction, Partition, Shape
 from wrackline.nemesis.faults.power import PowerCut
 from wrackline.nemesis.faults.processes import Kill, Pause, Restart
 from wrackline.nemesis.faults.steps import Fault
 from wrackline.nemesis.targets import ROLE, SPARE, check_role
+from wrackline.plugins import fields
+from wrackline.plugins.fields import JsonSchema, Lax, Seconds, SomeSeconds
 
 
 class SpecError(ValueError):
     """The specification is wrong. One line per mistake: where, what, how to mend."""
 
 
-class Strict(types.Strict):
+class Strict(fields.Strict):
     """Refuses keys it does not know, and says which it knows."""
 
     @model_validator(mode="before")

@@ -15,7 +15,7 @@ from pydantic.json_schema import GenerateJsonSchema
 from pydantic_core import CoreSchema
 
 from wrackline.harness.specification.spec import Spec
-from wrackline.harness.specification.types import JsonSchema
+from wrackline.plugins.fields import JsonSchema
 
 TITLE = "A specification of a run of Wrackline"
 _NAMED = ("properties", "$defs")

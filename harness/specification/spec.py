@@ -33,7 +33,8 @@ from pydantic_core import CoreSchema
 
 from wrackline.harness.specification import parts
 from wrackline.harness.specification.errors import lines, nearest
-from wrackline.harness.specification.types import (
+from wrackline.nemesis.spec import NemesisSpec
+from wrackline.plugins.fields import (
     MILLISECONDS,
     SECONDS,
     JsonSchema,
@@ -42,7 +43,6 @@ from wrackline.harness.specification.types import (
     Strict,
     in_milliseconds,
 )
-from wrackline.nemesis.spec import NemesisSpec
 from wrackline.workloads.catalog import AnySpec
 from wrackline.workloads.log import LogSpec
 

@@ -31,12 +31,13 @@ FOLDERS = (
         "history",
         "fleets",
         "systems",
+        "plugins",
         "wrackline",
     ),
     *("ansible", "results", "suites", "tests", "benchmarks", "docs"),
 )
 """Where a path that is named in prose begins."""
-PACKAGES = FOLDERS[:10]
+PACKAGES = FOLDERS[:11]
 ENDINGS = (".parquet", ".wal", ".log", ".broken", ".json", ".html", ".yaml")
 """A file of a run, ``history.parquet``, is no module."""
 NOT_NAMES = ("broker.address.", "broker.version.")

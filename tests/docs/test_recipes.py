@@ -26,6 +26,7 @@ PACKAGES = (
     "workloads",
     "checkers",
     "history",
+    "plugins",
     "fleets",
     "systems",
 )

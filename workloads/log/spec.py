@@ -7,7 +7,7 @@ from typing import Annotated, Literal, Self
 
 from pydantic import Field, field_validator, model_validator
 
-from wrackline.harness.specification.types import (
+from wrackline.plugins.fields import (
     MILLISECONDS,
     SECONDS,
     Lax,

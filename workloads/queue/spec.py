@@ -6,7 +6,7 @@ from typing import Annotated, Literal, Self
 
 from pydantic import Field, model_validator
 
-from wrackline.harness.specification.types import Strict
+from wrackline.plugins.fields import Strict
 from wrackline.workloads.log.spec import ClientsSpec
 from wrackline.workloads.register.spec import once
 

@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from wrackline.harness.specification.spec import Spec, SpecError, parse
-from wrackline.harness.specification.types import in_milliseconds, milliseconds
+from wrackline.plugins.fields import in_milliseconds, milliseconds
 
 
 def spec_of(*settings: str) -> Spec:
