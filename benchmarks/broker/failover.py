@@ -31,7 +31,8 @@ from typing import Protocol
 
 from confluent_kafka import KafkaError, Message, Producer
 
-from wrackline.harness.run.setup import Parts, build_parts, new_test_id, topic_configs
+from wrackline.harness.run.setup import new_test_id
+from wrackline.harness.specification.build import Parts, build_parts, topic_configs
 from wrackline.harness.specification.spec import parse
 from wrackline.systems.base import Node, TopicSpec
 from wrackline.systems.wrackline.system import LOGS

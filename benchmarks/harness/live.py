@@ -23,7 +23,8 @@ from pathlib import Path
 
 from confluent_kafka import KafkaError, Message, Producer
 
-from wrackline.harness.run.setup import Parts, build_parts, new_test_id, run_info, topic_configs
+from wrackline.harness.run.setup import new_test_id, run_info
+from wrackline.harness.specification.build import Parts, build_parts, topic_configs
 from wrackline.harness.specification.spec import Spec, parse
 from wrackline.history import Recorder
 from wrackline.systems.base import TopicSpec

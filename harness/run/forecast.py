@@ -14,7 +14,8 @@ from typing import Any
 from wrackline.checkers.contracts import contract_for
 from wrackline.checkers.runs import Run
 from wrackline.harness.run.runner import DRAIN_S, FULL_ISR_S, GUIDED_S, READY_S, RECOVERED_S, STEADY_S, WARM_S
-from wrackline.harness.run.setup import build_parts, plan_of, run_info, saved_plan
+from wrackline.harness.run.setup import plan_of, run_info, saved_plan
+from wrackline.harness.specification.build import build_parts
 from wrackline.harness.specification.spec import Spec
 from wrackline.nemesis.foreseen import foreseen, guided_steps
 from wrackline.nemesis.guided.steps import Await, AwaitBroker, GuidedError, GuidedStep, Heal, Inject, Sleep

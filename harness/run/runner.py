@@ -25,16 +25,9 @@ from wrackline.harness.run.observer import Observer, cluster_event, short_of_ful
 from wrackline.harness.run.outcome import CannotRecord, Interrupted, Options, Outcome, what_is_left
 from wrackline.harness.run.progress import Progress
 from wrackline.harness.run.replicas import read_replicas
-from wrackline.harness.run.setup import (
-    Parts,
-    build_parts,
-    new_test_id,
-    plan_of,
-    run_info,
-    saved_plan,
-    topic_configs,
-)
+from wrackline.harness.run.setup import new_test_id, plan_of, run_info, saved_plan
 from wrackline.harness.run.watch import Watch
+from wrackline.harness.specification.build import Parts, build_parts, topic_configs
 from wrackline.harness.specification.spec import Spec
 from wrackline.history import Recorder, RecordingFailed
 from wrackline.history.files import private_folder

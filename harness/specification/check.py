@@ -11,7 +11,7 @@ from pathlib import Path
 
 from confluent_kafka import KafkaException
 
-from wrackline.harness.run.setup import build_parts, topic_configs
+from wrackline.harness.specification.build import build_parts, topic_configs
 from wrackline.harness.specification.spec import Spec, SpecError, load
 from wrackline.systems.base import About, Refusal, TopicSpec
 from wrackline.workloads.log.clients import try_settings

@@ -26,7 +26,7 @@ from rich.console import Console
 from wrackline.fleets.base import FleetError, Host
 from wrackline.harness.run import Options, Outcome, run
 from wrackline.harness.run.progress import Progress
-from wrackline.harness.run.setup import Parts
+from wrackline.harness.specification.build import Parts
 from wrackline.harness.specification.spec import parse
 from wrackline.history import history_files
 from wrackline.nemesis.inject import Hold

@@ -102,7 +102,7 @@ def rows(run_dir: Path) -> list[dict[str, Any]]:
 
 def ours(run_dir: Path) -> list[str]:
     """Network namespaces of this run's fleet."""
-    from wrackline.harness.run.setup import build_parts
+    from wrackline.harness.specification.build import build_parts
 
     fleet = build_parts(load(run_dir / "spec.yaml"), run_dir.name).fleet
     listed = subprocess.run(["ip", "netns", "list"], capture_output=True, text=True, check=True).stdout
