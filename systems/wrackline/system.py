@@ -7,21 +7,17 @@ fleet's network. Hosts are worked on in parallel: a deployment takes as long as 
 from __future__ import annotations
 
 import shlex
-import tempfile
 import time
-from collections.abc import Callable, Mapping, Sequence
-from concurrent.futures import ThreadPoolExecutor
+from collections.abc import Mapping, Sequence
 from importlib.resources import files
 from pathlib import Path
-from typing import TypeVar
 
 from wrackline.fleets.base import Fleet, FleetError, Host, Result
-from wrackline.systems import segments
 from wrackline.systems.base import ClusterState, DeployError, Node, Place, Refusal, ReplicaLog, TopicSpec
 from wrackline.systems.cluster_client import ASK_TIMEOUT_S, ClusterClient
 from wrackline.systems.reassigning import Reassigner
 from wrackline.systems.wrackline import bundle as bundles
-from wrackline.systems.wrackline import settings
+from wrackline.systems.wrackline import node_files, settings
 from wrackline.systems.wrackline.config_text import (
     LOGS,
     last_line,
@@ -30,6 +26,7 @@ from wrackline.systems.wrackline.config_text import (
     way_out_of,
     why_it_died,
 )
+from wrackline.systems.wrackline.on_hosts import data_dir, deploy_error, on_each, run_on
 
 BROKER_PORT = 9092
 CONTROLLER_PORT = 9093
@@ -38,7 +35,6 @@ HOME = "/opt/wrackline"
 SCRIPT = f"{HOME}/node.sh"
 CONFIG = "/etc/wrackline/broker.toml"
 START_WAIT_S = 10
-T = TypeVar("T")
 
 
 class WracklineSystem:
@@ -119,7 +115,7 @@ class WracklineSystem:
     def install(self) -> None:
         """Bundle, script and configuration to every host; starts nothing. Raises DeployError."""
         bundle = bundles.build(self._bundle_cache)
-        self._each(self.nodes, lambda node: self._install(node, bundle))
+        on_each(self.nodes, lambda node: self._install(node, bundle))
 
     def _install(self, node: Node, bundle: bundles.Bundle) -> None:
         markers = [f"{HOME}/{archive.name}-{archive.digest}" for archive in bundle.archives]
@@ -136,12 +132,12 @@ class WracklineSystem:
             remote.put(files("wrackline.systems").joinpath("node.sh").read_bytes(), SCRIPT, mode=0o755)
             remote.put(self.config_for(node).encode(), CONFIG)
         except FleetError as wrong:
-            raise self._error(node, "upload", str(wrong), "see that the host's disk has room") from wrong
+            raise deploy_error(node, "upload", str(wrong), "see that the host's disk has room") from wrong
         steps = [
             f"tar -xzf {archive.name}.tar.gz && rm {archive.name}.tar.gz && touch {marker}"
             for archive, marker in wanted
         ]
-        folders = f"mkdir -p {LOGS} /run/wrackline {_data_dir(node.host)}"
+        folders = f"mkdir -p {LOGS} /run/wrackline {data_dir(node.host)}"
         self._command(node, " && ".join([f"cd {HOME}", *steps, folders]), timeout_s=60.0)
 
     def _preflight(self, node: Node, bundle: bundles.Bundle, markers: Sequence[str]) -> set[str]:
@@ -157,21 +153,21 @@ class WracklineSystem:
         )
         found, *rest = result.stdout.split("\n")
         if found == "none":
-            raise self._error(
+            raise deploy_error(
                 node,
                 node.host.python,
                 "there is no such program",
                 f"install Python {bundle.python} on the host, or give its path as the host's python",
             )
         if found != bundle.python:
-            raise self._error(
+            raise deploy_error(
                 node,
                 node.host.python,
                 f"it is Python {found}, the bundle is built for {bundle.python}",
                 f"give the path of a Python {bundle.python} as the host's python",
             )
         if running := [line for line in rest if line.startswith("pid ")]:
-            raise self._error(node, "install", f"a node runs there ({running[0]})", "stop it first")
+            raise deploy_error(node, "install", f"a node runs there ({running[0]})", "stop it first")
         return set(rest)
 
     def config_for(self, node: Node) -> str:
@@ -183,7 +179,7 @@ class WracklineSystem:
             "host": node.host.address,
             "listen": node.host.address,
             "port": node.port,
-            "data_dir": _data_dir(node.host),
+            "data_dir": data_dir(node.host),
             "controllers": [
                 f"{self._voters[one.host.name]}@{one.host.address}:{CONTROLLER_PORT}"
                 for one in sorted(self.controllers, key=lambda one: self._voters[one.host.name])
@@ -207,34 +203,34 @@ class WracklineSystem:
         command = f"{SCRIPT} start {shlex.quote(node.host.python)} {port} {START_WAIT_S}{allow}"
         result = self._command(node, command, timeout_s=START_WAIT_S + 20.0, check=False)
         if result.exit_code == 4:
-            raise self._error(
+            raise deploy_error(
                 node,
                 command,
                 f"port {port} is taken by another process",
                 f"end it (ss -ltnp 'sport = :{port}' names it) or use another host",
             )
         if not result.ok:
-            raise self._error(node, command, *why_it_died(result))
+            raise deploy_error(node, command, *why_it_died(result))
 
     def start_all(self) -> None:
-        self._each([node for node in self.nodes if not node.spare], self.start)
+        on_each([node for node in self.nodes if not node.spare], self.start)
 
     def stop(self, node: Node, *, timeout_s: float = 30.0) -> None:
         command = f"{SCRIPT} stop {max(1, round(timeout_s))}"
         result = self._command(node, command, timeout_s=timeout_s + 20.0, check=False)
         if result.exit_code == 5:
             what = f"it still runs after {timeout_s:g} s: {last_line(result)}"
-            raise self._error(node, command, what, "kill it, or give it more time")
+            raise deploy_error(node, command, what, "kill it, or give it more time")
         if not result.ok:
-            raise self._error(
+            raise deploy_error(
                 node, command, f"exit code {result.exit_code}: {last_line(result)}", way_out_of("")
             )
 
     def stop_all(self, *, timeout_s: float = 30.0) -> None:
         """Brokers first: a controlled shutdown needs the controller."""
-        self._each((*self.brokers, *self.spares), lambda node: self.stop(node, timeout_s=timeout_s))
+        on_each((*self.brokers, *self.spares), lambda node: self.stop(node, timeout_s=timeout_s))
         alone = [node for node in self.controllers if not node.is_broker]
-        self._each(alone, lambda node: self.stop(node, timeout_s=timeout_s))
+        on_each(alone, lambda node: self.stop(node, timeout_s=timeout_s))
 
     def kill(self, node: Node) -> None:
         self._command(node, f"{SCRIPT} kill")
@@ -266,13 +262,13 @@ class WracklineSystem:
                 state = self.describe(timeout_s=ASK_TIMEOUT_S)
                 last = f"unfenced brokers {list(state.brokers)} of {sorted(wanted)}"
                 if wanted <= set(state.brokers):
-                    self._each(started, self._assert_alive)
+                    on_each(started, self._assert_alive)
                     return
             except DeployError as wrong:
                 last = str(wrong)
             now = time.monotonic()
             if now >= check_processes_at:
-                self._each(started, self._assert_alive)
+                on_each(started, self._assert_alive)
                 check_processes_at = now + 1.0
             if now >= deadline:
                 raise DeployError(
@@ -284,7 +280,7 @@ class WracklineSystem:
     def _assert_alive(self, node: Node) -> None:
         if not self.is_running(node):
             log = self._command(node, f"tail -n 15 {LOGS}/broker.log", check=False)
-            raise self._error(node, "wait until ready", *why_it_died(log))
+            raise deploy_error(node, "wait until ready", *why_it_died(log))
 
     def last_words(self, node: Node) -> str:
         return self._command(node, f"tail -n 1 {LOGS}/broker.log", check=False).stdout.strip()
@@ -316,7 +312,7 @@ class WracklineSystem:
             if result.ok:
                 return planned_replicas(result.stdout)
             if time.monotonic() > deadline:
-                raise self._error(node, "plan its share", last_line(result), "see that the others answer")
+                raise deploy_error(node, "plan its share", last_line(result), "see that the others answer")
             time.sleep(0.2)
 
     def reassign(self, targets: Mapping[Place, tuple[int, ...] | None], *, timeout_s: float = 30.0) -> None:
@@ -330,68 +326,25 @@ class WracklineSystem:
     def effective_config(self, node: Node) -> str:
         """What the node runs with, as TOML; of a node that never ran: what it would run with."""
         allow = " --allow-defects" if self._defects else ""
-        ask = f"{shlex.quote(node.host.python)} -m wrackline.broker --config {CONFIG}{allow} --print-effective-config"
+        python = shlex.quote(node.host.python)
+        ask = f"{python} -m wrackline.broker --config {CONFIG}{allow} --print-effective-config"
         command = (
-            f"cat {_data_dir(node.host)}/effective-config.toml 2>/dev/null || PYTHONPATH={HOME}/lib {ask}"
+            f"cat {data_dir(node.host)}/effective-config.toml 2>/dev/null || PYTHONPATH={HOME}/lib {ask}"
         )
         return self._command(node, command).stdout
 
     def replica_log(self, node: Node, topic: str, partition: int) -> ReplicaLog:
-        data_dir = _data_dir(node.host)
-        name = f"{topic}-{partition}"
-        remote = self.fleet.remote(node.host)
-        with tempfile.TemporaryDirectory(prefix="wrackline-log-") as scratch:
-            into = Path(scratch)
-            try:
-                checkpoints = {
-                    file: segments.parse_checkpoint(remote.get(f"{data_dir}/{file}").decode(), file=file)
-                    for file in self._present(node, segments.HIGH_WATERMARKS, segments.LOG_STARTS)
-                }
-                remote.get_tree(f"{data_dir}/{name}", into, patterns=("*.log",))
-            except (FleetError, segments.SegmentError, UnicodeDecodeError) as wrong:
-                raise self._error(
-                    node, f"read the log of {name}", str(wrong), "see that the replica is on this host"
-                ) from wrong
-            return segments.read_log(
-                into,
-                node_id=node.node_id,
-                topic=topic,
-                partition=partition,
-                high_watermarks=checkpoints.get(segments.HIGH_WATERMARKS, {}),
-                log_starts=checkpoints.get(segments.LOG_STARTS, {}),
-            )
-
-    def _present(self, node: Node, *names: str) -> list[str]:
-        found = self._command(node, f"cd {_data_dir(node.host)} && ls {' '.join(names)} 2>/dev/null; true")
-        return found.stdout.split()
+        return node_files.replica_log(self.fleet, node, topic, partition)
 
     def collect(self, into: Path) -> None:
         """``into/<host>/``: broker.log, trace.jsonl, effective-config.toml, listing.txt. What a host cannot
         give is told in its ``missing.txt``: the other hosts' files are worth having."""
-        self._each(self.nodes, lambda node: self._collect(node, into / node.host.name))
-
-    def _collect(self, node: Node, into: Path) -> None:
-        into.mkdir(parents=True, exist_ok=True)
-        missing: list[str] = []
-
-        def attempt(what: str, action: Callable[[], object]) -> None:
-            try:
-                action()
-            except (FleetError, DeployError) as wrong:
-                missing.append(f"{what}: {wrong}")
-
-        def listing() -> None:
-            command = f"find {_data_dir(node.host)} -printf '%10s %TY-%Tm-%TdT%TT %p\\n' | sort -k 3"
-            (into / "listing.txt").write_text(self._command(node, command).stdout)
-
-        def config() -> None:
-            (into / "effective-config.toml").write_text(self.effective_config(node))
-
-        attempt("logs", lambda: self.fleet.remote(node.host).get_tree(LOGS, into))
-        attempt("listing", listing)
-        attempt("effective configuration", config)
-        if missing:
-            (into / "missing.txt").write_text("\n".join(missing) + "\n")
+        on_each(
+            self.nodes,
+            lambda node: node_files.collect(
+                self.fleet, node, into / node.host.name, lambda: self.effective_config(node)
+            ),
+        )
 
     # --- helpers ------------------------------------------------------------------------------------------
 
@@ -400,34 +353,4 @@ class WracklineSystem:
         self._client.close()
 
     def _command(self, node: Node, command: str, *, timeout_s: float = 30.0, check: bool = True) -> Result:
-        try:
-            result = self.fleet.remote(node.host).run(command, timeout_s=timeout_s, check=False)
-        except FleetError as wrong:
-            raise self._error(node, command, str(wrong), "see that the host is up and reachable") from wrong
-        if check and not result.ok:
-            said = (result.stderr or result.stdout).strip()
-            raise self._error(node, command, f"exit code {result.exit_code}: {said}", way_out_of(said))
-        return result
-
-    @staticmethod
-    def _error(node: Node, command: str, what: str, way_out: str) -> DeployError:
-        return DeployError(f"{node.host.name} (node {node.node_id}): {command}: {what}; {way_out}")
-
-    @staticmethod
-    def _each(nodes: Sequence[Node], action: Callable[[Node], T]) -> list[T]:
-        """On all nodes at once. Raises DeployError with every host's trouble when there is any."""
-        if not nodes:
-            return []
-        with ThreadPoolExecutor(max_workers=len(nodes), thread_name_prefix="deploy") as pool:
-            futures = [pool.submit(action, node) for node in nodes]
-        troubles = [trouble for future in futures if (trouble := future.exception())]
-        for trouble in troubles:
-            if not isinstance(trouble, DeployError):
-                raise trouble
-        if troubles:
-            raise DeployError("\n".join(map(str, troubles))) from troubles[0]
-        return [future.result() for future in futures]
-
-
-def _data_dir(host: Host) -> str:
-    return str(host.data_dir / "broker")
+        return run_on(self.fleet, node, command, timeout_s=timeout_s, check=check)

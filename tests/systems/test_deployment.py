@@ -13,6 +13,7 @@ from wrackline.fleets.netns.fleet import NetnsFleet
 from wrackline.systems.base import DeployError, TopicSpec
 from wrackline.systems.protocol import Connection
 from wrackline.systems.wrackline.bundle import build
+from wrackline.systems.wrackline.on_hosts import on_each
 from wrackline.systems.wrackline.system import WracklineSystem
 
 pytestmark = pytest.mark.fleet
@@ -185,9 +186,9 @@ def test_a_full_system_disk_is_told(fleet: NetnsFleet, bundle_cache: Path) -> No
     )
     try:
         with pytest.raises(DeployError, match=r"c1 .*(upload|put|write)"):
-            system._each((node,), lambda one: system._install(one, build(bundle_cache)))
+            on_each((node,), lambda one: system._install(one, build(bundle_cache)))
     finally:
         remote.run("umount /opt/wrackline")
-        system._each((node,), lambda one: system._install(one, build(bundle_cache)))
+        on_each((node,), lambda one: system._install(one, build(bundle_cache)))
         system.start(node)
         system.wait_ready(timeout_s=20)

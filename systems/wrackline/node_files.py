@@ -1,0 +1,71 @@
+"""What is fetched from a node's host: a replica's log, and all that is kept of a run."""
+
+from __future__ import annotations
+
+import tempfile
+from collections.abc import Callable
+from pathlib import Path
+
+from wrackline.fleets.base import Fleet, FleetError
+from wrackline.systems import segments
+from wrackline.systems.base import DeployError, Node, ReplicaLog
+from wrackline.systems.wrackline.config_text import LOGS
+from wrackline.systems.wrackline.on_hosts import data_dir, deploy_error, run_on
+
+
+def replica_log(fleet: Fleet, node: Node, topic: str, partition: int) -> ReplicaLog:
+    """The node's own segments of one partition. Raises DeployError when they cannot be fetched."""
+    folder = data_dir(node.host)
+    name = f"{topic}-{partition}"
+    remote = fleet.remote(node.host)
+    with tempfile.TemporaryDirectory(prefix="wrackline-log-") as scratch:
+        into = Path(scratch)
+        try:
+            checkpoints = {
+                file: segments.parse_checkpoint(remote.get(f"{folder}/{file}").decode(), file=file)
+                for file in _present(fleet, node, segments.HIGH_WATERMARKS, segments.LOG_STARTS)
+            }
+            remote.get_tree(f"{folder}/{name}", into, patterns=("*.log",))
+        except (FleetError, segments.SegmentError, UnicodeDecodeError) as wrong:
+            raise deploy_error(
+                node, f"read the log of {name}", str(wrong), "see that the replica is on this host"
+            ) from wrong
+        return segments.read_log(
+            into,
+            node_id=node.node_id,
+            topic=topic,
+            partition=partition,
+            high_watermarks=checkpoints.get(segments.HIGH_WATERMARKS, {}),
+            log_starts=checkpoints.get(segments.LOG_STARTS, {}),
+        )
+
+
+def _present(fleet: Fleet, node: Node, *names: str) -> list[str]:
+    found = run_on(fleet, node, f"cd {data_dir(node.host)} && ls {' '.join(names)} 2>/dev/null; true")
+    return found.stdout.split()
+
+
+def collect(fleet: Fleet, node: Node, into: Path, effective_config: Callable[[], str]) -> None:
+    """Into the folder ``into``: broker.log, trace.jsonl, effective-config.toml, listing.txt. What the host
+    cannot give is named in ``missing.txt``."""
+    into.mkdir(parents=True, exist_ok=True)
+    missing: list[str] = []
+
+    def attempt(what: str, action: Callable[[], object]) -> None:
+        try:
+            action()
+        except (FleetError, DeployError) as wrong:
+            missing.append(f"{what}: {wrong}")
+
+    def listing() -> None:
+        command = f"find {data_dir(node.host)} -printf '%10s %TY-%Tm-%TdT%TT %p\\n' | sort -k 3"
+        (into / "listing.txt").write_text(run_on(fleet, node, command).stdout)
+
+    def config() -> None:
+        (into / "effective-config.toml").write_text(effective_config())
+
+    attempt("logs", lambda: fleet.remote(node.host).get_tree(LOGS, into))
+    attempt("listing", listing)
+    attempt("effective configuration", config)
+    if missing:
+        (into / "missing.txt").write_text("\n".join(missing) + "\n")

@@ -1,0 +1,50 @@
+"""Commands on the hosts of nodes, on many at once; an error names the host, the node and the command."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from typing import TypeVar
+
+from wrackline.fleets.base import Fleet, FleetError, Host, Result
+from wrackline.systems.base import DeployError, Node
+from wrackline.systems.wrackline.config_text import way_out_of
+
+T = TypeVar("T")
+
+
+def run_on(fleet: Fleet, node: Node, command: str, *, timeout_s: float = 30.0, check: bool = True) -> Result:
+    """Run one command on the node's host. Raises DeployError when the host cannot be reached and, with
+    ``check``, on an exit code other than 0."""
+    try:
+        result = fleet.remote(node.host).run(command, timeout_s=timeout_s, check=False)
+    except FleetError as wrong:
+        raise deploy_error(node, command, str(wrong), "see that the host is up and reachable") from wrong
+    if check and not result.ok:
+        said = (result.stderr or result.stdout).strip()
+        raise deploy_error(node, command, f"exit code {result.exit_code}: {said}", way_out_of(said))
+    return result
+
+
+def on_each(nodes: Sequence[Node], action: Callable[[Node], T]) -> list[T]:
+    """On all nodes at once. Raises DeployError with every host's trouble when there is any."""
+    if not nodes:
+        return []
+    with ThreadPoolExecutor(max_workers=len(nodes), thread_name_prefix="deploy") as pool:
+        futures = [pool.submit(action, node) for node in nodes]
+    troubles = [trouble for future in futures if (trouble := future.exception())]
+    for trouble in troubles:
+        if not isinstance(trouble, DeployError):
+            raise trouble
+    if troubles:
+        raise DeployError("\n".join(map(str, troubles))) from troubles[0]
+    return [future.result() for future in futures]
+
+
+def deploy_error(node: Node, command: str, what: str, way_out: str) -> DeployError:
+    return DeployError(f"{node.host.name} (node {node.node_id}): {command}: {what}; {way_out}")
+
+
+def data_dir(host: Host) -> str:
+    """Where the node's own data is on its host."""
+    return str(host.data_dir / "broker")
