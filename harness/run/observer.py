@@ -53,6 +53,32 @@ class Observer:
                 return
 
 
+class Assignment:
+    """Which replicas each partition of the topic has, written down whenever a partition has moved."""
+
+    def __init__(self, system: System, recorder: Recorder, topic: str) -> None:
+        self._system = system
+        self._recorder = recorder
+        self._topic = topic
+        self._last: dict[str, list[int]] = {}
+        """Replicas by partition, as recorded last."""
+
+    def record(self, state: ClusterState) -> None:
+        """Raises RecordingFailed."""
+        assignment = {
+            str(partition.partition): list(partition.replicas)
+            for partition in state.partitions
+            if partition.topic == self._topic
+        }
+        if assignment == self._last:
+            return
+        self._last = assignment
+        nodes = {str(node.node_id): node.host.name for node in self._system.nodes}
+        extra = {"assignment": assignment, "nodes": nodes}
+        self._recorder.record(Event(CONTROL, Type.INFO, "assignment", topic=self._topic, extra=extra))
+        self._recorder.record(cluster_event(state, self._topic))
+
+
 def cluster_event(state: ClusterState, topic: str) -> Event:
     partitions = [
         {
@@ -69,17 +95,3 @@ def cluster_event(state: ClusterState, topic: str) -> Event:
     ]
     extra = {"controller": state.controller, "brokers": list(state.brokers), "partitions": partitions}
     return Event(CONTROL, Type.INFO, "cluster", extra=extra)
-
-
-def short_of_full_isr(state: ClusterState, topic: str, partitions: int) -> str:
-    """What keeps the topic from having all replicas of all its partitions in the ISR; empty when nothing
-    does."""
-    there = [each for each in state.partitions if each.topic == topic]
-    short = [
-        f"{each.topic}-{each.partition} leader {each.leader} isr {list(each.isr)}"
-        for each in there
-        if not each.full_isr or each.leader < 0
-    ]
-    if len(there) != partitions:
-        short.append(f"{len(there)} of {partitions} partitions")
-    return "; ".join(short)

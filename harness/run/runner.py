@@ -19,9 +19,10 @@ from wrackline.fleets.base import FleetError
 from wrackline.fleets.canary import Canaries
 from wrackline.harness.run.account import Account, left_out_lines
 from wrackline.harness.run.deaths import Deaths, down
+from wrackline.harness.run.full_isr import wait_full_isr
 from wrackline.harness.run.interrupt import Interrupts
 from wrackline.harness.run.logfile import logged_to
-from wrackline.harness.run.observer import Observer, cluster_event, short_of_full_isr
+from wrackline.harness.run.observer import Assignment, Observer
 from wrackline.harness.run.outcome import CannotRecord, Interrupted, Options, Outcome, what_is_left
 from wrackline.harness.run.progress import Progress
 from wrackline.harness.run.replicas import read_replicas
@@ -31,7 +32,6 @@ from wrackline.harness.specification.build import Parts, build_parts, topic_conf
 from wrackline.harness.specification.spec import Spec
 from wrackline.history import Recorder, RecordingFailed
 from wrackline.history.files import private_folder
-from wrackline.history.model import CONTROL, Event, Type
 from wrackline.nemesis.heal import NemesisError
 from wrackline.nemesis.runner import Nemesis
 from wrackline.nemesis.schedule import Plan
@@ -103,13 +103,12 @@ class _Run:
         self.account = Account(run_dir, self.recorder)
         self.watch = Watch(self.recorder, progress)
         self.observer = Observer(self.parts.system, self.recorder, spec.topic.name)
+        self.assignment = Assignment(self.parts.system, self.recorder, spec.topic.name)
         self.canaries = Canaries(parts.fleet, parts.fleet.hosts)
         self.deaths: Deaths | None = None
         self.workload: Workload | None = None
         self.notes: list[str] = []
         self._step = "set-up"
-        self._assigned: dict[str, list[int]] = {}
-        """Replicas by partition, as recorded last."""
 
     def execute(self) -> Outcome:
         kept, stopped = None, False
@@ -187,27 +186,12 @@ class _Run:
             TopicSpec(topic.name, topic.partitions, topic.replication_factor, topic_configs(spec))
         )
         state = self._wait_full_isr(READY_S, "after the topic was created")
-        self._record_assignment(state)
-        for (
-            problem
-        ) in self.canaries.wait():  # said again, and counted, by each power cut that is not proved for it
+        self.assignment.record(state)
+        # Each is said again, and counted, by a power cut that is not proved for it.
+        for problem in self.canaries.wait():
             log.warning("%s", problem)
         started = sum(not node.spare for node in system.nodes)
         self.progress.say(f"{started} nodes ready after {time.monotonic() - began:.1f} s")
-
-    def _record_assignment(self, state: ClusterState) -> None:
-        nodes = {str(node.node_id): node.host.name for node in self.parts.system.nodes}
-        assignment = {
-            str(partition.partition): list(partition.replicas)
-            for partition in state.partitions
-            if partition.topic == self.spec.topic.name
-        }
-        if assignment == self._assigned:
-            return  # no partition has moved
-        self._assigned = assignment
-        extra = {"assignment": assignment, "nodes": nodes}
-        self.recorder.record(Event(CONTROL, Type.INFO, "assignment", topic=self.spec.topic.name, extra=extra))
-        self.recorder.record(cluster_event(state, self.spec.topic.name))
 
     def _drive(self) -> None:
         spec = self.spec
@@ -307,7 +291,7 @@ class _Run:
                 )
         topic = self.spec.topic
         state = self.parts.system.describe(timeout_s=10.0)
-        self._record_assignment(state)
+        self.assignment.record(state)
         for problem in read_replicas(self.parts.system, self.recorder, state, topic.name, topic.partitions):
             self._note(problem)
         self.deaths.close()
@@ -321,24 +305,14 @@ class _Run:
     # --- helpers ------------------------------------------------------------------------------------------
 
     def _wait_full_isr(self, timeout_s: float, when: str) -> ClusterState:
-        """Until every partition of the topic has all its replicas in the ISR. Raises DeployError at the
-        deadline."""
-        deadline = time.monotonic() + timeout_s
-        last = "no answer"
-        while True:
-            try:
-                state = self.parts.system.describe(timeout_s=2.0)
-                last = short_of_full_isr(state, self.spec.topic.name, self.spec.topic.partitions)
-                if not last:
-                    return state
-            except DeployError as wrong:
-                last = str(wrong)
-            if time.monotonic() >= deadline or self._gives_up():
-                raise DeployError(
-                    f"not every replica was in the ISR {timeout_s:g} s {when}; last seen: {last}"
-                )
-            self.watch.show()
-            time.sleep(STEP_S)
+        """Raises DeployError at the deadline, and when there is nothing left to wait for."""
+        return wait_full_isr(
+            self.parts.system, self.spec.topic, timeout_s, when, give_up=self._gives_up, pause=self._pause
+        )
+
+    def _pause(self) -> None:
+        self.watch.show()
+        time.sleep(STEP_S)
 
     def _gives_up(self) -> bool:
         return self.workload is not None and (
