@@ -19,7 +19,7 @@ from wrackline.fleets.netns.clean import FleetSeen, clean, end_detached, survey
 from wrackline.fleets.netns.fleet import NetnsFleet
 from wrackline.fleets.netns.namespaces import find_tool
 from wrackline.fleets.netns.state import DEFAULT_STATE_ROOT, FleetFolder
-from wrackline.harness.doctor import examine
+from wrackline.harness.cli.doctor import examine
 
 EXIT_HOSTS = 4
 

@@ -17,8 +17,8 @@ from wrackline.checkers.jvm import install as maven
 from wrackline.checkers.jvm.bridge import DEFAULT_DEADLINE_S, DEFAULT_HEAP, Answer, Bridge, Judgement
 from wrackline.checkers.jvm.calls import Calls, Model
 from wrackline.checkers.jvm.classpath import CLASSPATH_VARIABLE, JvmUnavailable, jvm_home, required_classpath
-from wrackline.harness.log_histories import OF_VALUES, Log, logs
-from wrackline.harness.object_histories import ELLE_MODELS, Done, Subject, subjects, transactions
+from wrackline.harness.jepsen.log_histories import OF_VALUES, Log, logs
+from wrackline.harness.jepsen.object_histories import ELLE_MODELS, Done, Subject, subjects, transactions
 from wrackline.history.jepsen.text import TextError, read
 
 UNDECIDED = 3

@@ -24,7 +24,6 @@ from wrackline.checkers.jvm.classpath import JvmUnavailable
 from wrackline.checkers.runs import AnalysisError
 from wrackline.checkers.session import SparkUnavailable, check_master
 from wrackline.fleets.base import FleetError
-from wrackline.harness import results as stored
 from wrackline.harness.cli.anomalies import anomalies_command
 from wrackline.harness.cli.crash import told
 from wrackline.harness.cli.fleet import EXIT_HOSTS, doctor, fleet, need_root
@@ -40,6 +39,7 @@ from wrackline.harness.cli.specification import (
 )
 from wrackline.harness.report import ReportError, write_report
 from wrackline.harness.run import CannotRecord, Interrupted, Judged, Options, Outcome, run
+from wrackline.harness.run import results as stored
 from wrackline.harness.run.judge import broken_down, exit_code, judge
 from wrackline.harness.run.setup import harness_version
 from wrackline.harness.specification.check import load_checked
@@ -270,7 +270,7 @@ def demo_command(results: Path, master: str) -> int:
       2. acks=1 and a power cut of the leader. Acknowledged writes are lost, and every one is shown.
       3. A broker with a known, historic defect. If the checkers do not catch it, the demo fails.
     """
-    from wrackline.harness.demo import demo
+    from wrackline.harness.known_answers.demo import demo
 
     need_root()
     _writable(results)
@@ -303,7 +303,7 @@ def defects_command(
 
     Exit code: 0 when all is as it must be, 1 when not.
     """
-    from wrackline.harness.defects import cases, defects, show
+    from wrackline.harness.known_answers.defects import cases, defects, show
 
     wanted = cases(names)
     need_root()

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import click
 
-from wrackline.harness import results as stored
+from wrackline.harness.run import results as stored
 
 seed_option = click.option(
     "--seed", type=click.IntRange(0), help="Seed of every random choice; the file's by default."

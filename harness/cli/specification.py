@@ -13,7 +13,7 @@ import orjson
 import yaml
 
 from wrackline.harness.cli.options import seed_option, set_option
-from wrackline.harness.demo import suites_dir
+from wrackline.harness.known_answers.demo import suites_dir
 from wrackline.harness.specification.check import load_checked
 from wrackline.harness.specification.errors import nearest
 from wrackline.harness.specification.spec import SpecError

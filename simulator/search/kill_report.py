@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from jinja2 import Environment, PackageLoader, select_autoescape
 
-from wrackline.harness.pages import policy
+from wrackline.pages import policy
 from wrackline.simulator.search.kill_rows import Hunt, KillTable, Row, Safe
 
 

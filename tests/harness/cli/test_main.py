@@ -155,7 +155,7 @@ def test_no_runs_is_no_error(capsys: pytest.CaptureFixture[str], tmp_path: Path)
 
 
 def test_a_run_is_named_by_path_by_id_and_by_any_part_that_is_its_own(tmp_path: Path) -> None:
-    from wrackline.harness.results import NoSuchRun, find
+    from wrackline.harness.run.results import NoSuchRun, find
 
     first = recorded(tmp_path, "20260101T000000Z-a-0001")
     second = recorded(tmp_path, "20260102T000000Z-b-0002")
@@ -247,7 +247,7 @@ def test_what_nobody_expected_is_one_line_and_exit_code_4(
     def breaks(_results: Path) -> None:
         raise RuntimeError("nobody\nthought of this")
 
-    monkeypatch.setattr("wrackline.harness.results.table", breaks)
+    monkeypatch.setattr("wrackline.harness.run.results.table", breaks)
     code, out, err = call(capsys, "runs")
     assert (code, out, len(err.splitlines())) == (4, "", 1)
     assert err.startswith(
@@ -267,7 +267,7 @@ def test_there_may_be_no_room_for_the_traceback_either(
     def full(*_arguments: object, **_options: object) -> None:
         raise OSError(errno.ENOSPC, "No space left on device")
 
-    monkeypatch.setattr("wrackline.harness.results.table", breaks)
+    monkeypatch.setattr("wrackline.harness.run.results.table", breaks)
     monkeypatch.setattr(tempfile, "NamedTemporaryFile", full)
     code, _, err = call(capsys, "runs")
     assert (code, len(err.splitlines())) == (4, 1)

@@ -26,7 +26,7 @@ from wrackline.checkers.columns import NEVER, refuse_repeats
 from wrackline.checkers.jvm.calls import Calls, Model, Outcome
 from wrackline.checkers.jvm.log_calls import LogCalls
 from wrackline.checkers.linearizable import NOWHERE, Append, End, Read, Rule, Violation, check_log
-from wrackline.harness.object_histories import Done, frozen, paired
+from wrackline.harness.jepsen.object_histories import Done, frozen, paired
 from wrackline.history.jepsen.text import Operation, TextError
 
 OF_VALUES = (Rule.TWO_OFFSETS, Rule.GARBAGE, Rule.ABORTED, Rule.NO_PLACE)

@@ -10,8 +10,8 @@ from typing import Any
 
 import pytest
 
-from wrackline.harness import demo
-from wrackline.harness.demo import _canary_caught, _loss_allowed, _promise_kept
+from wrackline.harness.known_answers import demo
+from wrackline.harness.known_answers.demo import _canary_caught, _loss_allowed, _promise_kept
 from wrackline.harness.run import Judged, Outcome
 
 Verdict = dict[str, Any]

@@ -14,8 +14,8 @@ import orjson
 import pytest
 
 from wrackline.broker.defects import REGISTRY
-from wrackline.harness import defects as suites
-from wrackline.harness.defects import Tally, cases
+from wrackline.harness.known_answers import defects as suites
+from wrackline.harness.known_answers.defects import Tally, cases
 from wrackline.harness.run import Judged, Options, Outcome
 from wrackline.harness.specification.spec import Spec, SpecError
 from wrackline.nemesis.guided.defects import SCHEDULES

@@ -18,7 +18,7 @@ from rich.console import Console
 from rich.table import Table
 
 from wrackline.checkers.findings import Meaning, Verdict
-from wrackline.harness.demo import suites_dir
+from wrackline.harness.known_answers.demo import suites_dir
 from wrackline.harness.run import Judged, Options, Outcome, run
 from wrackline.harness.run.judge import broken_down, judge
 from wrackline.harness.specification.check import load_checked

@@ -49,7 +49,7 @@ class Checked:
 
 def suites_dir() -> Path:
     """The specifications that come with us: in the repository, or inside the installed package."""
-    place = Path(__file__).resolve().parents[1] / "suites"
+    place = Path(__file__).resolve().parents[2] / "suites"
     if (place / SPECS[0]).is_file():
         return place
     raise DemoBroken(f"the demo's specifications are missing (looked for {SPECS[0]} in {place})")

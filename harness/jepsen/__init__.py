@@ -1,0 +1,1 @@
+"""Histories in Jepsen's format as the columns that the exact checks and the searches read."""

@@ -1,0 +1,1 @@
+"""Real runs whose verdicts are known beforehand: they test the judge as much as the broker."""
