@@ -1,18 +1,16 @@
-"""The one typed module over Fabric and paramiko: a kept, thread-safe connection to a host.
+"""Commands and files over SSH.
 
-Fabric makes and owns the connection; commands run on channels of its paramiko transport directly, because
-those may be opened from several threads at once and end on a deadline. A command is never sent twice: a
-connection found dead before the command left is made again, one that dies later is an error.
+Commands run on channels of paramiko's transport directly, because those may be opened from several threads at
+once and end on a deadline. A command is never sent twice: a connection found dead before the command left is
+made again, one that dies later is an error.
 """
 
 from __future__ import annotations
 
 import contextlib
 import io
-import logging
 import shlex
 import shutil
-import socket
 import tarfile
 import tempfile
 import threading
@@ -23,14 +21,12 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path, PurePosixPath
 from typing import IO, TypeVar
 
-import fabric
 import paramiko
 
 from wrackline.fleets.base import FleetError, Host, Remote, Result
 from wrackline.fleets.channel import Sink, SshStream, pump
-from wrackline.fleets.netns.namespaces import entered_netns
+from wrackline.fleets.connection import CONNECT_TIMEOUT_S, Connector, HostConnection, plain_connector
 
-CONNECT_TIMEOUT_S = 10.0
 FILE_TIMEOUT_S = 60.0
 KILL_AFTER_S = 1.0
 """Between the deadline's SIGTERM and its SIGKILL on the host."""
@@ -38,57 +34,15 @@ GRACE_S = 3.0
 """How much longer than the host we wait for a command's deadline: the host reports it better than we can
 guess it."""
 T = TypeVar("T")
-Connector = Callable[[Host, float], socket.socket]
-"""Opens a TCP connection to a host within so many seconds; raises OSError or FleetError."""
-
-logging.getLogger("paramiko").setLevel(logging.CRITICAL)
-
-
-def plain_connector(host: Host, timeout_s: float) -> socket.socket:
-    return socket.create_connection((host.address, host.port), timeout=timeout_s)
-
-
-def namespace_connector(netns: str) -> Connector:
-    """Connects from within ``netns``: a socket stays in the network it was made in, so only its making
-    enters."""
-
-    def connect(host: Host, timeout_s: float) -> socket.socket:
-        with entered_netns(netns):
-            connection = socket.socket()
-        try:
-            connection.settimeout(timeout_s)
-            connection.connect((host.address, host.port))
-        except OSError:
-            connection.close()
-            raise
-        return connection
-
-    return connect
-
-
-class _UnknownHost(paramiko.SSHException):
-    """Its message is the fingerprint of the key."""
-
-
-class _Unknown(paramiko.MissingHostKeyPolicy):
-    """A host without a line in known_hosts is refused, before anybody logs in."""
-
-    def missing_host_key(self, client: paramiko.SSHClient, hostname: str, key: paramiko.PKey) -> None:
-        del client, hostname
-        raise _UnknownHost(f"{key.get_name()} {key.fingerprint}")
 
 
 class SshRemote:
     """A kept SSH connection to one host; safe to use from several threads; reconnects by itself."""
 
     def __init__(self, host: Host, connector: Connector = plain_connector, *, known_hosts: Path) -> None:
-        """``known_hosts``: the only keys the host may show. There is no fleet without it: who takes any key
-        gives root's commands and files to whoever answers."""
+        """``known_hosts``: the only keys the host may show."""
         self.host = host
-        self._connector = connector
-        self._known_hosts = known_hosts
-        self._mutex = threading.Lock()
-        self._connection: fabric.Connection | None = None
+        self._connection = HostConnection(host, connector, known_hosts=known_hosts)
         self._sftp: paramiko.SFTPClient | None = None
         self._sftp_mutex = threading.Lock()
 
@@ -109,12 +63,14 @@ class SshRemote:
             result.duration_s,
         )
         if check and not result.ok:
-            raise self._error(f"`{command}` ended with exit code {result.exit_code}: {_last_lines(result)}")
+            raise self._connection.error(
+                f"`{command}` ended with exit code {result.exit_code}: {_last_lines(result)}"
+            )
         return result
 
     def _execute(self, command: str, stdout: Sink, timeout_s: float) -> Result:
         began = time.monotonic()
-        channel = self._channel(timeout_s, command)
+        channel = self._connection.channel(timeout_s, command)
         stderr = io.BytesIO()
         try:
             wrapped = f"exec timeout -k {KILL_AFTER_S:g} {timeout_s:g} sh -c {shlex.quote(command)}"
@@ -123,11 +79,11 @@ class SshRemote:
             channel.shutdown_write()
             code = pump(channel, stdout, stderr, began + timeout_s + GRACE_S)
         except TimeoutError as error:
-            self._drop()
+            self._connection.drop()
             raise self._deadline(command, timeout_s, stderr, "the host stopped answering") from error
         except (paramiko.SSHException, EOFError, OSError) as error:
-            self._drop()
-            raise self._error(
+            self._connection.drop()
+            raise self._connection.error(
                 f"connection lost during `{command}` ({error or 'closed'}); whether it ran is not known"
             ) from error
         finally:
@@ -141,7 +97,7 @@ class SshRemote:
 
     def _deadline(self, command: str, timeout_s: float, stderr: io.BytesIO, how: str) -> FleetError:
         said = stderr.getvalue().decode(errors="replace").strip()[-200:]
-        return self._error(
+        return self._connection.error(
             f"`{command}` did not end within {timeout_s:g} s ({how}); its errors: {said or 'none'};"
             " give it longer, or see what keeps it with `wrackline fleet ssh`"
         )
@@ -149,20 +105,26 @@ class SshRemote:
     def follow(self, command: str, *, timeout_s: float = 30.0) -> SshStream:
         """Start a command that goes on, over a connection of its own: neither the deadline of another command
         nor ``close`` ends it. Raises FleetError when it could not be started in time."""
-        own = SshRemote(self.host, self._connector, known_hosts=self._known_hosts)
+        own = self._connection.again()
         try:
-            channel = own._channel(timeout_s, command)
+            channel = own.channel(timeout_s, command)
             channel.set_combine_stderr(True)
             channel.settimeout(timeout_s)
             channel.exec_command(f"exec sh -c {shlex.quote(command)}")
             channel.shutdown_write()
         except (paramiko.SSHException, EOFError, OSError) as error:
-            own.close()
-            raise self._error(f"`{command}` could not be started: {error or 'connection closed'}") from error
+            own.drop()
+            raise self._connection.error(
+                f"`{command}` could not be started: {error or 'connection closed'}"
+            ) from error
         except FleetError:
-            own.close()
+            own.drop()
             raise
-        return SshStream(channel, own.close)
+        return SshStream(channel, own.drop)
+
+    def close(self) -> None:
+        """Drop the connection; the next call makes a new one."""
+        self._connection.drop()
 
     # -- files -----------------------------------------------------------------------------------------------
 
@@ -184,7 +146,7 @@ class SshRemote:
                 why = self._why_not_written(error, target.parent)
                 with contextlib.suppress(OSError):
                     sftp.remove(half_written)
-                raise self._error(f"cannot write {path}: {why}") from error
+                raise self._connection.error(f"cannot write {path}: {why}") from error
 
         self._with_files(f"put {path}", write)
 
@@ -198,7 +160,7 @@ class SshRemote:
             except OSError as error:
                 if _is_broken(sftp, error):
                     raise
-                raise self._error(f"cannot read {path}: {error.strerror or error}") from error
+                raise self._connection.error(f"cannot read {path}: {error.strerror or error}") from error
             return content.getvalue()
 
         return self._with_files(f"get {path}", read)
@@ -216,7 +178,7 @@ class SshRemote:
         with tempfile.TemporaryFile() as archive:
             result = self._execute(command, archive, FILE_TIMEOUT_S)
             if not result.ok:
-                raise self._error(
+                raise self._connection.error(
                     f"cannot fetch {path}: {result.stderr.strip() or f'exit code {result.exit_code}'}"
                 )
             archive.seek(0)
@@ -237,7 +199,7 @@ class SshRemote:
                         shutil.copyfileobj(source, file)
                     written.append(target)
         except (tarfile.TarError, EOFError) as error:
-            raise self._error(
+            raise self._connection.error(
                 f"what came for {path} is no whole archive ({error}); fetch it again"
             ) from error
         return sorted(written)
@@ -252,9 +214,11 @@ class SshRemote:
                     return action(sftp)
                 except (paramiko.SSHException, EOFError, OSError) as error:
                     self._sftp = None
-                    self._drop()
+                    self._connection.drop()
                     if not kept:
-                        raise self._error(f"{what}: connection lost ({error or 'closed'})") from error
+                        raise self._connection.error(
+                            f"{what}: connection lost ({error or 'closed'})"
+                        ) from error
 
     def _session(self, what: str) -> tuple[bool, paramiko.SFTPClient]:
         """Whether the SFTP session was there already, and the session."""
@@ -262,14 +226,14 @@ class SshRemote:
             channel = self._sftp.get_channel()
             if channel is not None and not channel.closed:
                 return True, self._sftp
-        channel = self._channel(CONNECT_TIMEOUT_S, what)
+        channel = self._connection.channel(CONNECT_TIMEOUT_S, what)
         try:
             channel.settimeout(FILE_TIMEOUT_S)
             channel.invoke_subsystem("sftp")
             self._sftp = paramiko.SFTPClient(channel)
         except (paramiko.SSHException, EOFError, TimeoutError) as error:
             channel.close()
-            raise self._error(f"{what}: no SFTP ({error})") from error
+            raise self._connection.error(f"{what}: no SFTP ({error})") from error
         return False, self._sftp
 
     def _why_not_written(self, error: OSError, folder: PurePosixPath) -> str:
@@ -284,135 +248,6 @@ class SshRemote:
                     f"no space left on {free[5]} ({free[1]} KiB in all); remove files or make the disk larger"
                 )
         return reason
-
-    # -- connection ------------------------------------------------------------------------------------------
-
-    def close(self) -> None:
-        """Drop the connection; the next call makes a new one."""
-        self._drop()
-
-    def _drop(self) -> None:
-        with self._mutex:
-            connection, self._connection = self._connection, None
-        transport = self._transport_of(connection)
-        if transport is not None:
-            transport.close()
-
-    @staticmethod
-    def _transport_of(connection: fabric.Connection | None) -> paramiko.Transport | None:
-        transport: paramiko.Transport | None = (
-            connection.client.get_transport() if connection is not None else None
-        )
-        return transport if transport is not None and transport.is_active() else None
-
-    def _channel(self, timeout_s: float, what: str) -> paramiko.Channel:
-        deadline = time.monotonic() + min(timeout_s, CONNECT_TIMEOUT_S)
-        kept = True
-        while True:
-            kept, transport = self._transport(deadline, what)
-            try:
-                return transport.open_session(timeout=max(0.1, deadline - time.monotonic()))
-            except (paramiko.SSHException, EOFError, OSError) as error:
-                self._drop()
-                # A kept connection may have died unnoticed, with the host; a new one that fails is news.
-                if not kept or time.monotonic() > deadline:
-                    raise self._error(f"no answer to `{what}`: {error or 'connection closed'}") from error
-
-    def _transport(self, deadline: float, what: str) -> tuple[bool, paramiko.Transport]:
-        """Whether the connection was there already, and its transport."""
-        if not self._mutex.acquire(timeout=max(0.1, deadline - time.monotonic())):
-            raise self._error(
-                f"no connection for `{what}` in time: another thread is still waiting for the host"
-            )
-        try:
-            transport = self._transport_of(self._connection)
-            if transport is not None:
-                return True, transport
-            self._connection = self._connect(deadline)
-            transport = self._transport_of(self._connection)
-            if transport is None:
-                raise self._error("the connection closed as soon as it was made")
-            return False, transport
-        finally:
-            self._mutex.release()
-
-    def _connect(self, deadline: float) -> fabric.Connection:
-        timeout_s = max(0.5, deadline - time.monotonic())
-        where = f"{self.host.address}:{self.host.port}"
-        if self.host.key_file is not None and not self.host.key_file.exists():
-            raise self._error(f"the key {self.host.key_file} does not exist; is the fleet up?")
-        try:
-            sock = self._connector(self.host, timeout_s)
-        except TimeoutError as error:
-            raise self._error(
-                f"no answer from {where} within {timeout_s:.0f} s; is the host on and reachable?"
-            ) from error
-        except ConnectionRefusedError as error:
-            raise self._error(f"{where} refused the connection; is sshd running there?") from error
-        except socket.gaierror as error:
-            raise self._error(
-                f"unknown host {self.host.address}: {error.strerror}; check its name"
-            ) from error
-        except OSError as error:
-            raise self._error(f"no connection to {where}: {error.strerror or error}") from error
-        # Requests are small and wait for answers: with Nagle's algorithm each command would take 40 ms
-        # longer.
-        sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
-        try:
-            return self._log_in(sock, timeout_s)
-        except BaseException:
-            sock.close()
-            raise
-
-    def _log_in(self, sock: socket.socket, timeout_s: float) -> fabric.Connection:
-        host = self.host
-        config = fabric.Config(overrides={"load_ssh_configs": False})
-        arguments: dict[str, object] = {
-            "sock": sock,
-            "allow_agent": False,
-            "look_for_keys": False,
-            "banner_timeout": timeout_s,
-            "auth_timeout": timeout_s,
-        }
-        if host.key_file is not None:
-            arguments["key_filename"] = str(host.key_file)
-        connection = fabric.Connection(
-            host.address, user=host.user, port=host.port, config=config, connect_kwargs=arguments
-        )
-        try:
-            connection.client.load_host_keys(str(self._known_hosts))
-        except OSError as error:
-            raise self._error(
-                f"{self._known_hosts}, which names the keys of hosts, cannot be read: "
-                f"{error.strerror or error};"
-                " no host is spoken to without it"
-            ) from error
-        connection.client.set_missing_host_key_policy(_Unknown())
-        try:
-            connection.open()
-        except _UnknownHost as error:
-            raise self._error(
-                f"{host.address} shows a host key ({error}) and {self._known_hosts} has none for it;"
-                " compare the key with the host's own, then add its line there"
-            ) from error
-        except paramiko.BadHostKeyException as error:
-            raise self._error(
-                f"{host.address} shows another host key than {self._known_hosts} has;"
-                " if the host was made anew, remove its line there"
-            ) from error
-        except paramiko.AuthenticationException as error:
-            raise self._error(
-                f"{host.address} does not let {host.user} in with the key {host.key_file}; is it the right "
-                "key?"
-            ) from error
-        except (paramiko.SSHException, EOFError, OSError, ValueError) as error:
-            raise self._error(
-                f"SSH to {host.address}:{host.port} failed: {error or 'connection closed'}"
-            ) from error
-        return connection
-
-    def _error(self, words: str) -> FleetError:
-        return FleetError(f"host {self.host.name}: {words}")
 
 
 def run_on_all(

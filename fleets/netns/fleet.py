@@ -27,7 +27,14 @@ from wrackline.fleets.netns.clean import clean, dismantle, folders_mounted, live
 from wrackline.fleets.netns.disk import check_disk, check_room, make_image
 from wrackline.fleets.netns.keys import host_files, make_keys, sshd_config
 from wrackline.fleets.netns.machine import Machine
-from wrackline.fleets.netns.namespaces import entered_netns, ip_batch, is_alive, netns_exists, run_tool
+from wrackline.fleets.netns.namespaces import (
+    entered_netns,
+    ip_batch,
+    is_alive,
+    namespace_connector,
+    netns_exists,
+    run_tool,
+)
 from wrackline.fleets.netns.power import NetnsPower
 from wrackline.fleets.netns.state import (
     DEFAULT_STATE_ROOT,
@@ -37,7 +44,7 @@ from wrackline.fleets.netns.state import (
     boot_id,
     check_names,
 )
-from wrackline.fleets.ssh import SshRemote, namespace_connector
+from wrackline.fleets.ssh import SshRemote
 
 FIRST_OTHER = 31
 LOCK_TIMEOUT_S = 5.0

@@ -17,10 +17,10 @@ import socket
 import struct
 import subprocess
 import time
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from pathlib import Path
 
-from wrackline.fleets.base import FleetError
+from wrackline.fleets.base import FleetError, Host
 from wrackline.fleets.netns.state import lent_locks
 
 NETNS_DIR = Path("/run/netns")
@@ -201,3 +201,21 @@ def kill_processes_in_netns(netns: str, *, timeout_s: float = 10.0) -> None:
             raise FleetError(f"processes {left} in {netns} did not die within {timeout_s:g} s of SIGKILL")
         signal_all(left, signal.SIGKILL)
         time.sleep(0.005)
+
+
+def namespace_connector(netns: str) -> Callable[[Host, float], socket.socket]:
+    """Connects from within ``netns``: a socket stays in the network it was made in, so only its making
+    enters."""
+
+    def connect(host: Host, timeout_s: float) -> socket.socket:
+        with entered_netns(netns):
+            connection = socket.socket()
+        try:
+            connection.settimeout(timeout_s)
+            connection.connect((host.address, host.port))
+        except OSError:
+            connection.close()
+            raise
+        return connection
+
+    return connect

@@ -12,8 +12,8 @@ import pytest
 
 from wrackline.fleets.base import FleetError, Host, Result
 from wrackline.fleets.netns.fleet import NetnsFleet
-from wrackline.fleets.netns.namespaces import run_tool
-from wrackline.fleets.ssh import SshRemote, namespace_connector, run_on_all
+from wrackline.fleets.netns.namespaces import namespace_connector, run_tool
+from wrackline.fleets.ssh import SshRemote, run_on_all
 
 pytestmark = pytest.mark.fleet
 
