@@ -1,5 +1,6 @@
-"""Whether this machine can run fleets and judge runs: every ability is tried for real, every failure says how
-to mend it.
+"""``wrackline doctor``: whether this machine can run fleets and judge runs.
+
+Every ability is tried for real, and every failure says how to mend it.
 
 The last check boots a host and cuts its power, so it covers the whole chain: namespaces, overlay root, loop
 device, file system, sshd, and ``FS_IOC_SHUTDOWN`` losing exactly the bytes that were not synced.
@@ -19,9 +20,12 @@ from dataclasses import dataclass
 from importlib.util import find_spec
 from pathlib import Path
 
+import click
+
 from wrackline.fleets.base import FleetError
 from wrackline.fleets.netns.fleet import NetnsFleet
 from wrackline.fleets.netns.namespaces import find_tool, run_tool
+from wrackline.harness.cli.options import state_dir_option
 
 MIN_FREE_MB = 2048
 MIN_MEMORY_MB = 3072
@@ -44,6 +48,24 @@ TOOLS = {
 }
 OPTIONAL_TOOLS = {"mkfs.xfs": ("-V",), "kcat": ("-V",)}
 PACKAGES = ("kio", "fabric", "pydantic", "pyarrow", "confluent_kafka", "pyspark", "jinja2")
+
+
+@click.command()
+@state_dir_option
+def doctor(state_dir: Path) -> None:
+    """Look at what this machine can do, and say how to mend what it cannot."""
+    checks = examine(state_dir.resolve())
+    width = max(len(check.name) for check in checks)
+    for check in checks:
+        mark = "ok     " if check.ok else ("missing" if check.required else "absent ")
+        click.echo(f"{mark}  {check.name:{width}}  {check.detail}")
+        if not check.ok:
+            click.echo(f"{'':9}{'':{width}}  -> {check.mend}")
+    missing = [check.name for check in checks if check.required and not check.ok]
+    if missing:
+        click.echo(f"not ready: {', '.join(missing)}")
+        raise SystemExit(2)
+    click.echo("this machine can run everything")
 
 
 @dataclass(frozen=True, slots=True)
@@ -189,7 +211,10 @@ _OVERLAY = (
     " mount -t overlay o -o lowerdir=/,upperdir=/tmp/u,workdir=/tmp/w /tmp/r && ls /tmp/r/usr >/dev/null"
 )
 _LINKS = "ip link add br0 type bridge && ip link add v0 type veth peer name v1 && ip link set v0 master br0"
-_RULE = "iptables -w 5 -N wl-doctor && iptables -w 5 -A wl-doctor -m comment --comment wl -m statistic --mode random"
+_RULE = (
+    "iptables -w 5 -N wl-doctor &&"
+    " iptables -w 5 -A wl-doctor -m comment --comment wl -m statistic --mode random"
+)
 TRIALS: list[tuple[str, list[str], str]] = [
     ("namespaces", ["unshare", "--net", "--mount", "--pid", "--uts", "--ipc", "--fork", "true"], KERNEL),
     (

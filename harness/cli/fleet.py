@@ -1,8 +1,6 @@
-"""``wrackline fleet ...`` and ``wrackline doctor``: fleets for a person's own hands, and whether this machine
-can.
+"""``wrackline fleet ...``: fleets for a person's own hands.
 
-``wrackline.harness.cli.main`` mounts the group ``fleet`` and the command ``doctor``. Exit codes: 2 for a
-wrong call (also: not root), 4 when a host or the fleet fails.
+Exit codes: 2 for a wrong call (also: not root), 4 when a host or the fleet fails.
 """
 
 from __future__ import annotations
@@ -18,8 +16,8 @@ from wrackline.fleets.base import FleetError
 from wrackline.fleets.netns.clean import FleetSeen, clean, end_detached, survey
 from wrackline.fleets.netns.fleet import NetnsFleet
 from wrackline.fleets.netns.namespaces import find_tool
-from wrackline.fleets.netns.state import DEFAULT_STATE_ROOT, FleetFolder
-from wrackline.harness.cli.doctor import examine
+from wrackline.fleets.netns.state import FleetFolder
+from wrackline.harness.cli.options import state_dir_option
 
 EXIT_HOSTS = 4
 
@@ -44,16 +42,6 @@ def need_root() -> None:
         raise click.UsageError(
             "fleets need root (network namespaces, mounts, loop devices): run it with sudo"
         )
-
-
-state_dir_option = click.option(
-    "--state-dir",
-    type=click.Path(file_okay=False, path_type=Path),
-    default=DEFAULT_STATE_ROOT,
-    envvar="WRACKLINE_STATE_DIR",
-    show_default=True,
-    help="Folder where fleets keep their keys, disks and logs.",
-)
 
 
 @click.group()
@@ -174,21 +162,3 @@ def _choose(name: str | None, fleets: list[FleetSeen]) -> FleetSeen:
         what = f"no fleet {name} is up" if name else "no fleet is up"
         raise HostTrouble(f"{what} (up: {names}); `wrackline fleet up` makes one")
     raise click.UsageError(f"several fleets are up ({names}): name one")
-
-
-@click.command()
-@state_dir_option
-def doctor(state_dir: Path) -> None:
-    """Look at what this machine can do, and say how to mend what it cannot."""
-    checks = examine(state_dir.resolve())
-    width = max(len(check.name) for check in checks)
-    for check in checks:
-        mark = "ok     " if check.ok else ("missing" if check.required else "absent ")
-        click.echo(f"{mark}  {check.name:{width}}  {check.detail}")
-        if not check.ok:
-            click.echo(f"{'':9}{'':{width}}  -> {check.mend}")
-    missing = [check.name for check in checks if check.required and not check.ok]
-    if missing:
-        click.echo(f"not ready: {', '.join(missing)}")
-        raise SystemExit(2)
-    click.echo("this machine can run everything")

@@ -1,4 +1,4 @@
-"""Options that several commands have."""
+"""Options that several commands have, and how they refuse what they are given."""
 
 from __future__ import annotations
 
@@ -6,7 +6,11 @@ from pathlib import Path
 
 import click
 
+from wrackline.checkers.contracts import named
+from wrackline.checkers.session import check_master
+from wrackline.fleets.netns.state import DEFAULT_STATE_ROOT
 from wrackline.harness.run import results as stored
+from wrackline.history.files import private_folder
 
 seed_option = click.option(
     "--seed", type=click.IntRange(0), help="Seed of every random choice; the file's by default."
@@ -25,3 +29,58 @@ results_option = click.option(
     show_default="$WRACKLINE_RESULTS, or ./results",
     help="Folder with the runs.",
 )
+state_dir_option = click.option(
+    "--state-dir",
+    type=click.Path(file_okay=False, path_type=Path),
+    default=DEFAULT_STATE_ROOT,
+    envvar="WRACKLINE_STATE_DIR",
+    show_default=True,
+    help="Folder where fleets keep their keys, disks and logs.",
+)
+
+
+def _known(_context: click.Context, _option: click.Parameter, given: str | None) -> str | None:
+    """Raises UnknownContract."""
+    if given is not None:
+        named(given)
+    return given
+
+
+contract_option = click.option(
+    "--contract",
+    metavar="NAME",
+    callback=_known,
+    help="Judge by this contract (for example acks-all) instead of the one the configuration promises.",
+)
+
+
+def _there(_context: click.Context, _option: click.Parameter, given: str) -> str:
+    """Before a run is made that nobody could judge. Raises SparkUnavailable."""
+    check_master(given)
+    return given
+
+
+master_option = click.option(
+    "--master",
+    default="local[*]",
+    show_default=True,
+    metavar="URL",
+    callback=_there,
+    help="Spark master to analyse on.",
+)
+
+
+class WrongInput(click.ClickException):
+    """One line, exit code 2."""
+
+    exit_code = 2
+
+
+def need_writable(results: Path) -> None:
+    """Before a run is made that could not be kept. Raises WrongInput."""
+    try:
+        private_folder(results)
+    except OSError as wrong:
+        raise WrongInput(
+            f"{results}: cannot be used for results: {wrong.strerror}; --results names another"
+        ) from wrong

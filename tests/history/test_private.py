@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from wrackline.harness.cli.main import _writable
+from wrackline.harness.cli.options import need_writable
 from wrackline.history import Recorder
 from wrackline.history.files import private_folder, write_history
 from wrackline.history.model import RunInfo, TopicInfo
@@ -37,7 +37,7 @@ def mode(path: Path) -> int:
     [
         lambda run_dir: Recorder(run_dir, INFO).close(),
         lambda run_dir: write_history(run_dir, INFO, ()),
-        _writable,
+        need_writable,
         private_folder,
     ],
     ids=["recorded", "imported", "results", "folder"],

@@ -11,7 +11,8 @@ import pytest
 from click.testing import CliRunner
 
 from tests.fleets.traces import traces
-from wrackline.harness.cli.fleet import doctor, fleet
+from wrackline.harness.cli.doctor import doctor
+from wrackline.harness.cli.fleet import fleet
 
 pytestmark = pytest.mark.fleet
 

@@ -1,0 +1,68 @@
+"""``wrackline demo`` and ``wrackline defects``: runs whose verdicts are known beforehand."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import click
+import orjson
+
+from wrackline.harness.cli.fleet import need_root
+from wrackline.harness.cli.options import master_option, need_writable, results_option
+from wrackline.harness.known_answers.defects import cases, defects, show
+from wrackline.harness.known_answers.demo import demo
+
+
+@click.command("demo", short_help="Three short runs that show what it is for.")
+@results_option
+@master_option
+def demo_command(results: Path, master: str) -> int:
+    """Three runs on three hosts each, under five minutes together:
+
+    \b
+      1. acks=all: a leader cut off, the active controller killed, a host's power cut. Nothing acknowledged
+       may be lost.
+      2. acks=1 and a power cut of the leader. Acknowledged writes are lost, and every one is shown.
+      3. A broker with a known, historic defect. If the checkers do not catch it, the demo fails.
+    """
+    need_root()
+    need_writable(results)
+    return demo(results, master=master)
+
+
+@click.command("defects", short_help="Put historic bugs back, one by one, and see each caught.")
+@click.argument("names", nargs=-1, metavar="[NAME]...")
+@click.option(
+    "--runs", type=click.IntRange(1), default=1, show_default=True, help="Of each, and of its twin."
+)
+@click.option("--no-twins", is_flag=True, help="Leave the runs without the defect out.")
+@click.option(
+    "--json", "json_file", type=click.Path(dir_okay=False, path_type=Path), help="Write the table here."
+)
+@results_option
+@master_option
+def defects_command(
+    names: tuple[str, ...], runs: int, no_twins: bool, json_file: Path | None, results: Path, master: str
+) -> int:
+    """Run the suites of suites/defects: brokers with one known defect each, under faults that let it do its
+    harm.
+
+    Every run with the defect must be a violation, and its twin (same seed and faults, the broker as it is)
+    must pass. NAME is a suite's file name without .yaml; all of them by default, half a minute a run.
+
+    \b
+      wrackline defects trunc-hw                 one, and its twin
+      wrackline defects --runs 5 --json table.json
+
+    Exit code: 0 when all is as it must be, 1 when not.
+    """
+    wanted = cases(names)
+    need_root()
+    need_writable(results)
+    tallies = defects(wanted, results, runs=runs, twins=not no_twins, master=master)
+    show(tallies)
+    if json_file is not None:
+        json_file.write_bytes(
+            orjson.dumps([each.to_dict() for each in tallies], option=orjson.OPT_INDENT_2) + b"\n"
+        )
+    return 0 if all(each.as_it_must_be for each in tallies) else 1

@@ -1,0 +1,151 @@
+"""``wrackline run``, ``runs``, ``analyze`` and ``report``: runs are made, listed, judged and shown."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+
+import click
+from rich.console import Console
+from rich.table import Table
+
+from wrackline.harness.cli.fleet import EXIT_HOSTS, need_root
+from wrackline.harness.cli.options import (
+    WrongInput,
+    contract_option,
+    master_option,
+    need_writable,
+    results_option,
+    seed_option,
+    set_option,
+)
+from wrackline.harness.report import write_report
+from wrackline.harness.run import Judged, Options, Outcome, run
+from wrackline.harness.run import results as stored
+from wrackline.harness.run.judge import broken_down, exit_code, judge
+from wrackline.harness.specification.check import load_checked
+
+
+@click.command("run", short_help="Make a run from each specification and judge them.")
+@click.argument("specs", nargs=-1, required=True, type=click.Path(path_type=Path), metavar="SPEC.yaml...")
+@seed_option
+@set_option
+@results_option
+@click.option(
+    "--keep-fleet", is_flag=True, help="Leave the hosts up for a look; `wrackline fleet clean` removes them."
+)
+@click.option("--no-analysis", is_flag=True, help="Record only; `wrackline analyze` judges later.")
+@master_option
+def run_command(
+    specs: tuple[Path, ...],
+    seed: int | None,
+    settings: tuple[str, ...],
+    results: Path,
+    keep_fleet: bool,
+    no_analysis: bool,
+    master: str,
+) -> int:
+    """Make a run: bring up hosts, deploy, drive, break, heal, read everything back, judge.
+
+    \b
+    The same specification and seed give the same operations and the same faults at the same times:
+      wrackline run suites/demo-acks-all.yaml --seed 42
+    A longer and faster one, without a copy of the file:
+      wrackline run suites/demo-acks-all.yaml --set workload.duration_s=300 --set workload.rate=1000
+    Several specifications are run one after another and judged together:
+      wrackline run suites/defects/*.yaml
+
+    Ctrl-C ends the run early: it is healed, read back and judged like any other. Ctrl-C again stops at once.
+    Exit code: 0 pass, 1 violation, 2 wrong input, 3 inconclusive, 4 hosts or deployment failed.
+    """
+    wanted = [load_checked(spec, settings=settings, seed=seed) for spec in specs]
+    need_root()
+    need_writable(results)
+    outcomes: list[Outcome] = []
+    for each in wanted:
+        outcomes.append(run(each, Options(results, keep_fleet=keep_fleet)))
+        if outcomes[-1].interrupted:
+            break
+    if no_analysis:
+        for made in outcomes:
+            click.echo(f"recorded in {made.run_dir}; `wrackline analyze {made.run_dir.name}` judges it")
+        return EXIT_HOSTS if any(made.troubles for made in outcomes) else 0
+    return show_verdicts(judge_outcomes(outcomes, master=master))
+
+
+def judge_outcomes(outcomes: Sequence[Outcome], *, master: str) -> list[Judged]:
+    """Judge runs that were just made, in one Spark session."""
+    driven = [each.run_dir for each in outcomes if each.driven]
+    judged = judge(driven, master=master, progress=_say) if driven else []
+    found = {each.run_dir: each for each in judged}
+    return [found.get(each.run_dir) or broken_down(each.run_dir, each.troubles) for each in outcomes]
+
+
+def show_verdicts(judged: Sequence[Judged]) -> int:
+    """One line and the report's place per run; the exit code of the worst."""
+    for each in judged:
+        click.echo(each.line)
+        for reason in each.verdict.get("reasons", ())[:8]:
+            click.echo(f"  {reason}")
+        if each.report is not None:
+            click.echo(f"  report: {each.report}")
+    return exit_code(each.word for each in judged)
+
+
+@click.command("runs", short_help="List runs with their verdicts.")
+@results_option
+def runs_command(results: Path) -> int:
+    """List the runs in the results folder, oldest first, with verdict, acknowledged records, and faults
+    proved/planned."""
+    rows = stored.table(results)
+    if not rows:
+        click.echo(f"no runs in {results}; `wrackline run suites/demo-acks-all.yaml` makes one")
+        return 0
+    shown = Table(box=None, pad_edge=False, header_style="bold")
+    for heading, style in (("run", "nowrap"), ("verdict", ""), ("acked", ""), ("faults", ""), ("", "")):
+        shown.add_column(
+            heading, no_wrap=style == "nowrap", justify="right" if heading in ("acked", "faults") else "left"
+        )
+    for row in rows:
+        shown.add_row(row.run_id, row.verdict, row.acked, row.faults, row.headline)
+    console = Console(highlight=False, width=None if sys.stdout.isatty() else 240)
+    with console.capture() as text:
+        console.print(shown)
+    click.echo("\n".join(line.rstrip() for line in text.get().splitlines()))
+    return 0
+
+
+@click.command("analyze", short_help="Judge recorded runs again, many in one Spark session.")
+@click.argument("runs", nargs=-1, required=True, metavar="RUN...")
+@results_option
+@contract_option
+@master_option
+def analyze_command(runs: tuple[str, ...], results: Path, contract: str | None, master: str) -> int:
+    """Judge recorded runs again. RUN is a run's directory, its id, the beginning of its id, or `last`.
+
+    \b
+      wrackline analyze last
+      wrackline analyze last --contract acks-all        what if acks=all had been promised?
+      wrackline analyze results/*/                      a whole night in one Spark session
+
+    A run whose harness was killed has a write-ahead file; it is turned into a history first.
+    """
+    found = [stored.find(name, results) for name in runs]
+    return show_verdicts(judge(found, contract=contract, master=master, progress=_say))
+
+
+@click.command("report", short_help="Write a run's report again from what was found.")
+@click.argument("name", metavar="RUN")
+@results_option
+def report_command(name: str, results: Path) -> int:
+    """Write report.html and junit.xml again from the run's own files; analyses nothing."""
+    run_dir = stored.find(name, results)
+    if not (run_dir / "verdict.json").exists():
+        raise WrongInput(f"{run_dir.name} was not judged yet: `wrackline analyze {run_dir.name}` does it")
+    click.echo(write_report(run_dir))
+    return 0
+
+
+def _say(line: str) -> None:
+    click.echo(line, err=True)
