@@ -13,10 +13,10 @@ import orjson
 import yaml
 
 from wrackline.harness.cli.options import seed_option, set_option
-from wrackline.harness.known_answers.demo import suites_dir
 from wrackline.harness.specification.check import load_checked
 from wrackline.harness.specification.errors import nearest
 from wrackline.harness.specification.spec import SpecError
+from wrackline.harness.specification.suites import suites_dir
 
 _NOT_IN_A_NAME = re.compile(r"[^a-z0-9]+")
 _LONGEST_NAME = 40

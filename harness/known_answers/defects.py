@@ -18,11 +18,11 @@ from rich.console import Console
 from rich.table import Table
 
 from wrackline.checkers.findings import Meaning, Verdict
-from wrackline.harness.known_answers.demo import suites_dir
 from wrackline.harness.run import Judged, Options, Outcome, run
 from wrackline.harness.run.judge import broken_down, judge
 from wrackline.harness.specification.check import load_checked
 from wrackline.harness.specification.spec import Spec, SpecError
+from wrackline.harness.specification.suites import suites_dir
 
 _SHOWN_REASONS = 4
 

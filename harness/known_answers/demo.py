@@ -19,16 +19,11 @@ from wrackline.checkers.session import session as judging_session
 from wrackline.harness.run import Judged, Options, Outcome, run
 from wrackline.harness.run.judge import broken_down, judge
 from wrackline.harness.specification.check import load_checked
+from wrackline.harness.specification.suites import suites_dir
 
 ACKED_AT_LEAST = 5_000
 SPECS = ("demo-acks-all.yaml", "demo-acks-one.yaml", "demo-canary.yaml")
 STRICTER = "acks-all"
-
-
-class DemoBroken(click.ClickException):
-    """The demo cannot be made."""
-
-    exit_code = 4
 
 
 @dataclass
@@ -45,14 +40,6 @@ class Checked:
     @property
     def line(self) -> str:
         return f"{'as it must be' if not self.wrong else 'NOT AS IT MUST BE'}: {self.judged.line}"
-
-
-def suites_dir() -> Path:
-    """The specifications that come with us: in the repository, or inside the installed package."""
-    place = Path(__file__).resolve().parents[2] / "suites"
-    if (place / SPECS[0]).is_file():
-        return place
-    raise DemoBroken(f"the demo's specifications are missing (looked for {SPECS[0]} in {place})")
 
 
 def demo(results: Path, *, master: str = "local[*]") -> int:
