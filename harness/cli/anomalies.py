@@ -8,6 +8,8 @@ from dataclasses import asdict, dataclass
 import click
 import orjson
 
+from wrackline.checkers.contracts import promise_of
+from wrackline.checkers.registry import checks
 from wrackline.harness.report.glossary import METRICS
 
 COUNTED = "counted, never a violation"
@@ -24,10 +26,6 @@ class Row:
 
 def rows() -> list[Row]:
     """Every anomaly in the order of the documents, then what is counted only."""
-    # Checks are made of Spark's columns, and Spark takes a second to import.
-    from wrackline.checkers.contracts import promise_of
-    from wrackline.checkers.registry import checks
-
     found = [
         Row(one.name, str(one.family), one.jepsen, one.meaning, promise_of(one.name)) for one in checks()
     ]

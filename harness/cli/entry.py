@@ -25,6 +25,7 @@ def main() -> None:
     before = signal.getsignal(signal.SIGINT)
     if before is signal.default_int_handler:  # not where a shell has told us to ignore it
         signal.signal(signal.SIGINT, _end)
+    # Only now: what is imported here takes the second that the handler is for.
     from wrackline.harness.cli.main import main as command
 
     try:

@@ -6,6 +6,8 @@ from __future__ import annotations
 from functools import cache
 from typing import Final, NamedTuple
 
+from wrackline.checkers.registry import checks
+
 METRICS: Final = (
     ("unproven-write", "loss", "–", "sends of unknown outcome: how many were read, how many never were"),
     ("group-duplicates", "groups", "–", "deliveries per record to the members of a group"),
@@ -22,9 +24,6 @@ class Entry(NamedTuple):
 @cache
 def glossary() -> dict[str, Entry]:
     """In the order of docs/anomalies.md."""
-    # Checks are made of Spark's columns, and Spark takes a second to import.
-    from wrackline.checkers.registry import checks
-
     known = [(one.name, one.meaning, one.jepsen) for one in checks()]
     known += [(name, meaning, jepsen) for name, _, jepsen, meaning in METRICS]
     return {name: Entry(_sentence(meaning), jepsen.strip("– ")) for name, meaning, jepsen in known}

@@ -10,6 +10,9 @@ from typing import Any
 import orjson
 
 from wrackline.checkers.findings import EXIT_CODES, Verdict
+from wrackline.checkers.referee import lines, referee, summary
+from wrackline.checkers.runs import AnalysisError
+from wrackline.harness.report import ReportError, write_report
 from wrackline.harness.report.files import replace_file
 from wrackline.history import read_info
 
@@ -58,9 +61,8 @@ def judge(
     Raises HistoryError or AnalysisError for a history that cannot be judged, UnknownContract,
     SparkUnavailable. What the others were found to be is told to ``progress`` before, and their reports are
     written."""
-    # Spark takes a second to import, which `wrackline --help` should not wait for.
+    # It imports Spark, which takes a second that `wrackline --help` should not wait for.
     from wrackline.checkers.analysis import analyze
-    from wrackline.checkers.runs import AnalysisError
 
     try:
         verdicts = analyze(list(run_dirs), contract=contract, master=master, progress=progress)
@@ -84,8 +86,6 @@ def _put_before_referee(
     run_dir: Path, verdict: dict[str, Any], contract: str | None, progress: Callable[[str], None]
 ) -> None:
     """Where Knossos is installed, its word on the witnesses is part of the verdict."""
-    from wrackline.checkers.referee import lines, referee, summary
-
     said = referee(run_dir, run_dir / "findings.parquet", progress=progress)
     if not said:
         return
@@ -100,8 +100,6 @@ def _report(run_dir: Path, progress: Callable[[str], None]) -> Path | None:
     report could not be written: the verdict stands without it."""
     if read_verdict(run_dir) is None:
         return None
-    from wrackline.harness.report import ReportError, write_report
-
     try:
         return write_report(run_dir)
     except (ReportError, OSError) as wrong:
