@@ -13,12 +13,14 @@ from kio.schema.errors import ErrorCode
 from wrackline.broker.core.lifecycle import Lifecycle, State
 from wrackline.broker.core.maintenance import Maintenance
 from wrackline.broker.core.quorum.metadata_replica import Observer
+from wrackline.broker.core.replication import roles
 from wrackline.broker.core.replication.alter_partition import AlterPartitions
 from wrackline.broker.core.replication.context import Context
 from wrackline.broker.core.replication.fetcher import Fetchers
 from wrackline.broker.core.replication.partitions import Partitions
 from wrackline.broker.core.replication.purgatory import ProducePurgatory
 from wrackline.broker.core.replication.replica import Replica
+from wrackline.broker.core.replication.uplink import Uplink
 from wrackline.broker.core.requests.delete_records import DeleteRecordsHandler
 from wrackline.broker.core.requests.describe import DescribeRequest, describe
 from wrackline.broker.core.requests.describe_configs import describe_configs
@@ -27,7 +29,6 @@ from wrackline.broker.core.requests.forwarding import Forwarder, ProducerIds
 from wrackline.broker.core.requests.offsets import OffsetsHandler
 from wrackline.broker.core.requests.produce import ProduceHandler
 from wrackline.broker.core.requests.replica_log_info import LogInfoHandler
-from wrackline.broker.core.uplink import Uplink
 from wrackline.broker.model.admin_messages import DescribeConfigsRequest, ForwardedRequest
 from wrackline.broker.model.config import BrokerConfig
 from wrackline.broker.model.effects import CloseLogs, Effect, Exit
@@ -79,13 +80,14 @@ class Broker:
         self._uplink = uplink = Uplink(ctx)
         self._fetchers = Fetchers(ctx)
         self._partitions = partitions = Partitions(ctx, self._fetchers)
+        self._changes = partitions.changes
         self._produces = ProducePurgatory(ctx)
         self._produce = ProduceHandler(ctx, partitions, self._produces)
         self._fetch = FetchHandler(ctx, partitions)
         self._offsets = OffsetsHandler(ctx, partitions)
         self._deletes = DeleteRecordsHandler(ctx, partitions)
         self._log_info = LogInfoHandler(ctx, partitions)
-        self._alter = AlterPartitions(ctx, uplink)
+        self._alter = AlterPartitions(ctx, uplink, self._changes)
         self._forwarder = Forwarder(ctx, uplink)
         self._producer_ids = ProducerIds(ctx, uplink)
         self._lifecycle = Lifecycle(ctx, uplink, self._take_roles_if_ready, self._close)
@@ -163,10 +165,10 @@ class Broker:
 
     def _settle(self) -> None:
         """What follows from the event: waiters of changed replicas, then what is to be sent."""
-        ctx, changed = self._ctx, False
-        while ctx.touched:
-            touched = list(ctx.touched.values())
-            ctx.touched.clear()
+        changes, changed = self._changes, False
+        while changes.touched:
+            touched = list(changes.touched.values())
+            changes.touched.clear()
             for replica in touched:
                 if replica.produces:
                     self._produces.look_at(replica)
@@ -177,7 +179,7 @@ class Broker:
             self._deletes.look()
         if self._lifecycle.state is _CLOSED:
             return
-        if ctx.proposed:
+        if changes.proposed:
             self._alter.pump()
         self._fetchers.pump()
         for deadlines in self._deadlines:
@@ -264,7 +266,7 @@ class Broker:
             return
         replica = self._partitions.get(event.tp)
         if replica is not None:
-            replica.flushed(event.upto)
+            roles.flushed(replica, event.upto)
             self._fetchers.flushed(event.tp)
 
     def _log_start_moved(self, event: LogStartMoved) -> None:
@@ -317,5 +319,5 @@ class Broker:
         self._observer.stop()
         self._fetchers.stop()
         for replica in self._partitions:
-            replica.step_down()
+            roles.step_down(replica)
         self._ctx.out.append(CloseLogs(self._lifecycle.clean_epoch, high_watermarks))

@@ -11,7 +11,7 @@ from enum import Enum
 from kio.schema.errors import ErrorCode
 
 from wrackline.broker.core.replication.context import Context
-from wrackline.broker.core.uplink import Uplink
+from wrackline.broker.core.replication.uplink import Uplink
 from wrackline.broker.model.effects import Exit
 from wrackline.broker.model.messages import (
     BrokerHeartbeatRequest,

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 
+from wrackline.broker.core.replication import leader
 from wrackline.broker.core.replication.context import Context
 from wrackline.broker.core.replication.log import PartitionLog
 from wrackline.broker.core.replication.partitions import Partitions
@@ -47,7 +48,7 @@ class Maintenance:
     def _shrink(self) -> None:
         for replica in self._partitions:
             if replica.leader is not None:
-                replica.leader.shrink()
+                leader.shrink(replica)
 
     def _flush(self) -> None:
         for replica in self._partitions:

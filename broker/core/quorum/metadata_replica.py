@@ -17,7 +17,7 @@ from wrackline.broker.core.quorum.log import MetadataLog
 from wrackline.broker.core.quorum.snapshots import Download
 from wrackline.broker.core.replication import validation
 from wrackline.broker.core.replication.context import Context
-from wrackline.broker.core.uplink import Uplink
+from wrackline.broker.core.replication.uplink import Uplink
 from wrackline.broker.model import snapshot_format
 from wrackline.broker.model.batch import CorruptBatch
 from wrackline.broker.model.effects import Exit, Trace

@@ -6,9 +6,10 @@ arrives and not earlier, whatever metadata says meanwhile (KAFKA-12686, B41).
 
 from __future__ import annotations
 
+from wrackline.broker.core.replication import leader
 from wrackline.broker.core.replication.context import Context
-from wrackline.broker.core.replication.replica import Replica
-from wrackline.broker.core.uplink import Uplink
+from wrackline.broker.core.replication.replica import Changes, Replica
+from wrackline.broker.core.replication.uplink import Uplink
 from wrackline.broker.model.messages import (
     AlterPartitionItem,
     AlterPartitionRequest,
@@ -23,19 +24,20 @@ _TIMER = "alter-partition-retry"
 
 
 class AlterPartitions:
-    def __init__(self, ctx: Context, uplink: Uplink) -> None:
+    def __init__(self, ctx: Context, uplink: Uplink, changes: Changes) -> None:
         self._ctx = ctx
         self._uplink = uplink
+        self._changes = changes
         self._in_flight: list[tuple[Replica, AlterPartitionItem]] | None = None
         self._waiting = False
         """For the retry timer."""
 
     def pump(self) -> None:
         """Send what waits, if nothing is on its way."""
-        if not self._ctx.proposed or self._in_flight is not None or self._waiting:
+        if not self._changes.proposed or self._in_flight is not None or self._waiting:
             return
-        proposed = list(self._ctx.proposed.values())
-        self._ctx.proposed.clear()
+        proposed = list(self._changes.proposed.values())
+        self._changes.proposed.clear()
         self._in_flight = [
             (replica, replica.leader.proposal)
             for replica in proposed
@@ -66,7 +68,7 @@ class AlterPartitions:
             if result is None or self._is_open(result):
                 undecided.append((replica, item))
             elif replica.leader is not None:
-                replica.leader.answered(item, result)
+                leader.answered(replica, item, result)
         self._again(undecided)
 
     def _is_open(self, result: AlterPartitionResult) -> bool:
@@ -77,7 +79,7 @@ class AlterPartitions:
         """Whatever is still the leader's proposal is proposed again after a pause."""
         for replica, item in undecided:
             if replica.leader is not None and replica.leader.proposal is item:
-                self._ctx.proposed[replica.tp] = replica
+                self._changes.proposed[replica.tp] = replica
         if undecided:
             self._waiting = True
             self._ctx.set_timer(_TIMER, self._ctx.now_ms + self._uplink.retry_ms, self._resume)

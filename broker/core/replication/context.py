@@ -7,7 +7,7 @@ in one place what it asks and what it does with the answer.
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any
+from typing import Any
 from uuid import UUID
 
 from wrackline.broker.core.replication.throttle import Throttle
@@ -17,9 +17,6 @@ from wrackline.broker.model.image import ClusterImage
 from wrackline.broker.model.messages import LeaderIdAndEpoch, Request, Response
 from wrackline.broker.model.types import NO_EPOCH, NodeId, TopicPartition
 from wrackline.broker.rules.profile import Rules
-
-if TYPE_CHECKING:
-    from wrackline.broker.core.replication.replica import Replica
 
 OnAnswer = Callable[[Response | None], None]
 """Takes the response, or None when none will come (the request may have been carried out)."""
@@ -31,18 +28,13 @@ class Context:
         self.config = config
         self.rules = rules
         self.image = ClusterImage()
-        self.throttle = Throttle(self)
+        self.throttle = Throttle(config)
         self.out: list[Effect] = []
         self.now_ms = 0.0
         self.clock_ms: float | None = None
         """The time of day when the last request came."""
         self.broker_epoch = NO_EPOCH
         self.incarnation = UUID(int=0)
-        self.touched: dict[TopicPartition, Replica] = {}
-        """Replicas whose end, high watermark or role changed during this event: their waiters are looked at
-        when it has been handled."""
-        self.proposed: dict[TopicPartition, Replica] = {}
-        """Replicas with an ISR proposal that is not on its way to the controller (``alter_partition``)."""
         self._correlation = 0
         self._answers: dict[int, OnAnswer] = {}
         self._timers: dict[str, OnFire] = {}

@@ -184,7 +184,7 @@ class Fetcher:
                 FetchPartition(
                     tp=replica.tp,
                     fetch_offset=log.leo,
-                    max_bytes=self._ctx.throttle.max_bytes(replica.tp),
+                    max_bytes=self._ctx.throttle.max_bytes(replica.tp, self._ctx.image),
                     current_leader_epoch=replica.leader_epoch,
                     last_fetched_epoch=self._fetched_epoch(replica),
                     log_start=log.log_start,

@@ -102,7 +102,8 @@ class Following:
                 replica.truncate(taken[0][0].base_offset, "inside a batch")
             replica.append(taken)
             size = sum(len(batch) for _, batch in taken)
-            self.paused_until = max(self.paused_until, self._ctx.throttle.received(replica.tp, size))
+            again_ms = self._ctx.throttle.received(replica.tp, size, self._ctx.image, self._ctx.now_ms)
+            self.paused_until = max(self.paused_until, again_ms)
         if fault is not None:
             self._ctx.trace("fetch_fault", tp=str(replica.tp), leo=replica.log.leo, fault=fault)
             self.pause(ErrorCode.corrupt_message)

@@ -5,9 +5,10 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
 
+from wrackline.broker.core.replication import roles
 from wrackline.broker.core.replication.context import Context
 from wrackline.broker.core.replication.fetcher import Fetchers
-from wrackline.broker.core.replication.replica import Replica
+from wrackline.broker.core.replication.replica import Changes, Replica
 from wrackline.broker.model.effects import CreateLog, DeleteLog
 from wrackline.broker.model.image import ImageDelta, PartitionImage
 from wrackline.broker.model.types import METADATA, NO_EPOCH, RecoveredLog, TopicPartition
@@ -17,6 +18,7 @@ class Partitions:
     def __init__(self, ctx: Context, fetchers: Fetchers) -> None:
         self._ctx = ctx
         self._fetchers = fetchers
+        self.changes = Changes()
         self._replicas: dict[TopicPartition, Replica] = {}
         self._offline: frozenset[TopicPartition] = frozenset()
         """Their records are on disk and cannot be used."""
@@ -34,7 +36,7 @@ class Partitions:
         self._offline = frozenset(offline)
         for tp in sorted(logs):
             if tp != METADATA:
-                self._replicas[tp] = Replica(self._ctx, tp, logs[tp])
+                self._replicas[tp] = Replica(self._ctx, self.changes, tp, logs[tp])
 
     def take_roles(self) -> None:
         """Once the metadata is known up to our own registration: all at once, the final image only (K20).
@@ -57,7 +59,7 @@ class Partitions:
             return
         for replica in self._replicas.values():
             if replica.tp.topic in delta.topics:
-                replica.settings_changed()
+                roles.settings_changed(replica)
 
     def _sync(self, tp: TopicPartition, before: PartitionImage | None = None) -> None:
         ctx, image = self._ctx, self._ctx.image.partition(tp)
@@ -81,8 +83,8 @@ class Partitions:
         self._trace_image(image)
         if image.leader == ctx.config.node_id:
             self._fetchers.remove(tp)
-            replica.become_leader(image)
-        elif replica.become_follower(image):
+            roles.become_leader(replica, image)
+        elif roles.become_follower(replica, image):
             self._fetchers.remove(tp)
             self._fetchers.add(replica)
 
@@ -93,7 +95,7 @@ class Partitions:
 
     def _create(self, image: PartitionImage) -> Replica:
         """K54: also for a replica added without a new leader epoch."""
-        replica = Replica(self._ctx, image.tp, RecoveredLog(image.topic_id, 0, 0, 0, 0))
+        replica = Replica(self._ctx, self.changes, image.tp, RecoveredLog(image.topic_id, 0, 0, 0, 0))
         replica.failed = image.tp in self._offline
         if not replica.failed:
             self._ctx.out.append(CreateLog(image.tp, image.topic_id))
@@ -104,7 +106,7 @@ class Partitions:
         """Deleted, re-created under another id, or reassigned away
         (docs/protocol.md 2.10): learnt, so the log goes."""
         self._fetchers.remove(replica.tp)
-        replica.step_down()
+        roles.step_down(replica)
         self._ctx.trace("delete", tp=str(replica.tp), topic_id=str(replica.topic_id))
         self._ctx.out.append(DeleteLog(replica.tp))
         del self._replicas[replica.tp]
@@ -113,7 +115,7 @@ class Partitions:
         """Its disk refused: it neither leads nor follows any more."""
         self._fetchers.remove(replica.tp)
         replica.failed = True
-        replica.step_down()
+        roles.step_down(replica)
 
     def _trace_image(self, image: PartitionImage) -> None:
         self._ctx.trace(

@@ -8,47 +8,16 @@ set to the earliest: most requests are answered long before theirs.
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, field
 from heapq import heappop, heappush
-from typing import TYPE_CHECKING, NamedTuple
 
 from kio.schema.errors import ErrorCode
 
 from wrackline.broker.core.replication.context import Context
+from wrackline.broker.core.replication.parked import ParkedFetch, ParkedProduce, Waiter
+from wrackline.broker.core.replication.replica import Replica
 from wrackline.broker.model.messages import FetchRequest, ProduceResponse, ProduceResult
 from wrackline.broker.model.types import TopicPartition
 from wrackline.broker.model.values import NO_ERROR
-
-if TYPE_CHECKING:
-    from wrackline.broker.core.replication.replica import Replica
-
-
-@dataclass(slots=True)
-class ParkedProduce:
-    request_id: int
-    results: list[ProduceResult]
-    open: int = 0
-    """Partitions not decided yet."""
-    waiting: dict[int, Replica] = field(default_factory=dict)
-    """Index into ``results`` -> where it waits."""
-
-
-class Waiter(NamedTuple):
-    """Ordered by the offset it needs, then by arrival: acknowledgements leave in offset order."""
-
-    required: int
-    order: int
-    slot: int
-    parked: ParkedProduce
-
-
-@dataclass(slots=True)
-class ParkedFetch:
-    request_id: int
-    request: FetchRequest
-    readable: dict[TopicPartition, int]
-    total: int
-    done: bool = False
 
 
 class Deadlines:
@@ -102,11 +71,11 @@ class ProducePurgatory:
         timeout_ms: float,
     ) -> None:
         """``waits``: (index into results, replica, offset its high watermark must reach)."""
-        parked = ParkedProduce(request_id, results, len(waits))
+        parked = ParkedProduce(request_id, results)
         self._parked[request_id] = parked
         for index, replica, required in waits:
             self._order += 1
-            parked.waiting[index] = replica
+            parked.waiting.add(index)
             heappush(replica.produces, Waiter(required, self._order, index, parked))
             replica.touch()
         self.deadlines.add(request_id, self._ctx.now_ms + timeout_ms)
@@ -136,8 +105,9 @@ class ProducePurgatory:
 
     def _decide(self, waiter: Waiter, error: ErrorCode) -> None:
         parked = waiter.parked
-        if parked.waiting.pop(waiter.slot, None) is None:
+        if waiter.slot not in parked.waiting:
             return
+        parked.waiting.remove(waiter.slot)
         if error is not NO_ERROR:
             parked.results[waiter.slot] = refused(parked.results[waiter.slot], error)
         if not parked.waiting:

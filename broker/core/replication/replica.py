@@ -1,22 +1,24 @@
 """One replica of a partition on this broker: its log, its role, its high watermark
 (docs/protocol.md 2.0, 2.4).
 
-The leader's part is in ``leader``; following is done by ``fetcher``. Roles change only by committed metadata
-(``partitions``).
+This is the state, with what keeps its parts together. Who gives it a role is in ``roles``, what a leader does
+in ``leader``; following is done by ``fetcher``.
 """
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
-from typing import TYPE_CHECKING
+from dataclasses import dataclass, field
 from uuid import UUID
 
 from wrackline.broker.core.replication.context import Context
-from wrackline.broker.core.replication.leader import Leader
 from wrackline.broker.core.replication.log import PartitionLog
+from wrackline.broker.core.replication.parked import ParkedFetch, Waiter
 from wrackline.broker.model.batch import BatchHeader
 from wrackline.broker.model.effects import ConfigureLog
 from wrackline.broker.model.image import PartitionImage
+from wrackline.broker.model.messages import AlterPartitionItem
 from wrackline.broker.model.topic_settings import TopicSettings, settings_of
 from wrackline.broker.model.types import (
     EVERY_WRITE,
@@ -26,14 +28,57 @@ from wrackline.broker.model.types import (
     RecoveredLog,
     TopicPartition,
 )
+from wrackline.broker.rules.watermark import UNKNOWN_OFFSET
 
-if TYPE_CHECKING:
-    from wrackline.broker.core.replication.purgatory import ParkedFetch, Waiter
+
+@dataclass(slots=True)
+class Follower:
+    """From its last fetch, never from metadata (K14)."""
+
+    leo: int = UNKNOWN_OFFSET
+    last_fetch_ms: float = -math.inf
+    leader_leo_at_fetch: int = UNKNOWN_OFFSET
+    last_caught_up_ms: float = -math.inf
+    broker_epoch: int = NO_EPOCH
+    fetched_in_epoch: int = NO_EPOCH
+    log_start: int = UNKNOWN_OFFSET
+
+
+@dataclass(slots=True)
+class LeaderState:
+    """What a leader knows beyond its log, in one term or in several in a row on the same broker."""
+
+    isr: frozenset[NodeId]
+    """As committed."""
+    maximal: frozenset[NodeId]
+    """The committed ISR and, while a proposal is in flight, the proposed one (K44)."""
+    leso: int
+    """Log end at election: what former leaders may have committed (K40, KIP-207)."""
+    proposal: AlterPartitionItem | None = None
+    """The ISR change that the controller has not decided on yet."""
+    followers: dict[NodeId, Follower] = field(default_factory=dict)
+    """One for each other assigned replica."""
+    recovering: bool = False
+    """Elected uncleanly, and the controller has not taken it that the recovery is over (KIP-704)."""
+
+
+class Changes:
+    """What events have done to replicas and nobody has acted upon yet. Both are in the order of the first
+    change, so that what follows happens in the same order in every process."""
+
+    def __init__(self) -> None:
+        self.touched: dict[TopicPartition, Replica] = {}
+        """Replicas whose end, high watermark or role changed during this event: their waiters are looked at
+        when it has been handled. A replica that was removed is here too, though it is found by its name no
+        more: its waiters must be refused."""
+        self.proposed: dict[TopicPartition, Replica] = {}
+        """Replicas with an ISR proposal that is not on its way to the controller (``alter_partition``)."""
 
 
 class Replica:
-    def __init__(self, ctx: Context, tp: TopicPartition, recovered: RecoveredLog) -> None:
+    def __init__(self, ctx: Context, changes: Changes, tp: TopicPartition, recovered: RecoveredLog) -> None:
         self.ctx = ctx
+        self.changes = changes
         self.tp = tp
         self.topic_id: UUID = recovered.topic_id
         self.log = PartitionLog(tp, recovered)
@@ -48,7 +93,7 @@ class Replica:
         self.max_message_bytes = ctx.config.max_message_bytes
         self.settings = TopicSettings()
         self._flush_timer = False
-        self.leader: Leader | None = None
+        self.leader: LeaderState | None = None
         """Set while this replica leads."""
         self.failed = False
         """The disk refused: neither read nor written any more (KAFKA-10778)."""
@@ -60,81 +105,26 @@ class Replica:
         """Long polls waiting for this partition, by request id."""
 
     def touch(self) -> None:
-        self.ctx.touched[self.tp] = self
-
-    # --- roles (K48-K54) ---------------------------------------------------------------------------------
-
-    def settings_changed(self) -> None:
-        """MinISR and the like come with the metadata; a lower MinISR may let the high watermark move."""
-        self._take_settings()
-        if self.every_write:
-            self.log.flush(self.ctx.out)
-        if self.leader is not None:
-            self.leader.advance()
-            self.touch()
-
-    def become_leader(self, image: PartitionImage) -> None:
-        """K48 to K50: from any role, in the same or in a new leader epoch."""
-        switches = self.ctx.rules.switches
-        epochs = image.leader_epoch - self.leader_epoch
-        fresh = epochs != 0
-        was = self.leader
-        self._adopt(image)
-        if fresh and switches.assigns_epoch_on_election:
-            self.log.assign_epoch(self.leader_epoch, self.ctx.out)
-        if fresh and switches.new_leader_forgets_producers:
-            self.log.producers.clear()
-        if was is None:
-            self.leader = Leader(self, image.isr)
-        elif fresh:
-            was.reelected(image.isr, epochs)
-        else:
-            was.isr_committed(image.isr)
-        self._trace_role("leader", fresh or was is None)
-        if self.every_write:
-            self.log.flush(self.ctx.out)
-        if fresh or was is None:
-            self.leading.advance()
-        self.leading.recovery_state(image.leader_recovery_state)
-        self.touch()
-
-    def become_follower(self, image: PartitionImage) -> bool:
-        """K51 to K54. True when the fetcher must begin anew: another leader epoch, or none yet."""
-        fresh = image.leader_epoch != self.leader_epoch
-        self.leader = None
-        self._adopt(image)
-        if fresh:
-            self.after_empty = self.after_empty and self.ctx.rules.switches.empty_answer_outlives_epoch
-            cut = self.ctx.rules.truncation.on_become_follower(self.log.leo, self.high_watermark)
-            if cut < self.log.leo:
-                self.truncate(cut, "became follower")
-            if self.every_write:
-                self.log.flush(self.ctx.out)
-        self._trace_role("follower", fresh)
-        self.touch()
-        return fresh
-
-    def step_down(self) -> None:
-        """Nothing is served any more: the replica is removed, or the broker closes its logs."""
-        self.leader = None
-        self.leader_id = NO_LEADER
-        self.touch()
+        self.changes.touched[self.tp] = self
 
     @property
-    def leading(self) -> Leader:
+    def leading(self) -> LeaderState:
         """Raises RuntimeError on a follower."""
         if self.leader is None:
             raise RuntimeError(f"{self.tp} is not led here")
         return self.leader
 
-    def _adopt(self, image: PartitionImage) -> None:
+    # --- metadata ------------------------------------------------------------------------------------------
+
+    def adopt(self, image: PartitionImage) -> None:
+        """Take over what the committed metadata says of the partition; the role is for ``roles`` to change."""
         self.leader_id = image.leader
         self.leader_epoch = image.leader_epoch
         self.partition_epoch = image.partition_epoch
         self.replicas = image.replicas
-        self._take_settings()
+        self.take_settings()
 
-    def _take_settings(self) -> None:
+    def take_settings(self) -> None:
         ctx, before = self.ctx, self.settings
         self.min_isr = ctx.image.min_isr(self.tp)
         self.max_message_bytes = ctx.max_message_bytes(self.tp.topic)
@@ -146,20 +136,6 @@ class Replica:
     def every_write(self) -> bool:
         """Is a record flushed before it counts (R01)? By the broker's flush mode, or by the topic's."""
         return self.ctx.config.flush_mode is EVERY_WRITE or self.settings.flush_messages == 1
-
-    def _trace_role(self, role: str, changed: bool) -> None:
-        if changed:
-            self.ctx.trace(
-                "role",
-                tp=str(self.tp),
-                role=role,
-                leader=self.leader_id,
-                leader_epoch=self.leader_epoch,
-                partition_epoch=self.partition_epoch,
-                leso=-1 if self.leader is None else self.leader.leso,
-                leo=self.log.leo,
-                hwm=self.high_watermark,
-            )
 
     # --- log -----------------------------------------------------------------------------------------------
 
@@ -235,13 +211,15 @@ class Replica:
         self.touch()
         return True
 
-    def flushed(self, upto: int) -> None:
-        """A flush is done: in mode every-write that may commit, and what came meanwhile needs the next
-        one."""
-        if self.log.on_flushed(upto):
+    def on_flushed(self, upto: int) -> bool:
+        """Everything below ``upto`` is on disk; True when that is more than before."""
+        moved = self.log.on_flushed(upto)
+        if moved:
             self.ctx.trace("flush", tp=str(self.tp), upto=self.log.flushed)
-            if self.leader is not None:
-                self.leader.advance()
+        return moved
+
+    def flush_next(self) -> None:
+        """In mode every-write, what came while a flush was under way needs the next one."""
         if self.every_write:
             self.log.flush(self.ctx.out)
         else:

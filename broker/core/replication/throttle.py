@@ -6,38 +6,37 @@ that partition. Replicas that are in a set already are never held back, so no IS
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
+from wrackline.broker.model.config import BrokerConfig
+from wrackline.broker.model.image import ClusterImage
 from wrackline.broker.model.types import TopicPartition
 from wrackline.broker.rules.topics import REPLICATION_RATE
 
-if TYPE_CHECKING:
-    from wrackline.broker.core.replication.context import Context
-
 
 class Throttle:
-    def __init__(self, ctx: Context) -> None:
-        self._ctx = ctx
+    """``image`` is what the broker knows of the cluster at the time of the call."""
+
+    def __init__(self, config: BrokerConfig) -> None:
+        self._config = config
         self._paid_until_ms = 0.0
 
-    def rate(self, tp: TopicPartition) -> int | None:
+    def rate(self, tp: TopicPartition, image: ClusterImage) -> int | None:
         """Bytes per second for this broker's replica, None for as fast as it can."""
-        limit = self._ctx.image.cluster_setting(REPLICATION_RATE)
+        limit = image.cluster_setting(REPLICATION_RATE)
         if limit is None:
             return None
-        partition = self._ctx.image.partition(tp)
-        added = partition is not None and self._ctx.config.node_id in partition.adding
+        partition = image.partition(tp)
+        added = partition is not None and self._config.node_id in partition.adding
         return int(limit) if added else None
 
-    def max_bytes(self, tp: TopicPartition) -> int:
+    def max_bytes(self, tp: TopicPartition, image: ClusterImage) -> int:
         """For one fetch: at most a second's worth, so that no single answer stops the rest for long."""
-        most, rate = self._ctx.config.replica_fetch_max_bytes, self.rate(tp)
+        most, rate = self._config.replica_fetch_max_bytes, self.rate(tp, image)
         return most if rate is None else min(most, rate)
 
-    def received(self, tp: TopicPartition, size_bytes: int) -> float:
+    def received(self, tp: TopicPartition, size_bytes: int, image: ClusterImage, now_ms: float) -> float:
         """When the partition may be fetched again."""
-        rate = self.rate(tp)
+        rate = self.rate(tp, image)
         if rate is None:
             return 0.0
-        self._paid_until_ms = max(self._paid_until_ms, self._ctx.now_ms) + 1_000 * size_bytes / rate
+        self._paid_until_ms = max(self._paid_until_ms, now_ms) + 1_000 * size_bytes / rate
         return self._paid_until_ms

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from kio.schema.errors import ErrorCode
 
+from wrackline.broker.core.replication import leader
 from wrackline.broker.core.replication.context import Context
 from wrackline.broker.core.replication.partitions import Partitions
 from wrackline.broker.core.replication.purgatory import FetchPurgatory
@@ -63,8 +64,8 @@ class FetchHandler:
             return True
         if request.replica_id >= 0:
             replica = self._leading(part.tp)
-            replica.leading.fetched(request.replica_id, part.fetch_offset, request.broker_epoch)
-            replica.leading.log_start_of(request.replica_id, part.log_start)
+            leader.fetched(replica, request.replica_id, part.fetch_offset, request.broker_epoch)
+            leader.log_start_of(replica, request.replica_id, part.log_start)
         return False
 
     def _trace_fault(self, request: FetchRequest, part: FetchPartition, fault: FetchResult) -> None:
@@ -105,8 +106,9 @@ class FetchHandler:
                 self._ctx.registered_epoch(request.replica_id),
             )
         if error is not NO_ERROR:
-            leader = self._ctx.leader_of(part.tp)
-            return FetchResult(part.tp, error, current_leader=leader, topic_id=part.topic_id)
+            return FetchResult(
+                part.tp, error, current_leader=self._ctx.leader_of(part.tp), topic_id=part.topic_id
+            )
         return self._log_fault(replica, part)
 
     def _log_fault(self, replica: Replica, part: FetchPartition) -> FetchResult | None:

@@ -11,7 +11,7 @@ from kio.schema.errors import ErrorCode
 
 from wrackline.broker.core.replication.context import Context
 from wrackline.broker.core.replication.purgatory import Deadlines
-from wrackline.broker.core.uplink import Uplink, not_in_charge
+from wrackline.broker.core.replication.uplink import Uplink, not_in_charge
 from wrackline.broker.model.admin_messages import (
     TOPIC,
     AlterOp,

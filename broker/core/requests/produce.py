@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 
 from kio.schema.errors import ErrorCode
 
-from wrackline.broker.core.replication import validation
+from wrackline.broker.core.replication import leader, validation
 from wrackline.broker.core.replication.context import Context
 from wrackline.broker.core.replication.partitions import Partitions
 from wrackline.broker.core.replication.purgatory import ProducePurgatory, trace_acks
@@ -121,7 +121,7 @@ class ProduceHandler:
                 return _refused(part, _SEQUENCE_ERRORS[verdict.sequence]), -1
         base = log.leo
         replica.append([validation.stamped(header, batch, base, replica.leader_epoch)])
-        replica.leader.advance()
+        leader.advance(replica)
         return self._appended(part, replica, base), log.leo
 
     def _limits(self, request: ProduceRequest, replica: Replica) -> Limits:

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from kio.schema.errors import ErrorCode
 
 from tests.broker.wire import admin_samples
-from wrackline.broker.core.uplink import not_in_charge
+from wrackline.broker.core.replication.uplink import not_in_charge
 from wrackline.broker.model import messages as m
 from wrackline.broker.model.admin_messages import ForwardedRequest
 from wrackline.broker.model.snapshot_messages import FetchSnapshotRequest, FetchSnapshotResponse

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 from kio.schema.errors import ErrorCode
 
-from wrackline.broker.core.uplink import not_in_charge
+from wrackline.broker.core.replication.uplink import not_in_charge
 from wrackline.broker.model.messages import (
     AlterPartitionRequest,
     BrokerHeartbeatRequest,
