@@ -75,12 +75,12 @@ class Maintenance:
         }
 
     def _checkpoint_high_watermarks(self) -> None:
-        self._write("high-watermark", self.high_watermarks())
+        self._write(Checkpoint.HIGH_WATERMARK, self.high_watermarks())
 
     def _checkpoint_recovery(self) -> None:
         logs = [self._metadata_log(), *(replica.log for replica in self._partitions)]
-        self._write("recovery-point", {log.tp: log.flushed for log in logs})
-        self._write("log-start", {log.tp: log.log_start for log in logs})
+        self._write(Checkpoint.RECOVERY_POINT, {log.tp: log.flushed for log in logs})
+        self._write(Checkpoint.LOG_START, {log.tp: log.log_start for log in logs})
 
     def _write(self, kind: Checkpoint, offsets: Mapping[TopicPartition, int]) -> None:
         """The whole file, when anything in it has changed."""

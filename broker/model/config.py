@@ -8,6 +8,7 @@ from wrackline.broker.model.types import (
     Endpoint,
     FlushMode,
     NodeId,
+    PendingOnShrink,
     Placement,
     ReassignRule,
     RecoveryStrategy,
@@ -58,8 +59,7 @@ class BrokerConfig(NodeConfig):
     """Batches between flushes in mode every-n-batches."""
     flush_ms: int = 1_000
     """Between flushes in mode every-interval."""
-    pending_on_shrink: str = "fail_fast"
-    """Conflict C5: ``fail_fast`` or ``timeout``."""
+    pending_on_shrink: PendingOnShrink = PendingOnShrink.FAIL_FAST
     max_message_bytes: int = 1_048_588
     message_timestamp_before_max_ms: int = 2**63 - 1
     """How far a record's own time may lie before the broker's time of day."""

@@ -9,7 +9,8 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import field
-from typing import Any, Literal
+from enum import StrEnum
+from typing import Any
 from uuid import UUID
 
 from wrackline.broker.model.messages import Request, Response
@@ -23,7 +24,14 @@ from wrackline.broker.model.types import (
 )
 from wrackline.broker.model.values import dataclass
 
-Checkpoint = Literal["high-watermark", "recovery-point", "log-start"]
+
+class Checkpoint(StrEnum):
+    """A file that holds one offset for each log of a data directory."""
+
+    HIGH_WATERMARK = "high-watermark"
+    RECOVERY_POINT = "recovery-point"
+    """Everything below the offset is on the disk."""
+    LOG_START = "log-start"
 
 
 @dataclass(frozen=True, slots=True)

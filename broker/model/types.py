@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import field
-from enum import Enum, IntEnum
+from enum import Enum, IntEnum, StrEnum
 from typing import Final, NamedTuple
 from uuid import UUID
 
@@ -81,6 +81,15 @@ class Placement(Enum):
 
     FORMULA = "formula"
     STRIPED = "striped"
+
+
+class PendingOnShrink(StrEnum):
+    """How acks=all requests end that wait while the ISR falls below MinISR (docs/protocol.md C5)."""
+
+    FAIL_FAST = "fail_fast"
+    """At once, with NOT_ENOUGH_REPLICAS_AFTER_APPEND."""
+    TIMEOUT = "timeout"
+    """In their own time, with REQUEST_TIMED_OUT."""
 
 
 class Acks(IntEnum):

@@ -292,11 +292,6 @@ def _check(settings: Settings) -> None:
             f"log_level = {settings.shell.log_level!r}; it must be one of: {', '.join(_LOG_LEVELS)}",
             key="log_level",
         )
-    pending = getattr(settings.node, "pending_on_shrink", "fail_fast")
-    if pending not in ("fail_fast", "timeout"):
-        raise ConfigError(
-            f"pending_on_shrink = {pending!r}; it must be fail_fast or timeout", key="pending_on_shrink"
-        )
 
 
 def _toml(value: object) -> str:

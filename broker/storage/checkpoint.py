@@ -25,9 +25,9 @@ from wrackline.broker.storage.files import fsync_dir, replace_file
 from wrackline.broker.storage.uuids import decode_uuid, encode_uuid
 
 CHECKPOINT_FILES: Mapping[Checkpoint, str] = {
-    "high-watermark": "replication-offset-checkpoint",
-    "recovery-point": "recovery-point-offset-checkpoint",
-    "log-start": "log-start-offset-checkpoint",
+    Checkpoint.HIGH_WATERMARK: "replication-offset-checkpoint",
+    Checkpoint.RECOVERY_POINT: "recovery-point-offset-checkpoint",
+    Checkpoint.LOG_START: "log-start-offset-checkpoint",
 }
 CLEAN_SHUTDOWN_FILE = ".kafka_cleanshutdown"
 EPOCHS_FILE = "leader-epoch-checkpoint"

@@ -143,7 +143,7 @@ class LogDir:
                 continue
             trusted = trusted and not found.damaged
             self._add(found.log)
-            logs[tp] = recovery.as_recovered(found, self._checkpoints["high-watermark"].get(tp, 0))
+            logs[tp] = recovery.as_recovered(found, self._checkpoints[Checkpoint.HIGH_WATERMARK].get(tp, 0))
         metadata = tuple(self._logs[METADATA].batches()) if METADATA in self._logs else ()
         return Found(
             logs,
@@ -162,10 +162,10 @@ class LogDir:
             directory,
             tp,
             self._settings,
-            recovery_point=self._checkpoints["recovery-point"].get(tp, 0),
-            log_start=self._checkpoints["log-start"].get(tp, 0),
+            recovery_point=self._checkpoints[Checkpoint.RECOVERY_POINT].get(tp, 0),
+            log_start=self._checkpoints[Checkpoint.LOG_START].get(tp, 0),
             clean=clean,
-            high_watermark=self._checkpoints["high-watermark"].get(tp, 0),
+            high_watermark=self._checkpoints[Checkpoint.HIGH_WATERMARK].get(tp, 0),
             irreplaceable=voter and tp == METADATA,
         )
         if found.damaged:
@@ -236,9 +236,11 @@ class LogDir:
         for log in self._logs.values():
             log.flush()
         points = {tp: log.leo for tp, log in self._logs.items()}
-        self.write_checkpoint("high-watermark", {**self._checkpoints["high-watermark"], **high_watermarks})
-        self.write_checkpoint("recovery-point", points)
-        self.write_checkpoint("log-start", {tp: log.log_start for tp, log in self._logs.items()})
+        self.write_checkpoint(
+            Checkpoint.HIGH_WATERMARK, {**self._checkpoints[Checkpoint.HIGH_WATERMARK], **high_watermarks}
+        )
+        self.write_checkpoint(Checkpoint.RECOVERY_POINT, points)
+        self.write_checkpoint(Checkpoint.LOG_START, {tp: log.log_start for tp, log in self._logs.items()})
         checkpoint.write_clean_shutdown(self.path, broker_epoch)
         return points
 
@@ -322,7 +324,9 @@ class LogDir:
         """Raises OSError. The checkpoint goes first: what was deleted does not come back after a crash."""
         log = self._logs[tp]
         if to_offset > log.log_start:
-            self.write_checkpoint("log-start", {**self._checkpoints.get("log-start", {}), tp: to_offset})
+            self.write_checkpoint(
+                Checkpoint.LOG_START, {**self._checkpoints.get(Checkpoint.LOG_START, {}), tp: to_offset}
+            )
             log.move_start(to_offset)
 
     def retain(self, tp: TopicPartition, limits: tuple[int, int], upto: int, now_ms: float) -> int | None:
@@ -338,9 +342,9 @@ class LogDir:
         self._logs[tp].reset(start_offset)
 
     def _lower_recovery_point(self, tp: TopicPartition, to_offset: int) -> None:
-        points = self._checkpoints.setdefault("recovery-point", {})
+        points = self._checkpoints.setdefault(Checkpoint.RECOVERY_POINT, {})
         if points.get(tp, 0) > to_offset:
-            self.write_checkpoint("recovery-point", {**points, tp: to_offset})
+            self.write_checkpoint(Checkpoint.RECOVERY_POINT, {**points, tp: to_offset})
 
     def write_epochs(self, tp: TopicPartition, entries: Sequence[EpochEntry]) -> None:
         """Raises OSError."""
@@ -369,7 +373,7 @@ class LogDir:
         """Raises OSError. A recovery point never goes past what was flushed, whatever is asked."""
         self._online()
         kept = dict(offsets)
-        if kind == "recovery-point":
+        if kind == Checkpoint.RECOVERY_POINT:
             kept = {tp: min(at, self._logs[tp].flushed_upto) for tp, at in kept.items() if tp in self._logs}
         # Of a log that is left alone the core knows nothing: what was known before stays.
         before = self._checkpoints.get(kind, {})

@@ -11,6 +11,8 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Callable
+from enum import Enum
+from typing import Final
 from uuid import UUID
 
 from kio.schema.errors import ErrorCode
@@ -85,6 +87,20 @@ _LEAVING_MS = 500
 _DescribeRequest = MetadataRequest | DescribeClusterRequest | DescribeTopicPartitionsRequest
 
 
+class ControllerState(Enum):
+    STARTING = "starting"
+    """Has not been told yet what is on its disk."""
+    RUNNING = "running"
+    STOPPING = "stopping"
+    """Asked to stop: it leads no longer, and lets the others hear of it."""
+    STOPPED = "stopped"
+    """The process ends."""
+
+
+_DEAF: Final = (ControllerState.STARTING, ControllerState.STOPPED)
+"""States in which events have no effect."""
+
+
 class Controller:
     def __init__(self, config: ControllerConfig, rules: Rules) -> None:
         self.config = config
@@ -101,8 +117,7 @@ class Controller:
         """(last offset that must be committed, request id, its answer)."""
         self._sessions_armed = False
         self._leo_at_noop = -1
-        self._state = "starting"
-        """starting, running, stopping or stopped."""
+        self._state = ControllerState.STARTING
         self._claimed: int | None = None
         """The epoch in which this is the active controller."""
 
@@ -114,12 +129,12 @@ class Controller:
     def handle(self, event: Event, now_ms: float) -> list[Effect]:
         if isinstance(event, Boot):
             return self._boot(event, now_ms)
-        if self._state in ("starting", "stopped"):
+        if self._state in _DEAF:
             return []
         effects = self._event(event, now_ms)
         effects += self._settle(now_ms)
         if Exit in map(type, effects):
-            self._state = "stopped"
+            self._state = ControllerState.STOPPED
         return effects
 
     def _event(self, event: Event, now_ms: float) -> list[Effect]:
@@ -128,14 +143,14 @@ class Controller:
                 return self._stop(1, f"metadata log: {event.reason}")
             case LogsClosed():
                 return self._stop(0, "controlled shutdown")
-            case _ if self._state == "stopping":
+            case _ if self._state is ControllerState.STOPPING:
                 return self._leaving(event, now_ms)
             case Flushed() if event.tp == METADATA:
                 return self.raft.flushed(event.upto, now_ms)
             case SnapshotWritten():
                 return self.raft.snapshot_written(event.id, now_ms)
             case StopRequested():
-                self._state = "stopping"
+                self._state = ControllerState.STOPPING
                 leave = self.raft.leave(now_ms)
                 told = self._close_logs() if self.raft.has_left else [SetTimer(LEAVING, now_ms + _LEAVING_MS)]
                 return [Trace("stop", {"why": "asked to"}), *leave, *told]
@@ -180,7 +195,7 @@ class Controller:
             effects = self.raft.boot(boot, now_ms)
         except ValueError as wrong:
             return self._stop(1, str(wrong))
-        self._state = "running"
+        self._state = ControllerState.RUNNING
         return effects + self._settle(now_ms)
 
     def _claim(self, now_ms: float) -> list[Effect]:
@@ -244,7 +259,7 @@ class Controller:
             settle(draft, before)
 
     def _stop(self, code: int, reason: str) -> list[Effect]:
-        self._state = "stopped"
+        self._state = ControllerState.STOPPED
         self._waiting.clear()
         return [Exit(code, reason)]
 

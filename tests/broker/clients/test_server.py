@@ -145,6 +145,10 @@ def valid(tmp_path: Path, **changes: object) -> Path:
         ({"heartbeat_interval_ms": "often"}, "heartbeat_interval_ms = 'often'; it must be of type integer"),
         ({"auto_create_topics": 1}, "auto_create_topics = 1; it must be of type boolean"),
         ({"flush_mode": "never"}, "flush_mode = 'never'; it must be one of: every-write"),
+        (
+            {"pending_on_shrink": "later"},
+            "pending_on_shrink = 'later'; it must be one of: fail_fast, timeout",
+        ),
         ({"controllers": ["127.0.0.1:9093"]}, "is not like '101@198.18.0.21:9093'"),
         ({"controllers": []}, "name at least one"),
         ({"role": "king"}, "role = 'king'; it must be one of: broker, combined, controller"),
