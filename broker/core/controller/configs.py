@@ -1,5 +1,5 @@
-"""Settings changed while the cluster runs: IncrementalAlterConfigs
-(docs/protocol.md 2.8, config; KAFKA-16540).
+"""Settings that the whole cluster goes by: its defaults, and what is changed while it runs with
+IncrementalAlterConfigs (docs/protocol.md 2.8, config; KAFKA-16540).
 
 They are records of the metadata log, so everybody counts by them from the same offset on. A change of MinISR
 is one batch with what follows from it for each partition.
@@ -23,7 +23,7 @@ from wrackline.broker.model.admin_messages import (
     Resource,
     ResourceOutcome,
 )
-from wrackline.broker.model.image import CLUSTER_DYNAMIC, PartitionImage
+from wrackline.broker.model.image import CLUSTER_DEFAULTS, CLUSTER_DYNAMIC, PartitionImage
 from wrackline.broker.model.records import ConfigRecord
 from wrackline.broker.model.types import TopicPartition
 
@@ -95,18 +95,36 @@ def _key(draft: Draft, resource: Resource) -> Key:
 def _write(draft: Draft, key: Key, values: Mapping[str, str | None]) -> None:
     known = draft.image.configs.get(key, {})
     news = {name: value for name, value in values.items() if known.get(name) != value}
-    before = effective_min_isrs(draft)
+    before = _effective_min_isrs(draft)
     for name, value in news.items():
         draft.add(ConfigRecord(*key, name, value))
     if news:
-        settle(draft, before)
+        _settle(draft, before)
 
 
-def effective_min_isrs(draft: Draft) -> dict[TopicPartition, int]:
+def write_defaults(draft: Draft) -> None:
+    """Cluster-wide topic defaults live in the log, so that brokers and controller agree on them. The file of
+    whoever becomes the active controller says what they are."""
+    config = draft.config
+    wanted = {
+        **config.topic_defaults,
+        "min.insync.replicas": str(config.min_insync_replicas),
+        "unclean.leader.election.enable": "true" if config.unclean_leader_election else "false",
+    }
+    known = dict(draft.image.configs.get(CLUSTER_DEFAULTS, {}))
+    before = _effective_min_isrs(draft)
+    for key in sorted(known.keys() | wanted.keys()):
+        if known.get(key) != wanted.get(key):
+            draft.add(ConfigRecord(*CLUSTER_DEFAULTS, key, wanted.get(key)))
+    if draft.records:
+        _settle(draft, before)
+
+
+def _effective_min_isrs(draft: Draft) -> dict[TopicPartition, int]:
     return {partition.tp: draft.image.min_isr(partition.tp) for partition in draft.image.partitions()}
 
 
-def settle(draft: Draft, before: Mapping[TopicPartition, int]) -> None:
+def _settle(draft: Draft, before: Mapping[TopicPartition, int]) -> None:
     """What changed settings mean for partitions: first those whose effective MinISR is another now, then
     leaderless ones, that may have become electable."""
     changed: list[tuple[PartitionImage, int]] = []

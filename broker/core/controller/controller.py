@@ -17,21 +17,18 @@ from uuid import UUID
 
 from kio.schema.errors import ErrorCode
 
-from wrackline.broker.core.controller.admin import administer
-from wrackline.broker.core.controller.brokers import Brokers, allocate_producer_ids
-from wrackline.broker.core.controller.configs import effective_min_isrs, settle
+from wrackline.broker.core.controller.brokers import Brokers
+from wrackline.broker.core.controller.configs import write_defaults
+from wrackline.broker.core.controller.decisions import decide, is_final
 from wrackline.broker.core.controller.draft import Draft
 from wrackline.broker.core.controller.elections import rebalance
 from wrackline.broker.core.controller.forced_elections import FORCED, ForcedElections
-from wrackline.broker.core.controller.partitions import alter_partition
-from wrackline.broker.core.controller.topics import create_topics, delete_topics
 from wrackline.broker.core.controller.trace import trace_committed
 from wrackline.broker.core.controller.unclean_recovery import RECOVERY, Recoveries
 from wrackline.broker.core.quorum.log import Entry
 from wrackline.broker.core.quorum.voter import RAFT_TIMERS, Raft
 from wrackline.broker.core.requests.describe import describe
 from wrackline.broker.model.admin_messages import (
-    DecidedRequest,
     DescribeQuorumRequest,
     ElectionType,
     ElectLeadersRequest,
@@ -52,15 +49,9 @@ from wrackline.broker.model.events import (
     StopRequested,
     TimerFired,
 )
-from wrackline.broker.model.image import CLUSTER_DEFAULTS, ClusterImage, ImageDelta
+from wrackline.broker.model.image import ClusterImage, ImageDelta
 from wrackline.broker.model.messages import (
-    AllocateProducerIdsRequest,
-    AlterPartitionRequest,
     BeginQuorumEpochRequest,
-    BrokerHeartbeatRequest,
-    BrokerRegistrationRequest,
-    CreateTopicsRequest,
-    DeleteTopicsRequest,
     DescribeClusterRequest,
     DescribeTopicPartitionsRequest,
     EndQuorumEpochRequest,
@@ -71,10 +62,9 @@ from wrackline.broker.model.messages import (
     Response,
     VoteRequest,
 )
-from wrackline.broker.model.records import ConfigRecord, NoOpRecord
+from wrackline.broker.model.records import NoOpRecord
 from wrackline.broker.model.snapshot_messages import FetchSnapshotRequest
 from wrackline.broker.model.types import METADATA, NO_LEADER
-from wrackline.broker.model.values import NO_ERROR
 from wrackline.broker.rules.profile import Rules
 
 SESSIONS = "sessions"
@@ -209,7 +199,7 @@ class Controller:
         self._leo_at_noop = -1
         effects = self._recoveries.look(self.committed, _everything(self.committed))
         defaults = self._draft()
-        self._write_defaults(defaults)
+        write_defaults(defaults)
         effects += self._append(defaults, now_ms)
         self._brokers.start_sessions(self._draft(), now_ms)
         effects += self._arm_sessions(now_ms) + self._arm_noop(now_ms) + self._arm_imbalance(now_ms)
@@ -242,21 +232,6 @@ class Controller:
 
     def _close_logs(self) -> list[Effect]:
         return [CloseLogs(-1, {METADATA: self.log.high_watermark})]
-
-    def _write_defaults(self, draft: Draft) -> None:
-        """Cluster-wide topic defaults live in the log, so that brokers and controller agree on them."""
-        wanted = {
-            **self.config.topic_defaults,
-            "min.insync.replicas": str(self.config.min_insync_replicas),
-            "unclean.leader.election.enable": "true" if self.config.unclean_leader_election else "false",
-        }
-        known = dict(draft.image.configs.get(CLUSTER_DEFAULTS, {}))
-        before = effective_min_isrs(draft)
-        for key in sorted(known.keys() | wanted.keys()):
-            if known.get(key) != wanted.get(key):
-                draft.add(ConfigRecord(*CLUSTER_DEFAULTS, key, wanted.get(key)))
-        if draft.records:
-            settle(draft, before)
 
     def _stop(self, code: int, reason: str) -> list[Effect]:
         self._state = ControllerState.STOPPED
@@ -338,33 +313,12 @@ class Controller:
                 return effects + self._recover(now_ms) + self._forced.settle(self.committed, now_ms)
             case _:
                 draft = self._draft()
-                response = self._decide(draft, request, now_ms)
-                if not draft.records and not self.raft.is_quorum_of_one and _is_final(response):
+                response = decide(draft, self._brokers, request, now_ms)
+                if not draft.records and not self.raft.is_quorum_of_one and is_final(response):
                     # Only who still leads may say so: a deposed controller does not know newer broker epochs.
                     draft.add(NoOpRecord())
                 effects = self._append(draft, now_ms) + self._arm_sessions(now_ms)
                 return effects + self._answer(event.request_id, lambda: response)
-
-    def _decide(self, draft: Draft, request: Request, now_ms: float) -> Response:
-        match request:
-            case BrokerHeartbeatRequest():
-                return self._brokers.heartbeat(draft, request, now_ms)
-            case AlterPartitionRequest():
-                return alter_partition(draft, request)
-            case BrokerRegistrationRequest():
-                return self._brokers.register(draft, request, now_ms)
-            case CreateTopicsRequest():
-                return create_topics(draft, request)
-            case DeleteTopicsRequest():
-                return delete_topics(draft, request)
-            case AllocateProducerIdsRequest():
-                return allocate_producer_ids(draft, request)
-            case _ if isinstance(request, DecidedRequest):
-                return administer(draft, request)
-            case _:
-                return Refused(
-                    ErrorCode.unsupported_version, f"a controller does not serve {type(request).__name__}"
-                )
 
     def _describe(self, request: _DescribeRequest) -> Response:
         return describe(self.committed, request, self.config.cluster_id, self.config.node_id)
@@ -436,8 +390,3 @@ def _everything(image: ClusterImage) -> ImageDelta:
     """As if the whole cluster had just changed."""
     before = {partition.tp: partition for partition in image.partitions()}
     return ImageDelta(before, frozenset(image.brokers), frozenset(image.topics_by_name))
-
-
-def _is_final(response: Response) -> bool:
-    """An error that makes the asker give something up."""
-    return getattr(response, "error", NO_ERROR) is not NO_ERROR

@@ -1,0 +1,52 @@
+"""Which function decides which request that may change the cluster."""
+
+from __future__ import annotations
+
+from kio.schema.errors import ErrorCode
+
+from wrackline.broker.core.controller.admin import administer
+from wrackline.broker.core.controller.brokers import Brokers, allocate_producer_ids
+from wrackline.broker.core.controller.draft import Draft
+from wrackline.broker.core.controller.partitions import alter_partition
+from wrackline.broker.core.controller.topics import create_topics, delete_topics
+from wrackline.broker.model.admin_messages import DecidedRequest
+from wrackline.broker.model.messages import (
+    AllocateProducerIdsRequest,
+    AlterPartitionRequest,
+    BrokerHeartbeatRequest,
+    BrokerRegistrationRequest,
+    CreateTopicsRequest,
+    DeleteTopicsRequest,
+    Refused,
+    Request,
+    Response,
+)
+from wrackline.broker.model.values import NO_ERROR
+
+
+def decide(draft: Draft, brokers: Brokers, request: Request, now_ms: float) -> Response:
+    """The answer, once the records that it puts into the draft are committed."""
+    match request:
+        case BrokerHeartbeatRequest():
+            return brokers.heartbeat(draft, request, now_ms)
+        case AlterPartitionRequest():
+            return alter_partition(draft, request)
+        case BrokerRegistrationRequest():
+            return brokers.register(draft, request, now_ms)
+        case CreateTopicsRequest():
+            return create_topics(draft, request)
+        case DeleteTopicsRequest():
+            return delete_topics(draft, request)
+        case AllocateProducerIdsRequest():
+            return allocate_producer_ids(draft, request)
+        case _ if isinstance(request, DecidedRequest):
+            return administer(draft, request)
+        case _:
+            return Refused(
+                ErrorCode.unsupported_version, f"a controller does not serve {type(request).__name__}"
+            )
+
+
+def is_final(response: Response) -> bool:
+    """An error that makes the asker give something up."""
+    return getattr(response, "error", NO_ERROR) is not NO_ERROR
