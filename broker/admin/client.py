@@ -17,7 +17,7 @@ from typing import Any
 from kio.schema.errors import ErrorCode
 
 from wrackline.broker.model import admin_messages as a
-from wrackline.broker.model.messages import CreateTopicsRequest, DeleteTopicsRequest, NewTopic
+from wrackline.broker.model.metadata_messages import CreateTopicsRequest, DeleteTopicsRequest, NewTopic
 from wrackline.broker.model.types import METADATA, Endpoint, NodeId, TopicPartition
 from wrackline.broker.wire.apis import BY_REQUEST
 from wrackline.broker.wire.codec import Codec

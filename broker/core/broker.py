@@ -31,6 +31,7 @@ from wrackline.broker.core.requests.produce import ProduceHandler
 from wrackline.broker.core.requests.replica_log_info import LogInfoHandler
 from wrackline.broker.model.admin_messages import DescribeConfigsRequest, ForwardedRequest
 from wrackline.broker.model.config import BrokerConfig
+from wrackline.broker.model.controller_messages import GetReplicaLogInfoRequest
 from wrackline.broker.model.effects import CloseLogs, Effect, Exit
 from wrackline.broker.model.events import (
     Boot,
@@ -49,20 +50,21 @@ from wrackline.broker.model.events import (
 )
 from wrackline.broker.model.image import ClusterImage, ImageDelta
 from wrackline.broker.model.messages import (
-    CreateTopicsRequest,
     DeleteRecordsRequest,
-    DeleteTopicsRequest,
-    DescribeClusterRequest,
-    DescribeTopicPartitionsRequest,
     FetchRequest,
-    GetReplicaLogInfoRequest,
     InitProducerIdRequest,
     ListOffsetsRequest,
-    MetadataRequest,
-    MetadataResponse,
     OffsetForLeaderEpochRequest,
     ProduceRequest,
     Refused,
+)
+from wrackline.broker.model.metadata_messages import (
+    CreateTopicsRequest,
+    DeleteTopicsRequest,
+    DescribeClusterRequest,
+    DescribeTopicPartitionsRequest,
+    MetadataRequest,
+    MetadataResponse,
 )
 from wrackline.broker.model.types import METADATA, NO_EPOCH, NodeId, TopicPartition
 from wrackline.broker.rules.profile import Rules

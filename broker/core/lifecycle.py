@@ -12,14 +12,14 @@ from kio.schema.errors import ErrorCode
 
 from wrackline.broker.core.replication.context import Context
 from wrackline.broker.core.replication.uplink import Uplink
-from wrackline.broker.model.effects import Exit
-from wrackline.broker.model.messages import (
+from wrackline.broker.model.controller_messages import (
     BrokerHeartbeatRequest,
     BrokerHeartbeatResponse,
     BrokerRegistrationRequest,
     BrokerRegistrationResponse,
-    Response,
 )
+from wrackline.broker.model.effects import Exit
+from wrackline.broker.model.messages import Response
 from wrackline.broker.model.types import NO_EPOCH
 from wrackline.broker.model.values import NO_ERROR
 

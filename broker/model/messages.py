@@ -1,21 +1,50 @@
 """Requests and responses as the core sees them: one class per API, whatever the wire version.
 
-`wrackline.broker.wire` translates to and from kio's entities. Times are milliseconds, offsets exclusive at
-the end.
+Here are those about records (produce, fetch, delete, offsets, producer ids) and the unions of all; the others
+are in the modules beside this one whose names end in ``_messages``. `wrackline.broker.wire` translates to and
+from kio's entities. Times are milliseconds, offsets exclusive at the end.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import field, replace
+from dataclasses import replace
 from typing import NamedTuple
 from uuid import UUID
 
 from kio.schema.errors import ErrorCode
 
 from wrackline.broker.model.admin_messages import AdminRequest, AdminResponse
+from wrackline.broker.model.controller_messages import (
+    AllocateProducerIdsRequest,
+    AllocateProducerIdsResponse,
+    AlterPartitionRequest,
+    AlterPartitionResponse,
+    BrokerHeartbeatRequest,
+    BrokerHeartbeatResponse,
+    BrokerRegistrationRequest,
+    BrokerRegistrationResponse,
+    GetReplicaLogInfoRequest,
+    GetReplicaLogInfoResponse,
+)
+from wrackline.broker.model.metadata_messages import (
+    CreateTopicsRequest,
+    CreateTopicsResponse,
+    DeleteTopicsRequest,
+    DeleteTopicsResponse,
+    DescribeClusterRequest,
+    DescribeTopicPartitionsRequest,
+    MetadataRequest,
+    MetadataResponse,
+)
+from wrackline.broker.model.quorum_messages import (
+    BeginQuorumEpochRequest,
+    EndQuorumEpochRequest,
+    QuorumEpochResponse,
+    VoteRequest,
+    VoteResponse,
+)
 from wrackline.broker.model.snapshot_messages import FetchSnapshotRequest, FetchSnapshotResponse
-from wrackline.broker.model.types import Endpoint, LogSlice, NodeId, SnapshotId, TopicPartition
+from wrackline.broker.model.types import LogSlice, NodeId, SnapshotId, TopicPartition
 from wrackline.broker.model.values import dataclass
 
 
@@ -266,118 +295,7 @@ class OffsetForLeaderEpochResponse:
     partitions: tuple[OffsetForLeaderEpochResult, ...]
 
 
-# --- metadata and administration ---------------------------------------------------------------------------
-
-
-@dataclass(frozen=True, slots=True)
-class MetadataRequest:
-    topics: tuple[str, ...] | None
-    """None: all."""
-    topic_ids: tuple[UUID, ...] = ()
-    allow_auto_topic_creation: bool = False
-
-
-@dataclass(frozen=True, slots=True)
-class PartitionMetadata:
-    partition: int
-    leader_id: NodeId
-    leader_epoch: int
-    replicas: tuple[NodeId, ...]
-    isr: tuple[NodeId, ...]
-    offline: tuple[NodeId, ...] = ()
-    elr: tuple[NodeId, ...] = ()
-    last_known_elr: tuple[NodeId, ...] = ()
-    partition_epoch: int = -1
-    error: ErrorCode = ErrorCode.none
-
-
-@dataclass(frozen=True, slots=True)
-class TopicMetadata:
-    name: str | None
-    topic_id: UUID
-    partitions: tuple[PartitionMetadata, ...] = ()
-    error: ErrorCode = ErrorCode.none
-    is_internal: bool = False
-
-
-@dataclass(frozen=True, slots=True)
-class MetadataResponse:
-    """Also answers DescribeCluster (no topics) and DescribeTopicPartitions."""
-
-    brokers: tuple[Endpoint, ...]
-    cluster_id: str
-    controller_id: NodeId
-    topics: tuple[TopicMetadata, ...] = ()
-    fenced: tuple[NodeId, ...] = ()
-    error: ErrorCode = ErrorCode.none
-    """For DescribeCluster, which has one error for the whole answer."""
-
-
-@dataclass(frozen=True, slots=True)
-class DescribeClusterRequest:
-    include_fenced: bool = False
-
-
-@dataclass(frozen=True, slots=True)
-class DescribeTopicPartitionsRequest:
-    topics: tuple[str, ...]
-    """Empty: all."""
-    partition_limit: int = 2_000
-    """`wrackline.broker.wire` cuts the answer into pages of this many partitions."""
-    cursor: tuple[str, int] | None = None
-    """Topic and partition the page begins with."""
-
-
-@dataclass(frozen=True, slots=True)
-class NewTopic:
-    name: str
-    partitions: int = -1
-    """-1: the cluster's default."""
-    replication_factor: int = -1
-    assignments: Mapping[int, tuple[NodeId, ...]] = field(default_factory=dict)
-    configs: Mapping[str, str] = field(default_factory=dict)
-
-
-@dataclass(frozen=True, slots=True)
-class CreateTopicsRequest:
-    topics: tuple[NewTopic, ...]
-    timeout_ms: int
-    validate_only: bool = False
-
-
-@dataclass(frozen=True, slots=True)
-class CreatedTopic:
-    name: str
-    error: ErrorCode = ErrorCode.none
-    message: str | None = None
-    topic_id: UUID = UUID(int=0)
-    partitions: int = -1
-    replication_factor: int = -1
-
-
-@dataclass(frozen=True, slots=True)
-class CreateTopicsResponse:
-    topics: tuple[CreatedTopic, ...]
-
-
-@dataclass(frozen=True, slots=True)
-class DeleteTopicsRequest:
-    topics: tuple[str, ...]
-    timeout_ms: int
-    topic_ids: tuple[UUID, ...] = ()
-
-
-@dataclass(frozen=True, slots=True)
-class DeletedTopic:
-    name: str | None
-    error: ErrorCode = ErrorCode.none
-    topic_id: UUID = UUID(int=0)
-    message: str | None = None
-
-
-@dataclass(frozen=True, slots=True)
-class DeleteTopicsResponse:
-    topics: tuple[DeletedTopic, ...]
+# --- producer ids ------------------------------------------------------------------------------------------
 
 
 @dataclass(frozen=True, slots=True)
@@ -394,173 +312,7 @@ class InitProducerIdResponse:
     producer_epoch: int = -1
 
 
-# --- broker and controller ---------------------------------------------------------------------------------
-
-
-@dataclass(frozen=True, slots=True)
-class AlterPartitionItem:
-    tp: TopicPartition
-    topic_id: UUID
-    leader_epoch: int
-    partition_epoch: int
-    isr: tuple[tuple[NodeId, int], ...]
-    """(broker id, broker epoch or -1)."""
-    leader_recovery_state: int = 0
-
-
-@dataclass(frozen=True, slots=True)
-class AlterPartitionRequest:
-    broker_id: NodeId
-    broker_epoch: int
-    partitions: tuple[AlterPartitionItem, ...]
-
-
-@dataclass(frozen=True, slots=True)
-class AlterPartitionResult:
-    tp: TopicPartition
-    topic_id: UUID
-    error: ErrorCode = ErrorCode.none
-    leader_id: NodeId = -1
-    leader_epoch: int = -1
-    isr: tuple[NodeId, ...] = ()
-    partition_epoch: int = -1
-    leader_recovery_state: int = 0
-
-
-@dataclass(frozen=True, slots=True)
-class AlterPartitionResponse:
-    error: ErrorCode = ErrorCode.none
-    partitions: tuple[AlterPartitionResult, ...] = ()
-
-
-@dataclass(frozen=True, slots=True)
-class BrokerRegistrationRequest:
-    broker_id: NodeId
-    cluster_id: str
-    incarnation_id: UUID
-    host: str
-    port: int
-    rack: str | None = None
-    previous_broker_epoch: int = -1
-
-
-@dataclass(frozen=True, slots=True)
-class BrokerRegistrationResponse:
-    error: ErrorCode
-    broker_epoch: int = -1
-
-
-@dataclass(frozen=True, slots=True)
-class BrokerHeartbeatRequest:
-    broker_id: NodeId
-    broker_epoch: int
-    current_metadata_offset: int
-    want_fence: bool
-    want_shut_down: bool
-
-
-@dataclass(frozen=True, slots=True)
-class BrokerHeartbeatResponse:
-    error: ErrorCode
-    is_caught_up: bool = False
-    is_fenced: bool = True
-    should_shut_down: bool = False
-
-
-@dataclass(frozen=True, slots=True)
-class AllocateProducerIdsRequest:
-    broker_id: NodeId
-    broker_epoch: int
-
-
-@dataclass(frozen=True, slots=True)
-class AllocateProducerIdsResponse:
-    error: ErrorCode
-    producer_id_start: int = -1
-    producer_id_len: int = 0
-
-
-@dataclass(frozen=True, slots=True)
-class GetReplicaLogInfoRequest:
-    """The controller asks a broker how far its logs reach (KIP-966, docs/protocol.md R31)."""
-
-    partitions: tuple[tuple[UUID, int], ...]
-    """(topic id, partition); at most MAX_LOG_INFOS of them are answered."""
-
-
-MAX_LOG_INFOS = 1_000
-
-
-@dataclass(frozen=True, slots=True)
-class ReplicaLogInfo:
-    topic_id: UUID
-    partition: int
-    last_written_leader_epoch: int = -1
-    """Of the last record in the log; -1 when it is empty."""
-    current_leader_epoch: int = -1
-    """As the broker knows it from the metadata."""
-    leo: int = -1
-    error: ErrorCode = ErrorCode.none
-
-
-@dataclass(frozen=True, slots=True)
-class GetReplicaLogInfoResponse:
-    broker_epoch: int
-    """Of the life that answers; -1 when it is not registered yet."""
-    entries: tuple[ReplicaLogInfo, ...] = ()
-    has_more: bool = False
-    """Not everything that was asked for is here."""
-
-
-# --- the controller quorum ---------------------------------------------------------------------------------
-
-
-@dataclass(frozen=True, slots=True)
-class VoteRequest:
-    cluster_id: str
-    voter_id: NodeId
-    epoch: int
-    candidate_id: NodeId
-    candidate_directory: UUID
-    last_epoch: int
-    """Of the last record in the candidate's log."""
-    last_offset: int
-    """The end of it, exclusive."""
-    pre_vote: bool = False
-
-
-@dataclass(frozen=True, slots=True)
-class VoteResponse:
-    error: ErrorCode
-    epoch: int = -1
-    """The answering voter's; with ``leader_id``, -1 when unknown, what it knows of the quorum."""
-    leader_id: NodeId = -1
-    granted: bool = False
-
-
-@dataclass(frozen=True, slots=True)
-class BeginQuorumEpochRequest:
-    cluster_id: str
-    leader_id: NodeId
-    epoch: int
-
-
-@dataclass(frozen=True, slots=True)
-class EndQuorumEpochRequest:
-    cluster_id: str
-    leader_id: NodeId
-    epoch: int
-    successors: tuple[NodeId, ...] = ()
-    """The one with the longest log first."""
-
-
-@dataclass(frozen=True, slots=True)
-class QuorumEpochResponse:
-    """Answers both."""
-
-    error: ErrorCode
-    epoch: int = -1
-    leader_id: NodeId = -1
+# --- all of them -------------------------------------------------------------------------------------------
 
 
 @dataclass(frozen=True, slots=True)

@@ -11,8 +11,8 @@ from enum import Enum
 
 from kio.schema.errors import ErrorCode
 
+from wrackline.broker.model.controller_messages import AlterPartitionItem
 from wrackline.broker.model.image import BrokerImage, PartitionImage
-from wrackline.broker.model.messages import AlterPartitionItem
 from wrackline.broker.model.types import NO_EPOCH, NodeId
 from wrackline.broker.model.values import dataclass
 from wrackline.broker.rules.election import RECOVERED, RECOVERING

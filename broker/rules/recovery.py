@@ -16,8 +16,8 @@ from typing import NamedTuple
 
 from kio.schema.errors import ErrorCode
 
+from wrackline.broker.model.controller_messages import ReplicaLogInfo
 from wrackline.broker.model.image import PartitionImage
-from wrackline.broker.model.messages import ReplicaLogInfo
 from wrackline.broker.model.types import NodeId, RecoveryStrategy
 from wrackline.broker.rules.election import ElectionRules, Recovery
 

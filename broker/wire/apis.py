@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
+from wrackline.broker.model import controller_messages, metadata_messages, quorum_messages
 from wrackline.broker.model import messages as m
 from wrackline.broker.model.snapshot_messages import FetchSnapshotRequest
 from wrackline.broker.wire import (
@@ -68,7 +69,7 @@ _APIS = (
     Api(
         3,
         "Metadata",
-        m.MetadataRequest,
+        metadata_messages.MetadataRequest,
         metadata.decode_metadata,
         metadata.encode_metadata,
         clients=(0, 12),
@@ -77,7 +78,7 @@ _APIS = (
     Api(
         19,
         "CreateTopics",
-        m.CreateTopicsRequest,
+        metadata_messages.CreateTopicsRequest,
         topics.decode_create,
         topics.encode_create_response,
         clients=(2, 7),
@@ -89,7 +90,7 @@ _APIS = (
     Api(
         20,
         "DeleteTopics",
-        m.DeleteTopicsRequest,
+        metadata_messages.DeleteTopicsRequest,
         topics.decode_delete,
         topics.encode_delete_response,
         clients=(1, 6),
@@ -128,7 +129,7 @@ _APIS = (
     Api(
         52,
         "Vote",
-        m.VoteRequest,
+        quorum_messages.VoteRequest,
         quorum.decode_vote,
         quorum.encode_vote_response,
         peers=(2, 2),
@@ -141,7 +142,7 @@ _APIS = (
     Api(
         53,
         "BeginQuorumEpoch",
-        m.BeginQuorumEpochRequest,
+        quorum_messages.BeginQuorumEpochRequest,
         quorum.decode_begin,
         quorum.encode_begin_response,
         peers=(0, 0),
@@ -154,7 +155,7 @@ _APIS = (
     Api(
         54,
         "EndQuorumEpoch",
-        m.EndQuorumEpochRequest,
+        quorum_messages.EndQuorumEpochRequest,
         quorum.decode_end,
         quorum.encode_end_response,
         peers=(0, 0),
@@ -167,7 +168,7 @@ _APIS = (
     Api(
         56,
         "AlterPartition",
-        m.AlterPartitionRequest,
+        controller_messages.AlterPartitionRequest,
         lifecycle.decode_alter,
         lifecycle.encode_alter_response,
         peers=(3, 3),
@@ -193,7 +194,7 @@ _APIS = (
     Api(
         60,
         "DescribeCluster",
-        m.DescribeClusterRequest,
+        metadata_messages.DescribeClusterRequest,
         metadata.decode_describe_cluster,
         metadata.encode_describe_cluster,
         clients=(0, 1),
@@ -202,7 +203,7 @@ _APIS = (
     Api(
         62,
         "BrokerRegistration",
-        m.BrokerRegistrationRequest,
+        controller_messages.BrokerRegistrationRequest,
         lifecycle.decode_registration,
         lifecycle.encode_registration_response,
         peers=(4, 4),
@@ -215,7 +216,7 @@ _APIS = (
     Api(
         63,
         "BrokerHeartbeat",
-        m.BrokerHeartbeatRequest,
+        controller_messages.BrokerHeartbeatRequest,
         lifecycle.decode_heartbeat,
         lifecycle.encode_heartbeat_response,
         peers=(1, 1),
@@ -228,7 +229,7 @@ _APIS = (
     Api(
         67,
         "AllocateProducerIds",
-        m.AllocateProducerIdsRequest,
+        controller_messages.AllocateProducerIdsRequest,
         producer_ids.decode_allocate,
         producer_ids.encode_allocate_response,
         peers=(0, 0),
@@ -241,7 +242,7 @@ _APIS = (
     Api(
         75,
         "DescribeTopicPartitions",
-        m.DescribeTopicPartitionsRequest,
+        metadata_messages.DescribeTopicPartitionsRequest,
         metadata.decode_describe_topics,
         metadata.encode_describe_topics,
         clients=(0, 0),
@@ -250,7 +251,7 @@ _APIS = (
     Api(
         93,
         "GetReplicaLogInfo",
-        m.GetReplicaLogInfoRequest,
+        controller_messages.GetReplicaLogInfoRequest,
         replica_log_info.decode_request,
         replica_log_info.encode_response,
         peers=(0, 0),

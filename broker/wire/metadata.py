@@ -5,7 +5,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from wrackline.broker.model.messages import (
+from wrackline.broker.model.metadata_messages import (
     DescribeClusterRequest,
     DescribeTopicPartitionsRequest,
     MetadataRequest,

@@ -6,7 +6,7 @@ from __future__ import annotations
 from uuid import UUID
 
 from wrackline.broker.core.controller.controller import Controller
-from wrackline.broker.model.messages import VoteRequest
+from wrackline.broker.model.quorum_messages import VoteRequest
 from wrackline.broker.model.types import NodeId
 from wrackline.simulator.guided.schedule import Guided
 from wrackline.simulator.guided.stage import Setting, Stage

@@ -11,7 +11,7 @@ from uuid import UUID
 
 from wrackline.broker.core.controller.controller import Controller
 from wrackline.broker.model.effects import Truncate
-from wrackline.broker.model.messages import VoteRequest, VoteResponse
+from wrackline.broker.model.quorum_messages import VoteRequest, VoteResponse
 from wrackline.broker.model.types import METADATA, NO_LEADER, NodeId
 from wrackline.broker.rules.raft import RaftRole
 from wrackline.simulator.invariants.invariant import Invariant, Violation

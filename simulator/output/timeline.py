@@ -13,6 +13,7 @@ from typing import Any
 
 from kio.schema.errors import ErrorCode
 
+from wrackline.broker.model import controller_messages
 from wrackline.broker.model import effects as fx
 from wrackline.broker.model import events as ev
 from wrackline.broker.model import messages as msg
@@ -228,16 +229,16 @@ def _request(request: msg.Request) -> str:
                 for part in request.partitions
             )
             return f" {parts}"
-        case msg.AlterPartitionRequest():
+        case controller_messages.AlterPartitionRequest():
             parts = " ".join(
                 f"{item.tp} le={item.leader_epoch} pe={item.partition_epoch} "
                 f"isr={_short([n for n, _ in item.isr])}"
                 for item in request.partitions
             )
             return f" {parts}"
-        case msg.BrokerRegistrationRequest():
+        case controller_messages.BrokerRegistrationRequest():
             return f" b{request.broker_id} previous={request.previous_broker_epoch}"
-        case msg.BrokerHeartbeatRequest():
+        case controller_messages.BrokerHeartbeatRequest():
             wants = "fence " * request.want_fence + "shutdown" * request.want_shut_down
             return f" e{request.broker_epoch} md={request.current_metadata_offset} {wants}".rstrip()
         case msg.ListOffsetsRequest():
@@ -256,7 +257,7 @@ def _response(response: msg.Response) -> str:
             )
         case msg.FetchResponse():
             return _error(response.error) + "".join(_fetched(part) for part in response.partitions)
-        case msg.AlterPartitionResponse():
+        case controller_messages.AlterPartitionResponse():
             return _error(response.error) + "".join(
                 f" {part.tp} le={part.leader_epoch} pe={part.partition_epoch} "
                 f"isr={_short(part.isr)}{_error(part.error)}"
@@ -269,10 +270,10 @@ def _response(response: msg.Response) -> str:
                 f" {part.tp}=e{part.leader_epoch}:{part.end_offset}{_error(part.error)}"
                 for part in response.partitions
             )
-        case msg.BrokerHeartbeatResponse():
+        case controller_messages.BrokerHeartbeatResponse():
             said = "fenced " * response.is_fenced + "stop" * response.should_shut_down
             return f"{_error(response.error)} {said}".rstrip()
-        case msg.BrokerRegistrationResponse():
+        case controller_messages.BrokerRegistrationResponse():
             return f" epoch={response.broker_epoch}{_error(response.error)}"
         case _:
             error = getattr(response, "error", None)

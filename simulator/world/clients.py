@@ -34,8 +34,6 @@ from wrackline.broker.model.messages import (
     ListOffsetsPartition,
     ListOffsetsRequest,
     ListOffsetsResponse,
-    MetadataRequest,
-    MetadataResponse,
     ProducePartition,
     ProduceRequest,
     ProduceResponse,
@@ -43,6 +41,7 @@ from wrackline.broker.model.messages import (
     Request,
     Response,
 )
+from wrackline.broker.model.metadata_messages import MetadataRequest, MetadataResponse
 from wrackline.broker.model.types import NO_LEADER, NodeId, TopicPartition
 from wrackline.broker.model.values import NO_ERROR
 from wrackline.history.model import FAILED, UNKNOWN, Event, Record, Type, value_of

@@ -38,13 +38,8 @@ from wrackline.broker.model.config import BrokerConfig, ControllerConfig
 from wrackline.broker.model.effects import Effect
 from wrackline.broker.model.events import Event
 from wrackline.broker.model.image import ClusterImage
-from wrackline.broker.model.messages import (
-    CreateTopicsRequest,
-    CreateTopicsResponse,
-    NewTopic,
-    Refused,
-    Request,
-)
+from wrackline.broker.model.messages import Refused, Request
+from wrackline.broker.model.metadata_messages import CreateTopicsRequest, CreateTopicsResponse, NewTopic
 from wrackline.broker.model.types import METADATA, Endpoint, NodeId, SnapshotId, TopicPartition
 from wrackline.broker.rules.profile import Rules, profile
 from wrackline.simulator.world.disk import Disk, DiskRefused, SimulationError

@@ -9,8 +9,7 @@ from kio.schema.errors import ErrorCode
 
 from wrackline.broker.core.controller.draft import Draft
 from wrackline.broker.core.controller.partitions import elect_leaderless, led_by, remove_broker
-from wrackline.broker.model.image import BrokerImage, PartitionImage
-from wrackline.broker.model.messages import (
+from wrackline.broker.model.controller_messages import (
     AllocateProducerIdsRequest,
     AllocateProducerIdsResponse,
     BrokerHeartbeatRequest,
@@ -18,6 +17,7 @@ from wrackline.broker.model.messages import (
     BrokerRegistrationRequest,
     BrokerRegistrationResponse,
 )
+from wrackline.broker.model.image import BrokerImage, PartitionImage
 from wrackline.broker.model.records import (
     BrokerRegistrationChangeRecord,
     ProducerIdsRecord,

@@ -50,18 +50,13 @@ from wrackline.broker.model.events import (
     TimerFired,
 )
 from wrackline.broker.model.image import ClusterImage, ImageDelta
-from wrackline.broker.model.messages import (
-    BeginQuorumEpochRequest,
+from wrackline.broker.model.messages import FetchRequest, Refused, Request, Response
+from wrackline.broker.model.metadata_messages import (
     DescribeClusterRequest,
     DescribeTopicPartitionsRequest,
-    EndQuorumEpochRequest,
-    FetchRequest,
     MetadataRequest,
-    Refused,
-    Request,
-    Response,
-    VoteRequest,
 )
+from wrackline.broker.model.quorum_messages import BeginQuorumEpochRequest, EndQuorumEpochRequest, VoteRequest
 from wrackline.broker.model.records import NoOpRecord
 from wrackline.broker.model.snapshot_messages import FetchSnapshotRequest
 from wrackline.broker.model.types import METADATA, NO_LEADER

@@ -15,7 +15,7 @@ from wrackline.broker.model.admin_messages import (
     TopicOutcome,
 )
 from wrackline.broker.model.image import TopicImage
-from wrackline.broker.model.messages import (
+from wrackline.broker.model.metadata_messages import (
     CreatedTopic,
     CreateTopicsRequest,
     CreateTopicsResponse,

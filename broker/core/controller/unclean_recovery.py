@@ -17,15 +17,15 @@ from uuid import UUID
 
 from wrackline.broker.core.controller.draft import Draft
 from wrackline.broker.model.config import ControllerConfig
-from wrackline.broker.model.effects import Effect, Send, SetTimer, Trace
-from wrackline.broker.model.image import ClusterImage, ImageDelta, PartitionImage
-from wrackline.broker.model.messages import (
+from wrackline.broker.model.controller_messages import (
     MAX_LOG_INFOS,
     GetReplicaLogInfoRequest,
     GetReplicaLogInfoResponse,
     ReplicaLogInfo,
-    Response,
 )
+from wrackline.broker.model.effects import Effect, Send, SetTimer, Trace
+from wrackline.broker.model.image import ClusterImage, ImageDelta, PartitionImage
+from wrackline.broker.model.messages import Response
 from wrackline.broker.model.types import NO_EPOCH, NO_LEADER, NodeId, RecoveryStrategy
 from wrackline.broker.rules.election import Recovery
 from wrackline.broker.rules.profile import Rules

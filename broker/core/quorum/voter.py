@@ -23,12 +23,11 @@ from wrackline.broker.core.quorum.votes import Tally, answer_vote, refuse
 from wrackline.broker.model.admin_messages import DescribeQuorumResponse
 from wrackline.broker.model.effects import Effect, Reply, Trace
 from wrackline.broker.model.events import Boot
-from wrackline.broker.model.messages import (
+from wrackline.broker.model.messages import FetchRequest, Response
+from wrackline.broker.model.quorum_messages import (
     BeginQuorumEpochRequest,
     EndQuorumEpochRequest,
-    FetchRequest,
     QuorumEpochResponse,
-    Response,
     VoteRequest,
     VoteResponse,
 )

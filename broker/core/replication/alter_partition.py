@@ -10,13 +10,13 @@ from wrackline.broker.core.replication import leader
 from wrackline.broker.core.replication.context import Context
 from wrackline.broker.core.replication.replica import Changes, Replica
 from wrackline.broker.core.replication.uplink import Uplink
-from wrackline.broker.model.messages import (
+from wrackline.broker.model.controller_messages import (
     AlterPartitionItem,
     AlterPartitionRequest,
     AlterPartitionResponse,
     AlterPartitionResult,
-    Response,
 )
+from wrackline.broker.model.messages import Response
 from wrackline.broker.model.values import NO_ERROR
 from wrackline.broker.rules.isr import AfterAlter
 

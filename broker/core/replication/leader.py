@@ -11,7 +11,7 @@ import math
 from collections.abc import Iterable
 
 from wrackline.broker.core.replication.replica import Follower, LeaderState, Replica
-from wrackline.broker.model.messages import AlterPartitionItem, AlterPartitionResult
+from wrackline.broker.model.controller_messages import AlterPartitionItem, AlterPartitionResult
 from wrackline.broker.model.types import NO_EPOCH, NodeId
 from wrackline.broker.model.values import NO_ERROR
 from wrackline.broker.rules.election import RECOVERING

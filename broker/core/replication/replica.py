@@ -16,9 +16,9 @@ from wrackline.broker.core.replication.context import Context
 from wrackline.broker.core.replication.log import PartitionLog
 from wrackline.broker.core.replication.parked import ParkedFetch, Waiter
 from wrackline.broker.model.batch import BatchHeader
+from wrackline.broker.model.controller_messages import AlterPartitionItem
 from wrackline.broker.model.effects import ConfigureLog
 from wrackline.broker.model.image import PartitionImage
-from wrackline.broker.model.messages import AlterPartitionItem
 from wrackline.broker.model.topic_settings import TopicSettings, settings_of
 from wrackline.broker.model.types import (
     EVERY_WRITE,

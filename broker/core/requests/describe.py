@@ -8,7 +8,7 @@ from uuid import UUID
 from kio.schema.errors import ErrorCode
 
 from wrackline.broker.model.image import ClusterImage, PartitionImage, TopicImage
-from wrackline.broker.model.messages import (
+from wrackline.broker.model.metadata_messages import (
     DescribeClusterRequest,
     DescribeTopicPartitionsRequest,
     MetadataRequest,

@@ -23,19 +23,15 @@ from wrackline.broker.model.admin_messages import (
     IncrementalAlterConfigsRequest,
     IncrementalAlterConfigsResponse,
 )
+from wrackline.broker.model.controller_messages import AllocateProducerIdsRequest, AllocateProducerIdsResponse
 from wrackline.broker.model.image import CLUSTER_DYNAMIC, ClusterImage
-from wrackline.broker.model.messages import (
-    AllocateProducerIdsRequest,
-    AllocateProducerIdsResponse,
+from wrackline.broker.model.messages import InitProducerIdRequest, InitProducerIdResponse, Refused, Response
+from wrackline.broker.model.metadata_messages import (
     CreateTopicsRequest,
     CreateTopicsResponse,
     DeleteTopicsRequest,
     DeleteTopicsResponse,
-    InitProducerIdRequest,
-    InitProducerIdResponse,
     NewTopic,
-    Refused,
-    Response,
 )
 
 _CHANNEL = "controller-forward"

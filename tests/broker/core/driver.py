@@ -40,16 +40,15 @@ from wrackline.broker.model.events import (
     TimerFired,
 )
 from wrackline.broker.model.messages import (
-    CreateTopicsRequest,
     FetchResponse,
     ListOffsetsResponse,
-    NewTopic,
     ProducePartition,
     ProduceRequest,
     ProduceResult,
     Request,
     Response,
 )
+from wrackline.broker.model.metadata_messages import CreateTopicsRequest, NewTopic
 from wrackline.broker.model.types import METADATA, Endpoint, FlushMode, LogSlice, NodeId, TopicPartition
 from wrackline.broker.rules.profile import profile
 

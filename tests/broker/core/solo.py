@@ -16,6 +16,12 @@ from wrackline.broker.core.replication.replica import Replica
 from wrackline.broker.defects import apply
 from wrackline.broker.model import batch
 from wrackline.broker.model.config import BrokerConfig
+from wrackline.broker.model.controller_messages import (
+    BrokerHeartbeatRequest,
+    BrokerHeartbeatResponse,
+    BrokerRegistrationRequest,
+    BrokerRegistrationResponse,
+)
 from wrackline.broker.model.effects import (
     CancelTimer,
     Effect,
@@ -29,10 +35,6 @@ from wrackline.broker.model.effects import (
 )
 from wrackline.broker.model.events import Boot, Event, RequestReceived, ResponseReceived, TimerFired
 from wrackline.broker.model.messages import (
-    BrokerHeartbeatRequest,
-    BrokerHeartbeatResponse,
-    BrokerRegistrationRequest,
-    BrokerRegistrationResponse,
     FetchPartition,
     FetchRequest,
     FetchResponse,

@@ -11,21 +11,23 @@ from kio.schema.errors import ErrorCode
 from tests.broker.core.driver import CLUSTER_ID, CONTROLLER, Call, Cluster, T
 from wrackline.broker.core.lifecycle import State
 from wrackline.broker.defects import REGISTRY, UnknownDefect, apply
+from wrackline.broker.model.controller_messages import BrokerRegistrationRequest
 from wrackline.broker.model.messages import (
     LATEST,
-    BrokerRegistrationRequest,
-    CreateTopicsRequest,
-    DeleteTopicsRequest,
-    DescribeClusterRequest,
     FetchPartition,
     FetchRequest,
     FetchResponse,
     InitProducerIdRequest,
     ListOffsetsPartition,
     ListOffsetsRequest,
+    ProduceResponse,
+)
+from wrackline.broker.model.metadata_messages import (
+    CreateTopicsRequest,
+    DeleteTopicsRequest,
+    DescribeClusterRequest,
     MetadataRequest,
     NewTopic,
-    ProduceResponse,
 )
 from wrackline.broker.model.types import FlushMode, TopicPartition
 from wrackline.broker.rules.profile import profile

@@ -12,14 +12,14 @@ from kio.schema.errors import ErrorCode
 
 from tests.broker.core.driver import CONTROLLER, Cluster, T
 from tests.broker.core.solo import EPOCHS, TOPIC_ID, Solo, change
-from wrackline.broker.model.image import PartitionImage
-from wrackline.broker.model.messages import (
+from wrackline.broker.model.controller_messages import (
     AlterPartitionResponse,
     AlterPartitionResult,
     GetReplicaLogInfoRequest,
     GetReplicaLogInfoResponse,
     ReplicaLogInfo,
 )
+from wrackline.broker.model.image import PartitionImage
 from wrackline.broker.model.types import NO_LEADER, TopicPartition
 from wrackline.broker.rules.profile import Rules
 from wrackline.broker.rules.recovery import LogEnd, RecoveryRules

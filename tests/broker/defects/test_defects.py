@@ -13,8 +13,9 @@ import pytest
 from kio.schema.errors import ErrorCode
 
 from wrackline.broker.defects import REGISTRY, UnknownDefect, apply
+from wrackline.broker.model.controller_messages import AlterPartitionItem
 from wrackline.broker.model.image import BrokerImage, PartitionImage
-from wrackline.broker.model.messages import AlterPartitionItem, EpochEndOffset
+from wrackline.broker.model.messages import EpochEndOffset
 from wrackline.broker.model.types import NO_EPOCH, NO_LEADER, TopicPartition
 from wrackline.broker.rules.eligible import ChangeInput
 from wrackline.broker.rules.fetching import AnswerFacts

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 
 from wrackline.broker.model.effects import Send
-from wrackline.broker.model.messages import DeleteTopicsRequest
+from wrackline.broker.model.metadata_messages import DeleteTopicsRequest
 from wrackline.broker.model.types import Endpoint
 from wrackline.broker.server.link import Link
 from wrackline.broker.wire.codec import Codec

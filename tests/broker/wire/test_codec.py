@@ -14,6 +14,7 @@ from kio.schema.errors import ErrorCode
 
 from tests.broker.wire import admin_samples
 from wrackline.broker.core.replication.uplink import not_in_charge
+from wrackline.broker.model import controller_messages, metadata_messages, quorum_messages
 from wrackline.broker.model import messages as m
 from wrackline.broker.model.admin_messages import ForwardedRequest
 from wrackline.broker.model.snapshot_messages import FetchSnapshotRequest, FetchSnapshotResponse
@@ -207,15 +208,19 @@ def asked(key: int, s: Schema) -> Any:
             return make("DescribeTopicPartitionsRequest", topics=topics)
 
 
-META = m.MetadataResponse(
+META = metadata_messages.MetadataResponse(
     brokers=(Endpoint(1, "h1", 9_092, "r"), Endpoint(2, "h2", 9_093)),
     cluster_id="c",
     controller_id=1,
     topics=(
-        m.TopicMetadata(
+        metadata_messages.TopicMetadata(
             "t",
             TOPIC_ID,
-            (m.PartitionMetadata(3, 1, 4, (1, 2, 3), (1, 2), (3,), elr=(3,), last_known_elr=(2,)),),
+            (
+                metadata_messages.PartitionMetadata(
+                    3, 1, 4, (1, 2, 3), (1, 2), (3,), elr=(3,), last_known_elr=(2,)
+                ),
+            ),
         ),
     ),
 )
@@ -245,14 +250,20 @@ EXPECTED: dict[int, tuple[m.Request, m.Response]] = {
         m.ListOffsetsRequest((m.ListOffsetsPartition(TP, -1, 4),)),
         m.ListOffsetsResponse((m.ListOffsetsResult(TP, ErrorCode.none, 55, 6, 4),)),
     ),
-    3: (m.MetadataRequest(("t",)), META),
+    3: (metadata_messages.MetadataRequest(("t",)), META),
     19: (
-        m.CreateTopicsRequest((m.NewTopic("t", 3, 2, {}, {"min.insync.replicas": "2"}),), 2_000, True),
-        m.CreateTopicsResponse((m.CreatedTopic("t", ErrorCode.none, None, TOPIC_ID, 3, 2),)),
+        metadata_messages.CreateTopicsRequest(
+            (metadata_messages.NewTopic("t", 3, 2, {}, {"min.insync.replicas": "2"}),), 2_000, True
+        ),
+        metadata_messages.CreateTopicsResponse(
+            (metadata_messages.CreatedTopic("t", ErrorCode.none, None, TOPIC_ID, 3, 2),)
+        ),
     ),
     20: (
-        m.DeleteTopicsRequest(("t",), 2_000),
-        m.DeleteTopicsResponse((m.DeletedTopic("t", ErrorCode.unknown_topic_or_partition, TOPIC_ID, "no"),)),
+        metadata_messages.DeleteTopicsRequest(("t",), 2_000),
+        metadata_messages.DeleteTopicsResponse(
+            (metadata_messages.DeletedTopic("t", ErrorCode.unknown_topic_or_partition, TOPIC_ID, "no"),)
+        ),
     ),
     21: (
         m.DeleteRecordsRequest(((TP, 5),), 2_000),
@@ -264,48 +275,52 @@ EXPECTED: dict[int, tuple[m.Request, m.Response]] = {
         m.OffsetForLeaderEpochResponse((m.OffsetForLeaderEpochResult(TP, ErrorCode.none, 2, 40),)),
     ),
     56: (
-        m.AlterPartitionRequest(1, 9, (m.AlterPartitionItem(TP, TOPIC_ID, 4, 6, ((1, 9),)),)),
-        m.AlterPartitionResponse(
-            partitions=(m.AlterPartitionResult(TP, TOPIC_ID, ErrorCode.none, 1, 4, (1, 2), 7),)
+        controller_messages.AlterPartitionRequest(
+            1, 9, (controller_messages.AlterPartitionItem(TP, TOPIC_ID, 4, 6, ((1, 9),)),)
+        ),
+        controller_messages.AlterPartitionResponse(
+            partitions=(
+                controller_messages.AlterPartitionResult(TP, TOPIC_ID, ErrorCode.none, 1, 4, (1, 2), 7),
+            )
         ),
     ),
-    60: (m.DescribeClusterRequest(), META),
+    60: (metadata_messages.DescribeClusterRequest(), META),
     62: (
-        m.BrokerRegistrationRequest(1, "c", TOPIC_ID, "h", 9_092, "r", 7),
-        m.BrokerRegistrationResponse(ErrorCode.none, 99),
+        controller_messages.BrokerRegistrationRequest(1, "c", TOPIC_ID, "h", 9_092, "r", 7),
+        controller_messages.BrokerRegistrationResponse(ErrorCode.none, 99),
     ),
     63: (
-        m.BrokerHeartbeatRequest(1, 9, 12, False, True),
-        m.BrokerHeartbeatResponse(ErrorCode.none, True, False, True),
+        controller_messages.BrokerHeartbeatRequest(1, 9, 12, False, True),
+        controller_messages.BrokerHeartbeatResponse(ErrorCode.none, True, False, True),
     ),
     52: (
-        m.VoteRequest("c", 101, 4, 102, TOPIC_ID, 3, 17, pre_vote=True),
-        m.VoteResponse(ErrorCode.none, 4, 103, granted=True),
+        quorum_messages.VoteRequest("c", 101, 4, 102, TOPIC_ID, 3, 17, pre_vote=True),
+        quorum_messages.VoteResponse(ErrorCode.none, 4, 103, granted=True),
     ),
     53: (
-        m.BeginQuorumEpochRequest("c", 102, 4),
-        m.QuorumEpochResponse(ErrorCode.fenced_leader_epoch, 5, 101),
+        quorum_messages.BeginQuorumEpochRequest("c", 102, 4),
+        quorum_messages.QuorumEpochResponse(ErrorCode.fenced_leader_epoch, 5, 101),
     ),
     54: (
-        m.EndQuorumEpochRequest("c", 102, 4, (103, 101)),
-        m.QuorumEpochResponse(ErrorCode.none, 4, -1),
+        quorum_messages.EndQuorumEpochRequest("c", 102, 4, (103, 101)),
+        quorum_messages.QuorumEpochResponse(ErrorCode.none, 4, -1),
     ),
     59: (
         FetchSnapshotRequest("c", 102, SNAPSHOT, 512, 4_096, 4, TOPIC_ID),
         FetchSnapshotResponse(ErrorCode.none, SNAPSHOT, 2_000, 512, RECORDS, 101, 4),
     ),
     67: (
-        m.AllocateProducerIdsRequest(1, 9),
-        m.AllocateProducerIdsResponse(ErrorCode.none, 1_000, 1_000),
+        controller_messages.AllocateProducerIdsRequest(1, 9),
+        controller_messages.AllocateProducerIdsResponse(ErrorCode.none, 1_000, 1_000),
     ),
-    75: (m.DescribeTopicPartitionsRequest(("t",)), META),
+    75: (metadata_messages.DescribeTopicPartitionsRequest(("t",)), META),
     93: (
-        m.GetReplicaLogInfoRequest(((TOPIC_ID, 3), (TOPIC_ID, 4))),
-        m.GetReplicaLogInfoResponse(
+        controller_messages.GetReplicaLogInfoRequest(((TOPIC_ID, 3), (TOPIC_ID, 4))),
+        controller_messages.GetReplicaLogInfoResponse(
             9,
             (
-                m.ReplicaLogInfo(TOPIC_ID, 3, 2, 4, 40),
-                m.ReplicaLogInfo(TOPIC_ID, 4, error=ErrorCode.not_leader_or_follower),
+                controller_messages.ReplicaLogInfo(TOPIC_ID, 3, 2, 4, 40),
+                controller_messages.ReplicaLogInfo(TOPIC_ID, 4, error=ErrorCode.not_leader_or_follower),
             ),
             has_more=True,
         ),
@@ -561,37 +576,37 @@ def test_an_epoch_that_leaves_no_room_for_the_next_election_is_refused() -> None
     """A controller that took 2^31 - 1 over ended at its own election, and again at each start."""
     controller, last = codec(controller=True), 2**31 - 1
     for request in (
-        m.VoteRequest("c", 1, last, 2, UUID(int=9), 0, 0, pre_vote=False),
-        m.BeginQuorumEpochRequest("c", 2, last),
-        m.EndQuorumEpochRequest("c", 2, last, ()),
+        quorum_messages.VoteRequest("c", 1, last, 2, UUID(int=9), 0, 0, pre_vote=False),
+        quorum_messages.BeginQuorumEpochRequest("c", 2, last),
+        quorum_messages.EndQuorumEpochRequest("c", 2, last, ()),
     ):
         frame = controller.encode_request(1, "n2", request)[4:]
         with pytest.raises(WireError, match="of epoch 2147483647; the highest taken over is 2130706431"):
             controller.decode_request(frame)
-    asked = m.VoteRequest("c", 1, 5, 2, UUID(int=9), 0, 0, pre_vote=False)
+    asked = quorum_messages.VoteRequest("c", 1, 5, 2, UUID(int=9), 0, 0, pre_vote=False)
     incoming_vote = controller.decode_request(controller.encode_request(1, "n2", asked)[4:])
     assert isinstance(incoming_vote, Incoming)
     answer = controller.encode_response(
-        incoming_vote, m.VoteResponse(ErrorCode.none, last, -1, granted=False)
+        incoming_vote, quorum_messages.VoteResponse(ErrorCode.none, last, -1, granted=False)
     )
     with pytest.raises(WireError, match="VoteResponse of epoch 2147483647"):
         controller.decode_response(answer[4:], asked)
 
 
 def test_an_answer_that_a_version_has_no_room_for_is_an_error_of_its_connection() -> None:
-    response = m.MetadataResponse((), "x" * 32_768, -1)
+    response = metadata_messages.MetadataResponse((), "x" * 32_768, -1)
     with pytest.raises(WireError, match="the answer to Metadata v4 cannot be written: String is too long"):
         codec().encode_response(incoming(3, 4), response)
 
 
 def test_topics_are_described_page_by_page() -> None:
-    parts = tuple(m.PartitionMetadata(i, 1, 0, (1,), (1,)) for i in range(3))
-    response = m.MetadataResponse(
-        (), "c", 1, tuple(m.TopicMetadata(name, TOPIC_ID, parts) for name in ("b", "a", "c"))
+    parts = tuple(metadata_messages.PartitionMetadata(i, 1, 0, (1,), (1,)) for i in range(3))
+    response = metadata_messages.MetadataResponse(
+        (), "c", 1, tuple(metadata_messages.TopicMetadata(name, TOPIC_ID, parts) for name in ("b", "a", "c"))
     )
     seen, cursor = [], None
     for _ in range(20):
-        request = m.DescribeTopicPartitionsRequest((), partition_limit=2, cursor=cursor)
+        request = metadata_messages.DescribeTopicPartitionsRequest((), partition_limit=2, cursor=cursor)
         schema = response_schema(75, 0)
         entity = BY_KEY[75].encode_response(schema, request, response)
         seen += [(t.name, p.partition_index) for t in entity.topics for p in t.partitions]

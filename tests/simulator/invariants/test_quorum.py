@@ -21,7 +21,7 @@ from wrackline.broker.model.effects import (
     WriteSnapshot,
 )
 from wrackline.broker.model.events import Event, RequestReceived
-from wrackline.broker.model.messages import VoteRequest, VoteResponse
+from wrackline.broker.model.quorum_messages import VoteRequest, VoteResponse
 from wrackline.broker.model.snapshot_format import write
 from wrackline.broker.model.types import METADATA, SnapshotId
 from wrackline.broker.rules.raft import RaftRole

@@ -16,11 +16,11 @@ from wrackline.broker.model.messages import (
     LATEST,
     ListOffsetsPartition,
     ListOffsetsRequest,
-    MetadataRequest,
     ProducePartition,
     ProduceRequest,
     ProduceResponse,
 )
+from wrackline.broker.model.metadata_messages import MetadataRequest
 from wrackline.broker.model.types import TopicPartition
 from wrackline.simulator.world.clients import encode
 from wrackline.simulator.world.disk import Disk, SimulationError

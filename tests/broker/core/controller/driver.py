@@ -11,6 +11,19 @@ from kio.schema.errors import ErrorCode
 from wrackline.broker.core.controller.controller import Controller
 from wrackline.broker.model import batch
 from wrackline.broker.model.config import ControllerConfig
+from wrackline.broker.model.controller_messages import (
+    AlterPartitionItem,
+    AlterPartitionRequest,
+    AlterPartitionResponse,
+    AlterPartitionResult,
+    BrokerHeartbeatRequest,
+    BrokerHeartbeatResponse,
+    BrokerRegistrationRequest,
+    BrokerRegistrationResponse,
+    GetReplicaLogInfoRequest,
+    GetReplicaLogInfoResponse,
+    ReplicaLogInfo,
+)
 from wrackline.broker.model.effects import (
     Append,
     CancelTimer,
@@ -37,26 +50,14 @@ from wrackline.broker.model.events import (
     TimerFired,
 )
 from wrackline.broker.model.image import PartitionImage
-from wrackline.broker.model.messages import (
-    AlterPartitionItem,
-    AlterPartitionRequest,
-    AlterPartitionResponse,
-    AlterPartitionResult,
-    BrokerHeartbeatRequest,
-    BrokerHeartbeatResponse,
-    BrokerRegistrationRequest,
-    BrokerRegistrationResponse,
+from wrackline.broker.model.messages import Request, Response
+from wrackline.broker.model.metadata_messages import (
     CreatedTopic,
     CreateTopicsRequest,
     CreateTopicsResponse,
     DeleteTopicsRequest,
     DeleteTopicsResponse,
-    GetReplicaLogInfoRequest,
-    GetReplicaLogInfoResponse,
     NewTopic,
-    ReplicaLogInfo,
-    Request,
-    Response,
 )
 from wrackline.broker.model.records import MetadataRecord, decode
 from wrackline.broker.model.types import (

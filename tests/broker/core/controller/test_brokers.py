@@ -8,7 +8,7 @@ import pytest
 from kio.schema.errors import ErrorCode
 
 from tests.broker.core.controller.driver import CLUSTER, Driver, T
-from wrackline.broker.model.messages import (
+from wrackline.broker.model.controller_messages import (
     AllocateProducerIdsRequest,
     AllocateProducerIdsResponse,
     BrokerHeartbeatRequest,

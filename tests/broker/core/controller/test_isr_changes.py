@@ -8,7 +8,11 @@ import pytest
 from kio.schema.errors import ErrorCode
 
 from tests.broker.core.controller.driver import Driver, T
-from wrackline.broker.model.messages import AlterPartitionItem, AlterPartitionRequest, AlterPartitionResponse
+from wrackline.broker.model.controller_messages import (
+    AlterPartitionItem,
+    AlterPartitionRequest,
+    AlterPartitionResponse,
+)
 
 
 @pytest.fixture

@@ -7,6 +7,7 @@ from kio.schema.errors import ErrorCode
 
 from tests.broker.core.controller.driver import Driver, T
 from wrackline.broker.model import batch
+from wrackline.broker.model.controller_messages import BrokerHeartbeatRequest, BrokerRegistrationRequest
 from wrackline.broker.model.effects import Append, Flush, WriteEpochs
 from wrackline.broker.model.events import (
     DiskFailed,
@@ -17,21 +18,21 @@ from wrackline.broker.model.events import (
     TimerFired,
 )
 from wrackline.broker.model.messages import (
-    BrokerHeartbeatRequest,
-    BrokerRegistrationRequest,
-    CreateTopicsRequest,
-    DescribeClusterRequest,
     EpochEndOffset,
     FetchPartition,
     FetchRequest,
     FetchResponse,
     FetchResult,
     LeaderIdAndEpoch,
+    ProduceRequest,
+    Refused,
+)
+from wrackline.broker.model.metadata_messages import (
+    CreateTopicsRequest,
+    DescribeClusterRequest,
     MetadataRequest,
     MetadataResponse,
     NewTopic,
-    ProduceRequest,
-    Refused,
 )
 from wrackline.broker.model.records import LeaderChangeRecord, NoOpRecord
 from wrackline.broker.model.types import METADATA, METADATA_TOPIC_ID, EpochEntry, LogSlice

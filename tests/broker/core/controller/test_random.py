@@ -19,8 +19,12 @@ from kio.schema.errors import ErrorCode
 
 from tests.broker.core.controller.driver import Driver, T
 from wrackline.broker.model import batch
+from wrackline.broker.model.controller_messages import (
+    AlterPartitionItem,
+    AlterPartitionRequest,
+    AlterPartitionResponse,
+)
 from wrackline.broker.model.image import ClusterImage, PartitionImage
-from wrackline.broker.model.messages import AlterPartitionItem, AlterPartitionRequest, AlterPartitionResponse
 from wrackline.broker.model.records import decode
 from wrackline.broker.model.types import NO_LEADER
 from wrackline.broker.rules.election import RECOVERING, ElectionRules

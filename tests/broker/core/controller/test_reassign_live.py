@@ -13,7 +13,8 @@ from tests.broker.core.controller.world import CONTROLLER, Node, World
 from wrackline.broker import defects
 from wrackline.broker.core.lifecycle import State
 from wrackline.broker.model import admin_messages as a
-from wrackline.broker.model.messages import NewTopic, Request, Response
+from wrackline.broker.model.messages import Request, Response
+from wrackline.broker.model.metadata_messages import NewTopic
 from wrackline.broker.model.types import NO_LEADER
 from wrackline.broker.rules.profile import Rules
 

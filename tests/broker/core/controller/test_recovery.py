@@ -19,16 +19,14 @@ from wrackline.broker.model.admin_messages import (
     ElectLeadersResponse,
     PartitionOutcome,
 )
-from wrackline.broker.model.effects import Trace
-from wrackline.broker.model.image import PartitionImage
-from wrackline.broker.model.messages import (
+from wrackline.broker.model.controller_messages import (
     BrokerRegistrationRequest,
-    CreateTopicsRequest,
-    DeleteTopicsRequest,
     GetReplicaLogInfoRequest,
-    NewTopic,
     ReplicaLogInfo,
 )
+from wrackline.broker.model.effects import Trace
+from wrackline.broker.model.image import PartitionImage
+from wrackline.broker.model.metadata_messages import CreateTopicsRequest, DeleteTopicsRequest, NewTopic
 from wrackline.broker.model.types import NO_LEADER, RecoveryStrategy
 from wrackline.broker.rules.election import ElectionRules, Recovery
 from wrackline.broker.rules.eligible import Eligible

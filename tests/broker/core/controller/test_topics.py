@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from kio.schema.errors import ErrorCode
 
 from tests.broker.core.controller.driver import Driver, T
-from wrackline.broker.model.messages import (
+from wrackline.broker.model.metadata_messages import (
     CreatedTopic,
     CreateTopicsRequest,
     CreateTopicsResponse,

@@ -17,15 +17,12 @@ from wrackline.broker import defects
 from wrackline.broker.core.lifecycle import State
 from wrackline.broker.model import batch
 from wrackline.broker.model.image import PartitionImage
-from wrackline.broker.model.messages import (
+from wrackline.broker.model.messages import ProducePartition, ProduceRequest, ProduceResponse, Response
+from wrackline.broker.model.metadata_messages import (
     CreateTopicsRequest,
     CreateTopicsResponse,
     DeleteTopicsRequest,
     NewTopic,
-    ProducePartition,
-    ProduceRequest,
-    ProduceResponse,
-    Response,
 )
 from wrackline.broker.model.types import NO_LEADER, TopicPartition
 from wrackline.broker.rules.profile import Rules

@@ -6,16 +6,14 @@ import pytest
 from kio.schema.errors import ErrorCode
 
 from wrackline.broker.core.replication.uplink import not_in_charge
-from wrackline.broker.model.messages import (
-    AlterPartitionRequest,
-    BrokerHeartbeatRequest,
+from wrackline.broker.model.controller_messages import AlterPartitionRequest, BrokerHeartbeatRequest
+from wrackline.broker.model.messages import Refused, Request
+from wrackline.broker.model.metadata_messages import (
     CreatedTopic,
     CreateTopicsRequest,
     CreateTopicsResponse,
     DeleteTopicsRequest,
     NewTopic,
-    Refused,
-    Request,
 )
 from wrackline.broker.wire.refusals import expand
 

@@ -10,11 +10,10 @@ from kio.schema.errors import ErrorCode
 from tests.broker.core.quorum.voter import Hand
 from wrackline.broker.core.quorum.voter import Raft
 from wrackline.broker.model.events import Boot
-from wrackline.broker.model.messages import (
+from wrackline.broker.model.messages import FetchPartition, FetchRequest
+from wrackline.broker.model.quorum_messages import (
     BeginQuorumEpochRequest,
     EndQuorumEpochRequest,
-    FetchPartition,
-    FetchRequest,
     QuorumEpochResponse,
     VoteRequest,
     VoteResponse,

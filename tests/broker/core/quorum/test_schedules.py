@@ -7,15 +7,14 @@ import pytest
 from kio.schema.errors import ErrorCode
 
 from tests.broker.core.quorum.quorum import FAST, Broken, Quorum
+from wrackline.broker.model.controller_messages import BrokerHeartbeatRequest
 from wrackline.broker.model.effects import Send
-from wrackline.broker.model.messages import (
-    BrokerHeartbeatRequest,
+from wrackline.broker.model.messages import FetchRequest, Refused
+from wrackline.broker.model.metadata_messages import (
     CreateTopicsRequest,
     DescribeClusterRequest,
-    FetchRequest,
     MetadataResponse,
     NewTopic,
-    Refused,
 )
 from wrackline.broker.model.types import METADATA
 from wrackline.broker.rules.raft import RaftRole

@@ -13,14 +13,8 @@ from wrackline.broker.model import batch
 from wrackline.broker.model.config import ControllerConfig
 from wrackline.broker.model.effects import Append, Effect, Reply, Send, Truncate, WriteQuorumState
 from wrackline.broker.model.events import Boot
-from wrackline.broker.model.messages import (
-    FetchPartition,
-    FetchRequest,
-    Request,
-    Response,
-    VoteRequest,
-    VoteResponse,
-)
+from wrackline.broker.model.messages import FetchPartition, FetchRequest, Request, Response
+from wrackline.broker.model.quorum_messages import VoteRequest, VoteResponse
 from wrackline.broker.model.records import NoOpRecord, encode
 from wrackline.broker.model.types import METADATA, METADATA_TOPIC_ID, Endpoint, QuorumState, RecoveredLog
 from wrackline.broker.rules.profile import profile

@@ -11,6 +11,7 @@ from kio.schema.errors import ErrorCode
 
 from tests.broker.core.solo import EPOCHS, TOPIC_ID, Solo, T, change, log_of
 from wrackline.broker.model import batch
+from wrackline.broker.model.controller_messages import BrokerHeartbeatResponse
 from wrackline.broker.model.effects import Send
 from wrackline.broker.model.events import (
     DiskFailed,
@@ -23,7 +24,6 @@ from wrackline.broker.model.events import (
 from wrackline.broker.model.messages import (
     EARLIEST,
     LATEST,
-    BrokerHeartbeatResponse,
     EpochEndOffset,
     FetchRequest,
     FetchResponse,

@@ -12,13 +12,15 @@ from kio.schema.errors import ErrorCode
 
 from tests.broker.core.solo import EPOCHS, TOPIC_ID, Solo, T, change, log_of, register
 from wrackline.broker.model import batch
+from wrackline.broker.model.controller_messages import (
+    AlterPartitionRequest,
+    AlterPartitionResponse,
+    AlterPartitionResult,
+)
 from wrackline.broker.model.events import RequestCancelled
 from wrackline.broker.model.messages import (
     EARLIEST,
     LATEST,
-    AlterPartitionRequest,
-    AlterPartitionResponse,
-    AlterPartitionResult,
     EpochEndOffset,
     FetchPartition,
     FetchRequest,
