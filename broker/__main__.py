@@ -33,9 +33,9 @@ The smallest configuration of a broker, in TOML:
     controllers = ["101@127.0.0.1:9192"]      # node id @ host : port
 
 and of the controller: role = "controller", node_id = 101, port = 9192, the rest alike. Start the controller
-first or last, as you like. Three or five controllers are a quorum: name them all in controllers, in every file.
-A combined node runs a broker and one of the controllers: role = "combined", controller_id = 101, the keys of
-both; the controller listens where controllers says and keeps its log in data_dir/controller.
+first or last, as you like. Three or five controllers are a quorum: name them all in controllers, in every
+file. A combined node runs a broker and one of the controllers: role = "combined", controller_id = 101, the
+keys of both; the controller listens where controllers says and keeps its log in data_dir/controller.
 --print-effective-config shows every other key and its value.
 
 `wrackline-broker admin --help`: topics, reassignments, elections and settings of a running cluster.

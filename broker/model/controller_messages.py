@@ -1,5 +1,5 @@
-"""What brokers and the active controller say to each other: ISR changes, registration, heartbeats, producer ids,
-and how far the logs of a broker reach.
+"""What brokers and the active controller say to each other: ISR changes, registration, heartbeats, blocks of
+producer ids, and how far the logs of a broker reach.
 
 Part of the unions of `wrackline.broker.model.messages`.
 """

@@ -1,4 +1,4 @@
-"""What is told of the cluster, and how topics come and go: Metadata, DescribeCluster, CreateTopics and the like.
+"""What clients ask of the cluster and its topics: to describe them, to create topics and to delete them.
 
 Part of the unions of `wrackline.broker.model.messages`.
 """

@@ -279,9 +279,8 @@ def _check(settings: Settings) -> None:
     ids = [controller.node_id for controller in settings.node.controllers]
     if len(set(ids)) < len(ids) or len(ids) not in _VOTERS:
         raise ConfigError(
-            f"controllers = {ids}; a quorum has 1, 3 or 5 controllers, each with an id of its own: an even "
-            "number "
-            "tolerates no more failures than one less"
+            f"controllers = {ids}; a quorum has 1, 3 or 5 controllers, each with an id of its own: "
+            "an even number tolerates no more failures than one less"
         )
     if settings.is_controller and settings.node.node_id not in {
         controller.node_id for controller in settings.node.controllers

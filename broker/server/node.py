@@ -100,8 +100,8 @@ def _bind(settings: Settings) -> socket.socket:
         listener.bind(address)
     except OSError as failure:
         raise StartError(
-            f"cannot listen on {host}:{port}: {failure.strerror or failure}; choose another port or listen "
-            "address"
+            f"cannot listen on {host}:{port}: {failure.strerror or failure}; "
+            "choose another port or listen address"
         ) from failure
     return listener
 

@@ -38,7 +38,8 @@ class TraceWriter:
 
     def write(self, kind: str, fields: Mapping[str, Any]) -> None:
         self._seq += 1
-        head = f'{{"time_ns":{time.time_ns()},"mono_ns":{time.monotonic_ns()},{self._tail}{self._seq},"kind":"{kind}"'
+        clocks = f'"time_ns":{time.time_ns()},"mono_ns":{time.monotonic_ns()}'
+        head = f'{{{clocks},{self._tail}{self._seq},"kind":"{kind}"'
         body = orjson.dumps(fields, default=_plain, option=_OPTIONS)
         self._lines.append(head.encode() + (b"," + body[1:] if len(body) > 3 else b"}\n"))
         if len(self._lines) >= _FLUSH_AT_LINES:

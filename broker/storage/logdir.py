@@ -170,9 +170,8 @@ class LogDir:
         )
         if found.damaged:
             _LOG.error(
-                "DAMAGED log %s: %s. It ends at offset %d now, and the broker registers as after an unclean "
-                "stop. "
-                "What lay behind is in: %s",
+                "DAMAGED log %s: %s. It ends at offset %d now, and the broker registers as after "
+                "an unclean stop. What lay behind is in: %s",
                 tp,
                 found.cut,
                 found.log.leo,

@@ -101,7 +101,10 @@ class _Scan:
         if not crc_is_right(header, data):
             return f"the CRC of the batch at {header.base_offset} is wrong"
         if header.base_offset == self.bad_offset:
-            return f"leader epoch {header.leader_epoch} of the batch at {header.base_offset} is not the checkpoint's"
+            return (
+                f"leader epoch {header.leader_epoch} of the batch at {header.base_offset} "
+                "is not the checkpoint's"
+            )
         return None
 
     def close(self) -> None:
@@ -144,9 +147,8 @@ def recover(
     if was_flushed and irreplaceable:
         scan.close()
         raise RecoveryError(
-            f"{directory}: {scan.cut}, and what was on disk of this log counts: give this node an empty data "
-            "directory "
-            "only while a majority of the others is up"
+            f"{directory}: {scan.cut}, and what was on disk of this log counts: "
+            "give this node an empty data directory only while a majority of the others is up"
         )
     aside = put_aside(scan.segments, directory, scan.later) if damaged else ()
     _cut(scan, directory, sync=not clean or not bases)
@@ -166,9 +168,9 @@ def _topic_id(directory: Path, tp: TopicPartition) -> UUID:
         return METADATA_TOPIC_ID
     if topic_id is None:
         raise TopicUnknown(
-            f"{directory / checkpoint.PARTITION_METADATA_FILE} is missing or unreadable, so the records "
-            "beside it "
-            "belong to no known topic; move the directory away to go on without them"
+            f"{directory / checkpoint.PARTITION_METADATA_FILE} is missing or unreadable, "
+            "so the records beside it belong to no known topic; "
+            "move the directory away to go on without them"
         )
     return topic_id
 

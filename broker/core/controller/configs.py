@@ -85,9 +85,8 @@ def _key(draft: Draft, resource: Resource) -> Key:
     if resource.kind == BROKER:
         raise ConfigRefused(
             ErrorCode.invalid_request,
-            f"broker {resource.name} has its settings in its file; those of the whole cluster (name '') can "
-            "be "
-            "changed here",
+            f"broker {resource.name} has its settings in its file; "
+            "those of the whole cluster (name '') can be changed here",
         )
     raise ConfigRefused(ErrorCode.invalid_request, f"resources of type {resource.kind} have no settings here")
 

@@ -68,9 +68,8 @@ def _enter(draft: Draft, partition: PartitionImage, to: Assignment) -> Partition
         return PartitionOutcome(
             tp,
             ErrorCode.invalid_replica_assignment,
-            f"without {sorted(leaving)} the ISR would be {kept}, below min.insync.replicas {min_isr}; wait "
-            "until "
-            "more of the first replicas are in sync",
+            f"without {sorted(leaving)} the ISR would be {kept}, below min.insync.replicas {min_isr}; "
+            "wait until more of the first replicas are in sync",
         )
     change(draft, partition, partition.isr, draft.active_brokers(), assignment=to)
     return PartitionOutcome(tp)

@@ -76,9 +76,9 @@ class RaftFollower(RaftSnapshots):
                 out.append(
                     Exit(
                         1,
-                        f"the leader of epoch {self.epoch} lacks records from offset {to} on that were "
-                        "committed "
-                        f"(high watermark {self.log.high_watermark}): committed metadata is lost (2.12.4)",
+                        f"the leader of epoch {self.epoch} lacks records from offset {to} on "
+                        f"that were committed (high watermark {self.log.high_watermark}): "
+                        "committed metadata is lost (2.12.4)",
                     )
                 )
                 return

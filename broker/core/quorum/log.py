@@ -1,7 +1,7 @@
 """One node's metadata log: what is appended, what is safe on the disk, what is committed, what a snapshot
 replaces.
 
-Who leads and, at a controller, the quorum (raft.py) say when the high watermark moves; whoever applies the
+Who leads and, at a controller, the quorum (`voter`) say when the high watermark moves; whoever applies the
 log takes what that commits, in order (docs/protocol.md K02, 2.12). Records are decoded once, when they come
 in. A log that was there before begins at the oldest snapshot kept, or at 0; the newest snapshot is committed,
 whatever else is.
@@ -111,8 +111,8 @@ class MetadataLog:
             self._restore_log(recovered, batches, out)
         if loaded is None and self.log_start > 0:
             raise ValueError(
-                f"the metadata log begins at offset {self.log_start} and no snapshot of what was before it "
-                "can be read"
+                f"the metadata log begins at offset {self.log_start} "
+                "and no snapshot of what was before it can be read"
             )
         if loaded is None:
             return None

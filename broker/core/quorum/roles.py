@@ -2,7 +2,7 @@
 (docs/protocol.md 2.12, KIP-996 figure).
 
 Every passage writes down what must not be forgotten, ends what the former role had begun, and sets the clock
-of the new one. What a role does is in raft.py.
+of the new one. What a role does is in `voter`.
 """
 
 from __future__ import annotations

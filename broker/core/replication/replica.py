@@ -117,7 +117,7 @@ class Replica:
     # --- metadata ------------------------------------------------------------------------------------------
 
     def adopt(self, image: PartitionImage) -> None:
-        """Take over what the committed metadata says of the partition; the role is for ``roles`` to change."""
+        """Take over what the committed metadata says of the partition. Roles are for ``roles`` to change."""
         self.leader_id = image.leader
         self.leader_epoch = image.leader_epoch
         self.partition_epoch = image.partition_epoch
