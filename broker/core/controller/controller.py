@@ -2,9 +2,9 @@
 
 Every change is decided on a speculative image, appended to the metadata log as one batch and answered when
 that batch is committed: nothing has an effect, and no reply leaves, before (K02). The committed image is what
-readers and the trace see. Who leads the quorum and what is committed is told by quorum/voter.py: its leader becomes
-the active controller once everything up to its own first record is applied, and drops what it had only
-speculated when it has to resign. The others apply what is committed, so that they could be next.
+readers and the trace see. Who leads the quorum and what is committed is told by quorum/voter.py: its leader
+becomes the active controller once everything up to its own first record is applied, and drops what it had
+only speculated when it has to resign. The others apply what is committed, so that they could be next.
 """
 
 from __future__ import annotations
