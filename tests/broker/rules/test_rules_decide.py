@@ -66,7 +66,7 @@ class Rules:
 
 def docstrings() -> dict[str, str]:
     """Of the fields of ``Switches``, as the source has them."""
-    tree = ast.parse((ROOT / "broker" / "core" / "switches.py").read_text(encoding="utf-8"))
+    tree = ast.parse((ROOT / "broker" / "model" / "switches.py").read_text(encoding="utf-8"))
     [kind] = [node for node in tree.body if isinstance(node, ast.ClassDef)]
     found = {}
     for node, after in zip(kind.body, kind.body[1:], strict=False):
