@@ -1,6 +1,7 @@
 """What prose names and the repository does not have: codes, sections, files, functions, links, anchors.
 
-Prose is every Markdown page, every specification in ``suites/`` and, of Python, comments and docstrings.
+Prose is every Markdown page, every specification in ``suites/``, of Python comments and docstrings, and of the
+golden tables of rules their comments.
 ``problems(root)`` reads text only: it imports nothing of what it looks at.
 """
 
@@ -172,10 +173,17 @@ def problems(root: Path) -> list[Problem]:
             found += _of_text(repository, file, repository.page(file).text)
         elif file.suffix == ".py":
             found += _of_text(repository, file, prose_of_python((root / file).read_text(encoding="utf-8")))
+        elif file.suffix == ".txt" and file.parent.name == "golden":
+            found += _of_text(repository, file, _comments((root / file).read_text(encoding="utf-8")))
         elif file.parts[0] == "suites":
             found += _of_text(repository, file, (root / file).read_text(encoding="utf-8"))
     found += _homes(repository)
     return sorted(set(found), key=lambda problem: (problem.file, problem.line, problem.text))
+
+
+def _comments(table: str) -> str:
+    """All but the comments is blank, sign for sign."""
+    return re.sub(r"^[^#\n]*", lambda found: " " * len(found[0]), table, flags=re.MULTILINE)
 
 
 def _homes(repository: Repository) -> Iterator[Problem]:

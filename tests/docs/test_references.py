@@ -125,6 +125,11 @@ MISTAKES = {
         '<a id="i05"></a><a id="i05"></a>\n',
         "anchor i05 is there twice",
     ),
+    "a golden table's comment": (
+        "tests/broker/rules/golden/x.txt",
+        "== t\nK77  ->  2.8.1  # K41\n",
+        "K41 is no row of docs/protocol.md",
+    ),
     "a specification's comment": (
         "suites/x.yaml",
         "# shows K41\nname: x\n",
