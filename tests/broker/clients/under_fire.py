@@ -155,7 +155,8 @@ class UnderFire:
                     try:
                         self._ask(node)
                     except OSError as again:
-                        return f"the {kind} does not answer: {failure}, {again}; it said last: {_last_line(node)}"
+                        last = _last_line(node)
+                        return f"the {kind} does not answer: {failure}, {again}; it said last: {last}"
             self.longest_silence_s = max(self.longest_silence_s, time.monotonic() - begun)
             if not node.running:
                 return f"the {kind} ended with {node.wait()}: {_last_line(node)}"
