@@ -3,48 +3,20 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from uuid import UUID
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 from kio.schema.errors import ErrorCode
 
 from tests.broker.core.controller.driver import CLUSTER, Driver, T
-from wrackline.broker.core.controller.forced_elections import POSSIBLE_LOSS
+from tests.broker.core.controller.outage import outage, recoveries
 from wrackline.broker.core.controller.unclean_recovery import RECOVERY
-from wrackline.broker.model.admin_messages import (
-    ElectionType,
-    ElectLeadersRequest,
-    ElectLeadersResponse,
-    PartitionOutcome,
-)
-from wrackline.broker.model.controller_messages import (
-    BrokerRegistrationRequest,
-    GetReplicaLogInfoRequest,
-    ReplicaLogInfo,
-)
-from wrackline.broker.model.effects import Trace
+from wrackline.broker.model.controller_messages import BrokerRegistrationRequest, GetReplicaLogInfoRequest
 from wrackline.broker.model.image import PartitionImage
 from wrackline.broker.model.metadata_messages import CreateTopicsRequest, DeleteTopicsRequest, NewTopic
 from wrackline.broker.model.types import NO_LEADER, RecoveryStrategy
-from wrackline.broker.rules.election import ElectionRules, Recovery
+from wrackline.broker.rules.election import ElectionRules
 from wrackline.broker.rules.eligible import Eligible
 from wrackline.broker.rules.profile import Rules
-from wrackline.broker.rules.recovery import LogEnd, RecoveryRules, Verdict
-
-
-def outage(driver: Driver, *back: int) -> Driver:
-    """Brokers 1, 2, 3 fall silent one by one, then some come back, uncleanly."""
-    driver.start(1, 2, 3)
-    driver.create()
-    driver.let_expire(1, 2, 3)
-    for broker in (1, 2, 3):
-        driver.register(broker)
-    assert driver.state() == (NO_LEADER, set(), set(), {2, 3})
-    for broker in back:
-        driver.beat(broker)
-    return driver
 
 
 @pytest.fixture
@@ -53,71 +25,6 @@ def dark() -> Driver:
     driver = outage(Driver(), 1, 2, 3)
     assert set(driver.asked) == {2, 3}
     return driver
-
-
-def recoveries(driver: Driver) -> list[Trace]:
-    return [trace for trace in driver.traces if trace.kind == "recovery"]
-
-
-# --- the rules ----------------------------------------------------------------------------------------------
-
-ENDS = [
-    ({1: (4, 9), 2: (5, 3)}, 2),  # a later epoch beats a longer log
-    ({1: (5, 3), 2: (5, 4), 3: (4, 90)}, 2),
-    ({3: (5, 4), 2: (5, 4)}, 2),  # tie: the lowest id
-    ({2: (-1, 0), 3: (0, 1)}, 3),
-    ({3: (-1, 0)}, 3),
-]
-
-
-@pytest.mark.parametrize(("ends", "winner"), ENDS)
-def test_the_best_log_wins(ends: dict[int, tuple[int, int]], winner: int) -> None:
-    assert RecoveryRules().winner(LogEnd(b, 0, *end) for b, end in ends.items()) == winner
-
-
-@given(
-    st.lists(
-        st.tuples(st.integers(1, 9), st.integers(-1, 3), st.integers(0, 3)),
-        min_size=1,
-        unique_by=lambda e: e[0],
-    )
-)
-def test_nobody_has_a_better_log_than_the_winner(ends: list[tuple[int, int, int]]) -> None:
-    winner = RecoveryRules().winner(LogEnd(b, 0, epoch, leo) for b, epoch, leo in ends)
-    (best,) = (end for end in ends if end[0] == winner)
-    assert all(
-        (epoch, leo) < best[1:] or ((epoch, leo) == best[1:] and b >= winner) for b, epoch, leo in ends
-    )
-
-
-@pytest.mark.parametrize(
-    ("broker_epoch", "current_leader_epoch", "error", "verdict"),
-    [
-        (9, 5, ErrorCode.none, Verdict.COUNTS),
-        (8, 5, ErrorCode.none, Verdict.ASK_AGAIN),
-        (8, 6, ErrorCode.none, Verdict.ASK_AGAIN),
-        (9, 6, ErrorCode.none, Verdict.ABORT),
-        (9, 4, ErrorCode.none, Verdict.ASK_AGAIN),
-        (9, 5, ErrorCode.kafka_storage_error, Verdict.ASK_AGAIN),
-        (-1, 5, ErrorCode.none, Verdict.ASK_AGAIN),
-    ],
-)
-def test_which_answers_count(
-    broker_epoch: int, current_leader_epoch: int, error: ErrorCode, verdict: Verdict
-) -> None:
-    info = ReplicaLogInfo(UUID(int=1), 0, 3, current_leader_epoch, 10, error)
-    assert RecoveryRules().judge(info, broker_epoch, registered_epoch=9, leader_epoch=5) is verdict
-
-
-def test_only_balanced_inspects_and_only_when_nobody_is_missing() -> None:
-    rules, ready, waiting = RecoveryRules(), Recovery((2, 3), ()), Recovery((2, 3), (3,))
-    assert rules.may_inspect(RecoveryStrategy.BALANCED, ready)
-    assert not rules.may_inspect(RecoveryStrategy.BALANCED, waiting)
-    assert not rules.may_inspect(RecoveryStrategy.BALANCED, Recovery((), ()))
-    assert not rules.may_inspect(RecoveryStrategy.MANUAL, ready)
-
-
-# --- the controller -----------------------------------------------------------------------------------------
 
 
 def test_nobody_is_asked_before_every_candidate_is_back() -> None:
@@ -346,127 +253,3 @@ def test_the_quorum_is_remembered_until_the_isr_has_grown(rules: Rules, leader: 
     for broker in sorted(driver.asked):
         driver.tell_log(broker, epoch=0, leo=9 if broker == 3 else 4)
     assert driver.state()[0] == leader
-
-
-# --- proactive, and an operator's will ----------------------------------------------------------------------
-
-PROACTIVE = {"unclean_recovery_strategy": RecoveryStrategy.PROACTIVE}
-
-
-def elr_away(driver: Driver) -> Driver:
-    """1 and 2 are complete, in the ELR and fenced; 3, which is behind, is there."""
-    driver.start(1, 2, 3)
-    driver.create()
-    driver.alter([1, 2])
-    driver.let_expire(2)
-    driver.let_expire(1)
-    assert driver.state() == (NO_LEADER, set(), {1, 2}, set())
-    return driver
-
-
-def test_proactive_does_not_wait_for_an_elr_member_that_is_away_and_says_so() -> None:
-    """R27: a loss although somebody has everything."""
-    driver = elr_away(Driver(**PROACTIVE))
-    assert set(driver.asked) == {3}
-    driver.tell_log(3, epoch=0, leo=2)
-    assert driver.state()[0] == NO_LEADER, "the window is open"
-    driver.fire(RECOVERY)
-    assert driver.state() == (3, {3}, set(), {1, 2})
-    assert driver.partition().leader_recovery_state == 1
-    (loud,) = [trace for trace in recoveries(driver) if trace.loud]
-    assert loud.fields["unheard"] == [1, 2]
-    assert loud.fields["logs"] == {"3": [0, 2]}
-    assert "possible data loss" in loud.fields["why"]
-
-
-@pytest.mark.parametrize("strategy", [RecoveryStrategy.BALANCED, RecoveryStrategy.MANUAL])
-def test_the_other_strategies_wait_for_the_elr(strategy: RecoveryStrategy) -> None:
-    driver = elr_away(Driver(unclean_recovery_strategy=strategy))
-    assert driver.asked == {}
-    driver.beat(2)
-    assert driver.state() == (2, {2}, {1}, set())
-    assert not any(trace.loud for trace in recoveries(driver))
-
-
-def test_proactive_elects_cleanly_whoever_of_the_elr_is_back_in_the_window() -> None:
-    driver = elr_away(Driver(**PROACTIVE))
-    driver.tell_log(3, epoch=0, leo=2)
-    driver.beat(2)
-    assert driver.state() == (2, {2}, {1}, set())
-    assert not any(trace.loud for trace in recoveries(driver))
-    assert driver.asked == {}
-
-
-def test_proactive_takes_the_best_of_those_that_answered() -> None:
-    driver = outage(Driver(**PROACTIVE), 1, 3)
-    assert set(driver.asked) == {1, 3}
-    driver.tell_log(1, epoch=0, leo=3)
-    driver.tell_log(3, epoch=0, leo=7)
-    assert driver.state()[0] == NO_LEADER, "2 may yet come"
-    driver.beat(2)
-    assert set(driver.asked) == {2}
-    driver.tell_log(2, epoch=0, leo=5)
-    assert driver.state() == (3, {3}, set(), {2}), "everyone has answered: at once"
-
-
-def test_proactive_with_no_answer_in_the_window_takes_the_first_one_after_it() -> None:
-    driver = outage(Driver(**PROACTIVE), 1)
-    driver.no_answer(1)
-    end = driver.now_ms + 5_000
-    while driver.now_ms < end:
-        driver.beat(1)
-        driver.run_until(driver.now_ms + 500)
-        if 1 in driver.asked and driver.now_ms < end:
-            driver.no_answer(1)
-    assert driver.state()[0] == NO_LEADER
-    driver.run_until(driver.now_ms + 2_000)
-    driver.tell_log(1, epoch=0, leo=0)
-    assert driver.state() == (1, {1}, set(), {2, 3})
-
-
-def test_a_candidate_of_proactive_recovery_that_goes_is_not_elected() -> None:
-    driver = elr_away(Driver(**PROACTIVE))
-    driver.tell_log(3, epoch=0, leo=2)
-    driver.beat(3, fence=True)
-    driver.run_until(driver.now_ms + 60_000)
-    assert driver.state()[0] == NO_LEADER
-    driver.beat(1)
-    assert driver.state()[:2] == (1, {1})
-
-
-def test_an_operator_overrides_the_strategy_and_hears_of_a_possible_loss() -> None:
-    driver = elr_away(Driver(unclean_recovery_strategy=RecoveryStrategy.MANUAL))
-    wanted = ElectLeadersRequest(int(ElectionType.UNCLEAN), None, 30_000)
-    waiting = driver.post(wanted)
-    assert set(driver.asked) == {3}
-    driver.tell_log(3, epoch=0, leo=2)
-    driver.fire(RECOVERY)
-    assert driver.state()[:2] == (3, {3})
-    assert driver.replies[waiting] == ElectLeadersResponse((PartitionOutcome(T, message=POSSIBLE_LOSS),))
-    assert driver.ask(wanted) == ElectLeadersResponse(()), "nothing more to do"
-
-
-def test_an_operator_is_told_when_nobody_answers_and_the_strategy_holds_again() -> None:
-    driver = elr_away(Driver())
-    waiting = driver.post(ElectLeadersRequest(int(ElectionType.UNCLEAN), (T,), 30_000))
-    end = driver.now_ms + 6_000
-    while driver.now_ms < end:
-        driver.beat(3)
-        if 3 in driver.asked:
-            driver.no_answer(3)
-        driver.run_until(driver.now_ms + 500)
-    response = driver.replies[waiting]
-    assert isinstance(response, ElectLeadersResponse)
-    assert response.partitions[0].error is ErrorCode.eligible_leaders_not_available
-    if 3 in driver.asked:
-        driver.tell_log(3, epoch=0, leo=9)
-    driver.run_until(driver.now_ms + 1_000)
-    assert driver.state()[0] == NO_LEADER, "balanced waits for the ELR"
-
-
-def test_an_operator_gets_a_clean_election_where_there_is_one() -> None:
-    driver = elr_away(Driver())
-    waiting = driver.post(ElectLeadersRequest(int(ElectionType.UNCLEAN), (T,), 30_000))
-    driver.beat(1)
-    assert driver.replies[waiting] == ElectLeadersResponse((PartitionOutcome(T),))
-    assert driver.state() == (1, {1}, {2}, set())
