@@ -53,8 +53,10 @@ class EligibleRules:
     """Profile kip966. ``ElectionRules`` has these too, since whom it elects depends on them."""
 
     def eligible(self, given: ChangeInput, isr: tuple[NodeId, ...]) -> Eligible:
-        """Beside the new ``isr``, when a broker was fenced, shut down, lost its log or was unregistered, or
-        when the leader changed its ISR.
+        """ELR on fencing: who is eligible beside the new ``isr``, when a broker was fenced, shut down, lost its
+        log or was unregistered, or when the leader changed its ISR. A fencing is carried out by
+        ``broker/core/controller/partitions.py::remove_broker``, whose record comes from
+        ``broker/rules/election.py::ElectionRules.change``.
 
         Below MinISR, whoever leaves the ISR goes to the ELR (cases A, C). Once the ISR is large enough nobody
         outside is known to be complete (D, F, G). Whoever may have lost records goes from the ELR to the

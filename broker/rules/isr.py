@@ -64,7 +64,9 @@ class IsrRules:
         return committed | proposed
 
     def may_join(self, facts: JoinFacts) -> bool:
-        """K40, KIP-841, KIP-903."""
+        """ISR join: has the follower all that may be committed (K40), and is it this life of a broker that may
+        be in an ISR (KIP-841, KIP-903)? If so, ``broker/core/replication/leader.py::_expand`` proposes it to the
+        controller and counts it at once; until the controller agrees it is in the maximal ISR alone."""
         return (
             self.has_committed(facts)
             and self.has_former_terms(facts)
@@ -129,6 +131,7 @@ class IsrChangeRules:
         partition: PartitionImage,
         brokers: Mapping[NodeId, BrokerImage],
     ) -> ErrorCode:
+        """``broker/core/controller/partitions.py::alter_partition`` writes the ISR when there is no error."""
         if self.from_the_future(item, partition):
             return ErrorCode.not_controller
         if item.leader_epoch < partition.leader_epoch:

@@ -15,7 +15,9 @@ class HighWatermarkRules:
         return isr_size >= min_isr
 
     def candidate(self, own_leo: int, members: Iterable[int], flushed: int | None) -> int:
-        """Minimum of the leader's end and of every other maximal-ISR member's.
+        """High watermark candidate: the minimum of the leader's end and of every other maximal-ISR member's.
+        ``broker/core/replication/leader.py::advance`` moves the high watermark to it, unless ``may_advance``
+        forbids that; what is below it is then acknowledged and shown to consumers.
 
         ``members``: last fetch offset of each, UNKNOWN_OFFSET when it never fetched from this leader: then
         nothing advances. ``flushed``: the leader's own flushed end when every write is flushed before it
