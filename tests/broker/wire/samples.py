@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import struct
+from dataclasses import replace
 from datetime import timedelta
 from typing import Any
 from uuid import UUID
@@ -324,8 +325,6 @@ EXPECTED: dict[int, tuple[m.Request, m.Response]] = {
 
 def lacking(request: Any, key: int, version: int) -> Any:
     """What a version cannot say is the default in the core's request."""
-    from dataclasses import replace
-
     if key == 0:
         return replace(request, zstd=version >= 7)
     if key == 1:

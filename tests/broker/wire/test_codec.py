@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import struct
+from dataclasses import replace
 from typing import Any
 from uuid import UUID
 
@@ -82,8 +83,6 @@ def test_a_response_of_every_version_says_what_the_core_said(key: int, version: 
 
 @pytest.mark.parametrize("kind", [kind for kind, api in BY_REQUEST.items() if api.sent is not None])
 def test_nodes_understand_each_other(kind: type) -> None:
-    from dataclasses import replace
-
     key = BY_REQUEST[kind].key
     request: Any
     request, response = EXPECTED[key]
