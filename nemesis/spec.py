@@ -23,6 +23,7 @@ from wrackline.nemesis.faults.network import Direction, Partition, Shape
 from wrackline.nemesis.faults.power import PowerCut
 from wrackline.nemesis.faults.processes import Kill, Pause, Restart
 from wrackline.nemesis.faults.steps import Fault
+from wrackline.nemesis.guided.catalogue import SCHEDULES
 from wrackline.nemesis.targets import ROLE, SPARE, check_role
 from wrackline.plugins import fields
 from wrackline.plugins.fields import JsonSchema, Lax, Seconds, SomeSeconds
@@ -257,8 +258,6 @@ class GuidedSpec(Strict):
 
     @classmethod
     def __get_pydantic_json_schema__(cls, core: CoreSchema, handler: GetJsonSchemaHandler) -> JsonSchema:
-        from wrackline.nemesis.guided.catalogue import SCHEDULES  # it imports what this module defines
-
         whole = handler(core)
         name = handler.resolve_ref_schema(whole)["properties"]["name"]
         name["enum"] = sorted(SCHEDULES)
@@ -267,8 +266,6 @@ class GuidedSpec(Strict):
     @field_validator("name")
     @classmethod
     def _known(cls, name: str) -> str:
-        from wrackline.nemesis.guided.catalogue import SCHEDULES  # it imports what this module defines
-
         if name not in SCHEDULES:
             raise ValueError(f"no guided schedule {name!r}; there are {', '.join(sorted(SCHEDULES))}")
         return name

@@ -355,7 +355,7 @@ def _write_history(result: Result, run_dir: Path | None) -> None:
     if run_dir is None:
         return
     try:
-        write_run(result, run_dir)
+        write_run(result.setup, result.events, run_dir)
     except OSError as wrong:
         what = f"{run_dir}: {wrong.strerror}" if wrong.strerror else str(wrong)
         raise WrongCall(f"{what}; --history names another folder") from wrong

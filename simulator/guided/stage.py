@@ -30,7 +30,7 @@ from wrackline.broker.model.messages import (
     ProduceResult,
 )
 from wrackline.broker.model.types import METADATA, NO_LEADER, NodeId, TopicPartition
-from wrackline.simulator.invariants.invariant import Checker
+from wrackline.simulator.invariants.checker import Checker
 from wrackline.simulator.world.clients import encode
 from wrackline.simulator.world.disk import SimulationError
 from wrackline.simulator.world.network import Hold, Matches, Message, NetworkOptions

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
 from wrackline.broker.model.types import FlushMode, RecoveryStrategy
 from wrackline.history.files import write_history
-from wrackline.history.model import RunInfo, TopicInfo
+from wrackline.history.model import Event, RunInfo, TopicInfo
 from wrackline.simulator.faults.setup import TOPIC, Setup
-from wrackline.simulator.run import Result
 
 _STARTED_AT = "1970-01-01T00:00:00Z"
 """Virtual time begins here in every run: the same run is the same bytes."""
@@ -42,6 +42,6 @@ def _value(setting: Any) -> str:
     return str(setting.value)
 
 
-def write_run(result: Result, run_dir: Path) -> None:
-    """Its information and its history. Raises OSError, FileExistsError where there is a history already."""
-    write_history(run_dir, info_of(result.setup), result.events)
+def write_run(setup: Setup, events: Sequence[Event], run_dir: Path) -> None:
+    """The run's information and its history. Raises OSError, FileExistsError where there is a history already."""
+    write_history(run_dir, info_of(setup), events)

@@ -10,7 +10,8 @@ from wrackline.broker.core.lifecycle import State
 from wrackline.broker.model import batch
 from wrackline.broker.model.messages import ProducePartition, ProduceRequest
 from wrackline.broker.model.types import TopicPartition
-from wrackline.simulator.invariants.invariant import Checker, Violation
+from wrackline.simulator.invariants.checker import Checker
+from wrackline.simulator.invariants.invariant import Violation
 from wrackline.simulator.world.world import World, WorldOptions
 
 T = TopicPartition("t", 0)

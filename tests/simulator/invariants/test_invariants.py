@@ -21,7 +21,7 @@ from wrackline.broker.model.image import PartitionImage
 from wrackline.broker.model.messages import ProducePartition, ProduceRequest, ProduceResponse, ProduceResult
 from wrackline.broker.model.types import METADATA, EpochEntry, FlushMode
 from wrackline.simulator.invariants.catalogue import INVARIANTS
-from wrackline.simulator.invariants.invariant import Checker
+from wrackline.simulator.invariants.checker import Checker
 from wrackline.simulator.world.disk import SimLog, Stored
 from wrackline.simulator.world.world import StepKind, StepRecord, World, WorldOptions
 

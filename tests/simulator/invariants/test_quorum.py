@@ -25,7 +25,7 @@ from wrackline.broker.model.quorum_messages import VoteRequest, VoteResponse
 from wrackline.broker.model.snapshot_format import write
 from wrackline.broker.model.types import METADATA, SnapshotId
 from wrackline.broker.rules.raft import RaftRole
-from wrackline.simulator.invariants.invariant import Checker
+from wrackline.simulator.invariants.checker import Checker
 from wrackline.simulator.invariants.raft import Invariant
 from wrackline.simulator.world.disk import SimLog, Stored
 from wrackline.simulator.world.world import StepKind, StepRecord, World, WorldOptions

@@ -27,7 +27,7 @@ HARD = Setup(
 def exported(tmp_path: Path, **more: object) -> tuple[Run, int]:
     """The run as the checkers read it, and how many rows of the nemesis it has."""
     result = run(replace(HARD, **more))  # type: ignore[arg-type]
-    write_run(result, tmp_path / "r")
+    write_run(result.setup, result.events, tmp_path / "r")
     return load_run(tmp_path / "r"), sum(event.process == NEMESIS for event in result.events)
 
 

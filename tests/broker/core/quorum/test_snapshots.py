@@ -20,7 +20,7 @@ from wrackline.broker.model.messages import FetchRequest
 from wrackline.broker.model.snapshot_format import read, write
 from wrackline.broker.model.snapshot_messages import FetchSnapshotRequest
 from wrackline.broker.model.types import METADATA, SnapshotId
-from wrackline.simulator.invariants.invariant import Checker, InvariantViolated
+from wrackline.simulator.invariants.checker import Checker, InvariantViolated
 from wrackline.simulator.world.disk import SimLog
 from wrackline.simulator.world.world import StepRecord, World
 

@@ -223,7 +223,7 @@ def test_an_acknowledged_value_must_be_in_the_final_read() -> None:
 
 def test_a_run_becomes_a_run_directory_that_the_harness_reads(tmp_path: Path) -> None:
     result = run(Setup(seed=3, seconds=4.0, invariants=False))
-    write_run(result, tmp_path / "r")
+    write_run(result.setup, result.events, tmp_path / "r")
     assert read_info(tmp_path / "r").seed == 3
     (file,) = history_files(tmp_path / "r")
     rows = pq.read_table(file).to_pylist()

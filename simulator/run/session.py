@@ -7,20 +7,20 @@ wait until the cluster is whole (or say that it never was), read everything back
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, field, replace
+from dataclasses import replace
 from typing import Any
 
 from wrackline.broker.model.types import TopicPartition
 from wrackline.history.model import CONTROL, REPLICA, Event, Record, Type
 from wrackline.simulator.faults.driver import FaultDriver
-from wrackline.simulator.faults.kinds import Fault
 from wrackline.simulator.faults.processes import ACTIONS
 from wrackline.simulator.faults.setup import TOPIC, Setup
+from wrackline.simulator.invariants.checker import Checker
 from wrackline.simulator.invariants.client_view import ClientOracle, Violation
-from wrackline.simulator.invariants.invariant import Checker
 from wrackline.simulator.invariants.watchers import Deaf, EndOffsets, Stalls, Watcher
 from wrackline.simulator.output.nemesis_rows import ClusterRows, NemesisRows
 from wrackline.simulator.output.timeline import Digest, Timeline
+from wrackline.simulator.run.result import Result
 from wrackline.simulator.world.clients import (
     Client,
     Consumer,
@@ -37,24 +37,6 @@ from wrackline.simulator.world.world import StepRecord, World, WorldOptions
 
 HEAL_MS = 60_000.0
 """Virtual time the cluster has to become whole once the faults have stopped."""
-
-
-@dataclass(slots=True)
-class Result:
-    """``violation`` is the first one; ``digest`` only where it was asked for."""
-
-    setup: Setup
-    violation: Violation | None = None
-    violations: list[Violation] = field(default_factory=list)
-    steps: int = 0
-    simulated_s: float = 0.0
-    acked: int = 0
-    lossy: int = 0
-    faults: list[tuple[float, Fault, str]] = field(default_factory=list)
-    events: list[Event] = field(default_factory=list)
-    timeline: str = ""
-    digest: str = ""
-    image: str = ""
 
 
 class Run:

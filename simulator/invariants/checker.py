@@ -1,0 +1,71 @@
+"""``Checker`` is an observer of the world that asks every invariant of the catalogue after each step."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+
+from wrackline.broker.model.types import TopicPartition
+from wrackline.simulator.invariants.catalogue import INVARIANTS
+from wrackline.simulator.invariants.invariant import Invariant, Violation
+from wrackline.simulator.invariants.observed_step import Seen
+from wrackline.simulator.invariants.observer import Ghost
+from wrackline.simulator.world.world import StepRecord, World
+
+Check = Callable[[Ghost, Seen], Violation | None]
+
+
+class InvariantViolated(AssertionError):
+    """The first violation of a run; its StepRecord was the last."""
+
+    def __init__(self, violation: Violation) -> None:
+        super().__init__(str(violation))
+        self.violation = violation
+
+
+class Checker:
+    """Attach with ``world.observers.append(checker)``. Violations are kept, and raised where ``strict``."""
+
+    def __init__(
+        self,
+        world: World,
+        *,
+        profile: str | None = None,
+        only: Iterable[str] | None = None,
+        strict: bool = False,
+    ) -> None:
+        self.profile = world.options.profile if profile is None else profile
+        self.ghost = Ghost(world, self.profile)
+        wanted = None if only is None else frozenset(only)
+        self.invariants: Sequence[Invariant] = tuple(
+            kind()
+            for kind in INVARIANTS
+            if self.profile in kind.profiles and (wanted is None or kind.id in wanted)
+        )
+        self.violations: list[Violation] = []
+        self.strict = strict
+        self._told: set[tuple[str, TopicPartition | None]] = set()
+        self._concerned: dict[int, tuple[Check, ...]] = {}
+        """By what a step touches: the checks it calls for."""
+
+    def leave_out(self, *ids: str) -> None:
+        """From now on these invariants are not checked."""
+        self.invariants = tuple(kind for kind in self.invariants if kind.id not in ids)
+        self._concerned.clear()
+
+    def __call__(self, world: World, step: StepRecord) -> None:  # noqa: ARG002
+        seen = self.ghost.observe(step)
+        touches = 0 if seen is None else seen.touches
+        if seen is None or not touches:
+            return
+        checks = self._concerned.get(touches)
+        if checks is None:
+            checks = tuple(kind.check for kind in self.invariants if kind.looks_at & touches)
+            self._concerned[touches] = checks
+        for check in checks:
+            violation = check(self.ghost, seen)
+            if violation is None or (violation.id, violation.tp) in self._told:
+                continue
+            self._told.add((violation.id, violation.tp))
+            self.violations.append(violation)
+            if self.strict:
+                raise InvariantViolated(violation)
