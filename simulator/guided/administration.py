@@ -18,7 +18,7 @@ from wrackline.broker.model.admin_messages import (
 from wrackline.broker.model.types import NodeId
 from wrackline.simulator.guided.schedule import Guided
 from wrackline.simulator.guided.stage import CONTROLLER, Setting, Stage, T
-from wrackline.simulator.world.disk import SimulationError
+from wrackline.simulator.world.errors import SimulationError
 
 TOPIC = 2
 """The resource type, in Kafka's numbers."""

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from wrackline.simulator.guided.stage import Finding, Setting, Stage
-from wrackline.simulator.world.disk import SimulationError
+from wrackline.simulator.world.errors import SimulationError
 
 
 @dataclass(frozen=True, slots=True)

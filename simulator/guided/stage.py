@@ -30,9 +30,9 @@ from wrackline.broker.model.messages import (
     ProduceResult,
 )
 from wrackline.broker.model.types import METADATA, NO_LEADER, NodeId, TopicPartition
+from wrackline.simulator.clients.batches import encode
 from wrackline.simulator.invariants.checker import Checker
-from wrackline.simulator.world.clients import encode
-from wrackline.simulator.world.disk import SimulationError
+from wrackline.simulator.world.errors import SimulationError
 from wrackline.simulator.world.network import Hold, Matches, Message, NetworkOptions
 from wrackline.simulator.world.world import FIRST_CONTROLLER, Call, World, WorldOptions
 

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from typing import Final
 
 from wrackline.history.model import FAILED, Event, Record, Type, parts_of
-from wrackline.simulator.world.clients import PROCESS_STRIDE
+from wrackline.simulator.clients.client import PROCESS_STRIDE
 
 _OK: Final = Type.OK
 _FAIL: Final = Type.FAIL

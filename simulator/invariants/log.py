@@ -11,7 +11,7 @@ from wrackline.simulator.invariants.invariant import Invariant, Violation
 from wrackline.simulator.invariants.observed_partition import Mark, PartitionGhost
 from wrackline.simulator.invariants.observed_step import ACKS, GROWN, LOGS, PARTITIONS, REPLICAS, Seen
 from wrackline.simulator.invariants.observer import Ghost
-from wrackline.simulator.world.disk import SimLog
+from wrackline.simulator.world.disk_log import SimLog
 
 
 class LeaderCompleteness(Invariant):

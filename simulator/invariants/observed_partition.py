@@ -9,7 +9,7 @@ from typing import NamedTuple
 from uuid import UUID
 
 from wrackline.broker.model.types import NO_EPOCH, NodeId, TopicPartition
-from wrackline.simulator.world.disk import SimLog, Stored
+from wrackline.simulator.world.disk_log import SimLog, Stored
 
 
 class Mark(NamedTuple):

@@ -55,7 +55,7 @@ from wrackline.broker.model.types import (
 from wrackline.broker.rules.election import RECOVERING
 from wrackline.simulator.invariants.observed_partition import Mark, PartitionGhost
 from wrackline.simulator.invariants.observed_step import Before, Change, Seen
-from wrackline.simulator.world.disk import SimLog
+from wrackline.simulator.world.disk_log import SimLog
 from wrackline.simulator.world.world import StepRecord, World
 
 _UNSEEN = frozenset({SetTimer, CancelTimer, Send, Flush, WriteEpochs})

@@ -21,7 +21,7 @@ from wrackline.broker.model.types import METADATA
 from wrackline.simulator.invariants.invariant import Invariant, Violation
 from wrackline.simulator.invariants.observed_step import COMMITTED, DISKS, SNAPSHOTS, Seen
 from wrackline.simulator.invariants.observer import Ghost
-from wrackline.simulator.world.disk import Stored
+from wrackline.simulator.world.disk_log import Stored
 
 _REMEMBERED = 512
 """Images of the last so many commits are at hand; an older one is made anew from the log."""

@@ -10,9 +10,9 @@ from typing import Any
 
 from wrackline.broker.model.types import NodeId, TopicPartition
 from wrackline.history.model import CONTROL, NEMESIS, Event, Type
+from wrackline.simulator.clients.history import History
 from wrackline.simulator.faults.driver import Begun
 from wrackline.simulator.faults.kinds import Fault
-from wrackline.simulator.world.history import History
 from wrackline.simulator.world.world import FIRST_CONTROLLER, SimServer, StepRecord, World
 
 _REPLACED = ("wipe", "restore")

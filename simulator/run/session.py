@@ -12,6 +12,12 @@ from typing import Any
 
 from wrackline.broker.model.types import TopicPartition
 from wrackline.history.model import CONTROL, REPLICA, Event, Record, Type
+from wrackline.simulator.clients.batches import decode
+from wrackline.simulator.clients.client import Client
+from wrackline.simulator.clients.consumer import Consumer, EndAsker
+from wrackline.simulator.clients.drainer import Drainer
+from wrackline.simulator.clients.history import History
+from wrackline.simulator.clients.producer import Producer, ProducerOptions
 from wrackline.simulator.faults.driver import FaultDriver
 from wrackline.simulator.faults.processes import ACTIONS
 from wrackline.simulator.faults.setup import TOPIC, Setup
@@ -21,17 +27,7 @@ from wrackline.simulator.invariants.watchers import Deaf, EndOffsets, Stalls, Wa
 from wrackline.simulator.output.nemesis_rows import ClusterRows, NemesisRows
 from wrackline.simulator.output.timeline import Digest, Timeline
 from wrackline.simulator.run.result import Result
-from wrackline.simulator.world.clients import (
-    Client,
-    Consumer,
-    Drainer,
-    EndAsker,
-    Producer,
-    ProducerOptions,
-    decode,
-)
-from wrackline.simulator.world.disk import SimulationError
-from wrackline.simulator.world.history import History
+from wrackline.simulator.world.errors import SimulationError
 from wrackline.simulator.world.network import NetworkOptions
 from wrackline.simulator.world.world import StepRecord, World, WorldOptions
 

@@ -1,1 +1,1 @@
-"""A cluster in virtual time: nodes, clock, network, disks and clients."""
+"""A cluster in virtual time: nodes, clock, network and disks."""

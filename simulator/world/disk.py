@@ -1,6 +1,6 @@
 """A node's disk that knows what a crash would leave of it (docs/protocol.md 2.14).
 
-Each log is a list of whole batches and a mark below which they are synced. ``kill`` keeps everything that was
+Each log (``disk_log``) is a list of whole batches and a mark below which they are synced. ``kill`` keeps everything that was
 written. ``power`` keeps, of each log apart, a random prefix of the unsynced batches, the write after it
 perhaps torn: its first bytes are there, and the next start finds them and cuts them off, as the real recovery
 does. Checkpoints, epoch files and truncations are synced when they are written, as the real storage does it.
@@ -10,14 +10,13 @@ from __future__ import annotations
 
 from bisect import bisect_right
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field, replace
-from functools import lru_cache
+from dataclasses import dataclass
 from random import Random
 from typing import NamedTuple
 from uuid import UUID
 
 from wrackline.broker.model import batch
-from wrackline.broker.model.batch import BatchHeader, CorruptBatch
+from wrackline.broker.model.batch import CorruptBatch
 from wrackline.broker.model.effects import (
     Append,
     CloseLogs,
@@ -33,12 +32,10 @@ from wrackline.broker.model.effects import (
     WriteSnapshot,
 )
 from wrackline.broker.model.messages import LookupByTime
-from wrackline.broker.model.producers import ProducerTable
 from wrackline.broker.model.types import (
     METADATA,
     EpochEntry,
     LogSlice,
-    ProducerSnapshot,
     QuorumState,
     RecoveredLog,
     SnapshotId,
@@ -46,131 +43,8 @@ from wrackline.broker.model.types import (
     StoredSnapshot,
     TopicPartition,
 )
-
-_header_of = lru_cache(maxsize=256)(batch.parse_header)
-"""Every replica writes the same bytes."""
-
-
-class SimulationError(AssertionError):
-    """The core asked for what no disk or network can do, or the schedule for what makes no sense."""
-
-
-class DiskRefused(Exception):
-    """A write failed: this effect is not carried out, nor those of its event that follow (as in the real
-    shell)."""
-
-    def __init__(self, tp: TopicPartition, reason: str) -> None:
-        super().__init__(reason)
-        self.tp = tp
-        self.reason = reason
-
-
-class Stored(NamedTuple):
-    """One batch in a log."""
-
-    header: BatchHeader
-    data: bytes
-
-    @property
-    def end(self) -> int:
-        return self.header.last_offset + 1
-
-
-class Row(NamedTuple):
-    """One record of a log."""
-
-    offset: int
-    epoch: int
-    value: bytes
-
-
-@dataclass(slots=True)
-class SimLog:
-    """``synced``: every batch below this offset survives a power cut. Offsets are exclusive at the end."""
-
-    topic_id: UUID
-    start: int = 0
-    leo: int = 0
-    synced: int = 0
-    batches: list[Stored] = field(default_factory=list)
-    ends: list[int] = field(default_factory=list)
-    """Of each batch, exclusive; for bisecting."""
-    epochs: tuple[EpochEntry, ...] = ()
-    """The leader-epoch checkpoint."""
-    former_epochs: tuple[EpochEntry, ...] = ()
-    """As it was before it was last written: what a power cut leaves when that was not synced."""
-    lost_epochs: bool = False
-    """There was a power cut since it was last written."""
-    torn: bytes = b""
-    """What a power cut left of the write after the last whole batch; gone after the next start."""
-    flushing: int | None = None
-    """A flush is under way that will make everything below this durable; lowered by truncations."""
-    flush_again: bool = False
-    segment_bytes: int = 0
-    """Written to the active segment."""
-
-    def append(self, data: bytes) -> None:
-        header = _header_of(data)
-        if header.base_offset != self.leo:
-            raise SimulationError(f"a batch at {header.base_offset}, the log ends at {self.leo}")
-        self.batches.append(Stored(header, data))
-        self.leo = header.last_offset + 1
-        self.ends.append(self.leo)
-        self.segment_bytes += len(data)
-
-    def cut(self, to_offset: int) -> None:
-        """Keep the batches that end at or before ``to_offset``."""
-        kept = bisect_right(self.ends, to_offset)
-        del self.batches[kept:], self.ends[kept:]
-        self.leo = self.ends[-1] if self.ends else self.start
-        self.synced = min(self.synced, self.leo)
-        if self.flushing is not None:
-            self.flushing = min(self.flushing, self.leo)
-
-    def index_of(self, offset: int) -> int:
-        """Of the batch that holds ``offset``."""
-        return bisect_right(self.ends, offset)
-
-    def rows(self, start: int = 0, end: int | None = None) -> list[Row]:
-        """The records in [start, end)."""
-        stop = self.leo if end is None else end
-        found = []
-        for at in range(self.index_of(start), len(self.batches)):
-            header, data = self.batches[at]
-            if header.base_offset >= stop:
-                break
-            found += [
-                Row(offset, header.leader_epoch, value)
-                for offset, value in batch.values_of(header, data)
-                if start <= offset < stop
-            ]
-        return found
-
-    def row(self, offset: int) -> Row | None:
-        found = self.rows(offset, offset + 1)
-        return found[0] if found else None
-
-    def copy(self) -> SimLog:
-        return replace(
-            self,
-            batches=list(self.batches),
-            ends=list(self.ends),
-            flushing=None,
-            flush_again=False,
-        )
-
-    def producers(self) -> dict[int, ProducerSnapshot]:
-        """As recovery finds them: by going through the headers."""
-        table = ProducerTable()
-        for header, _ in self.batches:
-            table.appended(header)
-        return table.snapshots()
-
-    def start_at(self, offset: int) -> None:
-        """Batches that lie wholly below go."""
-        gone = bisect_right(self.ends, offset)
-        del self.batches[:gone], self.ends[:gone]
-        self.start = offset
+from wrackline.simulator.world.disk_log import SimLog
+from wrackline.simulator.world.errors import DiskRefused, SimulationError
 
 
 class Lost(NamedTuple):

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
 from dataclasses import replace
 from random import Random
-from typing import Any, Literal
+from typing import Literal
 
 from wrackline.broker.model import effects as fx
 from wrackline.broker.model import events as ev
@@ -14,38 +14,31 @@ from wrackline.broker.model.events import Event
 from wrackline.broker.model.messages import Request, Response
 from wrackline.broker.model.types import NodeId
 from wrackline.simulator.world.answers import resolve
+from wrackline.simulator.world.clock import Clock
 from wrackline.simulator.world.network import Connection, Hold, Matches, Message, NetworkOptions, Slot
-from wrackline.simulator.world.nodes import SimNode, SimServer, StepKind, StepRecord
+from wrackline.simulator.world.nodes import SimNode, SimServer, StepRecord
 
 _RECEIVED = StepRecord(0, 0.0, "receive", 0)
 """Stands for a message's arrival where nobody observes it."""
 
 
-class Transport:
-    """The part of a World that carries messages. What it uses of the rest is declared here."""
+class Transport(Clock):
+    """The part of a World that carries messages."""
 
-    now_ms: float
-    steps: int
-    network: NetworkOptions
-    cuts: dict[tuple[NodeId, NodeId], int]
-    lag: dict[tuple[NodeId, NodeId], float]
-    holds: list[Hold]
-    observers: list[Any]
-    _numbers: int
-    _nodes: dict[NodeId, SimNode]
-    _connections: dict[tuple[NodeId, NodeId, str], Connection]
-    _network_random: Random
-
-    def _at(self, when: float, what: Callable[..., StepRecord | None], a: Any = None, b: Any = None) -> None:
-        raise NotImplementedError
+    def __init__(self, seed: int | str, network: NetworkOptions) -> None:
+        super().__init__()
+        self.network = network
+        self.cuts: dict[tuple[NodeId, NodeId], int] = {}
+        """Ordered pairs that are cut, with how many times over."""
+        self.lag: dict[tuple[NodeId, NodeId], float] = {}
+        """Ordered pairs whose messages take this much longer, in milliseconds."""
+        self.holds: list[Hold] = []
+        self._nodes: dict[NodeId, SimNode] = {}
+        self._network_random = Random(f"{seed}/network")
+        self._connections: dict[tuple[NodeId, NodeId, str], Connection] = {}
 
     def _put(self, node: SimNode, event: Event, message: Message | None) -> None:
-        raise NotImplementedError
-
-    def _record(self, kind: StepKind, node: NodeId, **more: Any) -> StepRecord:
-        raise NotImplementedError
-
-    def _tell(self, record: StepRecord) -> StepRecord:
+        """Into the node's inbox (``Execution``)."""
         raise NotImplementedError
 
     # --- messages ------------------------------------------------------------------------------------------

@@ -22,7 +22,7 @@ from wrackline.broker.model.messages import ProducePartition, ProduceRequest, Pr
 from wrackline.broker.model.types import METADATA, EpochEntry, FlushMode
 from wrackline.simulator.invariants.catalogue import INVARIANTS
 from wrackline.simulator.invariants.checker import Checker
-from wrackline.simulator.world.disk import SimLog, Stored
+from wrackline.simulator.world.disk_log import SimLog, Stored
 from wrackline.simulator.world.world import StepKind, StepRecord, World, WorldOptions
 
 CONTROLLER = 101

@@ -27,7 +27,7 @@ from wrackline.broker.model.types import METADATA, SnapshotId
 from wrackline.broker.rules.raft import RaftRole
 from wrackline.simulator.invariants.checker import Checker
 from wrackline.simulator.invariants.raft import Invariant
-from wrackline.simulator.world.disk import SimLog, Stored
+from wrackline.simulator.world.disk_log import SimLog, Stored
 from wrackline.simulator.world.world import StepKind, StepRecord, World, WorldOptions
 
 NODES = (101, 102, 103)

@@ -22,8 +22,9 @@ from wrackline.broker.model.messages import (
 )
 from wrackline.broker.model.metadata_messages import MetadataRequest
 from wrackline.broker.model.types import TopicPartition
-from wrackline.simulator.world.clients import encode
-from wrackline.simulator.world.disk import Disk, SimulationError
+from wrackline.simulator.clients.batches import encode
+from wrackline.simulator.world.disk import Disk
+from wrackline.simulator.world.errors import SimulationError
 from wrackline.simulator.world.world import Call, StepRecord, World
 
 T = TopicPartition("t", 0)

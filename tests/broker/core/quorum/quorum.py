@@ -17,7 +17,7 @@ from kio.schema.errors import ErrorCode
 from wrackline.broker.model.effects import Trace
 from wrackline.broker.model.metadata_messages import CreateTopicsRequest, CreateTopicsResponse, NewTopic
 from wrackline.broker.model.types import METADATA
-from wrackline.simulator.world.disk import SimLog
+from wrackline.simulator.world.disk_log import SimLog
 from wrackline.simulator.world.world import StepRecord, World, WorldOptions
 
 FAST = {

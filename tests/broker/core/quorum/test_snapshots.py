@@ -21,7 +21,7 @@ from wrackline.broker.model.snapshot_format import read, write
 from wrackline.broker.model.snapshot_messages import FetchSnapshotRequest
 from wrackline.broker.model.types import METADATA, SnapshotId
 from wrackline.simulator.invariants.checker import Checker, InvariantViolated
-from wrackline.simulator.world.disk import SimLog
+from wrackline.simulator.world.disk_log import SimLog
 from wrackline.simulator.world.world import StepRecord, World
 
 SOON = {"metadata_log_max_records_between_snapshots": 12, "quorum_fetch_snapshot_max_bytes": 300}

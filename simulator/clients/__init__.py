@@ -1,0 +1,1 @@
+"""Clients of a simulated cluster, and the history that they write."""

@@ -1,0 +1,146 @@
+"""What all clients have: they are state machines that speak the core's messages to brokers.
+
+They have the contract of any core (``handle(event, now_ms) -> effects``), so the world treats them as nodes:
+what they send can be delayed, cut and held like everything else. Each acts one operation at a time and writes
+it to the history; after an operation whose outcome it does not know it goes on under a new process number, as
+the history's rules ask. Their random choices come from a generator of their own.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from random import Random
+from typing import Any
+
+from wrackline.broker.model import effects as fx
+from wrackline.broker.model import events as ev
+from wrackline.broker.model.effects import Effect
+from wrackline.broker.model.events import Event as CoreEvent
+from wrackline.broker.model.messages import Request, Response
+from wrackline.broker.model.metadata_messages import MetadataRequest, MetadataResponse
+from wrackline.broker.model.types import NO_LEADER, NodeId
+from wrackline.history.model import Event, Type
+from wrackline.simulator.clients.history import History
+
+PROCESS_STRIDE = 1_000
+"""Process numbers a client may use up."""
+RETRY_MS = 100.0
+_TIMEOUT_MS = 3_000
+
+Answered = Callable[[Response | None], None]
+
+
+class Client:
+    """What all of them have: requests with continuations, timers, metadata, a process number."""
+
+    kind = "client"
+
+    def __init__(
+        self,
+        number: int,
+        topic: str,
+        partitions: int,
+        brokers: Sequence[NodeId],
+        seed: int | str,
+        history: History,
+    ) -> None:
+        self.number = number
+        self.topic = topic
+        self.partitions = partitions
+        self.brokers = tuple(brokers)
+        self.history = history
+        self.random = Random(f"{seed}/client/{number}")
+        self.now_ms = 0.0
+        self.process = number * PROCESS_STRIDE
+        self.stopping = False
+        self.leaders: dict[int, NodeId] = {}
+        """Partition -> leader, as last heard."""
+        self._out: list[Effect] = []
+        self._correlation = 0
+        self._waiting: dict[int, Answered] = {}
+        self._timers: dict[str, Callable[[], None]] = {}
+        self._asking_metadata: list[Callable[[], None]] = []
+
+    # --- the contract of a core ----------------------------------------------------------------------------
+
+    def handle(self, event: CoreEvent, now_ms: float) -> list[Effect]:
+        self._out = []
+        self.now_ms = now_ms
+        match event:
+            case ev.Boot():
+                self.begin()
+            case ev.ResponseReceived():
+                self._answered(event.correlation, event.response)
+            case ev.SendFailed():
+                self._answered(event.correlation, None)
+            case ev.TimerFired():
+                fire = self._timers.pop(event.key, None)
+                if fire is not None:
+                    fire()
+            case _:
+                pass
+        return self._out
+
+    def begin(self) -> None:
+        raise NotImplementedError
+
+    def stop(self) -> None:
+        """Begin nothing new; what is under way comes to its end."""
+        self.stopping = True
+
+    @property
+    def writing(self) -> bool:
+        """A write is under way: it may still be appended, and acknowledged."""
+        return False
+
+    # --- tools ---------------------------------------------------------------------------------------------
+
+    def _answered(self, correlation: int, response: Response | None) -> None:
+        answered = self._waiting.pop(correlation, None)
+        if answered is not None:
+            answered(response)
+
+    def _send(
+        self, node: NodeId, request: Request, answered: Answered, timeout_ms: int = _TIMEOUT_MS
+    ) -> None:
+        self._correlation += 1
+        self._waiting[self._correlation] = answered
+        self._out.append(fx.Send(self._correlation, node, "main", request, timeout_ms))
+
+    def _after(self, key: str, ms: float, fire: Callable[[], None]) -> None:
+        self._timers[key] = fire
+        self._out.append(fx.SetTimer(key, self.now_ms + ms))
+
+    def _record(self, type_: Type, f: str, **fields: Any) -> None:
+        history, now_ms = self.history, self.now_ms
+        index, time_ns = len(history.events), int(now_ms * 1_000_000)
+        event = Event(self.process, type_, f, self.topic, index=index, time_ns=time_ns, **fields)
+        history.record(now_ms, event)
+
+    def _new_process(self) -> None:
+        """After an operation that ended in ``info``."""
+        if self.process % PROCESS_STRIDE == PROCESS_STRIDE - 1:
+            self.stopping = True
+            return
+        self.process += 1
+
+    def _refresh(self, then: Callable[[], None]) -> None:
+        """Ask any broker who leads; ``then`` is called when it has answered or failed to."""
+        self._asking_metadata.append(then)
+        if len(self._asking_metadata) > 1:
+            return
+
+        def answered(response: Response | None) -> None:
+            if isinstance(response, MetadataResponse):
+                for topic in response.topics:
+                    if topic.name == self.topic:
+                        self.leaders = {part.partition: part.leader_id for part in topic.partitions}
+            waiting, self._asking_metadata = self._asking_metadata, []
+            for go_on in waiting:
+                go_on()
+
+        self._send(self.random.choice(self.brokers), MetadataRequest((self.topic,)), answered, 1_000)
+
+    def _leader_of(self, partition: int) -> NodeId | None:
+        leader = self.leaders.get(partition, NO_LEADER)
+        return None if leader == NO_LEADER else leader

@@ -1,0 +1,96 @@
+"""Virtual time: a queue of what happens next, one step at a time, and who is told of each step."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from heapq import heappop, heappush
+from typing import Any
+
+from wrackline.broker.model.types import NodeId
+from wrackline.simulator.world.errors import SimulationError
+from wrackline.simulator.world.nodes import StepKind, StepRecord
+
+StepObserver = Callable[[Any, StepRecord], None]
+"""Is called with the world and the step."""
+_LIVELOCK_STEPS = 5_000
+
+
+class Clock:
+    """The part of a World that lets time go on. ``now_ms`` are virtual milliseconds since the start."""
+
+    def __init__(self) -> None:
+        self.now_ms = 0.0
+        self.steps = 0
+        self._instant = 0
+        """Steps when time last went on."""
+        self.observers: list[StepObserver] = []
+        self.watchers: list[StepObserver] = []
+        self._queue: list[tuple[float, int, Callable[..., StepRecord | None], Any, Any]] = []
+        self._numbers = 0
+        self._number = 0
+        """Of the entry of the queue whose time it is."""
+
+    def _at(self, when: float, what: Callable[..., StepRecord | None], a: Any = None, b: Any = None) -> None:
+        self._numbers += 1
+        heappush(self._queue, (when, self._numbers, what, a, b))
+
+    def at(self, when_ms: float, action: Callable[[], object]) -> None:
+        """Do something to the world at a time; the observers are told by what it does."""
+        self._at(max(when_ms, self.now_ms), _call, action)
+
+    def step(self) -> StepRecord | None:
+        """Let the next thing happen, tell the observers; None when the queue is empty."""
+        queue = self._queue
+        while queue:
+            when, self._number, what, a, b = heappop(queue)
+            if when > self.now_ms:
+                self.now_ms = when
+                self._instant = self.steps
+            elif self.steps - self._instant > _LIVELOCK_STEPS:
+                raise SimulationError(f"livelock: {_LIVELOCK_STEPS} steps in no time")
+            record = what(a, b)
+            if record is not None:
+                if record.kind != "receive":
+                    for watcher in self.watchers:
+                        watcher(self, record)
+                for observer in self.observers:
+                    observer(self, record)
+                return record
+        return None
+
+    def run(self, ms: float) -> None:
+        self.run_to(self.now_ms + ms)
+
+    def run_to(self, end_ms: float) -> None:
+        queue = self._queue
+        while queue and queue[0][0] <= end_ms:
+            self.step()
+        self.now_ms = max(self.now_ms, end_ms)
+
+    def until(self, condition: Callable[[], bool], within_ms: float = 30_000, what: str = "") -> None:
+        """Raises SimulationError when it does not come to pass."""
+        end_ms = self.now_ms + within_ms
+        while not condition():
+            if not self._queue or self._queue[0][0] > end_ms:
+                raise SimulationError(f"not within {within_ms:.0f} ms: {what or condition}")
+            self.step()
+
+    def _record(self, kind: StepKind, node: NodeId, **more: Any) -> StepRecord:
+        self.steps += 1
+        return StepRecord(self.steps, self.now_ms, kind, node, **more)
+
+    def say(self, note: str, node: NodeId = 0) -> StepRecord:
+        """A line for the observers: what the one outside is doing."""
+        return self._tell(self._record("fault", node, note=note))
+
+    def _tell(self, record: StepRecord) -> StepRecord:
+        """A step that was not taken from the queue (a fault from outside): observers see it now."""
+        for watcher in self.watchers:
+            watcher(self, record)
+        for observer in self.observers:
+            observer(self, record)
+        return record
+
+
+def _call(action: Callable[[], object], _: None) -> None:
+    action()

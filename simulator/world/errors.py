@@ -1,0 +1,19 @@
+"""What a world refuses, and what its disks do."""
+
+from __future__ import annotations
+
+from wrackline.broker.model.types import TopicPartition
+
+
+class SimulationError(AssertionError):
+    """The core asked for what no disk or network can do, or the schedule for what makes no sense."""
+
+
+class DiskRefused(Exception):
+    """A write failed: this effect is not carried out, nor those of its event that follow (as in the real
+    shell)."""
+
+    def __init__(self, tp: TopicPartition, reason: str) -> None:
+        super().__init__(reason)
+        self.tp = tp
+        self.reason = reason

@@ -1,0 +1,262 @@
+"""What a node does: it handles the events of its inbox, and the effects that its core asks for are carried out.
+
+A process ends here too, however it ends, since an effect may end it (``Exit``, or a cut in the middle of one
+event's effects).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from heapq import heappush
+from random import Random
+from typing import Any
+
+from kio.schema.errors import ErrorCode
+
+from wrackline.broker.core.broker import Broker
+from wrackline.broker.core.lifecycle import State
+from wrackline.broker.defects import apply
+from wrackline.broker.model import effects as fx
+from wrackline.broker.model import events as ev
+from wrackline.broker.model.effects import Effect
+from wrackline.broker.model.events import Event
+from wrackline.broker.model.messages import Refused
+from wrackline.broker.model.types import METADATA, SnapshotId, TopicPartition
+from wrackline.broker.rules.profile import Rules, profile
+from wrackline.simulator.world.errors import DiskRefused
+from wrackline.simulator.world.network import Message
+from wrackline.simulator.world.nodes import Down, SimNode, SimServer, StepKind, StepRecord, WorldOptions
+from wrackline.simulator.world.transport import Transport
+
+_HAIR_MS = 1e-6
+
+
+class Execution(Transport):
+    """The part of a World that lets cores handle events, and carries their effects out."""
+
+    def __init__(self, seed: int | str, options: WorldOptions, rules: Rules | None) -> None:
+        super().__init__(seed, options.network)
+        self.options = options
+        self.rules = rules if rules is not None else apply(profile(options.profile), options.defects)
+        self._handle_ms = options.handle_ms
+        self._disk_random = Random(f"{seed}/disk")
+        self._node_random = Random(f"{seed}/nodes")
+        self._snapshot_random = Random(f"{seed}/snapshots")
+
+    # --- events --------------------------------------------------------------------------------------------
+
+    def _put(self, node: SimNode, event: Event, message: Message | None) -> None:
+        node.inbox.append((event, message))
+        self._wake(node)
+
+    def _wake(self, node: SimNode) -> None:
+        if node.handling or not node.inbox or node.paused or node.core is None:
+            return
+        node.handling = True
+        self._numbers = number = self._numbers + 1
+        when = self.now_ms + self._node_random.random() * self._handle_ms
+        heappush(self._queue, (when, number, self._handle_next, node, None))
+
+    def _handle_next(self, node: SimNode, _: None) -> StepRecord | None:
+        node.handling = False
+        if node.core is None or node.paused or not node.inbox:
+            return None
+        event, message = node.inbox.popleft()
+        record = self._handle(node, event, "handle", message)
+        if node.inbox:
+            self._wake(node)
+        return record
+
+    def _handle(
+        self, node: SimNode, event: Event, kind: StepKind, message: Message | None = None
+    ) -> StepRecord:
+        now_ms = self.now_ms
+        world, local = node.clock_base
+        effects = node.core.handle(event, local + (now_ms - world) * node.clock_rate)
+        self.steps += 1
+        record = StepRecord(self.steps, now_ms, kind, node.id, event, effects, message)
+        limit = None if node.cut_rule is None else node.cut_rule[0](event, effects)
+        if limit is not None and node.cut_rule is not None:
+            ending = node.cut_rule[1]
+            record.effects = effects[:limit]
+            record.cut = True
+            self._carry_out_all(node, record.effects)
+            if node.core is not None:
+                # Observers see the disk as the effects left it first, and what a power cut takes a step
+                # later.
+                node.core, node.down, node.cut_rule = None, ending, None
+                heappush(self._queue, (self.now_ms, -self._numbers, self._end_of_cut, node, ending))
+            return record
+        done = self._carry_out_all(node, effects)
+        if done < len(effects):
+            record.effects = effects[:done]
+        if not node.accepts and node.core is not None and isinstance(node, SimServer):
+            node.accepts = not isinstance(node.core, Broker) or node.core.state is not State.STARTING
+        return record
+
+    def _carry_out_all(self, node: SimNode, effects: Sequence[Effect]) -> int:
+        """How many were: those after an Exit are not."""
+        at = 0
+        try:
+            for at, effect in enumerate(effects):
+                kind = type(effect)
+                if kind is fx.Trace:
+                    continue
+                _CARRIERS[kind](self, node, effect)
+                if kind is fx.Exit:
+                    return at + 1
+        except DiskRefused as refused:
+            return self._disk_refused(node, effects, at, refused)
+        return len(effects)
+
+    def _disk_refused(self, node: Any, effects: Sequence[Effect], at: int, refused: DiskRefused) -> int:
+        """As the shell does it: the core hears of it after what is in its inbox. It wrote the effects that
+        follow in the belief that all went well: askers are told of the disk, the rest is left undone
+        (B57)."""
+        self._put(node, ev.DiskFailed(refused.tp, refused.reason), None)
+        if not self.rules.switches.stops_on_disk_failure:
+            return at + 1 + self._carry_out_all(node, effects[at + 1 :])
+        node.disk.offline = refused.reason
+        for effect in effects[at + 1 :]:
+            if isinstance(effect, fx.Reply):
+                refusal = Refused(ErrorCode.kafka_storage_error, refused.reason)
+                self._reply(node, fx.Reply(effect.request_id, refusal))
+            elif isinstance(effect, fx.NoReply):
+                self._no_reply(node, fx.NoReply(effect.request_id, close=True))
+            elif isinstance(effect, fx.Exit):
+                self._exit(node, effect)
+        return at
+
+    def _set_timer(self, node: SimNode, effect: fx.SetTimer) -> None:
+        self._numbers = ticket = self._numbers + 1
+        key, when = effect.key, effect.at_ms
+        node.timers[key] = ticket
+        world, local = node.clock_base
+        if node.clock_rate != 1.0 or world:
+            # A hair late: the core must never find its timer fired before the time it had asked for.
+            when = world + (when - local) / node.clock_rate + _HAIR_MS
+        if when < self.now_ms:
+            when = self.now_ms
+        heappush(self._queue, (when, ticket, self._fire, node, key))
+
+    def _cancel_timer(self, node: SimNode, effect: fx.CancelTimer) -> None:
+        node.timers.pop(effect.key, None)
+
+    def _fire(self, node: SimNode, key: str) -> StepRecord | None:
+        if node.timers.get(key) != self._number or node.core is None:
+            return None
+        del node.timers[key]
+        if node.paused:
+            node.inbox.append((ev.TimerFired(key), None))
+            return None
+        return self._handle(node, ev.TimerFired(key), "timer")
+
+    def _exit(self, node: SimNode, effect: fx.Exit) -> None:
+        node.exits.append(effect)
+        self._end(node, "clean" if effect.code == 0 else "exit")
+
+    # --- disk ----------------------------------------------------------------------------------------------
+
+    def _append(self, node: SimServer, effect: fx.Append) -> None:
+        if node.disk.append(effect):
+            self._flush(node, fx.Flush(effect.tp, effect.end_offset))
+
+    def _flush(self, node: SimServer, effect: fx.Flush) -> None:
+        if node.disk.begin_flush(effect.tp):
+            self._flush_later(node, effect.tp)
+
+    def _flush_later(self, node: SimServer, tp: TopicPartition) -> None:
+        options = self.options
+        delay = self._disk_random.uniform(options.flush_min_ms, options.flush_max_ms)
+        self._at(self.now_ms + delay, self._flushed, node, (tp, node.disk.logs[tp], node.incarnation))
+
+    def _flushed(self, node: SimServer, what: tuple[TopicPartition, Any, int]) -> StepRecord | None:
+        tp, log, life = what
+        if node.incarnation != life or node.disk.logs.get(tp) is not log or node.core is None:
+            return None
+        upto, again = node.disk.end_flush(node.disk.logs[tp])
+        if again and node.disk.begin_flush(tp):
+            self._flush_later(node, tp)
+        if node.paused:
+            node.inbox.append((ev.Flushed(tp, upto), None))
+            return None
+        return self._handle(node, ev.Flushed(tp, upto), "flushed")
+
+    def _write_snapshot(self, node: SimServer, effect: fx.WriteSnapshot) -> None:
+        node.disk.begin_snapshot(effect)
+        options = self.options
+        delay = self._snapshot_random.uniform(options.flush_min_ms, 4 * options.flush_max_ms)
+        self._at(self.now_ms + delay, self._snapshot_written, node, (effect.id, node.incarnation))
+
+    def _snapshot_written(self, node: SimServer, what: tuple[SnapshotId, int]) -> StepRecord | None:
+        snapshot, life = what
+        if node.incarnation != life or node.core is None or snapshot not in node.disk.unfinished:
+            return None
+        reason = node.disk.end_snapshot(snapshot)
+        if reason:
+            if self.rules.switches.stops_on_disk_failure:
+                node.disk.offline = reason
+            self._put(node, ev.DiskFailed(METADATA, reason), None)
+            return None
+        if node.paused:
+            node.inbox.append((ev.SnapshotWritten(snapshot), None))
+            return None
+        return self._handle(node, ev.SnapshotWritten(snapshot), "flushed")
+
+    def _close_logs(self, node: SimServer, effect: fx.CloseLogs) -> None:
+        self._put(node, ev.LogsClosed(node.disk.close_cleanly(effect)), None)
+
+    # --- the end of a process ------------------------------------------------------------------------------
+
+    def _end(self, node: SimNode, how: Down, keep: Mapping[TopicPartition, int] | None = None) -> str:
+        """The process is gone. What is said of it."""
+        node.core, node.down, node.paused, node.cut_rule = None, how, False, None
+        node.ended_life = node.incarnation
+        node.timers.clear()
+        node.inbox.clear()
+        node.requests.clear()
+        note: str = how
+        if isinstance(node, SimServer):
+            node.accepts = False
+            node.disk.stopped()
+            node.disk.abandon_snapshots(self._snapshot_random)
+            if how == "power":
+                lost = node.disk.lose_power(self._disk_random, keep)
+                node.losses += [(self.now_ms, item) for item in lost]
+                note += "".join(
+                    f" {item.tp}:{item.from_offset}..{item.to_offset}{' torn' if item.torn else ''}"
+                    for item in lost
+                )
+        self._hang_up(node, silent=how == "power")
+        return note
+
+    def _end_of_cut(self, node: SimNode, how: Down) -> StepRecord | None:
+        if node.core is not None or node.ended_life == node.incarnation:
+            return None
+        return self._record("down", node.id, note=self._end(node, how))
+
+
+_CARRIERS: dict[type, Callable[[Execution, Any, Any], None]] = {
+    fx.Send: Execution._send,
+    fx.Reply: Execution._reply,
+    fx.NoReply: Execution._no_reply,
+    fx.CreateLog: lambda _, node, effect: node.disk.create(effect),
+    fx.DeleteLog: lambda _, node, effect: node.disk.delete(effect),
+    fx.Append: Execution._append,
+    fx.Flush: Execution._flush,
+    fx.Truncate: lambda _, node, effect: node.disk.truncate(effect),
+    fx.ResetLog: lambda _, node, effect: node.disk.reset(effect),
+    fx.MoveLogStart: lambda _, node, effect: node.disk.move_log_start(effect),
+    # The simulated log is one segment, which is never old, and lies on the disk in one way.
+    fx.Retain: lambda _, node, effect: None,  # noqa: ARG005
+    fx.ConfigureLog: lambda _, node, effect: None,  # noqa: ARG005
+    fx.WriteEpochs: lambda _, node, effect: node.disk.write_epochs(effect),
+    fx.WriteCheckpoint: lambda _, node, effect: node.disk.write_checkpoint(effect),
+    fx.WriteQuorumState: lambda _, node, effect: node.disk.write_quorum_state(effect),
+    fx.WriteSnapshot: Execution._write_snapshot,
+    fx.DeleteSnapshot: lambda _, node, effect: node.disk.delete_snapshot(effect),
+    fx.CloseLogs: Execution._close_logs,
+    fx.SetTimer: Execution._set_timer,
+    fx.CancelTimer: Execution._cancel_timer,
+    fx.Exit: Execution._exit,
+}

@@ -1,0 +1,149 @@
+"""What the one outside does to processes and their disks: start, kill, cut the power, pause, wipe."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, Literal
+from uuid import UUID
+
+from wrackline.broker.core.broker import Broker
+from wrackline.broker.core.controller.controller import Controller
+from wrackline.broker.model import events as ev
+from wrackline.broker.model.config import BrokerConfig, ControllerConfig
+from wrackline.broker.model.types import Endpoint, NodeId, TopicPartition
+from wrackline.simulator.world.disk import Disk
+from wrackline.simulator.world.errors import SimulationError
+from wrackline.simulator.world.execution import Execution
+from wrackline.simulator.world.nodes import (
+    BROKER_DEFAULTS,
+    CONTROLLER_DEFAULTS,
+    FIRST_CONTROLLER,
+    CutRule,
+    Down,
+    SimController,
+    SimNode,
+    SimServer,
+    StepRecord,
+)
+
+
+class Processes(Execution):
+    """The part of a World that begins and ends the lives of its servers."""
+
+    controllers: dict[NodeId, SimController]
+    endpoints: tuple[Endpoint, ...]
+    """Of the controllers."""
+
+    def node(self, node: NodeId) -> SimNode:
+        return self._nodes[node]
+
+    def server(self, node: NodeId) -> SimServer:
+        found = self._nodes[node]
+        if not isinstance(found, SimServer):
+            raise SimulationError(f"node {node} is a client")
+        return found
+
+    def _new_disk(self) -> Disk:
+        return Disk(UUID(int=self._node_random.getrandbits(128)), self.options.segment_bytes)
+
+    def start(self, node: NodeId) -> StepRecord:
+        """A new process on the node's disk. Raises SimulationError when one runs already."""
+        server = self.server(node)
+        if server.core is not None:
+            raise SimulationError(f"node {node} runs already")
+        if server.ended_life != server.incarnation:
+            self._end(server, server.down)
+        server.incarnation += 1
+        server.down, server.paused, server.accepts = "never", False, False
+        server.inbox.clear()
+        found = server.disk.recover(rebuild_epochs=self.rules.switches.start_rebuilds_epochs)
+        if not self.rules.switches.start_removes_clean_file:
+            server.disk.clean_epoch = found.previous_broker_epoch
+        server.core = self._make_core(node)
+        incarnation = UUID(int=self._node_random.getrandbits(128))
+        boot = ev.Boot(
+            incarnation,
+            found.logs,
+            found.metadata,
+            found.previous_broker_epoch,
+            quorum_state=server.disk.quorum_state,
+            directory_id=server.disk.directory_id,
+            snapshots=found.snapshots,
+        )
+        return self._tell(self._handle(server, boot, "boot"))
+
+    def _make_core(self, node: NodeId) -> Any:
+        options = self.options
+        if node in self.controllers:
+            host = f"c{node - FIRST_CONTROLLER + 1}"
+            settings = {**CONTROLLER_DEFAULTS, **options.controller}
+            return Controller(
+                ControllerConfig(node, "simulated", host, 9093, self.endpoints, **settings), self.rules
+            )
+        settings = {**BROKER_DEFAULTS, **options.broker}
+        return Broker(
+            BrokerConfig(node, "simulated", f"n{node}", 9092, self.endpoints, **settings), self.rules
+        )
+
+    def kill(self, node: NodeId) -> StepRecord | None:
+        """kill -9: everything written stays, peers are told by resets."""
+        return self._end_from_outside(node, "kill")
+
+    def power(self, node: NodeId, keep: Mapping[TopicPartition, int] | None = None) -> StepRecord | None:
+        """Unsynced batches may go (see Disk.lose_power); peers hear nothing."""
+        return self._end_from_outside(node, "power", keep)
+
+    def _end_from_outside(
+        self, node: NodeId, how: Down, keep: Mapping[TopicPartition, int] | None = None
+    ) -> StepRecord | None:
+        server = self.server(node)
+        if server.core is None:
+            return None
+        note = self._end(server, how, keep)
+        return self._tell(self._record("down", node, note=note))
+
+    def clean_stop(self, node: NodeId) -> None:
+        """SIGTERM: the core is asked to shut down in the controlled way; it takes its time."""
+        server = self.server(node)
+        if server.core is not None:
+            self._put(server, ev.StopRequested(), None)
+
+    def wipe(self, node: NodeId) -> StepRecord:
+        """A new, empty disk under a node that is down."""
+        server = self._down_server(node)
+        server.disk = self._new_disk()
+        return self._tell(self._record("fault", node, note="wipe"))
+
+    def restore(self, node: NodeId, disk: Disk) -> StepRecord:
+        """The node's disk is as it was when ``disk`` (a ``Disk.snapshot()``) was taken; it must be down."""
+        server = self._down_server(node)
+        server.disk = disk.snapshot()
+        return self._tell(self._record("fault", node, note="stale restore"))
+
+    def _down_server(self, node: NodeId) -> SimServer:
+        server = self.server(node)
+        if server.core is not None:
+            raise SimulationError(f"node {node} is up: its disk is in use")
+        return server
+
+    def pause(self, node: NodeId) -> StepRecord:
+        """SIGSTOP: it handles nothing, time goes on."""
+        self._nodes[node].paused = True
+        return self._tell(self._record("fault", node, note="pause"))
+
+    def resume(self, node: NodeId) -> StepRecord:
+        paused = self._nodes[node]
+        paused.paused = False
+        self._wake(paused)
+        return self._tell(self._record("fault", node, note="resume"))
+
+    def set_clock_rate(self, node: NodeId, rate: float) -> None:
+        """From now on; timers that are set already keep their world time."""
+        at = self._nodes[node]
+        at.clock_base = (self.now_ms, at.local_ms(self.now_ms))
+        at.clock_rate = rate
+
+    def cut_process(self, node: NodeId, rule: CutRule, how: Literal["kill", "power"] = "kill") -> None:
+        """End the process in the middle of the effects of one event: the first for which ``rule`` says how
+        many of them are still carried out."""
+        self._nodes[node].cut_rule = (rule, how)
