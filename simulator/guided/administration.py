@@ -17,7 +17,8 @@ from wrackline.broker.model.admin_messages import (
 )
 from wrackline.broker.model.types import NodeId
 from wrackline.simulator.guided.schedule import Guided
-from wrackline.simulator.guided.stage import CONTROLLER, Setting, Stage, T
+from wrackline.simulator.guided.setting import CONTROLLER, Setting, T
+from wrackline.simulator.guided.stage import Stage
 from wrackline.simulator.world.errors import SimulationError
 
 TOPIC = 2

@@ -5,7 +5,8 @@ from __future__ import annotations
 
 from wrackline.broker.model.types import RecoveryStrategy
 from wrackline.simulator.guided.schedule import Guided
-from wrackline.simulator.guided.stage import CONTROLLER, Setting, Stage
+from wrackline.simulator.guided.setting import CONTROLLER, Setting
+from wrackline.simulator.guided.stage import Stage
 
 
 def zombie_leader(s: Stage) -> None:

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from wrackline.simulator.guided.schedule import Guided
-from wrackline.simulator.guided.stage import Setting, Stage
+from wrackline.simulator.guided.setting import Setting
+from wrackline.simulator.guided.stage import Stage
 
 
 def stays_eligible(s: Stage) -> None:

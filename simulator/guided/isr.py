@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+from wrackline.simulator.guided.messages import carries_records, tells_high_watermark
 from wrackline.simulator.guided.schedule import Guided
-from wrackline.simulator.guided.stage import Setting, Stage, carries_records, tells_high_watermark
+from wrackline.simulator.guided.setting import Setting
+from wrackline.simulator.guided.stage import Stage
 
 
 def joins_before_leso(s: Stage) -> None:

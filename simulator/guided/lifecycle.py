@@ -8,7 +8,8 @@ from wrackline.broker.model.controller_messages import BrokerHeartbeatRequest, B
 from wrackline.broker.model.metadata_messages import CreateTopicsRequest, DeleteTopicsRequest, NewTopic
 from wrackline.broker.model.types import TopicPartition
 from wrackline.simulator.guided.schedule import Guided
-from wrackline.simulator.guided.stage import CONTROLLER, Stage, T
+from wrackline.simulator.guided.setting import CONTROLLER, T
+from wrackline.simulator.guided.stage import Stage
 
 
 def unclean_ignored(s: Stage) -> None:

@@ -9,7 +9,8 @@ from wrackline.broker.core.controller.controller import Controller
 from wrackline.broker.model.quorum_messages import VoteRequest
 from wrackline.broker.model.types import NodeId
 from wrackline.simulator.guided.schedule import Guided
-from wrackline.simulator.guided.stage import Setting, Stage
+from wrackline.simulator.guided.setting import Setting
+from wrackline.simulator.guided.stage import Stage
 
 THREE = Setting(controllers=3)
 QUORUM = {"controllers": 3}

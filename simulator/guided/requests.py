@@ -6,8 +6,10 @@ from __future__ import annotations
 from kio.schema.errors import ErrorCode
 
 from wrackline.broker.model.messages import FetchPartition, FetchRequest
+from wrackline.simulator.guided.messages import diverges, tells_high_watermark
 from wrackline.simulator.guided.schedule import Guided
-from wrackline.simulator.guided.stage import Setting, Stage, T, diverges, tells_high_watermark
+from wrackline.simulator.guided.setting import Setting, T
+from wrackline.simulator.guided.stage import Stage
 
 
 def stale_answer(s: Stage) -> None:

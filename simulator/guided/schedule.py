@@ -6,7 +6,8 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from wrackline.simulator.guided.stage import Finding, Setting, Stage
+from wrackline.simulator.guided.setting import Finding, Setting
+from wrackline.simulator.guided.stage import Stage
 from wrackline.simulator.world.errors import SimulationError
 
 

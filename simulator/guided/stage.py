@@ -9,9 +9,7 @@ does not end (``liveness``, ``stall``).
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field, replace
-from typing import Any
+from collections.abc import Callable
 
 from kio.schema.errors import ErrorCode
 
@@ -19,8 +17,6 @@ from wrackline.broker.core.replication.replica import Replica
 from wrackline.broker.model import batch
 from wrackline.broker.model.messages import (
     LATEST,
-    FetchRequest,
-    FetchResponse,
     ListOffsetsPartition,
     ListOffsetsRequest,
     ListOffsetsResponse,
@@ -29,48 +25,13 @@ from wrackline.broker.model.messages import (
     ProduceResponse,
     ProduceResult,
 )
-from wrackline.broker.model.types import METADATA, NO_LEADER, NodeId, TopicPartition
+from wrackline.broker.model.types import NO_LEADER, NodeId
 from wrackline.simulator.clients.batches import encode
+from wrackline.simulator.guided.setting import CONTROLLER, LONG_MS, QUIET, Finding, Setting, T
 from wrackline.simulator.invariants.checker import Checker
 from wrackline.simulator.world.errors import SimulationError
-from wrackline.simulator.world.network import Hold, Matches, Message, NetworkOptions
-from wrackline.simulator.world.world import FIRST_CONTROLLER, Call, World, WorldOptions
-
-T = TopicPartition("t", 0)
-CONTROLLER = FIRST_CONTROLLER
-QUIET = NetworkOptions(spike=0.0, latency_max_ms=1.0, retransmit_ms=5.0)
-LONG_MS = 60_000
-
-
-@dataclass(frozen=True, slots=True)
-class Setting:
-    profile: str = "kip966"
-    brokers: int = 3
-    controllers: int = 1
-    replicas: tuple[NodeId, ...] = (1, 2, 3)
-    """The first leads."""
-    min_isr: int = 2
-    lag_ms: int = LONG_MS
-    """replica.lag.time.max.ms: long unless the schedule is about lag."""
-    request_timeout_ms: int = 30_000
-    broker: Mapping[str, Any] = field(default_factory=dict)
-    controller: Mapping[str, Any] = field(default_factory=dict)
-    topic: Mapping[str, str] = field(default_factory=dict)
-    acks: int = -1
-    """Of ``Stage.commit``, for schedules about too weak acknowledgements."""
-    idempotent: bool = True
-    losing: bool = False
-    """The settings allow loss (unclean elections): what is acknowledged may go, divergence may not."""
-
-    def but(self, **changes: Any) -> Setting:
-        return replace(self, **changes)
-
-
-@dataclass(frozen=True, slots=True)
-class Finding:
-    oracle: str
-    text: str
-    at_ms: float
+from wrackline.simulator.world.network import Hold, Matches, Message
+from wrackline.simulator.world.world import Call, World, WorldOptions
 
 
 class Stage:
@@ -411,28 +372,3 @@ class Stage:
             twice = sorted({value for value in values if values.count(value) > 1})
             if twice:
                 self.find("duplicate", f"{twice!r} more than once in {values!r}")
-
-
-def tells_high_watermark(at_least: int) -> Matches:
-    """Answers to fetches that say so much is committed."""
-    return lambda m: (
-        isinstance(m.response, FetchResponse)
-        and any(part.tp == T and part.high_watermark >= at_least for part in m.response.partitions)
-    )
-
-
-def carries_records(message: Message) -> bool:
-    return isinstance(message.response, FetchResponse) and any(
-        part.tp == T and part.records for part in message.response.partitions
-    )
-
-
-def diverges(message: Message) -> bool:
-    return isinstance(message.response, FetchResponse) and any(
-        part.tp == T and part.diverging is not None for part in message.response.partitions
-    )
-
-
-def asks_data(message: Message) -> bool:
-    request = message.request
-    return isinstance(request, FetchRequest) and all(part.tp != METADATA for part in request.partitions)

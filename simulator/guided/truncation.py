@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+from wrackline.simulator.guided.messages import tells_high_watermark
 from wrackline.simulator.guided.schedule import Guided
-from wrackline.simulator.guided.stage import CONTROLLER, Setting, Stage, tells_high_watermark
+from wrackline.simulator.guided.setting import CONTROLLER, Setting
+from wrackline.simulator.guided.stage import Stage
 
 
 def high_watermark_truncation(s: Stage) -> None:

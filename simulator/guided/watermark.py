@@ -3,8 +3,10 @@ moves."""
 
 from __future__ import annotations
 
+from wrackline.simulator.guided.messages import tells_high_watermark
 from wrackline.simulator.guided.schedule import Guided
-from wrackline.simulator.guided.stage import Setting, Stage, tells_high_watermark
+from wrackline.simulator.guided.setting import Setting
+from wrackline.simulator.guided.stage import Stage
 
 
 def below_min_isr(s: Stage) -> None:

@@ -5,7 +5,9 @@ from __future__ import annotations
 
 import pytest
 
-from wrackline.simulator.guided.stage import Setting, Stage, T, carries_records
+from wrackline.simulator.guided.messages import carries_records
+from wrackline.simulator.guided.setting import Setting, T
+from wrackline.simulator.guided.stage import Stage
 
 
 def outage(min_isr: int, lossy: int) -> Stage:

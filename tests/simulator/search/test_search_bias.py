@@ -20,7 +20,8 @@ from wrackline.simulator.faults.sequences import CHAINS, drawn
 from wrackline.simulator.faults.setup import Setup
 from wrackline.simulator.faults.swarm import swarm
 from wrackline.simulator.guided import isr, lifecycle, requests, watermark
-from wrackline.simulator.guided.stage import Setting, Stage, T
+from wrackline.simulator.guided.setting import Setting, T
+from wrackline.simulator.guided.stage import Stage
 from wrackline.simulator.invariants.watchers import Deaf, EndOffsets, Stalls, Watcher
 from wrackline.simulator.run import run
 from wrackline.simulator.world.world import World, WorldOptions

@@ -1,0 +1,29 @@
+"""Which message a guided schedule waits for, or holds."""
+
+from __future__ import annotations
+
+from wrackline.broker.model.messages import (
+    FetchResponse,
+)
+from wrackline.simulator.guided.setting import T
+from wrackline.simulator.world.network import Matches, Message
+
+
+def tells_high_watermark(at_least: int) -> Matches:
+    """Answers to fetches that say so much is committed."""
+    return lambda m: (
+        isinstance(m.response, FetchResponse)
+        and any(part.tp == T and part.high_watermark >= at_least for part in m.response.partitions)
+    )
+
+
+def carries_records(message: Message) -> bool:
+    return isinstance(message.response, FetchResponse) and any(
+        part.tp == T and part.records for part in message.response.partitions
+    )
+
+
+def diverges(message: Message) -> bool:
+    return isinstance(message.response, FetchResponse) and any(
+        part.tp == T and part.diverging is not None for part in message.response.partitions
+    )
