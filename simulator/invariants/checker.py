@@ -7,11 +7,12 @@ from collections.abc import Callable, Iterable, Sequence
 from wrackline.broker.model.types import TopicPartition
 from wrackline.simulator.invariants.catalogue import INVARIANTS
 from wrackline.simulator.invariants.invariant import Invariant, Violation
-from wrackline.simulator.invariants.observed_step import Seen
-from wrackline.simulator.invariants.observer import Ghost
+from wrackline.simulator.invariants.observed_cluster import ObservedCluster
+from wrackline.simulator.invariants.observed_step import ObservedStep
+from wrackline.simulator.invariants.observer import Observer
 from wrackline.simulator.world.world import StepRecord, World
 
-Check = Callable[[Ghost, Seen], Violation | None]
+Check = Callable[[ObservedCluster, ObservedStep], Violation | None]
 
 
 class InvariantViolated(AssertionError):
@@ -34,7 +35,7 @@ class Checker:
         strict: bool = False,
     ) -> None:
         self.profile = world.options.profile if profile is None else profile
-        self.ghost = Ghost(world, self.profile)
+        self.observer = Observer(world, self.profile)
         wanted = None if only is None else frozenset(only)
         self.invariants: Sequence[Invariant] = tuple(
             kind()
@@ -53,7 +54,7 @@ class Checker:
         self._concerned.clear()
 
     def __call__(self, world: World, step: StepRecord) -> None:  # noqa: ARG002
-        seen = self.ghost.observe(step)
+        seen = self.observer.observe(step)
         touches = 0 if seen is None else seen.touches
         if seen is None or not touches:
             return
@@ -62,7 +63,7 @@ class Checker:
             checks = tuple(kind.check for kind in self.invariants if kind.looks_at & touches)
             self._concerned[touches] = checks
         for check in checks:
-            violation = check(self.ghost, seen)
+            violation = check(self.observer, seen)
             if violation is None or (violation.id, violation.tp) in self._told:
                 continue
             self._told.add((violation.id, violation.tp))

@@ -12,8 +12,8 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 from wrackline.broker.model.types import NodeId, TopicPartition
-from wrackline.simulator.invariants.observed_step import Seen
-from wrackline.simulator.invariants.observer import Ghost
+from wrackline.simulator.invariants.observed_cluster import ObservedCluster
+from wrackline.simulator.invariants.observed_step import ObservedStep
 
 KIP966 = "kip966"
 ALL_PROFILES = frozenset({"kip966", "kraft35", "kip101"})
@@ -50,12 +50,12 @@ class Invariant(ABC):
     """TLA+ or Kafka name, code or section of docs/protocol.md."""
     profiles: ClassVar[frozenset[str]] = ALL_PROFILES
     looks_at: ClassVar[int]
-    """Flags of ``ghost``: ``check`` is called after the steps that touch one of these, and needs no other."""
+    """Flags of ``cluster``: ``check`` is called after the steps that touch one of these, and needs no other."""
 
     @abstractmethod
-    def check(self, ghost: Ghost, seen: Seen) -> Violation | None:
-        """``ghost`` has observed the step already; ``seen`` is what it came to."""
+    def check(self, cluster: ObservedCluster, seen: ObservedStep) -> Violation | None:
+        """``cluster`` has observed the step already; ``seen`` is what it came to."""
 
-    def violated(self, seen: Seen, tp: TopicPartition | None, message: str) -> Violation:
+    def violated(self, seen: ObservedStep, tp: TopicPartition | None, message: str) -> Violation:
         step = seen.step
         return Violation(self.id, self.name, step.number, step.at_ms, step.node, tp, message)

@@ -11,8 +11,15 @@ from wrackline.broker.model.image import PartitionImage
 from wrackline.broker.model.messages import ProduceRequest
 from wrackline.broker.model.types import METADATA, NO_EPOCH, NO_LEADER
 from wrackline.simulator.invariants.invariant import KIP966, Invariant, Violation
-from wrackline.simulator.invariants.observed_step import BROKERS, CHANGES, LOGS, PARTITIONS, REPLICAS, Seen
-from wrackline.simulator.invariants.observer import Ghost
+from wrackline.simulator.invariants.observed_cluster import ObservedCluster
+from wrackline.simulator.invariants.observed_step import (
+    BROKERS,
+    CHANGES,
+    LOGS,
+    PARTITIONS,
+    REPLICAS,
+    ObservedStep,
+)
 
 _CLOSED: Final = State.CLOSED
 _KIP966 = frozenset({KIP966})
@@ -24,10 +31,10 @@ class ReplicationQuorumSuperset(Invariant):
     reference = "ReplicationQuorumSupersetProperty"
     looks_at = PARTITIONS
 
-    def check(self, ghost: Ghost, seen: Seen) -> Violation | None:
-        for image, _ in ghost.concerned(seen):
-            replica = None if image.leader == NO_LEADER else ghost.running(image.leader, image.tp)
-            if replica is None or replica.leader is None or ghost.current(replica) is None:
+    def check(self, cluster: ObservedCluster, seen: ObservedStep) -> Violation | None:
+        for image, _ in cluster.concerned(seen):
+            replica = None if image.leader == NO_LEADER else cluster.running(image.leader, image.tp)
+            if replica is None or replica.leader is None or cluster.current(replica) is None:
                 continue
             leader = replica.leader
             if leader.proposal is None and leader.maximal != leader.isr:
@@ -55,8 +62,8 @@ class UncleanExclusion(Invariant):
     looks_at = PARTITIONS
     profiles = _KIP966
 
-    def check(self, ghost: Ghost, seen: Seen) -> Violation | None:
-        for image, known in ghost.concerned(seen):
+    def check(self, cluster: ObservedCluster, seen: ObservedStep) -> Violation | None:
+        for image, known in cluster.concerned(seen):
             if not known.unproved:
                 continue
             for node in (*image.isr, *image.elr, image.leader):
@@ -74,10 +81,10 @@ class RecoveryQuorum(Invariant):
     looks_at = CHANGES
     profiles = _KIP966
 
-    def check(self, ghost: Ghost, seen: Seen) -> Violation | None:
+    def check(self, cluster: ObservedCluster, seen: ObservedStep) -> Violation | None:
         for change in seen.changes:
             image = change.after
-            known, min_isr = ghost.of(image), ghost.image.min_isr(image.tp)
+            known, min_isr = cluster.of(image), cluster.image.min_isr(image.tp)
             if image.isr or image.elr or known.below_min:
                 continue
             if len(image.last_known_elr) < min_isr:
@@ -93,32 +100,32 @@ class IsrSanity(Invariant):
     reference = "ValidControllerState, ValidControllerIsrAndElr"
     looks_at = BROKERS | CHANGES
 
-    def check(self, ghost: Ghost, seen: Seen) -> Violation | None:
+    def check(self, cluster: ObservedCluster, seen: ObservedStep) -> Violation | None:
         if seen.brokers_changed:
-            images = list(ghost.image.partitions())
+            images = list(cluster.image.partitions())
         else:
             images = [change.after for change in seen.changes]
         for image in images:
-            wrong = self._wrong(ghost, image)
+            wrong = self._wrong(cluster, image)
             if wrong:
                 return self.violated(seen, image.tp, wrong)
         return None
 
-    def _wrong(self, ghost: Ghost, image: PartitionImage) -> str:
+    def _wrong(self, cluster: ObservedCluster, image: PartitionImage) -> str:
         isr, elr = set(image.isr), set(image.elr)
         if len(isr) != len(image.isr) or not isr | elr <= set(image.replicas):
             return f"ISR {image.isr} and ELR {image.elr} of replicas {image.replicas}"
         if isr & elr:
             return f"{sorted(isr & elr)} in both ISR and ELR"
-        if elr and len(isr) >= ghost.image.min_isr(image.tp):
+        if elr and len(isr) >= cluster.image.min_isr(image.tp):
             return f"ISR {image.isr} is large enough, yet ELR is {image.elr}"
         if image.leader != NO_LEADER and image.leader not in isr:
             return f"leader {image.leader} is not in ISR {image.isr}"
-        if not isr and ghost.profile != KIP966:
+        if not isr and cluster.profile != KIP966:
             return "the ISR is empty"
-        frozen = ghost.profile != KIP966 and len(isr) == 1 and image.leader == NO_LEADER
+        frozen = cluster.profile != KIP966 and len(isr) == 1 and image.leader == NO_LEADER
         for node in () if frozen else image.isr:
-            broker = ghost.image.brokers.get(node)
+            broker = cluster.image.brokers.get(node)
             if broker is None or not broker.active:
                 return f"{node} is fenced or shutting down and in ISR {image.isr}"
         return ""
@@ -130,8 +137,8 @@ class OneFetcher(Invariant):
     reference = "ValidFetcherState"
     looks_at = REPLICAS
 
-    def check(self, ghost: Ghost, seen: Seen) -> Violation | None:
-        broker = ghost.broker(seen.node)
+    def check(self, cluster: ObservedCluster, seen: ObservedStep) -> Violation | None:
+        broker = cluster.broker(seen.node)
         if broker is None or broker.state is _CLOSED:
             return None
         for replica, _ in seen.replicas:
@@ -161,7 +168,7 @@ class MinIsrRule(Invariant):
     reference = "docs/protocol.md 2.1.2, 2.4.1, C1"
     looks_at = REPLICAS
 
-    def check(self, ghost: Ghost, seen: Seen) -> Violation | None:
+    def check(self, cluster: ObservedCluster, seen: ObservedStep) -> Violation | None:
         event = seen.step.event
         produced = event.request if isinstance(event, RequestReceived) else None
         wants_all = isinstance(produced, ProduceRequest) and produced.acks == -1
@@ -172,7 +179,7 @@ class MinIsrRule(Invariant):
             if wants_all and any(isinstance(e, Append) and e.tp == replica.tp for e in seen.step.effects):
                 return self.violated(seen, replica.tp, f"acks=all appended with ISR {sorted(leader.isr)}")
             moved = (
-                ghost.profile == KIP966
+                cluster.profile == KIP966
                 and was is not None
                 and was.leads
                 and was.leader_epoch == replica.leader_epoch
@@ -193,7 +200,7 @@ class ReassignmentRules(Invariant):
     reference = "docs/protocol.md 2.10"
     looks_at = CHANGES | LOGS
 
-    def check(self, ghost: Ghost, seen: Seen) -> Violation | None:
+    def check(self, cluster: ObservedCluster, seen: ObservedStep) -> Violation | None:
         for before, after, _ in seen.changes:
             replicas, adding, removing = set(after.replicas), set(after.adding), set(after.removing)
             if not set(after.isr) <= replicas or not (adding | removing) <= replicas:
@@ -210,12 +217,12 @@ class ReassignmentRules(Invariant):
                 and not (adding or removing)
                 and replicas == set(before.replicas) - set(before.removing)
             )
-            if completed and len(after.isr) < ghost.image.min_isr(after.tp):
+            if completed and len(after.isr) < cluster.image.min_isr(after.tp):
                 return self.violated(seen, after.tp, f"completed with ISR {after.isr}")
-        return self._deletions(ghost, seen)
+        return self._deletions(cluster, seen)
 
-    def _deletions(self, ghost: Ghost, seen: Seen) -> Violation | None:
-        broker = ghost.broker(seen.node)
+    def _deletions(self, cluster: ObservedCluster, seen: ObservedStep) -> Violation | None:
+        broker = cluster.broker(seen.node)
         for effect in seen.step.effects:
             if not isinstance(effect, DeleteLog) or effect.tp == METADATA or broker is None:
                 continue

@@ -8,9 +8,9 @@ from wrackline.broker.model.effects import Append, ResetLog, Truncate
 from wrackline.broker.model.image import PartitionImage
 from wrackline.broker.model.types import METADATA, NO_LEADER, FlushMode, NodeId
 from wrackline.simulator.invariants.invariant import Invariant, Violation
-from wrackline.simulator.invariants.observed_partition import Mark, PartitionGhost
-from wrackline.simulator.invariants.observed_step import ACKS, GROWN, LOGS, PARTITIONS, REPLICAS, Seen
-from wrackline.simulator.invariants.observer import Ghost
+from wrackline.simulator.invariants.observed_cluster import ObservedCluster
+from wrackline.simulator.invariants.observed_partition import Mark, ObservedPartition
+from wrackline.simulator.invariants.observed_step import ACKS, GROWN, LOGS, PARTITIONS, REPLICAS, ObservedStep
 from wrackline.simulator.world.disk_log import SimLog
 
 
@@ -20,12 +20,12 @@ class LeaderCompleteness(Invariant):
     reference = "LeaderCompletenessProperty"
     looks_at = PARTITIONS
 
-    def check(self, ghost: Ghost, seen: Seen) -> Violation | None:
-        for image, known in ghost.concerned(seen):
+    def check(self, cluster: ObservedCluster, seen: ObservedStep) -> Violation | None:
+        for image, known in cluster.concerned(seen):
             leader = image.leader
-            if leader == NO_LEADER or ghost.excused(image) or ghost.running(leader, image.tp) is None:
+            if leader == NO_LEADER or cluster.excused(image) or cluster.running(leader, image.tp) is None:
                 continue
-            log = ghost.log(leader, image.tp)
+            log = cluster.log(leader, image.tp)
             if log is None or log.leo < known.true_hwm:
                 end = None if log is None else log.leo
                 return self.violated(
@@ -39,7 +39,7 @@ class LeaderCompleteness(Invariant):
         return None
 
 
-def _missing(known: PartitionGhost, node: NodeId, log: SimLog) -> Mark | None:
+def _missing(known: ObservedPartition, node: NodeId, log: SimLog) -> Mark | None:
     """The first acknowledged batch that is not in the log."""
     match = known.match.get(node, 0)
     if match >= known.acked_end:
@@ -53,14 +53,14 @@ class CandidateCompleteness(Invariant):
     reference = "LeaderCandidateCompletenessProperty"
     looks_at = PARTITIONS
 
-    def check(self, ghost: Ghost, seen: Seen) -> Violation | None:
-        for image, known in ghost.concerned(seen):
-            if ghost.excused(image):
+    def check(self, cluster: ObservedCluster, seen: ObservedStep) -> Violation | None:
+        for image, known in cluster.concerned(seen):
+            if cluster.excused(image):
                 continue
             for node in (*image.isr, *image.elr):
-                if node == image.leader or ghost.running(node, image.tp) is None:
+                if node == image.leader or cluster.running(node, image.tp) is None:
                     continue
-                log = ghost.log(node, image.tp)
+                log = cluster.log(node, image.tp)
                 end = 0 if log is None else log.leo
                 if end < known.true_hwm:
                     group = "ISR" if node in image.isr else "ELR"
@@ -76,24 +76,26 @@ class LogMatching(Invariant):
     reference = "LogMatchingProperty"
     looks_at = GROWN | REPLICAS
 
-    def check(self, ghost: Ghost, seen: Seen) -> Violation | None:
+    def check(self, cluster: ObservedCluster, seen: ObservedStep) -> Violation | None:
         """Against what was committed, which comes to the same as pair by pair."""
         for known in seen.grown:
-            image = ghost.image.partition(known.tp)
+            image = cluster.image.partition(known.tp)
             for node in () if image is None else image.replicas:
-                violation = self._replica(ghost, seen, known, node)
+                violation = self._replica(cluster, seen, known, node)
                 if violation is not None:
                     return violation
         for replica, _ in seen.replicas:
-            found = ghost.partitions.get(replica.tp)
+            found = cluster.partitions.get(replica.tp)
             if found is not None and found not in seen.grown and found.topic_id == replica.topic_id:
-                violation = self._replica(ghost, seen, found, seen.node)
+                violation = self._replica(cluster, seen, found, seen.node)
                 if violation is not None:
                     return violation
         return None
 
-    def _replica(self, ghost: Ghost, seen: Seen, known: PartitionGhost, node: NodeId) -> Violation | None:
-        replica = ghost.running(node, known.tp)
+    def _replica(
+        self, cluster: ObservedCluster, seen: ObservedStep, known: ObservedPartition, node: NodeId
+    ) -> Violation | None:
+        replica = cluster.running(node, known.tp)
         if replica is None or node in known.suspects or replica.leader_epoch < known.lost_epoch:
             return None
         bound = min(replica.high_watermark, replica.log.leo, known.committed_end)
@@ -114,12 +116,12 @@ class ConsistentRead(Invariant):
     reference = "ConsistentReadProperty"
     looks_at = PARTITIONS
 
-    def check(self, ghost: Ghost, seen: Seen) -> Violation | None:
-        for image, known in ghost.concerned(seen):
-            if image.leader == NO_LEADER or ghost.excused(image):
+    def check(self, cluster: ObservedCluster, seen: ObservedStep) -> Violation | None:
+        for image, known in cluster.concerned(seen):
+            if image.leader == NO_LEADER or cluster.excused(image):
                 continue
-            replica = ghost.running(image.leader, image.tp)
-            if replica is None or ghost.current(replica) is None:
+            replica = cluster.running(image.leader, image.tp)
+            if replica is None or cluster.current(replica) is None:
                 continue
             match = known.match.get(image.leader, 0)
             if match < known.committed_end:
@@ -138,11 +140,11 @@ class NothingLostGlobally(Invariant):
     reference = "NoCommittedRecordLostGlobally"
     looks_at = PARTITIONS
 
-    def check(self, ghost: Ghost, seen: Seen) -> Violation | None:
-        for image, known in ghost.concerned(seen):
-            if not known.acked or ghost.excused(image):
+    def check(self, cluster: ObservedCluster, seen: ObservedStep) -> Violation | None:
+        for image, known in cluster.concerned(seen):
+            if not known.acked or cluster.excused(image):
                 continue
-            logs = [(node, ghost.log(node, image.tp)) for node in image.replicas]
+            logs = [(node, cluster.log(node, image.tp)) for node in image.replicas]
             if any(known.match.get(node, 0) >= known.acked_end for node, log in logs if log is not None):
                 continue
             for mark in known.acked:
@@ -159,7 +161,7 @@ class WatermarkBounds(Invariant):
     reference = "docs/protocol.md 2.4, H03, H05"
     looks_at = REPLICAS
 
-    def check(self, ghost: Ghost, seen: Seen) -> Violation | None:  # noqa: ARG002
+    def check(self, cluster: ObservedCluster, seen: ObservedStep) -> Violation | None:  # noqa: ARG002
         for replica, was in seen.replicas:
             start, at, end = replica.log.log_start, replica.high_watermark, replica.log.leo
             if not start <= at <= end:
@@ -186,9 +188,9 @@ class OneLeaderPerEpoch(Invariant):
     reference = "K22, KIP-101"
     looks_at = REPLICAS | LOGS
 
-    def check(self, ghost: Ghost, seen: Seen) -> Violation | None:
+    def check(self, cluster: ObservedCluster, seen: ObservedStep) -> Violation | None:
         for replica, _ in seen.replicas:
-            known = ghost.partitions.get(replica.tp)
+            known = cluster.partitions.get(replica.tp)
             if known is None or replica.leader is None or known.topic_id != replica.topic_id:
                 continue
             first = known.leaders.setdefault(replica.leader_epoch, seen.node)
@@ -198,13 +200,13 @@ class OneLeaderPerEpoch(Invariant):
                 )
         for effect in seen.step.effects:
             if isinstance(effect, Append) and effect.tp != METADATA:
-                violation = self._appended(ghost, seen, effect)
+                violation = self._appended(cluster, seen, effect)
                 if violation is not None:
                     return violation
         return None
 
-    def _appended(self, ghost: Ghost, seen: Seen, effect: Append) -> Violation | None:
-        known, log = ghost.partitions.get(effect.tp), ghost.log(seen.node, effect.tp)
+    def _appended(self, cluster: ObservedCluster, seen: ObservedStep, effect: Append) -> Violation | None:
+        known, log = cluster.partitions.get(effect.tp), cluster.log(seen.node, effect.tp)
         if known is None or log is None:
             return None
         for at in range(log.index_of(effect.base_offset), len(log.batches)):
@@ -223,9 +225,9 @@ class EpochCacheMatchesLog(Invariant):
     reference = "docs/protocol.md 2.3, H13"
     looks_at = REPLICAS
 
-    def check(self, ghost: Ghost, seen: Seen) -> Violation | None:
+    def check(self, cluster: ObservedCluster, seen: ObservedStep) -> Violation | None:
         for replica, _ in seen.replicas:
-            log = ghost.log(seen.node, replica.tp)
+            log = cluster.log(seen.node, replica.tp)
             if log is None or log.topic_id != replica.topic_id:
                 continue
             if log.leo != replica.log.leo:
@@ -276,30 +278,35 @@ class AckRule(Invariant):
     reference = "docs/protocol.md 2.1.8, K25"
     looks_at = ACKS
 
-    def check(self, ghost: Ghost, seen: Seen) -> Violation | None:
+    def check(self, cluster: ObservedCluster, seen: ObservedStep) -> Violation | None:
         for tp, acks, mark, base in seen.acks:
             if mark is None:
                 return self.violated(seen, tp, f"acknowledged at {base}, where the leader has no such batch")
-            image, known = ghost.image.partition(tp), ghost.partitions.get(tp)
-            if acks != -1 or image is None or known is None or ghost.excused(image):
+            image, known = cluster.image.partition(tp), cluster.partitions.get(tp)
+            if acks != -1 or image is None or known is None or cluster.excused(image):
                 continue
             if mark.epoch < known.lost_epoch:
                 continue
-            violation = self._members(ghost, seen, image, known, mark)
+            violation = self._members(cluster, seen, image, known, mark)
             if violation is not None:
                 return violation
         return None
 
     def _members(
-        self, ghost: Ghost, seen: Seen, image: PartitionImage, known: PartitionGhost, mark: Mark
+        self,
+        cluster: ObservedCluster,
+        seen: ObservedStep,
+        image: PartitionImage,
+        known: ObservedPartition,
+        mark: Mark,
     ) -> Violation | None:
         for node in (*image.isr, *image.elr):
-            log = ghost.log(node, image.tp)
+            log = cluster.log(node, image.tp)
             if node not in known.impaired and (log is None or not known.holds(log, mark)):
                 return self.violated(
                     seen, image.tp, f"acks=all at {mark.base}, and {node} of ISR or ELR does not have it"
                 )
-        broker = ghost.broker(seen.node)
+        broker = cluster.broker(seen.node)
         replica = None if broker is None else broker.replica(image.tp)
         leader = None if replica is None else replica.leader
         if replica is not None and leader is not None and len(leader.maximal) < replica.min_isr:
@@ -315,7 +322,7 @@ class AppendOnly(Invariant):
     reference = "K35, LeaderAppendOnly"
     looks_at = LOGS
 
-    def check(self, ghost: Ghost, seen: Seen) -> Violation | None:  # noqa: ARG002
+    def check(self, cluster: ObservedCluster, seen: ObservedStep) -> Violation | None:  # noqa: ARG002
         befores = {replica.tp: was for replica, was in seen.replicas if replica.leader is not None}
         for effect in seen.step.effects:
             if not isinstance(effect, Truncate | ResetLog):
@@ -337,16 +344,16 @@ class FlushedWhenCommitted(Invariant):
     reference = "R01"
     looks_at = GROWN
 
-    def check(self, ghost: Ghost, seen: Seen) -> Violation | None:
+    def check(self, cluster: ObservedCluster, seen: ObservedStep) -> Violation | None:
         for known in seen.grown:
-            image = ghost.image.partition(known.tp)
-            if image is None or ghost.excused(image):
+            image = cluster.image.partition(known.tp)
+            if image is None or cluster.excused(image):
                 continue
             for node in image.isr:
-                replica = ghost.running(node, known.tp)
+                replica = cluster.running(node, known.tp)
                 if replica is None or replica.ctx.config.flush_mode is not FlushMode.EVERY_WRITE:
                     continue
-                log = ghost.log(node, known.tp)
+                log = cluster.log(node, known.tp)
                 if log is not None and log.synced < known.committed_end:
                     return self.violated(
                         seen, known.tp, f"{known.committed_end} is committed, {node} has flushed {log.synced}"

@@ -13,8 +13,15 @@ from wrackline.broker.model.effects import Append
 from wrackline.broker.model.messages import Request
 from wrackline.broker.model.types import METADATA, NodeId
 from wrackline.simulator.invariants.invariant import Invariant, Violation
-from wrackline.simulator.invariants.observed_step import ANSWERS, BROKERS, CHANGES, LOGS, REPLICAS, Seen
-from wrackline.simulator.invariants.observer import Ghost
+from wrackline.simulator.invariants.observed_cluster import ObservedCluster
+from wrackline.simulator.invariants.observed_step import (
+    ANSWERS,
+    BROKERS,
+    CHANGES,
+    LOGS,
+    REPLICAS,
+    ObservedStep,
+)
 
 
 class MetadataLogMatching(Invariant):
@@ -23,12 +30,12 @@ class MetadataLogMatching(Invariant):
     reference = "K02, MetadataLogMatchingProperty"
     looks_at = LOGS
 
-    def check(self, ghost: Ghost, seen: Seen) -> Violation | None:
-        if ghost.broker(seen.node) is None:
+    def check(self, cluster: ObservedCluster, seen: ObservedStep) -> Violation | None:
+        if cluster.broker(seen.node) is None:
             return None
         if not any(isinstance(effect, Append) and effect.tp == METADATA for effect in seen.step.effects):
             return None
-        log, known = ghost.log(seen.node, METADATA), ghost.metadata
+        log, known = cluster.log(seen.node, METADATA), cluster.metadata
         if log is None:
             return None
         match = known.extend(seen.node, log)
@@ -48,7 +55,7 @@ class BrokerEpochs(Invariant):
     def __init__(self) -> None:
         self._used: dict[int, NodeId] = {}
 
-    def check(self, ghost: Ghost, seen: Seen) -> Violation | None:
+    def check(self, cluster: ObservedCluster, seen: ObservedStep) -> Violation | None:
         for before, broker in seen.registered:
             if before is not None and broker.epoch <= before.epoch:
                 return self.violated(
@@ -59,18 +66,18 @@ class BrokerEpochs(Invariant):
                 return self.violated(
                     seen, None, f"brokers {owner} and {broker.id} both got epoch {broker.epoch}"
                 )
-        return self._accepted(ghost, seen)
+        return self._accepted(cluster, seen)
 
-    def _accepted(self, ghost: Ghost, seen: Seen) -> Violation | None:
+    def _accepted(self, cluster: ObservedCluster, seen: ObservedStep) -> Violation | None:
         """A reply without an error to a request of a former uptime. A controller that was replaced and has
         not heard of the newer registration may still say yes to a heartbeat, which commits nothing; to what
         needs a commit it cannot."""
-        controller = ghost.controller(seen.node)
+        controller = cluster.controller(seen.node)
         if controller is None:
             return None
         for request, response, received in seen.answers:
             told = _sender(request)
-            known = None if told is None else ghost.image.brokers.get(told[0])
+            known = None if told is None else cluster.image.brokers.get(told[0])
             if told is None or known is None or told[1] >= known.epoch or received < known.epoch:
                 continue
             unheard = controller.committed.metadata_offset < known.epoch
@@ -98,7 +105,7 @@ class Epochs(Invariant):
     reference = "docs/protocol.md 2.8.5, K21"
     looks_at = CHANGES | REPLICAS
 
-    def check(self, ghost: Ghost, seen: Seen) -> Violation | None:  # noqa: ARG002
+    def check(self, cluster: ObservedCluster, seen: ObservedStep) -> Violation | None:  # noqa: ARG002
         for before, after, records in seen.changes:
             if before is None:
                 continue

@@ -1,4 +1,4 @@
-"""What the ghost knows of one partition: what was committed and acknowledged, and who still has it."""
+"""What is observed of one partition: what was committed and acknowledged, and who still has it."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ class Mark(NamedTuple):
 
 
 @dataclass(slots=True)
-class PartitionGhost:
+class ObservedPartition:
     tp: TopicPartition
     topic_id: UUID
     true_hwm: int = 0

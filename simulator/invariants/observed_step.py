@@ -11,7 +11,7 @@ from wrackline.broker.core.replication.replica import Replica
 from wrackline.broker.model.image import BrokerImage, PartitionImage
 from wrackline.broker.model.messages import Request, Response
 from wrackline.broker.model.types import NodeId, TopicPartition
-from wrackline.simulator.invariants.observed_partition import Mark, PartitionGhost
+from wrackline.simulator.invariants.observed_partition import Mark, ObservedPartition
 from wrackline.simulator.world.nodes import StepRecord
 
 REPLICAS, CHANGES, BROKERS, ANSWERS, LOGS, DISKS, QUORUM, COMMITTED, GROWN, ACKS = (1 << n for n in range(10))
@@ -46,7 +46,7 @@ class Change(NamedTuple):
 
 
 @dataclass(slots=True)
-class Seen:
+class ObservedStep:
     """What one step came to."""
 
     step: StepRecord
@@ -55,7 +55,7 @@ class Seen:
     changes: list[Change] = field(default_factory=list)
     registered: list[tuple[BrokerImage | None, BrokerImage]] = field(default_factory=list)
     brokers_changed: bool = False
-    grown: list[PartitionGhost] = field(default_factory=list)
+    grown: list[ObservedPartition] = field(default_factory=list)
     """More of these is committed than before."""
     acks: list[tuple[TopicPartition, int, Mark | None, int]] = field(default_factory=list)
     """(partition, acks, what the leader's log has there, base offset) of each success sent."""
@@ -74,7 +74,7 @@ class Seen:
     """More metadata is committed than before."""
     snapshots: bool = False
     """A snapshot was written, dropped or loaded, or the start of the metadata log has moved."""
-    concerned: list[tuple[PartitionImage, PartitionGhost]] | None = None
+    concerned: list[tuple[PartitionImage, ObservedPartition]] | None = None
     """Partitions of which a log, the registration or the committed end is another than before; None: not
     looked for yet."""
 

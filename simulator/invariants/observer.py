@@ -11,14 +11,8 @@ to date from appends and truncations, so that most invariants are one comparison
 from __future__ import annotations
 
 from bisect import insort
-from collections.abc import Mapping, Sequence
-from typing import Any
-from uuid import UUID
+from collections.abc import Sequence
 
-import orjson
-
-from wrackline.broker.core.broker import Broker
-from wrackline.broker.core.controller.controller import Controller
 from wrackline.broker.core.replication.replica import Replica
 from wrackline.broker.model.effects import (
     Append,
@@ -40,21 +34,16 @@ from wrackline.broker.model.effects import (
     WriteSnapshot,
 )
 from wrackline.broker.model.events import Boot, RequestReceived
-from wrackline.broker.model.image import BrokerImage, ClusterImage, PartitionImage, changed
 from wrackline.broker.model.messages import ProduceRequest, ProduceResponse, Request
-from wrackline.broker.model.records import PartitionChangeRecord, decode
 from wrackline.broker.model.types import (
     EVERY_WRITE,
     METADATA,
-    NO_EPOCH,
-    NO_LEADER,
     NodeId,
-    RecoveryStrategy,
     TopicPartition,
 )
-from wrackline.broker.rules.election import RECOVERING
-from wrackline.simulator.invariants.observed_partition import Mark, PartitionGhost
-from wrackline.simulator.invariants.observed_step import Before, Change, Seen
+from wrackline.simulator.invariants.observed_partition import Mark, ObservedPartition
+from wrackline.simulator.invariants.observed_step import Before, ObservedStep
+from wrackline.simulator.invariants.registrations import Registrations
 from wrackline.simulator.world.disk_log import SimLog
 from wrackline.simulator.world.world import StepRecord, World
 
@@ -64,98 +53,17 @@ _SILENT = frozenset({"receive", "closed", "refused"})
 """Kinds of steps in which no core does anything."""
 
 
-class Ghost:
-    """``observe`` after every step, in order. ``image`` is the committed metadata nobody can deny any
-    more."""
+class Observer(Registrations):
+    """``observe`` after every step, in order."""
 
     def __init__(self, world: World, profile: str = "kip966") -> None:
-        self.world = world
-        self.profile = profile
-        self.image = ClusterImage()
-        """The controller's own object, which moves on: never compare it with itself."""
-        self.metadata_offset = -1
-        """Up to here ``image`` was looked at."""
-        self.metadata = PartitionGhost(METADATA, UUID(int=1))
-        self.partitions: dict[TopicPartition, PartitionGhost] = {}
-        self.before: dict[tuple[NodeId, TopicPartition], Before] = {}
-        self.boots: dict[NodeId, Boot] = {}
-        self.boot_of: dict[UUID, Boot] = {}
-        """By incarnation: a registration may be committed when the life that asked for it is over."""
-        self._lives: dict[UUID, int] = {}
-        """Incarnations in the order of their starts, from 1 on; those that began before the ghost did count
-        as 0."""
-        self.replaced: set[NodeId] = set()
-        """Nodes whose disk was wiped or set back: no quorum can promise anything about such a voter."""
-        self._known: dict[TopicPartition, PartitionImage] = {}
-        self._known_brokers: dict[NodeId, BrokerImage] = {}
+        super().__init__(world, profile)
         self._requests: dict[tuple[NodeId, int], tuple[Request, int]] = {}
         self._names: dict[str, TopicPartition] = {}
 
-    # --- looking things up ----------------------------------------------------------------------------------
-
-    def of(self, image: PartitionImage) -> PartitionGhost:
-        """The partition's ghost; a new one when the topic was created anew."""
-        known = self.partitions.get(image.tp)
-        if known is None or known.topic_id != image.topic_id:
-            known = self.partitions[image.tp] = PartitionGhost(image.tp, image.topic_id)
-        return known
-
-    def log(self, node: NodeId, tp: TopicPartition) -> SimLog | None:
-        server = self.world.brokers.get(node) or self.world.controllers.get(node)
-        return None if server is None else server.disk.logs.get(tp)
-
-    def broker(self, node: NodeId) -> Broker | None:
-        """None: it is down, or no broker."""
-        server = self.world.brokers.get(node)
-        return None if server is None else server.core
-
-    def controller(self, node: NodeId) -> Controller | None:
-        server = self.world.controllers.get(node)
-        return None if server is None else server.core
-
-    def running(self, node: NodeId, tp: TopicPartition) -> Replica | None:
-        """Process up, registered, role assigned: the replica, else None."""
-        server, known = self.world.brokers.get(node), self.image.brokers.get(node)
-        core = None if server is None else server.core
-        if core is None or known is None or core.broker_epoch != known.epoch:
-            return None
-        replica = core.replica(tp)
-        return replica if replica is not None and replica.leader_epoch != NO_EPOCH else None
-
-    def current(self, replica: Replica) -> PartitionImage | None:
-        """The committed registration, if ``replica`` is its leader and not a stale one."""
-        image = self.image.partition(replica.tp)
-        leads = replica.leader is not None and image is not None
-        leads = leads and image.leader_epoch == replica.leader_epoch  # type: ignore[union-attr]
-        return image if leads else None
-
-    def lossy_limit(self, tp: TopicPartition) -> int:
-        """With so many replicas impaired at once, records may be lost. Only kip966 promises more than one."""
-        return self.image.min_isr(tp) if self.profile == "kip966" else 1
-
-    def excused(self, image: PartitionImage) -> bool:
-        known = self.partitions.get(image.tp)
-        if known is None or not known.impaired:
-            return False
-        return len(known.impaired.keys() & image.replicas) >= self.lossy_limit(image.tp)
-
-    def concerned(self, seen: Seen) -> list[tuple[PartitionImage, PartitionGhost]]:
-        """Partitions of which a log, the registration or the committed end is another than before."""
-        if seen.concerned is None:
-            if seen.disks or seen.brokers_changed:
-                tps = dict.fromkeys(self.partitions)
-            else:
-                tps = dict.fromkeys([change.after.tp for change in seen.changes])
-                tps.update(dict.fromkeys([replica.tp for replica, _ in seen.replicas]))
-            pairs = [(self.image.partition(tp), self.partitions.get(tp)) for tp in tps]
-            seen.concerned = [
-                (image, known) for image, known in pairs if image is not None and known is not None
-            ]
-        return seen.concerned
-
     # --- one step -------------------------------------------------------------------------------------------
 
-    def observe(self, step: StepRecord) -> Seen | None:
+    def observe(self, step: StepRecord) -> ObservedStep | None:
         """What the step came to; None: it touched nothing that is looked at here."""
         kind, event, effects = step.kind, step.event, step.effects
         if kind in _SILENT:
@@ -167,7 +75,7 @@ class Ghost:
         controls = node in self.world.controllers
         if not effects and not changed and kind != "boot" and not controls:
             return None
-        seen = Seen(step)
+        seen = ObservedStep(step)
         touched = self._effects(seen, effects)
         if isinstance(event, Boot):
             self._booted(node, event)
@@ -182,7 +90,7 @@ class Ghost:
             seen.quorum = bool(effects)
             if seen.quorum and not self.replaced.intersection(self.world.controllers):
                 seen.voter = self.controller(node)
-            self._metadata(seen)
+            self._follow_metadata(seen)
         elif touched:
             broker = self.broker(node)
             for tp in touched:
@@ -202,7 +110,9 @@ class Ghost:
         if log is not None:
             self.metadata.extend(node, log)
 
-    def _recheck(self, node: NodeId, tp: TopicPartition, known: PartitionGhost, log: SimLog | None) -> None:
+    def _recheck(
+        self, node: NodeId, tp: TopicPartition, known: ObservedPartition, log: SimLog | None
+    ) -> None:
         was, old = self.before.get((node, tp)), known.match.get(node, 0)
         known.match[node] = 0
         now = 0 if log is None else known.extend(node, log)
@@ -223,7 +133,7 @@ class Ghost:
 
     # --- effects --------------------------------------------------------------------------------------------
 
-    def _effects(self, seen: Seen, effects: Sequence[Effect]) -> dict[TopicPartition, None]:
+    def _effects(self, seen: ObservedStep, effects: Sequence[Effect]) -> dict[TopicPartition, None]:
         node = seen.node
         touched: dict[TopicPartition, None] = {}
         for effect in effects:
@@ -276,7 +186,7 @@ class Ghost:
             case ResetLog() | CreateLog() | DeleteLog():
                 known.match[node] = 0
 
-    def _replied(self, seen: Seen, reply: Reply) -> None:
+    def _replied(self, seen: ObservedStep, reply: Reply) -> None:
         request, received = self._requests.pop((seen.node, reply.request_id), (None, -1))
         if request is not None:
             seen.answers.append((request, reply.response, received))
@@ -298,116 +208,9 @@ class Ghost:
             if mark not in known.acked[-8:]:
                 insort(known.acked, mark)
 
-    # --- metadata -------------------------------------------------------------------------------------------
-
-    def _metadata(self, seen: Seen) -> None:
-        controller = self.controller(seen.node)
-        if controller is None or controller.committed.metadata_offset <= self.metadata_offset:
-            return
-        before = self.metadata_offset
-        self.image = image = controller.committed
-        self.metadata_offset = image.metadata_offset
-        seen.committed = True
-        log = self.log(seen.node, METADATA)
-        if log is not None and self.metadata.commit(log, image.metadata_offset + 1):
-            self.metadata.extend(seen.node, log)
-        self._brokers_changed(seen)
-        committed = _partition_records(seen.step.effects, before)
-        for partition in image.partitions():
-            old = self._known.get(partition.tp)
-            if old is partition or old == partition:
-                continue
-            if old is not None and old.topic_id != partition.topic_id:
-                old = None
-            self._known[partition.tp] = partition
-            records = committed.get((str(partition.topic_id), partition.tp.partition), ())
-            seen.changes.append(Change(old, partition, len(records)))
-            self._partition_changed(self._passed(old, records[:-1]), partition)
-
-    def _passed(
-        self, old: PartitionImage | None, records: Sequence[Mapping[str, Any]]
-    ) -> PartitionImage | None:
-        """One commit may carry several changes of a partition, like an election and the fencing of the
-        elected: what was true in between counts too. Returns the image before the last of them."""
-        for fields in records:
-            record = decode(orjson.dumps(fields))
-            if old is None or not isinstance(record, PartitionChangeRecord):
-                break
-            between = changed(old, record)
-            self._partition_changed(old, between)
-            old = between
-        return old
-
-    def _brokers_changed(self, seen: Seen) -> None:
-        for node, broker in self.image.brokers.items():
-            old = self._known_brokers.get(node)
-            if old == broker:
-                continue
-            self._known_brokers[node] = broker
-            seen.brokers_changed = True
-            if old is None or old.epoch != broker.epoch:
-                seen.registered.append((old, broker))
-            if old is not None and old.epoch != broker.epoch and not self._clean(broker, old.epoch):
-                for known in self.partitions.values():
-                    known.unproved.add(node)
-
-    def _clean(self, broker: BrokerImage, former_epoch: int) -> bool:
-        boot = self.boot_of.get(broker.incarnation)
-        return boot is not None and boot.previous_broker_epoch == former_epoch
-
-    def _partition_changed(self, old: PartitionImage | None, new: PartitionImage) -> None:
-        known = self.of(new)
-        min_isr = self.image.min_isr(new.tp)
-        joined = set(new.isr) - set(() if old is None else old.isr)
-        if old is None or set(old.replicas) != set(new.replicas):
-            known.below_min |= len(new.isr) < min_isr
-        elif min_isr > known.min_isr:
-            known.below_min |= len(old.isr) < min_isr
-        known.min_isr = min_isr
-        uncleanly = new.leader_recovery_state == RECOVERING and new.leader != NO_LEADER
-        if uncleanly and (old is None or old.leader != new.leader):
-            known.below_min = True
-            known.unproved.discard(new.leader)
-            if self.excused(new) or self._unclean_election(new.tp):
-                self._give_up(known, new)
-        elif new.leader != NO_LEADER and (old is None or old.leader != new.leader) and self.excused(new):
-            self._give_up(known, new)
-        if len(new.isr) >= min_isr:
-            known.below_min = False
-        for node in joined:
-            if node in known.impaired and self._registered_life(node) > known.impaired[node]:
-                del known.impaired[node]
-        known.suspects -= joined
-
-    def _registered_life(self, node: NodeId) -> int:
-        """What joins an ISR is the life that is registered. After a crash that is, until its session ends or
-        the next life registers, the one that is over: a proposal that was under way is accepted rightly, and
-        brings nothing back of what the crash took."""
-        broker = self.image.brokers.get(node)
-        return 0 if broker is None else self._lives.get(broker.incarnation, 0)
-
-    def _unclean_election(self, tp: TopicPartition) -> bool:
-        """Loss is allowed: by the topic's setting, or by a strategy that waits for nobody (R27)."""
-        if self.world.options.controller.get("unclean_recovery_strategy") is RecoveryStrategy.PROACTIVE:
-            return True
-        return self.image.setting(tp.topic, "unclean.leader.election.enable") == "true"
-
-    def _give_up(self, known: PartitionGhost, image: PartitionImage) -> None:
-        """The leader's log is the truth from here on."""
-        leader = image.leader
-        log = self.log(leader, known.tp)
-        match = 0 if log is None else known.extend(leader, log)
-        if match < known.committed_end:
-            logs = {node: self.log(node, known.tp) for node in image.replicas if node != leader}
-            known.give_up(
-                match, image.leader_epoch, {node: log.leo for node, log in logs.items() if log is not None}
-            )
-        known.impaired.pop(leader, None)
-        known.suspects.discard(leader)
-
     # --- replicas -------------------------------------------------------------------------------------------
 
-    def _touched(self, seen: Seen, replica: Replica) -> None:
+    def _touched(self, seen: ObservedStep, replica: Replica) -> None:
         node, tp, leader = seen.node, replica.tp, replica.leader
         key = (node, tp)
         was = self.before.get(key)
@@ -435,7 +238,7 @@ class Ghost:
             known.suspects.discard(node)
 
     def _led(
-        self, seen: Seen, known: PartitionGhost, replica: Replica, was: Before | None, log: SimLog
+        self, seen: ObservedStep, known: ObservedPartition, replica: Replica, was: Before | None, log: SimLog
     ) -> None:
         leader = replica.leader
         assert leader is not None
@@ -457,21 +260,3 @@ class Ghost:
                 and state.leo >= max(high_watermark, leader.leso)
             ):
                 known.unproved.discard(follower)
-
-    def _known_epoch(self, node: NodeId) -> int:
-        broker = self._known_brokers.get(node)
-        return NO_EPOCH if broker is None else broker.epoch
-
-
-def _partition_records(
-    effects: Sequence[Effect], after: int
-) -> dict[tuple[str, int], list[Mapping[str, Any]]]:
-    """(topic id, partition) -> the records of it that were committed past offset ``after``, in their
-    order."""
-    found: dict[tuple[str, int], list[Mapping[str, Any]]] = {}
-    for effect in effects:
-        if isinstance(effect, Trace) and effect.kind == "ctl_commit" and effect.fields["offset"] > after:
-            record = effect.fields["record"]
-            if record["type"] in ("PartitionRecord", "PartitionChangeRecord"):
-                found.setdefault((record["topic_id"], record["partition_id"]), []).append(record)
-    return found

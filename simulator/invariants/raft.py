@@ -15,8 +15,8 @@ from wrackline.broker.model.quorum_messages import VoteRequest, VoteResponse
 from wrackline.broker.model.types import METADATA, NO_LEADER, NodeId
 from wrackline.broker.rules.raft import RaftRole
 from wrackline.simulator.invariants.invariant import Invariant, Violation
-from wrackline.simulator.invariants.observed_step import COMMITTED, DISKS, QUORUM, Seen
-from wrackline.simulator.invariants.observer import Ghost
+from wrackline.simulator.invariants.observed_cluster import ObservedCluster
+from wrackline.simulator.invariants.observed_step import COMMITTED, DISKS, QUORUM, ObservedStep
 
 _LEADER: Final = RaftRole.LEADER
 _FOLLOWER: Final = RaftRole.FOLLOWER
@@ -33,12 +33,12 @@ class ElectionSafety(Invariant):
     def __init__(self) -> None:
         self._leaders: dict[int, tuple[NodeId, UUID]] = {}
 
-    def check(self, ghost: Ghost, seen: Seen) -> Violation | None:
+    def check(self, cluster: ObservedCluster, seen: ObservedStep) -> Violation | None:
         """One node in one life: a leader that restarts has lost its epoch."""
         controller = seen.voter
         if controller is None or not controller.raft.leads:
             return None
-        boot = ghost.boots.get(seen.node)
+        boot = cluster.boots.get(seen.node)
         me = (seen.node, _NO_LIFE if boot is None else boot.incarnation_id)
         epoch = controller.raft.epoch
         first = self._leaders.setdefault(epoch, me)
@@ -55,12 +55,12 @@ class QuorumLogMatching(Invariant):
     reference = "LogMatching, ConsistentCommittedData"
     looks_at = QUORUM
 
-    def check(self, ghost: Ghost, seen: Seen) -> Violation | None:
+    def check(self, cluster: ObservedCluster, seen: ObservedStep) -> Violation | None:
         """Up to each voter's own high watermark; and nothing below it is ever cut."""
-        controller, log = seen.voter, ghost.log(seen.node, METADATA)
+        controller, log = seen.voter, cluster.log(seen.node, METADATA)
         if controller is None or log is None:
             return None
-        known, high_watermark = ghost.metadata, controller.raft.log.high_watermark
+        known, high_watermark = cluster.metadata, controller.raft.log.high_watermark
         bound = min(high_watermark, known.committed_end)
         match = known.match.get(seen.node, 0)
         if match < bound and (match := known.extend(seen.node, log)) < bound:
@@ -84,16 +84,16 @@ class QuorumLeaderCompleteness(Invariant):
     def __init__(self) -> None:
         self._newest = -1
 
-    def check(self, ghost: Ghost, seen: Seen) -> Violation | None:
-        controller, log = seen.voter, ghost.log(seen.node, METADATA)
+    def check(self, cluster: ObservedCluster, seen: ObservedStep) -> Violation | None:
+        controller, log = seen.voter, cluster.log(seen.node, METADATA)
         if controller is None or log is None or not controller.raft.leads:
             return None
         if controller.raft.epoch < self._newest:
             return None
         self._newest = controller.raft.epoch
-        end = ghost.metadata.committed_end
-        match = ghost.metadata.match.get(seen.node, 0)
-        if match < end and (match := ghost.metadata.extend(seen.node, log)) < end:
+        end = cluster.metadata.committed_end
+        match = cluster.metadata.match.get(seen.node, 0)
+        if match < end and (match := cluster.metadata.extend(seen.node, log)) < end:
             return self.violated(
                 seen, None, f"the leader of {self._newest} has {match} of {end} committed records"
             )
@@ -109,20 +109,20 @@ class CommittedOnMajority(Invariant):
     def __init__(self) -> None:
         self._checked = 0
 
-    def check(self, ghost: Ghost, seen: Seen) -> Violation | None:
-        end = ghost.metadata.committed_end
-        lost = seen.disks and seen.node in ghost.world.controllers
+    def check(self, cluster: ObservedCluster, seen: ObservedStep) -> Violation | None:
+        end = cluster.metadata.committed_end
+        lost = seen.disks and seen.node in cluster.world.controllers
         if not lost and end == self._checked:
             return None
         self._checked = end
-        if ghost.replaced.intersection(ghost.world.controllers):
+        if cluster.replaced.intersection(cluster.world.controllers):
             return None
         holders = []
-        for node in ghost.world.controllers:
-            log = ghost.log(node, METADATA)
-            if log is not None and log.synced >= end and ghost.metadata.extend(node, log) >= end:
+        for node in cluster.world.controllers:
+            log = cluster.log(node, METADATA)
+            if log is not None and log.synced >= end and cluster.metadata.extend(node, log) >= end:
                 holders.append(node)
-        if 2 * len(holders) > len(ghost.world.controllers):
+        if 2 * len(holders) > len(cluster.world.controllers):
             return None
         return self.violated(
             seen, None, f"{end} records are committed, flushed by {holders or 'nobody'} only"
@@ -138,7 +138,7 @@ class MonotonicEpoch(Invariant):
     def __init__(self) -> None:
         self._epochs: dict[NodeId, int] = {}
 
-    def check(self, ghost: Ghost, seen: Seen) -> Violation | None:  # noqa: ARG002
+    def check(self, cluster: ObservedCluster, seen: ObservedStep) -> Violation | None:  # noqa: ARG002
         controller = seen.voter
         if controller is None:
             return None
@@ -156,7 +156,7 @@ class MonotonicHighWatermark(Invariant):
     def __init__(self) -> None:
         self._marks: dict[NodeId, tuple[Controller, int]] = {}
 
-    def check(self, ghost: Ghost, seen: Seen) -> Violation | None:  # noqa: ARG002
+    def check(self, cluster: ObservedCluster, seen: ObservedStep) -> Violation | None:  # noqa: ARG002
         controller = seen.voter
         if controller is None:
             return None
@@ -179,7 +179,7 @@ class OneVotePerEpoch(Invariant):
     def __init__(self) -> None:
         self._votes: dict[tuple[NodeId, int], NodeId] = {}
 
-    def check(self, ghost: Ghost, seen: Seen) -> Violation | None:  # noqa: ARG002
+    def check(self, cluster: ObservedCluster, seen: ObservedStep) -> Violation | None:  # noqa: ARG002
         """Across restarts: of answers that left, and of a candidate's own vote."""
         controller = seen.voter
         if controller is None:
@@ -205,7 +205,7 @@ class ValidRoles(Invariant):
     reference = "ValidRolesAndStates"
     looks_at = QUORUM
 
-    def check(self, ghost: Ghost, seen: Seen) -> Violation | None:  # noqa: ARG002
+    def check(self, cluster: ObservedCluster, seen: ObservedStep) -> Violation | None:  # noqa: ARG002
         controller = seen.voter
         if controller is None:
             return None

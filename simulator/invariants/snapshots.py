@@ -19,15 +19,15 @@ from wrackline.broker.model.records import decode
 from wrackline.broker.model.snapshot_format import read
 from wrackline.broker.model.types import METADATA
 from wrackline.simulator.invariants.invariant import Invariant, Violation
-from wrackline.simulator.invariants.observed_step import COMMITTED, DISKS, SNAPSHOTS, Seen
-from wrackline.simulator.invariants.observer import Ghost
+from wrackline.simulator.invariants.observed_cluster import ObservedCluster
+from wrackline.simulator.invariants.observed_step import COMMITTED, DISKS, SNAPSHOTS, ObservedStep
 from wrackline.simulator.world.disk_log import Stored
 
 _REMEMBERED = 512
 """Images of the last so many commits are at hand; an older one is made anew from the log."""
 
 
-def _resets(seen: Seen) -> bool:
+def _resets(seen: ObservedStep) -> bool:
     return any(isinstance(effect, ResetLog) and effect.tp == METADATA for effect in seen.step.effects)
 
 
@@ -37,11 +37,11 @@ class SnapshotAtLogStart(Invariant):
     reference = "SnapshotAtLogStart, KAFKA-14238"
     looks_at = SNAPSHOTS | DISKS
 
-    def check(self, ghost: Ghost, seen: Seen) -> Violation | None:
-        log = ghost.log(seen.node, METADATA)
+    def check(self, cluster: ObservedCluster, seen: ObservedStep) -> Violation | None:
+        log = cluster.log(seen.node, METADATA)
         if log is None or log.start == 0:
             return None
-        ends = [snapshot.end_offset for snapshot in ghost.world.server(seen.node).disk.snapshots]
+        ends = [snapshot.end_offset for snapshot in cluster.world.server(seen.node).disk.snapshots]
         if max(ends, default=0) >= log.start:
             return None
         return self.violated(
@@ -55,8 +55,8 @@ class LeaderNeverLoadsSnapshot(Invariant):
     reference = "LeaderNeverLoadSnapshot"
     looks_at = SNAPSHOTS
 
-    def check(self, ghost: Ghost, seen: Seen) -> Violation | None:
-        controller = ghost.controller(seen.node)
+    def check(self, cluster: ObservedCluster, seen: ObservedStep) -> Violation | None:
+        controller = cluster.controller(seen.node)
         if controller is None or not controller.raft.leads or not _resets(seen):
             return None
         return self.violated(
@@ -84,11 +84,11 @@ class SnapshotSaysCommitted(Invariant):
         """What was committed is not one history, as another invariant says: there is nothing to compare
         with."""
 
-    def check(self, ghost: Ghost, seen: Seen) -> Violation | None:
-        if ghost.replaced.intersection(ghost.world.controllers):
+    def check(self, cluster: ObservedCluster, seen: ObservedStep) -> Violation | None:
+        if cluster.replaced.intersection(cluster.world.controllers):
             self._lost = True
         if seen.committed:
-            self._follow(ghost, seen)
+            self._follow(cluster, seen)
         if self._lost or not seen.snapshots:
             return None
         for effect in seen.step.effects:
@@ -100,15 +100,15 @@ class SnapshotSaysCommitted(Invariant):
                 if (found := self._differs(seen, said, f"the snapshot {effect.id}")) is not None:
                     return found
         if isinstance(seen.step.event, Boot) or _resets(seen):
-            core = ghost.world.server(seen.node).core
+            core = cluster.world.server(seen.node).core
             held = core.committed if isinstance(core, Controller) else None
             held = core.image if isinstance(core, Broker) else held
             if held is not None:
                 return self._differs(seen, held, "the state after loading a snapshot")
         return None
 
-    def _follow(self, ghost: Ghost, seen: Seen) -> None:
-        log, end = ghost.log(seen.node, METADATA), ghost.metadata.committed_end
+    def _follow(self, cluster: ObservedCluster, seen: ObservedStep) -> None:
+        log, end = cluster.log(seen.node, METADATA), cluster.metadata.committed_end
         if log is None or self._lost:
             return
         for at in range(bisect_right(log.ends, self._ends[-1] if self._ends else 0), len(log.batches)):
@@ -126,7 +126,7 @@ class SnapshotSaysCommitted(Invariant):
             if len(self._recent) > _REMEMBERED:
                 del self._recent[next(iter(self._recent))]
 
-    def _differs(self, seen: Seen, said: ClusterImage, what: str) -> Violation | None:
+    def _differs(self, seen: ObservedStep, said: ClusterImage, what: str) -> Violation | None:
         end = said.metadata_offset + 1
         wanted = self._replayed(end)
         if wanted is None:

@@ -34,7 +34,7 @@ class Message:
     correlation: int
     number: int
     """Unique in the run, in the order of sending."""
-    ghost: bool = False
+    duplicate: bool = False
     """A duplicate: its answer goes nowhere."""
 
     @property
@@ -68,7 +68,7 @@ class Slot:
     request_id: int
     correlation: int
     request: Request
-    ghost: bool = False
+    duplicate: bool = False
     done: bool = False
     response: Response | None = None
 

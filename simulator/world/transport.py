@@ -59,7 +59,7 @@ class Transport(Clock):
         message = self._message("request", connection, effect.request, None, correlation)
         self._post(message)
         if self.network.duplicate and self._network_random.random() < self.network.duplicate:
-            self._post(replace(message, number=self._numbers, ghost=True))
+            self._post(replace(message, number=self._numbers, duplicate=True))
 
     def _message(
         self,
@@ -145,8 +145,8 @@ class Transport(Clock):
         connection.destination_life = node.incarnation
         self._numbers = number = self._numbers + 1
         assert message.request is not None
-        slot = Slot(number, message.correlation, message.request, message.ghost)
-        if not message.ghost:
+        slot = Slot(number, message.correlation, message.request, message.duplicate)
+        if not message.duplicate:
             connection.slots.append(slot)
         node.requests[slot.request_id] = (connection, slot)
         client = self._nodes[message.source].name

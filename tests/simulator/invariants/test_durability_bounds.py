@@ -63,7 +63,7 @@ def test_k25_a_life_that_lost_its_log_joins_by_a_late_proposal_and_counts_as_los
     assert s.is_acked(call)
     assert not s.findings(), s.said
     assert s.isr == {1, 2, 3}
-    impaired = s.checker.ghost.partitions[T].impaired
+    impaired = s.checker.observer.partitions[T].impaired
     assert set(impaired) == {3}
     s.until(lambda: s.isr == {1, 2}, "3's session ended")
     s.finish()

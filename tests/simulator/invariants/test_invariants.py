@@ -41,7 +41,7 @@ class Stage:
             self.world.asked(1, self.request(b"%d" % number, -1 if number < 4 else 1))
         self.world.run(2_000)
         assert [self.replica(node).high_watermark for node in (1, 2, 3)] == [5, 5, 5]
-        self.ghost = self.checker.ghost
+        self.observer = self.checker.observer
         for node in (1, 2, 3):
             self.touch(node)
         self.expect()
@@ -196,7 +196,7 @@ def i11_two_brokers_of_one_epoch(s: Stage) -> None:
     for node in (2, 3):
         was = s.world.image.brokers[node].epoch
         incarnation = s.world.image.brokers[node].incarnation
-        s.ghost.boot_of[incarnation] = Boot(incarnation, {}, previous_broker_epoch=was)
+        s.observer.boot_of[incarnation] = Boot(incarnation, {}, previous_broker_epoch=was)
         s.register(node, epoch=epoch)
     s.commit()
 
@@ -223,7 +223,7 @@ def i13_two_records_of_one_epoch_at_one_offset(s: Stage) -> None:
 
 
 def i13_two_leaders_of_one_epoch(s: Stage) -> None:
-    s.ghost.partitions[T].leaders[s.image.leader_epoch] = 3
+    s.observer.partitions[T].leaders[s.image.leader_epoch] = 3
     s.touch(1)
 
 
@@ -354,7 +354,7 @@ def test_clean_runs_with_faults_violate_nothing(profile: str) -> None:
     for seed in range(6):
         run = Run(seed, profile=profile)
         assert run.go(30_000) == [], (seed, run.done)
-        acked += sum(len(known.acked) for known in run.checker.ghost.partitions.values())
+        acked += sum(len(known.acked) for known in run.checker.observer.partitions.values())
     assert acked > 60, "the runs say something"
 
 

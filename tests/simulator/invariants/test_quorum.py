@@ -70,7 +70,7 @@ class Quorum:
         header = log.batches[1].header
         data = batch.build([b"other"] * header.count, header.base_offset, header.leader_epoch, 0)
         log.batches[1] = Stored(batch.parse_header(data), data)
-        self.checker.ghost.metadata.match[node] = 0
+        self.checker.observer.metadata.match[node] = 0
 
     def expect(self, *ids: str) -> None:
         assert [violation.id for violation in self.checker.violations] == list(ids), self.checker.violations
