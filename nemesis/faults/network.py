@@ -276,7 +276,8 @@ def _silence(trail: Trail) -> str:
         return silent
     answered = {knock.way for knock in heard(trail.control, CLIENTS) if knock.answered}
     if dumb := sorted(knocked - answered):
-        return f"{silent}, and none on {', '.join(dumb)} after the undo either: there the packets alone are proof"
+        ways = ", ".join(dumb)
+        return f"{silent}, and none on {ways} after the undo either: there the packets alone are proof"
     return f"{silent}, each was after the undo"
 
 

@@ -40,7 +40,8 @@ class Violation:
 
     def __str__(self) -> str:
         where = "" if self.tp is None else f" {self.tp}"
-        return f"{self.id} {self.name} at step {self.step} ({self.at_ms:.1f} ms, node {self.node}){where}: {self.message}"
+        when = f"at step {self.step} ({self.at_ms:.1f} ms, node {self.node})"
+        return f"{self.id} {self.name} {when}{where}: {self.message}"
 
 
 class Invariant(ABC):
@@ -50,7 +51,8 @@ class Invariant(ABC):
     """TLA+ or Kafka name, code or section of docs/protocol.md."""
     profiles: ClassVar[frozenset[str]] = ALL_PROFILES
     looks_at: ClassVar[int]
-    """Flags of ``cluster``: ``check`` is called after the steps that touch one of these, and needs no other."""
+    """Flags of ``cluster``: ``check`` is called after the steps that touch one of these, and needs no
+    other."""
 
     @abstractmethod
     def check(self, cluster: ObservedCluster, seen: ObservedStep) -> Violation | None:

@@ -51,7 +51,8 @@ def metadata_converges(world: World) -> Iterator[str]:
 def partitions_are_led(world: World) -> Iterator[str]:
     for image in world.image.partitions():
         if image.leader == NO_LEADER:
-            yield f"{image.tp} has no leader (ISR {image.isr}, ELR {image.elr}, last known {image.last_known_elr})"
+            members = f"ISR {image.isr}, ELR {image.elr}, last known {image.last_known_elr}"
+            yield f"{image.tp} has no leader ({members})"
         elif image.leader_recovery_state == RECOVERING:
             yield f"{image.tp} is recovering still"
 
@@ -82,14 +83,16 @@ def logs_are_equal(world: World) -> Iterator[str]:
         if leader is None:
             continue
         if leader.high_watermark != leader.log.leo:
-            yield f"{image.tp}: high watermark {leader.high_watermark} of {leader.log.leo} at leader {image.leader}"
+            reached = f"high watermark {leader.high_watermark} of {leader.log.leo}"
+            yield f"{image.tp}: {reached} at leader {image.leader}"
         for node in image.replicas:
             other = _replica(world, image, node)
             if other is not None and (other.log.leo, other.high_watermark) != (
                 leader.log.leo,
                 leader.log.leo,
             ):
-                yield f"{image.tp}: {node} ends at {other.log.leo}, high watermark {other.high_watermark}, of {leader.log.leo}"
+                reached = f"ends at {other.log.leo}, high watermark {other.high_watermark}"
+                yield f"{image.tp}: {node} {reached}, of {leader.log.leo}"
 
 
 def produces_are_answered(world: World) -> Iterator[str]:

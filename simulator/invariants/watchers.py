@@ -1,8 +1,8 @@
 """Oracles beside the invariants: promises about progress and about what is shown, looked at as the run goes.
 
 ``end-offset``  the end that a leader in office shows to consumers never goes back (KIP-207)
-``stall``       a leader's high watermark is where its own knowledge allows it to be, after every event: nobody waits
-                for a fetch or a time-out that nothing asks for (KAFKA-13091, KAFKA-15021)
+``stall``       after every event a leader's high watermark is where its own knowledge allows it to be: nobody
+                waits for a fetch or a time-out that nothing asks for (KAFKA-13091, KAFKA-15021)
 ``deaf``        a broker that nothing hinders applies what is committed (KAFKA-14296)
 
 Each is an observer of the world; ``found`` is what it has seen.
@@ -114,7 +114,8 @@ class Stalls(Watcher):
         log = replica.log
         allowed = rules.candidate(log.leo, members, log.flushed if replica.every_write else None)
         if allowed > replica.high_watermark:
-            text = f"{replica.tp}: {step.node} knows {allowed} to be committed, and says {replica.high_watermark}"
+            knows = f"{step.node} knows {allowed} to be committed"
+            text = f"{replica.tp}: {knows}, and says {replica.high_watermark}"
             self.find(step, "stall", text)
 
 
@@ -156,7 +157,8 @@ class Deaf(Watcher):
     def _look(self, step: StepRecord, node: NodeId, core: Broker) -> None:
         when, due = self._committed[0]
         if when <= step.at_ms - _LATE_MS and core.image.metadata_offset < due:
-            text = f"{node} knows the metadata up to {core.image.metadata_offset}, {due} was committed at {when:.0f} ms"
+            knows = f"{node} knows the metadata up to {core.image.metadata_offset}"
+            text = f"{knows}, {due} was committed at {when:.0f} ms"
             self.find(
                 step, "deaf", f"{text}, and nothing has hindered it since {self._clear_since[node]:.0f} ms"
             )

@@ -185,7 +185,8 @@ def _effect(effect: Effect) -> str:
         case fx.Trace():
             return _traced(effect)
         case fx.Send():
-            return f"send {node_name(effect.destination)} {type(effect.request).__name__}{_request(effect.request)}"
+            asked = f"{type(effect.request).__name__}{_request(effect.request)}"
+            return f"send {node_name(effect.destination)} {asked}"
         case fx.Reply():
             return f"reply {type(effect.response).__name__}{_response(effect.response)}"
         case fx.Append():

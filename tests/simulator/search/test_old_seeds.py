@@ -7,7 +7,10 @@ from click.testing import CliRunner
 
 from wrackline.simulator.cli import simulate
 
-FAST = "--pairs 0.3 --chains 0.4 --broker-setting heartbeat_interval_ms=133 --controller-setting session_timeout_ms=800"
+FAST = (
+    "--pairs 0.3 --chains 0.4 --broker-setting heartbeat_interval_ms=133 "
+    "--controller-setting session_timeout_ms=800"
+)
 
 OLD = {
     "one commit carries the election from outside the ISR and the fencing of the elected": (
@@ -15,7 +18,8 @@ OLD = {
         "--ask-every-ms 200 --faults "
         "kill,power,kill-midway,power-midway,pause,cut-one-way,cut-controller,lag,"
         "hold-alter-response,hold-fetch-response,hold-fetch-request,hold-metadata,hold-produce-response,"
-        "hold-heartbeat,disk-error,disk-full,controller-power,controller-isolate,elect,move-leader,reassign-cancel "
+        "hold-heartbeat,disk-error,disk-full,controller-power,controller-isolate,elect,move-"
+        "leader,reassign-cancel "
         f"--fault-every-ms 400 {FAST} --broker-setting replica_lag_time_max_ms=2000 "
         "--broker-setting replica_fetch_wait_max_ms=300 --broker-setting replica_fetch_backoff_ms=50 "
         "--broker-setting request_timeout_ms=1000 --no-tcp"
@@ -23,7 +27,9 @@ OLD = {
     "a registration is committed when the life that asked for it is over, and the next one is unclean": (
         "--seed 4058 --seconds 6 --controllers 3 --partitions 2 --producers 1 --idempotent "
         "--produce-every-ms 120 --ask-every-ms 200 --faults "
-        "kill,power,clean,kill-midway,power-midway,pause,isolate,cut,cut-one-way,lag,hold-alter-response,hold-fetch-response,skew,disk-error,controller-kill,controller-power,controller-isolate,controller-deaf,move-leader,reassign,min-isr "
+        "kill,power,clean,kill-midway,power-midway,pause,isolate,cut,cut-one-way,lag,"
+        "hold-alter-response,hold-fetch-response,skew,disk-error,controller-kill,controller-"
+        "power,controller-isolate,controller-deaf,move-leader,reassign,min-isr "
         "--fault-every-ms 800 --pairs 0.3 --chains 0.4 --broker-setting heartbeat_interval_ms=250 "
         "--broker-setting replica_lag_time_max_ms=2000 --broker-setting replica_fetch_wait_max_ms=100 "
         "--broker-setting replica_fetch_backoff_ms=200 --broker-setting request_timeout_ms=3000 "
@@ -31,7 +37,10 @@ OLD = {
     ),
     "the disk refuses the first write of a leader": (
         "--seed 4589 --seconds 6 --controllers 3 --produce-every-ms 60 --ask-every-ms 200 --faults "
-        "power,clean,kill-midway,power-midway,pause,isolate,cut-controller,lag,hold-alter-request,hold-fetch-request,hold-produce-response,hold-heartbeat,skew,disk-full,controller-kill,controller-power,controller-isolate,elect,reassign,reassign-cancel,min-isr "
+        "power,clean,kill-midway,power-midway,pause,isolate,cut-controller,lag,hold-alter-"
+        "request,hold-fetch-request,hold-produce-response,hold-heartbeat,skew,disk-full,"
+        "controller-kill,controller-power,controller-isolate,elect,reassign,reassign-cancel,"
+        "min-isr "
         "--pairs 0.1 --chains 0.8 --broker-setting heartbeat_interval_ms=250 --broker-setting "
         "replica_lag_time_max_ms=1000 --broker-setting replica_fetch_wait_max_ms=100 --broker-setting "
         "replica_fetch_backoff_ms=50 --broker-setting request_timeout_ms=1000 --controller-setting "
