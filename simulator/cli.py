@@ -23,7 +23,7 @@ from wrackline.simulator.faults.swarm import swarm
 from wrackline.simulator.output.export import write_run
 from wrackline.simulator.run import Result, run
 from wrackline.simulator.search.kill_table import command as kill_table
-from wrackline.simulator.search.many_seeds import Row, SeriesError, Totals, drawn_as, series
+from wrackline.simulator.search.many_seeds import DoneFileError, Row, Totals, drawn_as, run_seeds
 from wrackline.simulator.search.shrink import shrink
 from wrackline.simulator.world.world import World, WorldOptions
 
@@ -166,7 +166,12 @@ def _settings(config: type, said: tuple[str, ...]) -> tuple[tuple[str, Any], ...
     "--pairs", type=float, default=0.25, show_default=True, help="Share of faults that come in pairs."
 )
 @click.option(
-    "--chains", type=float, default=0.35, show_default=True, help="Share of faults that wait for each other."
+    "--chains",
+    "sequences",
+    type=float,
+    default=0.35,
+    show_default=True,
+    help="Share of faults that wait for each other.",
 )
 @click.option("--max-lossy", type=int, help="Lossy faults at a time.  [default: MinISR - 1]")
 @click.option("--unclean/--no-unclean", default=False, show_default=True, help="Unclean leader election.")
@@ -330,7 +335,7 @@ def _search(ctx: click.Context, setup: Setup, said: Mapping[str, Any]) -> None:
             )
 
     try:
-        totals = series(
+        totals = run_seeds(
             setup,
             runs,
             jobs=said["jobs"],
@@ -339,7 +344,7 @@ def _search(ctx: click.Context, setup: Setup, said: Mapping[str, Any]) -> None:
             done=said["done"],
             progress=progress,
         )
-    except SeriesError as wrong:
+    except DoneFileError as wrong:
         raise WrongCall(str(wrong)) from wrong
     click.echo(totals.text() + (f" ({totals.resumed} of them done before)" if totals.resumed else ""))
     if totals.interrupted:

@@ -1,4 +1,4 @@
-"""Carries a plan of faults out on a world: looks roles up, waits for what a chain waits for, takes back.
+"""Carries a plan of faults out on a world: looks roles up, waits for what a sequence waits for, takes back.
 
 What each kind does is in ``actions``; here is when it begins and ends, on whom, and how many lossy faults
 there may be at a time.
@@ -35,8 +35,8 @@ class Begun:
 Begin = Callable[["FaultDriver", Fault, Random], Begun | None]
 
 
-class Witness(Protocol):
-    """Is told of every fault as it begins and ends (the history's rows of the nemesis)."""
+class FaultRows(Protocol):
+    """Is told of every fault as it begins and ends, and writes the history's rows of the nemesis."""
 
     def begun(self, fault: Fault, begun: Begun) -> None: ...
 
@@ -60,7 +60,7 @@ class FaultDriver:
     actions: Mapping[Kind, Begin]
     combined: bool = False
     """A broker and a controller are one machine, as far as there are controllers."""
-    witness: Witness | None = None
+    rows: FaultRows | None = None
     done: list[tuple[float, Fault, str]] = field(default_factory=list)
     """(when, fault, what was done)"""
     lossy_total: int = 0
@@ -138,8 +138,8 @@ class FaultDriver:
         self.world.say(f"f{fault.id} {fault.kind} {begun.said}")
         running = _Running(fault, begun)
         self._running.append(running)
-        if self.witness is not None:
-            self.witness.begun(fault, begun)
+        if self.rows is not None:
+            self.rows.begun(fault, begun)
 
         def later() -> None:
             self.world.at(self.world.now_ms + fault.for_ms, lambda: self._end(running))
@@ -156,8 +156,8 @@ class FaultDriver:
         fault, begun = running.fault, running.begun
         self.world.say(f"f{fault.id} ends: {fault.kind} {begun.said}")
         begun.undo()
-        if self.witness is not None:
-            self.witness.ended(fault, begun)
+        if self.rows is not None:
+            self.rows.ended(fault, begun)
 
     # --- who ---------------------------------------------------------------------------------------------
 
@@ -168,10 +168,10 @@ class FaultDriver:
         return self._who(fault, fault.role, draw)
 
     def _bind(self, fault: Fault) -> None:
-        """Who is who in a chain is settled when its first fault is due."""
-        if fault.chain in self._bound:
+        """Who is who in a sequence is settled when its first fault is due."""
+        if fault.sequence in self._bound:
             return
-        draw = Random(f"{self.seed}/chain/{fault.chain}")
+        draw = Random(f"{self.seed}/chain/{fault.sequence}")
         everyone = sorted(self.world.brokers)
         partition = self.partition(fault)
         replicas = [] if partition is None else [node for node in partition.replicas if node in everyone]
@@ -182,7 +182,7 @@ class FaultDriver:
         followers = followers or [leader]
         draw.shuffle(followers)
         spare = [node for node in everyone if node not in replicas]
-        self._bound[fault.chain] = {
+        self._bound[fault.sequence] = {
             "first-leader": leader,
             "one": followers[0],
             "other": followers[-1],
@@ -190,7 +190,7 @@ class FaultDriver:
         }
 
     def _who(self, fault: Fault, role: Role, draw: Random) -> NodeId:
-        bound = self._bound.get(fault.chain, {})
+        bound = self._bound.get(fault.sequence, {})
         if role in bound:
             return bound[role]
         partition = self.partition(fault)

@@ -6,8 +6,8 @@ come, which is what makes random faults hit where it hurts. Each fault draws fro
 plan without one of its faults leaves the others as they are: that is what shrinking rests on.
 
 Bias (docs/protocol.md 4.4: uniform search misses the rare ones): a plan is made of single faults, of *pairs*
-around one partition (hold AlterPartition or metadata, restart or cut somebody meanwhile), and of *chains*
-(``chains``), whose steps wait for each other: take a follower out of the ISR, keep back the proposal that
+around one partition (hold AlterPartition or metadata, restart or cut somebody meanwhile), and of *sequences*
+(``sequences``), whose steps wait for each other: take a follower out of the ISR, keep back the proposal that
 takes it in again, cut its power in between.
 """
 
@@ -61,8 +61,8 @@ DEFAULT_KINDS = tuple(kind for kind in KINDS if kind not in ("wipe", "restore"))
 Role = Literal[
     "leader", "follower", "isr-follower", "out-of-sync", "any", "first-leader", "one", "other", "spare"
 ]
-"""The last four are bound once for all faults of a chain: its leader when it begins, two followers, a broker
-without a replica (where there is none: one of the followers)."""
+"""The last four are bound once for all faults of a sequence: its leader when it begins, two followers, a
+broker without a replica (where there is none: one of the followers)."""
 ROLES: tuple[Role, ...] = ("leader", "follower", "isr-follower", "out-of-sync", "any")
 
 Word = Literal["out", "in", "fenced", "back", "proposed", "leads"]
@@ -91,7 +91,7 @@ class Fault:
     for_ms: float
     role: Role
     partition: int = 0
-    chain: int = 0
+    sequence: int = 0
     """Faults with one number share what their roles are bound to."""
     after: Wait | None = None
     until: Wait | None = None
@@ -109,10 +109,10 @@ class Fault:
 class FaultOptions:
     kinds: tuple[Kind, ...] = DEFAULT_KINDS
     every_ms: float = 1_500.0
-    """Mean pause between two plans (a single fault, a pair, a chain)."""
+    """Mean pause between two plans (a single fault, a pair, a sequence)."""
     pairs: float = 0.25
     """Share of plans that are pairs."""
-    chains: float = 0.35
-    """Share of plans that are chains."""
+    sequences: float = 0.35
+    """Share of plans that are sequences."""
     max_lossy: int = 1
     """Lossy faults at a time, at most: MinISR - 1 keeps the promise, more breaks it."""

@@ -1,4 +1,4 @@
-"""The plan of a run, from its seed: single faults, pairs and chains (``chains``) with pauses between.
+"""The plan of a run, from its seed: single faults, pairs and sequences (``sequences``) with pauses between.
 
 Nothing here knows which defect is in the broker.
 """
@@ -56,32 +56,34 @@ def plan(seed: int | str, until_ms: float, partitions: int, options: FaultOption
     draw = Random(f"{seed}/faults")
     faults: list[Fault] = []
     at_ms = draw.expovariate(1 / options.every_ms)
-    chain = 0
+    sequence = 0
     while options.kinds and at_ms < until_ms:
         partition = draw.randrange(partitions)
-        chain += 1
-        for begun in _some(draw, options, at_ms, partition, chain):
+        sequence += 1
+        for begun in _some(draw, options, at_ms, partition, sequence):
             faults.append(replace(begun, id=len(faults)))
         at_ms += draw.expovariate(1 / options.every_ms)
     return sorted(faults, key=lambda fault: (fault.at_ms, fault.id))
 
 
-def _some(draw: Random, options: FaultOptions, at_ms: float, partition: int, chain: int) -> Iterator[Fault]:
-    """One plan: a single fault, a pair or a chain."""
+def _some(
+    draw: Random, options: FaultOptions, at_ms: float, partition: int, sequence: int
+) -> Iterator[Fault]:
+    """One plan: a single fault, a pair or a sequence."""
     kinds = set(options.kinds)
     what = draw.random()
-    if what < options.chains:
-        steps = drawn(draw, kinds, at_ms, partition, chain)
+    if what < options.sequences:
+        steps = drawn(draw, kinds, at_ms, partition, sequence)
         if steps:
             yield from steps
             return
     pairs = [pair for pair in _PAIRS if kinds.issuperset(pair)]
-    if pairs and what < options.chains + options.pairs:
+    if pairs and what < options.sequences + options.pairs:
         chosen: tuple[Kind, ...] = draw.choice(pairs)
     else:
         chosen = (draw.choice([kind for kind in KINDS if kind in kinds]),)
     begin_ms = at_ms
     for kind in chosen:
         for_ms = draw.choice((draw.uniform(50, 500), draw.uniform(300, 3_000), draw.uniform(2_000, 8_000)))
-        yield Fault(-1, kind, begin_ms, for_ms, draw.choice(ROLES), partition, chain)
+        yield Fault(-1, kind, begin_ms, for_ms, draw.choice(ROLES), partition, sequence)
         begin_ms += draw.choice((0.0, draw.uniform(1, 60), draw.uniform(50, 1_500)))

@@ -1,9 +1,9 @@
-"""Chains of faults: what history's bugs had in common
+"""Sequences of faults: what history's bugs had in common
 (docs/protocol.md 4.1, 4.2), told in roles instead of nodes.
 
-A chain is drawn blindly, whatever defect is in the broker. Its steps wait for each other ("as soon as *one*
-is out of the ISR"), not long, and then go on anyway; each lasts until something has come to pass and for a
-random while longer. Who is *one* and who is *other* is chance.
+A sequence is drawn blindly, whatever defect is in the broker. Its steps wait for each other ("as soon as
+*one* is out of the ISR"), not long, and then go on anyway; each lasts until something has come to pass and
+for a random while longer. Who is *one* and who is *other* is chance.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ IN_ONE, BACK_ONE = _when("in", "one"), _when("back", "one")
 FENCED_ONE, FENCED_LEADER = _when("fenced", "one"), _when("fenced", "first-leader")
 PROPOSED = _when("proposed", "first-leader")
 
-CHAINS: tuple[tuple[Step, ...], ...] = (
+SEQUENCES: tuple[tuple[Step, ...], ...] = (
     # A follower leaves the ISR; the proposal that takes it in again is kept back while it dies. It is let go
     # when it is fenced, or when its next life has begun and knows as little as it can.
     (
@@ -195,13 +195,14 @@ CHAINS: tuple[tuple[Step, ...], ...] = (
 )
 
 
-def drawn(draw: Random, kinds: set[Kind], at_ms: float, partition: int, chain: int) -> list[Fault]:
-    """The faults of one chain out of those that can be made of ``kinds``; none when there is no such chain.
+def drawn(draw: Random, kinds: set[Kind], at_ms: float, partition: int, sequence: int) -> list[Fault]:
+    """The faults of one sequence out of those that can be made of ``kinds``; none when there is no such
+    sequence.
 
-    They are not numbered yet. What can happen at once does, in the order of the chain, a little apart.
+    They are not numbered yet. What can happen at once does, in the order of the sequence, a little apart.
     """
-    possible = [steps for steps in CHAINS if all(_possible(step, kinds) for step in steps)]
-    return list(_faults(draw, draw.choice(possible), kinds, at_ms, partition, chain)) if possible else []
+    possible = [steps for steps in SEQUENCES if all(_possible(step, kinds) for step in steps)]
+    return list(_faults(draw, draw.choice(possible), kinds, at_ms, partition, sequence)) if possible else []
 
 
 def _possible(step: Step, kinds: set[Kind]) -> bool:
@@ -213,7 +214,7 @@ def _kinds(step: Step) -> tuple[Kind, ...]:
 
 
 def _faults(
-    draw: Random, steps: tuple[Step, ...], kinds: set[Kind], at_ms: float, partition: int, chain: int
+    draw: Random, steps: tuple[Step, ...], kinds: set[Kind], at_ms: float, partition: int, sequence: int
 ) -> Iterator[Fault]:
     for step in steps:
         chosen = [kind for kind in _kinds(step) if kind in kinds]
@@ -225,5 +226,5 @@ def _faults(
             longer = (*longer[1:], draw.uniform(1_000, 5_000))
         for_ms = draw.choice(longer)
         yield Fault(
-            -1, draw.choice(chosen), at_ms, for_ms, step.role, partition, chain, step.after, step.until
+            -1, draw.choice(chosen), at_ms, for_ms, step.role, partition, sequence, step.after, step.until
         )

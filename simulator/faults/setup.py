@@ -44,7 +44,7 @@ class Setup:
     kinds: tuple[Kind, ...] = DEFAULT_KINDS
     fault_every_ms: float = 1_500.0
     pairs: float = 0.25
-    chains: float = 0.35
+    sequences: float = 0.35
     """Shares of what is planned (``plan``)."""
     max_lossy: int | None = None
     """Lossy faults at a time; None: what the profile promises to survive, MinISR - 1 in kip966, none before
@@ -80,13 +80,13 @@ class Setup:
 
     def fault_options(self) -> FaultOptions:
         lossy = self.survives if self.max_lossy is None else self.max_lossy
-        return FaultOptions(self.kinds, self.fault_every_ms, self.pairs, self.chains, lossy)
+        return FaultOptions(self.kinds, self.fault_every_ms, self.pairs, self.sequences, lossy)
 
     def command(self) -> str:
         """The command that does this run again."""
         said = [f"wrackline simulate --seed {self.seed}"]
         default = type(self)()
-        names = {"min_isr": "min-isr", "replication_factor": "replication-factor", "kinds": "faults"}
+        names = {"kinds": "faults", "sequences": "chains"}
         for item in fields(self):
             value = getattr(self, item.name)
             if item.name == "seed" or value == getattr(default, item.name):

@@ -30,7 +30,7 @@ def swarm(base: Setup) -> Setup:
         "request_timeout_ms": draw.choice((1_000, 3_000)),
     }
     calm = draw.random() < 0.6
-    """Chains one after the other; else everything at once."""
+    """Sequences one after the other; else everything at once."""
     drawn = replace(
         base,
         seconds=min(base.seconds, 15.0 if calm else draw.choice((6.0, 10.0))),
@@ -44,7 +44,7 @@ def swarm(base: Setup) -> Setup:
         kinds=_some_of(draw, base.kinds),
         fault_every_ms=draw.choice((1_500.0, 2_500.0, 4_500.0)) if calm else draw.choice((400.0, 800.0)),
         pairs=0.1 if calm else 0.3,
-        chains=0.8 if calm else 0.4,
+        sequences=0.8 if calm else 0.4,
         tcp=draw.random() < 0.8,
         broker=_beside(broker, base.broker),
         controller=_beside({"session_timeout_ms": session_ms}, base.controller),

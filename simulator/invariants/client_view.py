@@ -27,7 +27,7 @@ class Violation:
     step: int = 0
 
 
-class ClientOracle:
+class ClientView:
     """Looks at the history row by row; ``look`` gives what the new rows prove. ``loss_allowed``: the contract
     is off (acks=1, unclean election, more lossy shutdowns than promised), so only certain failures that are
     read count."""

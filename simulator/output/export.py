@@ -43,5 +43,6 @@ def _value(setting: Any) -> str:
 
 
 def write_run(setup: Setup, events: Sequence[Event], run_dir: Path) -> None:
-    """The run's information and its history. Raises OSError, FileExistsError where there is a history already."""
+    """The run's information and its history. Raises OSError, FileExistsError where there is a history
+    already."""
     write_history(run_dir, info_of(setup), events)

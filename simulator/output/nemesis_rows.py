@@ -23,7 +23,7 @@ def host(node: NodeId) -> str:
 
 
 class NemesisRows:
-    """A driver's ``witness``."""
+    """A driver's ``rows``."""
 
     def __init__(self, world: World, history: History) -> None:
         self._world = world

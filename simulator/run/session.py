@@ -22,7 +22,7 @@ from wrackline.simulator.faults.driver import FaultDriver
 from wrackline.simulator.faults.processes import ACTIONS
 from wrackline.simulator.faults.setup import TOPIC, Setup
 from wrackline.simulator.invariants.checker import Checker
-from wrackline.simulator.invariants.client_view import ClientOracle, Violation
+from wrackline.simulator.invariants.client_view import ClientView, Violation
 from wrackline.simulator.invariants.watchers import Deaf, EndOffsets, Stalls, Watcher
 from wrackline.simulator.output.nemesis_rows import ClusterRows, NemesisRows
 from wrackline.simulator.output.timeline import Digest, Timeline
@@ -68,7 +68,7 @@ class Run:
             setup.fault_options(),
             ACTIONS,
             combined=setup.combined,
-            witness=NemesisRows(self.world, self.history),
+            rows=NemesisRows(self.world, self.history),
         )
         self._watched = tuple(TopicPartition(TOPIC, number) for number in range(setup.partitions))
         self.final: dict[int, list[Record]] | None = None
@@ -78,7 +78,7 @@ class Run:
         self._noticed = False
         """An invariant or a watcher has found something."""
         strong = setup.producers + setup.consumers + setup.askers
-        self.oracle = ClientOracle(
+        self.client_view = ClientView(
             acks=setup.acks,
             idempotent=setup.idempotent,
             loss_allowed=setup.acks != -1 or setup.unclean,
@@ -179,7 +179,7 @@ class Run:
     def judge(self) -> None:
         self._look()
         if not self.found and self.final is not None:
-            self.found += self.oracle.final(self.final)
+            self.found += self.client_view.final(self.final)
 
     # --- helpers -------------------------------------------------------------------------------------------
 
@@ -206,7 +206,7 @@ class Run:
     def _look(self) -> None:
         """At the new rows of the history."""
         self._rows = len(self.history.events)
-        for violation in self.oracle.look(self.history.events):
+        for violation in self.client_view.look(self.history.events):
             self._found(violation)
 
     def _found(self, violation: Violation) -> None:

@@ -2,7 +2,8 @@
 2``.
 
 Each seed is a run of its own, so nothing is shared but the list of what is done. The file (``--done``) has a
-first line that says which series it is, and one line of JSON for each seed that came to its end.
+first line that says which seeds, in which set-up, it is about, and one line of JSON for each seed that came
+to its end.
 """
 
 from __future__ import annotations
@@ -31,8 +32,8 @@ _CHUNK = 4
 """Seeds a process takes at a time."""
 
 
-class SeriesError(Exception):
-    """The file of a series cannot be used, in one line."""
+class DoneFileError(Exception):
+    """The file of what is done cannot be used, in one line."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -121,7 +122,7 @@ def run_one(setup: Setup) -> Row:
     )
 
 
-def series(
+def run_seeds(
     setup: Setup,
     runs: int,
     *,
@@ -132,7 +133,7 @@ def series(
     progress: Callable[[Row, Totals], None] | None = None,
 ) -> Totals:
     """Seeds ``setup.seed`` and on, ``runs`` of them, up to the first violation unless ``keep_going``. Ctrl-C
-    ends it with what is done. Raises SeriesError."""
+    ends it with what is done. Raises DoneFileError."""
     totals = Totals()
     known = _resume(done, setup, vary) if done is not None else {}
     wanted = range(setup.seed, setup.seed + runs)
@@ -165,7 +166,7 @@ def series(
 
 @contextmanager
 def _signals_interrupt() -> Iterator[None]:
-    """SIGTERM ends a series as Ctrl-C does, and Ctrl-C does so in a background job too, where a shell has it
+    """SIGTERM ends it as Ctrl-C does, and Ctrl-C does so in a background job too, where a shell has it
     ignored."""
     before = {which: signal.signal(which, signal.default_int_handler) for which in _ENDING}
     try:
@@ -230,7 +231,7 @@ def _run_all(setups: list[Setup]) -> list[Row]:
 
 
 def _resume(file: Path, setup: Setup, vary: str) -> dict[int, Row]:
-    """What it says is done; a new file gets its first line. Raises SeriesError when it is of another
+    """What it says is done; a new file gets its first line. Raises DoneFileError when it is of another
     series."""
     head = json.dumps({"series": replace(setup, seed=0).command(), "vary": vary})
     try:
@@ -239,9 +240,9 @@ def _resume(file: Path, setup: Setup, vary: str) -> dict[int, Row]:
             return {}
         first, *lines = file.read_text(encoding="utf-8").splitlines()
     except (OSError, UnicodeDecodeError) as wrong:
-        raise SeriesError(f"{file}: {wrong}; --done names another file") from wrong
+        raise DoneFileError(f"{file}: {wrong}; --done names another file") from wrong
     if first != head:
-        raise SeriesError(f"{file} is of another series ({first[:120]}); --done names another file")
+        raise DoneFileError(f"{file} is of another series ({first[:120]}); --done names another file")
     names = {item.name for item in fields(Row)}
     found: dict[int, Row] = {}
     for number, line in enumerate(lines, 2):
@@ -249,7 +250,7 @@ def _resume(file: Path, setup: Setup, vary: str) -> dict[int, Row]:
             said = json.loads(line)
             row = Row(**{name: said[name] for name in names})
         except (ValueError, KeyError, TypeError) as wrong:
-            raise SeriesError(f"{file}, line {number}: {wrong}; take the line out") from wrong
+            raise DoneFileError(f"{file}, line {number}: {wrong}; take the line out") from wrong
         found[row.seed] = row
     return found
 

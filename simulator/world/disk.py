@@ -1,9 +1,10 @@
 """A node's disk that knows what a crash would leave of it (docs/protocol.md 2.14).
 
-Each log (``disk_log``) is a list of whole batches and a mark below which they are synced. ``kill`` keeps everything that was
-written. ``power`` keeps, of each log apart, a random prefix of the unsynced batches, the write after it
-perhaps torn: its first bytes are there, and the next start finds them and cuts them off, as the real recovery
-does. Checkpoints, epoch files and truncations are synced when they are written, as the real storage does it.
+Each log (``disk_log``) is a list of whole batches and a mark below which they are synced. ``kill`` keeps
+everything that was written. ``power`` keeps, of each log apart, a random prefix of the unsynced batches, the
+write after it perhaps torn: its first bytes are there, and the next start finds them and cuts them off, as
+the real recovery does. Checkpoints, epoch files and truncations are synced when they are written, as the real
+storage does it.
 """
 
 from __future__ import annotations

@@ -1,4 +1,5 @@
-"""What a node does: it handles the events of its inbox, and the effects that its core asks for are carried out.
+"""What a node does: it handles the events of its inbox, and the effects that its core asks for are carried
+out.
 
 A process ends here too, however it ends, since an effect may end it (``Exit``, or a cut in the middle of one
 event's effects).

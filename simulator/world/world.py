@@ -17,8 +17,9 @@ What no node knows (what was acknowledged, the true high watermark) is the obser
 world's.
 
 A World is made of parts, each in a file: ``clock`` (time, steps), ``transport`` (messages), ``execution``
-(events and effects), ``processes`` (faults of processes and disks). Everything random comes from generators seeded with the world's seed; ``Random(f"{seed}/network")`` and so on,
-so that one more draw in one place changes nothing in the others.
+(events and effects), ``processes`` (faults of processes and disks). Everything random comes from generators
+seeded with the world's seed; ``Random(f"{seed}/network")`` and so on, so that one more draw in one place
+changes nothing in the others.
 """
 
 from __future__ import annotations

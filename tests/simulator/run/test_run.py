@@ -21,7 +21,7 @@ from wrackline.simulator.cli import simulate
 from wrackline.simulator.faults.kinds import KINDS, FaultOptions
 from wrackline.simulator.faults.plan import plan
 from wrackline.simulator.faults.setup import Setup
-from wrackline.simulator.invariants.client_view import ClientOracle, Violation
+from wrackline.simulator.invariants.client_view import ClientView, Violation
 from wrackline.simulator.output.export import write_run
 from wrackline.simulator.run import run
 from wrackline.simulator.search.first_violation import search
@@ -196,7 +196,7 @@ def assigned(process: int, offset: int) -> Event:
 
 
 def judged(*events: Event, idempotent: bool = True, loss_allowed: bool = False) -> list[str]:
-    oracle = ClientOracle(acks=-1, idempotent=idempotent, loss_allowed=loss_allowed)
+    oracle = ClientView(acks=-1, idempotent=idempotent, loss_allowed=loss_allowed)
     return [violation.oracle for violation in oracle.look(events)]
 
 
@@ -213,7 +213,7 @@ def test_what_the_oracle_of_the_clients_sees() -> None:
 
 
 def test_an_acknowledged_value_must_be_in_the_final_read() -> None:
-    oracle = ClientOracle(acks=-1, idempotent=False, loss_allowed=False)
+    oracle = ClientView(acks=-1, idempotent=False, loss_allowed=False)
     oracle.look([sent(1, Record(0, 0, 10), Record(0, 1, 11))])
     assert oracle.final({0: [Record(0, 0, 10), Record(0, 1, 11)]}) == []
     found: list[Violation] = oracle.final({0: [Record(0, 1, 11)]})

@@ -1,4 +1,4 @@
-"""A series of seeds: the same in one process and in two, gone on with from its file, ended by Ctrl-C."""
+"""Many seeds: the same in one process and in two, gone on with from its file, ended by Ctrl-C."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from click.testing import CliRunner, Result
 
 from wrackline.simulator.cli import simulate
 from wrackline.simulator.faults.setup import Setup
-from wrackline.simulator.search.many_seeds import Row, Totals, run_one, series, varied
+from wrackline.simulator.search.many_seeds import Row, Totals, run_one, run_seeds, varied
 
 SHORT = Setup(seed=40, seconds=2.0, controllers=3)
 
@@ -34,8 +34,8 @@ def without_cpu(totals: Totals, rows: list[Row]) -> list[Row]:
 def test_two_processes_do_the_same_seeds_as_one() -> None:
     alone: list[Row] = []
     both: list[Row] = []
-    first = series(SHORT, 6, vary="vary", progress=lambda row, _: alone.append(row))
-    second = series(SHORT, 6, jobs=2, vary="vary", progress=lambda row, _: both.append(row))
+    first = run_seeds(SHORT, 6, vary="vary", progress=lambda row, _: alone.append(row))
+    second = run_seeds(SHORT, 6, jobs=2, vary="vary", progress=lambda row, _: both.append(row))
     assert without_cpu(first, alone) == without_cpu(second, both)
     assert [row.seed for row in without_cpu(first, alone)] == list(range(40, 46))
     assert first.violations == []
@@ -72,9 +72,9 @@ def test_a_violation_ends_a_series_unless_it_is_to_go_on(monkeypatch: pytest.Mon
         return row if setup.seed != 41 else replace(row, oracle=wrong[0], text=wrong[1], command=wrong[2])
 
     monkeypatch.setattr("wrackline.simulator.search.many_seeds.run_one", fails_at_41)
-    ended = series(SHORT, 4)
+    ended = run_seeds(SHORT, 4)
     assert (ended.seeds, [row.seed for row in ended.violations]) == (2, [41])
-    going_on = series(SHORT, 4, keep_going=True)
+    going_on = run_seeds(SHORT, 4, keep_going=True)
     assert (going_on.seeds, [row.seed for row in going_on.violations]) == (4, [41])
     assert "1 violation in 4 seeds" in going_on.text()
 
@@ -83,7 +83,10 @@ def test_a_violation_ends_a_series_unless_it_is_to_go_on(monkeypatch: pytest.Mon
 def long_series(tmp_path: Path) -> Iterator[subprocess.Popen[str]]:
     """Of two processes, some seeds of which are done. SIGINT is ignored when it begins, as in a background
     job."""
-    program = "import signal; signal.signal(signal.SIGINT, signal.SIG_IGN); from wrackline.simulator.cli import main; main()"
+    program = (
+        "import signal; signal.signal(signal.SIGINT, signal.SIG_IGN); "
+        "from wrackline.simulator.cli import main; main()"
+    )
     file = tmp_path / "done"
     arguments = ["--search", "100000", "--jobs", "2", "--seconds", "1", "--done", str(file)]
     child = subprocess.Popen(

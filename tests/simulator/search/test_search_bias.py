@@ -1,4 +1,4 @@
-"""Chains, swarms and watchers: the search is biased by what happens in clusters, never by the defect at
+"""Sequences, swarms and watchers: the search is biased by what happens in clusters, never by the defect at
 hand."""
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from wrackline.simulator.cli import _setup, simulate
 from wrackline.simulator.faults.driver import FaultDriver
 from wrackline.simulator.faults.kinds import KINDS, Fault, FaultOptions, Role, Wait
 from wrackline.simulator.faults.processes import ACTIONS
-from wrackline.simulator.faults.sequences import CHAINS, drawn
+from wrackline.simulator.faults.sequences import SEQUENCES, drawn
 from wrackline.simulator.faults.setup import Setup
 from wrackline.simulator.faults.swarm import swarm
 from wrackline.simulator.guided import isr, lifecycle, requests, watermark
@@ -53,7 +53,7 @@ def test_the_printed_command_of_a_drawn_setup_is_complete(seed: int) -> None:
 
 
 def test_every_chain_can_be_drawn_and_waits_for_roles_it_has() -> None:
-    for steps in CHAINS:
+    for steps in SEQUENCES:
         kinds = {
             kind for step in steps for kind in ((step.kind,) if isinstance(step.kind, str) else step.kind)
         }
@@ -79,15 +79,15 @@ def test_a_step_waits_for_the_one_before() -> None:
     driver = a_driver(world)
     driver.schedule(
         [
-            Fault(0, "lag", 0.0, 50.0, "one", chain=1, until=out),
-            Fault(1, "hold-alter-request", 0.0, 0.0, "first-leader", chain=1, after=out, until=in_again),
+            Fault(0, "lag", 0.0, 50.0, "one", sequence=1, until=out),
+            Fault(1, "hold-alter-request", 0.0, 0.0, "first-leader", sequence=1, after=out, until=in_again),
         ]
     )
     world.run(20_000)
     (lag_ms, lag, _), (hold_ms, hold, said) = driver.done
     assert (lag.kind, hold.kind) == ("lag", "hold-alter-request")
     assert hold_ms > lag_ms + 400, "not before the follower had left the ISR"
-    assert said.endswith("from n1"), "the chain's leader"
+    assert said.endswith("from n1"), "the sequence's leader"
     partition = world.image.partition(TopicPartition("t", 0))
     assert partition is not None
     assert set(partition.isr) == {1, 2, 3}
@@ -97,18 +97,18 @@ def test_a_step_waits_for_the_one_before() -> None:
 def test_roles_of_a_chain_stay_who_they_are(role: Role) -> None:
     world = a_world()
     driver = a_driver(world)
-    faults = [Fault(number, "skew", number * 3_000.0, 100.0, role, chain=4) for number in range(3)]
-    faults.append(Fault(9, "kill", 1_000.0, 9_000.0, "leader", chain=5))
+    faults = [Fault(number, "skew", number * 3_000.0, 100.0, role, sequence=4) for number in range(3)]
+    faults.append(Fault(9, "kill", 1_000.0, 9_000.0, "leader", sequence=5))
     driver.schedule(sorted(faults, key=lambda fault: fault.at_ms))
     world.run(12_000)
-    nodes = {said.split()[0] for _, fault, said in driver.done if fault.chain == 4}
+    nodes = {said.split()[0] for _, fault, said in driver.done if fault.sequence == 4}
     assert len(nodes) == 1
 
 
 def test_a_combined_machine_dies_as_one() -> None:
     world = a_world(controllers=3)
     driver = a_driver(world, combined=True)
-    driver.schedule([Fault(0, "kill", 0.0, 2_000.0, "leader", chain=1)])
+    driver.schedule([Fault(0, "kill", 0.0, 2_000.0, "leader", sequence=1)])
     world.run(100)
     assert up(world) == {2, 3, 102, 103}
     world.run(3_000)
