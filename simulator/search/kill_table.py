@@ -10,21 +10,111 @@ from __future__ import annotations
 import inspect
 import json
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import replace
+from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
 import click
+from jinja2 import Environment, PackageLoader, select_autoescape
 
 from wrackline.broker.defects import REGISTRY
+from wrackline.pages import policy
 from wrackline.simulator.faults.setup import Setup
 from wrackline.simulator.guided import SCHEDULES
 from wrackline.simulator.guided.schedule import Guided, play
 from wrackline.simulator.search.first_violation import Search, search
-from wrackline.simulator.search.kill_report import html, line_of, safe_line, text
-from wrackline.simulator.search.kill_rows import Budget, Hunt, KillTable, Row, Safe
 
 SAFE_PROFILES = ("kip966", "kraft35", "kip101")
+
+
+@dataclass(frozen=True, slots=True)
+class Budget:
+    """For the random runs of one row."""
+
+    runs: int = 100
+    seconds: float = 20.0
+    """Virtual length of each."""
+    cpu_s: float = 20.0
+
+
+@dataclass(frozen=True, slots=True)
+class Hunt:
+    """Random runs. ``oracle`` is None when none fired."""
+
+    runs: int
+    simulated_s: float
+    cpu_s: float
+    oracle: str | None = None
+    text: str = ""
+    again: str = ""
+    """The command that repeats the failing run."""
+
+
+@dataclass(frozen=True, slots=True)
+class Row:
+    name: str
+    id: str
+    defects: tuple[str, ...]
+    profile: str
+    oracles: tuple[str, ...]
+    """That fired in the guided schedule, in that order."""
+    simulated_s: float
+    """To the first of them."""
+    expected: tuple[str, ...]
+    noise: tuple[str, ...] = ()
+    """What fired in the arm without the defect: must be empty."""
+    hunt: Hunt | None = None
+    what: tuple[str, ...] = ()
+    """Each defect in a sentence, with its reference."""
+
+    @property
+    def killed(self) -> bool:
+        return bool(set(self.oracles) & set(self.expected)) and not self.noise
+
+
+@dataclass(frozen=True, slots=True)
+class Safe:
+    profile: str
+    hunt: Hunt
+
+
+@dataclass(frozen=True, slots=True)
+class KillTable:
+    rows: tuple[Row, ...]
+    safe: tuple[Safe, ...] = ()
+    budget: Budget = field(default_factory=Budget)
+
+    @property
+    def hunted(self) -> tuple[Row, ...]:
+        return tuple(row for row in self.rows if row.hunt is not None)
+
+    @property
+    def found(self) -> tuple[Row, ...]:
+        """By random runs."""
+        return tuple(row for row in self.hunted if row.hunt is not None and row.hunt.oracle is not None)
+
+    @property
+    def cpu_s(self) -> float:
+        """Of the random runs with defects."""
+        return sum(row.hunt.cpu_s for row in self.hunted if row.hunt is not None)
+
+    @property
+    def good(self) -> bool:
+        return all(row.killed for row in self.rows) and all(line.hunt.oracle is None for line in self.safe)
+
+    def as_dict(self) -> dict[str, Any]:
+        rows = [{**asdict(row), "killed": row.killed} for row in self.rows]
+        return {
+            "good": self.good,
+            "budget": asdict(self.budget),
+            "schedules": {"caught": sum(row.killed for row in self.rows), "of": len(self.rows)},
+            "random": {"found": len(self.found), "of": len(self.hunted), "cpu_s": round(self.cpu_s, 1)},
+            "rows": rows,
+            "safe": [asdict(line) for line in self.safe],
+        }
+
+
+# --- filling it ------------------------------------------------------------------------------------------
 
 
 def guided_row(guided: Guided, seed: int = 0) -> Row:
@@ -105,6 +195,67 @@ def kill_table(
         lines.append(Safe(profile, hunt(budget, profile, seed=seed)))
         progress(safe_line(lines[-1]))
     return KillTable(tuple(rows), tuple(lines), budget)
+
+
+# --- showing it ------------------------------------------------------------------------------------------
+
+
+def line_of(row: Row) -> str:
+    verdict = "caught" if row.killed else "NOT CAUGHT"
+    guided = f"{','.join(row.oracles) or '-':<34.34} {row.simulated_s:8.1f} s"
+    noise = f"  clean arm: {','.join(row.noise)}" if row.noise else ""
+    return f"{row.id:<4} {row.name:<34.34} {row.profile:<8} {verdict:<10} {guided}  {_hunt_line(row.hunt)}{noise}"
+
+
+def _hunt_line(found: Hunt | None) -> str:
+    if found is None:
+        return "not hunted"
+    effort = f"{found.runs:>4} runs {found.simulated_s:9.1f} s"
+    return f"{found.oracle or 'nothing':<18.18} {effort}"
+
+
+def safe_line(line: Safe) -> str:
+    verdict = "clean" if line.hunt.oracle is None else "VIOLATED"
+    return f"safe {'no defect':<34} {line.profile:<8} {verdict:<10} {'':<45}  {_hunt_line(line.hunt)}"
+
+
+def text(table: KillTable) -> str:
+    head = (
+        f"{'':<4} {'defect':<34} {'profile':<8} {'schedule':<10} {'oracles of the schedule':<34} "
+        f"{'after':>10}  "
+        "random runs"
+    )
+    caught = sum(row.killed for row in table.rows)
+    tail = [f"{caught} of {len(table.rows)} schedules tell the defect from the rule"]
+    if table.hunted:
+        tail.append(
+            f"random runs found {len(table.found)} of {len(table.hunted)} in {table.cpu_s:.0f} s of CPU "
+            f"({table.budget.cpu_s:g} s at most for each)"
+        )
+    return "\n".join([head, *map(line_of, table.rows), *map(safe_line, table.safe), *tail])
+
+
+def oracles_of(table: KillTable) -> list[str]:
+    """Every oracle that fired: invariants first, in order, then those with names."""
+    fired = {oracle for row in table.rows for oracle in row.oracles}
+    fired |= {row.hunt.oracle for row in table.found if row.hunt is not None and row.hunt.oracle}
+    return sorted(fired, key=lambda oracle: (not oracle[1:].isdigit(), oracle))
+
+
+def html(table: KillTable) -> str:
+    environment = Environment(
+        loader=PackageLoader("wrackline.simulator.search", "templates"),
+        autoescape=select_autoescape(default=True),
+        trim_blocks=True,
+        lstrip_blocks=True,
+    )
+    name, loader = "kill_table.html", environment.loader
+    assert loader is not None
+    inline = policy(loader.get_source(environment, name)[0])
+    return environment.get_template(name).render(table=table, oracles=oracles_of(table), policy=inline)
+
+
+# --- the command -----------------------------------------------------------------------------------------
 
 
 @click.command("kill-table")

@@ -124,9 +124,7 @@ def test_what_gets_into_the_page_is_not_run(chromium: Browser, whole_run: Path, 
 
 def test_the_kill_table_too(chromium: Browser, tmp_path: Path) -> None:
     from wrackline.simulator.guided import SCHEDULES
-    from wrackline.simulator.search.kill_report import html
-    from wrackline.simulator.search.kill_rows import Budget
-    from wrackline.simulator.search.kill_table import kill_table
+    from wrackline.simulator.search.kill_table import Budget, html, kill_table
 
     page = tmp_path / "table.html"
     page.write_text(html(kill_table([SCHEDULES["trunc_hw"]], Budget(1), random=False)))

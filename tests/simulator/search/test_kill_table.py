@@ -14,9 +14,16 @@ from wrackline.broker.defects import REGISTRY
 from wrackline.simulator.cli import simulate
 from wrackline.simulator.guided import SCHEDULES
 from wrackline.simulator.guided.schedule import play
-from wrackline.simulator.search.kill_report import html, text
-from wrackline.simulator.search.kill_rows import Budget, Row
-from wrackline.simulator.search.kill_table import command, guided_row, hunt, kill_table
+from wrackline.simulator.search.kill_table import (
+    Budget,
+    Row,
+    command,
+    guided_row,
+    html,
+    hunt,
+    kill_table,
+    text,
+)
 
 WITHOUT_SCHEDULE = {
     "zombie_ctl_fenced": "masked: a deposed controller's answers wait for a commit that never comes",
