@@ -23,7 +23,8 @@ from pathlib import Path
 from statistics import median
 
 from wrackline.history.model import Type
-from wrackline.simulator.search.first_violation import Setup, run  # where older checkouts have them too
+from wrackline.simulator.faults.setup import Setup
+from wrackline.simulator.run import run
 
 ROOT = Path(__file__).resolve().parents[2]
 IDLE = Setup(seed=2, kinds=(), invariants=False, producers=0, consumers=0, askers=0)

@@ -1,4 +1,4 @@
-"""What each kind of fault does to a world: processes, disks and clocks here, the rest in ``actions_*``.
+"""What faults of processes, disks and clocks do to a world; ``network`` and ``operators`` have the others.
 
 A function takes the driver, the fault and a generator of its own, and says what it did and how to take it
 back; None when there was nothing to be done (the target is down already).
@@ -13,8 +13,6 @@ from typing import Literal
 from wrackline.broker.model.types import TopicPartition
 from wrackline.simulator.faults.driver import Begin, Begun, FaultDriver
 from wrackline.simulator.faults.kinds import Fault, Kind
-from wrackline.simulator.faults.network import NETWORK
-from wrackline.simulator.faults.operators import ADMINISTRATION
 from wrackline.simulator.world.world import SimServer
 
 
@@ -205,5 +203,3 @@ PROCESSES: Mapping[Kind, Begin] = {
     "controller-power": _controller("power"),
     "controller-pause": _controller("pause"),
 }
-ACTIONS: Mapping[Kind, Begin] = {**PROCESSES, **NETWORK, **ADMINISTRATION}
-"""Of every kind of ``faults.KINDS``."""

@@ -1,7 +1,7 @@
 """A cluster for a guided schedule: one partition, hands on every message and every process, oracles watching.
 
 The schedule says what happens in words of the catalogue (commit, fence, hold, power, ...). Beside the
-invariants of ``wrackline.simulator.invariants.invariant`` the stage has what only a whole run can show:
+invariants of ``wrackline.simulator.invariants.catalogue`` the stage has what only a whole run can show:
 acknowledged records that are gone (``lost-write``), replicas that differ below their high watermarks
 (``divergence``), a record twice (``duplicate``), an end offset that goes back (``end-offset``), a wait that
 does not end (``liveness``, ``stall``).

@@ -18,8 +18,8 @@ from wrackline.simulator.clients.consumer import Consumer, EndAsker
 from wrackline.simulator.clients.drainer import Drainer
 from wrackline.simulator.clients.history import History
 from wrackline.simulator.clients.producer import Producer, ProducerOptions
+from wrackline.simulator.faults.actions import ACTIONS
 from wrackline.simulator.faults.driver import FaultDriver
-from wrackline.simulator.faults.processes import ACTIONS
 from wrackline.simulator.faults.setup import TOPIC, Setup
 from wrackline.simulator.invariants.checker import Checker
 from wrackline.simulator.invariants.client_view import ClientView, Violation

@@ -10,8 +10,6 @@ from wrackline.simulator.faults.setup import Setup
 from wrackline.simulator.faults.swarm import swarm
 from wrackline.simulator.run import Result, run
 
-__all__ = ["Result", "Search", "Setup", "run", "search"]
-
 
 @dataclass(slots=True)
 class Search:

@@ -13,9 +13,9 @@ from kio.schema.errors import ErrorCode
 from wrackline.broker.model.messages import Refused
 from wrackline.broker.model.types import TopicPartition
 from wrackline.simulator.cli import _setup, simulate
+from wrackline.simulator.faults.actions import ACTIONS
 from wrackline.simulator.faults.driver import FaultDriver
 from wrackline.simulator.faults.kinds import KINDS, Fault, FaultOptions, Role, Wait
-from wrackline.simulator.faults.processes import ACTIONS
 from wrackline.simulator.faults.sequences import SEQUENCES, drawn
 from wrackline.simulator.faults.setup import Setup
 from wrackline.simulator.faults.swarm import swarm

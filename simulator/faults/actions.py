@@ -1,0 +1,14 @@
+"""What each kind of fault does to a world, for the driver to begin it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from wrackline.simulator.faults.driver import Begin
+from wrackline.simulator.faults.kinds import Kind
+from wrackline.simulator.faults.network import NETWORK
+from wrackline.simulator.faults.operators import ADMINISTRATION
+from wrackline.simulator.faults.processes import PROCESSES
+
+ACTIONS: Mapping[Kind, Begin] = {**PROCESSES, **NETWORK, **ADMINISTRATION}
+"""Of every kind in ``kinds.KINDS``."""
