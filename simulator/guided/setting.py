@@ -18,30 +18,35 @@ LONG_MS = 60_000
 
 @dataclass(frozen=True, slots=True)
 class Setting:
+    """A cluster with one partition, and what the schedule's clients ask of it."""
+
     profile: str = "kip966"
     brokers: int = 3
     controllers: int = 1
     replicas: tuple[NodeId, ...] = (1, 2, 3)
-    """The first leads."""
+    """The first of these leads."""
     min_isr: int = 2
     lag_ms: int = LONG_MS
-    """replica.lag.time.max.ms: long unless the schedule is about lag."""
+    """This is replica.lag.time.max.ms. It is long unless the schedule is about lag."""
     request_timeout_ms: int = 30_000
     broker: Mapping[str, Any] = field(default_factory=dict)
     controller: Mapping[str, Any] = field(default_factory=dict)
     topic: Mapping[str, str] = field(default_factory=dict)
     acks: int = -1
-    """Of ``Stage.commit``, for schedules about too weak acknowledgements."""
+    """The acknowledgements that are a promise: 1 in schedules about too weak ones."""
     idempotent: bool = True
     losing: bool = False
-    """The settings allow loss (unclean elections): what is acknowledged may go, divergence may not."""
+    """The settings allow loss (unclean elections): acknowledged records may go, but logs may not diverge."""
 
     def but(self, **changes: Any) -> Setting:
+        """The same with some fields changed."""
         return replace(self, **changes)
 
 
 @dataclass(frozen=True, slots=True)
 class Finding:
+    """One thing that must not be, found in a schedule. ``oracle`` is its class."""
+
     oracle: str
     text: str
     at_ms: float

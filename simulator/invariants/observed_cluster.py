@@ -9,12 +9,7 @@ from wrackline.broker.core.controller.controller import Controller
 from wrackline.broker.core.replication.replica import Replica
 from wrackline.broker.model.events import Boot
 from wrackline.broker.model.image import ClusterImage, PartitionImage
-from wrackline.broker.model.types import (
-    METADATA,
-    NO_EPOCH,
-    NodeId,
-    TopicPartition,
-)
+from wrackline.broker.model.types import METADATA, NO_EPOCH, NodeId, TopicPartition
 from wrackline.simulator.invariants.observed_partition import ObservedPartition
 from wrackline.simulator.invariants.observed_step import Before, ObservedStep
 from wrackline.simulator.world.disk_log import SimLog
@@ -29,7 +24,7 @@ class ObservedCluster:
         self.world = world
         self.profile = profile
         self.image = ClusterImage()
-        """The controller's own object, which moves on: never compare it with itself."""
+        """This is the controller's own object, which changes: never compare it with itself."""
         self.metadata = ObservedPartition(METADATA, UUID(int=1))
         self.partitions: dict[TopicPartition, ObservedPartition] = {}
         self.before: dict[tuple[NodeId, TopicPartition], Before] = {}
@@ -51,7 +46,7 @@ class ObservedCluster:
         return None if server is None else server.disk.logs.get(tp)
 
     def broker(self, node: NodeId) -> Broker | None:
-        """None: it is down, or no broker."""
+        """The node's core. None: it is down, or no broker."""
         server = self.world.brokers.get(node)
         return None if server is None else server.core
 
@@ -60,7 +55,7 @@ class ObservedCluster:
         return None if server is None else server.core
 
     def running(self, node: NodeId, tp: TopicPartition) -> Replica | None:
-        """Process up, registered, role assigned: the replica, else None."""
+        """The replica, if its process is up and registered and its role is assigned; else None."""
         server, known = self.world.brokers.get(node), self.image.brokers.get(node)
         core = None if server is None else server.core
         if core is None or known is None or core.broker_epoch != known.epoch:
@@ -76,10 +71,12 @@ class ObservedCluster:
         return image if leads else None
 
     def lossy_limit(self, tp: TopicPartition) -> int:
-        """With so many replicas impaired at once, records may be lost. Only kip966 promises more than one."""
+        """As many replicas as this, impaired at once, may cost records. Only kip966 promises more than
+        one."""
         return self.image.min_isr(tp) if self.profile == "kip966" else 1
 
     def excused(self, image: PartitionImage) -> bool:
+        """More replicas of the partition are impaired at once than the profile promises to survive."""
         known = self.partitions.get(image.tp)
         if known is None or not known.impaired:
             return False

@@ -1,4 +1,4 @@
-"""What one step came to, as the invariants are told it, and flags of what it touched."""
+"""What one step came to, for the invariants, and flags of what it touched."""
 
 from __future__ import annotations
 
@@ -51,12 +51,12 @@ class ObservedStep:
 
     step: StepRecord
     replicas: list[tuple[Replica, Before | None]] = field(default_factory=list)
-    """Touched ones on the node of the step, each with its state before."""
+    """The replicas on the step's node that it touched, each with its state before."""
     changes: list[Change] = field(default_factory=list)
     registered: list[tuple[BrokerImage | None, BrokerImage]] = field(default_factory=list)
     brokers_changed: bool = False
     grown: list[ObservedPartition] = field(default_factory=list)
-    """More of these is committed than before."""
+    """Partitions of which more is committed than before."""
     acks: list[tuple[TopicPartition, int, Mark | None, int]] = field(default_factory=list)
     """(partition, acks, what the leader's log has there, base offset) of each success sent."""
     answers: list[tuple[Request, Response, int]] = field(default_factory=list)
@@ -75,8 +75,8 @@ class ObservedStep:
     snapshots: bool = False
     """A snapshot was written, dropped or loaded, or the start of the metadata log has moved."""
     concerned: list[tuple[PartitionImage, ObservedPartition]] | None = None
-    """Partitions of which a log, the registration or the committed end is another than before; None: not
-    looked for yet."""
+    """Partitions of which a log, the registration or the committed end is another than before. None: nobody
+    has asked for them yet."""
 
     @property
     def node(self) -> NodeId:
@@ -84,7 +84,7 @@ class ObservedStep:
 
     @property
     def touches(self) -> int:
-        """Flags: what there is to look at. 0: nothing."""
+        """Flags that say what there is to look at; 0 when there is nothing."""
         found = QUORUM if self.quorum else 0
         if self.replicas:
             found |= REPLICAS | (GROWN if self.grown else 0)

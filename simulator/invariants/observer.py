@@ -35,12 +35,7 @@ from wrackline.broker.model.effects import (
 )
 from wrackline.broker.model.events import Boot, RequestReceived
 from wrackline.broker.model.messages import ProduceRequest, ProduceResponse, Request
-from wrackline.broker.model.types import (
-    EVERY_WRITE,
-    METADATA,
-    NodeId,
-    TopicPartition,
-)
+from wrackline.broker.model.types import EVERY_WRITE, METADATA, NodeId, TopicPartition
 from wrackline.simulator.invariants.observed_partition import Mark, ObservedPartition
 from wrackline.simulator.invariants.observed_step import Before, ObservedStep
 from wrackline.simulator.invariants.registrations import Registrations

@@ -10,10 +10,7 @@ from uuid import UUID
 
 import orjson
 
-from wrackline.broker.model.effects import (
-    Effect,
-    Trace,
-)
+from wrackline.broker.model.effects import Effect, Trace
 from wrackline.broker.model.image import BrokerImage, PartitionImage, changed
 from wrackline.broker.model.records import PartitionChangeRecord, decode
 from wrackline.broker.model.types import (
@@ -37,10 +34,10 @@ class Registrations(ObservedCluster):
     def __init__(self, world: World, profile: str) -> None:
         super().__init__(world, profile)
         self.metadata_offset = -1
-        """Up to here ``image`` was looked at."""
+        """The offset of the metadata log up to which ``image`` was looked at."""
         self._lives: dict[UUID, int] = {}
-        """Incarnations in the order of their starts, from 1 on; those that began before the observer count as
-        0."""
+        """Incarnation -> its number in the order of starts, from 1 on. Those that began before the observer
+        are not in it and count as 0."""
         self._known: dict[TopicPartition, PartitionImage] = {}
         self._known_brokers: dict[NodeId, BrokerImage] = {}
 

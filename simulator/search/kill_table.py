@@ -204,7 +204,8 @@ def line_of(row: Row) -> str:
     verdict = "caught" if row.killed else "NOT CAUGHT"
     guided = f"{','.join(row.oracles) or '-':<34.34} {row.simulated_s:8.1f} s"
     noise = f"  clean arm: {','.join(row.noise)}" if row.noise else ""
-    return f"{row.id:<4} {row.name:<34.34} {row.profile:<8} {verdict:<10} {guided}  {_hunt_line(row.hunt)}{noise}"
+    head = f"{row.id:<4} {row.name:<34.34} {row.profile:<8} {verdict:<10}"
+    return f"{head} {guided}  {_hunt_line(row.hunt)}{noise}"
 
 
 def _hunt_line(found: Hunt | None) -> str:

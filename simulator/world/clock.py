@@ -11,7 +11,7 @@ from wrackline.simulator.world.errors import SimulationError
 from wrackline.simulator.world.nodes import StepKind, StepRecord
 
 StepObserver = Callable[[Any, StepRecord], None]
-"""Is called with the world and the step."""
+"""A function that is called with the world and the step."""
 _LIVELOCK_STEPS = 5_000
 
 
@@ -22,24 +22,27 @@ class Clock:
         self.now_ms = 0.0
         self.steps = 0
         self._instant = 0
-        """Steps when time last went on."""
+        """The value of ``steps`` when ``now_ms`` last changed."""
         self.observers: list[StepObserver] = []
+        """These are called after every step."""
         self.watchers: list[StepObserver] = []
+        """These are called after every step but those in which a message lies down in an inbox."""
         self._queue: list[tuple[float, int, Callable[..., StepRecord | None], Any, Any]] = []
         self._numbers = 0
+        """How many numbers were given out: entries of the queue with one time happen in their order."""
         self._number = 0
-        """Of the entry of the queue whose time it is."""
+        """The number of the entry of the queue that is happening."""
 
     def _at(self, when: float, what: Callable[..., StepRecord | None], a: Any = None, b: Any = None) -> None:
         self._numbers += 1
         heappush(self._queue, (when, self._numbers, what, a, b))
 
     def at(self, when_ms: float, action: Callable[[], object]) -> None:
-        """Do something to the world at a time; the observers are told by what it does."""
+        """Do something to the world at a time. The action makes no step: what it does to the world may."""
         self._at(max(when_ms, self.now_ms), _call, action)
 
     def step(self) -> StepRecord | None:
-        """Let the next thing happen, tell the observers; None when the queue is empty."""
+        """Let the next thing happen and tell the observers. Returns None when the queue is empty."""
         queue = self._queue
         while queue:
             when, self._number, what, a, b = heappop(queue)
@@ -68,7 +71,7 @@ class Clock:
         self.now_ms = max(self.now_ms, end_ms)
 
     def until(self, condition: Callable[[], bool], within_ms: float = 30_000, what: str = "") -> None:
-        """Raises SimulationError when it does not come to pass."""
+        """Take steps until the condition holds. Raises SimulationError when it does not within the time."""
         end_ms = self.now_ms + within_ms
         while not condition():
             if not self._queue or self._queue[0][0] > end_ms:
@@ -80,11 +83,11 @@ class Clock:
         return StepRecord(self.steps, self.now_ms, kind, node, **more)
 
     def say(self, note: str, node: NodeId = 0) -> StepRecord:
-        """A line for the observers: what the one outside is doing."""
+        """Tell the observers what the one outside is doing."""
         return self._tell(self._record("fault", node, note=note))
 
     def _tell(self, record: StepRecord) -> StepRecord:
-        """A step that was not taken from the queue (a fault from outside): observers see it now."""
+        """Show the observers a step that was not taken from the queue, such as a fault from outside."""
         for watcher in self.watchers:
             watcher(self, record)
         for observer in self.observers:

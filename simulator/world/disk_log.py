@@ -15,7 +15,7 @@ from wrackline.broker.model.types import EpochEntry, ProducerSnapshot
 from wrackline.simulator.world.errors import SimulationError
 
 _header_of = lru_cache(maxsize=256)(batch.parse_header)
-"""Every replica writes the same bytes."""
+"""It is cached, since every replica writes the same bytes."""
 
 
 class Stored(NamedTuple):
@@ -39,7 +39,7 @@ class Row(NamedTuple):
 
 @dataclass(slots=True)
 class SimLog:
-    """``synced``: every batch below this offset survives a power cut. Offsets are exclusive at the end."""
+    """A log from ``start`` to ``leo``, which is exclusive. Batches below ``synced`` survive a power cut."""
 
     topic_id: UUID
     start: int = 0
@@ -47,20 +47,22 @@ class SimLog:
     synced: int = 0
     batches: list[Stored] = field(default_factory=list)
     ends: list[int] = field(default_factory=list)
-    """Of each batch, exclusive; for bisecting."""
+    """The end offset of each batch, exclusive: it is bisected."""
     epochs: tuple[EpochEntry, ...] = ()
     """The leader-epoch checkpoint."""
     former_epochs: tuple[EpochEntry, ...] = ()
-    """As it was before it was last written: what a power cut leaves when that was not synced."""
+    """The leader-epoch checkpoint before it was last written. A power cut leaves this one when the last one
+    was not synced."""
     lost_epochs: bool = False
-    """There was a power cut since it was last written."""
+    """There was a power cut since the leader-epoch checkpoint was last written."""
     torn: bytes = b""
-    """What a power cut left of the write after the last whole batch; gone after the next start."""
+    """The bytes that a power cut left of the write after the last whole batch. The next start removes
+    them."""
     flushing: int | None = None
-    """A flush is under way that will make everything below this durable; lowered by truncations."""
+    """A flush is under way that makes everything below this offset durable. Truncations lower it."""
     flush_again: bool = False
     segment_bytes: int = 0
-    """Written to the active segment."""
+    """How much was written to the active segment."""
 
     def append(self, data: bytes) -> None:
         header = _header_of(data)
@@ -81,7 +83,7 @@ class SimLog:
             self.flushing = min(self.flushing, self.leo)
 
     def index_of(self, offset: int) -> int:
-        """Of the batch that holds ``offset``."""
+        """The index of the batch that holds ``offset``."""
         return bisect_right(self.ends, offset)
 
     def rows(self, start: int = 0, end: int | None = None) -> list[Row]:
@@ -113,14 +115,14 @@ class SimLog:
         )
 
     def producers(self) -> dict[int, ProducerSnapshot]:
-        """As recovery finds them: by going through the headers."""
+        """The producers that recovery finds when it goes through the headers."""
         table = ProducerTable()
         for header, _ in self.batches:
             table.appended(header)
         return table.snapshots()
 
     def start_at(self, offset: int) -> None:
-        """Batches that lie wholly below go."""
+        """Drop the batches that lie wholly below ``offset``."""
         gone = bisect_right(self.ends, offset)
         del self.batches[:gone], self.ends[:gone]
         self.start = offset

@@ -30,6 +30,7 @@ from wrackline.simulator.world.nodes import Down, SimNode, SimServer, StepKind, 
 from wrackline.simulator.world.transport import Transport
 
 _HAIR_MS = 1e-6
+"""A timer of a skewed clock fires so much late: the core must never find it fired too early."""
 
 
 class Execution(Transport):
@@ -96,7 +97,7 @@ class Execution(Transport):
         return record
 
     def _carry_out_all(self, node: SimNode, effects: Sequence[Effect]) -> int:
-        """How many were: those after an Exit are not."""
+        """Returns how many were carried out. Those after an Exit are not."""
         at = 0
         try:
             for at, effect in enumerate(effects):
@@ -111,9 +112,9 @@ class Execution(Transport):
         return len(effects)
 
     def _disk_refused(self, node: Any, effects: Sequence[Effect], at: int, refused: DiskRefused) -> int:
-        """As the shell does it: the core hears of it after what is in its inbox. It wrote the effects that
-        follow in the belief that all went well: askers are told of the disk, the rest is left undone
-        (B57)."""
+        """Do what the shell does: the core hears of the failure after what is in its inbox. It asked for the
+        effects that follow in the belief that all went well, so askers get an error of storage and the rest
+        is left undone (B57). Returns how many effects were carried out."""
         self._put(node, ev.DiskFailed(refused.tp, refused.reason), None)
         if not self.rules.switches.stops_on_disk_failure:
             return at + 1 + self._carry_out_all(node, effects[at + 1 :])
@@ -134,7 +135,6 @@ class Execution(Transport):
         node.timers[key] = ticket
         world, local = node.clock_base
         if node.clock_rate != 1.0 or world:
-            # A hair late: the core must never find its timer fired before the time it had asked for.
             when = world + (when - local) / node.clock_rate + _HAIR_MS
         if when < self.now_ms:
             when = self.now_ms

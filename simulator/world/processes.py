@@ -32,7 +32,7 @@ class Processes(Execution):
 
     controllers: dict[NodeId, SimController]
     endpoints: tuple[Endpoint, ...]
-    """Of the controllers."""
+    """Where the controllers are."""
 
     def node(self, node: NodeId) -> SimNode:
         return self._nodes[node]
@@ -47,7 +47,7 @@ class Processes(Execution):
         return Disk(UUID(int=self._node_random.getrandbits(128)), self.options.segment_bytes)
 
     def start(self, node: NodeId) -> StepRecord:
-        """A new process on the node's disk. Raises SimulationError when one runs already."""
+        """Begin a process on the node's disk. Raises SimulationError when one runs already."""
         server = self.server(node)
         if server.core is not None:
             raise SimulationError(f"node {node} runs already")
@@ -86,11 +86,11 @@ class Processes(Execution):
         )
 
     def kill(self, node: NodeId) -> StepRecord | None:
-        """kill -9: everything written stays, peers are told by resets."""
+        """End the process as ``kill -9`` does: everything written stays, and peers see resets."""
         return self._end_from_outside(node, "kill")
 
     def power(self, node: NodeId, keep: Mapping[TopicPartition, int] | None = None) -> StepRecord | None:
-        """Unsynced batches may go (see Disk.lose_power); peers hear nothing."""
+        """Cut the node's power: unsynced batches may go (``Disk.lose_power``), and peers hear nothing."""
         return self._end_from_outside(node, "power", keep)
 
     def _end_from_outside(
@@ -103,19 +103,19 @@ class Processes(Execution):
         return self._tell(self._record("down", node, note=note))
 
     def clean_stop(self, node: NodeId) -> None:
-        """SIGTERM: the core is asked to shut down in the controlled way; it takes its time."""
+        """Ask the core to shut down in the controlled way, as SIGTERM does. It takes its time."""
         server = self.server(node)
         if server.core is not None:
             self._put(server, ev.StopRequested(), None)
 
     def wipe(self, node: NodeId) -> StepRecord:
-        """A new, empty disk under a node that is down."""
+        """Put a new, empty disk under a node that is down."""
         server = self._down_server(node)
         server.disk = self._new_disk()
         return self._tell(self._record("fault", node, note="wipe"))
 
     def restore(self, node: NodeId, disk: Disk) -> StepRecord:
-        """The node's disk is as it was when ``disk`` (a ``Disk.snapshot()``) was taken; it must be down."""
+        """Put a copy of an older disk (a ``Disk.snapshot()``) under a node that is down."""
         server = self._down_server(node)
         server.disk = disk.snapshot()
         return self._tell(self._record("fault", node, note="stale restore"))
@@ -127,7 +127,7 @@ class Processes(Execution):
         return server
 
     def pause(self, node: NodeId) -> StepRecord:
-        """SIGSTOP: it handles nothing, time goes on."""
+        """Stop the process as SIGSTOP does: it handles nothing while time goes on."""
         self._nodes[node].paused = True
         return self._tell(self._record("fault", node, note="pause"))
 
@@ -138,12 +138,12 @@ class Processes(Execution):
         return self._tell(self._record("fault", node, note="resume"))
 
     def set_clock_rate(self, node: NodeId, rate: float) -> None:
-        """From now on; timers that are set already keep their world time."""
+        """Change the rate of the node's clock from now on. Timers that are set keep their world time."""
         at = self._nodes[node]
         at.clock_base = (self.now_ms, at.local_ms(self.now_ms))
         at.clock_rate = rate
 
     def cut_process(self, node: NodeId, rule: CutRule, how: Literal["kill", "power"] = "kill") -> None:
-        """End the process in the middle of the effects of one event: the first for which ``rule`` says how
-        many of them are still carried out."""
+        """End the process in the middle of the effects of one event. It is the first event for which ``rule``
+        says how many of its effects are still carried out."""
         self._nodes[node].cut_rule = (rule, how)
