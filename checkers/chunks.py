@@ -39,7 +39,6 @@ from wrackline.checkers.proofs import (
     right_before,
     smallest,
 )
-from wrackline.checkers.registry import bit_of, marked_at_places
 from wrackline.checkers.suspects import (
     ACKED,
     END_ASKED,
@@ -104,7 +103,7 @@ class Chunk:
         claims = together([places, asked], [*dict.fromkeys((*places.columns, *asked.columns))])
         known = Known(claims, proofs, carry)
         claims.columns |= {name: known.index(name) for name in proofs}
-        claims.columns["marks"] = marked_at_places(claims)
+        claims.columns["marks"] = self.context.marks.at_places(claims)
         wanted = np.flatnonzero((claims.marks != 0) | is_stray(claims))
         suspects = claims.take(wanted)
         for name in proofs:
@@ -280,7 +279,7 @@ class Chunk:
         found.columns |= {
             "known_offset": nearest[over],
             "step": np.full(len(found), JUMP),
-            "marks": np.full(len(found), bit_of("jumped")),
+            "marks": np.full(len(found), self.context.marks.bit("jumped")),
         }
         return found, need
 
@@ -309,7 +308,7 @@ class Chunk:
                 "final_index": index[hole],
                 "final_at": at[hole],
                 "step": np.full(size, HOLE),
-                "marks": np.full(size, bit_of("hole")),
+                "marks": np.full(size, self.context.marks.bit("hole")),
             },
             size,
         )
@@ -341,7 +340,10 @@ class Chunk:
             columns["above" + part] = np.full(len(some), NONE)
             for (index, told), name in zip(first, proofs, strict=True):
                 columns["above" + part] = np.where(index == above, told[name + part], columns["above" + part])
-        columns |= {"step": np.full(len(some), GAP), "marks": np.full(len(some), bit_of("gap"))}
+        columns |= {
+            "step": np.full(len(some), GAP),
+            "marks": np.full(len(some), self.context.marks.bit("gap")),
+        }
         return Rows(columns, len(some))
 
     def _summary(

@@ -10,6 +10,7 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
+from wrackline.checkers.marks import Marks, Unfilled
 from wrackline.checkers.metrics import (
     RECOVERY_NS,
     boundaries,
@@ -77,6 +78,8 @@ class Beyond:
 
 @dataclass(frozen=True)
 class Context:
+    marks: Marks
+    """Those of all checks."""
     kinds: Sequence[str]
     """Kinds of operations (f) of all runs; their numbers are their places."""
     topics: Mapping[tuple[int, str], int]
@@ -114,8 +117,7 @@ class Context:
     """The same of what the chunks below it know."""
     again: frozenset[tuple[int, int]] = frozenset()
     """Chunks that are judged a second time, with what those above them know."""
-    unfilled: frozenset[int] = field(default_factory=frozenset)
-    """Logs with offsets that nobody saw the content of."""
+    unfilled: Unfilled = field(default_factory=frozenset)
 
 
 def log_of(run: int, topic: int, partition: int) -> int:
@@ -151,7 +153,12 @@ def places_of(run: Run) -> list[Place]:
 
 
 def context_of(
-    runs: Sequence[Run], *, width: int = CHUNK_OFFSETS, span: int = SPAN_EVENTS, buckets: int = 1
+    runs: Sequence[Run],
+    marks: Marks,
+    *,
+    width: int = CHUNK_OFFSETS,
+    span: int = SPAN_EVENTS,
+    buckets: int = 1,
 ) -> Context:
     topics = topics_of(runs)
     logs: dict[int, LogInfo] = {}
@@ -180,6 +187,7 @@ def context_of(
                 bit = 1 << whole.index(host) if host in whole else 0
                 replicas[log, host] = Replica(at, read.hw, bit)
     return Context(
+        marks=marks,
         kinds=sorted(set().union(*(run.kinds for run in runs))),
         topics=topics,
         logs=logs,

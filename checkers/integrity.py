@@ -7,8 +7,8 @@ import numpy as np
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 
-from wrackline.checkers.context import Context
 from wrackline.checkers.evidence import Window, events_of, findings, having, place, say, seconds
+from wrackline.checkers.marks import Unfilled
 from wrackline.checkers.packets import NONE, Bools, Ints, Rows, bools
 from wrackline.checkers.registry import Evidence, Family, check, mark
 from wrackline.checkers.suspects import REFUSED, is_held, is_place
@@ -35,26 +35,26 @@ def _own_offset(rows: Rows) -> Ints:
     return np.where(told, rows.sent_offset, rows.original_offset)
 
 
-def _second_copy(rows: Rows, _: Context) -> Bools:
+def _second_copy(rows: Rows, _: Unfilled) -> Bools:
     copy = is_place(rows) & (rows.acked == 0) & (rows.stands == 1) & (rows.home == 1)
     own = _own_offset(rows)
     return bools(copy & (own != NONE) & (own != rows.offset))
 
 
-def _aborted(rows: Rows, _: Context) -> Bools:
+def _aborted(rows: Rows, _: Unfilled) -> Bools:
     read = is_place(rows) & ((rows.poll_index != NONE) | (rows.final_index != NONE))
     return bools(read & (rows.outcome == REFUSED))
 
 
-def _nobodys(rows: Rows, _: Context) -> Bools:
+def _nobodys(rows: Rows, _: Unfilled) -> Bools:
     return bools(is_held(rows) & (rows.outcome == NONE) & (rows.value != CORRUPT))
 
 
-def _elsewhere(rows: Rows, _: Context) -> Bools:
+def _elsewhere(rows: Rows, _: Unfilled) -> Bools:
     return bools(is_held(rows) & (rows.sent_log != NONE) & (rows.sent_log != rows.log))
 
 
-def _spoiled(rows: Rows, _: Context) -> Bools:
+def _spoiled(rows: Rows, _: Unfilled) -> Bools:
     return bools(is_held(rows) & (rows.value == CORRUPT))
 
 

@@ -9,8 +9,8 @@ from __future__ import annotations
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 
-from wrackline.checkers.context import Context
 from wrackline.checkers.evidence import LEADER, Window, events_of, findings, having, place, say, seconds
+from wrackline.checkers.marks import Alone, Unfilled
 from wrackline.checkers.packets import NONE, Bools, Rows, bools
 from wrackline.checkers.registry import Evidence, Family, check, mark
 from wrackline.checkers.suspects import ACKED, IN_FINAL, NOWHERE, TOLD, UNREAD, is_astray, is_place
@@ -45,7 +45,7 @@ def _maybe_lost(rows: Rows) -> Bools:
     return bools((rows.step == TOLD) & (rows.acked == 1) & (rows.complete == 1))
 
 
-def _lost(rows: Rows, _: Context) -> Bools:
+def _lost(rows: Rows, _: Unfilled) -> Bools:
     place = is_place(rows)
     told_where = place & (rows.acked == 1) & (rows.step != UNREAD)
     told_nothing = (rows.sent_offset == NONE) & (rows.first == 1) & (place | (rows.step == NOWHERE))
@@ -57,7 +57,7 @@ def _maybe_vanished(rows: Rows) -> Bools:
     return bools((rows.step == TOLD) & (rows.poll_index != NONE) & (rows.complete == 1) & (rows.value >= 0))
 
 
-def _vanished(rows: Rows, _: Context) -> Bools:
+def _vanished(rows: Rows, _: Unfilled) -> Bools:
     """This place was given to somebody, and is gone; where its log has the value elsewhere, the poll named a
     wrong offset."""
     return bools(_maybe_vanished(rows) & ~is_astray(rows))
@@ -70,7 +70,7 @@ def _missing(rows: Rows) -> Bools:
 
 LOST = mark("lost", _maybe_lost, _lost)
 VANISHED = mark("vanished", _maybe_vanished, _vanished)
-MISSING = mark("missing", _missing, lambda rows, _: _missing(rows))
+MISSING = mark("missing", _missing, Alone(_missing))
 BEYOND = mark("beyond")
 
 

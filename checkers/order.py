@@ -10,8 +10,8 @@ from __future__ import annotations
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 
-from wrackline.checkers.context import Context
 from wrackline.checkers.evidence import Window, findings, having, place, say, seconds, shown
+from wrackline.checkers.marks import Alone, Unfilled
 from wrackline.checkers.packets import Bools, Rows, bools
 from wrackline.checkers.registry import Evidence, Family, check, mark
 from wrackline.checkers.suspects import ACKED, is_astray, is_kept, lt
@@ -25,14 +25,14 @@ def _process_out_of_order(rows: Rows) -> Bools:
     return bools(out_of_order(rows) & (rows.acked == 1) & lt(rows.offset, rows.earlier_offset))
 
 
-def _before_what_was_acked(rows: Rows, _: Context) -> Bools:
+def _before_what_was_acked(rows: Rows, _: Unfilled) -> Bools:
     """At the very offset that had been acked it is an inconsistent-offset."""
     return bools(out_of_order(rows) & (rows.by_settled_ack_offset != rows.offset))
 
 
 OUT_OF_ORDER = mark("out of order", out_of_order, _before_what_was_acked)
 OUT_OF_SESSION = mark("out of session", _process_out_of_order)
-ASTRAY = mark("astray", by_value=lambda rows, _: is_astray(rows))
+ASTRAY = mark("astray", by_value=Alone(is_astray))
 SHUFFLED = mark("shuffled")
 JUMPED = mark("jumped")
 REWOUND = mark("rewound")

@@ -22,7 +22,7 @@ from wrackline.checkers.context import Context, context_of, places_of
 from wrackline.checkers.metrics import Figures, take_counts, take_gaps, take_written
 from wrackline.checkers.moments import DECIDED, SUMMARIES, beyond_of
 from wrackline.checkers.packets import SCHEMA, Kind, Packet, packets, unpack
-from wrackline.checkers.registry import Evidence
+from wrackline.checkers.registry import Evidence, marks
 from wrackline.checkers.runs import AnalysisError, Place, Run, surveyed, surveyed_split
 from wrackline.checkers.splits import Split
 from wrackline.checkers.survey import Partners, Survey
@@ -74,7 +74,7 @@ def judge(tables: Tables, **cuts: int) -> Judged:
     context."""
     runs, spark = tables.runs, tables.spark
     tasks = tasks_of(runs)
-    context = context_of(runs, buckets=tasks, **cuts)
+    context = context_of(runs, marks(), buckets=tasks, **cuts)
     splits = [replace(split, run=number) for number, run in enumerate(runs) for split in run.splits]
     source = _table_of_splits(
         spark,

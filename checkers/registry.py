@@ -8,22 +8,17 @@ tables names the kinds of operations (``f``) that it ``needs``, and is left out 
 
 from __future__ import annotations
 
+import pickle
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from enum import StrEnum
 from functools import cache
 from importlib import import_module
-from typing import TYPE_CHECKING
 
-import numpy as np
+from pyspark.sql import DataFrame
 
-from wrackline.checkers.packets import Bools, Ints, Rows
-
-if TYPE_CHECKING:
-    from pyspark.sql import DataFrame
-
-    from wrackline.checkers.context import Context
-    from wrackline.checkers.tables import Tables
+from wrackline.checkers.marks import Mark, Marks, Test, TestByValue
+from wrackline.checkers.tables import Tables
 
 
 class Family(StrEnum):
@@ -73,19 +68,6 @@ class Check:
         )
 
 
-Test = Callable[[Rows], Bools]
-
-
-@dataclass(frozen=True, slots=True)
-class Mark:
-    """A test of suspects. ``at_place``: where places are judged; ``by_value``: where all places of a value
-    are, which then has the last word. A mark without either is set by whoever makes the row."""
-
-    name: str
-    at_place: Test | None = None
-    by_value: Callable[[Rows, Context], Bools] | None = None
-
-
 _CHECKS: dict[str, Check] = {}
 _MARKS: dict[str, Mark] = {}
 
@@ -110,13 +92,19 @@ def check(
     return register
 
 
-def mark(
-    name: str, at_place: Test | None = None, by_value: Callable[[Rows, Context], Bools] | None = None
-) -> str:
-    """Registers a mark; returns its name."""
+def mark(name: str, at_place: Test | None = None, by_value: TestByValue | None = None) -> str:
+    """Registers a mark (wrackline.checkers.marks.Mark); returns its name. Raises ValueError where Spark's workers
+    could not be given it."""
     if name in _MARKS:
         raise ValueError(f"two marks are called {name}")
-    _MARKS[name] = Mark(name, at_place, by_value)
+    found = Mark(name, at_place, by_value)
+    try:
+        pickle.dumps(found)
+    except (pickle.PicklingError, AttributeError, TypeError) as wrong:
+        raise ValueError(
+            f"mark {name}: its tests must be functions at the top of a module ({wrong})"
+        ) from wrong
+    _MARKS[name] = found
     return name
 
 
@@ -138,30 +126,11 @@ def names() -> tuple[str, ...]:
 
 
 @cache
-def marks() -> tuple[Mark, ...]:
+def marks() -> Marks:
+    """The marks of all checks."""
     _load()
-    return tuple(_MARKS[name] for name in sorted(_MARKS))
+    return Marks(_MARKS.values())
 
 
-@cache
 def bit_of(name: str) -> int:
-    return 1 << [one.name for one in marks()].index(name)
-
-
-def marked_at_places(rows: Rows) -> Ints:
-    """The marks of claims: places, and end offsets asked for."""
-    found = np.zeros(len(rows), dtype=np.int64)
-    for one in marks():
-        if one.at_place is not None:
-            found |= np.where(one.at_place(rows), bit_of(one.name), 0)
-    return found
-
-
-def marked_by_value(rows: Rows, context: Context) -> Ints:
-    """The marks, now that all is known of each value."""
-    found = rows.marks.copy()
-    for one in marks():
-        if one.by_value is not None:
-            bit = bit_of(one.name)
-            found = np.where(one.by_value(rows, context), found | bit, found & ~bit)
-    return found
+    return marks().bit(name)

@@ -285,51 +285,43 @@ def _leave_values(bucket: Bucket, writer: Writer) -> None:
         "unproven": [[run, *both] for run, both in unproven.items()],
         "unmatched": unmatched,
         "untold": len(bucket.untold),
-        "marks": _counted(rows),
+        "marks": bucket.context.marks.counted(rows),
     }
     writer.put(VALUES, 0, Kind.META, 1, orjson.dumps(said))
     writer.rows(VALUES, 0, Kind.SUSPECT, rows, SUSPECT_COLUMNS)
     put_untold(writer, bucket.context, bucket.untold)
 
 
-def _counted(rows: Rows) -> dict[str, int]:
-    """Mark -> how many rows have it, where any has."""
-    from wrackline.checkers.registry import bit_of, marks
-
-    counts = {one.name: int((rows.marks & bit_of(one.name) != 0).sum()) for one in marks()}
-    return {name: count for name, count in counts.items() if count}
-
-
 def in_order(told: Told) -> Callable[[Batches], Batches]:
     """Records of Kind.UNTOLD, sorted by (owner, chunk), to the suspects among them, and counts."""
 
     def run(batches: Batches) -> Batches:
-        told()
+        context = told()
         writer = Writer()
         here: tuple[int, int] | None = None
         parts: list[Rows] = []
-        log = LogOrder()
+        log = LogOrder(context.marks)
         for owner, chunk, kind, n, data in packets(batches):
             if here is not None and (owner, chunk) != here:
-                _leave_order(here[0], parts, log, writer)
+                _leave_order(here[0], parts, log, writer, context)
                 yield from writer.batches()
-                log = log if owner == here[0] else LogOrder()
+                log = log if owner == here[0] else LogOrder(context.marks)
                 parts = []
             here = owner, chunk
             parts.append(unpack(data, n, COLUMNS[kind]))
         if here is not None:
-            _leave_order(here[0], parts, log, writer)
+            _leave_order(here[0], parts, log, writer, context)
         yield from writer.batches(everything=True)
 
     return run
 
 
-def _leave_order(owner: int, parts: list[Rows], log: LogOrder, writer: Writer) -> None:
+def _leave_order(owner: int, parts: list[Rows], log: LogOrder, writer: Writer, context: Context) -> None:
     rows = together(parts, COLUMNS[Kind.UNTOLD])
-    found = log.judged(rows) if owner >= 0 else of_senders(rows)
+    found = log.judged(rows) if owner >= 0 else of_senders(rows, context.marks)
     if len(found):
         whole = found.completed(SUSPECT_COLUMNS)
-        writer.put(VALUES, 0, Kind.META, 1, orjson.dumps({"marks": _counted(whole)}))
+        writer.put(VALUES, 0, Kind.META, 1, orjson.dumps({"marks": context.marks.counted(whole)}))
         writer.rows(VALUES, 0, Kind.SUSPECT, whole, SUSPECT_COLUMNS)
 
 

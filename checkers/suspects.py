@@ -93,11 +93,10 @@ def put(writer: Writer, context: Context, rows: Rows, *, again: bool = False) ->
 
 def put_suspects(writer: Writer, context: Context, step: int, mark: str, **columns: Ints) -> None:
     """Rows that are findings already, whatever else is known."""
-    from wrackline.checkers.registry import bit_of
-
     size = len(columns["log"])
     if size:
-        rows = {"step": np.full(size, step), "marks": np.full(size, bit_of(mark)), **columns}
+        marks = np.full(size, context.marks.bit(mark))
+        rows = {"step": np.full(size, step), "marks": marks, **columns}
         put(writer, context, Rows(rows, size))
 
 

@@ -10,18 +10,16 @@ from __future__ import annotations
 import itertools
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 import orjson
 
 from wrackline.checkers.context import Context, owner_of_run
+from wrackline.checkers.operations import Operations
 from wrackline.checkers.packets import NONE, Bools, Ints, Kind, Rows, Writer, grouped
 from wrackline.checkers.splits import OK, Batch, Names
 from wrackline.checkers.suspects import ACKED, OUTCOMES
-
-if TYPE_CHECKING:
-    from wrackline.checkers.operations import Operations
 
 BUCKETS = 50.0
 """Latencies are counted in buckets of this many to a factor of e: quantiles are right to 1 %."""

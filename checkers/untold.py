@@ -22,6 +22,7 @@ from __future__ import annotations
 import numpy as np
 
 from wrackline.checkers.context import Context, run_of
+from wrackline.checkers.marks import Marks
 from wrackline.checkers.packets import (
     BELOW,
     COLUMNS,
@@ -141,7 +142,7 @@ def put_untold(writer: Writer, context: Context, rows: Rows) -> None:
     writer.spread(Kind.UNTOLD, rows.log, -(rows.offset // context.width), columns)
 
 
-def of_senders(rows: Rows) -> Rows:
+def of_senders(rows: Rows, marks: Marks) -> Rows:
     """Suspects: what a process sent later, and is before what it sent earlier."""
     rows = _once(rows)
     order = np.lexsort((rows.rank, rows.invoke_index, rows.process, rows.log))
@@ -153,8 +154,9 @@ def of_senders(rows: Rows) -> Rows:
     same = later.invoke_index == earlier.invoke_index
     known = (np.minimum(earlier.rank, later.rank) > FIRST) & (np.maximum(earlier.rank, later.rank) < LAST)
     after_ack = (earlier.outcome == ACKED) & lt(earlier.complete_index, later.invoke_index)
-    shuffled = _pairs(earlier, later, apart & same & known, "shuffled")
-    return together([shuffled, _pairs(earlier, later, apart & after_ack, "out of session")], _OF_A_PAIR)
+    shuffled = _pairs(earlier, later, apart & same & known, marks.bit("shuffled"))
+    unordered = _pairs(earlier, later, apart & after_ack, marks.bit("out of session"))
+    return together([shuffled, unordered], _OF_A_PAIR)
 
 
 _OF_A_PAIR = (
@@ -171,14 +173,12 @@ def _once(rows: Rows) -> Rows:
     return rows.take(order[new[: len(order)]])
 
 
-def _pairs(earlier: Rows, later: Rows, where: Bools, mark: str) -> Rows:
-    from wrackline.checkers.registry import bit_of
-
+def _pairs(earlier: Rows, later: Rows, where: Bools, mark: int) -> Rows:
     found, before = later.take(where), earlier.take(where)
     size = len(found)
     found.columns |= {
         "step": np.full(size, BATCH),
-        "marks": np.full(size, bit_of(mark)),
+        "marks": np.full(size, mark),
         "earlier_offset": before.offset,
         "earlier_value": before.value,
         "earlier_index": before.complete_index,
@@ -190,7 +190,8 @@ def _pairs(earlier: Rows, later: Rows, where: Bools, mark: str) -> Rows:
 class LogOrder:
     """Looks at one log, from its highest chunk down."""
 
-    def __init__(self) -> None:
+    def __init__(self, marks: Marks) -> None:
+        self._marks = marks.bit("out of order") | marks.bit("late")
         self._above = Rows({}, 0)
         """Of the records above, acknowledged without an offset, that which was so first; or none."""
 
@@ -202,9 +203,9 @@ class LogOrder:
         proof = Proof(known.offset, known.complete_index, known.complete_ns, known.value)
         who = proof.rows(rows.offset)
         late = (rows.late != 1) & lt(at_rows(known.complete_index, who), rows.invoke_index)
-        over = _disordered(rows.take(late), known.take(who[late]))
+        over = _disordered(rows.take(late), known.take(who[late]), self._marks)
         told = acked.take(lt(acked.complete_index, acked.below))
-        under = _disordered(_below(told), told)
+        under = _disordered(_below(told), told, self._marks)
         self._above = known.take(proof.rows(rows.offset[:1])[:1]) if len(known) else self._above
         return together([over, under], _OF_ORDER)
 
@@ -237,15 +238,13 @@ def _below(rows: Rows) -> Rows:
     return Rows({**below, **known, "process": nothing, "final_index": nothing}, size)
 
 
-def _disordered(rows: Rows, above: Rows) -> Rows:
+def _disordered(rows: Rows, above: Rows, marks: int) -> Rows:
     """``above``: to each the record above it that had been acknowledged before."""
-    from wrackline.checkers.registry import bit_of
-
     size = len(rows)
     proof = (above.complete_index, above.complete_ns, above.offset, above.value)
     columns = dict(rows.columns) | {
         "step": np.full(size, IN_FINAL),
-        "marks": np.full(size, bit_of("out of order") | bit_of("late")),
+        "marks": np.full(size, marks),
         "acked": rows.told,
         "kept_index": above.final_index,
     }

@@ -25,7 +25,6 @@ from wrackline.checkers.packets import (
     grouped,
     together,
 )
-from wrackline.checkers.registry import marked_by_value
 from wrackline.checkers.suspects import (
     BATCH,
     EPOCH,
@@ -85,7 +84,7 @@ class Bucket:
         nowhere = self._nowhere(sends.take(homeless))
         rows = together([rows, nowhere], SUSPECT_COLUMNS)
         self._by_value(rows, np.concatenate([of_rows, of_sends[homeless]]), groups)
-        rows.columns["marks"] = marked_by_value(rows, self.context)
+        rows.columns["marks"] = self.context.marks.by_value(rows, self.context.unfilled)
         self.untold = untold(rows)
         return rows.take(rows.marks != 0), self._unproven(rows), unmatched
 

@@ -16,9 +16,9 @@ from pyspark.sql import Column, DataFrame
 from pyspark.sql import Window as SqlWindow
 from pyspark.sql import functions as F
 
-from wrackline.checkers.context import Context
 from wrackline.checkers.evidence import Window, apart, findings, having, place, say, seconds, shown
 from wrackline.checkers.integrity import TWO_VALUES
+from wrackline.checkers.marks import Alone, Unfilled
 from wrackline.checkers.packets import NONE, Bools, Rows, bools
 from wrackline.checkers.registry import Evidence, Family, check, mark
 from wrackline.checkers.suspects import ACKED, END_ASKED, IN_REPLICAS, NOWHERE, UNSURE, is_place, least, lt
@@ -42,19 +42,19 @@ def too_late(rows: Rows) -> Bools:
     return bools((is_place(rows) | (rows.step == END_ASKED)) & lt(proof, rows.invoke_index))
 
 
-def _placeless(rows: Rows, context: Context) -> Bools:
+def _placeless(rows: Rows, unfilled: Unfilled) -> Bools:
     """A send that may be anywhere (its place was told to no client, at most a replica's own log has it), in a
     log with offsets that nobody saw the content of."""
     told = (rows.sent_offset != NONE) | (rows.in_final == 1) | (rows.was_polled == 1)
     only_held = (rows.step == IN_REPLICAS) & (rows.home == 1) & (rows.first == 1) & ~told
     free = ((rows.step == NOWHERE) | only_held) & ((rows.outcome == ACKED) | (rows.outcome == UNSURE))
-    return bools(free & np.isin(rows.log, np.array(sorted(context.unfilled), dtype=np.int64)))
+    return bools(free & np.isin(rows.log, np.array(sorted(unfilled), dtype=np.int64)))
 
 
 STALE = mark("stale", _stale)
-FUTURE = mark("future", _future, lambda rows, _: _future(rows))
+FUTURE = mark("future", _future, Alone(_future))
 REGRESSED = mark("regressed", _regressed)
-LATE = mark("late", too_late, lambda rows, _: too_late(rows))
+LATE = mark("late", too_late, Alone(too_late))
 HOLE = mark("hole")
 GAP = mark("gap")
 PLACELESS = mark("placeless", by_value=_placeless)

@@ -4,16 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
 import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
+from wrackline.checkers.proving.log_server import Outcome
 from wrackline.history.schema import RECORD, SCHEMA
-
-if TYPE_CHECKING:
-    from wrackline.checkers.proving.log_server import Outcome
 
 Ints = NDArray[np.int64]
 TOPIC = "log"

@@ -16,7 +16,7 @@ from tests.checkers.model import Model
 from tests.checkers.without_spark import suspects
 from wrackline.checkers.context import run_of
 from wrackline.checkers.packets import NONE, Rows, pack, unpack
-from wrackline.checkers.registry import bit_of, marks
+from wrackline.checkers.registry import marks
 from wrackline.checkers.runs import Run, open_run, surveyed, surveyed_split
 from wrackline.checkers.splits import splits_of
 
@@ -43,7 +43,7 @@ def found(runs: list[Run], width: int) -> tuple[list[Counter[str]], int]:
     counts = []
     for number in range(len(runs)):
         mine = rows.take(run_of(rows.log) == number)
-        counts.append(Counter({one.name: int((mine.marks & bit_of(one.name) != 0).sum()) for one in marks()}))
+        counts.append(Counter(marks().counted(mine)))
     return [+one for one in counts], again
 
 

@@ -16,6 +16,7 @@ from wrackline.checkers.moments import DECIDED, SUMMARIES, beyond_of
 from wrackline.checkers.packets import COLUMNS as COLUMNS_OF
 from wrackline.checkers.packets import Kind, Packet, Rows, Writer, packets, together, unpack
 from wrackline.checkers.plan import NOBODY
+from wrackline.checkers.registry import marks
 from wrackline.checkers.runs import Run
 from wrackline.checkers.suspects import COLUMNS
 
@@ -35,7 +36,7 @@ def through(stage: Stage, rows: Iterable[Packet]) -> list[Packet]:
 
 def suspects(runs: Sequence[Run], width: int) -> tuple[Rows, int]:
     """(the suspects of these runs, how many chunks were judged twice)."""
-    context = context_of(runs, width=width, buckets=3)
+    context = context_of(runs, marks(), width=width, buckets=3)
     first = through(
         stages.judged(lambda: context), sorted(ingested(runs, context, stages.EVERYTHING), key=_place)
     )
@@ -88,7 +89,7 @@ def ingested(runs: Sequence[Run], context: Context, what: str) -> list[Packet]:
 
 def breaches(runs: Sequence[Run], span: int) -> Rows:
     """What is wrong with the registers and queues of these runs, as stretches of ``span`` events tell it."""
-    context = context_of(runs, span=span)
+    context = context_of(runs, marks(), span=span)
     first = through(
         stages.judged(lambda: context),
         sorted(ingested(runs, context, stages.EVERYTHING), key=lambda row: (*_place(row), row[2])),
