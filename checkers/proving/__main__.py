@@ -13,7 +13,8 @@ from wrackline.checkers.proving.knobs import TO_MUTATE, Knobs, drawn
 from wrackline.checkers.proving.language import CaseError, parse
 from wrackline.checkers.proving.made import make, write_events
 from wrackline.checkers.proving.mutate_objects import KNOBS, ObjectMutation, mutate_objects, object_mutations
-from wrackline.checkers.proving.mutations import Mutation, mutate, mutations
+from wrackline.checkers.proving.mutation import Mutation
+from wrackline.checkers.proving.mutations import mutate, mutations
 from wrackline.checkers.proving.object_events import make_objects, write_objects
 from wrackline.checkers.proving.objects import ObjectKnobs, drawn_objects
 

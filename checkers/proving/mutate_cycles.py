@@ -8,7 +8,7 @@ from itertools import pairwise
 from wrackline.checkers.proving.columns import TOPIC
 from wrackline.checkers.proving.edit import Edit
 from wrackline.checkers.proving.edit_groups import Transaction, end_of_clients, transactions
-from wrackline.checkers.proving.mutations import mutation
+from wrackline.checkers.proving.mutation import mutation
 from wrackline.checkers.proving.readers import CONSUMERS
 from wrackline.history.model import UNKNOWN, Event, Record, Type, value_of
 

@@ -18,7 +18,7 @@ from wrackline.checkers.proving.edit_groups import (
     operations,
     rebalances,
 )
-from wrackline.checkers.proving.mutations import mutation
+from wrackline.checkers.proving.mutation import mutation
 from wrackline.history.model import Event, Type
 
 

@@ -8,7 +8,7 @@ from itertools import pairwise
 
 from wrackline.checkers.proving.edit import Edit, Sent
 from wrackline.checkers.proving.edit_groups import committing, members
-from wrackline.checkers.proving.mutations import mutation
+from wrackline.checkers.proving.mutation import mutation
 from wrackline.history.model import ACKED_WITHOUT_OFFSET, Record
 
 

@@ -10,7 +10,7 @@ from typing import Any
 import orjson
 
 from wrackline.checkers.findings import EXIT_CODES, Verdict
-from wrackline.checkers.referee import lines, referee, summary
+from wrackline.checkers.jvm.referee import lines, referee, summary
 from wrackline.checkers.runs import AnalysisError
 from wrackline.harness.report import ReportError, write_report
 from wrackline.harness.report.files import replace_file

@@ -20,7 +20,7 @@ from wrackline.checkers.jvm.calls import Model
 from wrackline.checkers.jvm.classpath import available
 from wrackline.checkers.packets import SLOTS
 from wrackline.checkers.plan import judge
-from wrackline.checkers.referee import MODELS, referee
+from wrackline.checkers.jvm.referee import MODELS, referee
 from wrackline.checkers.tables import Tables
 from wrackline.history.model import MARKER, UNKNOWN, Record, Type, value_of
 

@@ -19,7 +19,8 @@ from wrackline.checkers.proving.edit_groups import acked, highest, operations
 from wrackline.checkers.proving.knobs import TO_MUTATE, Knobs, drawn
 from wrackline.checkers.proving.language import parse
 from wrackline.checkers.proving.made import Made, make, write_events
-from wrackline.checkers.proving.mutations import IMPLIED, Mutation, closure, mutate, mutations
+from wrackline.checkers.proving.mutation import IMPLIED, Mutation, closure
+from wrackline.checkers.proving.mutations import mutate, mutations
 from wrackline.checkers.proving.rules import violations
 from wrackline.history.model import UNKNOWN, Event, Type
 from wrackline.history.schema import SCHEMA

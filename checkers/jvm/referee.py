@@ -22,7 +22,7 @@ from wrackline.checkers.exact_queue import Rule
 from wrackline.checkers.jvm.bridge import Answer, Bridge
 from wrackline.checkers.jvm.calls import Calls, Model, calls_of
 from wrackline.checkers.jvm.classpath import JvmUnavailable, available
-from wrackline.checkers.witness_log import HOLE, KINDS, UNFILLED, Operation, Row, calls_of_log
+from wrackline.checkers.jvm.witness_log import HOLE, KINDS, UNFILLED, Operation, Row, calls_of_log
 from wrackline.history import history_files
 
 LOG = "not-linearizable"
