@@ -10,6 +10,7 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
+from wrackline.checkers.final_reads import ReplicaRead
 from wrackline.checkers.marks import Marks, Unfilled
 from wrackline.checkers.metrics import (
     RECOVERY_NS,
@@ -20,7 +21,7 @@ from wrackline.checkers.metrics import (
     trouble,
 )
 from wrackline.checkers.packets import NEVER, NONE, Ints, Rows
-from wrackline.checkers.runs import Place, ReplicaRead, Run
+from wrackline.checkers.runs import Place, Run
 
 PARTITION_BITS = 20
 TOPIC_BITS = 12

@@ -12,7 +12,6 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 import numpy as np
-import orjson
 import pyarrow as pa
 import pyarrow.compute as pc
 
@@ -21,14 +20,13 @@ from wrackline.checkers.context import Context
 from wrackline.checkers.objects import GETS, put_gets, put_puts
 from wrackline.checkers.operations import Operations, both
 from wrackline.checkers.packets import NONE, SEND, TIMES, VALUES, Bools, Ints, Kind, Rows, Writer
+from wrackline.checkers.reads import Reads
 from wrackline.checkers.sequences import (
-    POLLED,
     SENT,
     Ends,
     Sequence,
     put_batch_order,
     put_sessions,
-    put_steps,
 )
 from wrackline.checkers.splits import FAIL, INVOKE, OK, Batch, Names, Split, joined, picked, read
 from wrackline.checkers.survey import Partners
@@ -36,7 +34,7 @@ from wrackline.checkers.suspects import ACKED, REFUSED, UNSURE, bucket_of
 from wrackline.checkers.tallies import Tally
 from wrackline.checkers.untold import Mates
 from wrackline.checkers.validity import check_answers, check_numbers, check_order
-from wrackline.history.model import ACKED_WITHOUT_OFFSET, FAILED, REPLICA
+from wrackline.history.model import ACKED_WITHOUT_OFFSET, FAILED
 
 
 class Ingest:
@@ -54,7 +52,8 @@ class Ingest:
         self._completed = {process: tuple(rest) for process, *rest in partners["completed"]}
         self._open: Batch | None = None
         self._last_index = NONE
-        self._sequences = {POLLED: Sequence(POLLED), SENT: Sequence(SENT)}
+        self._reads = Reads(context, self.names, self.writer)
+        self._sent = Sequence(SENT)
         self._bases = np.zeros(0, dtype=np.int64)
         self._final_ends = Ends(split.run, context)
         self._mates = Mates(split.number)
@@ -74,8 +73,7 @@ class Ingest:
         bases = [self.context.topics.get((self.split.run, name), NONE) for name in known[len(self._bases) :]]
         self._bases = np.concatenate([self._bases, np.array(bases, dtype=np.int64)])
         if not self.sends_only:
-            self._seen(fresh)
-            self._assigned_and_read(fresh)
+            self._reads.take(fresh, self._base(fresh.topic))
             if fresh.extra is not None:
                 self.tally.transactional += pc.sum(pc.match_substring(fresh.extra, '"txn"')).as_py() or 0
         batch = joined(self._open, fresh)
@@ -159,9 +157,9 @@ class Ingest:
                 keep[at] = bool(silent)
             self._operations(batch, left.take(keep))
         if not self.sends_only:
-            self._mates.leave(self.writer, self.context, self._sequences[SENT])
-            for sequence in self._sequences.values():
-                sequence.edges(self.writer)
+            self._mates.leave(self.writer, self.context, self._sent)
+            self._reads.edges()
+            self._sent.edges(self.writer)
             self._floors()
         self.tally.leave(self.writer, self.names, self.sends_only)
 
@@ -266,7 +264,7 @@ class Ingest:
         )
         sent = Rows(dict(zip(SEND, (log, value, process, outcome, offset, rank, *times), strict=True)))
         if self._mates.needed(homeless & ~refused):
-            self._mates.put(self.writer, self.context, sent.take(known & ~refused), self._sequences[SENT])
+            self._mates.put(self.writer, self.context, sent.take(known & ~refused), self._sent)
         self._in_order(process, log, offset, value, times, placed)
 
     def _in_order(
@@ -274,7 +272,7 @@ class Ingest:
     ) -> None:
         """Later sends of a process that have the smaller offset, and records of one send in another order."""
         some = np.flatnonzero(placed)
-        steps = self._sequences[SENT].steps(
+        steps = self._sent.steps(
             Rows(
                 {
                     "process": process[some],
@@ -293,113 +291,3 @@ class Ingest:
         put_batch_order(
             self.writer, steps.take(backwards & (steps.earlier_order == steps.order)), self.context
         )
-
-    # --- what was read
-
-    def _seen(self, batch: Batch) -> None:
-        ok = batch.kind == OK
-        base = self._base(batch.topic)
-        for f, kind in (("poll", Kind.POLL), ("drain", Kind.FINAL), ("replica", Kind.REPLICA)):
-            of = ok & (batch.f == self._number(f)) & (base != NONE) & (batch.size > 0)
-            if kind is Kind.REPLICA:
-                of &= batch.process == REPLICA
-            events = np.flatnonzero(of)
-            if not len(events):
-                continue
-            which, rows = batch.records_of(events)
-            offset = batch.record_offset[rows]
-            real = offset >= 0
-            if not real.all():
-                which, rows, offset = which[real], rows[real], offset[real]
-            event = events[which]
-            log = base[event] + batch.record_partition[rows]
-            columns = [offset, batch.record_value[rows], batch.index[event]]
-            if kind is Kind.REPLICA:
-                number, hw, bit = self._replicas(batch, events, base)
-                columns += [batch.record_epoch[rows], bit[which], (offset < hw[which]).astype(np.int64)]
-            else:
-                number = np.full(len(events), -1)
-                columns.append(batch.ns[event])
-            self.writer.spread(kind, log, offset // self.context.width, columns)
-            if kind is not Kind.POLL:
-                self._epochs(log, number[which], batch.record_epoch[rows], offset, batch.index[event])
-
-    def _replicas(self, batch: Batch, events: Ints, base: Ints) -> tuple[Ints, Ints, Ints]:
-        """(number, high watermark, bit) of the replica that each event is of."""
-        hosts = self.names["node"].names
-        found = np.zeros((len(events), 3), dtype=np.int64)
-        for at, event in enumerate(events.tolist()):
-            host = hosts[batch.node[event]] if batch.node[event] != NONE else ""
-            about = self.context.replicas.get((int(base[event] + batch.partition[event]), host))
-            found[at] = (about.number, about.hw, about.bit) if about else (-2, 0, 0)
-        return found[:, 0], found[:, 1], found[:, 2]
-
-    def _epochs(self, log: Ints, node: Ints, epoch: Ints, offset: Ints, index: Ints) -> None:
-        """Where each leader epoch begins and ends: few rows, however many records."""
-        told = epoch >= 0
-        if not told.any():
-            return
-        log, node, epoch, offset, index = (one[told] for one in (log, node, epoch, offset, index))
-        change = (np.diff(log) != 0) | (np.diff(node) != 0) | (np.diff(epoch) != 0)
-        starts = np.append(0, np.flatnonzero(change) + 1)
-        columns = [
-            node[starts],
-            epoch[starts],
-            np.minimum.reduceat(offset, starts),
-            np.maximum.reduceat(offset, starts),
-            np.minimum.reduceat(index, starts),
-            np.maximum.reduceat(index, starts),
-        ]
-        self.writer.spread(Kind.EPOCH, log[starts], np.full(len(starts), -1), columns)
-
-    def _assigned_and_read(self, batch: Batch) -> None:
-        """Reads that do not follow on the one before in their process and partition."""
-        base = self._base(batch.topic)
-        ok = (batch.kind == OK) & (base != NONE)
-        events = np.flatnonzero(ok & (batch.f == self._number("poll")) & (batch.size > 0))
-        which, rows = batch.records_of(events)
-        event = events[which]
-        offset = batch.record_offset[rows]
-        reads = {
-            "process": batch.process[event],
-            "log": base[event] + batch.record_partition[rows],
-            "order": batch.index[event],
-            "offset": offset,
-            "next": offset + 1,
-            "value": np.full(len(rows), NONE),
-            "index": batch.index[event],
-            "ns": batch.ns[event],
-        }
-        moved = np.array(self._moves(batch, base, ok), dtype=np.int64).reshape(-1, 5)
-        if len(moved):
-            process, log, start, index, ns = moved.T
-            nothing = np.full(len(moved), NONE)
-            start = np.where(start >= 0, start, NONE)
-            told = (process, log, index, nothing, start, nothing, index, ns)
-            reads = {
-                name: np.concatenate([column, more])
-                for (name, column), more in zip(reads.items(), told, strict=True)
-            }
-            order = np.argsort(reads["index"], kind="stable")
-            reads = {name: column[order] for name, column in reads.items()}
-        steps = self._sequences[POLLED].steps(Rows(reads))
-        known = (steps.earlier_next != NONE) & (steps.offset != NONE)
-        put_steps(self.writer, steps.take(known & (steps.offset != steps.earlier_next)), self.context)
-
-    def _moves(self, batch: Batch, base: Ints, ok: Bools) -> list[tuple[int, int, int, int, int]]:
-        """(process, log, start, index, ns) for each partition that a consumer takes or moves in, or loses
-        (start -1: where it goes on there nobody told)."""
-        found = []
-        moving = [self._number(f) for f in ("assign", "rebalance")]
-        for event in np.flatnonzero(ok & np.isin(batch.f, moving)).tolist():
-            text = batch.extra[event].as_py() if batch.extra is not None else None
-            said = orjson.loads(text) if text else {}
-            given = [*(said.get("partitions") or ()), *(said.get("revoked") or ())]
-            positions = dict.fromkeys(map(str, given), -1) | (said.get("positions") or {})
-            of = (int(batch.process[event]), int(base[event]), int(batch.index[event]), int(batch.ns[event]))
-            found += [
-                (of[0], of[1] + int(partition), -1 if start is None else int(start), of[2], of[3])
-                for partition, start in positions.items()
-                if str(partition).isdigit()
-            ]
-        return found

@@ -15,8 +15,8 @@ from typing import Any
 import pyarrow.parquet as pq
 
 from wrackline.checkers.course import Course, Trouble, trouble_of
+from wrackline.checkers.final_reads import FinalRead, ReplicaRead
 from wrackline.checkers.latecomers import Latecomer, latest
-from wrackline.checkers.packets import NEVER, NONE
 from wrackline.checkers.splits import Split, count_facts, splits_of
 from wrackline.checkers.survey import Partners, Survey, partners, survey
 from wrackline.checkers.validity import Senseless, check_footer
@@ -103,62 +103,6 @@ class Sample:
     @property
     def full_isr(self) -> bool:
         return set(self.isr) == set(self.replicas)
-
-
-@dataclass(slots=True)
-class FinalRead:
-    """How far the final read of one partition came."""
-
-    log_start: int = 0
-    end: int = -1
-    complete: bool = False
-    """It was read to its end offset."""
-    derived: bool = False
-    """Nobody made one: it is what polls together gave, and nothing is known of offsets from ``end`` on."""
-    unseen: int = 0
-    """Of a derived one: records that were acknowledged where nobody read."""
-    late_ns: int | None = None
-    """When a client was told of this partition last, if that was after the final read had begun."""
-    began: int | None = None
-    """Index of its first invocation."""
-    told: dict[int, int] = field(default_factory=dict)
-    """End offset -> index of the invocation of the first operation that was told it."""
-    _begun: dict[int, int] = field(default_factory=dict)
-    """Process -> index of its last invocation."""
-
-    @property
-    def is_evidence(self) -> bool:
-        """Whether what is not in it is gone: it reached its end, and nobody was told of more behind its
-        beginning."""
-        return self.complete and self.late_ns is None
-
-    @property
-    def asked(self) -> int:
-        """When ``end`` was asked for: whatever completed before that index saw the log as it was before."""
-        return self.told.get(self.end, NONE)
-
-    def saw(self, row: Mapping[str, Any]) -> None:
-        """Takes up any event of a drain."""
-        if row["type"] == "invoke":
-            self._begun[row["process"]] = row["index"]
-            self.began = row["index"] if self.began is None else self.began
-        if row["high_watermark"] is not None:
-            since = self._begun.get(row["process"], row["index"])
-            self.told.setdefault(row["high_watermark"], since)
-
-
-@dataclass(slots=True)
-class ReplicaRead:
-    """How far the read of one replica's own log came."""
-
-    log_start: int = 0
-    leo: int = -1
-    hw: int = -1
-    in_isr: bool = False
-    complete: bool = False
-    problem: str = ""
-    index: int = NEVER
-    """Of its first row."""
 
 
 Place = tuple[str, int]
@@ -377,30 +321,12 @@ def _place(row: Mapping[str, Any]) -> Place:
 def _take_final(run: Run, row: Mapping[str, Any]) -> None:
     place = _place(row)
     final = run.drains.setdefault(place, FinalRead())
-    final.saw(row)
-    if row["type"] != "ok":
-        return
-    run.final[place] = final
-    if row["offset"] is not None:
-        final.log_start = row["offset"]
-    if row["high_watermark"] is not None:
-        final.end = row["high_watermark"]
-    if row["extra"].get("complete") is True:
-        final.complete = final.end >= 0
-    final.derived = final.derived or bool(row["extra"].get("derived"))
-    final.unseen = int(row["extra"].get("unseen", final.unseen))
+    final.take(row)
+    if row["type"] == "ok":
+        run.final[place] = final
 
 
 def _take_replica(run: Run, row: Mapping[str, Any]) -> None:
-    if row["type"] != "ok":
-        return
-    of_place = run.replicas.setdefault(_place(row), {})
-    replica = of_place.setdefault(str(row["node"]), ReplicaRead())
-    extra = row["extra"]
-    replica.index = min(replica.index, row["index"])
-    replica.log_start = row["offset"] if row["offset"] is not None else replica.log_start
-    replica.leo = row["high_watermark"] if row["high_watermark"] is not None else replica.leo
-    replica.hw = int(extra.get("hw", replica.hw))
-    replica.in_isr = extra.get("in_isr") is True
-    replica.complete = replica.complete or extra.get("complete") is True
-    replica.problem = str(row["error"] or replica.problem)
+    if row["type"] == "ok":
+        of_place = run.replicas.setdefault(_place(row), {})
+        of_place.setdefault(str(row["node"]), ReplicaRead()).take(row)

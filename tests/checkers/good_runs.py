@@ -10,9 +10,10 @@ from wrackline.checkers import metrics
 from wrackline.checkers.conditions import Condition, conditions
 from wrackline.checkers.contracts import contract_for
 from wrackline.checkers.course import Course
+from wrackline.checkers.final_reads import FinalRead, ReplicaRead
 from wrackline.checkers.metrics import Figures, Outcomes, Written
 from wrackline.checkers.registry import names
-from wrackline.checkers.runs import Fault, FinalRead, Phase, ReplicaRead, Run
+from wrackline.checkers.runs import Fault, Phase, Run
 from wrackline.checkers.verdict import Found, verdict
 from wrackline.history.model import PlanInfo
 

@@ -23,15 +23,15 @@ from tests.checkers.cases import Case, all_cases
 from tests.checkers.goldens import check_golden_log, golden_of_log
 from tests.checkers.histories import TOPIC, History
 from tests.checkers.model import Model, completions, copy_of
-from wrackline.checkers.jvm import referee
 from wrackline.checkers.contracts import OF_OBJECTS
 from wrackline.checkers.findings import FINDINGS
+from wrackline.checkers.jvm import referee
 from wrackline.checkers.jvm.bridge import Answer, Bridge
 from wrackline.checkers.jvm.classpath import available
-from wrackline.checkers.proving.rules import violations
 from wrackline.checkers.jvm.referee import LOG
-from wrackline.checkers.registry import checks, names
 from wrackline.checkers.jvm.witness_log import KINDS, UNFILLED
+from wrackline.checkers.proving.rules import violations
+from wrackline.checkers.registry import checks, names
 from wrackline.harness.report import write_report
 from wrackline.history.model import FAILED, Type
 

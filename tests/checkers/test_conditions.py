@@ -12,9 +12,10 @@ from tests.checkers.good_runs import PLACE, SECOND, decided, good_figures, good_
 from tests.checkers.histories import TOPIC, History
 from wrackline.checkers import metrics
 from wrackline.checkers.course import Course, Trouble
+from wrackline.checkers.final_reads import FinalRead
 from wrackline.checkers.findings import Verdict
 from wrackline.checkers.metrics import Written
-from wrackline.checkers.runs import Fault, FinalRead, Phase, Run, Sample, load_run
+from wrackline.checkers.runs import Fault, Phase, Run, Sample, load_run
 from wrackline.checkers.verdict import ON_THE_FINAL_READ
 from wrackline.history.model import DIED, PlanInfo, RunInfo, TopicInfo, value_of
 

@@ -12,11 +12,10 @@ from wrackline.checkers.contracts import (
     Contract,
     UnknownContract,
     contract_for,
-    lossy_shutdowns,
     named,
-    worst_losses,
 )
 from wrackline.checkers.findings import Meaning
+from wrackline.checkers.lossy_shutdowns import lossy_shutdowns, worst_losses
 from wrackline.checkers.registry import names
 from wrackline.checkers.runs import Fault, Run, Sample
 

@@ -7,7 +7,8 @@ from pathlib import Path
 import pytest
 
 from tests.checkers.histories import History
-from wrackline.checkers.runs import FinalRead, Run, load_run, open_run, surveyed, surveyed_split
+from wrackline.checkers.final_reads import FinalRead
+from wrackline.checkers.runs import Run, load_run, open_run, surveyed, surveyed_split
 from wrackline.checkers.splits import splits_of
 from wrackline.history.model import ACKED_WITHOUT_OFFSET, UNKNOWN, TopicInfo, Type, value_of
 

@@ -18,9 +18,9 @@ from wrackline.checkers.breaches import breaches
 from wrackline.checkers.findings import FINDINGS
 from wrackline.checkers.jvm.calls import Model
 from wrackline.checkers.jvm.classpath import available
+from wrackline.checkers.jvm.referee import MODELS, referee
 from wrackline.checkers.packets import SLOTS
 from wrackline.checkers.plan import judge
-from wrackline.checkers.jvm.referee import MODELS, referee
 from wrackline.checkers.tables import Tables
 from wrackline.history.model import MARKER, UNKNOWN, Record, Type, value_of
 

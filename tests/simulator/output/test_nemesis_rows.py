@@ -5,8 +5,9 @@ from __future__ import annotations
 from dataclasses import replace
 from pathlib import Path
 
-from wrackline.checkers.contracts import contract_for, lossy_shutdowns, worst_losses
+from wrackline.checkers.contracts import contract_for
 from wrackline.checkers.findings import Meaning
+from wrackline.checkers.lossy_shutdowns import lossy_shutdowns, worst_losses
 from wrackline.checkers.runs import Run, load_run
 from wrackline.history.model import NEMESIS
 from wrackline.simulator.faults.setup import Setup
