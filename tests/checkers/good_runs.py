@@ -13,7 +13,7 @@ from wrackline.checkers.course import Course
 from wrackline.checkers.final_reads import FinalRead, ReplicaRead
 from wrackline.checkers.metrics import Figures, Outcomes, Written
 from wrackline.checkers.registry import names
-from wrackline.checkers.runs import Fault, Phase, Run
+from wrackline.checkers.runs import Fault, Phase, Run, Sample
 from wrackline.checkers.verdict import Found, verdict
 from wrackline.history.model import PlanInfo
 
@@ -59,3 +59,10 @@ def unmet(run: Run, figures: Figures | None = None) -> list[Condition]:
 
 def missing(run: Run, figures: Figures | None = None) -> list[str]:
     return [one.name for one in unmet(run, figures)]
+
+
+def seen(run: Run, leader: int, isr: tuple[int, ...], begin_s: int = 20, end_s: int = 25) -> None:
+    """What metadata showed, twice a second."""
+    run.cluster[PLACE] = [
+        Sample(half * SECOND // 2, leader, 1, isr, (1, 2, 3)) for half in range(2 * begin_s, 2 * end_s + 1)
+    ]

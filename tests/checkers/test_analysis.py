@@ -2,12 +2,8 @@
 
 from __future__ import annotations
 
-import os
 import shutil
-import subprocess
-import sys
 from pathlib import Path
-from subprocess import PIPE
 from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any
 
@@ -15,7 +11,7 @@ import orjson
 import pyarrow.parquet as pq
 import pytest
 
-from tests.checkers.cases import A, B, C
+from tests.checkers.cases.base import A, B, C
 from tests.checkers.histories import TOPIC, History
 from wrackline.checkers.contracts import UnknownContract
 from wrackline.checkers.findings import FINDINGS
@@ -300,29 +296,6 @@ def test_a_nemesis_row_without_an_id(tmp_path: Path) -> None:
         load_run(h.write(tmp_path / "odd"))
 
 
-@pytest.mark.parametrize(
-    ("java", "says"),
-    [(None, "there is no"), ("echo 'openjdk version \"11.0.2\"' >&2", "is Java 11; the analysis needs 17")],
-)
-def test_missing_or_old_java_is_one_clear_line(tmp_path: Path, java: str | None, says: str) -> None:
-    if java:
-        (tmp_path / "bin").mkdir()
-        script = tmp_path / "bin" / "java"
-        script.write_text(f"#!/bin/sh\n{java}\n")
-        script.chmod(0o755)
-    code = "from wrackline.checkers.session import JavaMissing, java_version\ntry: java_version()\nexcept JavaMissing as e: print(e)"
-    said = subprocess.run(
-        [sys.executable, "-c", code],
-        env={"JAVA_HOME": str(tmp_path)},
-        capture_output=True,
-        text=True,
-        check=True,
-    )
-    assert says in said.stdout
-    assert "openjdk-17-jre-headless" in said.stdout
-    assert len(said.stdout.splitlines()) == 1
-
-
 def test_what_a_run_tells_of_itself(tmp_path: Path) -> None:
     h = lossy_run("told").replica("n2", (0, A, 0), complete=False, problem="bad CRC at offset 1")
     run = load_run(h.write(tmp_path / "told"))
@@ -385,31 +358,3 @@ def test_a_history_that_breaks_under_the_analysis(spark: SparkSession, tmp_path:
     assert whole.problem == ""
     assert whole.figures.acked_records == 1
     assert sorted(one.name for one in tmp_path.iterdir()) == ["brittle", "whole"]
-
-
-def test_what_a_killed_analysis_left_goes_with_the_next(tmp_path: Path) -> None:
-    """And a living one's is left alone, in the other process."""
-    code = "import sys, time\nfrom wrackline.checkers.session import _scratch\nprint(_scratch(), flush=True)\nsys.stdin.read()"
-    environment = {**os.environ, "TMPDIR": str(tmp_path)}
-
-    def one() -> subprocess.Popen[str]:
-        return subprocess.Popen(
-            [sys.executable, "-c", code], stdin=PIPE, stdout=PIPE, text=True, env=environment
-        )
-
-    def folder(process: subprocess.Popen[str]) -> Path:
-        assert process.stdout is not None
-        return Path(process.stdout.readline().strip())
-
-    with one() as killed, one() as alive:
-        left, kept = folder(killed), folder(alive)
-        killed.kill()
-        killed.wait()
-        assert left.is_dir()
-        with one() as later:
-            own = folder(later)
-            assert not left.exists()
-            assert kept.is_dir()
-            later.communicate("")
-            assert not own.exists()
-        alive.communicate("")

@@ -19,7 +19,8 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from tests.checkers.cases import Case, all_cases
+from tests.checkers.cases import all_cases
+from tests.checkers.cases.base import Case
 from tests.checkers.goldens import check_golden_log, golden_of_log
 from tests.checkers.histories import TOPIC, History
 from tests.checkers.model import Model, completions, copy_of

@@ -6,6 +6,9 @@ import itertools
 from pathlib import Path
 from typing import Any
 
+import orjson
+import pyarrow.parquet as pq
+
 from wrackline.history.jepsen.imports import Settings, import_history
 from wrackline.history.jepsen.text import write
 
@@ -39,3 +42,15 @@ def imported(tmp_path: Path, *parts: list[Op], **settings: Any) -> Path:
     path = tmp_path / "history.json"
     write(ops, path, "json")
     return import_history(path, tmp_path / "results", Settings("jepsen", **settings))
+
+
+def events(run_dir: Path, f: str) -> list[dict[str, Any]]:
+    return [
+        row | {"extra": orjson.loads(row["extra"] or "null")}
+        for row in pq.read_table(run_dir / "history.parquet").to_pylist()
+        if row["f"] == f
+    ]
+
+
+def polled(process: int, f: str, kind: str, *given: list[int]) -> list[Op]:
+    return [op(process, "invoke", f, [["poll"]]), op(process, kind, f, [["poll", {0: list(given)}]])]
