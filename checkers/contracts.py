@@ -1,17 +1,19 @@
 """Contracts (docs/anomalies.md section 8): what a configuration promises, and so what each anomaly means.
 
-=====================  ==========================================================================================
-``acks-all``           no lost-write, vanished-read, lost-committed while the lossy unclean shutdowns of a partition's replicas
-                       between two moments of full ISR are at most MinISR - 1; more than that: loss is allowed
+=====================  ======================================================================================
+``acks-all``           no lost-write, vanished-read, lost-committed while the lossy unclean shutdowns of a
+                       partition's replicas between two moments of full ISR are at most MinISR - 1; more than
+                       that: loss is allowed
 ``acks-all-flushed``   (fsync before the high watermark) no loss under any number of power cuts
 ``acks-all-unclean``   (unclean election or proactive recovery on) loss allowed
 ``acks-1``             loss allowed when leadership changed
 ``acks-0``             nothing is ever acked: loss has no meaning
 ``+idempotence``       no duplicate, session-order, batch-order; without it they are allowed
-``+linearizable``      no stale-read, no watermark-regression, no not-linearizable; without it they are reported
+``+linearizable``      no stale-read, no watermark-regression, no not-linearizable; without it they are
+                       reported
 always                 no replica-divergence, lost-on-replica, phantom, misrouted, corrupt, aborted-read,
                        future-read, append-order, epoch-order
-=====================  ==========================================================================================
+=====================  ======================================================================================
 
 ``register-not-linearizable`` and ``queue-not-linearizable`` follow loss too where reads rest on markers;
 where they ask the leader for the end (``read_by: end``) they are a matter of linearizable reads.
@@ -83,9 +85,8 @@ TERMS: dict[str, Terms] = {
         Terms(
             "acks-all",
             "acks=all, unclean election and proactive recovery off",
-            "no acknowledged or read record is lost while, between two moments of full ISR, at most MinISR - "
-            "1 of a "
-            "partition's replicas lost unsynced bytes; any number of kills, pauses and partitions",
+            "no acknowledged or read record is lost while, between two moments of full ISR, at most MinISR "
+            "- 1 of a partition's replicas lost unsynced bytes; any number of kills, pauses and partitions",
         ),
         Terms(
             "acks-all-flushed",
@@ -265,8 +266,7 @@ def promise_of(anomaly: str) -> str:
     if anomaly in LOSS:
         return (
             "forbidden by acks-all (up to MinISR - 1 lossy shutdowns) and acks-all-flushed (under any); "
-            "allowed by "
-            "acks-all-unclean, and by acks-1 once leadership changed; n/a with acks-0"
+            "allowed by acks-all-unclean, and by acks-1 once leadership changed; n/a with acks-0"
         )
     if anomaly in OF_AN_OFFSET:
         return "forbidden where loss is forbidden; else offsets of lost records are used again"
@@ -283,8 +283,7 @@ def promise_of(anomaly: str) -> str:
     if anomaly in OF_OBJECTS:
         return (
             "where reads rest on markers, forbidden where loss is forbidden; where they ask for the end, "
-            "with "
-            "+linearizable-reads"
+            "with +linearizable-reads"
         )
     return "no contract speaks of it"
 

@@ -3,11 +3,12 @@
 Nodes are transactions: sends and polls that carry the same ``extra.txn``. Sends that are none are no nodes,
 however many records they have: nothing in Kafka keeps the records of a send together.
 
-=====  ==================================================================================================
-ww     a record of one transaction is followed, among records of transactions in its partition, by one of another
+=====  =======================================================================================================
+ww     a record of one transaction is followed, among records of transactions in its partition, by one of
+       another
 wr     a transaction was given a record that another one sent
 rt     one transaction had completed before another was invoked
-=====  ==================================================================================================
+=====  =======================================================================================================
 
 A consumer reads ahead and a poll never proves that there was no more, so there are no anti-dependencies (rw).
 Edges that real time implies anyway say nothing and are left out. What is left is a sparse graph, whose

@@ -271,9 +271,8 @@ def zombie_commit(evidence: Evidence) -> DataFrame:
         "zombie-commit",
         operations=["newer.index", "invoke_index", "complete_index"],
         sentence=say(
-            "process %d committed offset %d of %s for group %s under generation %d at %s, though process %d "
-            "had been "
-            "given partitions under generation %d at %s",
+            "process %d committed offset %d of %s for group %s under generation %d at %s, though process "
+            "%d had been given partitions under generation %d at %s",
             *("process", "offset", place(), "group", "generation", seconds("complete_ns")),
             *("newer.process", "newer.generation", seconds("newer.time_ns")),
         ),
@@ -347,9 +346,8 @@ def group_skip(evidence: Evidence) -> DataFrame:
         "group-skip",
         operations=["last.complete_index", "final_index"],
         sentence=say(
-            "value %d is at offset %d of %s; group %s committed offset %d (process %d at %s), but no member "
-            "of it was "
-            "given that record",
+            "value %d is at offset %d of %s; group %s committed offset %d (process %d at %s), but no "
+            "member of it was given that record",
             *(
                 "value",
                 "offset",

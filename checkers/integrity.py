@@ -113,14 +113,12 @@ def replica_divergence(evidence: Evidence) -> DataFrame:
     twice = F.col("hw_offset") == F.col("offset")
     values = say(
         "below their high watermarks one replica holds value %d (leader epoch %d) at offset %d of %s and "
-        "another "
-        "value %d (leader epoch %d)",
+        "another value %d (leader epoch %d)",
         *("value", "epoch_high", "offset", place(), "hw_value", "hw_epoch"),
     )
     epochs = say(
         "below their high watermarks replicas hold value %d at offset %d of %s, one under leader epoch %d, "
-        "another "
-        "under %d",
+        "another under %d",
         *("value", "offset", place(), "epoch_low", "epoch_high"),
     )
     return findings(

@@ -1,5 +1,5 @@
-"""Which hosts lost unsynced bytes of a partition, when, and how many such losses were open at once: what a contract
-tolerates is counted in these (wrackline.checkers.contracts)."""
+"""Which hosts lost unsynced bytes of a partition, when, and how many such losses were open at once. What a
+contract tolerates is counted in these (wrackline.checkers.contracts)."""
 
 from __future__ import annotations
 
@@ -19,7 +19,8 @@ class LossyShutdown:
     """False: the fault may have lost bytes, but nobody could look."""
 
     def __str__(self) -> str:
-        return f"{self.host} at {self.time_ns / 1e9:.1f} s ({self.fault_id}{'' if self.known else ', not proved'})"
+        proof = "" if self.known else ", not proved"
+        return f"{self.host} at {self.time_ns / 1e9:.1f} s ({self.fault_id}{proof})"
 
 
 def worst_losses(run: Run, place: Place | None) -> list[LossyShutdown]:

@@ -31,8 +31,8 @@ class Alone:
 
 @dataclass(frozen=True, slots=True)
 class Mark:
-    """A test of suspects. ``at_place``: where places are judged; ``by_value``: where all places of a value are,
-    which then has the last word. A mark without either is set by whoever makes the row.
+    """A test of suspects. ``at_place``: where places are judged; ``by_value``: where all places of a value
+    are, which then has the last word. A mark without either is set by whoever makes the row.
 
     Both are functions at the top of a module: they go to Spark's workers by their names."""
 
@@ -42,8 +42,8 @@ class Mark:
 
 
 class Marks:
-    """All marks of an analysis. Each is one bit of the column ``marks`` of suspects; the bits are in the order
-    of the names."""
+    """All marks of an analysis. Each is one bit of the column ``marks`` of suspects; the bits are in the
+    order of the names."""
 
     def __init__(self, every: Iterable[Mark]) -> None:
         self._every = tuple(sorted(every, key=lambda mark: mark.name))

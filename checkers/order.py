@@ -68,9 +68,8 @@ def append_order(evidence: Evidence) -> DataFrame:
         "append-order",
         operations=["invoke_index", "complete_index", "final_index", "kept_index", "shown"],
         sentence=say(
-            "value %d, at offset %d of %s, had been acked at %s; value %d was sent after that, at %s, and is "
-            "before "
-            "it, at offset %d",
+            "value %d, at offset %d of %s, had been acked at %s; value %d was sent after that, at %s, and "
+            "is before it, at offset %d",
             *("shown_value", "shown_offset", place(), seconds("shown_ns")),
             *("value", seconds("invoke_ns"), "offset"),
         ),
@@ -148,8 +147,7 @@ def batch_order(evidence: Evidence) -> DataFrame:
         operations=["invoke_index", "complete_index", "final_index", "kept_index"],
         sentence=say(
             "process %d sent value %d after value %d in one operation%s: in %s it is before it, at offset "
-            "%d, "
-            "the other at offset %d",
+            "%d, the other at offset %d",
             *("process", "value", "earlier_value", _acked_at(), place(), "offset", "earlier_offset"),
         ),
         around=Window(F.coalesce("complete_ns", "invoke_ns"), F.coalesce("complete_ns", "invoke_ns")),

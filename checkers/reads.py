@@ -1,7 +1,7 @@
 """What was read, from events to facts: polls, final reads and replicas' own logs.
 
-Each record goes to the chunk of the log that it was in. Where a consumer went on elsewhere than it stood is found
-here within a split, and sent on as an *edge* to whoever sees all splits.
+Each record goes to the chunk of the log that it was in. Where a consumer went on elsewhere than it stood is
+found here within a split, and sent on as an *edge* to whoever sees all splits.
 """
 
 from __future__ import annotations

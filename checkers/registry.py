@@ -93,8 +93,8 @@ def check(
 
 
 def mark(name: str, at_place: Test | None = None, by_value: TestByValue | None = None) -> str:
-    """Registers a mark (wrackline.checkers.marks.Mark); returns its name. Raises ValueError where Spark's workers
-    could not be given it."""
+    """Registers a mark (wrackline.checkers.marks.Mark); returns its name. Raises ValueError where Spark's
+    workers could not be given it."""
     if name in _MARKS:
         raise ValueError(f"two marks are called {name}")
     found = Mark(name, at_place, by_value)

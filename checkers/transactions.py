@@ -45,9 +45,8 @@ def precommitted_read(evidence: Evidence) -> DataFrame:
         "precommitted-read",
         operations=["invoke_index", "index"],
         sentence=say(
-            "transaction %d sent value %d at %s and was itself given it, at offset %d of %s at %s: it cannot "
-            "have been "
-            "committed by then",
+            "transaction %d sent value %d at %s and was itself given it, at offset %d of %s at %s: it "
+            "cannot have been committed by then",
             *("txn", "value", seconds("invoke_ns"), "offset", place(), seconds("time_ns")),
         ),
         around=Window(F.col("invoke_ns"), F.col("time_ns")),

@@ -75,7 +75,8 @@ def _ruling(contract: Contract, anomaly: str, place: Place | None) -> Ruling:
 
 def _unproven(found: Found) -> Judged:
     count = found.unproven_read + found.unproven_unseen
-    why = f"sends of unknown outcome, counted: {found.unproven_read} were read, {found.unproven_unseen} were never seen"
+    counted = f"{found.unproven_read} were read, {found.unproven_unseen} were never seen"
+    why = f"sends of unknown outcome, counted: {counted}"
     return Judged(UNPROVEN, Meaning.ALLOWED, count, why)
 
 

@@ -257,9 +257,8 @@ def _unfilled(evidence: Evidence) -> DataFrame:
         F.lit("unfilled"),
         ["shown"],
         say(
-            "by %s the offsets that were taken and that nobody read came to %d, the sends of unknown outcome "
-            "that may have "
-            "filled them only to %d",
+            "by %s the offsets that were taken and that nobody read came to %d, the sends of unknown "
+            "outcome that may have filled them only to %d",
             *(seconds("shown_ns"), "all_needed", "all_there"),
         ),
         F.lit(0),

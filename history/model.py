@@ -7,26 +7,30 @@ acts one operation at a time and is never used again after an ``info``.
 
 What the columns hold, by ``f`` (the kind of operation):
 
-==========  ==============================================================================================
+==========  ==================================================================================================
 send        ``records`` on both events: what is sent; on completion each with its own outcome in ``offset``
 poll        ok: ``records`` = what the consumer was given. ``extra.positions`` = {"p": next offset} after it
 assign      a consumer takes partitions: ``extra.positions`` = {"p": start offset}; also after a seek
 end         ok: ``high_watermark`` = the end offset a fresh ListOffsets(latest) answered for ``partition``
-read        of the register: ok: ``records`` = the last record written to ``partition``, none where nothing was
-            written. ``high_watermark`` = the end offset it rests on, ``value`` = that of its marker, if it sent one
-rebalance   ok, without an invocation, also in the middle of a poll: a member was given partitions. ``extra`` =
-            {"partitions": [..]} (all it has now), and what is known of {"group", "member", "generation",
-            "positions": {"p": start}, "revoked": [..]}; where it starts without a position, nobody told
+read        of the register: ok: ``records`` = the last record written to ``partition``, none where nothing
+            was written. ``high_watermark`` = the end offset it rests on, ``value`` = that of its marker, if
+            it sent one
+rebalance   ok, without an invocation, also in the middle of a poll: a member was given partitions.
+            ``extra`` = {"partitions": [..]} (all it has now), and what is known of {"group", "member",
+            "generation", "positions": {"p": start}, "revoked": [..]}; where it starts without a position,
+            nobody told
 subscribe   a consumer joins a group: ``extra`` = {"partitions": [..], "group"}
 commit      a consumer commits, in both events: ``extra`` = {"offsets": {"p": next offset}, "group", "member",
             "generation"} (the last two where known)
-committed   ok: what a fresh OffsetFetch told: ``extra`` = {"offsets": {"p": committed offset, -1 for none}, "group"}
-dequeue     of the queue: ok: ``records`` = the record taken from ``partition``, none where the queue was empty
+committed   ok: what a fresh OffsetFetch told: ``extra`` = {"offsets": {"p": committed offset, -1 for none},
+            "group"}
+dequeue     of the queue: ok: ``records`` = the record taken from ``partition``, none where the queue was
+            empty
 drain       final read by a fresh consumer, chunk by chunk, one operation a chunk, per partition: ``offset`` =
             log start, ``high_watermark`` = end offset asked after healing; ``extra.complete`` on the last
 replica     one row (``ok``, process REPLICA) per chunk of one replica's own log: ``node``, ``partition``,
             ``offset`` = log start, ``high_watermark`` = its LEO, ``extra`` = {"in_isr", "complete", "hw"}
-==========  ==============================================================================================
+==========  ==================================================================================================
 
 Sends and polls of one transaction carry its number in both events: ``extra.txn``. In a history that was
 imported (wrackline.history.jepsen), a poll whose transaction failed afterwards says so (``extra.aborted`` =
@@ -45,13 +49,14 @@ Rows of the runner have ``process = CONTROL``, ``type = info``: ``f = phase`` (e
 [{"topic","partition","leader", "leader_epoch","isr","elr","replicas"}]}). So that the judge knows whether the
 run went as it was meant to:
 
-===========  =============================================================================================
+===========  =========================================================================================
 planned      a guided schedule chose its steps: extra {"schedule", "faults": {"g1": "partition", ...}}
-stopped      the clients were told to end, before anything was read back: extra {"stuck": names of those that did not}
+stopped      the clients were told to end, before anything was read back: extra
+             {"stuck": names of those that did not}
 interrupted  the user asked for an early end: extra {"why"}
 collected    extra {"files": {"n1": ["broker.log", ...]}, "missing": {"n2": "why"}}
 over         the last row of a run that nobody stopped: its hosts are torn down after it
-===========  =============================================================================================
+===========  =========================================================================================
 
 A node or host that nobody stopped and that is gone is a row of the nemesis like any fault's, with ``f =
 died``; its ``extra`` has besides "unsure": hosts that may have lost what they had not synced.

@@ -107,8 +107,7 @@ class Recorder:
         except OSError as wrong:
             self.failure = (
                 f"{self.run_dir / WAL}: {wrong.strerror or wrong}; the run is stopped and what was recorded "
-                "is "
-                "kept: free some space, then `wrackline analyze` the run"
+                "is kept: free some space, then `wrackline analyze` the run"
             )
             raise RecordingFailed(self.failure) from wrong
 

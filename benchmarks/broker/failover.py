@@ -1,9 +1,9 @@
 """How long a partition is without service when its leader is killed: last acknowledgement before, first one
 after.
 
-    python benchmarks/broker/failover.py                 # three brokers on loopback, kill -9 of the leader
-    python benchmarks/broker/failover.py --stop          # SIGTERM: leadership moves before the broker stops
-    python benchmarks/broker/failover.py --fleet         # the same on four hosts of a netns fleet (needs root)
+    python benchmarks/broker/failover.py           # three brokers on loopback, kill -9 of the leader
+    python benchmarks/broker/failover.py --stop    # SIGTERM: leadership moves before the broker stops
+    python benchmarks/broker/failover.py --fleet   # the same on four hosts of a netns fleet (needs root)
 
 An acks=all producer (librdkafka, idempotent) writes all the time. The gap is cut into what it is made of:
 until the controller has fenced the leader (its session), until another replica knows that it leads, until the

@@ -1,10 +1,10 @@
 """Mutated frames of real clients, against the decoders and against real nodes: nothing but a connection may
 end.
 
-    python benchmarks/broker/fuzz.py                                    # 100,000 a kind of frame, against the decoders
-    python benchmarks/broker/fuzz.py --nodes --mutations 10000          # against a broker and a controller
-    python benchmarks/broker/fuzz.py --api Fetch --api Fetch-answer     # of these alone
-    python benchmarks/broker/fuzz.py --api Fetch --seed 1 --only 4711   # one again: what a failure tells you to run
+    python benchmarks/broker/fuzz.py                                 # 100,000 a kind, against the decoders
+    python benchmarks/broker/fuzz.py --nodes --mutations 10000       # against a broker and a controller
+    python benchmarks/broker/fuzz.py --api Fetch --api Fetch-answer  # of these alone
+    python benchmarks/broker/fuzz.py --api Fetch --seed 1 --only 4711   # one again, as a failure tells you to
 
 Decoders run in a process of their own, which may end or hang without taking the count along. Nodes are sent
 what a decoder takes for a message, and one in a hundred of the others. Exit code 1 when anything was found.

@@ -190,14 +190,13 @@ def _separately(runs: list[Path], arguments: argparse.Namespace) -> str:
     began = time.monotonic()
     with Watch() as watch:
         for run in runs:
-            script = f"from pathlib import Path; from wrackline.checkers.analysis import analyze; analyze([Path({str(run)!r})], "
-            script += f"master={arguments.master!r})"
+            script = "from pathlib import Path; from wrackline.checkers.analysis import analyze; "
+            script += f"analyze([Path({str(run)!r})], master={arguments.master!r})"
             subprocess.run([sys.executable, "-c", script], check=True)
     each = (time.monotonic() - began) / len(runs)
     return (
         f"one by one: {each:.1f} s and {sum(watch.seconds.values()) / len(runs):.1f} s of processor time a "
-        "run, so "
-        f"{each * arguments.runs:.0f} s for {arguments.runs} of them"
+        f"run, so {each * arguments.runs:.0f} s for {arguments.runs} of them"
     )
 
 

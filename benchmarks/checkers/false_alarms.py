@@ -2,7 +2,7 @@
 and the time.
 
     nice -n 10 python benchmarks/checkers/false_alarms.py --histories 1000
-    nice -n 10 python benchmarks/checkers/false_alarms.py --histories 1000 --objects     of registers and queues
+    nice -n 10 python benchmarks/checkers/false_alarms.py --histories 1000 --objects  # registers and queues
 
 A history is drawn from its seed alone (wrackline.checkers.proving): outcomes nobody knows, late appends,
 failovers that cut or keep what was not committed, rebalances, retries that append twice, final reads that

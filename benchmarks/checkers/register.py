@@ -1,6 +1,6 @@
 """Register check: ours against Knossos and Porcupine, on the same histories, in one run.
 
-    python benchmarks/checkers/register.py                        # up to 1,000,000 operations, searches get 30 s each
+    python benchmarks/checkers/register.py          # up to 1,000,000 operations, searches get 30 s each
     python benchmarks/checkers/register.py --operations 1000 10000 --limit 10
 
 Knossos is asked where a classpath is (WRACKLINE_JVM_CLASSPATH), Porcupine where Go is. A history is a loop

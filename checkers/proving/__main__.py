@@ -102,7 +102,8 @@ def _made(options: argparse.Namespace) -> str:
         of_object = replace(any_of_them, workload=options.workload, by_end=by_end)
     else:
         of_object = ObjectKnobs(options.workload, operations=operations, partitions=options.partitions)
-    return f"{options.directory}: {write_objects(options.directory, seed, of_object):,} events, nothing wrong with them"
+    events = write_objects(options.directory, seed, of_object)
+    return f"{options.directory}: {events:,} events, nothing wrong with them"
 
 
 def _mutated(wanted: str, directory: Path, seed: int) -> str:

@@ -1,28 +1,36 @@
 """A language for histories written by hand: a case is a line, a step of it a few words. ``|`` or a new line
 parts steps.
 
-==========================  =================================================================================
+==========================  ==================================================================================
 ``p: a@0 b@1``              process p sends a and b; both acked, at offsets 0 and 1
 ``p: a? b! c+``             outcome unknown, certainly failed, acked without an offset
 ``p: (a b``                 only the invocation ...
 ``p: a@0 b@1)``             ... and its completion, later; without one the send never completes
-``p: a@1/0``                partition 1, offset 0 (also below); ``a@1/?``: of unknown outcome, sent to partition 1
+``p: a@1/0``                partition 1, offset 0 (also below); ``a@1/?``: of unknown outcome, sent to
+                            partition 1
 ``c: from 3``               consumer c is assigned partition 0 at offset 3; ``from 0 1/5``: both partitions
 ``c: got a@0 b@1``          a poll gives these; ``(got`` and ``got a@0)`` are its two events
-``e: end 2``                the end offset is told to be 2; ``end 1/2`` of partition 1; ``(end`` and ``end 2)``
-``r: read a@0``             a read of a register; ``read nothing``, ``read 1/ nothing``: nothing is written in partition 1;
-                            ``(read``, ``(read 1/`` and ``read a@0)``: its two events; ``dequeue``: of a queue; ``read !``
-                            failed. A case with one of these words is a run of that workload
-``c: gen 2 from 0 1/5``     a rebalance: c is told of its group's generation 2, with partitions 0 and 1, which begin there;
-                            ``1/?`` where nobody told; ``gen 2`` alone: without partitions
-``c: commit 3 1/5``         c commits 3 and 5, under the generation it was told last; ``commit 3 gen 1``: under another;
-                            ``commit 3 !``: refused; ``commit 3 ?``: outcome unknown; ``(commit 3`` and ``commit 3)``
-``o: committed 3 1/none``   somebody asks what is committed, and is told that; ``(committed`` and ``committed 3)``
-``p: txn 1 a@0 got b@1/0``  transaction 1: p sends a, its consumer is given b; ``(txn 1 a got`` and ``txn 1 a@0 got b@1/0)``;
-                            without ``got`` it does not poll; where all outcomes are ``!`` it aborted
-``final a@0 b@1``           the final read, complete; ``final a@0 to 3 short``: end offset 3, not reached; ``final 1/``
-``n2 holds a@0^4 hw 1``     host n2's own log, leader epoch 4, high watermark 1; ``out``: not in the ISR; ``part``
-==========================  =================================================================================
+``e: end 2``                the end offset is told to be 2; ``end 1/2`` of partition 1; ``(end`` and
+                            ``end 2)``
+``r: read a@0``             a read of a register; ``read nothing``, ``read 1/ nothing``: nothing is written in
+                            partition 1; ``(read``, ``(read 1/`` and ``read a@0)``: its two events;
+                            ``dequeue``: of a queue; ``read !`` failed. A case with one of these words is a
+                            run of that workload
+``c: gen 2 from 0 1/5``     a rebalance: c is told of its group's generation 2, with partitions 0 and 1, which
+                            begin there; ``1/?`` where nobody told; ``gen 2`` alone: without partitions
+``c: commit 3 1/5``         c commits 3 and 5, under the generation it was told last; ``commit 3 gen 1``:
+                            under another; ``commit 3 !``: refused; ``commit 3 ?``: outcome unknown;
+                            ``(commit 3`` and ``commit 3)``
+``o: committed 3 1/none``   somebody asks what is committed, and is told that; ``(committed`` and
+                            ``committed 3)``
+``p: txn 1 a@0 got b@1/0``  transaction 1: p sends a, its consumer is given b; ``(txn 1 a got`` and
+                            ``txn 1 a@0 got b@1/0)``; without ``got`` it does not poll; where all outcomes are
+                            ``!`` it aborted
+``final a@0 b@1``           the final read, complete; ``final a@0 to 3 short``: end offset 3, not reached;
+                            ``final 1/``
+``n2 holds a@0^4 hw 1``     host n2's own log, leader epoch 4, high watermark 1; ``out``: not in the ISR;
+                            ``part``
+==========================  ==================================================================================
 
 Commits are those of group g; ``in h`` (also after ``gen ... from ...``) is another. Values are letters or
 words, unique in the run; ``#`` is a payload with a wrong checksum, ``~`` one of another run. ``^4`` after an

@@ -1,18 +1,19 @@
 """Where the consumers of a Jepsen history stand, which no operation of it says: it follows from what they
 were assigned and given.
 
-=====================================  ===============================================================================
+=====================================  =======================================================================
 a poll that succeeded                  its consumer goes on behind the last record of each partition
-a transaction that failed, or whose    its consumer goes back to where it stood before (a ``:poll`` that is no transaction
-outcome is unknown                     may have gone on: nobody knows; nor of one that told no records, where its consumer
-                                       subscribed and so commits after each poll)
-``:assign``, ``:subscribe``            partitions that are named again go on where they were; the others are given up.
-                                       With ``:seek-to-beginning?`` all begin at 0. One of unknown outcome may have
-                                       done this or not: what it would have changed is unknown
+a transaction that failed, or whose    its consumer goes back to where it stood before (a ``:poll`` that is no
+outcome is unknown                     transaction may have gone on: nobody knows; nor of one that told no
+                                       records, where its consumer subscribed and so commits after each poll)
+``:assign``, ``:subscribe``            partitions that are named again go on where they were; the others are
+                                       given up. With ``:seek-to-beginning?`` all begin at 0. One of unknown
+                                       outcome may have done this or not: what it would have changed is
+                                       unknown
 ``:rebalance-log``                     the partitions it names go on at a place that nobody told
-a second process that ``:subscribe``s  from then on, a partition that no ``:rebalance-log`` told a subscribed consumer of
-                                       may be another's between any two of its polls
-=====================================  ===============================================================================
+a second process that ``:subscribe``s  from then on, a partition that no ``:rebalance-log`` told a subscribed
+                                       consumer of may be another's between any two of its polls
+=====================================  =======================================================================
 """
 
 from __future__ import annotations

@@ -1,16 +1,19 @@
 """A run's history in Jepsen's words, so that other checkers can judge it.
 
-==============  =============================================================================================
-``kafka``       what Jepsen's Kafka and Redpanda queue tests record: ``:send``, ``:poll``, ``:assign``, ``:subscribe``; a key
-                is a partition. What a group's member was given is in its next poll's ``:rebalance-log``. The final read is polls of its own process, after an ``:assign`` with
+==============  ============================================================================================
+``kafka``       what Jepsen's Kafka and Redpanda queue tests record: ``:send``, ``:poll``, ``:assign``,
+                ``:subscribe``; a key is a partition. What a group's member was given is in its next poll's
+                ``:rebalance-log``. The final read is polls of its own process, after an ``:assign`` with
                 ``:seek-to-beginning? true``.
-``list-append`` Elle (``elle-cli -m list-append``): a record sent is ``[:append k v]``, the final read of a partition one
-                ``[:r k [...]]``. Polls do not fit: a read of this model is a whole prefix of the list.
-``log``         ``wrackline check -m log --independent``: ``:append``, ``:read``, ``:end`` of ``[k ...]`` tuples, with what was
-                told of offsets and ends
-``register``    Knossos: ``:write``, ``:read`` of ``[k v]`` tuples (``jepsen.independent``), of the workload ``register``
+``list-append`` Elle (``elle-cli -m list-append``): a record sent is ``[:append k v]``, the final read of a
+                partition one ``[:r k [...]]``. Polls do not fit: a read of this model is a whole prefix of
+                the list.
+``log``         ``wrackline check -m log --independent``: ``:append``, ``:read``, ``:end`` of ``[k ...]``
+                tuples, with what was told of offsets and ends
+``register``    Knossos: ``:write``, ``:read`` of ``[k v]`` tuples (``jepsen.independent``), of the workload
+                ``register``
 ``queue``       Knossos: ``:enqueue``, ``:dequeue`` of ``[k v]`` tuples, of the workload ``queue``
-==============  =============================================================================================
+==============  ============================================================================================
 
 Rows of runner and replicas have no counterpart and are left out; faults are ``:nemesis`` operations of
 ``kafka``.

@@ -1,25 +1,28 @@
 """A history of Jepsen's Kafka or Redpanda queue test as a run directory of ours, so that the same checkers
 judge it.
 
-=====================  =================================================================================================
+=====================  ======================================================================================
 Jepsen                 here
-=====================  =================================================================================================
+=====================  ======================================================================================
 key                    a partition of the one topic ``key``
-value                  ``key << 32 | value`` (Jepsen's values are unique by key only); values that are no integers below
-                       2**32 are numbered in the order in which they first appear
-process                its producer keeps the number; its consumer, a client of its own, is ``process + CONSUMERS``
-``:send``              ``send``; an offset of ``nil`` is an acknowledgement without offset. Offsets that a ``:send`` of
-                       unknown outcome was told hold where one of its values was polled
-``:poll``              ``poll``. One that failed, or whose outcome is unknown, and gave records all the same, is a ``poll``
-                       that succeeded (``extra.aborted``), after which the consumer goes back
-``:txn``, and each     a ``send`` and a ``poll`` (or one of them) with the same ``extra.txn``, both open for as long as the
-operation of several   transaction was
+value                  ``key << 32 | value`` (Jepsen's values are unique by key only); values that are no
+                       integers below 2**32 are numbered in the order in which they first appear
+process                its producer keeps the number; its consumer, a client of its own, is
+                       ``process + CONSUMERS``
+``:send``              ``send``; an offset of ``nil`` is an acknowledgement without offset. Offsets that a
+                       ``:send`` of unknown outcome was told hold where one of its values was polled
+``:poll``              ``poll``. One that failed, or whose outcome is unknown, and gave records all the same,
+                       is a ``poll`` that succeeded (``extra.aborted``), after which the consumer goes back
+``:txn``, and each     a ``send`` and a ``poll`` (or one of them) with the same ``extra.txn``, both open for
+operation of several   as long as the transaction was
 sends or polls
-``:assign``            ``assign``: where the consumer begins in each partition (wrackline.history.jepsen.consumers)
-``:subscribe``         ``subscribe``; ``:rebalance-log``: one ``rebalance`` row each, before the poll's completion
+``:assign``            ``assign``: where the consumer begins in each partition
+                       (wrackline.history.jepsen.consumers)
+``:subscribe``         ``subscribe``; ``:rebalance-log``: one ``rebalance`` row each, before the poll's
+                       completion
 ``:crash``             ends the process
 ``:nemesis``           faults, never proved: Jepsen records what was asked for, not that it took effect
-=====================  =================================================================================================
+=====================  ======================================================================================
 
 Jepsen has no final read apart from its polls, and judges loss among the offsets some consumer was given. So
 the final read is what all polls together gave (wrackline.history.jepsen.observed), and nothing is known past
@@ -69,8 +72,7 @@ def import_history(
     if not any(event.f in ("send", "poll") for event in reader.events):
         raise ImportFailed(
             f"{path}: no :send, :poll or :txn in it; only histories of Jepsen's Kafka and queue workloads "
-            "can be "
-            "judged here"
+            "can be judged here"
         )
     events = reader.finish()
     info = _info(path, settings, reader)

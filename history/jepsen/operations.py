@@ -279,10 +279,12 @@ class Reader:
         return self.events
 
     def notes(self) -> Iterable[str]:
-        yield "the final read is what all polls together gave; loss is judged up to the highest offset that was polled"
+        highest = "loss is judged up to the highest offset that was polled"
+        yield f"the final read is what all polls together gave; {highest}"
         if self.unseen:
             places = ", ".join(f"{TOPIC}-{key}: {count}" for key, count in sorted(self.unseen.items()))
-            yield f"acknowledged past what was polled and given to nobody: whether they are lost is not judged ({places})"
+            unseen = "acknowledged past what was polled and given to nobody"
+            yield f"{unseen}: whether they are lost is not judged ({places})"
         renamed = [f"{said} is {TOPIC}-{key}" for said, key in self.keys.items() if said != key]
         if renamed:
             yield "keys: " + ", ".join(renamed[:50])

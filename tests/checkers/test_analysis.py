@@ -131,8 +131,7 @@ def test_the_evidence_of_a_lost_write(judged: dict[str, Path]) -> None:
     assert finding["where"] == "middle"
     assert finding["explanation"] == (
         f"value {B} was acked at offset 1 of log-0 at 6.013 s while n1 led (leader epoch 0); the final read "
-        "has "
-        f"value {C} there. Faults since: power cut of n1 at 6.0 s."
+        f"has value {C} there. Faults since: power cut of n1 at 6.0 s."
     )
     events = lossy_run("acks-1").events
     assert [events[index].f for index in finding["operations"]] == ["send", "send", "drain"]
@@ -327,14 +326,17 @@ def test_a_killed_run_is_judged_from_its_write_ahead_file(tmp_path: Path) -> Non
 def test_what_spark_says_when_it_fails_becomes_one_line() -> None:
     from wrackline.checkers.analysis import _cause
 
-    trace = "An error occurred while calling o1.x.\n: org.apache.spark.SparkException: Job aborted\n\tat a.b(C.scala)\n"
-    trace += "Caused by: org.apache.spark.memory.SparkOutOfMemoryError: There is not enough memory to build.\n\t... 1 more"
+    trace = "An error occurred while calling o1.x.\n"
+    trace += ": org.apache.spark.SparkException: Job aborted\n\tat a.b(C.scala)\n"
+    trace += "Caused by: org.apache.spark.memory.SparkOutOfMemoryError: "
+    trace += "There is not enough memory to build.\n\t... 1 more"
     said = _cause(RuntimeError(trace))
     assert said.startswith("org.apache.spark.memory.SparkOutOfMemoryError: There is not enough memory")
     assert "WRACKLINE_SPARK_MEMORY" in said
     assert "\n" not in said
     assert _cause(RuntimeError("no such thing\nmore")) == "no such thing"
-    trace = "An exception was thrown from the Python worker:\nTraceback (most recent call last):\n  File x, line 1\n    y()\n"
+    trace = "An exception was thrown from the Python worker:\n"
+    trace += "Traceback (most recent call last):\n  File x, line 1\n    y()\n"
     assert (
         _cause(RuntimeError(trace + "ValueError: not a number\n\tat a.b(C.scala)"))
         == "ValueError: not a number"

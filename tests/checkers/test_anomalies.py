@@ -270,8 +270,8 @@ def test_a_witness_is_impossible_by_itself(findings: dict[str, list[dict[str, An
 
 
 IN_A_CIRCLE = {
-    "lost-write", "vanished-read", "lost-committed", "append-order", "session-order", "stale-read", "future-read", "watermark-regression",
-    "write-cycle", "read-cycle",
+    "lost-write", "vanished-read", "lost-committed", "append-order", "session-order", "stale-read",
+    "future-read", "watermark-regression", "write-cycle", "read-cycle",
 }  # fmt: skip
 """Anomalies that contradict an order, so that the edges of their explanations must show it."""
 

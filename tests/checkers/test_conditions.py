@@ -99,8 +99,8 @@ def test_a_run_of_an_older_version_says_what_is_not_on_record() -> None:
 
 
 def test_run_information_of_an_older_version_can_be_read() -> None:
-    text = b'{"test_id":"t","name":"t","seed":1,"started_at":"","system":"wrackline","workload":"log","acks":"all",'
-    old = RunInfo.from_json(text + b'"idempotence":false,"topics":[],"thresholds":{"nope":3}}')
+    text = b'{"test_id":"t","name":"t","seed":1,"started_at":"","system":"wrackline","workload":"log",'
+    old = RunInfo.from_json(text + b'"acks":"all","idempotence":false,"topics":[],"thresholds":{"nope":3}}')
     assert (old.plan, old.thresholds) == (None, {"nope": 3})
     assert RunInfo.from_json(good_run().info.to_json()).plan == PlanInfo(60.0, {"f1": "kill"})
 

@@ -59,9 +59,8 @@ def test_a_repository_that_cannot_be_reached_is_one_line_and_loses_nothing(
     with pytest.raises(JvmUnavailable) as wrong:
         install(tmp_path, wanted())
     assert str(wrong.value).startswith(
-        "Maven could not get knossos:knossos:pom:0.3.15 from clojars (https://repo.clojars.org/): "
-        "transfer failed: Unknown host repo.clojars.org; check the network, name a mirror (--repository), or "
-        "set "
+        "Maven could not get knossos:knossos:pom:0.3.15 from clojars (https://repo.clojars.org/): transfer "
+        "failed: Unknown host repo.clojars.org; check the network, name a mirror (--repository), or set "
         "WRACKLINE_JVM_CLASSPATH"
     )
     assert "\n" not in str(wrong.value)

@@ -21,7 +21,8 @@ def test_missing_or_old_java_is_one_clear_line(tmp_path: Path, java: str | None,
         script = tmp_path / "bin" / "java"
         script.write_text(f"#!/bin/sh\n{java}\n")
         script.chmod(0o755)
-    code = "from wrackline.checkers.session import JavaMissing, java_version\ntry: java_version()\nexcept JavaMissing as e: print(e)"
+    code = "from wrackline.checkers.session import JavaMissing, java_version\n"
+    code += "try: java_version()\nexcept JavaMissing as e: print(e)"
     said = subprocess.run(
         [sys.executable, "-c", code],
         env={"JAVA_HOME": str(tmp_path)},
@@ -36,7 +37,8 @@ def test_missing_or_old_java_is_one_clear_line(tmp_path: Path, java: str | None,
 
 def test_what_a_killed_analysis_left_goes_with_the_next(tmp_path: Path) -> None:
     """And a living one's is left alone, in the other process."""
-    code = "import sys, time\nfrom wrackline.checkers.session import _scratch\nprint(_scratch(), flush=True)\nsys.stdin.read()"
+    code = "import sys, time\nfrom wrackline.checkers.session import _scratch\n"
+    code += "print(_scratch(), flush=True)\nsys.stdin.read()"
     environment = {**os.environ, "TMPDIR": str(tmp_path)}
 
     def one() -> subprocess.Popen[str]:

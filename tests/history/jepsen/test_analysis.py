@@ -120,7 +120,8 @@ def test_what_jepsen_calls_an_error(tmp_path: Path) -> None:
 
 TRAVELS = (
     "overwrite-acked", "append-again", "refuse-what-is-there", "append-unsent", "spoil-a-payload",
-    "swap-with-a-later-send", "swap-within-a-send", "leave-out-of-a-poll", "give-again", "go-back", "read-before-it-is-sent",
+    "swap-with-a-later-send", "swap-within-a-send", "leave-out-of-a-poll", "give-again", "go-back",
+    "read-before-it-is-sent",
 )  # fmt: skip
 """Mutations whose anomaly a history in Jepsen's words can show."""
 STAYS = frozenset({"unproven-write", "not-linearizable"})

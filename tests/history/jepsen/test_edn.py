@@ -27,9 +27,11 @@ from wrackline.history.jepsen.text import TextError, read
              {"type": "java.io.IOException", "at": ["a.B", "run", "B.java", 2]}]}]}]),
         ('{:when #inst "2024-01-01T00:00:00.000-00:00" :ch [\\a \\newline \\u00e9 \\{] :r 1/64 :d 1.5M :n '
             '12N}',
-         [{"when": "2024-01-01T00:00:00.000-00:00", "ch": ["a", "\n", "é", "{"], "r": 1 / 64, "d": 1.5, "n": 12}]),
+         [{"when": "2024-01-01T00:00:00.000-00:00", "ch": ["a", "\n", "é", "{"],
+           "r": 1 / 64, "d": 1.5, "n": 12}]),
         ('{:jepsen.nemesis/f :x, :ns/k :a/b, :o #object[java.lang.Object 0x1a "it"] :inf ##Inf}',
-         [{"jepsen.nemesis/f": "x", "ns/k": "a/b", "o": ["java.lang.Object", "0x1a", "it"], "inf": float("inf")}]),
+         [{"jepsen.nemesis/f": "x", "ns/k": "a/b", "o": ["java.lang.Object", "0x1a", "it"],
+           "inf": float("inf")}]),
         ("; a comment\n{:a #{1 2} #_ :b #_ 3 :c nil} ; the end\n#_ {:d 1}\n{:e "
             "true}", [{"a": [1, 2], "c": None}, {"e": True}]),
         ('[{:a 1}\n ; why\n {:a "two\nlines; \\"quoted\\" {"}]', [{"a": 1}, {"a": 'two\nlines; "quoted" {'}]),
