@@ -21,6 +21,7 @@ from importlib.resources import files
 from pathlib import Path
 from typing import IO, TYPE_CHECKING
 
+# Spark takes a second to import. The command line imports this module for its errors alone.
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
@@ -117,7 +118,7 @@ def session(
     work at most, for which the JVM's optimising compiler costs more than it saves.
 
     Raises JavaMissing or SparkUnavailable."""
-    from pyspark.sql import SparkSession
+    from pyspark.sql import SparkSession  # late: see the top
 
     running = SparkSession.getActiveSession()
     if running is not None:
@@ -165,6 +166,7 @@ def _scratch() -> Path:
 
 
 def _start(chosen: Mapping[str, str], jvm_log: IO[str], scratch: Path) -> SparkSession:
+    # Late: see the top.
     from py4j.protocol import Py4JError  # type: ignore[import-untyped]
     from pyspark import SparkConf, SparkContext
     from pyspark.errors import PySparkException
