@@ -4,8 +4,9 @@
 ``:append v``               ok: ``[offset v]``; an offset of nil is an acknowledgement without one
 ``:read``                   ok: ``[[offset v] ...]``, some records that are there
 ``:end``                    ok: the offset that the next record will get
-``:send``, ``:poll``,       as ``jepsen.tests.kafka`` records them and ``wrackline export`` writes them: lists of
-``:txn``                    ``[:send k v]`` (ok: ``[:send k [offset v]]``) and ``[:poll {k [[offset v] ...]}]``
+``:send``, ``:poll``,       as ``jepsen.tests.kafka`` records them and ``wrackline export`` writes them: lists
+``:txn``                    of ``[:send k v]`` (ok: ``[:send k [offset v]]``) and
+                            ``[:poll {k [[offset v] ...]}]``
 ==========================  ==============================================================================
 
 The first three are of one log, or of one per key with ``independent`` (values are then ``[key value]``); of

@@ -27,8 +27,8 @@ from wrackline.history.model import Record
 FACTS: Final = 10
 _NEED_NO_ORDER: Final = frozenset(
     (
-        "aborted-read", "batch-order", "corrupt", "duplicate", "epoch-order", "inconsistent-offset", "misrouted", "phantom",
-        "poll-rewind", "poll-skip", "replica-divergence", "wrong-offset",
+        "aborted-read", "batch-order", "corrupt", "duplicate", "epoch-order", "inconsistent-offset",
+        "misrouted", "phantom", "poll-rewind", "poll-skip", "replica-divergence", "wrong-offset",
         "commit-beyond-end", "commit-regression", "group-skip", "zombie-commit",
     )
 )  # fmt: skip

@@ -55,7 +55,10 @@ def _never_written(puts: dict[int, Witness], nothing: Sequence[Witness]) -> Iter
     for (value, put), read in product(puts.items(), nothing):
         timed = in_time(put, read)
         if timed is not None:
-            said = f"{read.name} found nothing written, so it must be before {put.name}, which wrote {value_label(value)}"
+            said = (
+                f"{read.name} found nothing written, so it must be before {put.name}, "
+                f"which wrote {value_label(value)}"
+            )
             yield [timed, Edge(read.number, put.number, "unseen", said)]
 
 
@@ -92,7 +95,10 @@ def _overtaken(puts: dict[int, Witness], takes: dict[int, list[Witness]]) -> Ite
         for first, last in product(takes.get(earlier, ()), takes.get(later, ())):
             timed = in_time(last, first)
             if timed is not None:
-                said = f"{went_in.sentence}: so {value_label(earlier)} comes out first, by {first.name}, and {value_label(later)} after it, by {last.name}"
+                said = (
+                    f"{went_in.sentence}: so {value_label(earlier)} comes out first, by {first.name}, "
+                    f"and {value_label(later)} after it, by {last.name}"
+                )
                 yield [timed, Edge(first.number, last.number, "queue", said)]
 
 

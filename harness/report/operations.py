@@ -170,7 +170,8 @@ def _read(row: Excerpt) -> str:
         return f"no records of {partition_label(topic, row.event.partition)}"
     if row.records == 1:
         record = row.event.records[0]
-        return f"{value_label(record.value)} at {number(record.offset)} of {partition_label(topic, record.partition)}"
+        place = partition_label(topic, record.partition)
+        return f"{value_label(record.value)} at {number(record.offset)} of {place}"
     spelt = [
         f"{partition_label(topic, partition)} {number(first)}"
         + (f" to {number(last)}" if last != first else "")

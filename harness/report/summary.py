@@ -123,7 +123,8 @@ def run_name(files: RunFiles) -> str:
 
 def headline_of(files: RunFiles) -> str:
     if files.verdict is None:
-        return f"This run has no verdict yet. To judge what it left behind: wrackline analyze {files.directory.name}"
+        command = f"wrackline analyze {files.directory.name}"
+        return f"This run has no verdict yet. To judge what it left behind: {command}"
     said = files.verdict.get("headline")
     return str(said) if said else "The judge gave no headline."
 
@@ -265,7 +266,8 @@ def tiles_of(files: RunFiles, faults: Sequence[Fault]) -> tuple[Tile, ...]:
     during = mapping(mapping(metrics, "load"), "faults")
     begun, left_out = numeric(during, "begun_per_s"), numeric(during, "left_out")
     if begun is not None and left_out is not None:
-        note = f"begun per second; asked: {number(round(numeric(during, 'asked_per_s') or 0))}; left out: {left_out:.0%}"
+        wanted = number(round(numeric(during, "asked_per_s") or 0))
+        note = f"begun per second; asked: {wanted}; left out: {left_out:.0%}"
         tiles.append(Tile("rate during faults", number(round(begun)), note))
     return tuple(tiles)
 

@@ -32,7 +32,8 @@ def facts_of(witness: Witness, finding: Finding) -> Iterator[str]:
         yield f"{witness.name}: {witness.op.who} {_GROUP_WORDS[witness.op.f]} {witness.op.what or 'nothing'}"
     for record in witness.sent:
         if finding.anomaly == "batch-order" or _meant(record, finding):
-            yield f"{witness.name} sent {value_label(record.value)} to {_place(witness.op, record)}: {_outcome(record, witness.op)}"
+            place, outcome = _place(witness.op, record), _outcome(record, witness.op)
+            yield f"{witness.name} sent {value_label(record.value)} to {place}: {outcome}"
     if finding.anomaly in _IN_ORDER and witness.read:
         yield _in_order(witness, finding)
     else:
@@ -71,7 +72,8 @@ def _absence(witness: Witness, offset: int) -> Iterator[str]:
     elif last < offset < end:
         yield f"{witness.name} ends at offset {number(last + 1)} of {where}"
     elif offset < end:
-        yield f"{witness.name} has nothing at offset {number(offset)} of {where}, though it goes on to {number(last)}"
+        nothing = f"{witness.name} has nothing at offset {number(offset)} of {where}"
+        yield f"{nothing}, though it goes on to {number(last)}"
 
 
 def _behind(record: Record, there: list[Record]) -> bool:

@@ -75,7 +75,10 @@ class Browser:
         )
         self.complaints.clear()
         self.ask("Page.navigate", url=page.resolve().as_uri())
-        ready = "new Promise(done => document.readyState === 'complete' ? done(1) : addEventListener('load', () => done(1)))"
+        ready = (
+            "new Promise(done => document.readyState === 'complete'"
+            " ? done(1) : addEventListener('load', () => done(1)))"
+        )
         self.value(ready)
 
     def value(self, expression: str) -> Any:

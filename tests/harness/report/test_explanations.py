@@ -85,7 +85,8 @@ def explanation_of(
     write_history(run_dir, info, timed)
     finding = {
         "test_id": "t", "anomaly": anomaly, "topic": "log", "partition": 0, "offset": offset, "value": value,
-        "operations": list(range(len(events))) if cited is None else cited, "where": where, "explanation": said,
+        "operations": list(range(len(events))) if cited is None else cited, "where": where,
+        "explanation": said,
     }  # fmt: skip
     pq.write_table(pa.Table.from_pylist([finding], FINDINGS), run_dir / "findings.parquet")
     html = write_report(run_dir).read_text()
@@ -180,7 +181,11 @@ def taken(process: int, f: str, value: int | None) -> list[Event]:
         ("register", send(1, A, 0) + send(2, B, 1) + taken(3, "read", A), ["time", "time", "held"]),
         ("register", send(1, A, 0) + taken(3, "read", None), ["time", "unseen"]),
         ("register", taken(3, "read", A) + send(1, A, 0), ["time", "seen"]),
-        ("queue", send(1, A, 0) + send(1, B, 1) + taken(2, "dequeue", B) + taken(3, "dequeue", A), ["time", "queue"]),
+        (
+            "queue",
+            send(1, A, 0) + send(1, B, 1) + taken(2, "dequeue", B) + taken(3, "dequeue", A),
+            ["time", "queue"],
+        ),
         ("queue", send(1, A, 0) + taken(2, "dequeue", None) + taken(3, "dequeue", A), ["time", "unseen"]),
         # right ones
         ("register", send(1, A, 0) + taken(3, "read", A) + send(2, B, 1) + taken(3, "read", B), []),
@@ -280,7 +285,8 @@ def test_what_is_not_shown_is_counted_by_anomaly(tmp_path: Path) -> None:
     found = [
         {"test_id": "t", "anomaly": anomaly, "topic": "log", "partition": p, "offset": o, "value": o,
          "operations": [0, 1], "where": None, "explanation": f"value {o} was acked"}
-        for anomaly, partitions in (("lost-write", 90), ("duplicate", 3)) for p in range(partitions) for o in range(2)
+        for anomaly, partitions in (("lost-write", 90), ("duplicate", 3))
+        for p in range(partitions) for o in range(2)
     ]  # fmt: skip
     pq.write_table(pa.Table.from_pylist(found, FINDINGS), tmp_path / "findings.parquet")
     html = write_report(tmp_path).read_text()

@@ -224,8 +224,9 @@ def test_escapes_hostile_text_wherever_it_comes_from(own_run: Path) -> None:
     verdict["conditions"].append({"name": HOSTILE, "ok": False, "detail": HOSTILE})
     verdict["counts"]["sends_by_error"][HOSTILE] = 9
     verdict["faults"].append(
-        {"id": HOSTILE, "fault": HOSTILE, "targets": [HOSTILE], "role": HOSTILE, "begin_ns": 10**9, "active_ns": None,
-         "undo_ns": None, "ended_ns": None, "proved": False, "proof": HOSTILE, "lossy": [HOSTILE],
+        {"id": HOSTILE, "fault": HOSTILE, "targets": [HOSTILE], "role": HOSTILE, "begin_ns": 10**9,
+         "active_ns": None, "undo_ns": None, "ended_ns": None, "proved": False, "proof": HOSTILE,
+         "lossy": [HOSTILE],
          "lost": {HOSTILE: {HOSTILE: 5}}}
     )  # fmt: skip
     (own_run / "verdict.json").write_text(json.dumps(verdict))
@@ -246,7 +247,8 @@ def test_escapes_hostile_text_wherever_it_comes_from(own_run: Path) -> None:
 def test_a_hundred_thousand_findings_make_a_bounded_page(own_run: Path) -> None:
     findings = [
         {"test_id": "x", "anomaly": "lost-write", "topic": "log", "partition": n % 50, "offset": 100_000 - n,
-         "value": value_of(n % 9, n), "operations": [n % 11_000, 11_088], "where": "tail", "explanation": f"number {n}"}
+         "value": value_of(n % 9, n), "operations": [n % 11_000, 11_088], "where": "tail",
+         "explanation": f"number {n}"}
         for n in range(100_000)
     ]  # fmt: skip
     synthetic_run.write_findings(own_run, findings)

@@ -116,7 +116,8 @@ def test_a_killed_run_is_reported_from_its_write_ahead_file(tmp_path: Path) -> N
 
 def test_odd_types_in_the_verdict_do_not_stop_the_report(own_run: Path) -> None:
     odd = {"verdict": "pass", "anomalies": [3, {"anomaly": "phantom", "count": None}], "conditions": "none",
-           "faults": [{"id": "f1", "targets": "n1", "lost": [1], "begin_ns": "soon"}], "counts": [], "contract": "acks"}  # fmt: skip
+           "faults": [{"id": "f1", "targets": "n1", "lost": [1], "begin_ns": "soon"}], "counts": [],
+           "contract": "acks"}  # fmt: skip
     (own_run / "verdict.json").write_text(json.dumps(odd))
     (own_run / "metrics.json").write_text(
         '{"seconds": [{"t": -4}, {"t": 2, "f": null, "ok": true}], "latency": 7}'

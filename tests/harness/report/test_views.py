@@ -116,8 +116,8 @@ def test_findings_of_one_operation_share_one_timeline(own_run: Path) -> None:
     """Three records of one send lost: the picture is the same."""
     cited = [100]
     findings = [
-        {"test_id": "x", "anomaly": "lost-write", "topic": "log", "partition": 0, "offset": 40 + n, "value": 16 * n,
-         "operations": cited, "where": "tail", "explanation": "gone"}
+        {"test_id": "x", "anomaly": "lost-write", "topic": "log", "partition": 0, "offset": 40 + n,
+         "value": 16 * n, "operations": cited, "where": "tail", "explanation": "gone"}
         for n in range(3)
     ]  # fmt: skip
     synthetic_run.write_findings(own_run, findings)
@@ -181,8 +181,9 @@ def test_leaders_are_merged_where_nothing_changed_and_unknown_in_silence(whole_r
         for s in spans["log-0"]
     ]
     assert told == [
-        (1.0, 12.9, "n1", 1, 3), (12.9, 14.2, None, 1, 3), (14.2, 20.0, "n2", 2, 2), (20.0, 24.6, "n2", 2, 3),
-        (24.6, 31.0, "n2", 2, 2), (31.0, 36.4, "n2", 2, 3), (36.4, 46.0, "n3", 3, 2), (46.0, 54.0, "n3", 3, 3),
+        (1.0, 12.9, "n1", 1, 3), (12.9, 14.2, None, 1, 3), (14.2, 20.0, "n2", 2, 2),
+        (20.0, 24.6, "n2", 2, 3), (24.6, 31.0, "n2", 2, 2), (31.0, 36.4, "n2", 2, 3),
+        (36.4, 46.0, "n3", 3, 2), (46.0, 54.0, "n3", 3, 3),
         (55.0, 60.0, "n3", 3, 3),
     ]  # fmt: skip
 
