@@ -30,7 +30,7 @@ def plain_connector(host: Host, timeout_s: float) -> socket.socket:
 
 
 class _UnknownHost(paramiko.SSHException):
-    """Its message is the fingerprint of the key."""
+    """The host has no line in known_hosts; the message is the fingerprint of its key."""
 
 
 class _Unknown(paramiko.MissingHostKeyPolicy):
@@ -151,8 +151,7 @@ class HostConnection:
         except OSError as error:
             raise self.error(
                 f"{self._known_hosts}, which names the keys of hosts, cannot be read: "
-                f"{error.strerror or error};"
-                " no host is spoken to without it"
+                f"{error.strerror or error}; no host is spoken to without it"
             ) from error
         connection.client.set_missing_host_key_policy(_Unknown())
         try:
@@ -169,8 +168,8 @@ class HostConnection:
             ) from error
         except paramiko.AuthenticationException as error:
             raise self.error(
-                f"{host.address} does not let {host.user} in with the key {host.key_file}; is it the right "
-                "key?"
+                f"{host.address} does not let {host.user} in with the key {host.key_file}; "
+                "is it the right key?"
             ) from error
         except (paramiko.SSHException, EOFError, OSError, ValueError) as error:
             raise self.error(
@@ -179,5 +178,5 @@ class HostConnection:
         return connection
 
     def error(self, words: str) -> FleetError:
-        """With the host's name before the words."""
+        """An error whose message begins with the host's name."""
         return FleetError(f"host {self.host.name}: {words}")

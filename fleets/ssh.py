@@ -185,7 +185,7 @@ class SshRemote:
             return self._unpack(archive, path, into)
 
     def _unpack(self, archive: IO[bytes], path: str, into: Path) -> list[Path]:
-        """By hand, regular files below ``into`` only: Debian 12's Python has no extraction filters yet."""
+        """Only regular files below ``into`` are written: Debian 12's Python has no extraction filters yet."""
         written = []
         try:
             with tarfile.open(fileobj=archive, mode="r|gz") as tar:

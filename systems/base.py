@@ -94,7 +94,7 @@ class About(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Refusal:
-    """What a system would not start with, or not create. ``key``: of the setting."""
+    """Something that the system would not start with or not create. ``key``: the setting that it is about."""
 
     about: About
     key: str
@@ -123,7 +123,7 @@ class ReplicaLog:
     log_start: int
     leo: int
     high_watermark: int
-    """From the replica's checkpoint file; -1 when there is none."""
+    """The one in the replica's checkpoint file; -1 when there is none."""
     records: Sequence[StoredRecord]
     problem: str | None = None
     """What was wrong with the files (bad CRC, hole); the records before it are still here."""

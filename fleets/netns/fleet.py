@@ -185,9 +185,9 @@ class NetnsFleet:
         if netns_exists(self.state.control):
             lock.release()
             raise FleetError(
-                f"the network namespace {self.state.control} exists, but {self.folder.root} knows no such "
-                "fleet;"
-                f" it belongs to another --state-dir, or remove it with `ip netns del {self.state.control}`"
+                f"the network namespace {self.state.control} exists, but {self.folder.root} knows "
+                "no such fleet; it belongs to another --state-dir, or remove it with "
+                f"`ip netns del {self.state.control}`"
             )
         self._lock = lock
 

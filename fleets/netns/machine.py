@@ -235,8 +235,7 @@ class Machine:
             time.sleep(0.005)
         raise FleetError(
             f"no SSH on host {self.host.name} ({self.host.address}) within {BOOT_TIMEOUT_S:g} s; last: "
-            f"{seen};"
-            f" its sshd said: {self.last_words()}"
+            f"{seen}; its sshd said: {self.last_words()}"
         )
 
     def unplug(self) -> None:

@@ -7,7 +7,7 @@ import tempfile
 import traceback
 
 
-def told(error: BaseException) -> str:
+def crash_line(error: BaseException) -> str:
     """The line for an exception that nobody expected; its traceback goes into a file."""
     what = " ".join(f"{type(error).__name__}: {error}".split())
     return f"wrackline broke down: {what[:300]}; nothing is proved by that. {_kept(error)}"

@@ -80,8 +80,8 @@ def up(name: str, hosts: str, subnet: str, disk_mb: int, filesystem: str, state_
     for host in made.hosts:
         click.echo(f"{host.name}  {host.address}")
     click.echo(
-        f"`wrackline fleet ssh {names[0]} --fleet {name}` opens a shell, `wrackline fleet down {name}` ends "
-        "it"
+        f"`wrackline fleet ssh {names[0]} --fleet {name}` opens a shell, "
+        f"`wrackline fleet down {name}` ends it"
     )
 
 

@@ -27,8 +27,8 @@ MOST_SHOWN = 5
 classpath_option = click.option(
     "--classpath",
     metavar="PATH",
-    help=f"Jars of Knossos and Elle, separated by colons; ${CLASSPATH_VARIABLE} or what was installed by "
-    "default.",
+    help=f"Jars of Knossos and Elle, separated by colons; ${CLASSPATH_VARIABLE} "
+    "or what was installed by default.",
 )
 
 
@@ -127,14 +127,14 @@ def _say_repeated(name: str, value: Any, others: int) -> None:
 
 
 def _searched(name: str, calls: Calls, rows: Sequence[Done], **options: Any) -> Answer:
-    """By Knossos. ``rows``: the operations that are the rows of ``calls``."""
+    """Ask Knossos and show its answer. ``rows``: the operations that are the rows of ``calls``."""
     with Bridge(_classpath(options["classpath"]), heap=options["heap"]) as bridge:
         found = bridge.linearizable(calls, deadline_s=options["deadline_s"])
     click.echo(f"{name}: {_linearizable(found.answer)} (Knossos, {len(calls)} operations)")
     if found.answer is Answer.UNKNOWN:
         click.echo(f"  {found.why}")
     if found.row is not None:
-        click.echo(f"  there is no place for {_told(rows[found.row])}")
+        click.echo(f"  there is no place for {_in_words(rows[found.row])}")
     return found.answer
 
 
@@ -148,7 +148,7 @@ def _exactly(subject: Subject, model: Model, initial: int | None, name: str) -> 
     for breach in breaches[:MOST_SHOWN]:
         click.echo(f"  {breach.rule}:")
         for row in breach.rows[:8]:
-            click.echo(f"    {_told(done[row])}")
+            click.echo(f"    {_in_words(done[row])}")
     if len(breaches) > MOST_SHOWN:
         click.echo(f"  and {len(breaches) - MOST_SHOWN} more")
     return answer
@@ -181,7 +181,7 @@ def _log_exactly(log: Log, name: str, whole: bool) -> Answer:
         what = f"value {log.value(wrong.offset)}" if wrong.rule in OF_VALUES else f"offset {wrong.offset}"
         click.echo(f"  {wrong.rule}: {what}")
         for one in about[:8]:
-            click.echo(f"    {_told(one)}")
+            click.echo(f"    {_in_words(one)}")
     return answer
 
 
@@ -214,7 +214,7 @@ def _show(found: Judgement, names: Mapping[int, Any]) -> None:
         click.echo(f"  not {', not '.join(found.refuted)}")
 
 
-def _told(one: Done) -> str:
+def _in_words(one: Done) -> str:
     span = f"operation {one.at}" + (f" to {one.ret}" if one.ret < 1 << 62 else ", never completed")
     return f"process {one.process} :{one.f} {one.value!r:.40} ({span})"
 
@@ -249,8 +249,8 @@ def jvm() -> None:
     "repositories",
     multiple=True,
     metavar="URL",
-    help="A Maven repository (or a folder that is one) to ask before Clojars and Maven Central; may be given "
-    "again.",
+    help="A Maven repository (or a folder that is one) to ask before Clojars and Maven Central; "
+    "may be given again.",
 )
 def install_command(knossos: str, elle: str, clojars: str, repositories: tuple[str, ...]) -> int:
     """Resolve Knossos and Elle with Maven, from Clojars and Maven Central, and remember their classpath.

@@ -21,7 +21,7 @@ from wrackline.checkers.runs import AnalysisError
 from wrackline.checkers.session import SparkUnavailable
 from wrackline.fleets.base import FleetError
 from wrackline.harness.cli.anomalies import anomalies_command
-from wrackline.harness.cli.crash import told
+from wrackline.harness.cli.crash import crash_line
 from wrackline.harness.cli.doctor import doctor
 from wrackline.harness.cli.fleet import EXIT_HOSTS, fleet
 from wrackline.harness.cli.jepsen import export_command, import_command
@@ -153,7 +153,7 @@ def _guarded(command: Callable[[], Any]) -> int:
         return _fail(f"wrackline: {str(stopped) or 'stopped; what was there before is as it was'}", STOPPED)
     except Exception as broken:  # the supervisor of every command: exit code 1 is a verdict's alone
         logging.getLogger(__name__).debug("broke down", exc_info=True)
-        return _fail(told(broken), EXIT_HOSTS)
+        return _fail(crash_line(broken), EXIT_HOSTS)
     return code if isinstance(code, int) else 0
 
 

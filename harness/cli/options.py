@@ -55,7 +55,7 @@ contract_option = click.option(
 
 
 def _there(_context: click.Context, _option: click.Parameter, given: str) -> str:
-    """Before a run is made that nobody could judge. Raises SparkUnavailable."""
+    """Refuse a master before a run is made that nobody could judge. Raises SparkUnavailable."""
     check_master(given)
     return given
 
@@ -77,7 +77,7 @@ class WrongInput(click.ClickException):
 
 
 def need_writable(results: Path) -> None:
-    """Before a run is made that could not be kept. Raises WrongInput."""
+    """Refuse a folder before a run is made that could not be kept there. Raises WrongInput."""
     try:
         private_folder(results)
     except OSError as wrong:

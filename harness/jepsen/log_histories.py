@@ -77,7 +77,7 @@ class Log:
         return [(wrong, about[wrong.rule in OF_VALUES, wrong.offset]) for wrong in found]
 
     def calls(self, *, holes: bool) -> tuple[Calls, list[Done]]:
-        """For a search, with the operations that its rows are. Raises TextError."""
+        """The calls for a search by Knossos, and the operation of each of its rows. Raises TextError."""
         found = LogCalls()
         rows = []
         for what, value, one in self.parts:
@@ -97,7 +97,7 @@ class Log:
         return found.build(Model.LOG if holes else Model.SOME_OF_LOG), rows
 
     def value(self, number: int) -> Any:
-        """What was written as this number."""
+        """The value that this number stands for."""
         return next(value for value, known in self._ids.items() if known == number)
 
     def _placed(self, value: Any, one: Done) -> tuple[int | None, int]:

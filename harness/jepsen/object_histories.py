@@ -60,7 +60,7 @@ class Subject:
     _ids: dict[Hashable, int] = field(default_factory=dict)
 
     def calls(self, model: Model, initial: Any = None) -> Calls:
-        """For a search. Raises TextError for an operation that the model does not have."""
+        """The calls for Knossos' search. Raises TextError for an operation that the model does not have."""
         shapes = SHAPES[model]
         names = list(shapes)
         flat: list[int] = []
@@ -79,7 +79,7 @@ class Subject:
         return Calls(model, f, first, second, inv, ret, np.array(flat, dtype=np.int64), start)
 
     def possible(self) -> list[Done]:
-        """Without those that certainly did not happen, and without reads that told nothing."""
+        """The operations that may have happened; a read that gave nothing back is left out."""
         return [
             one
             for one in self.done
@@ -110,12 +110,12 @@ class Subject:
         return self._ids.setdefault(key, len(self._ids) + 1)
 
     def value(self, number: int) -> Any:
-        """What was written as this number."""
+        """The value that this number stands for."""
         return next(value for value, known in self._ids.items() if known == number)
 
     def exact(self, initial: Any = None) -> Columns:
-        """For the exact checks of a register or a FIFO queue. The initial value is NOTHING. Raises TextError
-        for an operation that neither of them has."""
+        """The columns that the exact checks of a register or a FIFO queue read. The initial value is NOTHING.
+        Raises TextError for an operation that neither of them has."""
         rows = []
         self._ids.setdefault(frozen(initial), NOTHING)
         for one in self.done:
@@ -131,7 +131,7 @@ class Subject:
         return columns(rows)
 
     def rows_of_exact(self) -> list[Done]:
-        """What the rows of ``exact`` are."""
+        """The operation of each row of ``exact``."""
         return [one for one in self.done if one.f != "read" or one.outcome is Outcome.OK]
 
 
@@ -165,8 +165,8 @@ def paired(operations: Iterable[Operation]) -> Iterator[Done]:
         if kind == "invoke":
             if process in open_of:
                 raise TextError(
-                    f"operation {at}: process {process} invokes again before operation {open_of[process].at} "
-                    "completed"
+                    f"operation {at}: process {process} invokes again "
+                    f"before operation {open_of[process].at} completed"
                 )
             open_of[process] = Done(process, str(f), operation.get("value"), at, NEVER, Outcome.INFO, at)
             done.append(open_of[process])
@@ -202,7 +202,7 @@ class Numbers:
 
 
 def transactions(operations: Iterable[Operation], model: str) -> tuple[Transactions, Mapping[int, Any]]:
-    """For Elle, with what negative numbers stand for. Raises TextError."""
+    """The transactions for Elle, and the keys and values behind negative numbers. Raises TextError."""
     builder = TransactionsBuilder()
     numbers = Numbers()
     for one in paired(operations):

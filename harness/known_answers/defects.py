@@ -140,7 +140,7 @@ def defects(
 class _Made(NamedTuple):
     tally: Tally
     broken: bool
-    """With the defect."""
+    """True for the run with the defect, False for its twin."""
     outcome: Outcome
 
 

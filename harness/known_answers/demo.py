@@ -107,7 +107,7 @@ def _promise_kept(verdict: Mapping[str, Any]) -> list[str]:
 
 
 def _holds_records(path: str) -> bool:
-    """Of a partition of the topic: the cluster's own metadata is synced before it counts."""
+    """Whether the file belongs to the topic: the cluster's own metadata is synced before it counts."""
     *folders, name = path.split("/")
     return name.endswith(".log") and not any(folder.startswith("__") for folder in folders)
 

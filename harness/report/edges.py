@@ -110,8 +110,7 @@ def _log_edges(a: Witness, b: Witness, finding: Finding) -> Iterator[Edge]:
                     b.number,
                     "log",
                     f"{a.name} put {value_label(first.value)} at offset {number(first.offset)} of {where}, "
-                    f"{b.name} put "
-                    f"{value_label(second.value)} behind it at {number(second.offset)}",
+                    f"{b.name} put {value_label(second.value)} behind it at {number(second.offset)}",
                     first,
                     second,
                 )
@@ -125,9 +124,8 @@ def _seen_edges(a: Witness, b: Witness, finding: Finding) -> Iterator[Edge]:
         elif b.end is not None and 0 <= sent.offset < b.end and sent.partition == finding.partition:
             where = partition_label(finding.topic, finding.partition)
             said = (
-                f"{b.name} was told that {where} ends at {number(b.end)}, so offset {number(sent.offset)} "
-                "was taken, "
-                f"and there lies {what}"
+                f"{b.name} was told that {where} ends at {number(b.end)}, "
+                f"so offset {number(sent.offset)} was taken, and there lies {what}"
             )
             yield Edge(a.number, b.number, "seen", said, leaves=sent)
 
@@ -144,8 +142,8 @@ def _unseen_edges(a: Witness, b: Witness, finding: Finding) -> Iterator[Edge]:
                 a.number,
                 b.number,
                 "unseen",
-                f"{told}, which leaves out offset {number(record.offset)}, where {b.name} {verb} "
-                f"{held(record)}",
+                f"{told}, which leaves out offset {number(record.offset)}, "
+                f"where {b.name} {verb} {held(record)}",
                 reaches=record if record in b.sent else None,
             )
         if b.end is not None and a.end < b.end:

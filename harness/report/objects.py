@@ -81,8 +81,7 @@ def _held(value: int, first: int, last: int, blocks: dict[int, list[Witness]]) -
         names = {w.number: w.name for w in blocks[value]}
         said = (
             f"{names[first]} and {names[last]} are both of {value_label(value)}: from the one to the other "
-            "the register holds "
-            "it, and nothing else"
+            "the register holds it, and nothing else"
         )
         yield Edge(first, last, "held", said)
 

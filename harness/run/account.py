@@ -22,11 +22,11 @@ from wrackline.systems.base import Node
 log = logging.getLogger(__name__)
 
 MISSING = "missing.txt"
-"""In the folder of a host: what could not be fetched from it, and why."""
+"""This file in a host's folder names what could not be fetched from the host, and why."""
 
 
 class Account:
-    """Of one run."""
+    """The rows that one run records of its own course."""
 
     def __init__(self, run_dir: Path, recorder: Recorder) -> None:
         self._run_dir = run_dir
@@ -65,7 +65,7 @@ class Account:
             self._row("interrupted", {"why": why})
 
     def collected(self, nodes: Sequence[Node], folder: Path) -> None:
-        """What of each host's files there is below ``folder``."""
+        """Record which files of each host there are below ``folder``."""
         files = {node.host.name: _files(folder / node.host.name) for node in nodes}
         missing = {host: why for host in files if (why := _missing(folder / host))}
         # A spare without a log was never started.
@@ -81,7 +81,7 @@ class Account:
 
 
 def left_out_lines(left_out: Mapping[str, Sequence[int]]) -> Iterator[str]:
-    """Of the operations that were left out, by kind and partition."""
+    """A line for each kind of operation of which some were left out. ``left_out``: counts by partition."""
     for f, counts in left_out.items():
         if sum(counts):
             where = ", ".join(f"{count} of partition {p}" for p, count in enumerate(counts) if count)

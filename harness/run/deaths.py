@@ -53,7 +53,7 @@ class _Look:
     lost_host: str = ""
     """Why its host is gone."""
     silence: str = ""
-    """What was said instead of an answer."""
+    """The error that came instead of an answer."""
 
     @property
     def answered(self) -> bool:
@@ -124,7 +124,7 @@ class Deaths:
     # --- one look -----------------------------------------------------------------------------------------
 
     def _found(self, node: Node) -> tuple[Node, _Look | None]:
-        """None when a fault has to do with it."""
+        """The node and what was seen of it; None when a fault accounts for its state."""
         before = self._hold(node.host.name)
         if before.by is not None:
             return node, None

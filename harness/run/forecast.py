@@ -26,7 +26,7 @@ SET_UP_S, TURNED_S, HEALED_S, READ_S, COLLECTED_S = 10.0, 1.0, 2.0, 1.0, 2.0
 """What parts of a run usually take on two cores: hosts, broker and topic; until every kind of operation
 succeeded; until every replica is back in the ISR; the final read; the logs of the nodes."""
 GUIDED_TAKES_S = 12.0
-"""Usually, from the beginning of a guided schedule to its end."""
+"""A guided schedule usually takes so long."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,10 +59,10 @@ class GuidedAhead:
     at_s: float
     partition: str
     deadline_s: float
-    """For each wait."""
+    """The longest that each wait may take."""
     supposing: str
     steps: tuple[str, ...]
-    """As they would be then; the real ones are made from the cluster as it is."""
+    """The steps under that supposition; a run makes them from the cluster as it finds it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -181,7 +181,7 @@ def _guided(spec: Spec, nodes: Sequence[Node]) -> GuidedAhead | None:
     led = [node.host.name for node in nodes if node.is_broker and not node.spare][: topic.replication_factor]
     try:
         steps = tuple(
-            _told(step) for step in guided_steps(guided, nodes, topic.name, topic.replication_factor)
+            _in_words(step) for step in guided_steps(guided, nodes, topic.name, topic.replication_factor)
         )
     except GuidedError as wrong:
         steps = (f"none in such a cluster: {wrong}",)
@@ -196,7 +196,7 @@ def _guided(spec: Spec, nodes: Sequence[Node]) -> GuidedAhead | None:
     )
 
 
-def _told(step: GuidedStep) -> str:
+def _in_words(step: GuidedStep) -> str:
     match step:
         case Inject(id=fault_id, fault=fault, hosts=hosts, role=role):
             return f"{fault_id}: {fault.name} of {', '.join(hosts)} ({role})"

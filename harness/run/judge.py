@@ -85,7 +85,7 @@ def _reported(
 def _put_before_referee(
     run_dir: Path, verdict: dict[str, Any], contract: str | None, progress: Callable[[str], None]
 ) -> None:
-    """Where Knossos is installed, its word on the witnesses is part of the verdict."""
+    """Where Knossos is installed, its answer about each witness becomes part of the verdict."""
     said = referee(run_dir, run_dir / "findings.parquet", progress=progress)
     if not said:
         return
@@ -154,6 +154,6 @@ def read_verdict(run_dir: Path) -> dict[str, Any] | None:
 
 
 def exit_code(words: Iterable[Verdict]) -> int:
-    """Of several runs: that of the worst."""
+    """The exit code of several runs is that of the worst."""
     found = set(words)
     return next((EXIT_CODES[word] for word in _WORST_FIRST if word in found), 0)

@@ -38,7 +38,7 @@ class Outcome:
 
 
 def what_is_left(run_dir: Path, driven: bool, kept_fleet: str | None, removed: bool) -> str:
-    """Of a run that was stopped at once, and of its hosts, once they were torn down as far as it went."""
+    """One line about a run that was stopped at once: what became of its hosts, and where its files are."""
     if kept_fleet:
         hosts = f"the hosts are kept as fleet {kept_fleet}"
     elif removed:

@@ -56,8 +56,8 @@ def build(cache: Path) -> Bundle:
         archives = (_archive("deps", _dependency_files(), cache), _archive("broker", _package_files(), cache))
     except OSError as wrong:
         raise DeployError(
-            f"control node: cannot build the bundle in {cache}: {wrong}; free some space or name another "
-            "folder"
+            f"control node: cannot build the bundle in {cache}: {wrong}; "
+            "free some space or name another folder"
         ) from wrong
     return Bundle(python, archives)
 

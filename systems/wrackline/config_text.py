@@ -1,4 +1,4 @@
-"""What is written for a node to read, and what its host said, read again."""
+"""The text of a node's configuration, and the meaning of what its host answered."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ LOGS = "/var/log/wrackline"
 
 
 def planned_replicas(said: str) -> dict[Place, tuple[int, ...]]:
-    """From lines like ``log:0=4,1,2  # now 3,1,2``; others are passed over."""
+    """The replicas in lines like ``log:0=4,1,2  # now 3,1,2``; other lines are passed over."""
     found = {}
     for topic, partition, replicas in re.findall(r"^(\S+):(\d+)=([\d,]+)  # now", said, re.MULTILINE):
         found[topic, int(partition)] = tuple(map(int, replicas.split(",")))

@@ -84,7 +84,7 @@ OURS: Mapping[str, str] = {
 }
 """Settings that every node has from us already, and where else they belong."""
 ASK_S = 60.0
-"""For a process that takes half a second on a machine that does nothing else."""
+"""The deadline of a process that takes half a second on a machine that does nothing else."""
 
 
 def of_roles(config: Mapping[str, object], *, broker: bool, controller: bool) -> dict[str, object]:

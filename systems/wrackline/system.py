@@ -303,8 +303,8 @@ class WracklineSystem:
         first = f"{node.host.address}:{node.port}"
         ask = (
             f"PYTHONPATH={HOME}/lib {shlex.quote(node.host.python)} -m wrackline.broker admin --timeout 3 "
-            "--bootstrap "
-            f"{first},{self.bootstrap()} add-brokers {node.node_id} --topics {shlex.quote(topic)} --dry-run"
+            f"--bootstrap {first},{self.bootstrap()} "
+            f"add-brokers {node.node_id} --topics {shlex.quote(topic)} --dry-run"
         )
         deadline = time.monotonic() + timeout_s
         while True:
