@@ -11,6 +11,7 @@ from pathlib import Path
 
 from wrackline.fleets.base import Fleet
 from wrackline.fleets.netns.fleet import NetnsFleet
+from wrackline.fleets.netns.state import DEFAULT_STATE_ROOT
 from wrackline.harness.specification.spec import Spec
 from wrackline.systems.base import System
 from wrackline.systems.wrackline.system import WracklineSystem
@@ -32,6 +33,11 @@ def cache_dir() -> Path:
     return Path(base) / "wrackline"
 
 
+def state_root() -> Path:
+    """Where the fleets of runs lie: where `wrackline fleet` looks for them."""
+    return Path(os.environ.get("WRACKLINE_STATE_DIR") or DEFAULT_STATE_ROOT)
+
+
 def build_parts(spec: Spec, test_id: str) -> Parts:
     """The fleet's name comes from the run's, so that runs side by side never share one."""
     digest = hashlib.blake2b(test_id.encode(), digest_size=16).digest()
@@ -41,6 +47,7 @@ def build_parts(spec: Spec, test_id: str) -> Parts:
         subnet=spec.fleet.subnet,
         disk_mb=spec.fleet.disk_mb,
         filesystem=spec.fleet.filesystem,
+        state_dir=state_root(),
     )
     system = WracklineSystem(
         fleet,
