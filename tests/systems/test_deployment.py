@@ -3,6 +3,7 @@ files."""
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -27,7 +28,9 @@ def bundle_cache(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture(scope="module")
 def fleet(tmp_path_factory: pytest.TempPathFactory) -> Iterator[NetnsFleet]:
-    with NetnsFleet("sysdep", ("n1", "n2", "n3", "c1"), state_dir=tmp_path_factory.mktemp("fleet")) as fleet:
+    with NetnsFleet(
+        f"sysdep-{os.getpid()}", ("n1", "n2", "n3", "c1"), state_dir=tmp_path_factory.mktemp("fleet")
+    ) as fleet:
         yield fleet
 
 

@@ -6,6 +6,7 @@ own.
 
 from __future__ import annotations
 
+import os
 import threading
 import time
 from collections.abc import Callable, Iterator
@@ -24,7 +25,7 @@ from wrackline.nemesis.spec import load
 from wrackline.systems.base import ClusterState, DeployError, TopicSpec
 from wrackline.systems.wrackline.system import WracklineSystem
 
-pytestmark = [pytest.mark.fleet, pytest.mark.slow]
+pytestmark = [pytest.mark.fleet, pytest.mark.slow, pytest.mark.apart]
 CONFIG = {
     "session_timeout_ms": 1_500,
     "heartbeat_interval_ms": 200,
@@ -41,7 +42,7 @@ DEADLINE_S = 60.0
 @contextmanager
 def cluster(controllers: tuple[str, ...], tmp_path: Path) -> Iterator[WracklineSystem]:
     hosts = tuple(dict.fromkeys((*BROKERS, *controllers)))
-    with NetnsFleet("quorum", hosts, state_dir=tmp_path / "fleet", disk_mb=64) as fleet:
+    with NetnsFleet(f"quorum-{os.getpid()}", hosts, state_dir=tmp_path / "fleet", disk_mb=64) as fleet:
         system = WracklineSystem(
             fleet,
             brokers=BROKERS,

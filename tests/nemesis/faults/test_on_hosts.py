@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import os
 import socket
 from collections.abc import Iterator, Sequence
 from contextlib import ExitStack, contextmanager
@@ -27,7 +28,9 @@ pytestmark = pytest.mark.fleet
 
 @pytest.fixture(scope="module")
 def fleet(tmp_path_factory: pytest.TempPathFactory) -> Iterator[NetnsFleet]:
-    fleet = NetnsFleet("nem", ("n1", "n2", "n3"), state_dir=tmp_path_factory.mktemp("fleet"), disk_mb=64)
+    fleet = NetnsFleet(
+        f"nem-{os.getpid()}", ("n1", "n2", "n3"), state_dir=tmp_path_factory.mktemp("fleet"), disk_mb=64
+    )
     with fleet:
         yield fleet
 

@@ -3,6 +3,7 @@ record."""
 
 from __future__ import annotations
 
+import os
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -21,7 +22,7 @@ from wrackline.nemesis.spec import load
 from wrackline.systems.base import TopicSpec
 from wrackline.systems.wrackline.system import WracklineSystem
 
-pytestmark = [pytest.mark.fleet, pytest.mark.slow]
+pytestmark = [pytest.mark.fleet, pytest.mark.slow, pytest.mark.apart]
 CONFIG = {
     "session_timeout_ms": 1_500,
     "heartbeat_interval_ms": 200,
@@ -37,7 +38,7 @@ def cache(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @contextmanager
 def cluster(cache: Path, state_dir: Path, *, defects: tuple[str, ...] = ()) -> Iterator[WracklineSystem]:
-    with NetnsFleet("guided", ("n1", "n2", "n3", "c1"), state_dir=state_dir) as fleet:
+    with NetnsFleet(f"guided-{os.getpid()}", ("n1", "n2", "n3", "c1"), state_dir=state_dir) as fleet:
         system = WracklineSystem(
             fleet,
             brokers=("n1", "n2", "n3"),
