@@ -2,12 +2,16 @@
 
 `HYPOTHESIS_PROFILE=search` draws new ones instead, five times as many; what it finds becomes an example of
 its own.
+
+Tests run side by side (`./wrack test`, or `pytest -n 4`) as well as one after another (`pytest`).
 """
 
+import functools
 import logging
 import os
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 from hypothesis import settings
@@ -18,12 +22,57 @@ settings.register_profile("repeatable", derandomize=True, deadline=None)
 settings.register_profile("search", max_examples=500, deadline=None, print_blob=True)
 settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "repeatable"))
 
+STATE_ROOT = Path(f"/var/tmp/wl-test-{os.getpid()}")
+RUNS_ROOT = Path(f"/var/tmp/wl-test-runs-{os.getpid()}")
+LONG = ("spark", "fleet", "slow")
+"""Markers of tests that take long: they begin first, so that no worker is left alone with them at the end."""
+
 
 def pytest_sessionstart() -> None:
     """Fleets that a killed run of the tests left: each lies below a temporary folder that no later run
-    knows."""
-    for folder in folders_mounted():
-        clean(folder.root)
+    knows. Once, before there are workers: a fleet that is dead later is dead because a test wants it so."""
+    if "PYTEST_XDIST_WORKER" not in os.environ:  # which what a test starts inherits
+        for folder in folders_mounted():
+            clean(folder.root)
+    # Real runs clear up below their state root when they begin: theirs must not be the root of another worker.
+    os.environ["WRACKLINE_STATE_DIR"] = str(RUNS_ROOT)
+
+
+def pytest_sessionfinish() -> None:
+    clean(RUNS_ROOT)
+
+
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    if hasattr(config, "workerinput"):
+        items.sort(key=lambda item: not any(item.get_closest_marker(mark) for mark in LONG))
+
+
+@pytest.hookimpl(optionalhook=True)
+def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> Any:
+    """The tests of a file go to one worker: its fixtures are made once. Where a file says `pytest.mark.apart`,
+    each of its tests goes to whoever is free."""
+    from xdist.scheduler import LoadFileScheduling
+
+    @functools.cache
+    def is_apart(file: str) -> bool:
+        # The process that deals the tests out has not collected them: it knows their names alone.
+        return "pytest.mark.apart" in (config.rootpath / file).read_text()
+
+    class Scheduling(LoadFileScheduling):
+        def _split_scope(self, nodeid: str) -> str:
+            file = nodeid.partition("::")[0]
+            return nodeid if is_apart(file) else file
+
+    config.option.loadscopereorder = False  # else the files with most tests come first, not the longest
+    return Scheduling(config, log)
+
+
+@pytest.fixture(scope="session")
+def state_root() -> Iterator[Path]:
+    """Where the fleets of this process's tests lie."""
+    yield STATE_ROOT
+    clean(STATE_ROOT)
+    assert not STATE_ROOT.exists(), "the tests left something below their state root"
 
 
 @pytest.fixture(autouse=True)

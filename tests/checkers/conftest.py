@@ -15,5 +15,5 @@ if TYPE_CHECKING:
 def spark() -> Iterator[SparkSession]:
     from wrackline.checkers.session import session
 
-    with session("local[2]", memory="1g") as spark:
+    with session("local[2]", memory="1g", brief=True) as spark:
         yield spark

@@ -8,17 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from wrackline.fleets.netns.clean import clean
 from wrackline.fleets.netns.fleet import NetnsFleet
-
-STATE_ROOT = Path(f"/var/tmp/wl-test-fleet-{os.getpid()}")
-
-
-@pytest.fixture(scope="session")
-def state_root() -> Iterator[Path]:
-    yield STATE_ROOT
-    clean(STATE_ROOT)
-    assert not STATE_ROOT.exists(), "the tests left something below their state root"
 
 
 @pytest.fixture(scope="module")

@@ -28,6 +28,8 @@ def bare() -> Iterator[Path]:
         shutil.copytree(ROOT / "ansible", folder / "ansible")
         for file in ("wrack", "requirements.lock", "pyproject.toml"):
             shutil.copy(ROOT / file, folder)
+        (folder / "tests").mkdir()
+        shutil.copy(ROOT / "tests/slowest.py", folder / "tests")
         yield folder
 
 
@@ -51,6 +53,7 @@ def test_help_teaches_and_sets_nothing_up(bare: Path) -> None:
         "ansible",
         "pyproject.toml",
         "requirements.lock",
+        "tests",
         "wrack",
     ]
 
@@ -128,7 +131,7 @@ def test_the_help_of_test_is_help(bare: Path) -> None:
     for word in ("--help", "-h"):
         done = call(bare / "wrack", "test", word)
         assert done.returncode == 0
-        assert done.stdout.startswith("./wrack test [ARG ...]: ")
+        assert done.stdout.startswith("./wrack test [--nightly] [ARG ...]: ")
         assert "passed, all" not in done.stdout
     assert not (bare / ".wrack").exists()
 
@@ -145,6 +148,38 @@ def test_passed_is_said_of_tests_that_were_run(set_up: Path) -> None:
     done = call(set_up / "wrack", "test")
     assert done.returncode == 1
     assert done.stdout.splitlines()[-1].startswith("wrack test: FAILED: pytest (after")
+
+
+@pytest.mark.fleet
+def test_nightly_tests_are_a_tier_of_their_own_with_a_closing_line_of_its_own(set_up: Path) -> None:
+    pytest_is(set_up, 'echo "3 1" >"$WRACK_TALLY"; echo "pytest $*"')
+    done = call(set_up / "wrack", "test", "--nightly", "tests/broker")
+    assert done.returncode == 0
+    assert re.search(r"(?m)^pytest .*-m nightly tests/broker$", done.stdout)
+    last = done.stdout.splitlines()[-1]
+    assert last.startswith(
+        "wrack test --nightly: passed: all linters and the chosen 3 nightly tests, 1 skipped, in"
+    )
+    done = call(set_up / "wrack", "test")
+    assert "nightly" not in done.stdout
+    pytest_is(set_up, "exit 1")
+    done = call(set_up / "wrack", "test", "--nightly")
+    assert done.stdout.splitlines()[-1].startswith("wrack test --nightly: FAILED: pytest (after")
+
+
+@pytest.mark.fleet
+def test_the_slowest_twenty_are_those_of_the_last_run(set_up: Path) -> None:
+    line = complaint(call(set_up / "wrack", "test", "--slowest"))
+    assert line == "wrack: there is no record of a run of the tests yet; `./wrack test` writes one"
+    cases = "".join(
+        f'<testcase classname="tests.fleets.test_a" name="test_{n}" time="{n}.25" />' for n in range(30)
+    )
+    (set_up / ".wrack/tests.xml").write_text(f"<testsuites><testsuite>{cases}</testsuite></testsuites>")
+    done = call(set_up / "wrack", "test", "--slowest")
+    assert (done.returncode, done.stderr) == (0, "")
+    *slowest, last = done.stdout.splitlines()
+    assert slowest == [f"   {n}.2 s  tests/fleets/test_a.py::test_{n}" for n in range(29, 9, -1)]
+    assert last == "395 of the 442 s that 30 tests took, one worker's seconds added to another's"
 
 
 @pytest.mark.fleet
@@ -167,7 +202,9 @@ def test_ctrl_c_is_one_line(set_up: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("arguments", "ran"), [(["--collect-only"], False), (["--version"], False), ([], True)], ids=str
+    ("arguments", "ran"),
+    [(["--collect-only"], False), (["--version"], False), ([], True), (["-n", "2"], True)],
+    ids=str,
 )
 def test_tests_say_how_many_they_were(tmp_path: Path, arguments: list[str], ran: bool) -> None:
     (tmp_path / "conftest.py").write_text((ROOT / "tests/conftest.py").read_text())
@@ -186,6 +223,36 @@ def test_tests_say_how_many_they_were(tmp_path: Path, arguments: list[str], ran:
     )
     assert done.returncode == 0, done.stdout
     assert (tally.read_text() if tally.exists() else "0 0\n") == ("2 1\n" if ran else "0 0\n")
+
+
+SIDE_BY_SIDE = """\
+import os, time, pytest
+%s
+@pytest.mark.parametrize("n", range(6))
+def test_one(n):
+    with open("where", "a") as file: file.write(os.environ["PYTEST_XDIST_WORKER"] + "\\n")
+    time.sleep(0.3)
+"""
+
+
+@pytest.mark.parametrize(("mark", "workers"), [("", 1), ("pytestmark = pytest.mark.apart", 2)], ids=str)
+def test_side_by_side_a_file_stays_together_unless_it_says_otherwise(
+    tmp_path: Path, mark: str, workers: int
+) -> None:
+    (tmp_path / "conftest.py").write_text((ROOT / "tests/conftest.py").read_text())
+    (tmp_path / "test_some.py").write_text(SIDE_BY_SIDE % mark)
+    options = ("-n", "2", "--rootdir", ".", "-o", "markers=apart", "-p", "no:cacheprovider")
+    done = subprocess.run(
+        [sys.executable, "-m", "pytest", "-q", *options],
+        cwd=tmp_path,
+        capture_output=True,
+        text=True,
+        timeout=120,
+        check=False,
+    )
+    assert done.returncode == 0, done.stdout + done.stderr
+    lines = (tmp_path / "where").read_text().splitlines()
+    assert (len(lines), len(set(lines))) == (6, workers)
 
 
 def test_the_lock_fits_the_project() -> None:

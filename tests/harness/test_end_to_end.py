@@ -24,7 +24,7 @@ from wrackline.harness.specification.spec import load
 from wrackline.history import history_files, read_info
 from wrackline.history.model import DIED
 
-pytestmark = [pytest.mark.fleet, pytest.mark.slow]
+pytestmark = [pytest.mark.fleet, pytest.mark.slow, pytest.mark.apart]
 
 SPEC = """
 name: end-to-end

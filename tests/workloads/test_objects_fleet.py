@@ -16,7 +16,7 @@ from wrackline.harness.run import Options, run
 from wrackline.harness.specification.spec import parse
 from wrackline.history import history_files
 
-pytestmark = [pytest.mark.fleet, pytest.mark.slow]
+pytestmark = [pytest.mark.fleet, pytest.mark.slow, pytest.mark.apart]
 
 SPEC = """
 name: objects-{name}
