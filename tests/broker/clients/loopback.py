@@ -114,6 +114,7 @@ class Node:
         with self.log.open("ab") as log:
             self.process = subprocess.Popen(
                 [
+                    *("setpriv", "--pdeathsig", "KILL"),  # it ends with the tests, also when they are killed
                     *limited,
                     sys.executable,
                     "-m",
