@@ -33,7 +33,7 @@ from wrackline.checkers.groups import duplicates
 from wrackline.checkers.load import loads
 from wrackline.checkers.metrics import Figures, metrics
 from wrackline.checkers.plan import LOCAL_EVENTS, judge, survey_all
-from wrackline.checkers.registry import Evidence, checks, names
+from wrackline.checkers.registry import Evidence, checks, like, names
 from wrackline.checkers.runs import NO_HISTORY, AnalysisError, Place, Run, open_run
 from wrackline.checkers.session import MEMORY_VARIABLE, session
 from wrackline.checkers.tables import Tables
@@ -274,7 +274,7 @@ def _count(found: Found, table: pa.Table) -> None:
 
 
 def _write(run: Run, contract: str | None, outcome: _Outcome) -> dict[str, Any]:
-    result = verdict(contract_for(run, contract), outcome.found, outcome.figures, outcome.engine)
+    result = verdict(contract_for(run, contract, like=like()), outcome.found, outcome.figures, outcome.engine)
     if contract is None:
         _write_json(run.directory / VERDICT_FILE, result)
     else:

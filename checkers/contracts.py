@@ -26,8 +26,8 @@ that was lost is used again, and a record that was lost may have been sent twice
 from __future__ import annotations
 
 import difflib
-from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
 
 from wrackline.checkers.findings import Meaning
 from wrackline.checkers.lossy_shutdowns import worst_losses
@@ -116,6 +116,7 @@ TERMS: dict[str, Terms] = {
         ),
     )
 }
+_SILENCE = "no contract speaks of it"
 MODIFIERS = {"idempotence": "idempotence", "linearizable-reads": "linearizable"}
 """What may follow the name of a contract after ``+``, and the field it sets."""
 
@@ -133,6 +134,8 @@ class Contract:
     terms: Terms
     run: Run
     forced: bool = False
+    like: Mapping[str, str] = field(default_factory=dict)
+    """Anomalies that are judged as another is: those of checks from elsewhere."""
 
     @property
     def name(self) -> str:
@@ -166,6 +169,7 @@ class Contract:
 
     def ruling(self, anomaly: str, place: Place | None) -> Ruling:
         """What a finding in one partition means."""
+        anomaly = self.like.get(anomaly, anomaly)
         if anomaly in ALWAYS:
             return Ruling(Meaning.VIOLATION, "forbidden in every configuration")
         if anomaly in LOSS:
@@ -285,7 +289,12 @@ def promise_of(anomaly: str) -> str:
             "where reads rest on markers, forbidden where loss is forbidden; where they ask for the end, "
             "with +linearizable-reads"
         )
-    return "no contract speaks of it"
+    return _SILENCE
+
+
+def speaks_of(anomaly: str) -> bool:
+    """Whether the contracts say anything of an anomaly."""
+    return promise_of(anomaly) != _SILENCE
 
 
 def _listed(places: Sequence[Place]) -> str:
@@ -296,12 +305,14 @@ def name_of(terms: Terms) -> str:
     return "+".join([terms.name, *(name for name, field in MODIFIERS.items() if getattr(terms, field))])
 
 
-def contract_for(run: Run, forced: str | None = None) -> Contract:
-    """The contract that a run's configuration makes, or the named one. Raises UnknownContract."""
+def contract_for(run: Run, forced: str | None = None, *, like: Mapping[str, str] | None = None) -> Contract:
+    """The contract that a run's configuration makes, or the named one. ``like``: anomalies that are judged as
+    another is. Raises UnknownContract."""
     info = run.info
     if forced is not None:
         terms = named(forced)
-        return Contract(replace(terms, idempotence=terms.idempotence or info.idempotence), run, forced=True)
+        terms = replace(terms, idempotence=terms.idempotence or info.idempotence)
+        return Contract(terms, run, forced=True, like=like or {})
     unclean = info.unclean_election or info.recovery_strategy == "proactive"
     if info.acks in ("0", "1"):
         terms = TERMS[f"acks-{info.acks}"]
@@ -311,7 +322,7 @@ def contract_for(run: Run, forced: str | None = None) -> Contract:
         terms = TERMS["acks-all-flushed" if info.flush_mode == FLUSHED else "acks-all"]
     if terms.name == "acks-1" and unclean:
         terms = replace(terms, keeps_committed=False)
-    return Contract(replace(terms, idempotence=info.idempotence), run)
+    return Contract(replace(terms, idempotence=info.idempotence), run, like=like or {})
 
 
 def named(name: str) -> Terms:

@@ -13,16 +13,18 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from enum import StrEnum
 from functools import cache
-from importlib import import_module
 
 from pyspark.sql import DataFrame
 
+from wrackline.checkers.contracts import speaks_of
 from wrackline.checkers.marks import Mark, Marks, Test, TestByValue
 from wrackline.checkers.tables import Tables
+from wrackline.plugins.registry import Group, load_all
 
 
 class Family(StrEnum):
-    """Each is a module of checkers."""
+    """Ours, in the order of docs/anomalies.md; each is a module of checkers. Checks from elsewhere say others,
+    which come after."""
 
     LOSS = "loss"
     INTEGRITY = "integrity"
@@ -54,12 +56,15 @@ class Check:
     """One anomaly. ``find`` gives findings (wrackline.checkers.evidence)."""
 
     name: str
-    family: Family
+    family: str
     jepsen: str
     meaning: str
     find: Callable[[Evidence], DataFrame]
     marks: tuple[str, ...] = ()
     needs: frozenset[str] = frozenset()
+    like: str | None = None
+    """An anomaly of ours: contracts forbid and allow this one as they do that one. None: no contract speaks
+    of it, unless it is ours."""
 
     def applies(self, evidence: Evidence) -> bool:
         """Whether there is anything for it to look at."""
@@ -74,19 +79,23 @@ _MARKS: dict[str, Mark] = {}
 
 def check(
     name: str,
-    family: Family,
+    family: str,
     jepsen: str,
     meaning: str,
     *,
     marks: Sequence[str] = (),
     needs: Sequence[str] = (),
+    like: str | None = None,
 ) -> Callable[[Callable[[Evidence], DataFrame]], Callable[[Evidence], DataFrame]]:
-    """Registers the decorated function as the check for an anomaly."""
+    """Registers the decorated function as the check for an anomaly. Raises ValueError for a name that is
+    taken, and for a ``like`` that no contract speaks of."""
+    if like is not None and not speaks_of(like):
+        raise ValueError(f"check {name}: no contract speaks of {like!r}, which it is said to be like")
 
     def register(find: Callable[[Evidence], DataFrame]) -> Callable[[Evidence], DataFrame]:
         if name in _CHECKS:
             raise ValueError(f"two checks are called {name}")
-        _CHECKS[name] = Check(name, family, jepsen, meaning, find, tuple(marks), frozenset(needs))
+        _CHECKS[name] = Check(name, family, jepsen, meaning, find, tuple(marks), frozenset(needs), like)
         return find
 
     return register
@@ -110,15 +119,19 @@ def mark(name: str, at_place: Test | None = None, by_value: TestByValue | None =
 
 @cache
 def _load() -> None:
-    for family in Family:
-        import_module(f"wrackline.checkers.{family}")  # each registers its own
+    load_all(Group.CHECKS)  # each module registers its own
 
 
 def checks() -> Sequence[Check]:
     """All of them, in the order of docs/anomalies.md."""
     _load()
-    families = list(Family)
-    return tuple(sorted(_CHECKS.values(), key=lambda one: families.index(one.family)))
+    order = {str(family): number for number, family in enumerate(Family)}
+    return tuple(sorted(_CHECKS.values(), key=lambda one: order.get(one.family, len(order))))
+
+
+def like() -> dict[str, str]:
+    """Of the checks that are like one of ours: name -> that one's."""
+    return {one.name: one.like for one in checks() if one.like is not None}
 
 
 def names() -> tuple[str, ...]:

@@ -68,7 +68,7 @@ def _ruling(contract: Contract, anomaly: str, place: Place | None) -> Ruling:
     run = contract.run
     if anomaly in run.info.expected and not contract.forced:
         return Ruling(Meaning.EXPECTED, "this run must show it")
-    if is_spoiled(run, anomaly):
+    if is_spoiled(run, contract.like.get(anomaly, anomaly)):
         return Ruling(Meaning.NOT_APPLICABLE, NO_EVIDENCE)
     return contract.ruling(anomaly, place)
 

@@ -142,6 +142,9 @@ class Fleet(Protocol):
 
     def down(self) -> None: ...
 
+    def detach(self) -> None:
+        """Let the hosts live on when this process ends."""
+
     def remote(self, host: Host) -> Remote:
         """The kept connection to a host (one per host, made on first use)."""
 

@@ -7,7 +7,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from wrackline.nemesis.spec import FAULT, FaultSpec, GuidedSpec, NemesisSpec, RandomSpec, SpecError
+from wrackline.nemesis.faults.spec import FaultSpec
+from wrackline.nemesis.spec import FAULT, GuidedSpec, NemesisSpec, RandomSpec, SpecError
 
 
 @dataclass(frozen=True, slots=True)

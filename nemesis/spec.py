@@ -6,140 +6,30 @@ from dataclasses import dataclass
 from typing import Annotated, Any, Literal
 
 from pydantic import (
-    AfterValidator,
     Field,
     GetCoreSchemaHandler,
     GetJsonSchemaHandler,
     TypeAdapter,
     ValidationError,
-    WithJsonSchema,
     field_validator,
     model_validator,
 )
 from pydantic_core import CoreSchema, core_schema
 
-from wrackline.nemesis.faults.growth import AddBroker, Reassign
-from wrackline.nemesis.faults.network import Direction, Partition, Shape
-from wrackline.nemesis.faults.power import PowerCut
-from wrackline.nemesis.faults.processes import Kill, Pause, Restart
-from wrackline.nemesis.faults.steps import Fault
+from wrackline.nemesis.faults.spec import FaultSpec, Strict
 from wrackline.nemesis.guided.catalogue import SCHEDULES
-from wrackline.nemesis.targets import ROLE, SPARE, check_role
-from wrackline.plugins import fields
+from wrackline.plugins.doors import Door
 from wrackline.plugins.fields import JsonSchema, Lax, Seconds, SomeSeconds
+from wrackline.plugins.registry import Group
 
 
 class SpecError(ValueError):
     """The specification is wrong. One line per mistake: where, what, how to mend."""
 
 
-class Strict(fields.Strict):
-    """Refuses keys it does not know, and says which it knows."""
-
-    @model_validator(mode="before")
-    @classmethod
-    def _known_keys(cls, given: Any) -> Any:
-        if isinstance(given, dict):
-            known = sorted(cls.model_fields)
-            if unknown := [repr(key) for key in given if key not in known]:
-                keys = f"key{'s' if len(unknown) > 1 else ''} {' and '.join(unknown)}"
-                raise ValueError(f"unknown {keys}; known keys: {', '.join(known)}")
-        return given
-
-
-Role = Annotated[str, AfterValidator(check_role), WithJsonSchema({"type": "string", "pattern": ROLE})]
-
-
-class _Aimed(Strict):
-    target: Role = "one"
-    """Whom it hits: a role such as `leader(log-0)`, resolved when the fault begins, or hosts by name."""
-
-
-class PartitionSpec(_Aimed):
-    fault: Literal["partition"]
-    """Packets between hosts are dropped."""
-    shape: Annotated[Shape, Lax] = Shape.ISOLATE
-    """Which hosts are cut off from which."""
-    controllers: bool = True
-    """False: the targets go on talking to the controllers."""
-    direction: Annotated[Direction, Lax] = Direction.BOTH
-    """Which way packets are dropped, as the targets see it."""
-
-    @model_validator(mode="before")
-    @classmethod
-    def _default_target(cls, given: Any) -> Any:
-        """Halves means a random half unless a target is named."""
-        if isinstance(given, dict) and given.get("shape") == Shape.HALVES and "target" not in given:
-            return {**given, "target": "half"}
-        return given
-
-    @model_validator(mode="after")
-    def _link_names_two(self) -> PartitionSpec:
-        if self.shape is Shape.LINK and (
-            self.target.count(",") != 1 or len(set(self.target.split(","))) != 2
-        ):
-            raise ValueError(f"shape link needs two hosts as target (n1,n2), not {self.target!r}")
-        return self
-
-    def build(self) -> Fault:
-        return Partition(self.shape, self.controllers, self.direction)
-
-
-class KillSpec(_Aimed):
-    fault: Literal["kill"]
-    """The process is killed."""
-
-    def build(self) -> Fault:
-        return Kill()
-
-
-class PauseSpec(_Aimed):
-    fault: Literal["pause"]
-    """The process is stopped, and goes on afterwards."""
-
-    def build(self) -> Fault:
-        return Pause()
-
-
-class PowerCutSpec(_Aimed):
-    fault: Literal["power-cut"]
-    """The host loses its power and all unsynced bytes."""
-
-    def build(self) -> Fault:
-        return PowerCut()
-
-
-class RestartSpec(_Aimed):
-    fault: Literal["restart"]
-    """The process is asked to end, and is started again."""
-
-    def build(self) -> Fault:
-        return Restart()
-
-
-class AddBrokerSpec(_Aimed):
-    fault: Literal["add-broker"]
-    """A broker on a spare host joins."""
-    target: Role = SPARE
-    """The target is a spare host."""
-
-    def build(self) -> Fault:
-        return AddBroker()
-
-
-class ReassignSpec(_Aimed):
-    fault: Literal["reassign"]
-    """The target's replicas move to other brokers."""
-
-    def build(self) -> Fault:
-        return Reassign()
-
-
-FaultSpec = Annotated[
-    PartitionSpec | KillSpec | PauseSpec | PowerCutSpec | RestartSpec | AddBrokerSpec | ReassignSpec,
-    Field(discriminator="fault"),
-]
-FAULT: TypeAdapter[FaultSpec] = TypeAdapter(FaultSpec)
+FAULTS = Door(Group.FAULTS, FaultSpec, "fault")
+AnyFault = Annotated[FaultSpec, FAULTS]
+FAULT: TypeAdapter[FaultSpec] = TypeAdapter(AnyFault)
 Range = Annotated[tuple[SomeSeconds, SomeSeconds], Lax]
 ONCE: Literal["add-broker"] = "add-broker"
 """Of the faults, the one that cannot be drawn at random."""
@@ -162,7 +52,7 @@ class _ByName:
 
 
 def _by_name(union: JsonSchema) -> dict[str, JsonSchema]:
-    """The schemas of the faults, from that of `FaultSpec`."""
+    """The schemas of the faults, from that of `AnyFault`."""
     return {name: {"$ref": ref} for name, ref in union["discriminator"]["mapping"].items()}
 
 
@@ -173,7 +63,7 @@ class ScheduledSpec(Strict):
     """From the start of the nemesis."""
     duration_s: SomeSeconds
     """How long the fault is in force."""
-    inject: FaultSpec
+    inject: AnyFault
     """The fault; its keys may stand beside the times instead."""
 
     @model_validator(mode="before")
@@ -208,7 +98,7 @@ _TIMES = ("at_s", "duration_s")
 class RandomSpec(Strict):
     """Faults drawn from a list, one after another or overlapping."""
 
-    faults: Annotated[tuple[Annotated[FaultSpec, _ByName()], ...], Field(min_length=1, strict=False)]
+    faults: Annotated[tuple[Annotated[AnyFault, _ByName()], ...], Field(min_length=1, strict=False)]
     """What may happen, by name or with its keys; each comes once before one comes again."""
     every_s: Range = (4.0, 8.0)
     """Between the beginnings of two faults; without ``overlap`` between the end of one and the next."""

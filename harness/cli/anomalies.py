@@ -27,7 +27,8 @@ class Row:
 def rows() -> list[Row]:
     """Every anomaly in the order of the documents, then what is counted only."""
     found = [
-        Row(one.name, str(one.family), one.jepsen, one.meaning, promise_of(one.name)) for one in checks()
+        Row(one.name, str(one.family), one.jepsen, one.meaning, promise_of(one.like or one.name))
+        for one in checks()
     ]
     return found + [Row(*metric, COUNTED) for metric in METRICS]
 

@@ -28,6 +28,7 @@ from wrackline.harness.cli.jepsen import export_command, import_command
 from wrackline.harness.cli.jvm import check_command, jvm
 from wrackline.harness.cli.known_answers import defects_command, demo_command
 from wrackline.harness.cli.plan import plan_command
+from wrackline.harness.cli.plugins import plugins_command
 from wrackline.harness.cli.runs import analyze_command, report_command, run_command, runs_command
 from wrackline.harness.cli.specification import (
     examples_command,
@@ -43,6 +44,7 @@ from wrackline.harness.specification.spec import SpecError
 from wrackline.history import HistoryError
 from wrackline.history.jepsen.imports import ImportFailed
 from wrackline.history.jepsen.text import TextError
+from wrackline.plugins.registry import PluginError
 from wrackline.simulator.cli import simulate
 from wrackline.systems.base import DeployError
 
@@ -65,6 +67,7 @@ WRONG_INPUT = (
     TextError,
     JvmUnavailable,
     CannotRecord,
+    PluginError,
 )
 
 
@@ -109,6 +112,7 @@ for command in (
     plan_command,
     schema_command,
     anomalies_command,
+    plugins_command,
     export_command,
     import_command,
     check_command,

@@ -94,7 +94,7 @@ class Tally:
     def to_dict(self) -> dict[str, Any]:
         return {
             "case": self.case.name,
-            "defects": list(self.case.spec.system.defects),
+            "defects": list(self.case.spec.system.configured().defects),
             "schedule": _schedule(self.case.spec),
             "expected": list(self.case.spec.contract.expected),
             "runs": self.runs,
@@ -115,7 +115,7 @@ def cases(names: Iterable[str] = ()) -> list[Case]:
             raise SpecError(f"no defect suite {name!r}; there are {', '.join(files) or 'none'}")
     found = [Case(files[name], load_checked(files[name])) for name in wanted]
     for case in found:
-        if not case.spec.system.defects or not case.spec.contract.expected:
+        if not case.spec.system.configured().defects or not case.spec.contract.expected:
             raise SpecError(f"{case.path}: a defect suite names system.defects and contract.expected")
     return found
 
@@ -166,7 +166,7 @@ def show(tallies: Sequence[Tally]) -> None:
     for tally in tallies:
         found = ", ".join(f"{name} ({count})" for name, count in sorted(tally.found.items()))
         table.add_row(
-            "+".join(tally.case.spec.system.defects),
+            "+".join(tally.case.spec.system.configured().defects),
             _schedule(tally.case.spec),
             f"{tally.caught} of {tally.runs}",
             f"{tally.clean} of {tally.twins}",

@@ -36,8 +36,7 @@ from wrackline.nemesis.heal import NemesisError
 from wrackline.nemesis.runner import Nemesis
 from wrackline.nemesis.schedule import Plan
 from wrackline.systems.base import ClusterState, DeployError, TopicSpec
-from wrackline.workloads.catalog import workload_for
-from wrackline.workloads.log import Workload
+from wrackline.workloads.log import Workload, workload_for
 
 log = logging.getLogger(__name__)
 

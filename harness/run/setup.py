@@ -3,15 +3,15 @@
 from __future__ import annotations
 
 import secrets
-from collections.abc import Mapping
 from datetime import UTC, datetime
-from importlib.metadata import PackageNotFoundError, version
 from typing import Any
 
 from wrackline.harness.specification.spec import Spec
 from wrackline.history.model import PlanInfo, RunInfo, TopicInfo
 from wrackline.nemesis.schedule import Plan, plan
+from wrackline.plugins.registry import version
 from wrackline.systems.base import System
+from wrackline.systems.spec import is_true
 
 
 def new_test_id(name: str) -> str:
@@ -20,10 +20,7 @@ def new_test_id(name: str) -> str:
 
 
 def harness_version() -> str:
-    try:
-        return version("wrackline")
-    except PackageNotFoundError:
-        return "source"
+    return version()
 
 
 def plan_of(spec: Spec) -> Plan:
@@ -38,12 +35,8 @@ def saved_plan(chosen: Plan) -> dict[str, Any]:
 
 def run_info(spec: Spec, test_id: str, system: System, plan: Plan) -> RunInfo:
     """What the judge must know of the run besides its events."""
-    config = spec.system.config
-    topic = spec.topic
-    unclean = {
-        **config,
-        **_as_setting(topic.configs, "unclean.leader.election.enable", "unclean_leader_election"),
-    }
+    configured, topic = spec.system.configured(), spec.topic
+    unclean = topic.configs.get("unclean.leader.election.enable", configured.unclean_election)
     return RunInfo(
         test_id=test_id,
         name=spec.name,
@@ -56,11 +49,11 @@ def run_info(spec: Spec, test_id: str, system: System, plan: Plan) -> RunInfo:
         topics=(
             TopicInfo(topic.name, topic.partitions, topic.replication_factor, topic.min_insync_replicas),
         ),
-        profile=spec.system.profile,
-        defects=spec.system.defects,
-        flush_mode=str(config.get("flush_mode", "on-roll")),
-        unclean_election=_is_true(unclean.get("unclean_leader_election", False)),
-        recovery_strategy=str(config.get("unclean_recovery_strategy", "balanced")),
+        profile=configured.profile,
+        defects=configured.defects,
+        flush_mode=configured.flush_mode,
+        unclean_election=is_true(unclean),
+        recovery_strategy=configured.recovery_strategy,
         rate=spec.workload.rate,
         concurrency=spec.workload.concurrency,
         reads=spec.workload.reads,
@@ -74,11 +67,3 @@ def run_info(spec: Spec, test_id: str, system: System, plan: Plan) -> RunInfo:
             guided=plan.guided.name if plan.guided is not None else "",
         ),
     )
-
-
-def _as_setting(configs: Mapping[str, object], name: str, setting: str) -> dict[str, object]:
-    return {setting: configs[name]} if name in configs else {}
-
-
-def _is_true(value: object) -> bool:
-    return value is True or str(value).lower() == "true"

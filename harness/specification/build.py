@@ -10,11 +10,10 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from wrackline.fleets.base import Fleet
-from wrackline.fleets.netns.fleet import NetnsFleet
 from wrackline.fleets.netns.state import DEFAULT_STATE_ROOT
 from wrackline.harness.specification.spec import Spec
 from wrackline.systems.base import System
-from wrackline.systems.wrackline.system import WracklineSystem
+from wrackline.systems.spec import Layout
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,26 +40,15 @@ def state_root() -> Path:
 def build_parts(spec: Spec, test_id: str) -> Parts:
     """The fleet's name comes from the run's, so that runs side by side never share one."""
     digest = hashlib.blake2b(test_id.encode(), digest_size=16).digest()
-    fleet = NetnsFleet(
-        f"run-{digest.hex()[:8]}",
-        spec.fleet.hosts,
-        subnet=spec.fleet.subnet,
-        disk_mb=spec.fleet.disk_mb,
-        filesystem=spec.fleet.filesystem,
-        state_dir=state_root(),
-    )
-    system = WracklineSystem(
-        fleet,
+    fleet = spec.fleet.build(f"run-{digest.hex()[:8]}", state_root())
+    layout = Layout(
         brokers=spec.fleet.broker_hosts,
         controllers=spec.fleet.controller_hosts,
         spares=spec.fleet.spare_hosts,
         cluster_id=base64.urlsafe_b64encode(digest).decode().rstrip("="),
-        profile=spec.system.profile,
-        defects=spec.system.defects,
-        config=spec.system.config,
-        bundle_cache=cache_dir() / "bundles",
+        cache=cache_dir(),
     )
-    return Parts(fleet, system, fleet.detach)
+    return Parts(fleet, spec.system.build(fleet, layout), fleet.detach)
 
 
 def topic_configs(spec: Spec) -> dict[str, str]:

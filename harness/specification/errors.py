@@ -8,6 +8,10 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Annotated, Any, Literal, Union, get_args, get_origin
 
 from pydantic import BaseModel, ValidationError
+from pydantic.fields import FieldInfo
+
+from wrackline.plugins.doors import Door
+from wrackline.plugins.registry import LISTS_ALL
 
 _SHOWN_KEYS = 24
 
@@ -81,7 +85,8 @@ def _line(mistake: dict[str, Any], model: type[BaseModel], written: Mapping[str,
         case "union_tag_invalid", {"discriminator": key, "tag": tag, "expected_tags": tags}:
             known = tags.replace("'", "").split(", ")
             hint = nearest(tag, known) or ";"
-            return f"{path}.{key.strip(_QUOTE)}: there is no {tag!r}{hint} known here: {', '.join(known)}"
+            there = f"there is no {tag!r}{hint} known here: {', '.join(known)}"
+            return f"{path}.{key.strip(_QUOTE)}: {there}; {LISTS_ALL}"
     message = _in_words_of_yaml(mistake)
     given = mistake.get("input")
     if not path:
@@ -150,13 +155,19 @@ def _descend(annotation: Any, step: int | str) -> tuple[Any, bool]:
     for model in _models(annotation):
         for name, field in model.model_fields.items():
             if step in (name, field.alias):
-                return field.annotation, True
+                return _annotated(field), True
     tagged = [model for model in _models(annotation) if step == model.__name__ or step in _literals(model)]
     if tagged:
         return tagged[0], False
     if _is_union(annotation) and step in (*_BRANCHES, "tuple", "list", "dict"):
         return annotation, False
     return _element(annotation), True
+
+
+def _annotated(field: FieldInfo) -> Any:
+    """The field's annotation with what pydantic has taken off it."""
+    doors = [one for one in field.metadata if isinstance(one, Door)]
+    return Annotated[field.annotation, doors[0]] if doors else field.annotation
 
 
 def _literals(model: type[BaseModel]) -> set[str]:
@@ -177,6 +188,9 @@ def _models(annotation: Any) -> list[type[BaseModel]]:
     if isinstance(annotation, type) and issubclass(annotation, BaseModel):
         return [annotation]
     if get_origin(annotation) is Annotated:
+        for door in get_args(annotation)[1:]:
+            if isinstance(door, Door):
+                return list(door.models().values())
         return _models(get_args(annotation)[0])
     if _is_union(annotation):
         return [model for member in get_args(annotation) for model in _models(member)]

@@ -7,28 +7,25 @@ were made: as a fault that was not proved, or as a run without any.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import TYPE_CHECKING
 
 from wrackline.harness.specification.errors import Misfits
+from wrackline.harness.specification.sections import Sections
 from wrackline.nemesis.guided.catalogue import NEEDS
 from wrackline.nemesis.schedule import plan
 from wrackline.nemesis.spec import ONCE, RandomSpec, SpecError
 from wrackline.nemesis.targets import SPARE, Cast, never
 
-if TYPE_CHECKING:
-    from wrackline.harness.specification.spec import Spec
-
 MIN_ISR = "min.insync.replicas"
 
 
-def check(spec: Spec) -> None:
+def check(spec: Sections) -> None:
     """Raises Misfits with a line for each mistake: the key, what is wrong, what would do."""
     mistakes = [*_replicas(spec), *_room_to_move(spec), *_targets(spec), *_guided(spec), *_plan(spec)]
     if mistakes:
         raise Misfits(*mistakes)
 
 
-def _replicas(spec: Spec) -> Iterator[str]:
+def _replicas(spec: Sections) -> Iterator[str]:
     topic, brokers = spec.topic, spec.fleet.brokers
     if topic.replication_factor > brokers:
         yield (
@@ -46,7 +43,7 @@ def _replicas(spec: Spec) -> Iterator[str]:
         )
 
 
-def _room_to_move(spec: Spec) -> Iterator[str]:
+def _room_to_move(spec: Sections) -> Iterator[str]:
     """Faults that move replicas need brokers to move them to."""
     scheduled = [one.inject.fault for one in spec.nemesis.schedule]
     drawn = [one.fault for one in spec.nemesis.random.faults] if spec.nemesis.random else []
@@ -61,7 +58,7 @@ def _room_to_move(spec: Spec) -> Iterator[str]:
         )
 
 
-def _targets(spec: Spec) -> Iterator[str]:
+def _targets(spec: Sections) -> Iterator[str]:
     cast = Cast(
         hosts=spec.fleet.hosts,
         brokers=spec.fleet.brokers,
@@ -75,7 +72,7 @@ def _targets(spec: Spec) -> Iterator[str]:
             yield f"{place}.target {role}: {why}"
 
 
-def _roles(spec: Spec) -> Iterator[tuple[str, str]]:
+def _roles(spec: Sections) -> Iterator[tuple[str, str]]:
     """(where, target) of every fault, as the reader wrote it."""
     for number, one in enumerate(spec.nemesis.schedule):
         if (one.inject.fault, one.inject.target) != (ONCE, SPARE):  # _room_to_move counts the spare hosts
@@ -85,7 +82,7 @@ def _roles(spec: Spec) -> Iterator[tuple[str, str]]:
             yield f"nemesis.random.faults[{number}]", drawn.target
 
 
-def _guided(spec: Spec) -> Iterator[str]:
+def _guided(spec: Sections) -> Iterator[str]:
     guided = spec.nemesis.guided
     if guided is None:
         return
@@ -115,7 +112,7 @@ def _guided(spec: Spec) -> Iterator[str]:
         )
 
 
-def _plan(spec: Spec) -> Iterator[str]:
+def _plan(spec: Sections) -> Iterator[str]:
     """Faults that do not fit in the run."""
     try:
         planned = plan(spec.nemesis, spec.seed, spec.workload.duration_s)
@@ -126,7 +123,7 @@ def _plan(spec: Spec) -> Iterator[str]:
         yield _no_room(spec, spec.nemesis.random)
 
 
-def _no_room(spec: Spec, drawn: RandomSpec) -> str:
+def _no_room(spec: Sections, drawn: RandomSpec) -> str:
     return (
         f"nemesis.random: no fault fits into the run: the first begins at {drawn.start_s:g} s and lasts "
         f"{drawn.duration_s[0]:g} to {drawn.duration_s[1]:g} s, {drawn.tail_s:g} s at the end are quiet, "

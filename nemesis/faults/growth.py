@@ -11,8 +11,9 @@ import json
 from collections import Counter
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import asdict, dataclass
-from typing import Any
+from typing import Any, Literal
 
+from wrackline.nemesis.faults.spec import FaultSpec, Role
 from wrackline.nemesis.faults.steps import (
     Commands,
     Done,
@@ -25,6 +26,7 @@ from wrackline.nemesis.faults.steps import (
     StartNode,
     Trail,
 )
+from wrackline.nemesis.targets import SPARE
 from wrackline.systems.base import ClusterState, Place
 
 JOIN_S = 30.0
@@ -220,3 +222,21 @@ class Reassign:
     def prove(self, scene: Scene, trail: Trail) -> Proof:
         del scene
         return _prove_moves(trail, MoveOff)
+
+
+class AddBrokerSpec(FaultSpec):
+    fault: Literal["add-broker"]
+    """A broker on a spare host joins."""
+    target: Role = SPARE
+    """The target is a spare host."""
+
+    def build(self) -> AddBroker:
+        return AddBroker()
+
+
+class ReassignSpec(FaultSpec):
+    fault: Literal["reassign"]
+    """The target's replicas move to other brokers."""
+
+    def build(self) -> Reassign:
+        return Reassign()

@@ -6,10 +6,14 @@ from collections import Counter as Tally
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from enum import StrEnum
+from typing import Annotated, Any, Literal
+
+from pydantic import model_validator
 
 from wrackline.nemesis.faults import chains
 from wrackline.nemesis.faults.chains import Rule
 from wrackline.nemesis.faults.knocks import heard
+from wrackline.nemesis.faults.spec import FaultSpec
 from wrackline.nemesis.faults.steps import (
     Commands,
     Done,
@@ -24,6 +28,7 @@ from wrackline.nemesis.faults.steps import (
     Trail,
     Way,
 )
+from wrackline.plugins.fields import Lax
 
 CLIENTS = "clients"
 CONTROL_WAIT_S = 0.5
@@ -292,3 +297,33 @@ def _dropped(probes: Sequence[Done]) -> tuple[Tally[str], Tally[str]]:
                 if rule.action == "DROP":
                     tally[rule.comment] += rule.packets
     return before, after
+
+
+class PartitionSpec(FaultSpec):
+    fault: Literal["partition"]
+    """Packets between hosts are dropped."""
+    shape: Annotated[Shape, Lax] = Shape.ISOLATE
+    """Which hosts are cut off from which."""
+    controllers: bool = True
+    """False: the targets go on talking to the controllers."""
+    direction: Annotated[Direction, Lax] = Direction.BOTH
+    """Which way packets are dropped, as the targets see it."""
+
+    @model_validator(mode="before")
+    @classmethod
+    def _default_target(cls, given: Any) -> Any:
+        """Halves means a random half unless a target is named."""
+        if isinstance(given, dict) and given.get("shape") == Shape.HALVES and "target" not in given:
+            return {**given, "target": "half"}
+        return given
+
+    @model_validator(mode="after")
+    def _link_names_two(self) -> PartitionSpec:
+        if self.shape is Shape.LINK and (
+            self.target.count(",") != 1 or len(set(self.target.split(","))) != 2
+        ):
+            raise ValueError(f"shape link needs two hosts as target (n1,n2), not {self.target!r}")
+        return self
+
+    def build(self) -> Partition:
+        return Partition(self.shape, self.controllers, self.direction)

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from typing import Literal
 
 from wrackline.fleets.base import PowerCut as Cut
 from wrackline.fleets.canary import FOLDER
+from wrackline.nemesis.faults.spec import FaultSpec
 from wrackline.nemesis.faults.steps import Commands, Done, PowerOff, PowerOn, Proof, Scene, StartNode, Trail
 
 
@@ -90,3 +92,11 @@ def _text(on: Done | None) -> str:
         f"{sum(files.values())} bytes in {len(files)} files lost" if on.cut.counted else "files not counted"
     )
     return f"{counted}, {on.canary or 'no canary watched it'}"
+
+
+class PowerCutSpec(FaultSpec):
+    fault: Literal["power-cut"]
+    """The host loses its power and all unsynced bytes."""
+
+    def build(self) -> PowerCut:
+        return PowerCut()

@@ -5,7 +5,9 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable
 from dataclasses import dataclass
+from typing import Literal
 
+from wrackline.nemesis.faults.spec import FaultSpec
 from wrackline.nemesis.faults.steps import (
     Commands,
     Done,
@@ -166,3 +168,27 @@ def _pids(targets: Iterable[Target]) -> str:
 def _restarted(trail: Trail) -> str:
     started = _outputs(trail.undo, StartNode)
     return "".join(f"; {host} runs again as {pid}" for host, pid in sorted(started.items()))
+
+
+class KillSpec(FaultSpec):
+    fault: Literal["kill"]
+    """The process is killed."""
+
+    def build(self) -> Kill:
+        return Kill()
+
+
+class PauseSpec(FaultSpec):
+    fault: Literal["pause"]
+    """The process is stopped, and goes on afterwards."""
+
+    def build(self) -> Pause:
+        return Pause()
+
+
+class RestartSpec(FaultSpec):
+    fault: Literal["restart"]
+    """The process is asked to end, and is started again."""
+
+    def build(self) -> Restart:
+        return Restart()

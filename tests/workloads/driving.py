@@ -12,8 +12,7 @@ import pyarrow.parquet as pq
 
 from wrackline.history import Recorder, history_files
 from wrackline.history.model import RunInfo, TopicInfo
-from wrackline.workloads.catalog import workload_for
-from wrackline.workloads.log import ClientsSpec
+from wrackline.workloads.log import ClientsSpec, workload_for
 
 Row = dict[str, Any]
 

@@ -100,6 +100,12 @@ class ClientsSpec(Strict):
         """Kinds whose operations each go to one partition: a dead one must not keep all clients waiting."""
         return frozenset(self.shares) - {"poll"}
 
+    @staticmethod
+    def clients_for(partitions: int) -> dict[str, int]:
+        """How many clients of each kind there are when nobody says, where that depends on the topic."""
+        del partitions
+        return {}
+
     @property
     def reads(self) -> str:
         """How a read knows that it is the latest; empty where the workload makes no such claim."""

@@ -7,6 +7,7 @@ import threading
 import time
 from collections.abc import Callable
 from contextlib import AbstractContextManager
+from typing import ClassVar
 
 from wrackline.history import Recorder
 from wrackline.workloads.log.drain import Drained, drain
@@ -20,8 +21,27 @@ from wrackline.workloads.payload import run_tag
 log = logging.getLogger(__name__)
 
 
+_PERFORMERS: dict[type[ClientsSpec], type[Workload]] = {}
+
+
+def workload_for(spec: ClientsSpec) -> type[Workload]:
+    """The workload that these settings are of. Raises TypeError where no class names them."""
+    try:
+        return _PERFORMERS[type(spec)]
+    except KeyError:
+        raise TypeError(f"no workload says `settings = {type(spec).__name__}`") from None
+
+
 class Workload:
     """All client processes of one run against one topic. Subclasses say which."""
+
+    settings: ClassVar[type[ClientsSpec]]
+    """What a specification may say of it; the name there is that of the entry point."""
+
+    def __init_subclass__(cls) -> None:
+        super().__init_subclass__()
+        if "settings" in vars(cls):
+            _PERFORMERS[cls.settings] = cls
 
     def __init__(
         self,
@@ -107,6 +127,8 @@ class Workload:
 
 class LogWorkload(Workload):
     """Producers, consumers, and those who ask where the log ends."""
+
+    settings = LogSpec
 
     def processes(self, context: Context) -> list[Process]:
         spec = context.spec

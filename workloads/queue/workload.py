@@ -104,6 +104,8 @@ class Dequeuer(Reading):
 
 
 class QueueWorkload(Workload):
+    settings = QueueSpec
+
     def processes(self, context: Context) -> list[Process]:
         spec = context.spec
         assert isinstance(spec, QueueSpec)

@@ -57,6 +57,8 @@ class Reader(Reading):
 
 
 class RegisterWorkload(Workload):
+    settings = RegisterSpec
+
     def processes(self, context: Context) -> list[Process]:
         spec = context.spec
         assert isinstance(spec, RegisterSpec)

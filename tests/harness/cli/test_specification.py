@@ -20,7 +20,7 @@ from wrackline.harness.specification.spec import load, parse
 
 ROOT = Path(__file__).parents[3]
 SUITES = ROOT / "suites"
-TEMPLATE = ROOT / "harness" / "init.yaml"
+TEMPLATE = ROOT / "harness" / "cli" / "init.yaml"
 
 
 def call(capsys: pytest.CaptureFixture[str], *arguments: str) -> tuple[int, str, str]:
@@ -169,8 +169,8 @@ def test_every_key_of_the_specification_is_in_it() -> None:
     text = re.sub(r"^( *)#(?=[a-z])", r"\1", TEMPLATE.read_text(), flags=re.M)
     raw, defs = yaml.safe_load(text), schema()["$defs"]
     parts = {
-        "FleetSpec": raw["fleet"],
-        "SystemSpec": raw["system"],
+        "NetnsSpec": raw["fleet"],
+        "WracklineSpec": raw["system"],
         "TopicSpec": raw["topic"],
         "LogSpec": raw["workload"],
         "NemesisSpec": raw["nemesis"],

@@ -32,7 +32,10 @@ MISTAKES = [
     ("seed: 4", "x.yaml: name: missing"),
     ("name: x\nseed: -1", "x.yaml: seed: input should be greater than or equal to 0, not -1"),
     ("name: X Y", "x.yaml: name: string should match pattern '^[a-z0-9][a-z0-9-]{0,39}$', not 'X Y'"),
-    ("name: x\nfleet: {kind: qemu}", "x.yaml: fleet.kind: input should be 'netns', not 'qemu'"),
+    (
+        "name: x\nfleet: {kind: qemu}",
+        "x.yaml: fleet.kind: there is no 'qemu'; known here: netns; `wrackline plugins` lists all",
+    ),
     (
         "name: x\nfleet: {subnet: 10.0.0.0/30}",
         "x.yaml: fleet.subnet: 10.0.0.0/30 has no room for the hosts: /26 is the smallest",

@@ -1,0 +1,45 @@
+"""What a specification may say of the fleet ``netns``."""
+
+from __future__ import annotations
+
+from ipaddress import IPv4Network
+from pathlib import Path
+from typing import Annotated, Literal
+
+from pydantic import Field, field_validator
+
+from wrackline.fleets.base import Fleet
+from wrackline.fleets.netns.fleet import NetnsFleet
+from wrackline.fleets.spec import FleetSpec
+
+
+class NetnsSpec(FleetSpec):
+    kind: Literal["netns"] = "netns"
+    """Hosts are namespaces of this machine."""
+    disk_mb: Annotated[int, Field(ge=64, le=65_536)] = 256
+    """Size of each host's data disk."""
+    filesystem: Literal["ext4", "xfs"] = "ext4"
+    """The file system of each host's data disk."""
+    subnet: Annotated[str, Field(json_schema_extra={"pattern": "^[0-9./]+$"})] = "198.18.0.0/24"
+    """IPv4 addresses for the hosts."""
+
+    @field_validator("subnet")
+    @classmethod
+    def _a_network_with_room(cls, subnet: str) -> str:
+        try:
+            network = IPv4Network(subnet)
+        except ValueError as wrong:
+            raise ValueError(f"{wrong}; give it as 198.18.0.0/24") from wrong
+        if network.prefixlen > 26:
+            raise ValueError(f"{subnet} has no room for the hosts: /26 is the smallest")
+        return subnet
+
+    def build(self, name: str, state_dir: Path) -> Fleet:
+        return NetnsFleet(
+            name,
+            self.hosts,
+            subnet=self.subnet,
+            disk_mb=self.disk_mb,
+            filesystem=self.filesystem,
+            state_dir=state_dir,
+        )

@@ -1,0 +1,62 @@
+"""What a specification may say of any fleet."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated, Literal, Self
+
+from pydantic import Field, model_validator
+
+from wrackline.fleets.base import Fleet
+from wrackline.plugins.fields import NoBoolean, Strict
+
+
+class FleetSpec(Strict):
+    """The settings of a fleet: how many hosts there are, and for what. A subclass says its name
+    (``kind: Literal["netns"] = "netns"``), which is also that of its entry point, has a field for each further
+    setting, and builds the fleet."""
+
+    kind: str
+    """The fleet's name."""
+    brokers: Annotated[int, Field(ge=1, le=9)] = 3
+    """How many broker hosts there are: n1, n2, ..."""
+    controllers: Annotated[Literal[1, 3, 5], NoBoolean] = 1
+    """How many controllers there are, on hosts c1, c2, ...; several are a quorum."""
+    combined: bool = False
+    """The controllers run beside brokers, on the first of their hosts, in one process with each."""
+    spares: Annotated[int, Field(ge=0, le=8)] = 0
+    """Hosts with a broker that is not started: the fault ``add-broker`` does."""
+
+    def build(self, name: str, state_dir: Path) -> Fleet:
+        """The fleet of these `hosts`, under this name, not up. ``state_dir``: a folder of this machine for what
+        a fleet keeps while it is up; others use it too. Raises FleetError for hosts that cannot be named."""
+        raise NotImplementedError
+
+    @property
+    def broker_hosts(self) -> tuple[str, ...]:
+        return tuple(f"n{number}" for number in range(1, self.brokers + 1))
+
+    @property
+    def spare_hosts(self) -> tuple[str, ...]:
+        return tuple(f"n{number}" for number in range(self.brokers + 1, self.brokers + self.spares + 1))
+
+    @property
+    def controller_hosts(self) -> tuple[str, ...]:
+        kind = "n" if self.combined else "c"
+        return tuple(f"{kind}{number}" for number in range(1, self.controllers + 1))
+
+    @property
+    def hosts(self) -> tuple[str, ...]:
+        return tuple(dict.fromkeys((*self.broker_hosts, *self.spare_hosts, *self.controller_hosts)))
+
+    @model_validator(mode="after")
+    def _brokers_enough(self) -> Self:
+        if self.combined and self.controllers > self.brokers:
+            raise ValueError(
+                f"combined: {self.controllers} controllers need as many brokers, there are {self.brokers}"
+            )
+        if self.brokers + self.spares > 9:
+            raise ValueError(
+                f"{self.brokers} brokers and {self.spares} spares are more than the 9 there can be"
+            )
+        return self

@@ -1,0 +1,41 @@
+"""Commands for who adds parts: ``plugins`` and ``new``."""
+
+from __future__ import annotations
+
+from dataclasses import asdict
+
+import click
+import orjson
+
+from wrackline.harness.extend.listing import listed
+
+
+@click.command("plugins", short_help="Systems, fleets, faults, workloads and checks, and where each is from.")
+@click.option(
+    "--json", "as_json", is_flag=True, help="As JSON: kind, name, distribution, version, module, problem."
+)
+def plugins_command(as_json: bool) -> int:
+    """List every system, fleet, fault, workload and check that is installed: its name, the distribution and
+    version that it comes with, and its module. What is built in comes by the same door (entry points) as what
+    others add; `wrackline new` writes a package that adds one.
+
+    A part that cannot be used stands here with the reason. Exit code: 0, whatever is listed.
+    """
+    rows = listed()
+    if as_json:
+        click.echo(orjson.dumps([asdict(row) for row in rows], option=orjson.OPT_INDENT_2).decode())
+        return 0
+    widths = [
+        max(len(cell) for cell in column)
+        for column in zip(*((row.name, f"{row.distribution} {row.version}") for row in rows), strict=True)
+    ]
+    kind = ""
+    for row in rows:
+        if row.kind != kind:
+            click.secho(("\n" if kind else "") + f"{row.kind}s", bold=True)
+            kind = row.kind
+        origin = f"{row.distribution} {row.version}"
+        click.echo(f"  {row.name:<{widths[0]}}  {origin:<{widths[1]}}  {row.module}")
+        if row.problem:
+            click.echo(f"      cannot be used: {row.problem}")
+    return 0

@@ -1,0 +1,1 @@
+"""For those who add parts of their own: what there is, skeletons, rehearsals, and runs from Python."""

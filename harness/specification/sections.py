@@ -1,0 +1,180 @@
+"""The sections of a specification, each by itself; whether they fit each other is looked up in
+`wrackline.harness.specification.parts`."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import Annotated, Any
+
+from pydantic import AfterValidator, Field, GetJsonSchemaHandler, field_validator, model_validator
+from pydantic_core import CoreSchema
+
+from wrackline.fleets.spec import FleetSpec
+from wrackline.harness.specification.errors import nearest
+from wrackline.nemesis.spec import NemesisSpec
+from wrackline.plugins.doors import Door
+from wrackline.plugins.fields import MILLISECONDS, SECONDS, JsonSchema, Lax, Strict, in_milliseconds
+from wrackline.plugins.registry import Group, PluginError
+from wrackline.systems.spec import SystemSpec
+from wrackline.workloads.door import WORKLOAD
+from wrackline.workloads.log.spec import ClientsSpec
+
+FLEET = Door(Group.FLEETS, FleetSpec, "kind", default="netns")
+SYSTEM = Door(Group.SYSTEMS, SystemSpec, "kind", default="wrackline")
+
+Name = Annotated[str, Field(pattern=r"^[a-z0-9][a-z0-9-]{0,39}$")]
+Limit = Annotated[float, Field(gt=0)]
+LimitS = Annotated[Limit, SECONDS]
+LimitMs = Annotated[Limit, MILLISECONDS]
+TopicName = Annotated[str, Field(pattern=r"^[a-zA-Z0-9._-]{1,200}$")]
+
+
+class TopicSpec(Strict):
+    name: TopicName = "log"
+    """The name of the one topic that clients use."""
+    partitions: Annotated[int, Field(ge=1, le=200)] = 2
+    """How many partitions the topic has."""
+    replication_factor: Annotated[int, Field(ge=1, le=15)] = 3
+    """How many replicas each partition has."""
+    min_insync_replicas: Annotated[int, Field(ge=1, le=15)] = 2
+    """As many replicas must be in the ISR for a write with acks=all."""
+    configs: Annotated[dict[str, str | int | bool], AfterValidator(in_milliseconds)] = Field(
+        default_factory=dict
+    )
+    """Topic settings with Kafka's names."""
+
+
+class Percentiles(Strict):
+    """Of the latency of sends, in milliseconds: at most."""
+
+    p50: LimitMs | None = None
+    """Half of the sends take no longer."""
+    p95: LimitMs | None = None
+    """95 of 100 sends take no longer."""
+    p99: LimitMs | None = None
+    """99 of 100 sends take no longer."""
+
+
+class LatencySpec(Strict):
+    healthy: Percentiles = Percentiles()
+    """In the main phase's stretches without a fault."""
+    faults: Percentiles = Percentiles()
+    """While a fault was in force."""
+
+
+class Thresholds(Strict):
+    """Their meanings are in wrackline.checkers.thresholds."""
+
+    latency_ms: LatencySpec = LatencySpec()
+    """The latency of sends that succeeded is at most this."""
+    longest_gap_s: LimitS | None = None
+    """How long a partition may go without an acknowledgement."""
+    recovery_s: LimitS | None = None
+    """How long after a fault every partition may take until it is acknowledged again, with its full ISR."""
+    left_out: Annotated[float, Field(ge=0, le=1)] | None = None
+    """Share (0 to 1) of the operations asked for during the faults that may be left out."""
+    records_per_s: Limit | None = None
+    """At least so many records are acknowledged a second."""
+    operations_per_s: Limit | None = None
+    """At least so many operations succeed a second."""
+
+    def limits(self) -> dict[str, float]:
+        """Those that are set, by their names in wrackline.checkers.thresholds."""
+        return dict(_flat(self.model_dump(exclude_none=True)))
+
+
+def _flat(given: Mapping[str, Any], above: str = "") -> Iterator[tuple[str, float]]:
+    for key, value in given.items():
+        if isinstance(value, dict):
+            yield from _flat(value, f"{above}{key}.")
+        else:
+            yield above + key, float(value)
+
+
+def _anomalies(schema: JsonSchema) -> None:
+    """The names that ``expected`` takes."""
+    from wrackline.checkers.registry import names  # imports every check, which takes a second
+
+    schema["items"]["enum"] = sorted(names())
+
+
+class ContractSpec(Strict):
+    """The contract itself follows from the configuration; `wrackline analyze --contract` judges by
+    another."""
+
+    expected: Annotated[tuple[str, ...], Lax, Field(json_schema_extra=_anomalies)] = ()
+    """Anomalies that must show (defect runs): the verdict is then `reproduced` or `not reproduced`."""
+    thresholds: Thresholds = Thresholds()
+    """Limits for what is measured; one that is missed makes the run inconclusive."""
+
+    @field_validator("expected")
+    @classmethod
+    def _that_are_looked_for(cls, expected: tuple[str, ...]) -> tuple[str, ...]:
+        if expected:
+            from wrackline.checkers.registry import names  # imports every check, which takes a second
+
+            for anomaly in expected:
+                if anomaly not in names():
+                    near = nearest(anomaly, names()) or ";"
+                    raise ValueError(
+                        f"there is no anomaly {anomaly!r}{near} `wrackline anomalies` lists them"
+                    )
+        return expected
+
+
+class Sections(Strict):
+    """A specification whose parts may not fit."""
+
+    name: Name
+    """The run's name; its directory has it too."""
+    seed: Annotated[int, Field(ge=0, lt=1 << 63)] = 0
+    """Every random choice follows from it."""
+    fleet: Annotated[FleetSpec, FLEET] = Field(default_factory=FLEET.usual)
+    """The hosts."""
+    system: Annotated[SystemSpec, SYSTEM] = Field(default_factory=SYSTEM.usual)
+    """What is deployed on them."""
+    topic: TopicSpec = TopicSpec()
+    """What the clients write to and read from."""
+    workload: Annotated[ClientsSpec, WORKLOAD] = Field(default_factory=WORKLOAD.usual)
+    """What the clients do."""
+    nemesis: NemesisSpec = NemesisSpec()
+    """What goes wrong."""
+    contract: ContractSpec = ContractSpec()
+    """What is expected of the run beyond what its configuration promises."""
+
+    @model_validator(mode="before")
+    @classmethod
+    def _a_log_unless_named(cls, raw: Any) -> Any:
+        """A workload without a name is ``log``; how many clients it has may follow from the number of
+        partitions."""
+        if not isinstance(raw, dict):
+            return raw
+        workload, topic = raw.get("workload", {}), raw.get("topic", {})
+        if not isinstance(workload, dict):
+            return raw
+        named = {"name": WORKLOAD.default, **workload}
+        partitions = topic.get("partitions") if isinstance(topic, dict) else None
+        clients = _clients_for(named["name"], partitions) if isinstance(partitions, int) else {}
+        return {**raw, "workload": {**named, **clients, **workload}}
+
+    @classmethod
+    def __get_pydantic_json_schema__(cls, core: CoreSchema, handler: GetJsonSchemaHandler) -> JsonSchema:
+        """Any other workload than ``log`` must be named."""
+        whole = handler(core)
+        workload = handler.resolve_ref_schema(whole)["properties"]["workload"]
+        by_name = {name: {"$ref": ref} for name, ref in workload["discriminator"]["mapping"].items()}
+        workload["oneOf"] = [
+            ref if name == "log" else {"allOf": [ref, {"required": ["name"]}]}
+            for name, ref in by_name.items()
+        ]
+        return whole
+
+
+def _clients_for(workload: Any, partitions: int) -> dict[str, int]:
+    """Nothing for a workload that there is not: it is refused where it stands."""
+    try:
+        model = WORKLOAD.model(workload)
+    except PluginError:
+        return {}
+    assert issubclass(model, ClientsSpec)
+    return model.clients_for(partitions)

@@ -1,0 +1,42 @@
+"""What a specification may say of any fault."""
+
+from __future__ import annotations
+
+from typing import Annotated, Any
+
+from pydantic import AfterValidator, WithJsonSchema, model_validator
+
+from wrackline.nemesis.faults.steps import Fault
+from wrackline.nemesis.targets import ROLE, check_role
+from wrackline.plugins import fields
+
+
+class Strict(fields.Strict):
+    """Refuses keys it does not know, and says which it knows."""
+
+    @model_validator(mode="before")
+    @classmethod
+    def _known_keys(cls, given: Any) -> Any:
+        if isinstance(given, dict):
+            known = sorted(cls.model_fields)
+            if unknown := [repr(key) for key in given if key not in known]:
+                keys = f"key{'s' if len(unknown) > 1 else ''} {' and '.join(unknown)}"
+                raise ValueError(f"unknown {keys}; known keys: {', '.join(known)}")
+        return given
+
+
+Role = Annotated[str, AfterValidator(check_role), WithJsonSchema({"type": "string", "pattern": ROLE})]
+
+
+class FaultSpec(Strict):
+    """The settings of one fault. A subclass says its name (``fault: Literal["kill"]``), which is also that of
+    its entry point, has a field for each setting, and builds the fault."""
+
+    fault: str
+    """The fault's name."""
+    target: Role = "one"
+    """Whom it hits: a role such as `leader(log-0)`, resolved when the fault begins, or hosts by name."""
+
+    def build(self) -> Fault:
+        """The fault with these settings."""
+        raise NotImplementedError

@@ -1,0 +1,126 @@
+"""A field of a specification that a part of any origin may stand in: its model is found by name when it is
+needed.
+
+It behaves as pydantic's own union of models with a discriminator does (the places of errors, the JSON
+schema), except that the union is open.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from functools import cache
+from typing import Annotated, Any, Literal, Union, get_args, get_origin
+
+from pydantic import BaseModel, Field, GetCoreSchemaHandler, GetJsonSchemaHandler, TypeAdapter
+from pydantic_core import CoreSchema, PydanticKnownError, core_schema
+
+from wrackline.plugins.fields import JsonSchema
+from wrackline.plugins.registry import Entry, Group, PluginError, load_sound, named, names
+
+
+@dataclass(frozen=True, slots=True)
+class _Tagged:
+    """Makes of one model a union with a discriminator, so that errors name the model in their place."""
+
+    key: str
+    name: str
+
+    def __get_pydantic_core_schema__(self, source: Any, handler: GetCoreSchemaHandler) -> CoreSchema:
+        return core_schema.tagged_union_schema({self.name: handler(source)}, discriminator=self.key)
+
+
+def _itself(loaded: Any) -> Any:
+    return loaded
+
+
+@dataclass(frozen=True)
+class Door:
+    """Annotation of a field that holds a model of ``base``: what stands at ``key`` names the entry point of
+    ``group`` whose model reads the rest."""
+
+    group: Group
+    base: type[BaseModel]
+    key: str
+    default: str | None = None
+    """What is meant where the key is left out; None: it must be there."""
+    model_of: Callable[[Any], Any] = _itself
+    """From what an entry point names to the model of its settings."""
+
+    def model(self, name: str) -> type[BaseModel]:
+        """Raises PluginError."""
+        entry = named(self.group, name)
+        return self._checked(entry, self.model_of(entry.load()))
+
+    def usual(self) -> Any:
+        """The settings that are meant where nothing is said. Raises PluginError."""
+        assert self.default is not None, f"{self.group} has no default"
+        return self.model(self.default)()
+
+    def check(self, entry: Entry) -> type[BaseModel]:
+        """Whether the entry can stand here; its model. Raises PluginError."""
+        return self._checked(entry, self.model_of(entry.load()))
+
+    def models(self) -> dict[str, type[BaseModel]]:
+        """All that can be used, by name."""
+        found = {}
+        for name, loaded in load_sound(self.group):
+            try:
+                found[name] = self._checked(named(self.group, name), self.model_of(loaded))
+            except PluginError:
+                continue
+        return found
+
+    def _checked(self, entry: Entry, model: Any) -> type[BaseModel]:
+        if not (isinstance(model, type) and issubclass(model, self.base)):
+            raise entry.refused(f"has settings that are no {self.base.__module__}.{self.base.__name__}")
+        field = model.model_fields.get(self.key)
+        says = get_args(field.annotation) if field and get_origin(field.annotation) is Literal else ()
+        if says != (entry.name,):
+            raise entry.refused(f"must say so in its settings: {self.key}: Literal[{entry.name!r}]")
+        return model
+
+    # --- for pydantic -------------------------------------------------------------------------------------
+
+    def __get_pydantic_core_schema__(self, source: Any, handler: GetCoreSchemaHandler) -> CoreSchema:
+        del source, handler
+        as_it_is = core_schema.wrap_serializer_function_ser_schema(_dumped, schema=core_schema.any_schema())
+        return core_schema.no_info_plain_validator_function(self._read, serialization=as_it_is)
+
+    def __get_pydantic_json_schema__(self, core: CoreSchema, handler: GetJsonSchemaHandler) -> JsonSchema:
+        del core
+        models = tuple(self.models().values())
+        union: Any = models[0]
+        if len(models) > 1:
+            union = Annotated[Union[models], Field(discriminator=self.key)]
+        return handler(TypeAdapter[Any](union).core_schema)
+
+    def _read(self, given: Any) -> Any:
+        """Raises what pydantic's own union raises."""
+        if isinstance(given, self.base):
+            return given
+        if not isinstance(given, Mapping):
+            raise PydanticKnownError("model_type", {"class_name": self.base.__name__})
+        tag = given.get(self.key, self.default)
+        if tag is None:
+            raise PydanticKnownError("union_tag_not_found", {"discriminator": repr(self.key)})
+        known = names(self.group)
+        if tag not in known:
+            told = ", ".join(map(repr, known))
+            facts = {"discriminator": repr(self.key), "tag": str(tag), "expected_tags": told}
+            raise PydanticKnownError("union_tag_invalid", facts)
+        try:
+            model = self.model(tag)
+        except PluginError as wrong:
+            raise ValueError(str(wrong)) from wrong
+        return _reader(model, self.key, tag).validate_python({**given, self.key: tag})
+
+
+def _dumped(value: Any, handler: core_schema.SerializerFunctionWrapHandler) -> Any:
+    return handler(value)
+
+
+@cache
+def _reader(model: type[BaseModel], key: str, tag: str) -> TypeAdapter[Any]:
+    tagged: Any = Annotated[model, _Tagged(key, tag)]
+    return TypeAdapter(tagged)

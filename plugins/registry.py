@@ -1,0 +1,195 @@
+"""The doors: systems, fleets, faults, workloads and checks are found through entry points.
+
+What is built in comes by the same door as what others add. Nothing is imported before it is asked for, so one
+part that is broken is in nobody's way but that of whoever names it.
+
+In a checkout our own entry points are read from pyproject.toml: the metadata that was installed with it is a
+copy, and older than it after every change. `./wrack setup` makes the copy anew.
+"""
+
+from __future__ import annotations
+
+import tomllib
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from enum import StrEnum
+from functools import cache
+from importlib.metadata import Distribution, EntryPoint, PackageNotFoundError, distribution, distributions
+from pathlib import Path
+from typing import Any
+
+OURS = "wrackline"
+_PYPROJECT = Path(__file__).resolve().parents[1] / "pyproject.toml"
+LISTS_ALL = "`wrackline plugins` lists all"
+
+
+class Group(StrEnum):
+    """The groups of entry points, by what they hold."""
+
+    SYSTEMS = "wrackline.systems"
+    FLEETS = "wrackline.fleets"
+    FAULTS = "wrackline.faults"
+    WORKLOADS = "wrackline.workloads"
+    CHECKS = "wrackline.checks"
+
+    @property
+    def singular(self) -> str:
+        """What one of the group is called: ``system``."""
+        return self.value.removeprefix("wrackline.").removesuffix("s")
+
+
+class PluginError(Exception):
+    """A part cannot be found or used. One line: which, where it comes from, what is wrong, how to mend."""
+
+
+@dataclass(frozen=True, slots=True)
+class Entry:
+    """One entry point, not loaded."""
+
+    group: Group
+    name: str
+    """As a specification names it."""
+    value: str
+    """``module:attribute``, or a module."""
+    distribution: str
+    version: str
+
+    @property
+    def module(self) -> str:
+        return self.value.partition(":")[0].strip()
+
+    @property
+    def is_ours(self) -> bool:
+        return self.distribution == OURS
+
+    @property
+    def origin(self) -> str:
+        return f"{self.distribution} {self.version}, {self.value}"
+
+    def load(self) -> Any:
+        """Import what it names. Raises PluginError, whatever went wrong in it."""
+        try:
+            return EntryPoint(self.name, self.value, self.group).load()
+        except Exception as wrong:  # what others wrote may raise anything
+            said = " ".join(f"{type(wrong).__name__}: {wrong}".split())
+            raise self.refused(f"cannot be loaded: {said}") from wrong
+
+    def refused(self, why: str) -> PluginError:
+        """The error that says what is wrong with it."""
+        mend = "run ./wrack setup" if self.is_ours else f"mend or uninstall {self.distribution}"
+        return PluginError(f"the {self.group.singular} {self.name!r} ({self.origin}) {why}; {mend}")
+
+
+@cache
+def entries(group: Group) -> tuple[Entry, ...]:
+    """All of a group, not loaded: ours first, then the others, each by name. Two may have one name: `named`
+    refuses them."""
+    found = [one for one in _all() if one.group is group]
+    return tuple(sorted(found, key=lambda one: (not one.is_ours, one.name, one.distribution)))
+
+
+def names(group: Group) -> tuple[str, ...]:
+    """What can be named, each once."""
+    return tuple(dict.fromkeys(one.name for one in entries(group)))
+
+
+def twins(entry: Entry) -> tuple[Entry, ...]:
+    """The others of its group with its name."""
+    return tuple(one for one in entries(entry.group) if one.name == entry.name and one != entry)
+
+
+def named(group: Group, name: str) -> Entry:
+    """The one entry of this name. Raises PluginError where there is none, or more than one."""
+    found = [one for one in entries(group) if one.name == name]
+    if not found:
+        known = ", ".join(names(group)) or f"none: {OURS} is not installed whole, so install it again"
+        raise PluginError(f"there is no {group.singular} {name!r}; there are {known}; {LISTS_ALL}")
+    if len(found) > 1:
+        raise PluginError(two_of_one_name(found))
+    return found[0]
+
+
+def two_of_one_name(found: Sequence[Entry]) -> str:
+    """Why entries of one name are refused."""
+    first = found[0]
+    others = next((one.distribution for one in found if not one.is_ours), first.distribution)
+    origins = " and ".join(one.origin for one in found)
+    return (
+        f"{len(found)} {first.group.singular}s are called {first.name!r}: {origins}; uninstall all but one "
+        f"(pip uninstall {others})"
+    )
+
+
+def load(group: Group, name: str) -> Any:
+    """What the one entry of this name stands for. Raises PluginError."""
+    return named(group, name).load()
+
+
+def load_all(group: Group) -> tuple[tuple[Entry, Any], ...]:
+    """Every entry with what it stands for. Raises PluginError for the first that cannot be used."""
+    return tuple((named(group, one.name), one.load()) for one in entries(group))
+
+
+def load_sound(group: Group) -> tuple[tuple[str, Any], ...]:
+    """Those that can be used, by name: for lists, which one that is broken must not keep from the others."""
+    found = []
+    for name in names(group):
+        try:
+            found.append((name, load(group, name)))
+        except PluginError:
+            continue
+    return tuple(found)
+
+
+def version() -> str:
+    """Ours; ``source`` where nothing says it."""
+    own = _checkout()
+    if own is not None:
+        return str(own.get("version", "source"))
+    try:
+        return distribution(OURS).version
+    except PackageNotFoundError:
+        return "source"
+
+
+def _all() -> Iterator[Entry]:
+    own = _checkout()
+    if own is not None:
+        declared = own.get("entry-points", {})
+        for group in Group:
+            for name, value in declared.get(group.value, {}).items():
+                yield Entry(group, name, value, OURS, version())
+    seen = {OURS} if own is not None else set[str]()
+    for each in distributions():
+        name = _name(each)
+        if name not in seen:  # the first on the path is the one that is imported
+            seen.add(name)
+            yield from _of(each, name)
+
+
+def _of(each: Distribution, name: str) -> Iterator[Entry]:
+    groups = {group.value: group for group in Group}
+    for one in each.entry_points:
+        if one.group in groups:
+            yield Entry(groups[one.group], one.name, one.value, name, each.version)
+
+
+def _name(each: Distribution) -> str:
+    """Of one without a name (a folder that was removed by halves): nothing."""
+    return str(each.metadata["Name"] or "").lower().replace("_", "-")
+
+
+@cache
+def _checkout() -> dict[str, Any] | None:
+    """The table ``project`` of our pyproject.toml; None where we are installed without one."""
+    try:
+        project = tomllib.loads(_PYPROJECT.read_text(encoding="utf-8")).get("project", {})
+    except (OSError, UnicodeDecodeError, tomllib.TOMLDecodeError):
+        return None
+    return project if project.get("name") == OURS else None
+
+
+def forget() -> None:
+    """Look at the installed distributions anew, once more were installed."""
+    entries.cache_clear()
+    _checkout.cache_clear()

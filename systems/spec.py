@@ -1,0 +1,61 @@
+"""What a specification may say of any system."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+
+from wrackline.fleets.base import Fleet
+from wrackline.plugins.fields import Strict
+from wrackline.systems.base import System
+
+
+@dataclass(frozen=True, slots=True)
+class Layout:
+    """Which host of a fleet carries what, by name, and what else a deployment needs to know."""
+
+    brokers: tuple[str, ...]
+    controllers: tuple[str, ...]
+    spares: tuple[str, ...]
+    """Hosts whose broker is installed and not started."""
+    cluster_id: str
+    """22 characters, as Kafka's own are."""
+    cache: Path
+    """A folder for what may be kept between runs."""
+
+
+@dataclass(frozen=True, slots=True)
+class Configured:
+    """What a system's settings say to the judge: which contract holds follows from it."""
+
+    profile: str = ""
+    """The set of rules that the system follows, for people."""
+    defects: tuple[str, ...] = ()
+    """Known defects that it has been given on purpose."""
+    flush_mode: str = "on-roll"
+    """When records are synced; ``every-write``: before the high watermark passes them."""
+    unclean_election: bool = False
+    """Whether a replica that lacks records may be elected, where no topic says otherwise."""
+    recovery_strategy: str = "balanced"
+    """How a leader is found when no clean one is left; ``proactive`` permits loss."""
+
+
+class SystemSpec(Strict):
+    """The settings of a system. A subclass says its name (``kind: Literal["mine"] = "mine"``), which is also
+    that of its entry point, has a field for each further setting, and builds the system."""
+
+    kind: str
+    """The system's name."""
+
+    def build(self, fleet: Fleet, layout: Layout) -> System:
+        """The system on this fleet, not installed. Raises DeployError for hosts that the fleet lacks."""
+        raise NotImplementedError
+
+    def configured(self) -> Configured:
+        """What the judge must know of these settings."""
+        return Configured()
+
+
+def is_true(value: object) -> bool:
+    """Whether a setting is on, as a file of YAML or of Kafka's says it."""
+    return value is True or str(value).lower() == "true"
