@@ -84,6 +84,8 @@ class Remote(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class FileLoss:
+    """What one file lost in a power cut."""
+
     before_bytes: int
     """Size as programs on the host saw it just before the power went."""
     after_bytes: int

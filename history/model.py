@@ -97,6 +97,8 @@ FOREIGN = -2
 
 
 class Type(StrEnum):
+    """Whether an event begins an operation or says how it ended, in Jepsen's words."""
+
     INVOKE = "invoke"
     OK = "ok"
     FAIL = "fail"

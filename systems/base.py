@@ -44,6 +44,8 @@ class Node:
 
 @dataclass(frozen=True, slots=True)
 class PartitionState:
+    """One partition as the cluster's metadata says it. Replicas are node ids; -1: no leader."""
+
     topic: str
     partition: int
     leader: int
@@ -130,6 +132,8 @@ class ReplicaLog:
 
 
 class System(Protocol):
+    """What is deployed on a fleet: it is started, stopped, asked and read. Every error is a DeployError."""
+
     name: str
     nodes: tuple[Node, ...]
 

@@ -35,6 +35,8 @@ class _NotNow(Exception):
 
 
 class Reassigner:
+    """Moves the replicas of partitions over the Kafka protocol, at any broker that answers."""
+
     def __init__(self, brokers: Sequence[Node], connect: Callable[[Node, float], Connection]) -> None:
         self._brokers = tuple(brokers)
         self._connect = connect

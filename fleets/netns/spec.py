@@ -14,6 +14,8 @@ from wrackline.fleets.spec import FleetSpec
 
 
 class NetnsSpec(FleetSpec):
+    """Settings of the fleet ``netns``."""
+
     kind: Literal["netns"] = "netns"
     """Hosts are namespaces of this machine."""
     disk_mb: Annotated[int, Field(ge=64, le=65_536)] = 256

@@ -29,6 +29,8 @@ _WORST_FIRST = (
 
 @dataclass(frozen=True, slots=True)
 class Judged:
+    """A run that was judged: its folder, its verdict, its report."""
+
     run_dir: Path
     verdict: Mapping[str, Any]
     """Content of verdict.json."""

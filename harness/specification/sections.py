@@ -30,6 +30,8 @@ TopicName = Annotated[str, Field(pattern=r"^[a-zA-Z0-9._-]{1,200}$")]
 
 
 class TopicSpec(Strict):
+    """The one topic of a run."""
+
     name: TopicName = "log"
     """The name of the one topic that clients use."""
     partitions: Annotated[int, Field(ge=1, le=200)] = 2

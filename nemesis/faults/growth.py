@@ -225,6 +225,8 @@ class Reassign:
 
 
 class AddBrokerSpec(FaultSpec):
+    """Settings of the fault ``add-broker``."""
+
     fault: Literal["add-broker"]
     """A broker on a spare host joins."""
     target: Role = SPARE
@@ -235,6 +237,8 @@ class AddBrokerSpec(FaultSpec):
 
 
 class ReassignSpec(FaultSpec):
+    """Settings of the fault ``reassign``."""
+
     fault: Literal["reassign"]
     """The target's replicas move to other brokers."""
 

@@ -36,6 +36,8 @@ _AFTER_KNOCK = "--- after knocking"
 
 
 class Shape(StrEnum):
+    """Which hosts a partition cuts off from which."""
+
     HALVES = "halves"
     """Two sides, each whole: the targets and the rest."""
     ISOLATE = "isolate"
@@ -47,6 +49,8 @@ class Shape(StrEnum):
 
 
 class Direction(StrEnum):
+    """Which way packets are dropped, as the targets see it."""
+
     BOTH = "both"
     IN = "in"
     """Only what comes to the targets is dropped."""
@@ -300,6 +304,8 @@ def _dropped(probes: Sequence[Done]) -> tuple[Tally[str], Tally[str]]:
 
 
 class PartitionSpec(FaultSpec):
+    """Settings of the fault ``partition``."""
+
     fault: Literal["partition"]
     """Packets between hosts are dropped."""
     shape: Annotated[Shape, Lax] = Shape.ISOLATE

@@ -95,6 +95,8 @@ def _text(on: Done | None) -> str:
 
 
 class PowerCutSpec(FaultSpec):
+    """Settings of the fault ``power-cut``."""
+
     fault: Literal["power-cut"]
     """The host loses its power and all unsynced bytes."""
 

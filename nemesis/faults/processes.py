@@ -171,6 +171,8 @@ def _restarted(trail: Trail) -> str:
 
 
 class KillSpec(FaultSpec):
+    """Settings of the fault ``kill``."""
+
     fault: Literal["kill"]
     """The process is killed."""
 
@@ -179,6 +181,8 @@ class KillSpec(FaultSpec):
 
 
 class PauseSpec(FaultSpec):
+    """Settings of the fault ``pause``."""
+
     fault: Literal["pause"]
     """The process is stopped, and goes on afterwards."""
 
@@ -187,6 +191,8 @@ class PauseSpec(FaultSpec):
 
 
 class RestartSpec(FaultSpec):
+    """Settings of the fault ``restart``."""
+
     fault: Literal["restart"]
     """The process is asked to end, and is started again."""
 

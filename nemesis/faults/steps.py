@@ -87,11 +87,15 @@ class KnockFrom:
 
 @dataclass(frozen=True, slots=True)
 class PowerOff:
+    """Take a host's power: what it has not synced is gone."""
+
     host: str
 
 
 @dataclass(frozen=True, slots=True)
 class PowerOn:
+    """Give a host its power back, and wait until it answers."""
+
     host: str
 
 
@@ -154,6 +158,8 @@ NEEDS_SHELL = (Shell, KnockFrom)
 
 @dataclass(frozen=True, slots=True)
 class Commands:
+    """The steps of a fault on its targets."""
+
     do: tuple[Step, ...]
     undo: tuple[Step, ...]
     """Idempotent, and right in any order with the undos of other faults."""

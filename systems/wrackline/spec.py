@@ -14,6 +14,8 @@ from wrackline.systems.wrackline.system import WracklineSystem
 
 
 class WracklineSpec(SystemSpec):
+    """Settings of the system ``wrackline``."""
+
     kind: Literal["wrackline"] = "wrackline"
     """What is deployed: the broker that comes with Wrackline."""
     profile: str = "kip966"

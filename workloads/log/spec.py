@@ -147,6 +147,8 @@ UNEVEN = 1.5
 
 
 class LogSpec(ClientsSpec):
+    """Settings of the workload ``log``."""
+
     name: Literal["log"] = "log"
     """Clients send to a log, poll it, and ask for its end offset."""
     mix: Mix = Mix()

@@ -1,0 +1,1 @@
+"""A system, a fleet, a fault, a workload and a check for Wrackline."""

@@ -1,0 +1,60 @@
+"""A check: writes that were acknowledged late.
+
+The mark is a test of columns in numpy that runs wherever the rows are, in Spark's workers too, so it is a
+function of a module. The check says what the marked rows mean, and is planned only where there are any.
+"""
+
+from __future__ import annotations
+
+from pyspark.sql import DataFrame
+from pyspark.sql import functions as F
+
+from wrackline.api import (
+    Bools,
+    Evidence,
+    Rows,
+    Window,
+    apart,
+    bools,
+    check,
+    findings,
+    having,
+    is_place,
+    mark,
+    place,
+    say,
+)
+
+SLOW_NS = 500_000_000
+
+
+def _slow(rows: Rows) -> Bools:
+    """A place in the log whose send was acknowledged half a second after it was invoked, or later."""
+    return bools(is_place(rows) & (rows.acked == 1) & (rows.complete_ns - rows.invoke_ns > SLOW_NS))
+
+
+SLOW = mark("slow-write", _slow)
+
+
+@check(
+    "slow-write",
+    "slowness",
+    "–",
+    "a write was acknowledged half a second after it was sent, or later",
+    marks=[SLOW],
+    like="stale-read",
+)
+def slow_write(evidence: Evidence) -> DataFrame:
+    """``like``: contracts judge it as they do a stale read: reported, and forbidden with
+    +linearizable-reads."""
+    sent, acked = apart("invoke_ns", "complete_ns")
+    return findings(
+        having(evidence, SLOW),
+        "slow-write",
+        operations=["invoke_index", "complete_index"],
+        sentence=say(
+            "value %d, at offset %d of %s, was sent at %s and acknowledged only at %s",
+            *("value", "offset", place(), sent, acked),
+        ),
+        around=Window(F.col("invoke_ns"), F.col("complete_ns")),
+    )

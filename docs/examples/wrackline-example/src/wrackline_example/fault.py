@@ -1,0 +1,88 @@
+"""A fault of the processor: a node has to do with one core."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import Annotated, Literal
+
+from pydantic import Field
+
+from wrackline.api import Commands, Done, FaultError, FaultSpec, Proof, Scene, Shell, Target, Trail
+
+ONLINE = "/sys/devices/system/cpu/online"
+
+
+def _pid(target: Target) -> int:
+    if target.pid is None:
+        raise FaultError(f"one-core: node {target.node_id} on {target.host} does not run")
+    return target.pid
+
+
+def _pin(target: Target, core: int) -> Shell:
+    return Shell(target.host, f"taskset --all-tasks --cpu-list --pid {core} {_pid(target)}")
+
+
+def _free(target: Target) -> Shell:
+    """Idempotent, and no error when the process has ended meanwhile."""
+    free = f"taskset --all-tasks --cpu-list --pid $(cat {ONLINE}) {_pid(target)}"
+    return Shell(target.host, f"{free} >/dev/null 2>&1 || true")
+
+
+def _ask(target: Target) -> Shell:
+    """The cores that each thread may run on (proc(5)), each list once."""
+    status = f"/proc/{_pid(target)}/task/*/status"
+    return Shell(target.host, f"sed -n 's/^Cpus_allowed_list:[[:space:]]*//p' {status} | sort -u")
+
+
+def _said(target: Target, done: Iterable[Done]) -> list[str]:
+    return [" ".join(one.output.split()) for one in done if one.step.host == target.host]
+
+
+@dataclass(frozen=True, slots=True)
+class OneCore:
+    """Every thread of the node runs on one core; on undo on all that there are.
+
+    Proved when that is what the kernel says when it begins and before it ends, and no longer after the undo.
+    """
+
+    core: int
+
+    @property
+    def name(self) -> str:
+        return "one-core"
+
+    @property
+    def holds_node(self) -> bool:
+        return True
+
+    def commands(self, scene: Scene) -> Commands:
+        return Commands(
+            do=tuple(_pin(one, self.core) for one in scene.targets),
+            undo=tuple(_free(one) for one in scene.targets),
+            probe=tuple(_ask(one) for one in scene.targets),
+            control=tuple(_ask(one) for one in scene.targets),
+        )
+
+    def prove(self, scene: Scene, trail: Trail) -> Proof:
+        wanted = str(self.core)
+        for one in scene.targets:
+            during, after = _said(one, (*trail.active, *trail.final)), _said(one, trail.control)
+            if not during or set(during) != {wanted}:
+                return Proof(False, f"{one.host}: cores {during} were allowed, not {wanted} alone")
+            if wanted in after:
+                return Proof(False, f"{one.host}: core {wanted} was the only one after the undo, too")
+        hosts = ", ".join(one.host for one in scene.targets)
+        return Proof(True, f"every thread of the node on {hosts} was on core {wanted} from beginning to end")
+
+
+class OneCoreSpec(FaultSpec):
+    """What a specification says of it."""
+
+    fault: Literal["one-core"]
+    """The node runs on one core."""
+    core: Annotated[int, Field(ge=0, le=1023)] = 0
+    """Which core, counted from 0."""
+
+    def build(self) -> OneCore:
+        return OneCore(self.core)

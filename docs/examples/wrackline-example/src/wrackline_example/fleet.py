@@ -1,0 +1,20 @@
+"""A fleet: namespaces of this machine whose disks are small and have the file system xfs."""
+
+from __future__ import annotations
+
+from typing import Literal
+
+from wrackline.api import Fleet, FleetSpec, NetnsFleet
+
+DISK_MB = 320
+"""The smallest that mkfs.xfs makes is 300 MB."""
+
+
+class XfsSpec(FleetSpec):
+    """What a specification says of it."""
+
+    kind: Literal["netns-xfs"] = "netns-xfs"
+    """Hosts are namespaces of this machine, with xfs."""
+
+    def build(self, name: str) -> Fleet:
+        return NetnsFleet(name, self.hosts, disk_mb=DISK_MB, filesystem="xfs")
