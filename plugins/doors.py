@@ -89,11 +89,21 @@ class Door:
 
     def __get_pydantic_json_schema__(self, core: CoreSchema, handler: GetJsonSchemaHandler) -> JsonSchema:
         del core
-        models = tuple(self.models().values())
-        union: Any = models[0]
-        if len(models) > 1:
-            union = Annotated[Union[models], Field(discriminator=self.key)]
-        return handler(TypeAdapter[Any](union).core_schema)
+        models = self.models()
+        if len(models) == 1:
+            [(name, model)] = models.items()
+            schema = handler(_reader(model, self.key, name).core_schema)
+        else:
+            union: Any = Annotated[Union[tuple(models.values())], Field(discriminator=self.key)]
+            schema = handler(TypeAdapter(union).core_schema)
+        if self.default is not None:  # any other must be named
+            schema["oneOf"] = [
+                {"$ref": ref}
+                if name == self.default
+                else {"allOf": [{"$ref": ref}, {"required": [self.key]}]}
+                for name, ref in schema["discriminator"]["mapping"].items()
+            ]
+        return schema
 
     def _read(self, given: Any) -> Any:
         """Raises what pydantic's own union raises."""

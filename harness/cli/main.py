@@ -28,7 +28,7 @@ from wrackline.harness.cli.jepsen import export_command, import_command
 from wrackline.harness.cli.jvm import check_command, jvm
 from wrackline.harness.cli.known_answers import defects_command, demo_command
 from wrackline.harness.cli.plan import plan_command
-from wrackline.harness.cli.plugins import plugins_command
+from wrackline.harness.cli.plugins import new_command, plugins_command
 from wrackline.harness.cli.runs import analyze_command, report_command, run_command, runs_command
 from wrackline.harness.cli.specification import (
     examples_command,
@@ -113,6 +113,7 @@ for command in (
     schema_command,
     anomalies_command,
     plugins_command,
+    new_command,
     export_command,
     import_command,
     check_command,

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from dataclasses import asdict
+from pathlib import Path
 
 import click
 import orjson
 
 from wrackline.harness.extend.listing import listed
+from wrackline.harness.extend.skeletons import KINDS, SkeletonError, write
 
 
 @click.command("plugins", short_help="Systems, fleets, faults, workloads and checks, and where each is from.")
@@ -38,4 +40,41 @@ def plugins_command(as_json: bool) -> int:
         click.echo(f"  {row.name:<{widths[0]}}  {origin:<{widths[1]}}  {row.module}")
         if row.problem:
             click.echo(f"      cannot be used: {row.problem}")
+    return 0
+
+
+@click.command(
+    "new", short_help="Write a package that adds a fault, a workload, a check, a system or a fleet."
+)
+@click.argument("kind", type=click.Choice(list(KINDS)))
+@click.argument("name")
+@click.option(
+    "--into",
+    type=click.Path(file_okay=False, path_type=Path),
+    default=Path(),
+    help="Folder to write it into; the current one by default.",
+)
+def new_command(kind: str, name: str, into: Path) -> int:
+    """Write a small package that adds one part: a module that works, its entry point, and a test that passes.
+    Change the module to what you want; docs/plugins.md says what each kind must do.
+
+    \b
+      wrackline new fault slow-disk
+      wrackline new check late-read --into ~/src
+
+    Exit code: 0, or 2 for a NAME that is none or is taken, and for a folder that exists.
+    """
+    try:
+        made = write(kind, name, into)
+    except SkeletonError as refused:
+        raise click.UsageError(str(refused)) from refused
+    for file in made.files:
+        click.echo(f"{file}: written")
+    click.echo(f"""
+next:
+  pip install --no-deps --editable {made.folder}
+  wrackline plugins                      it is listed
+  python -m pytest {made.folder / "tests"}
+and in a specification:
+  {made.use}""")
     return 0

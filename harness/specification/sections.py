@@ -6,8 +6,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import Annotated, Any
 
-from pydantic import AfterValidator, Field, GetJsonSchemaHandler, field_validator, model_validator
-from pydantic_core import CoreSchema
+from pydantic import AfterValidator, Field, field_validator, model_validator
 
 from wrackline.fleets.spec import FleetSpec
 from wrackline.harness.specification.errors import nearest
@@ -158,18 +157,6 @@ class Sections(Strict):
         partitions = topic.get("partitions") if isinstance(topic, dict) else None
         clients = _clients_for(named["name"], partitions) if isinstance(partitions, int) else {}
         return {**raw, "workload": {**named, **clients, **workload}}
-
-    @classmethod
-    def __get_pydantic_json_schema__(cls, core: CoreSchema, handler: GetJsonSchemaHandler) -> JsonSchema:
-        """Any other workload than ``log`` must be named."""
-        whole = handler(core)
-        workload = handler.resolve_ref_schema(whole)["properties"]["workload"]
-        by_name = {name: {"$ref": ref} for name, ref in workload["discriminator"]["mapping"].items()}
-        workload["oneOf"] = [
-            ref if name == "log" else {"allOf": [ref, {"required": ["name"]}]}
-            for name, ref in by_name.items()
-        ]
-        return whole
 
 
 def _clients_for(workload: Any, partitions: int) -> dict[str, int]:

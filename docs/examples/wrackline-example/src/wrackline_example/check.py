@@ -38,7 +38,7 @@ SLOW = mark("slow-write", _slow)
 
 @check(
     "slow-write",
-    "slowness",
+    "latency",
     "–",
     "a write was acknowledged half a second after it was sent, or later",
     marks=[SLOW],

@@ -10,7 +10,7 @@ DISK_MB = 320
 """The smallest that mkfs.xfs makes is 300 MB."""
 
 
-class XfsSpec(FleetSpec):
+class NetnsXfsSpec(FleetSpec):
     """What a specification says of it."""
 
     kind: Literal["netns-xfs"] = "netns-xfs"

@@ -9,10 +9,10 @@ from pydantic import Field
 from wrackline.api import ClientsSpec, Context, Poller, Process, Sender, Workload
 
 
-class ReadersSpec(ClientsSpec):
+class ManyReadersSpec(ClientsSpec):
     """What a specification says of it."""
 
-    name: Literal["readers"] = "readers"
+    name: Literal["many-readers"] = "many-readers"
     """Few write, and many read."""
     writers: Annotated[int, Field(ge=1, le=50)] = 2
     """Clients that send."""
@@ -24,13 +24,13 @@ class ReadersSpec(ClientsSpec):
         return {"send": (self.writers, 1), "poll": (self.readers, 2)}
 
 
-class ReadersWorkload(Workload):
-    """Threads for the processes of `ReadersSpec.shares`; their ids count from 0."""
+class ManyReadersWorkload(Workload):
+    """Threads for the processes of `ManyReadersSpec.shares`; their ids count from 0."""
 
-    settings = ReadersSpec
+    settings = ManyReadersSpec
 
     def processes(self, context: Context) -> list[Process]:
         spec = context.spec
-        assert isinstance(spec, ReadersSpec)
+        assert isinstance(spec, ManyReadersSpec)
         writers = [Sender(context, slot) for slot in range(spec.writers)]
         return [*writers, *(Poller(context, spec.writers + number) for number in range(spec.readers))]
