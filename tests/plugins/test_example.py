@@ -109,5 +109,5 @@ def test_a_run_uses_all_five(site: Path, tmp_path: Path) -> None:
     report = (run_dir / "report.html").read_text()
     assert "slow-write" in report
     assert "one-core" in report
-    configuration = next((run_dir / "nodes" / "n1").rglob("broker.toml")).read_text()
-    assert "segment_bytes = 65536" in configuration
+    configuration = next((run_dir / "nodes" / "n1").rglob("effective-config.toml")).read_text()
+    assert "\nsegment_bytes = 65536\n" in configuration
