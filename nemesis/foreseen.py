@@ -14,7 +14,7 @@ from wrackline.nemesis.guided.catalogue import SCHEDULES
 from wrackline.nemesis.guided.steps import Aim, GuidedStep
 from wrackline.nemesis.schedule import Plan, PlannedFault
 from wrackline.nemesis.spec import ONCE, GuidedSpec
-from wrackline.nemesis.targets import PLAIN, SPARE, TargetError, needs_metadata, resolve
+from wrackline.nemesis.targets.roles import PLAIN, SPARE, TargetError, needs_metadata, resolve
 from wrackline.systems.base import ClusterState, Node, PartitionState
 
 LATE_S = 3.0

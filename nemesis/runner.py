@@ -29,7 +29,7 @@ from wrackline.nemesis.heal import Healer, NemesisError
 from wrackline.nemesis.inject import Canaries, Hold, Injection, Recording, Stage, injected
 from wrackline.nemesis.schedule import Plan, PlannedFault
 from wrackline.nemesis.spec import GuidedSpec
-from wrackline.nemesis.targets import SPARE, TargetError, needs_metadata, resolve
+from wrackline.nemesis.targets.roles import SPARE, TargetError, needs_metadata, resolve
 from wrackline.systems.base import ClusterState, DeployError, System
 
 RESOLVE_TIMEOUT_S = 5.0

@@ -5,11 +5,10 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from wrackline.harness.specification.sections import FLEET, SYSTEM
+from wrackline.harness.specification.sections import FLEET, SYSTEM, WORKLOAD
 from wrackline.nemesis.spec import FAULTS
 from wrackline.plugins.doors import Door
 from wrackline.plugins.registry import Entry, Group, PluginError, entries, twins, two_of_one_name
-from wrackline.workloads.door import WORKLOAD
 
 DOORS: Mapping[Group, Door] = {door.group: door for door in (SYSTEM, FLEET, FAULTS, WORKLOAD)}
 """All but that of the checks, which no key of a specification holds."""

@@ -50,7 +50,8 @@ def rehearse(
         )
         with Recorder(Path(folder), info) as recorder:
             _drive(settings, bootstrap, recorder, operations, deadline_s)
-        return pq.read_table(history_files(Path(folder))[0]).to_pylist()
+        events: list[dict[str, Any]] = pq.read_table(history_files(Path(folder))[0]).to_pylist()
+        return events
 
 
 def _drive(

@@ -5,7 +5,7 @@ from __future__ import annotations
 import time
 from collections.abc import Callable
 
-from wrackline.harness.specification.spec import TopicSpec
+from wrackline.harness.specification.sections import TopicSpec
 from wrackline.systems.base import ClusterState, DeployError, System
 
 

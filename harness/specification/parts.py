@@ -13,7 +13,7 @@ from wrackline.harness.specification.sections import Sections
 from wrackline.nemesis.guided.catalogue import NEEDS
 from wrackline.nemesis.schedule import plan
 from wrackline.nemesis.spec import ONCE, RandomSpec, SpecError
-from wrackline.nemesis.targets import SPARE, Cast, never
+from wrackline.nemesis.targets.roles import SPARE, Cast, never
 
 MIN_ISR = "min.insync.replicas"
 

@@ -15,11 +15,18 @@ from wrackline.plugins.doors import Door
 from wrackline.plugins.fields import MILLISECONDS, SECONDS, JsonSchema, Lax, Strict, in_milliseconds
 from wrackline.plugins.registry import Group, PluginError
 from wrackline.systems.spec import SystemSpec
-from wrackline.workloads.door import WORKLOAD
-from wrackline.workloads.log.spec import ClientsSpec
+from wrackline.workloads.log import ClientsSpec, Workload
 
 FLEET = Door(Group.FLEETS, FleetSpec, "kind", default="netns")
 SYSTEM = Door(Group.SYSTEMS, SystemSpec, "kind", default="wrackline")
+
+
+def _settings_of(workload: Any) -> Any:
+    """An entry point names the workload, which names its settings."""
+    return workload.settings if isinstance(workload, type) and issubclass(workload, Workload) else None
+
+
+WORKLOAD = Door(Group.WORKLOADS, ClientsSpec, "name", default="log", model_of=_settings_of)
 
 Name = Annotated[str, Field(pattern=r"^[a-z0-9][a-z0-9-]{0,39}$")]
 Limit = Annotated[float, Field(gt=0)]

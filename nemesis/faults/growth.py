@@ -26,7 +26,7 @@ from wrackline.nemesis.faults.steps import (
     StartNode,
     Trail,
 )
-from wrackline.nemesis.targets import SPARE
+from wrackline.nemesis.targets.roles import SPARE
 from wrackline.systems.base import ClusterState, Place
 
 JOIN_S = 30.0

@@ -7,7 +7,7 @@ from typing import Annotated, Any
 from pydantic import AfterValidator, WithJsonSchema, model_validator
 
 from wrackline.nemesis.faults.steps import Fault
-from wrackline.nemesis.targets import ROLE, check_role
+from wrackline.nemesis.targets.roles import ROLE, check_role
 from wrackline.plugins import fields
 
 

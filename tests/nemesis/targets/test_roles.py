@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from tests.nemesis.doubles import NODES, cluster, partition
-from wrackline.nemesis.targets import TargetError, check_role, resolve
+from wrackline.nemesis.targets.roles import TargetError, check_role, resolve
 from wrackline.systems.base import ClusterState
 
 STATE = cluster(
