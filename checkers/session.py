@@ -18,8 +18,11 @@ import warnings
 import zipfile
 from collections.abc import Iterator, Mapping, Sequence
 from importlib.resources import files
+from importlib.util import find_spec
 from pathlib import Path
 from typing import IO, TYPE_CHECKING
+
+from wrackline.plugins.registry import Group, entries
 
 # Spark takes a second to import. The command line imports this module for its errors alone.
 if TYPE_CHECKING:
@@ -206,15 +209,33 @@ def _reason(said: Sequence[str]) -> str:
 
 
 def _bundle(scratch: Path) -> Path:
-    """What the tasks of a cluster import of ours. numpy, pyarrow, pandas and scipy must be there."""
+    """What the tasks of a cluster import of ours, and of the packages that checks come from. numpy, pyarrow,
+    pandas and scipy must be there. Raises SparkUnavailable for a check whose package is nowhere."""
     bundle = scratch / "wrackline.zip"
     with zipfile.ZipFile(bundle, "w") as archive:
-        for package in ("wrackline", "wrackline.checkers", "wrackline.history"):
+        for package in ("wrackline", "wrackline.checkers", "wrackline.history", "wrackline.plugins"):
             folder = Path(str(files(package)))
             deep = package == "wrackline.checkers"
             for source in sorted(folder.rglob("*.py") if deep else folder.glob("*.py")):
                 archive.write(source, f"{package.replace('.', '/')}/{source.relative_to(folder)}")
+        for package in dict.fromkeys(one.package for one in entries(Group.CHECKS) if not one.is_ours):
+            for source, name in _sources_of(package):
+                archive.write(source, name)
     return bundle
+
+
+def _sources_of(package: str) -> Iterator[tuple[Path, str]]:
+    """(file, its name in a bundle) of a package, or of a module that stands alone."""
+    spec = find_spec(package)
+    if spec is None:
+        raise SparkUnavailable(
+            f"the package {package} of a check is nowhere; `wrackline plugins` says whose it is"
+        )
+    if not spec.submodule_search_locations:
+        yield Path(str(spec.origin)), f"{package}.py"
+    for location in spec.submodule_search_locations or ():
+        for source in sorted(Path(location).rglob("*.py")):
+            yield source, f"{package}/{source.relative_to(location)}"
 
 
 def settings(master: str, memory: str, scratch: Path, *, brief: bool = False) -> dict[str, str]:

@@ -1,1 +1,1 @@
-"""What a part of a run is found by and set by: the doors for parts from elsewhere, and the types of their settings."""
+"""What a part of a run is found by and set by: the doors for parts from elsewhere, the types of settings."""

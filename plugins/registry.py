@@ -59,6 +59,11 @@ class Entry:
         return self.value.partition(":")[0].strip()
 
     @property
+    def package(self) -> str:
+        """The one at the top."""
+        return self.module.partition(".")[0]
+
+    @property
     def is_ours(self) -> bool:
         return self.distribution == OURS
 

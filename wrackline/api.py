@@ -19,99 +19,155 @@ A run without YAML (needs root, for the hosts)::
 
 from __future__ import annotations
 
-from wrackline.checkers.evidence import Window, apart, findings, having, place, say, seconds, shown
-from wrackline.checkers.packets import NONE as _NONE
-from wrackline.checkers.packets import Bools as _Bools
-from wrackline.checkers.packets import Rows, bools
-from wrackline.checkers.registry import Check, Evidence, check, mark
-from wrackline.checkers.runs import AnalysisError
-from wrackline.checkers.session import SparkUnavailable
-from wrackline.checkers.suspects import is_place, least, lt
-from wrackline.fleets.base import (
-    FileLoss,
-    Fleet,
-    FleetError,
-    Host,
-    PowerCut,
-    PowerSwitch,
-    Remote,
-    Result,
-    Stream,
-)
-from wrackline.fleets.netns.fleet import NetnsFleet
-from wrackline.fleets.netns.spec import NetnsSpec
-from wrackline.fleets.spec import FleetSpec
-from wrackline.harness.extend.python import run
-from wrackline.harness.extend.rehearsal import RehearsalFailed, anomalies_in, rehearse
-from wrackline.harness.run.judge import Judged
-from wrackline.harness.run.outcome import CannotRecord, Interrupted
-from wrackline.harness.specification.sections import ContractSpec, Thresholds, TopicSpec
-from wrackline.harness.specification.spec import Spec, SpecError, load, parse
-from wrackline.history.model import Event, Record, Type
-from wrackline.nemesis.faults.growth import AddBrokerSpec, ReassignSpec
-from wrackline.nemesis.faults.network import Direction, PartitionSpec, Shape
-from wrackline.nemesis.faults.power import PowerCutSpec
-from wrackline.nemesis.faults.processes import KillSpec, PauseSpec, RestartSpec
-from wrackline.nemesis.faults.spec import FaultSpec
-from wrackline.nemesis.faults.steps import (
-    Commands,
-    Done,
-    Fault,
-    FaultError,
-    Knock,
-    KnockFrom,
-    PowerOff,
-    PowerOn,
-    Proof,
-    Scene,
-    Shell,
-    StartNode,
-    StopNode,
-    Target,
-    Trail,
-    Way,
-)
-from wrackline.nemesis.spec import GuidedSpec, NemesisSpec, RandomSpec, ScheduledSpec
-from wrackline.plugins.fields import MILLISECONDS as _MILLISECONDS
-from wrackline.plugins.fields import SECONDS as _SECONDS
-from wrackline.plugins.fields import Duration, Strict
-from wrackline.plugins.fields import Lax as _Lax
-from wrackline.plugins.registry import PluginError
-from wrackline.systems.base import (
-    About,
-    ClusterState,
-    DeployError,
-    Node,
-    PartitionState,
-    Refusal,
-    ReplicaLog,
-    StoredRecord,
-    System,
-)
-from wrackline.systems.base import Place as _Place
-from wrackline.systems.base import TopicSpec as WantedTopic
-from wrackline.systems.cluster_client import ClusterClient
-from wrackline.systems.reassigning import Reassigner
-from wrackline.systems.spec import Configured, Layout, SystemSpec
-from wrackline.systems.wrackline.spec import WracklineSpec
-from wrackline.systems.wrackline.system import WracklineSystem
-from wrackline.workloads.log import ClientsSpec, LogSpec, LogWorkload, Workload
-from wrackline.workloads.log.processes import Context, Ender, Poller, Process
-from wrackline.workloads.log.senders import Sender
-from wrackline.workloads.pace import Slot
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
 
-Bools = _Bools
-"""A column of truths: what a mark's test returns, a numpy array of booleans with an element for each row."""
-NONE = _NONE
-"""What stands in a column of `Rows` where nothing is known. Compare with `lt` and `least`, which know it."""
-Place = _Place
-"""A partition: (topic, number)."""
-Lax = _Lax
-"""For a field that is a tuple or an enum: YAML can only write something that becomes one."""
-SECONDS = _SECONDS
-"""Annotation of a number of seconds: the field takes ``3m`` too."""
-MILLISECONDS = _MILLISECONDS
-"""Annotation of a number of milliseconds: the field takes ``3s`` too."""
+if TYPE_CHECKING:  # for editors and mypy; nothing is imported before it is asked for
+    from wrackline.checkers.evidence import Window, apart, findings, having, place, say, seconds, shown
+    from wrackline.checkers.packets import NONE, Bools, Rows, bools
+    from wrackline.checkers.registry import Check, Evidence, check, mark
+    from wrackline.checkers.runs import AnalysisError
+    from wrackline.checkers.session import SparkUnavailable
+    from wrackline.checkers.suspects import is_place, least, lt
+    from wrackline.fleets.base import (
+        FileLoss,
+        Fleet,
+        FleetError,
+        Host,
+        PowerCut,
+        PowerSwitch,
+        Remote,
+        Result,
+        Stream,
+    )
+    from wrackline.fleets.netns.fleet import NetnsFleet
+    from wrackline.fleets.netns.spec import NetnsSpec
+    from wrackline.fleets.spec import FleetSpec
+    from wrackline.harness.extend.python import run
+    from wrackline.harness.extend.rehearsal import RehearsalFailed, anomalies_in, rehearse
+    from wrackline.harness.run.judge import Judged
+    from wrackline.harness.run.outcome import CannotRecord, Interrupted
+    from wrackline.harness.specification.sections import ContractSpec, Thresholds, TopicSpec
+    from wrackline.harness.specification.spec import Spec, SpecError, load, parse
+    from wrackline.history.model import Event, Record, Type
+    from wrackline.nemesis.faults.growth import AddBrokerSpec, ReassignSpec
+    from wrackline.nemesis.faults.network import Direction, PartitionSpec, Shape
+    from wrackline.nemesis.faults.power import PowerCutSpec
+    from wrackline.nemesis.faults.processes import KillSpec, PauseSpec, RestartSpec
+    from wrackline.nemesis.faults.spec import FaultSpec
+    from wrackline.nemesis.faults.steps import (
+        Commands,
+        Done,
+        Fault,
+        FaultError,
+        Knock,
+        KnockFrom,
+        PowerOff,
+        PowerOn,
+        Proof,
+        Scene,
+        Shell,
+        StartNode,
+        StopNode,
+        Target,
+        Trail,
+        Way,
+    )
+    from wrackline.nemesis.spec import GuidedSpec, NemesisSpec, RandomSpec, ScheduledSpec
+    from wrackline.plugins.fields import MILLISECONDS, SECONDS, Duration, Lax, Strict
+    from wrackline.plugins.registry import PluginError
+    from wrackline.systems.base import (
+        About,
+        ClusterState,
+        DeployError,
+        Node,
+        PartitionState,
+        Place,
+        Refusal,
+        ReplicaLog,
+        StoredRecord,
+        System,
+    )
+    from wrackline.systems.base import TopicSpec as WantedTopic
+    from wrackline.systems.cluster_client import ClusterClient
+    from wrackline.systems.reassigning import Reassigner
+    from wrackline.systems.spec import Configured, Layout, SystemSpec
+    from wrackline.systems.wrackline.spec import WracklineSpec
+    from wrackline.systems.wrackline.system import WracklineSystem
+    from wrackline.workloads.log import ClientsSpec, LogSpec, LogWorkload, Workload
+    from wrackline.workloads.log.processes import Context, Ender, Poller, Process
+    from wrackline.workloads.log.senders import Sender
+    from wrackline.workloads.pace import Slot
+
+# A name's home is imported when the name is: a fault need not wait for Spark, and the marks of a check run in
+# Spark's workers, where there are neither fleets nor systems. `public=private` where the names differ.
+_HOMES = {
+    "wrackline.checkers.evidence": "Window apart findings having place say seconds shown",
+    "wrackline.checkers.packets": "Bools NONE Rows bools",
+    "wrackline.checkers.registry": "Check Evidence check mark",
+    "wrackline.checkers.runs": "AnalysisError",
+    "wrackline.checkers.session": "SparkUnavailable",
+    "wrackline.checkers.suspects": "is_place least lt",
+    "wrackline.fleets.base": "FileLoss Fleet FleetError Host PowerCut PowerSwitch Remote Result Stream",
+    "wrackline.fleets.netns.fleet": "NetnsFleet",
+    "wrackline.fleets.netns.spec": "NetnsSpec",
+    "wrackline.fleets.spec": "FleetSpec",
+    "wrackline.harness.extend.python": "run",
+    "wrackline.harness.extend.rehearsal": "RehearsalFailed anomalies_in rehearse",
+    "wrackline.harness.run.judge": "Judged",
+    "wrackline.harness.run.outcome": "CannotRecord Interrupted",
+    "wrackline.harness.specification.sections": "ContractSpec Thresholds TopicSpec",
+    "wrackline.harness.specification.spec": "Spec SpecError load parse",
+    "wrackline.history.model": "Event Record Type",
+    "wrackline.nemesis.faults.growth": "AddBrokerSpec ReassignSpec",
+    "wrackline.nemesis.faults.network": "Direction PartitionSpec Shape",
+    "wrackline.nemesis.faults.power": "PowerCutSpec",
+    "wrackline.nemesis.faults.processes": "KillSpec PauseSpec RestartSpec",
+    "wrackline.nemesis.faults.spec": "FaultSpec",
+    "wrackline.nemesis.faults.steps": (
+        "Commands Done Fault FaultError Knock KnockFrom PowerOff PowerOn Proof Scene Shell "
+        "StartNode StopNode Target Trail Way"
+    ),
+    "wrackline.nemesis.spec": "GuidedSpec NemesisSpec RandomSpec ScheduledSpec",
+    "wrackline.plugins.fields": "Duration Lax MILLISECONDS SECONDS Strict",
+    "wrackline.plugins.registry": "PluginError",
+    "wrackline.systems.base": (
+        "About ClusterState DeployError Node PartitionState Place Refusal ReplicaLog StoredRecord "
+        "System WantedTopic=TopicSpec"
+    ),
+    "wrackline.systems.cluster_client": "ClusterClient",
+    "wrackline.systems.reassigning": "Reassigner",
+    "wrackline.systems.spec": "Configured Layout SystemSpec",
+    "wrackline.systems.wrackline.spec": "WracklineSpec",
+    "wrackline.systems.wrackline.system": "WracklineSystem",
+    "wrackline.workloads.log": "ClientsSpec LogSpec LogWorkload Workload",
+    "wrackline.workloads.log.processes": "Context Ender Poller Process",
+    "wrackline.workloads.log.senders": "Sender",
+    "wrackline.workloads.pace": "Slot",
+}
+_PLACES = {
+    public: (module, private or public)
+    for module, names in _HOMES.items()
+    for public, _, private in (name.partition("=") for name in names.split())
+}
+CONSTANTS = {
+    "Bools": "A column of truths, which a mark's test returns: a numpy array with an element for each row.",
+    "Lax": "For a field that is a tuple or an enum: YAML can only write something that becomes one.",
+    "MILLISECONDS": "Annotation of a number of milliseconds: the field takes ``3s`` too.",
+    "NONE": "What stands in a column of `Rows` where nothing is known; `lt` and `least` know it.",
+    "Place": "A partition: (topic, number).",
+    "SECONDS": "Annotation of a number of seconds: the field takes ``3m`` too.",
+}
+"""What is meant by the names that can have no docstring."""
+
+
+def __getattr__(name: str) -> Any:
+    try:
+        module, known_as = _PLACES[name]
+    except KeyError:
+        raise AttributeError(f"wrackline.api has no {name!r}; `wrackline.api.__all__` lists all") from None
+    return getattr(import_module(module), known_as)
+
 
 __all__ = [
     "MILLISECONDS",

@@ -18,9 +18,9 @@ def run(
     needs (netns: root). The parts of ``spec`` may be of classes of your own that no entry point names: a
     fleet, a system, faults, and the settings of a workload.
 
-    Returns the verdict (``word``, ``verdict``), the run's folder below ``results`` and its report. What breaks
-    down once the run has begun is the verdict ``infrastructure``. Raises SpecError for settings that the
-    system or librdkafka refuses, CannotRecord where ``results`` cannot be written, SparkUnavailable and
+    Returns the verdict (``word``, ``verdict``), the run's folder below ``results`` and its report. What
+    breaks down once the run has begun is the verdict ``infrastructure``. Raises SpecError for settings that
+    the system or librdkafka refuses, CannotRecord where ``results`` cannot be written, SparkUnavailable and
     AnalysisError where the run cannot be judged, and Interrupted."""
     ask_clients(spec, spec.name)
     ask_system(spec, spec.name)

@@ -95,8 +95,9 @@ def _mock_cluster() -> Iterator[str]:
 
 
 def anomalies_in(*histories: str, step_s: float = 0.001) -> list[dict[str, int]]:
-    """Judge histories in the language of wrackline.checkers.proving.language, where ``p: (a`` is an invocation
-    and ``p: a@0)`` its completion, all in one Spark session. ``step_s``: from one event to the next. Returns for each the anomalies found, with how many times. Raises ValueError for a history that
+    """Judge histories in the language of wrackline.checkers.proving.language, where ``p: (a`` is an
+    invocation and ``p: a@0)`` its completion, all in one Spark session. ``step_s``: from one event to the
+    next. Returns for each the anomalies found, with how many times. Raises ValueError for a history that
     cannot be read; SparkUnavailable."""
     with tempfile.TemporaryDirectory(prefix="wrackline-rehearsal-") as folder:
         runs = [Path(folder) / f"case-{number}" for number in range(len(histories))]

@@ -59,8 +59,9 @@ class Skeleton:
 
 
 def write(kind: str, name: str, into: Path) -> Skeleton:
-    """A package ``wrackline-NAME`` below ``into``, with one part that works and its test. Raises SkeletonError for
-    a name that is none or that is taken, for a folder that exists, and where nothing can be written."""
+    """A package ``wrackline-NAME`` below ``into``, with one part that works and its test. Raises
+    SkeletonError for a name that is none or that is taken, for a folder that exists, and where nothing can be
+    written."""
     pattern = KINDS[kind]
     if not _NAME.fullmatch(name) or len(name) > _LONGEST:
         raise SkeletonError(

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import ast
 import inspect
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -14,34 +16,49 @@ ROOT = Path(__file__).parents[2]
 SOURCE = Path(api.__file__).read_text()
 
 
-def told_of_constants() -> dict[str, str]:
-    """Names that the page itself assigns, with the text below each."""
-    body = ast.parse(SOURCE).body
-    told = {}
-    for one, after in zip(body, body[1:], strict=False):
-        if isinstance(one, ast.Assign) and isinstance(after, ast.Expr):
-            assert isinstance(one.targets[0], ast.Name)
-            assert isinstance(after.value, ast.Constant)
-            told[one.targets[0].id] = str(after.value.value)
-    return told
-
-
-def test_every_public_name_is_listed_once_in_order() -> None:
-    imported = {
-        alias.asname or alias.name
-        for node in ast.parse(SOURCE).body
-        if isinstance(node, ast.ImportFrom) and node.module != "__future__"
+def imported_for_editors() -> set[tuple[str, str, str]]:
+    """(module, its name there, its public name)."""
+    return {
+        (str(node.module), alias.name, alias.asname or alias.name)
+        for node in ast.walk(ast.parse(SOURCE))
+        if isinstance(node, ast.ImportFrom) and str(node.module).startswith("wrackline")
         for alias in node.names
     }
-    public = {name for name in imported | set(told_of_constants()) if not name.startswith("_")}
-    assert set(api.__all__) == public
-    assert len(api.__all__) == len(set(api.__all__))
+
+
+def test_every_public_name_is_listed_and_is_what_editors_are_told() -> None:
+    homes = {(module, private, public) for public, (module, private) in api._PLACES.items()}
+    assert homes == imported_for_editors()
+    assert sorted(api.__all__) == sorted(public for _, _, public in homes)
+    assert set(api.CONSTANTS) < set(api.__all__)
+
+
+def test_a_name_that_is_none_says_where_all_are() -> None:
+    with pytest.raises(
+        AttributeError, match=r"wrackline\.api has no 'Falt'; `wrackline\.api\.__all__` lists all"
+    ):
+        _ = api.Falt
+
+
+def test_a_fault_need_not_wait_for_spark_nor_a_mark_for_fleets() -> None:
+    """The marks of a check are imported in Spark's workers, where little is installed."""
+    fault = "from wrackline.api import FaultSpec, Shell, Proof, Commands, Scene, Trail"
+    marks = "from wrackline.api import Bools, Rows, bools, check, findings, having, is_place, mark"
+    for names, without in (
+        (fault, ("pyspark", "confluent_kafka")),
+        (marks, ("fabric", "confluent_kafka", "pydantic")),
+    ):
+        code = f"import sys; {names}; print([one for one in {without!r} if one in sys.modules])"
+        said = subprocess.run(
+            [sys.executable, "-c", code], capture_output=True, text=True, check=True, cwd=ROOT
+        )
+        assert said.stdout == "[]\n", names
 
 
 @pytest.mark.parametrize("name", api.__all__)
 def test_a_public_name_says_what_it_is(name: str) -> None:
     thing = getattr(api, name)
-    if name in told_of_constants():
+    if name in api.CONSTANTS:
         return
     said = thing.__dict__.get("__doc__") if inspect.isclass(thing) else inspect.getdoc(thing)
     assert said, f"{name} has no docstring"

@@ -1,4 +1,4 @@
-"""Parts are found through the entry points of what is installed; ours in a checkout through pyproject.toml."""
+"""Parts are found through entry points; in a checkout ours are read from pyproject.toml."""
 
 from __future__ import annotations
 
