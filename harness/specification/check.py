@@ -13,14 +13,19 @@ from confluent_kafka import KafkaException
 
 from wrackline.harness.specification.build import build_parts, topic_configs
 from wrackline.harness.specification.spec import Spec, SpecError, load
+from wrackline.plugins.registry import Group, entries, named
 from wrackline.systems.base import About, Refusal, TopicSpec
 from wrackline.workloads.log.clients import try_settings
 
 
 def load_checked(path: Path, *, settings: Sequence[str] = (), seed: int | None = None) -> Spec:
     """A specification with which a run can be begun. Raises SpecError; DeployError when the system's
-    program cannot be asked; FleetError for hosts that cannot be named."""
+    program cannot be asked; FleetError for hosts that cannot be named; PluginError for a check from elsewhere
+    that cannot be used."""
     spec = load(path, settings=settings, seed=seed)
+    for check in entries(Group.CHECKS):  # a run that nobody could judge is not begun
+        if not check.is_ours:
+            named(Group.CHECKS, check.name).load()
     mistakes: list[str] = []
     for ask in (ask_clients, ask_system):
         try:
