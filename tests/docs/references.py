@@ -15,6 +15,7 @@ from functools import cached_property
 from pathlib import Path
 
 from tests.docs.pages import Page, prose_of_python
+from wrackline.plugins.registry import Group
 
 HOMES = {
     **dict.fromkeys("ZRKHCB", "docs/protocol.md"),
@@ -43,6 +44,8 @@ ENDINGS = (".parquet", ".wal", ".log", ".broken", ".json", ".html", ".yaml")
 """A file of a run, ``history.parquet``, is no module."""
 NOT_NAMES = ("broker.address.", "broker.version.")
 """Settings of librdkafka that begin as our packages do."""
+GROUPS = frozenset(group.value for group in Group)
+"""Of entry points: they are no modules."""
 NOT_CODES = {"I32", "I64", "B00"}
 """Words that look like codes: two number types, and the code of a bug that a test makes up."""
 
@@ -320,7 +323,7 @@ def _paths(repository: Repository, text: str) -> Found:
     for named in _DOTTED.finditer(text):
         if named["dotted"].startswith(NOT_NAMES) or named["dotted"].endswith(ENDINGS):
             continue
-        if not repository.has_dotted(named["dotted"]):
+        if named["dotted"] not in GROUPS and not repository.has_dotted(named["dotted"]):
             yield named.start(), f"{named['dotted']}: there is no such module, or it does not define that"
 
 
