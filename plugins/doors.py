@@ -9,8 +9,9 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from functools import cache
-from typing import Annotated, Any, Literal, Union, get_args, get_origin
+from functools import cache, reduce
+from operator import or_
+from typing import Annotated, Any, Literal, get_args, get_origin
 
 from pydantic import BaseModel, Field, GetCoreSchemaHandler, GetJsonSchemaHandler, TypeAdapter
 from pydantic_core import CoreSchema, PydanticKnownError, core_schema
@@ -94,7 +95,7 @@ class Door:
             [(name, model)] = models.items()
             schema = handler(_reader(model, self.key, name).core_schema)
         else:
-            union: Any = Annotated[Union[tuple(models.values())], Field(discriminator=self.key)]
+            union: Any = Annotated[reduce(or_, models.values()), Field(discriminator=self.key)]
             schema = handler(TypeAdapter(union).core_schema)
         if self.default is not None:  # any other must be named
             schema["oneOf"] = [

@@ -116,7 +116,7 @@ def test_a_broken_part_is_a_row_and_in_the_way_of_nobody_but_who_names_it(
 
 def test_two_parts_of_one_name_are_refused(site: Path, capsys: pytest.CaptureFixture[str]) -> None:
     installed(site, "acme", "1.2", {"faults": {"kill": "acme_smash:Smash"}}, {"acme_smash": GOOD})
-    with pytest.raises(SpecError, match="2 faults are called 'kill': wrackline .* and acme 1.2"):
+    with pytest.raises(SpecError, match=r"2 faults are called 'kill': wrackline .* and acme 1.2"):
         parse("{name: x, nemesis: {random: {faults: [kill]}}}", "x.yaml")
     code, out, _ = call(capsys, "plugins")
     assert code == 0
