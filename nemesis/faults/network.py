@@ -49,7 +49,7 @@ class Shape(StrEnum):
 
 
 class Direction(StrEnum):
-    """Which way packets are dropped, as the targets see it."""
+    """Packets to the targets, packets from them, or both."""
 
     BOTH = "both"
     IN = "in"

@@ -89,12 +89,13 @@ def test_its_own_tests_pass(site: Path) -> None:
     assert "7 passed" in done.stdout
 
 
+@pytest.mark.timeout(600)
 @pytest.mark.fleet
 @pytest.mark.spark
 @pytest.mark.skipif(os.geteuid() != 0, reason="fleets need root")
 def test_a_run_uses_all_five(site: Path, tmp_path: Path) -> None:
     results = tmp_path / "results"
-    made = wrackline(site, "run", str(SPECIFICATION), "--results", str(results), timeout_s=280)
+    made = wrackline(site, "run", str(SPECIFICATION), "--results", str(results), timeout_s=450)
     assert made.returncode == 0, made.stdout + made.stderr
     [run_dir] = results.iterdir()
     verdict = orjson.loads((run_dir / "verdict.json").read_bytes())

@@ -10,7 +10,7 @@ from typing import Any, Literal
 import orjson
 import pytest
 
-from tests.harness.doubles import Stage, rows
+from tests.harness.doubles import PARTITIONS, Stage, rows
 from wrackline import api
 from wrackline.harness.run import Options, judge
 from wrackline.harness.run import run as make
@@ -23,6 +23,8 @@ seed: 7
 workload: {duration_s: 10, rate: 100}
 nemesis: {schedule: [{at_s: 2, duration_s: 3, fault: kill, target: leader(log-0)}]}
 """
+
+TOPIC = api.TopicSpec(partitions=PARTITIONS)
 
 
 def example() -> ModuleType:
@@ -47,10 +49,10 @@ def test_it_ends_as_the_run_of_the_file_does(stage: Stage, monkeypatch: pytest.M
     """On paper: the same plan, the same kinds of operations, the same verdict for the same reasons."""
     monkeypatch.setattr("wrackline.harness.extend.python.ask_system", lambda *_: None)
     short = {"duration_s": 2, "senders": 2, "pollers": 1, "enders": 1}
-    in_code = api.Spec(name="same", seed=7, workload=api.LogSpec(**short))
-    in_yaml = parse(
-        "{name: same, seed: 7, workload: {duration_s: 2, senders: 2, pollers: 1, enders: 1}}", "x.yaml"
-    )
+    in_code = api.Spec(name="same", seed=7, topic=TOPIC, workload=api.LogSpec(**short))
+    load = "{duration_s: 2, senders: 2, pollers: 1, enders: 1}"
+    text = f"{{name: same, seed: 7, topic: {{partitions: {PARTITIONS}}}, workload: {load}}}"
+    in_yaml = parse(text, "x.yaml")
     first = api.run(in_code, stage.results / "python")
     made = make(in_yaml, Options(stage.results / "yaml"))
     second = judge([made.run_dir])[0]
@@ -90,7 +92,10 @@ def test_parts_of_classes_that_no_entry_point_names_are_used(stage: Stage) -> No
 
     late = api.ScheduledSpec(at_s=0.5, duration_s=0.5, inject=NoopSpec())
     spec = api.Spec(
-        name="own", workload=OneWriterSpec(duration_s=2, rate=50), nemesis=api.NemesisSpec(schedule=(late,))
+        name="own",
+        topic=TOPIC,
+        workload=OneWriterSpec(duration_s=2, rate=50),
+        nemesis=api.NemesisSpec(schedule=(late,)),
     )
     made = make(spec, Options(stage.results))
     assert {row["f"] for row in rows(made.run_dir) if row["type"] == "ok"} >= {"send"}
