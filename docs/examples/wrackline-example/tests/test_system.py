@@ -10,7 +10,7 @@ from wrackline.api import Layout, NetnsSpec, WantedTopic, WracklineSystem
 
 
 def test_the_broker_takes_its_settings(tmp_path: Path) -> None:
-    fleet = NetnsSpec(brokers=1).build("rehearsal")
+    fleet = NetnsSpec(brokers=1).build("rehearsal", tmp_path)
     layout = Layout(("n1",), ("c1",), (), cluster_id="AAAAAAAAAAAAAAAAAAAAAA", cache=tmp_path)
     system = SmallSegmentsSpec(segment_bytes=4096).build(fleet, layout)
     assert isinstance(system, WracklineSystem)

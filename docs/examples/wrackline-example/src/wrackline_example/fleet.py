@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Literal
 
 from wrackline.api import Fleet, FleetSpec, NetnsFleet
@@ -16,5 +17,5 @@ class NetnsXfsSpec(FleetSpec):
     kind: Literal["netns-xfs"] = "netns-xfs"
     """Hosts are namespaces of this machine, with xfs."""
 
-    def build(self, name: str) -> Fleet:
-        return NetnsFleet(name, self.hosts, disk_mb=DISK_MB, filesystem="xfs")
+    def build(self, name: str, state_dir: Path) -> Fleet:
+        return NetnsFleet(name, self.hosts, state_dir=state_dir, disk_mb=DISK_MB, filesystem="xfs")
