@@ -50,18 +50,33 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
 @pytest.hookimpl(optionalhook=True)
 def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> Any:
     """The tests of a file go to one worker: its fixtures are made once. Where a file says `pytest.mark.apart`,
-    each of its tests goes to whoever is free."""
+    each of its tests goes to whoever is free.
+
+    One worker takes the tests that ask Spark, so that there is one session of it, which has both processors
+    when it wants them; the others wait for brokers and hosts meanwhile, and help it when they are done."""
     from xdist.scheduler import LoadFileScheduling
 
     @functools.cache
-    def is_apart(file: str) -> bool:
+    def text(file: str) -> str:
         # The process that deals the tests out has not collected them: it knows their names alone.
-        return "pytest.mark.apart" in (config.rootpath / file).read_text()
+        return (config.rootpath / file).read_text()
+
+    def asks_spark(scope: str) -> bool:
+        words = text(scope.partition("::")[0])
+        return "pytest.mark.spark" in words and "pytest.mark.fleet" not in words
 
     class Scheduling(LoadFileScheduling):
         def _split_scope(self, nodeid: str) -> str:
             file = nodeid.partition("::")[0]
-            return nodeid if is_apart(file) else file
+            return nodeid if "pytest.mark.apart" in text(file) else file
+
+        def _assign_work_unit(self, node: Any) -> None:
+            of_spark = node is next(iter(self.assigned_work))
+            for scope in self.workqueue:
+                if asks_spark(scope) == of_spark:
+                    self.workqueue.move_to_end(scope, last=False)
+                    break
+            super()._assign_work_unit(node)
 
     config.option.loadscopereorder = False  # else the files with most tests come first, not the longest
     return Scheduling(config, log)
