@@ -23,8 +23,8 @@ from wrackline.plugins.registry import Group, load_all
 
 
 class Family(StrEnum):
-    """Ours, in the order of docs/anomalies.md; each is a module of checkers. Checks from elsewhere say others,
-    which come after."""
+    """Ours, in the order of docs/anomalies.md; each is a module of checkers. Checks from elsewhere say
+    others, which come after."""
 
     LOSS = "loss"
     INTEGRITY = "integrity"

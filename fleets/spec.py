@@ -12,8 +12,8 @@ from wrackline.plugins.fields import NoBoolean, Strict
 
 
 class FleetSpec(Strict):
-    """The settings of a fleet: how many hosts there are, and for what. A subclass says its name
-    (``kind: Literal["netns"] = "netns"``), which is also that of its entry point, has a field for each further
+    """The settings of a fleet: how many hosts there are, and for what. A subclass says its name (``kind:
+    Literal["netns"] = "netns"``), which is also that of its entry point, has a field for each further
     setting, and builds the fleet."""
 
     kind: str
@@ -28,8 +28,9 @@ class FleetSpec(Strict):
     """Hosts with a broker that is not started: the fault ``add-broker`` does."""
 
     def build(self, name: str, state_dir: Path) -> Fleet:
-        """The fleet of these `hosts`, under this name, not up. ``state_dir``: a folder of this machine for what
-        a fleet keeps while it is up; others use it too. Raises FleetError for hosts that cannot be named."""
+        """The fleet of these `hosts`, under this name, not up. ``state_dir``: a folder of this machine for
+        what a fleet keeps while it is up; others use it too. Raises FleetError for hosts that cannot be
+        named."""
         raise NotImplementedError
 
     @property

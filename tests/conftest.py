@@ -34,7 +34,8 @@ def pytest_sessionstart() -> None:
     if "PYTEST_XDIST_WORKER" not in os.environ:  # which what a test starts inherits
         for folder in folders_mounted():
             clean(folder.root)
-    # Real runs clear up below their state root when they begin: theirs must not be the root of another worker.
+    # Real runs clear up below their state root when they begin: theirs must not be the root of another
+    # worker.
     os.environ["WRACKLINE_STATE_DIR"] = str(RUNS_ROOT)
 
 
@@ -49,8 +50,8 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
 
 @pytest.hookimpl(optionalhook=True)
 def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> Any:
-    """The tests of a file go to one worker: its fixtures are made once. Where a file says `pytest.mark.apart`,
-    each of its tests goes to whoever is free.
+    """The tests of a file go to one worker: its fixtures are made once. Where a file says
+    `pytest.mark.apart`, each of its tests goes to whoever is free.
 
     One worker takes the tests that ask Spark, so that there is one session of it, which has both processors
     when it wants them; the others wait for brokers and hosts meanwhile, and help it when they are done."""

@@ -25,7 +25,8 @@ def main(record: Path) -> int:
         print(f"{seconds:7.1f} s  {name}")
     total, shown = (sum(seconds for seconds, _ in some) for some in (found, found[:MANY]))
     print(
-        f"{shown:.0f} of the {total:.0f} s that {len(found)} tests took, one worker's seconds added to another's"
+        f"{shown:.0f} of the {total:.0f} s that {len(found)} tests took, one worker's seconds added to "
+        "another's"
     )
     return 0
 

@@ -19,6 +19,6 @@
     raft, snapshots   the controller quorum and its log
     profile           which rule of each kind holds; earlier_profiles has those of former Kafka versions
 
-Each file has its golden table, facts left and right decision right, in ``tests/broker/rules/golden/``. Where the
-five that all else rests on are carried out is in docs/this-code-in-an-hour.md, "Five decisions".
+Each file has its golden table, facts left and right decision right, in ``tests/broker/rules/golden/``. Where
+the five that all else rests on are carried out is in docs/this-code-in-an-hour.md, "Five decisions".
 """

@@ -53,8 +53,8 @@ class EligibleRules:
     """Profile kip966. ``ElectionRules`` has these too, since whom it elects depends on them."""
 
     def eligible(self, given: ChangeInput, isr: tuple[NodeId, ...]) -> Eligible:
-        """ELR on fencing: who is eligible beside the new ``isr``, when a broker was fenced, shut down, lost its
-        log or was unregistered, or when the leader changed its ISR. A fencing is carried out by
+        """ELR on fencing: who is eligible beside the new ``isr``, when a broker was fenced, shut down, lost
+        its log or was unregistered, or when the leader changed its ISR. A fencing is carried out by
         ``broker/core/controller/partitions.py::remove_broker``, whose record comes from
         ``broker/rules/election.py::ElectionRules.change``.
 

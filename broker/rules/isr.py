@@ -64,9 +64,10 @@ class IsrRules:
         return committed | proposed
 
     def may_join(self, facts: JoinFacts) -> bool:
-        """ISR join: has the follower all that may be committed (K40), and is it this life of a broker that may
-        be in an ISR (KIP-841, KIP-903)? If so, ``broker/core/replication/leader.py::_expand`` proposes it to the
-        controller and counts it at once; until the controller agrees it is in the maximal ISR alone."""
+        """ISR join: has the follower all that may be committed (K40), and is it this life of a broker that
+        may be in an ISR (KIP-841, KIP-903)? If so, ``broker/core/replication/leader.py::_expand`` proposes it
+        to the controller and counts it at once; until the controller agrees it is in the maximal ISR
+        alone."""
         return (
             self.has_committed(facts)
             and self.has_former_terms(facts)

@@ -57,9 +57,9 @@ class TruncationRules:
     def diverges(
         self, fetched_epoch: int, fetch_offset: int, leader_end: EpochEndOffset
     ) -> EpochEndOffset | None:
-        """At the leader: ``leader_end`` is where the follower's last epoch ends here
-        (docs/protocol.md 2.2.4). ``broker/core/requests/fetch.py::FetchHandler._log_fault`` answers with it and
-        without records."""
+        """At the leader: ``leader_end`` is where the follower's last epoch ends here (docs/protocol.md
+        2.2.4). ``broker/core/requests/fetch.py::FetchHandler._log_fault`` answers with it and without
+        records."""
         if fetched_epoch == NO_EPOCH:
             return None
         if leader_end.epoch < fetched_epoch or leader_end.end_offset < fetch_offset:
@@ -67,8 +67,9 @@ class TruncationRules:
         return None
 
     def on_divergence(self, own: EpochEndOffset | None, diverging: EpochEndOffset, leo: int) -> int:
-        """Truncation by epoch, at the follower: ``own`` is where the diverging epoch ends in its own log, None
-        when it has none. ``broker/core/replication/following.py::Following._diverged`` cuts the log there."""
+        """Truncation by epoch, at the follower: ``own`` is where the diverging epoch ends in its own log,
+        None when it has none. ``broker/core/replication/following.py::Following._diverged`` cuts the log
+        there."""
         if own is None:
             return min(diverging.end_offset, leo)
         if own.epoch != diverging.epoch:

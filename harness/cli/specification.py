@@ -15,6 +15,7 @@ import yaml
 from wrackline.harness.cli.options import seed_option, set_option
 from wrackline.harness.specification.check import load_checked
 from wrackline.harness.specification.errors import nearest
+from wrackline.harness.specification.schema import schema
 from wrackline.harness.specification.spec import SpecError
 from wrackline.harness.specification.suites import suites_dir
 
@@ -34,8 +35,6 @@ def schema_command() -> int:
 
     A schema cannot say how one part must fit another; `wrackline validate` can.
     """
-    from wrackline.harness.specification.schema import schema
-
     click.echo(orjson.dumps(schema(), option=orjson.OPT_INDENT_2).decode())
     return 0
 

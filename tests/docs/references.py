@@ -1,8 +1,8 @@
 """What prose names and the repository does not have: codes, sections, files, functions, links, anchors.
 
-Prose is every Markdown page, every specification in ``suites/``, of Python comments and docstrings, and of the
-golden tables of rules their comments.
-``problems(root)`` reads text only: it imports nothing of what it looks at.
+Prose is every Markdown page, every specification in ``suites/``, of Python comments and docstrings, and of
+the golden tables of rules their comments. ``problems(root)`` reads text only: it imports nothing of what it
+looks at.
 """
 
 from __future__ import annotations

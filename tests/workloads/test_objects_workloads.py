@@ -16,7 +16,7 @@ from wrackline.checkers.exact_queue import check_queue
 from wrackline.checkers.exact_register import check_register
 from wrackline.harness.specification.spec import SpecError, parse
 from wrackline.workloads.log import ClientsSpec
-from wrackline.workloads.markers import is_marker
+from wrackline.workloads.log.markers import is_marker
 from wrackline.workloads.queue import QueueSpec
 from wrackline.workloads.register import RegisterSpec
 

@@ -10,10 +10,10 @@ import time
 from typing import Any
 
 from wrackline.history.model import Record, Type
+from wrackline.workloads.log.markers import Marks, Unknown, end_of, last_write
 from wrackline.workloads.log.processes import Context, Process, Reading
 from wrackline.workloads.log.senders import Sender
 from wrackline.workloads.log.workload import Workload
-from wrackline.workloads.markers import Marks, Unknown, end_of, last_write
 from wrackline.workloads.pace import Slot
 from wrackline.workloads.register.spec import RegisterSpec
 

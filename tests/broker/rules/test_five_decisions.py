@@ -1,4 +1,5 @@
-"""docs/this-code-in-an-hour.md, "Five decisions": decision and consequence name each other, and the bug flips."""
+"""docs/this-code-in-an-hour.md, "Five decisions": decision and consequence name each other, and the bug
+flips."""
 
 from __future__ import annotations
 
