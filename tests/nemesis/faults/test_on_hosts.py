@@ -287,7 +287,7 @@ def test_a_partitioned_host_that_loses_power_comes_back_partitioned_until_healed
         run.recorded.wait_for(lambda: "ended" in run.recorded.phases("f2"), timeout_s=20)
         assert not run.connects("n1", "n2")
         assert not run.connects("n2", "n1")
-    assert run.recorded.ended("f2")["proved"] is True
+    assert run.recorded.ended("f2")["proved"] is True, run.recorded.ended("f2")
     assert run.recorded.ended("f1")["proved"] is True, run.recorded.ended("f1")
     with running(fleet, system, {**cut, "duration_s": 1.0}, {**power, "duration_s": 10.0}) as run:
         run.recorded.wait_for(lambda: "ended" in run.recorded.phases("f1"), timeout_s=20)
