@@ -158,7 +158,7 @@ def test_a_command_cut_short_is_not_sent_again(fleet: NetnsFleet, host: Host) ->
 
     def run() -> None:
         try:
-            remote.run("echo once >> /opt/runs; sync; sleep 30")
+            remote.run("echo once >> /opt/runs; sync /opt/runs; sleep 30")
         except FleetError as error:
             failures.append(error)
 
@@ -171,7 +171,7 @@ def test_a_command_cut_short_is_not_sent_again(fleet: NetnsFleet, host: Host) ->
     thread.join(10)
     fleet.power.on(host)
     assert [str(error).partition(" (")[0] for error in failures] == [
-        "host n1: connection lost during `echo once >> /opt/runs; sync; sleep 30`"
+        "host n1: connection lost during `echo once >> /opt/runs; sync /opt/runs; sleep 30`"
     ]
     assert remote.get("/opt/runs") == b"once\n"
 
