@@ -21,7 +21,8 @@ import pytest
 from tests.checkers.cases import all_cases
 from tests.checkers.model import Model
 
-pytestmark = [pytest.mark.spark, pytest.mark.slow]
+pytestmark = [pytest.mark.spark, pytest.mark.slow, pytest.mark.nightly]
+"""Every night: the day's tests import what a cluster is sent (test_session.py), and judge in local mode."""
 
 SPARK_CLASS = Path(pyspark.__file__).parent / "bin" / "spark-class"
 START_S = 120.0

@@ -82,6 +82,7 @@ def test_its_anomaly_is_one_of_those_that_are_looked_for(site: Path) -> None:
     assert row["contract"] == "forbidden with +linearizable-reads; reported without"
 
 
+@pytest.mark.nightly  # by day the run below uses all five
 @pytest.mark.spark
 def test_its_own_tests_pass(site: Path) -> None:
     done = python(site, "-m", "pytest", "-q", "-p", "no:cacheprovider", str(EXAMPLE / "tests"), timeout_s=280)

@@ -12,6 +12,8 @@ import pytest
 
 from wrackline.harness.cli.main import main
 
+pytestmark = [pytest.mark.slow, pytest.mark.apart]
+
 ROOT = Path(__file__).parents[2]
 KINDS = ("fault", "workload", "system", "fleet", pytest.param("check", marks=pytest.mark.spark))
 
