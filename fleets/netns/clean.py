@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import re
 import time
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
@@ -17,6 +16,7 @@ from wrackline.fleets.netns.namespaces import (
     delete_netns,
     is_alive,
     kill_processes_in_netns,
+    mounts,
     netns_exists,
     run_tool,
 )
@@ -47,7 +47,7 @@ def dismantle(folder: FleetFolder, state: FleetState, machines: list[Machine] | 
 def unmount_system(folder: FleetFolder, *, timeout_s: float = 5.0) -> None:
     """The tmpfs with the hosts' system disks; a host's mount namespace may need a moment to let go of it."""
     deadline = time.monotonic() + timeout_s
-    while is_mounted(folder.system):
+    while any(mount.point == folder.system for mount in mounts()):
         try:
             run_tool(["umount", str(folder.system)])
         except FleetError:
@@ -56,19 +56,13 @@ def unmount_system(folder: FleetFolder, *, timeout_s: float = 5.0) -> None:
             time.sleep(0.01)
 
 
-def is_mounted(path: Path) -> bool:
-    escaped = str(path).replace("\\", r"\134").replace(" ", r"\040")
-    return any(line.split()[4] == escaped for line in Path("/proc/self/mountinfo").read_text().splitlines())
-
-
 def folders_mounted() -> list[FleetFolder]:
     """The folder of every fleet of this machine whose system disks are mounted, whatever its state root."""
     found = []
-    for line in Path("/proc/self/mountinfo").read_text().splitlines():
-        of_mount, _, of_filesystem = line.partition(" - ")
-        system = Path(re.sub(r"\\(\d{3})", lambda octal: chr(int(octal[1], 8)), of_mount.split()[4]))
-        folder = FleetFolder(system.parent.parent, system.parent.name)
-        if of_filesystem.split()[:2] == ["tmpfs", f"wl-{folder.name}"] and system == folder.system:
+    for mount in mounts():
+        folder = FleetFolder(mount.point.parent.parent, mount.point.parent.name)
+        of_a_fleet = (mount.filesystem, mount.source) == ("tmpfs", f"wl-{folder.name}")
+        if of_a_fleet and mount.point == folder.system:
             found.append(folder)
     return found
 

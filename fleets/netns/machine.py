@@ -29,6 +29,7 @@ from wrackline.fleets.netns.namespaces import (
     ip_batch,
     is_alive,
     kill_processes_in_netns,
+    mounts,
     netns_exists,
     netns_path,
     processes_in,
@@ -61,7 +62,7 @@ _SEPARATE = (
 
 def layers() -> list[str]:
     """Mount points below / that hold programs and therefore need a layer of their own in a host's root."""
-    mounted = {line.split()[4] for line in Path("/proc/self/mountinfo").read_text().splitlines()}
+    mounted = {str(mount.point) for mount in mounts()}
     return [folder for folder in _SEPARATE if folder in mounted and not Path(folder).is_symlink()]
 
 

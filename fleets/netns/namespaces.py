@@ -11,6 +11,7 @@ import contextlib
 import ctypes
 import fcntl
 import os
+import re
 import shutil
 import signal
 import socket
@@ -19,6 +20,7 @@ import subprocess
 import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from pathlib import Path
+from typing import NamedTuple
 
 from wrackline.fleets.base import FleetError, Host
 from wrackline.fleets.netns.state import lent_locks
@@ -31,6 +33,24 @@ SIOCSIFFLAGS = 0x8914
 IFF_UP = 0x1
 
 _libc = ctypes.CDLL(None, use_errno=True)
+
+
+class Mount(NamedTuple):
+    """A line of /proc/self/mountinfo."""
+
+    point: Path
+    filesystem: str
+    source: str
+
+
+def mounts() -> list[Mount]:
+    """All that this process sees."""
+    found = []
+    for line in Path("/proc/self/mountinfo").read_text().splitlines():
+        of_mount, _, of_filesystem = line.partition(" - ")
+        point = re.sub(r"\\(\d{3})", lambda octal: chr(int(octal[1], 8)), of_mount.split()[4])
+        found.append(Mount(Path(point), *of_filesystem.split()[:2]))
+    return found
 
 
 def find_tool(name: str) -> str:
