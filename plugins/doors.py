@@ -7,6 +7,7 @@ schema), except that the union is open.
 
 from __future__ import annotations
 
+import contextlib
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from functools import cache, reduce
@@ -17,7 +18,7 @@ from pydantic import BaseModel, Field, GetCoreSchemaHandler, GetJsonSchemaHandle
 from pydantic_core import CoreSchema, PydanticKnownError, core_schema
 
 from wrackline.plugins.fields import JsonSchema
-from wrackline.plugins.registry import Entry, Group, PluginError, load_sound, named, names
+from wrackline.plugins.registry import Entry, Group, PluginError, named, names
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,8 +51,7 @@ class Door:
 
     def model(self, name: str) -> type[BaseModel]:
         """Raises PluginError."""
-        entry = named(self.group, name)
-        return self._checked(entry, self.model_of(entry.load()))
+        return self.check(named(self.group, name))
 
     def usual(self) -> Any:
         """The settings that are meant where nothing is said. Raises PluginError."""
@@ -60,26 +60,23 @@ class Door:
 
     def check(self, entry: Entry) -> type[BaseModel]:
         """Whether the entry can stand here; its model. Raises PluginError."""
-        return self._checked(entry, self.model_of(entry.load()))
-
-    def models(self) -> dict[str, type[BaseModel]]:
-        """All that can be used, by name."""
-        found = {}
-        for name, loaded in load_sound(self.group):
-            try:
-                found[name] = self._checked(named(self.group, name), self.model_of(loaded))
-            except PluginError:
-                continue
-        return found
-
-    def _checked(self, entry: Entry, model: Any) -> type[BaseModel]:
+        model = self.model_of(entry.load())
         if not (isinstance(model, type) and issubclass(model, self.base)):
             raise entry.refused(f"has settings that are no {self.base.__module__}.{self.base.__name__}")
         field = model.model_fields.get(self.key)
         says = get_args(field.annotation) if field and get_origin(field.annotation) is Literal else ()
         if says != (entry.name,):
             raise entry.refused(f"must say so in its settings: {self.key}: Literal[{entry.name!r}]")
-        return model
+        checked: type[BaseModel] = model
+        return checked
+
+    def models(self) -> dict[str, type[BaseModel]]:
+        """All that can be used, by name: one that is broken does not keep a list from the others."""
+        found = {}
+        for name in names(self.group):
+            with contextlib.suppress(PluginError):
+                found[name] = self.model(name)
+        return found
 
     # --- for pydantic -------------------------------------------------------------------------------------
 

@@ -135,17 +135,6 @@ def load_all(group: Group) -> tuple[tuple[Entry, Any], ...]:
     return tuple((named(group, one.name), one.load()) for one in entries(group))
 
 
-def load_sound(group: Group) -> tuple[tuple[str, Any], ...]:
-    """Those that can be used, by name: for lists, which one that is broken must not keep from the others."""
-    found = []
-    for name in names(group):
-        try:
-            found.append((name, load(group, name)))
-        except PluginError:
-            continue
-    return tuple(found)
-
-
 def version() -> str:
     """Ours; ``source`` where nothing says it."""
     own = _checkout()
@@ -157,7 +146,13 @@ def version() -> str:
         return "source"
 
 
-def _all() -> Iterator[Entry]:
+@cache
+def _all() -> tuple[Entry, ...]:
+    """Of every group, by one look at each installed distribution."""
+    return tuple(_found())
+
+
+def _found() -> Iterator[Entry]:
     own = _checkout()
     if own is not None:
         declared = own.get("entry-points", {})
@@ -197,4 +192,5 @@ def _checkout() -> dict[str, Any] | None:
 def forget() -> None:
     """Look at the installed distributions anew, once more were installed."""
     entries.cache_clear()
+    _all.cache_clear()
     _checkout.cache_clear()
