@@ -39,12 +39,11 @@ from wrackline.harness.cli.specification import (
 from wrackline.harness.report import ReportError
 from wrackline.harness.run import CannotRecord, Interrupted
 from wrackline.harness.run.results import NoSuchRun
-from wrackline.harness.run.setup import harness_version
 from wrackline.harness.specification.spec import SpecError
 from wrackline.history import HistoryError
 from wrackline.history.jepsen.imports import ImportFailed
 from wrackline.history.jepsen.text import TextError
-from wrackline.plugins.registry import PluginError
+from wrackline.plugins.registry import PluginError, version
 from wrackline.simulator.cli import simulate
 from wrackline.systems.base import DeployError
 
@@ -80,7 +79,7 @@ class _Group(click.Group):
 
 
 @click.group(cls=_Group, context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100})
-@click.version_option(harness_version(), prog_name="wrackline")
+@click.version_option(version(), prog_name="wrackline")
 def wrackline() -> None:
     """Break a replicated, Kafka-protocol broker and find out whether it lost or reordered what it
     acknowledged.

@@ -19,10 +19,6 @@ def new_test_id(name: str) -> str:
     return f"{now:%Y%m%dT%H%M%SZ}-{name}-{secrets.token_hex(2)}"
 
 
-def harness_version() -> str:
-    return version()
-
-
 def plan_of(spec: Spec) -> Plan:
     """Every random choice of the nemesis, settled by the seed."""
     return plan(spec.nemesis, spec.seed, spec.workload.duration_s)
@@ -59,7 +55,7 @@ def run_info(spec: Spec, test_id: str, system: System, plan: Plan) -> RunInfo:
         reads=spec.workload.reads,
         nodes={str(node.node_id): node.host.name for node in system.nodes},
         expected=spec.contract.expected,
-        harness_version=harness_version(),
+        harness_version=version(),
         thresholds=spec.contract.thresholds.limits(),
         plan=PlanInfo(
             duration_s=spec.workload.duration_s,
