@@ -13,7 +13,7 @@ from wrackline.harness.report.files import mapping, rows, texts, whole
 from wrackline.history.model import CONTROL, DIED, NEMESIS, Event
 
 _KINDS: Final = (
-    ("partition", ("partition", "isolate", "cut-off", "halves", "clients", "network", "drop")),
+    ("partition", ("partition", "isolate", "cut-off", "halves", "clients", "network", "drop", "connections")),
     ("power", ("power",)),
     ("kill", ("kill", "crash", DIED)),
     ("pause", ("pause", "stop", "freeze")),

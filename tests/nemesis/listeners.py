@@ -1,7 +1,7 @@
 """A system of real processes on a real fleet that is no broker: faults are tested without one.
 
 Each node listens on its port, writes unsynced bytes to the data disk, and knocks at every other node, so that
-a partition has traffic to drop.
+a partition has traffic to drop. A client's connection is kept, and what comes on it is sent back.
 """
 
 from __future__ import annotations
@@ -40,11 +40,20 @@ def chatter():
                 pass
         time.sleep(0.02)
 
+def echo(client):
+    while data := client.recv(4096):
+        client.sendall(data)
+    client.close()
+
 signal.signal(signal.SIGTERM, stop)
 server = socket.create_server((address, {PORT}), backlog=64)
 threading.Thread(target=chatter, daemon=True).start()
 while True:
-    server.accept()[0].close()
+    connection, (who, _) = server.accept()
+    if who in peers:
+        connection.close()
+    else:
+        threading.Thread(target=echo, args=(connection,), daemon=True).start()
 """
 RUNNING = "pid=$(cat /run/node.pid 2>/dev/null) && grep -qs node.py /proc/$pid/cmdline"
 

@@ -45,7 +45,16 @@ def test_a_fault_gives_the_steps_that_were_reviewed(file: Path) -> None:
 def test_every_fault_and_every_shape_has_a_golden_file() -> None:
     kinds = {json.loads(file.read_text())["inject"]["fault"] for file in GOLDEN}
     shapes = {json.loads(file.read_text())["inject"].get("shape") for file in GOLDEN}
-    assert kinds == {"partition", "kill", "pause", "power-cut", "restart", "add-broker", "reassign"}
+    assert kinds == {
+        "partition",
+        "stall-connections",
+        "kill",
+        "pause",
+        "power-cut",
+        "restart",
+        "add-broker",
+        "reassign",
+    }
     assert shapes - {None} == {str(shape) for shape in Shape}
 
 

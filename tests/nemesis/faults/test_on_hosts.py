@@ -206,6 +206,43 @@ def test_clients_cut_from_one_broker_leave_the_brokers_together(fleet: NetnsFlee
     assert run.recorded.ended("f1")["proved"] is True, run.recorded.ended("f1")
 
 
+def test_stalled_connections_deliver_late_what_a_closed_connection_had_sent(
+    fleet: NetnsFleet, system: Listeners
+) -> None:
+    with fleet.entered():
+        kept = socket.create_connection((fleet.hosts[0].address, PORT), timeout=5)
+    with kept:
+        kept.sendall(b"before")
+        assert kept.recv(100) == b"before"
+        with running(fleet, system, {"fault": "stall-connections", "target": "n1"}) as run:
+            kept.sendall(b"meanwhile")
+            kept.settimeout(0.5)
+            with pytest.raises(TimeoutError):
+                kept.recv(100)
+            assert run.connects(None, "n1")
+        kept.settimeout(10)
+        assert kept.recv(100) == b"meanwhile"
+    ended = run.recorded.ended("f1")
+    assert ended["proved"] is True, ended
+    assert "1 of 1 connections" in str(ended["proof"])
+
+
+def test_connections_that_nobody_has_cannot_be_stalled(fleet: NetnsFleet, system: Listeners) -> None:
+    planned = plan(
+        load({"schedule": [{"at_s": 0.0, "duration_s": 1.0, "fault": "stall-connections", "target": "n2"}]}),
+        seed=1,
+        duration_s=2.0,
+    )
+    run = Running(fleet, system, planned)
+    run.nemesis.start()
+    run.nemesis.wait(20)
+    run.nemesis.stop_and_heal()
+    ended = run.recorded.ended("f1")
+    assert ended["proved"] is False
+    assert "no client has a connection to port 9092" in str(ended["error"])
+    assert run.chains("n2") == []
+
+
 def test_a_link_cut_one_way_and_overlapping_cuts_do_not_touch_each_other(
     fleet: NetnsFleet, system: Listeners
 ) -> None:

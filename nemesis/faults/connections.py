@@ -1,0 +1,104 @@
+"""A fault of single connections: those that clients have now go silent, new ones pass.
+
+The kernel of the client's host keeps what was sent on such a connection, and goes on sending it again after the
+client has given it up and closed it. So a request that was thought lost arrives when the fault ends, behind
+requests that the client has sent since on another connection: reordering that TCP itself cannot show on one
+connection, and that protocols with retries must stand (KAFKA-17754).
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Literal
+
+from wrackline.nemesis.faults import chains
+from wrackline.nemesis.faults.knocks import heard
+from wrackline.nemesis.faults.network import CLIENTS
+from wrackline.nemesis.faults.spec import FaultSpec
+from wrackline.nemesis.faults.steps import Commands, Knock, Proof, Scene, Shell, Step, Target, Trail
+
+NEW_CONNECTION_S = 1.0
+"""How long a new connection may take: it must pass while the others are silent."""
+
+
+@dataclass(frozen=True, slots=True)
+class StallConnections:
+    """What clients send on the connections that they have to the targets' brokers when the fault begins is
+    dropped. What brokers send to them arrives, and so does everything on connections that are made later.
+
+    Proved when packets of such a connection were dropped, the rules are the first that packets meet, and new
+    connections were answered at the beginning and at the end.
+    """
+
+    @property
+    def name(self) -> str:
+        return "stall-connections"
+
+    @property
+    def holds_node(self) -> bool:
+        return False
+
+    def commands(self, scene: Scene) -> Commands:
+        do: list[Step] = []
+        undo: list[Step] = []
+        probe: list[Step] = []
+        for target in scene.targets:
+            do.append(Shell(target.host, _stall(scene, target)))
+            undo.append(Shell(target.host, chains.remove(scene.fault_id)))
+            probe.append(Shell(target.host, chains.look(scene.fault_id)))
+            probe.append(Knock(target.host, target.address, target.port, NEW_CONNECTION_S))
+        return Commands(tuple(do), tuple(undo), tuple(probe))
+
+    def prove(self, scene: Scene, trail: Trail) -> Proof:
+        if errors := trail.errors():
+            return Proof(False, "; ".join(errors))
+        for when, probe in (("at the beginning", trail.active), ("at the end", trail.final)):
+            for knocked in heard(probe, CLIENTS):
+                if not knocked.answered:
+                    return Proof(False, f"a new connection {knocked.way} was not answered {when}")
+            for done in probe:
+                if isinstance(done.step, Shell) and (wrong := chains.obstacle(done.output, scene.fault_id)):
+                    return Proof(False, f"{done.step.host} {when}: {wrong}")
+        listings = [done.output for done in trail.final if isinstance(done.step, Shell)]
+        rules = [rule for listing in listings for rule in chains.parse_counters(listing)]
+        silent = [rule for rule in rules if rule.packets]
+        if not silent:
+            return Proof(False, f"no packet of the {len(rules)} stalled connections was dropped")
+        dropped = sum(rule.packets for rule in silent)
+        return Proof(
+            True,
+            f"{dropped} packets dropped on {len(silent)} of {len(rules)} connections that clients had; new "
+            "connections were answered",
+        )
+
+
+def _stall(scene: Scene, target: Target) -> str:
+    """Lists the clients' connections of this moment and drops what comes in on them. Fails when there is none.
+
+    A JVM listens on a socket of IPv6, so ss shows its clients as ``[::ffff:198.18.0.1]:40000``.
+    """
+    name = chains.chain(scene.fault_id)
+    ours = " ".join(f"-e '^{host.address}:'" for host in scene.hosts)
+    rule = (
+        f'"-A {name} -s " $1 "/32 -p tcp --sport " $2 " --dport {target.port} -m comment '
+        f'--comment \\"" $1 ":" $2 ">{target.host}\\" -j DROP"'
+    )
+    return (
+        f"peers=$(ss -Htn state established 'sport = :{target.port}' | awk '{{print $4}}' | "
+        f"sed 's/^\\[::ffff:\\([0-9.]*\\)\\]/\\1/' | grep -v {ours}); "
+        f"[ -n \"$peers\" ] || {{ echo 'no client has a connection to port {target.port}' >&2; exit 1; }}; "
+        f"{{ echo '*filter'; echo ':{name} - [0:0]'; "
+        f"echo \"$peers\" | awk -F: '{{print {rule}}}'; "
+        f"echo '-I INPUT 1 -j {name}'; echo '-I OUTPUT 1 -j {name}'; echo COMMIT; }} | "
+        'iptables-restore --noflush --wait 5 && echo "$peers"'
+    )
+
+
+class StallConnectionsSpec(FaultSpec):
+    """Settings of the fault ``stall-connections``."""
+
+    fault: Literal["stall-connections"]
+    """What clients send on the connections they have now is dropped; new connections pass."""
+
+    def build(self) -> StallConnections:
+        return StallConnections()
