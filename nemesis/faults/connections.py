@@ -1,9 +1,9 @@
 """A fault of single connections: those that clients have now go silent, new ones pass.
 
-The kernel of the client's host keeps what was sent on such a connection, and goes on sending it again after the
-client has given it up and closed it. So a request that was thought lost arrives when the fault ends, behind
-requests that the client has sent since on another connection: reordering that TCP itself cannot show on one
-connection, and that protocols with retries must stand (KAFKA-17754).
+The kernel of the client's host keeps what was sent on such a connection, and goes on sending it again after
+the client has given it up and closed it. So a request that was thought lost arrives when the fault ends,
+behind requests that the client has sent since on another connection: reordering that TCP itself cannot show
+on one connection, and that protocols with retries must stand (KAFKA-17754).
 """
 
 from __future__ import annotations
@@ -73,7 +73,7 @@ class StallConnections:
 
 
 def _stall(scene: Scene, target: Target) -> str:
-    """Lists the clients' connections of this moment and drops what comes in on them. Fails when there is none.
+    """Lists the clients' connections of this moment and drops what comes in on them. Fails without any.
 
     A JVM listens on a socket of IPv6, so ss shows its clients as ``[::ffff:198.18.0.1]:40000``.
     """

@@ -11,7 +11,7 @@ from collections.abc import Callable, Mapping, Sequence
 from wrackline.nemesis.faults.network import Direction, Partition, Shape
 from wrackline.nemesis.faults.power import PowerCut
 from wrackline.nemesis.faults.processes import Kill
-from wrackline.nemesis.guided import defects
+from wrackline.nemesis.guided import defects, transactions
 from wrackline.nemesis.guided.steps import Aim, Await, GuidedStep, Heal, Inject, Needs, Sleep
 from wrackline.systems.base import PartitionState
 
@@ -116,12 +116,14 @@ SCHEDULES: Mapping[str, Callable[[Aim], Sequence[GuidedStep]]] = {
     "b01-truncate-to-hw": b01_truncate_to_hw,
     "acks1-leader-power-cut": acks1_leader_power_cut,
     "power-cut-lossy": power_cut_lossy,
+    "late-end-txn": transactions.late_end_txn,
     **defects.SCHEDULES,
 }
 NEEDS: Mapping[str, Needs] = {
     "b01-truncate-to-hw": Needs(replicas=3),
     "acks1-leader-power-cut": Needs(replicas=2),
     "power-cut-lossy": Needs(replicas=2),
+    "late-end-txn": Needs(replicas=1),
     **defects.NEEDS,
 }
 """What each schedule refuses when its time has come, so that it can be refused before."""

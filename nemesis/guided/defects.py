@@ -253,6 +253,25 @@ def registered_at_once(aim: Aim) -> tuple[GuidedStep, ...]:
     )
 
 
+def last_standing(aim: Aim) -> tuple[GuidedStep, ...]:
+    """B10 (Kafka without an ELR: 3.x, and 4.0 as it is formatted by default): who is alone in the ISR need
+    not have kept what was acknowledged.
+
+    L is cut off from the other brokers until it is alone in the ISR, and loses its power with what it had not
+    synced, which F1 and F2 still hold. Without an ELR the partition waits for L, which leads again with the
+    log that its disk has kept; F1 and F2 cut theirs. With an ELR one of them is in it and leads.
+    """
+    t = _Trio.of(aim)
+    return (
+        t.inject("g1", APART, t.leader, role="leader"),
+        t.isr_is(t.leader),
+        t.inject("g2", PowerCut(), t.leader, role="leader"),
+        t.until(f"node {t.leader} leads no more", lambda state: state.leader != t.leader),
+        Sleep(0.5, "clients find whoever leads"),
+        *t.healed(("g1", "g2")),
+    )
+
+
 def last_leader(aim: Aim) -> tuple[GuidedStep, ...]:
     """B59 (``last_known_leader``; Kafka 4.0 as shipped): who led last need not have the best log.
 
@@ -341,6 +360,7 @@ SCHEDULES: Mapping[str, Callable[[Aim], Sequence[GuidedStep]]] = {
     "joined-unheard": joined_unheard,
     "unknown-follower": unknown_follower,
     "registered-at-once": registered_at_once,
+    "last-standing": last_standing,
     "last-leader": last_leader,
     "unchecked-tail": unchecked_tail,
     "anothers-record": anothers_record,

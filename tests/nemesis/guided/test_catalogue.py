@@ -85,7 +85,14 @@ def test_the_other_schedules_hit_leader_and_follower() -> None:
     assert hits("power-cut-lossy", THREE) == [("power-cut", "n3")]
 
 
-@pytest.mark.parametrize("name", sorted(SCHEDULES))
+def test_late_end_txn_stalls_every_broker_in_its_turn() -> None:
+    assert hits("late-end-txn", THREE) == [("stall-connections", host) for host in ("n1", "n2", "n3")] * 3
+
+
+REPLICATED = sorted(name for name, needs in NEEDS.items() if needs.replicas > 1)
+
+
+@pytest.mark.parametrize("name", REPLICATED)
 @pytest.mark.parametrize(
     ("state", "why"),
     [
@@ -114,6 +121,7 @@ L, F1, F2 = "n2", "n1", "n3"
         ("joined-unheard", [("partition", F2), ("partition", L, "c1"), ("partition", F2), ("kill", L, F1)]),
         ("unknown-follower", [("partition", F2), ("kill", L), ("kill", F1)]),
         ("registered-at-once", [("partition", F1), ("power-cut", F1), ("kill", L)]),
+        ("last-standing", [("partition", L), ("power-cut", L)]),
         ("last-leader", [("partition", F2), ("kill", F1), ("power-cut", L)]),
         ("unchecked-tail", [("partition", F1), ("kill", L)]),
         ("anothers-record", [("partition", L)]),
