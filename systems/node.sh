@@ -1,21 +1,23 @@
 #!/bin/sh
-# Starts, stops and probes the one node of this host. Installed by systems/wrackline/system.py.
+# Starts, stops and probes the one node of this host. Installed by systems/common/node_script.py.
 #
-#   node.sh start PYTHON PORT WAIT_S [ARGUMENT...]   stop WAIT_S   kill   pause   resume   pid
+#   node.sh start PORT WAIT_S   stop WAIT_S   kill   pause   resume   pid
 #
+# What is started is the shell script PROGRAM: its last command is an exec, and the path of the node's
+# configuration, a file in CONFIGS, is an argument of what it executes.
 # Exit codes: 0 done (or so already), 3 the node died while starting, 4 the port is taken, 5 it did not stop
 # in time, 6 it does not run. What is said on stdout after an error are the last lines of the node's log.
 
 PID_FILE=/run/wrackline/broker.pid
 LOG=/var/log/wrackline/broker.log
-CONFIG=/etc/wrackline/broker.toml
-LIB=/opt/wrackline/lib
+PROGRAM=/opt/wrackline/program
+CONFIGS=/etc/wrackline
 
 # The process id, when the process of the pid file is alive and ours. A zombie has no command line, a
 # recycled id another one.
 running() {
     pid=$(cat "$PID_FILE" 2>/dev/null) || return 1
-    [ -n "$pid" ] && tr '\0' '\n' 2>/dev/null <"/proc/$pid/cmdline" | grep -qxF "$CONFIG"
+    [ -n "$pid" ] && tr '\0' '\n' 2>/dev/null <"/proc/$pid/cmdline" | grep -qx "$PROGRAM\|$CONFIGS/.*"
 }
 
 listening() {
@@ -26,33 +28,34 @@ listening() {
 
 log_tail() { tail -n 15 "$LOG" 2>/dev/null; }
 
+# Whole seconds since the machine began, without any program.
+now() { read -r uptime _ </proc/uptime; echo "${uptime%%.*}"; }
+
 start() {
-    python=$1 port=$2 polls=$(($3 * 50))
-    shift 3
+    port=$1 until=$(($(now) + $2)) polls=0
     running && return 0
     listening "$port" && return 4
     mkdir -p /run/wrackline /var/log/wrackline
     ulimit -n 65536 2>/dev/null
     cd /
-    PYTHONPATH=$LIB PYTHONUNBUFFERED=1 PYTHONDONTWRITEBYTECODE=1 \
-        setsid "$python" -m wrackline.broker --config "$CONFIG" "$@" >>"$LOG" 2>&1 </dev/null &
+    setsid sh "$PROGRAM" >>"$LOG" 2>&1 </dev/null &
     child=$!
     echo $child >"$PID_FILE.new" && mv "$PID_FILE.new" "$PID_FILE"
     # Alive when the time is up is good enough: a node may listen only once it knows its controller.
-    while [ $polls -gt 0 ]; do
+    while [ "$(now)" -le "$until" ]; do
         kill -0 $child 2>/dev/null || { log_tail; return 3; }
         listening "$port" && return 0
-        polls=$((polls - 1))
-        sleep 0.02
+        polls=$((polls + 1))
+        # To look costs the processor that a slow program starts on.
+        [ $polls -lt 50 ] && sleep 0.02 || sleep 0.1
     done
     running || { log_tail; return 3; }
 }
 
 gone_within() {
-    polls=$(($1 * 50))
+    until=$(($(now) + $1))
     while running; do
-        [ $polls -gt 0 ] || return 5
-        polls=$((polls - 1))
+        [ "$(now)" -le "$until" ] || return 5
         sleep 0.02
     done
 }

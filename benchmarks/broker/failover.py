@@ -35,7 +35,7 @@ from wrackline.harness.run.setup import new_test_id
 from wrackline.harness.specification.build import Parts, build_parts, topic_configs
 from wrackline.harness.specification.spec import parse
 from wrackline.systems.base import Node, TopicSpec
-from wrackline.systems.wrackline.config_text import LOGS
+from wrackline.systems.common.node_log import LOGS
 
 sys.path.insert(0, str(Path(__file__).parents[2]))
 

@@ -9,32 +9,25 @@ from __future__ import annotations
 import shlex
 import time
 from collections.abc import Mapping, Sequence
-from importlib.resources import files
 from pathlib import Path
 
-from wrackline.fleets.base import Fleet, FleetError, Host, Result
-from wrackline.systems.base import ClusterState, DeployError, Node, Place, Refusal, ReplicaLog, TopicSpec
-from wrackline.systems.cluster_client import ASK_TIMEOUT_S, ClusterClient
+from wrackline.fleets.base import Fleet, FleetError, Result
+from wrackline.systems.base import ClusterState, Node, Place, Refusal, ReplicaLog, TopicSpec
+from wrackline.systems.cluster_client import ClusterClient
+from wrackline.systems.common import node_files
+from wrackline.systems.common.node_log import LOGS, last_line
+from wrackline.systems.common.node_script import CONFIGS, HOME, RUNNING, NodeScript
+from wrackline.systems.common.nodes import CONTROLLER_PORT, nodes_on
+from wrackline.systems.common.on_hosts import data_dir, deploy_error, on_each, run_on
+from wrackline.systems.common.readiness import wait_ready
 from wrackline.systems.reassigning import Reassigner
 from wrackline.systems.wrackline import bundle as bundles
-from wrackline.systems.wrackline import node_files, settings
-from wrackline.systems.wrackline.config_text import (
-    LOGS,
-    last_line,
-    planned_replicas,
-    toml,
-    way_out_of,
-    why_it_died,
-)
-from wrackline.systems.wrackline.on_hosts import data_dir, deploy_error, on_each, run_on
+from wrackline.systems.wrackline import settings
+from wrackline.systems.wrackline.config_text import planned_replicas, toml
 
-BROKER_PORT = 9092
-CONTROLLER_PORT = 9093
-FIRST_CONTROLLER = 101
-HOME = "/opt/wrackline"
-SCRIPT = f"{HOME}/node.sh"
-CONFIG = "/etc/wrackline/broker.toml"
-START_WAIT_S = 10
+CONFIG = f"{CONFIGS}/broker.toml"
+START_S = 10.0
+"""How long a node may take to listen."""
 
 
 class WracklineSystem:
@@ -54,13 +47,10 @@ class WracklineSystem:
         defects: Sequence[str] = (),
         config: Mapping[str, object] | None = None,
         bundle_cache: Path,
+        start_s: float = START_S,
     ) -> None:
-        """Brokers get the node ids 1, 2, ... in the order given, controllers 101, 102, ... A host named in
-        both runs a broker and a controller in one process: a node with the broker's id and both roles.
-        ``spares`` are brokers too, with the ids after; they are installed, and started by nobody but who asks
-        for it.
-
-        Raises DeployError for a host that the fleet does not have.
+        """Which host gets which id: `wrackline.systems.common.nodes.nodes_on`. ``spares`` are installed, and
+        started by nobody but who asks for it. Raises DeployError for a host that the fleet does not have.
         """
         self.fleet = fleet
         self._cluster_id = cluster_id
@@ -68,42 +58,15 @@ class WracklineSystem:
         self._defects = tuple(defects)
         self._config = dict(config or {})
         self._bundle_cache = bundle_cache
-        known = {host.name: host for host in fleet.hosts}
-        if missing := [name for name in (*brokers, *spares, *controllers) if name not in known]:
-            raise DeployError(
-                f"fleet {fleet.name} has no host {', '.join(missing)}: it has {', '.join(known)}"
-            )
-        carriers = (*brokers, *spares)
-        if len(set(carriers)) < len(carriers) or len(set(controllers)) < len(controllers):
-            raise DeployError(
-                "a host can carry one broker and one controller: name each host once in each list"
-            )
-        self._voters = {name: number for number, name in enumerate(controllers, FIRST_CONTROLLER)}
-        """Controller id by host."""
-        self.nodes: tuple[Node, ...] = (
-            *(
-                self._broker(number, known[name], spare=name in spares)
-                for number, name in enumerate(carriers, 1)
-            ),
-            *(
-                Node(number, known[name], frozenset({"controller"}), CONTROLLER_PORT)
-                for name, number in self._voters.items()
-                if name not in carriers
-            ),
-        )
-        self.brokers = tuple(node for node in self.nodes if node.is_broker and not node.spare)
-        self.spares = tuple(node for node in self.nodes if node.spare)
-        self.controllers = tuple(node for node in self.nodes if node.is_controller)
+        self._placed = nodes_on(fleet, brokers=brokers, controllers=controllers, spares=spares)
+        self.nodes: tuple[Node, ...] = self._placed.all
+        self.brokers, self.spares = self._placed.brokers, self._placed.spares
+        self.controllers = self._placed.controllers
+        self._script = NodeScript(fleet, start_s)
         self._client = ClusterClient(
-            fleet, (*self.brokers, *self.spares), self.controllers, self._voters, CONTROLLER_PORT
+            fleet, (*self.brokers, *self.spares), self.controllers, self._placed.voters, CONTROLLER_PORT
         )
         self._reassigner = Reassigner(self.brokers, self._client.connect)
-
-    def _broker(self, number: int, host: Host, *, spare: bool) -> Node:
-        if host.name in self._voters:
-            both = frozenset({"broker", "controller"})
-            return Node(number, host, both, BROKER_PORT, CONTROLLER_PORT, spare)
-        return Node(number, host, frozenset({"broker"}), BROKER_PORT, spare=spare)
 
     def refusals(self, topic: TopicSpec) -> tuple[Refusal, ...]:
         """What the broker's own program would refuse. Raises DeployError when it does not answer."""
@@ -129,7 +92,7 @@ class WracklineSystem:
             remote = self.fleet.remote(node.host)
             for archive, _ in wanted:
                 remote.put(archive.path, f"{HOME}/{archive.name}.tar.gz")
-            remote.put(files("wrackline.systems").joinpath("node.sh").read_bytes(), SCRIPT, mode=0o755)
+            self._script.put(node, self._program(node))
             remote.put(self.config_for(node).encode(), CONFIG)
         except FleetError as wrong:
             raise deploy_error(node, "upload", str(wrong), "see that the host's disk has room") from wrong
@@ -137,8 +100,14 @@ class WracklineSystem:
             f"tar -xzf {archive.name}.tar.gz && rm {archive.name}.tar.gz && touch {marker}"
             for archive, marker in wanted
         ]
-        folders = f"mkdir -p {LOGS} /run/wrackline {data_dir(node.host)}"
-        self._command(node, " && ".join([f"cd {HOME}", *steps, folders]), timeout_s=60.0)
+        self._command(node, " && ".join([f"cd {HOME}", *steps, self._script.folders(node)]), timeout_s=60.0)
+
+    def _program(self, node: Node) -> str:
+        """What the script starts."""
+        allow = " --allow-defects" if self._defects else ""
+        variables = f"PYTHONPATH={HOME}/lib PYTHONUNBUFFERED=1 PYTHONDONTWRITEBYTECODE=1"
+        python = shlex.quote(node.host.python)
+        return f"exec env {variables} {python} -m wrackline.broker --config {CONFIG}{allow}\n"
 
     def _preflight(self, node: Node, bundle: bundles.Bundle, markers: Sequence[str]) -> set[str]:
         """Which archives the host has already. Raises DeployError when its Python will not do, or a node
@@ -149,7 +118,7 @@ class WracklineSystem:
             node,
             f"{python} -c {shlex.quote(version)} || echo none; "
             f"ls -d {' '.join(markers)} 2>/dev/null; "
-            f"[ -x {SCRIPT} ] && {SCRIPT} pid | sed 's/^/pid /'; true",
+            f"{RUNNING}",
         )
         found, *rest = result.stdout.split("\n")
         if found == "none":
@@ -180,16 +149,13 @@ class WracklineSystem:
             "listen": node.host.address,
             "port": node.port,
             "data_dir": data_dir(node.host),
-            "controllers": [
-                f"{self._voters[one.host.name]}@{one.host.address}:{CONTROLLER_PORT}"
-                for one in sorted(self.controllers, key=lambda one: self._voters[one.host.name])
-            ],
+            "controllers": self._placed.voter_list(),
             "profile": self._profile,
             "defects": list(self._defects),
             "trace_file": f"{LOGS}/trace.jsonl",
         }
         if len(node.roles) > 1:
-            own["controller_id"] = self._voters[node.host.name]
+            own["controller_id"] = self._placed.voters[node.host.name]
         own |= settings.of_roles(self._config, broker=node.is_broker, controller=node.is_controller)
         return "".join(f"{key} = {toml(value)}\n" for key, value in own.items())
 
@@ -197,53 +163,29 @@ class WracklineSystem:
 
     def start(self, node: Node) -> None:
         """Returns when the node listens; raises DeployError with the last lines of its log when it dies."""
-        allow = " --allow-defects" if self._defects else ""
-        # A combined node's broker listens when there is a quorum, its controller at once.
-        port = CONTROLLER_PORT if node.is_controller else node.port
-        command = f"{SCRIPT} start {shlex.quote(node.host.python)} {port} {START_WAIT_S}{allow}"
-        result = self._command(node, command, timeout_s=START_WAIT_S + 20.0, check=False)
-        if result.exit_code == 4:
-            raise deploy_error(
-                node,
-                command,
-                f"port {port} is taken by another process",
-                f"end it (ss -ltnp 'sport = :{port}' names it) or use another host",
-            )
-        if not result.ok:
-            raise deploy_error(node, command, *why_it_died(result))
+        self._script.start(node)
 
     def start_all(self) -> None:
-        on_each([node for node in self.nodes if not node.spare], self.start)
+        on_each(self._placed.started, self.start)
 
     def stop(self, node: Node, *, timeout_s: float = 30.0) -> None:
-        command = f"{SCRIPT} stop {max(1, round(timeout_s))}"
-        result = self._command(node, command, timeout_s=timeout_s + 20.0, check=False)
-        if result.exit_code == 5:
-            what = f"it still runs after {timeout_s:g} s: {last_line(result)}"
-            raise deploy_error(node, command, what, "kill it, or give it more time")
-        if not result.ok:
-            raise deploy_error(
-                node, command, f"exit code {result.exit_code}: {last_line(result)}", way_out_of("")
-            )
+        self._script.stop(node, timeout_s)
 
     def stop_all(self, *, timeout_s: float = 30.0) -> None:
         """Brokers first: a controlled shutdown needs the controller."""
-        on_each((*self.brokers, *self.spares), lambda node: self.stop(node, timeout_s=timeout_s))
-        alone = [node for node in self.controllers if not node.is_broker]
-        on_each(alone, lambda node: self.stop(node, timeout_s=timeout_s))
+        self._script.stop_all(self.nodes, timeout_s)
 
     def kill(self, node: Node) -> None:
-        self._command(node, f"{SCRIPT} kill")
+        self._script.kill(node)
 
     def pause(self, node: Node) -> None:
-        self._command(node, f"{SCRIPT} pause")
+        self._script.pause(node)
 
     def resume(self, node: Node) -> None:
-        self._command(node, f"{SCRIPT} resume")
+        self._script.resume(node)
 
     def pid(self, node: Node) -> int | None:
-        said = self._command(node, f"{SCRIPT} pid").stdout.strip()
-        return int(said) if said else None
+        return self._script.pid(node)
 
     def is_running(self, node: Node) -> bool:
         return self.pid(node) is not None
@@ -253,42 +195,17 @@ class WracklineSystem:
 
         Raises DeployError: at once when a node has died, else at the deadline with what was seen last.
         """
-        deadline = time.monotonic() + timeout_s
-        wanted = {node.node_id for node in self.brokers}
-        started = [node for node in self.nodes if not node.spare]
-        check_processes_at = time.monotonic() + 1.0
-        while True:
-            try:
-                state = self.describe(timeout_s=ASK_TIMEOUT_S)
-                last = f"unfenced brokers {list(state.brokers)} of {sorted(wanted)}"
-                if wanted <= set(state.brokers):
-                    on_each(started, self._assert_alive)
-                    return
-            except DeployError as wrong:
-                last = str(wrong)
-            now = time.monotonic()
-            if now >= check_processes_at:
-                on_each(started, self._assert_alive)
-                check_processes_at = now + 1.0
-            if now >= deadline:
-                raise DeployError(
-                    f"the cluster was not ready after {timeout_s:g} s; last seen: {last}; "
-                    f"look at {LOGS}/broker.log on the hosts, or wait longer"
-                )
-            time.sleep(0.05)
-
-    def _assert_alive(self, node: Node) -> None:
-        if not self.is_running(node):
-            log = self._command(node, f"tail -n 15 {LOGS}/broker.log", check=False)
-            raise deploy_error(node, "wait until ready", *why_it_died(log))
+        wait_ready(
+            self._placed, lambda each_s: self.describe(timeout_s=each_s), self._script.assert_alive, timeout_s
+        )
 
     def last_words(self, node: Node) -> str:
-        return self._command(node, f"tail -n 1 {LOGS}/broker.log", check=False).stdout.strip()
+        return self._script.last_words(node)
 
     # --- asking the cluster -------------------------------------------------------------------------------
 
     def bootstrap(self) -> str:
-        return ",".join(f"{node.host.address}:{node.port}" for node in self.brokers)
+        return self._placed.bootstrap()
 
     def create_topic(self, topic: TopicSpec, *, timeout_s: float = 30.0) -> None:
         """Create it and wait until every partition has a leader and its full ISR. Raises DeployError."""
@@ -342,7 +259,11 @@ class WracklineSystem:
         on_each(
             self.nodes,
             lambda node: node_files.collect(
-                self.fleet, node, into / node.host.name, lambda: self.effective_config(node)
+                self.fleet,
+                node,
+                into / node.host.name,
+                "effective-config.toml",
+                lambda: self.effective_config(node),
             ),
         )
 

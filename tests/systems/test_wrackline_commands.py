@@ -108,8 +108,23 @@ def test_install_asks_once_uploads_and_unpacks(fleet: Listening, tmp_path: Path)
         "/opt/wrackline/deps.tar.gz",
         "/opt/wrackline/broker.tar.gz",
         "/opt/wrackline/node.sh",
+        "/opt/wrackline/program",
         "/etc/wrackline/broker.toml",
     }
+
+
+@pytest.mark.parametrize(("defects", "allow"), [((), ""), (("trunc_hw",), " --allow-defects")])
+def test_what_the_script_starts(
+    fleet: Listening, tmp_path: Path, defects: tuple[str, ...], allow: str
+) -> None:
+    system_on(fleet, tmp_path, defects=defects).install()
+    assert (
+        fleet.files["n1", "/opt/wrackline/program"]
+        == (
+            "exec env PYTHONPATH=/opt/wrackline/lib PYTHONUNBUFFERED=1 PYTHONDONTWRITEBYTECODE=1 "
+            f"/usr/bin/python3 -m wrackline.broker --config /etc/wrackline/broker.toml{allow}\n"
+        ).encode()
+    )
 
 
 def test_an_archive_that_the_host_has_is_not_sent_again(fleet: Listening, tmp_path: Path) -> None:
@@ -161,7 +176,7 @@ def test_starting_and_stopping_say_this(fleet: Listening, tmp_path: Path) -> Non
     for act in (system.start, system.stop, system.kill, system.pause, system.resume, system.pid):
         act(node)
     assert fleet.told("n1") == [
-        "/opt/wrackline/node.sh start /usr/bin/python3 9092 10 --allow-defects",
+        "/opt/wrackline/node.sh start 9092 10",
         "/opt/wrackline/node.sh stop 30",
         "/opt/wrackline/node.sh kill",
         "/opt/wrackline/node.sh pause",

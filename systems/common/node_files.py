@@ -9,8 +9,8 @@ from pathlib import Path
 from wrackline.fleets.base import Fleet, FleetError
 from wrackline.systems import segments
 from wrackline.systems.base import DeployError, Node, ReplicaLog
-from wrackline.systems.wrackline.config_text import LOGS
-from wrackline.systems.wrackline.on_hosts import data_dir, deploy_error, run_on
+from wrackline.systems.common.node_log import LOGS
+from wrackline.systems.common.on_hosts import data_dir, deploy_error, run_on
 
 
 def replica_log(fleet: Fleet, node: Node, topic: str, partition: int) -> ReplicaLog:
@@ -45,9 +45,11 @@ def _present(fleet: Fleet, node: Node, *names: str) -> list[str]:
     return found.stdout.split()
 
 
-def collect(fleet: Fleet, node: Node, into: Path, effective_config: Callable[[], str]) -> None:
-    """Into the folder ``into``: broker.log, trace.jsonl, effective-config.toml, listing.txt. What the host
-    cannot give is named in ``missing.txt``."""
+def collect(
+    fleet: Fleet, node: Node, into: Path, config_name: str, effective_config: Callable[[], str]
+) -> None:
+    """Into the folder ``into``: all that the node has logged, listing.txt, and its effective configuration as
+    ``config_name``. What the host cannot give is named in ``missing.txt``."""
     into.mkdir(parents=True, exist_ok=True)
     missing: list[str] = []
 
@@ -62,7 +64,7 @@ def collect(fleet: Fleet, node: Node, into: Path, effective_config: Callable[[],
         (into / "listing.txt").write_text(run_on(fleet, node, command).stdout)
 
     def config() -> None:
-        (into / "effective-config.toml").write_text(effective_config())
+        (into / config_name).write_text(effective_config())
 
     attempt("logs", lambda: fleet.remote(node.host).get_tree(LOGS, into))
     attempt("listing", listing)

@@ -8,7 +8,7 @@ from typing import TypeVar
 
 from wrackline.fleets.base import Fleet, FleetError, Host, Result
 from wrackline.systems.base import DeployError, Node
-from wrackline.systems.wrackline.config_text import way_out_of
+from wrackline.systems.common.node_log import way_out_of
 
 T = TypeVar("T")
 

@@ -1,0 +1,35 @@
+"""Where a node's log is on its host, and what its last lines say of why the node died."""
+
+from __future__ import annotations
+
+from wrackline.fleets.base import Result
+
+LOGS = "/var/log/wrackline"
+LOG = f"{LOGS}/broker.log"
+
+
+def why_it_died(result: Result) -> tuple[str, str]:
+    """(what, way out): the last line of the log says it most often, those before it follow indented."""
+    said = (result.stdout + result.stderr).strip() or "(its log is empty)"
+    *before, last = said.split("\n")
+    tail = "".join(f"\n    | {line}" for line in [*before, last]) if before else ""
+    return f"the node died: {last}", way_out_of(said) + tail
+
+
+def last_line(result: Result) -> str:
+    return ((result.stdout + result.stderr).strip() or "(nothing said)").splitlines()[-1]
+
+
+def way_out_of(said: str) -> str:
+    for sign, way_out in (
+        ("No space left", "the disk is full: make room, or give the fleet bigger disks"),
+        ("Address already in use", "the port is taken: end the other process or use another port"),
+        ("Cannot assign requested address", "the host does not have the address its configuration names"),
+        ("ModuleNotFoundError", "the bundle is incomplete: remove the bundle cache and deploy again"),
+        ("unknown key", "mend the configuration of the specification"),
+        ("ConfigException", "mend system.config of the specification"),
+        ("OutOfMemoryError", "give the JVM more memory: system.jvm_options, -Xmx"),
+    ):
+        if sign in said:
+            return way_out
+    return f"look at {LOG} on the host"

@@ -1,0 +1,92 @@
+"""Which node runs on which host, and the id that each has."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+from wrackline.fleets.base import Fleet, Host
+from wrackline.systems.base import DeployError, Node
+
+BROKER_PORT = 9092
+CONTROLLER_PORT = 9093
+FIRST_CONTROLLER = 101
+
+
+@dataclass(frozen=True, slots=True)
+class Nodes:
+    """The nodes of a deployment."""
+
+    all: tuple[Node, ...]
+    voters: Mapping[str, int]
+    """Host of each controller -> its id in the quorum."""
+
+    @property
+    def brokers(self) -> tuple[Node, ...]:
+        """Those that run from the beginning."""
+        return tuple(node for node in self.all if node.is_broker and not node.spare)
+
+    @property
+    def spares(self) -> tuple[Node, ...]:
+        return tuple(node for node in self.all if node.spare)
+
+    @property
+    def controllers(self) -> tuple[Node, ...]:
+        return tuple(node for node in self.all if node.is_controller)
+
+    @property
+    def started(self) -> tuple[Node, ...]:
+        return tuple(node for node in self.all if not node.spare)
+
+    def voter_list(self) -> list[str]:
+        """``101@198.18.0.21:9093`` and so on, by id."""
+        by_id = sorted((self.voters[node.host.name], node.host.address) for node in self.controllers)
+        return [f"{number}@{address}:{CONTROLLER_PORT}" for number, address in by_id]
+
+    def bootstrap(self) -> str:
+        """``host:port,...`` for clients."""
+        return ",".join(f"{node.host.address}:{node.port}" for node in self.brokers)
+
+
+def nodes_on(
+    fleet: Fleet,
+    *,
+    brokers: Sequence[str],
+    controllers: Sequence[str],
+    spares: Sequence[str] = (),
+    one_id: bool = False,
+) -> Nodes:
+    """Brokers get the node ids 1, 2, ... in the order given, controllers 101, 102, ... A host named in both
+    runs a broker and a controller in one process: a node with the broker's id and both roles. In the quorum
+    such a node has the controller's id or, with ``one_id``, the broker's. ``spares`` are brokers too, with
+    the ids after.
+
+    Raises DeployError for a host that the fleet does not have, or that is named twice.
+    """
+    known = {host.name: host for host in fleet.hosts}
+    if missing := [name for name in (*brokers, *spares, *controllers) if name not in known]:
+        raise DeployError(f"fleet {fleet.name} has no host {', '.join(missing)}: it has {', '.join(known)}")
+    carriers = (*brokers, *spares)
+    if len(set(carriers)) < len(carriers) or len(set(controllers)) < len(controllers):
+        raise DeployError("a host can carry one broker and one controller: name each host once in each list")
+    voters = {name: number for number, name in enumerate(controllers, FIRST_CONTROLLER)}
+    broker_ids = {name: number for number, name in enumerate(carriers, 1)}
+    if one_id:
+        voters |= {name: number for name, number in broker_ids.items() if name in voters}
+    carrying = (
+        _broker(number, known[name], combined=name in voters, spare=name in spares)
+        for name, number in broker_ids.items()
+    )
+    alone = (
+        Node(number, known[name], frozenset({"controller"}), CONTROLLER_PORT)
+        for name, number in voters.items()
+        if name not in broker_ids
+    )
+    return Nodes((*carrying, *alone), voters)
+
+
+def _broker(number: int, host: Host, *, combined: bool, spare: bool) -> Node:
+    if combined:
+        both = frozenset({"broker", "controller"})
+        return Node(number, host, both, BROKER_PORT, CONTROLLER_PORT, spare)
+    return Node(number, host, frozenset({"broker"}), BROKER_PORT, spare=spare)
