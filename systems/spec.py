@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Annotated
+
+from pydantic import Field
 
 from wrackline.fleets.base import Fleet
-from wrackline.plugins.fields import Strict
+from wrackline.plugins.fields import SECONDS, Strict
 from wrackline.systems.base import System
 
 
@@ -40,12 +44,36 @@ class Configured:
     """How a leader is found when no clean one is left; ``proactive`` permits loss."""
 
 
+Seconds = Annotated[float, Field(gt=0), SECONDS]
+
+
+class Waits(Strict):
+    """How long a run waits for the system. A system that needs longer than ours says so in its settings."""
+
+    start_s: Seconds = 10.0
+    """A node that is started listens after this time at most."""
+    ready_s: Seconds = 60.0
+    """The cluster is ready, and a new topic has all its replicas, after this time at most."""
+    warm_s: Seconds = 20.0
+    """Every kind of operation has succeeded once after this time at most, or the main phase is left out."""
+    steady_s: Annotated[float, Field(ge=0), SECONDS] = 2.0
+    """So long the workload runs undisturbed before the main phase, once every kind of operation succeeded."""
+    full_isr_s: Seconds = 60.0
+    """After healing, every replica is in the ISR again after this time at most."""
+
+
 class SystemSpec(Strict):
     """The settings of a system. A subclass says its name (``kind: Literal["mine"] = "mine"``), which is also
     that of its entry point, has a field for each further setting, and builds the system."""
 
     kind: str
     """The system's name."""
+    waits: Waits = Waits()
+    """How long a run waits for the system."""
+
+    def prepare(self, say: Callable[[str], None]) -> None:
+        """Bring to this machine what a deployment needs, before there is any host. ``say`` is given a line
+        for whatever takes long. Raises DeployError."""
 
     def build(self, fleet: Fleet, layout: Layout) -> System:
         """The system on this fleet, not installed. Raises DeployError for hosts that the fleet lacks."""

@@ -13,7 +13,7 @@ from typing import Any
 
 from wrackline.checkers.contracts import contract_for
 from wrackline.checkers.runs import Run
-from wrackline.harness.run.runner import DRAIN_S, FULL_ISR_S, GUIDED_S, READY_S, RECOVERED_S, STEADY_S, WARM_S
+from wrackline.harness.run.runner import DRAIN_S, GUIDED_S, RECOVERED_S
 from wrackline.harness.run.setup import plan_of, run_info, saved_plan
 from wrackline.harness.specification.build import build_parts
 from wrackline.harness.specification.spec import Spec
@@ -129,15 +129,20 @@ def forecast(spec: Spec) -> Forecast:
 
 
 def _phases(spec: Spec, plan: Plan) -> tuple[Phase, ...]:
-    main_s = spec.workload.duration_s
+    main_s, waits = spec.workload.duration_s, spec.system.waits
     guided_s = max(main_s, plan.guided.at_s + GUIDED_TAKES_S) if plan.guided else main_s
     at_most_s = main_s + (GUIDED_S if plan.guided else 0)
     return (
-        Phase("setup", SET_UP_S, None, f"hosts, broker, topic; {READY_S:g} s for the cluster to be ready"),
+        Phase(
+            "setup",
+            SET_UP_S,
+            None,
+            f"hosts, broker, topic; {waits.ready_s:g} s for the cluster to be ready",
+        ),
         Phase(
             "warm",
-            TURNED_S + STEADY_S,
-            WARM_S + STEADY_S,
+            TURNED_S + waits.steady_s,
+            waits.warm_s + waits.steady_s,
             "every kind of operation succeeds, nothing goes wrong",
         ),
         Phase("main", guided_s, at_most_s, "the faults"),
@@ -145,7 +150,7 @@ def _phases(spec: Spec, plan: Plan) -> tuple[Phase, ...]:
             "heal",
             HEALED_S + RECOVERED_S,
             None,
-            f"faults are undone; {FULL_ISR_S:g} s for the full ISR; {RECOVERED_S:g} s more",
+            f"faults are undone; {waits.full_isr_s:g} s for the full ISR; {RECOVERED_S:g} s more",
         ),
         Phase(
             "drain",

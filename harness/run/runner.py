@@ -36,17 +36,13 @@ from wrackline.nemesis.heal import NemesisError
 from wrackline.nemesis.runner import Nemesis
 from wrackline.nemesis.schedule import Plan
 from wrackline.systems.base import ClusterState, DeployError, TopicSpec
+from wrackline.systems.common.on_hosts import on_each
 from wrackline.workloads.log import Workload, workload_for
 
 log = logging.getLogger(__name__)
 
-READY_S = 60.0
-WARM_S = 20.0
-STEADY_S = 2.0
-"""How long the workload runs undisturbed before the main phase, once every kind of operation succeeded."""
 GUIDED_S = 90.0
 """How long a guided schedule may go on after the main phase's own time."""
-FULL_ISR_S = 60.0
 RECOVERED_S = 3.0
 """How long the workload goes on after every replica is back in the ISR."""
 DRAIN_S = 60.0
@@ -169,22 +165,22 @@ class _Run:
     def _set_up(self) -> None:
         spec, fleet, system = self.spec, self.parts.fleet, self.parts.system
         self._phase("setup")
+        spec.system.prepare(self.progress.say)
         began = time.monotonic()
         self.progress.status(f"bringing up {len(fleet.hosts)} hosts")
         fleet.up()
         self.canaries.start_all()
         self.progress.status("installing the broker")
         system.install()
-        for node in sorted(system.nodes, key=lambda node: node.is_broker):
-            if not node.spare:
-                system.start(node)
+        # At once: a voter that is alone has no quorum to join.
+        on_each([node for node in system.nodes if not node.spare], system.start)
         self.progress.status("waiting until the cluster is ready")
-        system.wait_ready(timeout_s=READY_S)
+        system.wait_ready(timeout_s=spec.system.waits.ready_s)
         topic = spec.topic
         system.create_topic(
             TopicSpec(topic.name, topic.partitions, topic.replication_factor, topic_configs(spec))
         )
-        state = self._wait_full_isr(READY_S, "after the topic was created")
+        state = self._wait_full_isr(spec.system.waits.ready_s, "after the topic was created")
         self.assignment.record(state)
         # Each is said again, and counted, by a power cut that is not proved for it.
         for problem in self.canaries.wait():
@@ -248,16 +244,17 @@ class _Run:
                 self._note(f"healing beyond the faults' own undo: {repair}")
 
     def _warm(self, workload: Workload) -> bool:
-        if not self._wait(WARM_S, until=lambda: not workload.missing_kinds()):
+        waits = self.spec.system.waits
+        if not self._wait(waits.warm_s, until=lambda: not workload.missing_kinds()):
             missing = ", ".join(workload.missing_kinds())
-            self._note(f"no {missing} succeeded within {WARM_S:g} s: the main phase was left out")
+            self._note(f"no {missing} succeeded within {waits.warm_s:g} s: the main phase was left out")
             return False
-        self._wait(STEADY_S)
+        self._wait(waits.steady_s)
         return True
 
     def _recover(self) -> None:
         try:
-            self._wait_full_isr(FULL_ISR_S, "after healing")
+            self._wait_full_isr(self.spec.system.waits.full_isr_s, "after healing")
         except DeployError as wrong:
             self._note(str(wrong))
             return

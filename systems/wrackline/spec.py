@@ -38,6 +38,7 @@ class WracklineSpec(SystemSpec):
             defects=self.defects,
             config=self.config,
             bundle_cache=layout.cache / "bundles",
+            start_s=self.waits.start_s,
         )
 
     def configured(self) -> Configured:

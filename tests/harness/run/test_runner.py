@@ -18,8 +18,9 @@ from wrackline.history import read_info
 
 def test_a_run_goes_through_every_phase_and_leaves_everything_behind_in_its_directory(stage: Stage) -> None:
     outcome = stage.run()
-    starts = ["start c1", "start n1", "start n2", "start n3"]
-    assert stage.trail == ["up", "install", *starts, "ready", "topic", "faults", "heal", "collect", "down"]
+    assert sorted(stage.trail[2:6]) == ["start c1", "start n1", "start n2", "start n3"], "all at once"
+    others = [*stage.trail[:2], *stage.trail[6:]]
+    assert others == ["up", "install", "ready", "topic", "faults", "heal", "collect", "down"]
     assert outcome.troubles == ()
     assert outcome.driven
     assert phases(outcome.run_dir) == ["setup", "warm", "main", "heal", "drain", "collect"]
@@ -77,13 +78,12 @@ def test_evidence_that_cannot_be_collected_does_not_cost_the_history(stage: Stag
 def test_a_replica_that_stays_behind_is_noted_and_read_all_the_same(
     stage: Stage, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("wrackline.harness.run.runner.FULL_ISR_S", 0.5)
     monkeypatch.setattr(
         "wrackline.harness.run.runner.Nemesis.start",
         lambda _self: setattr(stage.system, "isr", (1, 3)),
         raising=False,
     )
-    outcome = stage.run()
+    outcome = stage.run("system.waits.full_isr_s=500ms")
     assert outcome.troubles == ()
     [note] = read_info(outcome.run_dir).notes
     assert "not every replica was in the ISR 0.5 s after healing" in note
