@@ -26,6 +26,10 @@ T = TypeVar("T", bound=Hashable)
 Answer = TypeVar("Answer")
 
 
+def _active_controller(connection: Connection) -> int:
+    return connection.describe_cluster().controller
+
+
 class ClusterClient:
     """Keeps one connection to each broker. Safe to use from several threads."""
 
@@ -36,8 +40,10 @@ class ClusterClient:
         controllers: Sequence[Node],
         voters: Mapping[str, int] | None = None,
         controller_port: int = 9093,
+        active_controller: Callable[[Connection], int] = _active_controller,
     ) -> None:
-        """``voters``: the id each controller's host has in the quorum, when there are several."""
+        """``voters``: the id each controller's host has in the quorum, when there are several.
+        ``active_controller``: asks one of several controllers who is active, by its id in the quorum."""
         self._fleet = fleet
         self._brokers = tuple(brokers)
         self._controllers = tuple(controllers)
@@ -45,7 +51,7 @@ class ClusterClient:
         self._controller_port = controller_port
         self._askers = [_Asker(node, self.connect, Connection.cluster_state) for node in brokers]
         several = self._controllers if len(self._controllers) > 1 else ()
-        self._voters = [_Asker(node, self._connect_controller, _active_controller) for node in several]
+        self._voters = [_Asker(node, self._connect_controller, active_controller) for node in several]
 
     def close(self) -> None:
         """Hangs up; nothing can be asked after it."""
@@ -160,10 +166,6 @@ def named_by_most(votes: Sequence[Future[int]], deadline: float) -> int:
             if count > len(votes) // 2:
                 return named
     return -1
-
-
-def _active_controller(connection: Connection) -> int:
-    return connection.describe_cluster().controller
 
 
 class _Asker(Generic[Answer]):

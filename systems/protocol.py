@@ -21,6 +21,8 @@ from kio.schema.create_topics.v5 import request as create_request
 from kio.schema.create_topics.v5 import response as create_response
 from kio.schema.describe_cluster.v0 import request as cluster_request
 from kio.schema.describe_cluster.v0 import response as cluster_response
+from kio.schema.describe_cluster.v1 import request as quorum_request
+from kio.schema.describe_cluster.v1 import response as quorum_response
 from kio.schema.describe_topic_partitions.v0 import request as partitions_request
 from kio.schema.describe_topic_partitions.v0 import response as partitions_response
 from kio.schema.errors import ErrorCode
@@ -40,6 +42,8 @@ LATEST = -1
 EARLIEST = -2
 MAX_RESPONSE_BYTES = 64 * 1024 * 1024
 _DESCRIBE_TOPIC_PARTITIONS = 75
+_CONTROLLERS = 2
+"""The endpoint type of DescribeCluster that stands for controllers (KIP-919)."""
 
 Response = TypeVar("Response", bound=ResponsePayload)
 
@@ -171,6 +175,19 @@ class Connection:
             raise ProtocolError(f"DescribeCluster to {self.address}: {answer.error_code.name}")
         brokers = {int(broker.broker_id): (broker.host, int(broker.port)) for broker in answer.brokers}
         return Cluster(answer.cluster_id, int(answer.controller_id), brokers)
+
+    def active_controller(self) -> int:
+        """The active one, as a KRaft controller of Apache Kafka knows it: at its port DescribeCluster must
+        name the endpoints of controllers. -1: it knows none."""
+        answer = self.request(
+            quorum_request.DescribeClusterRequest(
+                include_cluster_authorized_operations=False, endpoint_type=i8(_CONTROLLERS)
+            ),
+            quorum_response.DescribeClusterResponse,
+        )
+        if answer.error_code is not ErrorCode.none:
+            raise ProtocolError(f"DescribeCluster to {self.address}: {answer.error_code.name}")
+        return int(answer.controller_id)
 
     def describe_partitions(self, topics: Sequence[str]) -> list[PartitionState]:
         """DescribeTopicPartitions, the only API that shows ELR; follows its cursor to the end."""

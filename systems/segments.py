@@ -152,7 +152,10 @@ def _varint(data: memoryview, at: int) -> tuple[int, int]:
 
 
 def parse_checkpoint(text: str, *, file: str = "checkpoint") -> dict[tuple[str, int], int]:
-    """Kafka's offset checkpoint: version 0, number of entries, then ``topic partition offset`` lines."""
+    """Kafka's offset checkpoint: version 0, number of entries, then ``topic partition offset`` lines. An
+    empty file has no entries: Kafka makes it so, and writes to it a minute later."""
+    if not text:
+        return {}
     lines = text.split("\n")
     try:
         version, count = int(lines[0]), int(lines[1])

@@ -20,6 +20,7 @@ from wrackline.checkers.jvm.classpath import CLASSPATH_VARIABLE, JvmUnavailable,
 from wrackline.harness.jepsen.log_histories import OF_VALUES, Log, logs
 from wrackline.harness.jepsen.object_histories import ELLE_MODELS, Done, Subject, subjects, transactions
 from wrackline.history.jepsen.text import TextError, read
+from wrackline.maven import repository_url
 
 UNDECIDED = 3
 _NOTHING = "there is no operation of a client in it; nothing to judge"
@@ -264,8 +265,8 @@ def install_command(knossos: str, elle: str, clojars: str, repositories: tuple[s
     folder (~/.m2); its settings.xml (proxies, mirrors, passwords) holds here too.
     """
     try:
-        first = [maven.repository_url(one) for one in repositories]
-        maven.repository_url(clojars)
+        first = [repository_url(one) for one in repositories]
+        repository_url(clojars)
     except ValueError as wrong:
         raise click.UsageError(str(wrong)) from wrong
     where = maven.install(

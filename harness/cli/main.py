@@ -26,6 +26,7 @@ from wrackline.harness.cli.doctor import doctor
 from wrackline.harness.cli.fleet import EXIT_HOSTS, fleet
 from wrackline.harness.cli.jepsen import export_command, import_command
 from wrackline.harness.cli.jvm import check_command, jvm
+from wrackline.harness.cli.kafka import kafka
 from wrackline.harness.cli.known_answers import defects_command, demo_command
 from wrackline.harness.cli.plan import plan_command
 from wrackline.harness.cli.plugins import new_command, plugins_command
@@ -117,6 +118,7 @@ for command in (
     import_command,
     check_command,
     jvm,
+    kafka,
     fleet,
     doctor,
     simulate,

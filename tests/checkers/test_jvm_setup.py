@@ -16,8 +16,9 @@ from wrackline.checkers.columns import NEVER, NOTHING, columns
 from wrackline.checkers.jvm.bridge import Answer, Bridge
 from wrackline.checkers.jvm.calls import EMPTY, NIL, Model, calls_of, events_in_order
 from wrackline.checkers.jvm.classpath import CLASSPATH_VARIABLE, JvmUnavailable, find_classpath, jvm_home
-from wrackline.checkers.jvm.install import Artifact, install, pom, repository_url, wanted
+from wrackline.checkers.jvm.install import install, wanted
 from wrackline.harness.cli.jvm import install_command
+from wrackline.maven import Artifact, pom, repository_url
 
 
 def maven(folder: Path, script: str, monkeypatch: pytest.MonkeyPatch) -> None:

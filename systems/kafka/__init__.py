@@ -1,0 +1,1 @@
+"""Apache Kafka in KRaft mode as the system under test."""

@@ -1,0 +1,126 @@
+"""Installing a version of Apache Kafka on this machine: jars by Maven or from a release's own archive, then
+what the server is asked once (wrackline.systems.kafka.server)."""
+
+from __future__ import annotations
+
+import hashlib
+import re
+import shutil
+import tarfile
+from collections.abc import Callable, Sequence
+from pathlib import Path
+
+from wrackline.maven import Artifact, MavenFailed, resolve
+from wrackline.systems.base import DeployError
+from wrackline.systems.kafka.releases import artifacts, parsed
+from wrackline.systems.kafka.server import formatted, java_version, learn_settings, make_archive
+from wrackline.systems.kafka.store import Release, Store
+
+_SERVER = re.compile(r"kafka_2\.\d+-(\d+\.\d+\.\d+)\.jar$")
+
+
+def silent(_line: str) -> None:
+    """Says nothing."""
+
+
+def install(
+    store: Store,
+    version: str,
+    *,
+    repositories: Sequence[str] = (),
+    tarball: Path | None = None,
+    say: Callable[[str], None] = silent,
+) -> Release:
+    """The version, installed now if it was not. ``repositories``: URLs asked before Maven Central;
+    ``tarball``: the release as Apache publishes it, instead of Maven. Another process that installs the same
+    is waited for. Raises DeployError, in one line."""
+    try:
+        wanted = artifacts(version)
+    except ValueError as wrong:
+        raise DeployError(str(wrong)) from wrong
+    if (found := store.find(version)) is not None:
+        return found
+    java = java_version()
+    with store.locked(version):
+        if (found := store.find(version)) is not None:
+            return found
+        try:
+            scratch = store.scratch(version)
+            if tarball is not None:
+                jars, origin = _unpacked(tarball, scratch), tarball.name
+            else:
+                jars, origin = _resolved(version, wanted, scratch, repositories, say)
+            folder = store.begin(version, jars)
+            release = store.unfinished(folder, version, origin, java)
+            say(f"Kafka {version}: {len(jars)} jars; the server is asked for its settings and formats a disk")
+            learn_settings(release)
+            formatted(release, {})
+            say(f"Kafka {version}: one start, so that the JVM keeps its classes for later ones")
+            make_archive(release)
+            store.finish(release)
+            shutil.rmtree(scratch)
+        except MavenFailed as wrong:
+            raise DeployError(f"Kafka {version} cannot be installed: {wrong}") from wrong
+        except OSError as wrong:
+            what = f"{wrong.filename or store.root}: {wrong.strerror or wrong}"
+            raise DeployError(f"Kafka {version} cannot be installed: {what}") from wrong
+    return release
+
+
+def _resolved(
+    version: str,
+    wanted: Sequence[Artifact],
+    scratch: Path,
+    repositories: Sequence[str],
+    say: Callable[[str], None],
+) -> tuple[dict[str, Path], str]:
+    """Jars by name, and where they came from. Raises MavenFailed."""
+    otherwise = f"or give the release itself: wrackline kafka install kafka_2.13-{version}.tgz"
+    jars = resolve(scratch, wanted, first=repositories, otherwise=otherwise, progress=say)
+    return {jar.name: jar for jar in jars}, ", ".join(repositories) or "Maven"
+
+
+def version_of(tarball: Path) -> str:
+    """Which version a release's archive holds. Raises DeployError."""
+    try:
+        with tarfile.open(tarball) as archive:
+            names = archive.getnames()
+    except (OSError, tarfile.TarError) as wrong:
+        raise DeployError(f"{tarball}: cannot be read as a release of Kafka: {wrong}") from wrong
+    for name in names:
+        if found := _SERVER.search(name):
+            parsed(found[1])
+            return found[1]
+    raise DeployError(f"{tarball}: no server in it (libs/kafka_2.13-VERSION.jar): is it a release of Kafka?")
+
+
+def _unpacked(tarball: Path, into: Path) -> dict[str, Path]:
+    """The archive's jars, by name. Raises DeployError."""
+    _check(tarball)
+    try:
+        with tarfile.open(tarball) as archive:
+            jars = [
+                one
+                for one in archive.getmembers()
+                if one.isfile() and one.name.endswith(".jar") and "/libs/" in one.name
+            ]
+            archive.extractall(into, members=jars, filter="data")
+    except tarfile.TarError as wrong:
+        raise DeployError(f"{tarball}: cannot be unpacked: {wrong}; fetch it again") from wrong
+    return {Path(one.name).name: into / one.name for one in jars}
+
+
+def _check(tarball: Path) -> None:
+    """Against the checksum that Apache publishes, where it lies beside: ``FILE: 0A1B 2C3D ...`` over several
+    lines, or as sha512sum writes it. Raises DeployError."""
+    beside = tarball.with_name(tarball.name + ".sha512")
+    if not beside.is_file():
+        return
+    said = beside.read_text(errors="replace").replace(tarball.name, "")
+    wanted = "".join(re.findall(r"[0-9A-Fa-f]+", said)).lower()
+    with tarball.open("rb") as file:
+        found = hashlib.file_digest(file, "sha512").hexdigest()
+    if found != wanted:
+        raise DeployError(
+            f"{tarball} is not what {beside.name} says (SHA-512 {found[:16]}...): fetch it again"
+        )

@@ -1,0 +1,79 @@
+"""What a specification may say of the system ``apache-kafka``."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Annotated, Literal
+
+from pydantic import AfterValidator, Field
+
+from wrackline.fleets.base import Fleet
+from wrackline.plugins.fields import SECONDS, Lax, in_milliseconds
+from wrackline.systems.base import System
+from wrackline.systems.kafka.install import install
+from wrackline.systems.kafka.releases import NEWEST, parsed
+from wrackline.systems.kafka.store import Store
+from wrackline.systems.kafka.system import JVM_OPTIONS, START_S, KafkaSystem
+from wrackline.systems.spec import Configured, Layout, Seconds, SystemSpec, Waits, is_true
+
+
+def _known(version: str) -> str:
+    parsed(version)
+    return version
+
+
+class KafkaWaits(Waits):
+    """Those of a program that a JVM has to become warm with."""
+
+    start_s: Seconds = START_S
+    """A node that is started listens after this time at most."""
+    ready_s: Seconds = 90.0
+    """The cluster is ready, and a new topic has all its replicas, after this time at most."""
+    warm_s: Seconds = 60.0
+    """Every kind of operation has succeeded once after this time at most, or the main phase is left out."""
+    steady_s: Annotated[float, Field(ge=0), SECONDS] = 8.0
+    """So long the workload runs undisturbed before the main phase, once every kind of operation succeeded."""
+
+
+class KafkaSpec(SystemSpec):
+    """Settings of the system ``apache-kafka``."""
+
+    kind: Literal["apache-kafka"] = "apache-kafka"
+    """What is deployed: Apache Kafka in KRaft mode."""
+    version: Annotated[str, AfterValidator(_known)] = NEWEST
+    """Which version; a run that needs it installs it (`wrackline kafka`)."""
+    features: dict[str, Annotated[int, Field(ge=0)]] = Field(default_factory=dict)
+    """Levels of features that the new cluster is given, by name; the version's own where nothing is said."""
+    config: Annotated[dict[str, str | int | float | bool], AfterValidator(in_milliseconds)] = Field(
+        default_factory=dict
+    )
+    """Settings of every node by Kafka's own names."""
+    jvm_options: Annotated[tuple[str, ...], Lax] = JVM_OPTIONS
+    """Options of the JVM that runs a node."""
+    waits: KafkaWaits = KafkaWaits()
+    """How long a run waits for the system."""
+
+    def prepare(self, say: Callable[[str], None]) -> None:
+        install(Store(), self.version, say=say).verify()
+
+    def build(self, fleet: Fleet, layout: Layout) -> System:
+        return KafkaSystem(
+            fleet,
+            version=self.version,
+            brokers=layout.brokers,
+            controllers=layout.controllers,
+            spares=layout.spares,
+            cluster_id=layout.cluster_id,
+            features=self.features,
+            config=self.config,
+            jvm_options=self.jvm_options,
+            start_s=self.waits.start_s,
+        )
+
+    def configured(self) -> Configured:
+        every_write = str(self.config.get("log.flush.interval.messages", "")) == "1"
+        return Configured(
+            flush_mode="every-write" if every_write else "on-roll",
+            unclean_election=is_true(self.config.get("unclean.leader.election.enable", False)),
+            recovery_strategy="last-known-leader",
+        )

@@ -1,0 +1,170 @@
+"""The versions of Apache Kafka that are installed on this machine, each in a folder of its own:
+
+=====================  ==================================================================================
+``libs/*.jar``         the server and all it needs
+``formatted/*.json``   what an empty data folder is given, for each set of features
+``kafka.jsa``          the JVM's archive of loaded classes: with it a server starts three times as fast
+``settings.json``      names of the settings that brokers and topics of this version know
+``release.json``       version, origin, Java, and the SHA-256 of every jar; written last
+=====================  ==================================================================================
+
+Hosts of the netns fleet see the folder at the same path, and the archive needs that: it knows its jars by
+path, size and time. A folder without release.json was not finished and is made anew.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import fcntl
+import hashlib
+import os
+import shutil
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import orjson
+
+from wrackline.systems.base import DeployError
+from wrackline.systems.kafka.releases import parsed
+
+VARIABLE = "WRACKLINE_KAFKA_DIR"
+DEFAULT = Path("/var/lib/wrackline/kafka")
+_INVISIBLE = ("/tmp", "/var/tmp", "/run", "/root", "/home")
+"""Folders that hosts of the netns fleet have empty, or of their own."""
+RELEASE = "release.json"
+
+
+@dataclass(frozen=True, slots=True)
+class Release:
+    """One installed version."""
+
+    version: str
+    folder: Path
+    origin: str
+    """Where its jars came from."""
+    java: str
+    """The JVM that made its archive of classes."""
+    sha256: Mapping[str, str]
+    """Name of each jar -> its checksum."""
+
+    @property
+    def jars(self) -> tuple[Path, ...]:
+        """In the order of the class path."""
+        return tuple(self.folder / "libs" / name for name in sorted(self.sha256))
+
+    @property
+    def classpath(self) -> str:
+        return os.pathsep.join(map(str, self.jars))
+
+    @property
+    def archive(self) -> Path:
+        """The JVM's archive of loaded classes; a JVM that cannot use it starts without."""
+        return self.folder / "kafka.jsa"
+
+    @property
+    def size_bytes(self) -> int:
+        return sum(file.stat().st_size for file in self.folder.rglob("*") if file.is_file())
+
+    def verify(self) -> None:
+        """Every jar is what it was when it was installed. Raises DeployError."""
+        for jar in self.jars:
+            if not jar.is_file() or _sha256(jar) != self.sha256[jar.name]:
+                raise DeployError(
+                    f"{jar} is not what was installed: `wrackline kafka remove {self.version}`, then "
+                    f"`wrackline kafka install {self.version}`"
+                )
+
+
+class Store:
+    """The folder of all versions. Two processes may use it at the same time."""
+
+    def __init__(self, root: Path | None = None) -> None:
+        self.root = root or Path(os.environ.get(VARIABLE) or DEFAULT)
+
+    def releases(self) -> tuple[Release, ...]:
+        """Those that are whole, oldest first."""
+        folders = self.root.iterdir() if self.root.is_dir() else ()
+        found = (self.find(folder.name) for folder in folders if not folder.name.startswith("."))
+        return tuple(sorted(filter(None, found), key=lambda one: parsed(one.version)))
+
+    def find(self, version: str) -> Release | None:
+        folder = self.root / version
+        try:
+            said = orjson.loads((folder / RELEASE).read_bytes())
+            return Release(said["version"], folder, said["origin"], said["java"], said["sha256"])
+        except (OSError, orjson.JSONDecodeError, KeyError, TypeError):
+            return None
+
+    @contextlib.contextmanager
+    def locked(self, version: str) -> Iterator[None]:
+        """One process at a time installs or removes a version; another waits. Raises DeployError when the
+        folder cannot be written, or could not be seen by hosts."""
+        root = str(self.root.resolve())
+        if any(root == one or root.startswith(one + "/") for one in _INVISIBLE):
+            raise DeployError(
+                f"{VARIABLE}={self.root}: hosts do not see this machine's {', '.join(_INVISIBLE)}; "
+                f"choose another folder, {DEFAULT} for example"
+            )
+        try:
+            self.root.mkdir(parents=True, exist_ok=True)
+            file = (self.root / f".{version}.lock").open("a")
+        except OSError as wrong:
+            raise DeployError(
+                f"{self.root} cannot be written: {wrong.strerror}; use sudo, or name another folder with "
+                f"{VARIABLE}"
+            ) from wrong
+        with file:
+            fcntl.flock(file, fcntl.LOCK_EX)
+            yield
+
+    def scratch(self, version: str) -> Path:
+        """An empty folder for what is fetched, to be called with the lock held. It stays after a failure: the
+        log of Maven is in it."""
+        folder = self.root / f".fetch-{version}"
+        shutil.rmtree(folder, ignore_errors=True)
+        folder.mkdir()
+        return folder
+
+    def begin(self, version: str, jars: Mapping[str, Path]) -> Path:
+        """A new folder of the version with these jars, by name; to be called with the lock held. What was
+        left there unfinished is removed."""
+        folder = self.root / version
+        shutil.rmtree(folder, ignore_errors=True)
+        (folder / "libs").mkdir(parents=True)
+        for name, jar in jars.items():
+            shutil.copyfile(jar, folder / "libs" / name)
+        return folder
+
+    def unfinished(self, folder: Path, version: str, origin: str, java: str) -> Release:
+        """The release in a folder that ``begin`` made; nobody finds it before ``finish``."""
+        sums = {jar.name: _sha256(jar) for jar in sorted((folder / "libs").glob("*.jar"))}
+        return Release(version, folder, origin, java, sums)
+
+    def finish(self, release: Release) -> None:
+        """From now on it is installed."""
+        said: dict[str, Any] = {
+            "version": release.version,
+            "origin": release.origin,
+            "java": release.java,
+            "sha256": dict(release.sha256),
+        }
+        fresh = release.folder / f"{RELEASE}.new"
+        fresh.write_bytes(orjson.dumps(said, option=orjson.OPT_INDENT_2) + b"\n")
+        fresh.replace(release.folder / RELEASE)
+
+    def remove(self, version: str) -> bool:
+        """False when there was nothing of it. Raises DeployError."""
+        folder = self.root / version
+        with self.locked(version):
+            if not folder.is_dir():
+                return False
+            (folder / RELEASE).unlink(missing_ok=True)  # first: what is half removed is not installed
+            shutil.rmtree(folder)
+        return True
+
+
+def _sha256(file: Path) -> str:
+    with file.open("rb") as opened:
+        return hashlib.file_digest(opened, "sha256").hexdigest()

@@ -1,0 +1,257 @@
+"""Apache Kafka on a fleet, in KRaft mode: install, configure, start, stop, ask.
+
+Hosts that do not see this machine's folder of the release are sent it whole, with the times of its files.
+No host formats a disk: with static voters the files are the same for every node
+(wrackline.systems.kafka.server), and only meta.properties is a node's own.
+"""
+
+from __future__ import annotations
+
+import io
+import shlex
+import tarfile
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+
+from wrackline.fleets.base import Fleet, FleetError, Result
+from wrackline.systems.base import (
+    About,
+    ClusterState,
+    DeployError,
+    Node,
+    Place,
+    Refusal,
+    ReplicaLog,
+    TopicSpec,
+)
+from wrackline.systems.cluster_client import ClusterClient
+from wrackline.systems.common import node_files
+from wrackline.systems.common.node_script import CONFIGS, RUNNING, NodeScript
+from wrackline.systems.common.nodes import CONTROLLER_PORT, nodes_on
+from wrackline.systems.common.on_hosts import data_dir, deploy_error, on_each, run_on
+from wrackline.systems.common.readiness import wait_ready
+from wrackline.systems.kafka.properties import LOGGING, OURS, logging_options, properties, text
+from wrackline.systems.kafka.server import formatted, meta
+from wrackline.systems.kafka.store import RELEASE, Release, Store
+from wrackline.systems.protocol import Connection
+from wrackline.systems.reassigning import Reassigner
+
+CONFIG = f"{CONFIGS}/server.properties"
+START_S = 40.0
+JVM_OPTIONS = ("-Xms96m", "-Xmx256m", "-XX:TieredStopAtLevel=1", "-XX:+UseSerialGC")
+
+
+class KafkaSystem:
+    """The `System` of Apache Kafka. Safe to use from several threads."""
+
+    def __init__(
+        self,
+        fleet: Fleet,
+        *,
+        version: str,
+        brokers: Sequence[str],
+        controllers: Sequence[str],
+        spares: Sequence[str] = (),
+        cluster_id: str,
+        features: Mapping[str, int] | None = None,
+        config: Mapping[str, str | int | float | bool] | None = None,
+        jvm_options: Sequence[str] = JVM_OPTIONS,
+        start_s: float = START_S,
+        store: Store | None = None,
+    ) -> None:
+        """Which host gets which id: `wrackline.systems.common.nodes.nodes_on`. A combined node has its
+        broker's id in the quorum too. ``cluster_id``: 16 bytes in base64url, 22 characters. ``features``:
+        levels that a new cluster is given, by name. Raises DeployError for a host that the fleet does not
+        have."""
+        self.name = f"kafka-{version}"
+        self.version = version
+        self.fleet = fleet
+        self._cluster_id = cluster_id
+        self._features = dict(features or {})
+        self._config = dict(config or {})
+        self._jvm_options = tuple(jvm_options)
+        self._store = store or Store()
+        self._placed = nodes_on(fleet, brokers=brokers, controllers=controllers, spares=spares, one_id=True)
+        self.nodes: tuple[Node, ...] = self._placed.all
+        self.brokers, self.spares = self._placed.brokers, self._placed.spares
+        self.controllers = self._placed.controllers
+        self._script = NodeScript(fleet, start_s)
+        self._client = ClusterClient(
+            fleet,
+            (*self.brokers, *self.spares),
+            self.controllers,
+            self._placed.voters,
+            CONTROLLER_PORT,
+            Connection.active_controller,
+        )
+        self._reassigner = Reassigner(self.brokers, self._client.connect)
+
+    def refusals(self, topic: TopicSpec) -> tuple[Refusal, ...]:
+        """Settings that are the harness's own."""
+        del topic
+        return tuple(Refusal(About.CONFIG, key, OURS[key]) for key in self._config if key in OURS)
+
+    # --- installing ---------------------------------------------------------------------------------------
+
+    def install(self) -> None:
+        """Release, script, configuration and an empty formatted disk to every host; starts nothing. The
+        release must be on this machine. Raises DeployError."""
+        release = self._release()
+        files = formatted(release, self._features)
+        on_each(self.nodes, lambda node: self._install(node, release, files))
+
+    def _release(self) -> Release:
+        found = self._store.find(self.version)
+        if found is None:
+            raise DeployError(
+                f"Kafka {self.version} is not installed on this machine: `wrackline kafka install "
+                f"{self.version}` does it"
+            )
+        return found
+
+    def _install(self, node: Node, release: Release, files: Mapping[str, bytes]) -> None:
+        wanted = (release.folder / RELEASE).read_bytes()
+        seen = self._command(node, f"cat {shlex.quote(str(release.folder / RELEASE))} 2>/dev/null; true")
+        if running := self._command(node, RUNNING).stdout.strip():
+            raise deploy_error(node, "install", f"a node runs there ({running})", "stop it first")
+        data = data_dir(node.host)
+        try:
+            if seen.stdout.encode() != wanted:
+                self._send(node, release)
+            remote = self.fleet.remote(node.host)
+            self._script.put(node, self._program(release))
+            remote.put(self.config_for(node).encode(), CONFIG)
+            for name, layout in LOGGING.items():
+                remote.put(layout.encode(), f"{CONFIGS}/{name}")
+            for path, content in files.items():
+                remote.put(content, f"{data}/{path}")
+            remote.put(meta(node.node_id, self._cluster_id).encode(), f"{data}/meta.properties")
+        except FleetError as wrong:
+            raise deploy_error(node, "upload", str(wrong), "see that the host's disk has room") from wrong
+        # Synced: a power cut soon after the start must not leave a disk that was never formatted.
+        self._command(node, f"{self._script.folders(node)} && sync -f {data}", timeout_s=60.0)
+
+    def _send(self, node: Node, release: Release) -> None:
+        """The whole folder, to the same path: the archive of classes knows its jars by path, size and time.
+        Raises FleetError."""
+        packed = io.BytesIO()
+        with tarfile.open(fileobj=packed, mode="w") as tar:
+            tar.add(release.folder, arcname=".")
+        folder = shlex.quote(str(release.folder))
+        remote = self.fleet.remote(node.host)
+        remote.put(packed.getvalue(), f"{release.folder}.tar")
+        unpack = (
+            f"rm -rf {folder} && mkdir -p {folder} && tar -xf {folder}.tar -C {folder} && rm {folder}.tar"
+        )
+        self._command(node, unpack, timeout_s=120.0)
+
+    def _program(self, release: Release) -> str:
+        """What the script starts."""
+        command = [
+            "java",
+            *self._jvm_options,
+            f"-XX:SharedArchiveFile={release.archive}",
+            "-Xshare:auto",
+            "-XX:-UsePerfData",
+            *logging_options(CONFIGS),
+            *("-cp", release.classpath),
+            *("kafka.Kafka", CONFIG),
+        ]
+        return f"exec {shlex.join(command)}\n"
+
+    def config_for(self, node: Node) -> str:
+        """The node's configuration file (properties)."""
+        return text(properties(self._placed, node, self._config))
+
+    # --- starting and stopping ----------------------------------------------------------------------------
+
+    def start(self, node: Node) -> None:
+        """Returns when the node listens; raises DeployError with the last lines of its log when it dies."""
+        self._script.start(node)
+
+    def start_all(self) -> None:
+        on_each(self._placed.started, self.start)
+
+    def stop(self, node: Node, *, timeout_s: float = 30.0) -> None:
+        self._script.stop(node, timeout_s)
+
+    def stop_all(self, *, timeout_s: float = 30.0) -> None:
+        """Brokers first: a controlled shutdown needs the controller."""
+        self._script.stop_all(self.nodes, timeout_s)
+
+    def kill(self, node: Node) -> None:
+        self._script.kill(node)
+
+    def pause(self, node: Node) -> None:
+        self._script.pause(node)
+
+    def resume(self, node: Node) -> None:
+        self._script.resume(node)
+
+    def pid(self, node: Node) -> int | None:
+        return self._script.pid(node)
+
+    def is_running(self, node: Node) -> bool:
+        return self.pid(node) is not None
+
+    def last_words(self, node: Node) -> str:
+        return self._script.last_words(node)
+
+    def wait_ready(self, *, timeout_s: float = 90.0) -> None:
+        """Until every broker is unfenced in the cluster's own metadata and every node's process lives."""
+        wait_ready(
+            self._placed, lambda each_s: self.describe(timeout_s=each_s), self._script.assert_alive, timeout_s
+        )
+
+    # --- asking the cluster -------------------------------------------------------------------------------
+
+    def bootstrap(self) -> str:
+        return self._placed.bootstrap()
+
+    def create_topic(self, topic: TopicSpec, *, timeout_s: float = 30.0) -> None:
+        """Create it and wait until every partition has a leader and its full ISR. Raises DeployError."""
+        self._client.create_topic(topic, timeout_s=timeout_s)
+
+    def describe(self, *, timeout_s: float = 5.0) -> ClusterState:
+        return self._client.describe(timeout_s=timeout_s)
+
+    def growth_plan(self, node: Node, topic: str, *, timeout_s: float = 30.0) -> dict[Place, tuple[int, ...]]:
+        del timeout_s
+        raise DeployError(f"{node.host.name}: nobody plans the growth of {topic}")
+
+    def reassign(self, targets: Mapping[Place, tuple[int, ...] | None], *, timeout_s: float = 30.0) -> None:
+        self._reassigner.reassign(targets, timeout_s=timeout_s)
+
+    def reassignments(self, *, timeout_s: float = 5.0) -> frozenset[Place]:
+        return self._reassigner.under_way(timeout_s=timeout_s)
+
+    # --- fetching files -----------------------------------------------------------------------------------
+
+    def effective_config(self, node: Node) -> str:
+        return self._command(node, f"cat {CONFIG}").stdout
+
+    def replica_log(self, node: Node, topic: str, partition: int) -> ReplicaLog:
+        return node_files.replica_log(self.fleet, node, topic, partition)
+
+    def collect(self, into: Path) -> None:
+        """``into/<host>/``: broker.log, effective.properties, listing.txt. What a host cannot give is told in
+        its ``missing.txt``: the other hosts' files are worth having."""
+        on_each(
+            self.nodes,
+            lambda node: node_files.collect(
+                self.fleet,
+                node,
+                into / node.host.name,
+                "effective.properties",
+                lambda: self.effective_config(node),
+            ),
+        )
+
+    # --- helpers ------------------------------------------------------------------------------------------
+
+    def close(self) -> None:
+        """Close the connections kept for describe()."""
+        self._client.close()
+
+    def _command(self, node: Node, command: str, *, timeout_s: float = 30.0) -> Result:
+        return run_on(self.fleet, node, command, timeout_s=timeout_s)
