@@ -48,7 +48,7 @@ def read_info(run_dir: Path) -> RunInfo:
     if wal_file.exists():
         try:
             with wal_file.open("rb") as file:
-                return wal.read_header(file.readline())
+                return _learned(run_dir, wal.read_header(file.readline()))
         except (OSError, ValueError) as wrong:
             raise HistoryError(f"{wal_file}: not readable as a history: {wrong}") from wrong
     raise HistoryError(f"{run_dir}: no history here (neither {PARQUET} nor {WAL}); is it a run's directory?")
@@ -109,7 +109,7 @@ def convert(run_dir: Path) -> None:
         with path.open("rb") as file:
             _lock(file.fileno(), path)
             whole = wal.examine(path)
-            info = _noted(whole, path)
+            info = _learned(run_dir, _noted(whole, path))
             _write_parquet(run_dir, path, whole, info)
             if whole.problem:
                 path.rename(run_dir / (WAL + ".broken"))
@@ -124,6 +124,17 @@ def _lock(fd: int, path: Path) -> None:
         fcntl.flock(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
     except BlockingIOError as held:
         raise HistoryError(f"{path}: this run is still being recorded; wait for it to end") from held
+
+
+def _learned(run_dir: Path, info: RunInfo) -> RunInfo:
+    """With what only became known after the first line had been written (``Recorder.learn``)."""
+    try:
+        later = RunInfo.from_json((run_dir / RUN_JSON).read_bytes())
+    except (OSError, ValueError):
+        return info
+    if later.test_id != info.test_id:
+        return info
+    return dataclasses.replace(info, features=later.features, client=later.client)
 
 
 def _noted(whole: wal.Whole, path: Path) -> RunInfo:

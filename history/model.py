@@ -10,7 +10,8 @@ What the columns hold, by ``f`` (the kind of operation):
 ==========  ==================================================================================================
 send        ``records`` on both events: what is sent; on completion each with its own outcome in ``offset``
 poll        ok: ``records`` = what the consumer was given. ``extra.positions`` = {"p": next offset} after it
-assign      a consumer takes partitions: ``extra.positions`` = {"p": start offset}; also after a seek
+assign      a consumer takes partitions: ``extra.positions`` = {"p": start offset}; also after a seek; of one
+            that commits for a group without being subscribed: "group" and "member"
 end         ok: ``high_watermark`` = the end offset a fresh ListOffsets(latest) answered for ``partition``
 read        of the register: ok: ``records`` = the last record written to ``partition``, none where nothing
             was written. ``high_watermark`` = the end offset it rests on, ``value`` = that of its marker, if
@@ -22,8 +23,11 @@ rebalance   ok, without an invocation, also in the middle of a poll: a member wa
 subscribe   a consumer joins a group: ``extra`` = {"partitions": [..], "group"}
 commit      a consumer commits, in both events: ``extra`` = {"offsets": {"p": next offset}, "group", "member",
             "generation"} (the last two where known)
+            ``extra.mode`` = "sync" | "async" where the workload has both
 committed   ok: what a fresh OffsetFetch told: ``extra`` = {"offsets": {"p": committed offset, -1 for none},
-            "group"}
+            "group"}; the last of a group, after healing, are its final committed offsets
+crash       ok, without an invocation: a member of a group ended without leaving it (or was killed): what it
+            held is given up without a revoke
 dequeue     of the queue: ok: ``records`` = the record taken from ``partition``, none where the queue was
             empty
 drain       final read by a fresh consumer, chunk by chunk, one operation a chunk, per partition: ``offset`` =
@@ -32,11 +36,33 @@ replica     one row (``ok``, process REPLICA) per chunk of one replica's own log
             ``offset`` = log start, ``high_watermark`` = its LEO, ``extra`` = {"in_isr", "complete", "hw"}
 ==========  ==================================================================================================
 
-Sends and polls of one transaction carry its number in both events: ``extra.txn``. In a history that was
-imported (wrackline.history.jepsen), a poll whose transaction failed afterwards says so (``extra.aborted`` =
-"fail" | "info"), an ``assign`` names the partitions that are given up by it (``extra.revoked``), and the
-drain is ``extra.derived`` from polls: nothing is known of offsets from its ``high_watermark`` on, where
-``extra.unseen`` records were acknowledged.
+A **transaction** has a number that is unique in the run: ``extra.txn``, in both events of all that belongs
+to it. What it sends and how often it polls is drawn before it begins.
+
+- Its sends are one operation ``send``: on the invocation all records it will send, of several partitions, and
+  ``extra.transactional_id``. Its polls are one operation ``poll`` of the worker's consumer, which is a
+  process of its own. Both are open for as long as the transaction is.
+- The completions say what was asked for: ``extra.asked`` = "commit" | "abort", and when: ``extra.end_ns``, on
+  the clock of ``time_ns`` (absent when neither was asked for). A record of the transaction that a consumer of
+  committed records was given before that is a precommitted read.
+- Committed (the call returned success): ``send`` is ``ok``, each record has an offset, ``poll`` is ``ok``.
+- Aborted (the call returned success): ``send`` is ``fail`` and every record FAILED, also those that had been
+  acknowledged; ``error`` says why it was aborted: "aborted" when it was meant to be. ``poll`` is ``ok`` with
+  ``extra.aborted`` = "fail": it gave what it gave, and its consumer then goes back (an ``assign``).
+- Anything else leaves it unknown whether the transaction took effect: ``send`` is ``info`` and every record
+  UNKNOWN, ``poll`` is ``ok`` with ``extra.aborted`` = "info".
+- Offsets that it sends to a group are one operation ``commit``, of a process of its own, since the consumer's
+  poll is still open: ``extra`` has besides "txn", on completion "asked" and "end_ns", and "member" = that of
+  the consumer's ``assign`` (whose ``extra`` has "group" and "member" too). It is ``ok``, ``fail`` or ``info``
+  as the transaction is.
+
+In a history that was imported (wrackline.history.jepsen) an ``assign`` names the partitions that are given up
+by it (``extra.revoked``), and the drain is ``extra.derived`` from polls: nothing is known of offsets from its
+``high_watermark`` on, where ``extra.unseen`` records were acknowledged.
+
+Of a topic with **keys** (the workload ``compact``) a ``send`` is of one record, and ``key`` is its key on
+both events. A record followed in its partition by one of the same key may be gone (``TopicInfo.compacted``);
+the last of a key may not.
 
 Rows of the nemesis have ``process = NEMESIS``, ``type = info``, ``f`` = the fault's name and ``extra`` =
 {"id": "f3", "phase": "begin" | "active" | "undo" | "ended", "targets": ["n1"], "role": "leader(log-0)",
@@ -160,6 +186,8 @@ class TopicInfo:
     min_insync_replicas: int
     contiguous: bool = True
     """False: offsets without a record are no loss (markers of transactions, compaction)."""
+    compacted: bool = False
+    """Records that a later one of the same key follows may be gone."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -215,6 +243,15 @@ class RunInfo:
     """Limits for what was measured, by the names of wrackline.checkers.thresholds."""
     plan: PlanInfo | None = None
     """None: nobody wrote it down (imported, made, or recorded by an older version)."""
+    system_kind: str = ""
+    """``system.kind`` of the specification; empty: not on record."""
+    system_version: str = ""
+    """Of the system, where it has one."""
+    features: Mapping[str, int] = field(default_factory=dict)
+    """Name of a feature -> its finalised level, as the cluster reports them."""
+    client: Mapping[str, str | int] = field(default_factory=dict)
+    """Of the clients: {"library": "librdkafka" | "java", "version": "2.16.0", "end_txn_version": 1}. The last
+    is the version of EndTxn that client and cluster agree on; only of clients with transactions."""
     notes: tuple[str, ...] = ()
     """What a reader must know of how the history came about: "interrupted at 12.0 s", "killed: ..."."""
 

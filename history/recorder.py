@@ -11,7 +11,7 @@ import dataclasses
 import logging
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from types import TracebackType
 
@@ -80,6 +80,19 @@ class Recorder:
     def now_ns(self) -> int:
         """The run's clock."""
         return time.monotonic_ns() - self._start_ns
+
+    def learn(
+        self, *, features: Mapping[str, int] | None = None, client: Mapping[str, str | int] | None = None
+    ) -> None:
+        """Add to the run's information what nobody could know at its start. It is kept even if this process
+        is killed. Raises OSError."""
+        with self._lock:
+            self.info = dataclasses.replace(
+                self.info,
+                features={**self.info.features, **(features or {})},
+                client={**self.info.client, **(client or {})},
+            )
+            write_info(self.run_dir, self.info)
 
     def record(self, event: Event) -> Event:
         """Write an event down; returns it with its index and time. Raises RecordingFailed."""

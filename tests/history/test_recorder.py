@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import dataclasses
 import os
 import signal
 import subprocess
@@ -121,6 +122,19 @@ def test_the_information_of_the_run_travels_with_the_file(tmp_path: Path) -> Non
     schema = pq.read_schema(tmp_path / "run" / "history.parquet")
     assert RunInfo.from_json(schema.metadata[b"wrackline"]) == found
     assert schema.names == SCHEMA.names
+
+
+def test_what_is_learned_while_the_run_goes_on_is_part_of_its_information(tmp_path: Path) -> None:
+    client = {"library": "librdkafka", "version": "2.16.0"}
+    recorder = Recorder(tmp_path / "run", info())
+    recorder.learn(client=client)
+    recorder.learn(features={"transaction.version": 2}, client={"end_txn_version": 1})
+    wanted = dataclasses.replace(
+        info(), features={"transaction.version": 2}, client={**client, "end_txn_version": 1}
+    )
+    assert read_info(tmp_path / "run") == wanted  # as if the recording process had been killed now
+    recorder.close()
+    assert read_info(tmp_path / "run") == wanted
 
 
 def test_a_directory_holds_one_history(tmp_path: Path) -> None:
