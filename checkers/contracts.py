@@ -32,6 +32,7 @@ from dataclasses import dataclass, field, replace
 from wrackline.checkers.findings import Meaning
 from wrackline.checkers.lossy_shutdowns import worst_losses
 from wrackline.checkers.runs import Place, Run
+from wrackline.checkers.system_words import FLUSHED, elections, flushing
 
 LOSS = ("lost-write", "vanished-read", "lost-committed")
 ALWAYS = (
@@ -54,7 +55,6 @@ OF_SEVERAL_RECORDS = ("write-cycle", "read-cycle")
 PRECOMMITTED = "precommitted-read"
 OF_READS = ("stale-read", "watermark-regression", "not-linearizable")
 OF_OBJECTS = ("register-not-linearizable", "queue-not-linearizable")
-FLUSHED = "every-write"
 
 
 class UnknownContract(ValueError):
@@ -150,11 +150,7 @@ class Contract:
             f"topic {t.name}: min.insync.replicas={t.min_insync_replicas}, {t.replication_factor} replicas"
             for t in info.topics
         ]
-        said.append(
-            f"unclean election {'on' if info.unclean_election else 'off'}, recovery {info.recovery_strategy}"
-        )
-        said.append(f"flush mode {info.flush_mode}")
-        return (*said, *self._losses())
+        return (*said, elections(info), flushing(info), *self._losses())
 
     def _losses(self) -> list[str]:
         by_text: dict[str, list[Place]] = {}

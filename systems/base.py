@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 from pathlib import Path
-from typing import Protocol
+from typing import Protocol, runtime_checkable
 
 from wrackline.fleets.base import Host
 
@@ -188,3 +188,11 @@ class System(Protocol):
 
     def collect(self, into: Path) -> None:
         """Logs, traces, effective configuration and data-directory listings of every node, by host."""
+
+
+@runtime_checkable
+class Featured(Protocol):
+    """A system whose cluster can be asked for the levels of its features, besides all else."""
+
+    def features(self, *, timeout_s: float = 30.0) -> Mapping[str, int]:
+        """Name of each feature -> its finalised level, as the cluster reports them. Raises DeployError."""

@@ -32,6 +32,8 @@ class Layout:
 class Configured:
     """What a system's settings say to the judge: which contract holds follows from it."""
 
+    version: str = ""
+    """Of the system, where it has one."""
     profile: str = ""
     """The set of rules that the system follows, for people."""
     defects: tuple[str, ...] = ()

@@ -7,6 +7,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 
+from wrackline.checkers import system_words
 from wrackline.checkers.findings import Meaning, Verdict
 from wrackline.harness.report.faults import Fault
 from wrackline.harness.report.files import Gap, RunFiles, mapping, numeric, rows, texts, whole
@@ -205,7 +206,6 @@ def facts_of(files: RunFiles) -> tuple[tuple[str, str], ...]:
     info = files.info
     if info is None:
         return (("run", files.directory.name),)
-    system = info.system + (f", profile {info.profile}" if info.profile else "")
     topics = ", ".join(
         f"{t.name} ({plural(t.partitions, 'partition')}, RF {t.replication_factor}, MinISR "
         f"{t.min_insync_replicas})"
@@ -215,12 +215,13 @@ def facts_of(files: RunFiles) -> tuple[tuple[str, str], ...]:
         ("run", info.test_id),
         ("started", info.started_at),
         ("seed", str(info.seed)),
-        ("system", system),
+        ("system", system_words.version(info)),
+        ("features", system_words.features(info)),
     ]
     facts += [("workload", info.workload), ("topics", topics)]
     producer = f"acks={info.acks}, idempotence {'on' if info.idempotence else 'off'}"
-    facts += [("producers", producer), ("broker", f"flush {info.flush_mode}")]
-    facts += [("unclean election", "on" if info.unclean_election else "off")]
+    facts += [("producers", producer), ("broker", system_words.flushing(info))]
+    facts += [("elections", system_words.elections(info))]
     return tuple(fact for fact in facts if fact[1])
 
 

@@ -35,7 +35,7 @@ from wrackline.history.files import private_folder
 from wrackline.nemesis.heal import NemesisError
 from wrackline.nemesis.runner import Nemesis
 from wrackline.nemesis.schedule import Plan
-from wrackline.systems.base import ClusterState, DeployError, TopicSpec
+from wrackline.systems.base import ClusterState, DeployError, Featured, TopicSpec
 from wrackline.systems.common.on_hosts import on_each
 from wrackline.workloads.log import Workload, workload_for
 
@@ -176,6 +176,8 @@ class _Run:
         on_each([node for node in system.nodes if not node.spare], system.start)
         self.progress.status("waiting until the cluster is ready")
         system.wait_ready(timeout_s=spec.system.waits.ready_s)
+        if isinstance(system, Featured):
+            self.recorder.learn(features=system.features())
         topic = spec.topic
         system.create_topic(
             TopicSpec(topic.name, topic.partitions, topic.replication_factor, topic_configs(spec))

@@ -33,12 +33,15 @@ def run_info(spec: Spec, test_id: str, system: System, plan: Plan) -> RunInfo:
     """What the judge must know of the run besides its events."""
     configured, topic = spec.system.configured(), spec.topic
     unclean = topic.configs.get("unclean.leader.election.enable", configured.unclean_election)
+    every_write = str(topic.configs.get("flush.messages")) == "1"
     return RunInfo(
         test_id=test_id,
         name=spec.name,
         seed=spec.seed,
         started_at=datetime.now(UTC).isoformat(timespec="seconds"),
         system=system.name,
+        system_kind=spec.system.kind,
+        system_version=configured.version,
         workload=spec.workload.name,
         acks=str(spec.workload.acks),
         idempotence=spec.workload.idempotence,
@@ -47,7 +50,7 @@ def run_info(spec: Spec, test_id: str, system: System, plan: Plan) -> RunInfo:
         ),
         profile=configured.profile,
         defects=configured.defects,
-        flush_mode=configured.flush_mode,
+        flush_mode="every-write" if every_write else configured.flush_mode,
         unclean_election=is_true(unclean),
         recovery_strategy=configured.recovery_strategy,
         rate=spec.workload.rate,

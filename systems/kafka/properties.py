@@ -7,12 +7,14 @@ decides over losing data (flushing, unclean election, acknowledgements) is as Ka
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from wrackline.systems.base import Node
 from wrackline.systems.common.nodes import Nodes
 from wrackline.systems.common.on_hosts import data_dir
+from wrackline.systems.common.questions import Setting
+from wrackline.systems.kafka.releases import parsed
 
 LISTENER, CONTROLLER_LISTENER = "PLAINTEXT", "CONTROLLER"
 _BY_HARNESS = "the harness gives it to each node; leave it out"
@@ -60,11 +62,14 @@ DEFAULTS: Mapping[str, str] = {
     # 128 MiB of every node's heap by default.
     "log.cleaner.dedupe.buffer.size": "4194304",
 }
-_INTERNAL_TOPICS = ("offsets.topic", "transaction.state.log", "share.coordinator.state.topic")
+_SHARE_GROUPS = (4, 0, 0)
+"""The first version with share groups, whose state is an internal topic."""
 
 
-def properties(nodes: Nodes, node: Node, config: Mapping[str, str | int | float | bool]) -> dict[str, str]:
-    """All settings of one node."""
+def properties(
+    version: str, nodes: Nodes, node: Node, config: Mapping[str, str | int | float | bool]
+) -> dict[str, str]:
+    """All settings of one node. Raises ValueError for what is no version."""
     roles = [role for role in ("broker", "controller") if role in node.roles]
     listeners = []
     if node.is_broker:
@@ -82,9 +87,17 @@ def properties(nodes: Nodes, node: Node, config: Mapping[str, str | int | float 
     }
     if node.is_broker:
         own["inter.broker.listener.name"] = LISTENER
-    replicas = min(3, len(nodes.brokers))
-    internal = {f"{topic}.replication.factor": str(replicas) for topic in _INTERNAL_TOPICS}
-    internal |= {f"{topic}.min.isr": str(min(2, replicas)) for topic in _INTERNAL_TOPICS[1:]}
+    replicas, min_isr = min(3, len(nodes.brokers)), min(2, len(nodes.brokers))
+    internal = {
+        "offsets.topic.replication.factor": str(replicas),
+        "transaction.state.log.replication.factor": str(replicas),
+        "transaction.state.log.min.isr": str(min_isr),
+    }
+    if parsed(version) >= _SHARE_GROUPS:
+        internal |= {
+            "share.coordinator.state.topic.replication.factor": str(replicas),
+            "share.coordinator.state.topic.min.isr": str(min_isr),
+        }
     return {**own, **internal, **DEFAULTS, **{key: _text(value) for key, value in config.items()}}
 
 
@@ -97,6 +110,13 @@ def text(settings: Mapping[str, str]) -> str:
     as they are."""
     escaped = ((key, value.replace("\\", "\\\\").replace("\n", "\\n")) for key, value in settings.items())
     return "".join(f"{key}={value}\n" for key, value in escaped)
+
+
+def properties_of(settings: Sequence[Setting]) -> str:
+    """What a node says of its settings: first those that it was given, then the others."""
+    given = {one.name: one.value or "" for one in settings if one.given}
+    others = {one.name: one.value or "" for one in settings if not one.given}
+    return f"# given\n{text(given)}\n# by default\n{text(others)}"
 
 
 LOG4J2_XML = """<?xml version="1.0" encoding="UTF-8"?>

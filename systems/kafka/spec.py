@@ -12,9 +12,12 @@ from wrackline.plugins.fields import SECONDS, Lax, in_milliseconds
 from wrackline.systems.base import System
 from wrackline.systems.kafka.install import install
 from wrackline.systems.kafka.releases import NEWEST, parsed
+from wrackline.systems.kafka.server import formatted
 from wrackline.systems.kafka.store import Store
 from wrackline.systems.kafka.system import JVM_OPTIONS, START_S, KafkaSystem
 from wrackline.systems.spec import Configured, Layout, Seconds, SystemSpec, Waits, is_true
+
+NO_RECOVERY = "none"
 
 
 def _known(version: str) -> str:
@@ -54,7 +57,9 @@ class KafkaSpec(SystemSpec):
     """How long a run waits for the system."""
 
     def prepare(self, say: Callable[[str], None]) -> None:
-        install(Store(), self.version, say=say).verify()
+        release = install(Store(), self.version, say=say)
+        release.verify()
+        formatted(release, self.features)  # what the server says of its features, it says before any host
 
     def build(self, fleet: Fleet, layout: Layout) -> System:
         return KafkaSystem(
@@ -71,9 +76,12 @@ class KafkaSpec(SystemSpec):
         )
 
     def configured(self) -> Configured:
+        """How a leader is found when no clean one is left, the cluster's features say: a version with
+        eligible leader replicas (KIP-966) then takes the last known leader, one without takes nobody."""
         every_write = str(self.config.get("log.flush.interval.messages", "")) == "1"
         return Configured(
-            flush_mode="every-write" if every_write else "on-roll",
+            version=self.version,
+            flush_mode="every-write" if every_write else "never",
             unclean_election=is_true(self.config.get("unclean.leader.election.enable", False)),
-            recovery_strategy="last-known-leader",
+            recovery_strategy=NO_RECOVERY,
         )

@@ -26,14 +26,17 @@ from wrackline.systems.base import (
 )
 from wrackline.systems.cluster_client import ClusterClient
 from wrackline.systems.common import node_files
+from wrackline.systems.common.growth import share_of
 from wrackline.systems.common.node_script import CONFIGS, RUNNING, NodeScript
 from wrackline.systems.common.nodes import CONTROLLER_PORT, nodes_on
 from wrackline.systems.common.on_hosts import data_dir, deploy_error, on_each, run_on
+from wrackline.systems.common.questions import ASK_S, effective_settings, features_of
 from wrackline.systems.common.readiness import wait_ready
-from wrackline.systems.kafka.properties import LOGGING, OURS, logging_options, properties, text
+from wrackline.systems.kafka.properties import LOGGING, OURS, logging_options, properties, properties_of, text
 from wrackline.systems.kafka.server import formatted, meta
+from wrackline.systems.kafka.settings import refused
 from wrackline.systems.kafka.store import RELEASE, Release, Store
-from wrackline.systems.protocol import Connection
+from wrackline.systems.protocol import Connection, ProtocolError
 from wrackline.systems.reassigning import Reassigner
 
 CONFIG = f"{CONFIGS}/server.properties"
@@ -87,9 +90,10 @@ class KafkaSystem:
         self._reassigner = Reassigner(self.brokers, self._client.connect)
 
     def refusals(self, topic: TopicSpec) -> tuple[Refusal, ...]:
-        """Settings that are the harness's own."""
-        del topic
-        return tuple(Refusal(About.CONFIG, key, OURS[key]) for key in self._config if key in OURS)
+        """Settings that are the harness's own and, where the version is installed, what it does not know."""
+        release = self._store.find(self.version)
+        own = [Refusal(About.CONFIG, key, OURS[key]) for key in self._config if key in OURS]
+        return (*own, *(refused(release, self._config, topic.configs) if release else ()))
 
     # --- installing ---------------------------------------------------------------------------------------
 
@@ -161,7 +165,7 @@ class KafkaSystem:
 
     def config_for(self, node: Node) -> str:
         """The node's configuration file (properties)."""
-        return text(properties(self._placed, node, self._config))
+        return text(properties(self.version, self._placed, node, self._config))
 
     # --- starting and stopping ----------------------------------------------------------------------------
 
@@ -216,8 +220,10 @@ class KafkaSystem:
         return self._client.describe(timeout_s=timeout_s)
 
     def growth_plan(self, node: Node, topic: str, *, timeout_s: float = 30.0) -> dict[Place, tuple[int, ...]]:
-        del timeout_s
-        raise DeployError(f"{node.host.name}: nobody plans the growth of {topic}")
+        return share_of(self.describe(timeout_s=timeout_s), node.node_id, topic)
+
+    def features(self, *, timeout_s: float = 30.0) -> Mapping[str, int]:
+        return features_of(self.brokers, self._client.connect, timeout_s)
 
     def reassign(self, targets: Mapping[Place, tuple[int, ...] | None], *, timeout_s: float = 30.0) -> None:
         self._reassigner.reassign(targets, timeout_s=timeout_s)
@@ -228,7 +234,12 @@ class KafkaSystem:
     # --- fetching files -----------------------------------------------------------------------------------
 
     def effective_config(self, node: Node) -> str:
-        return self._command(node, f"cat {CONFIG}").stdout
+        """What the node runs with, as it says itself; of a node that does not answer: its file."""
+        try:
+            with self._client.connect(node, ASK_S) as connection:
+                return properties_of(effective_settings(connection, node.node_id))
+        except ProtocolError as silent:
+            return f"# from the node's file: {silent}\n" + self._command(node, f"cat {CONFIG}").stdout
 
     def replica_log(self, node: Node, topic: str, partition: int) -> ReplicaLog:
         return node_files.replica_log(self.fleet, node, topic, partition)
