@@ -20,8 +20,8 @@ def share_of(state: ClusterState, node_id: int, topic: str) -> dict[Place, tuple
     replicas = {(one.topic, one.partition): one.replicas for one in state.partitions if one.topic == topic}
     if not replicas or node_id not in state.brokers:
         raise DeployError(
-            f"no share of {topic} for node {node_id}: the cluster knows {len(replicas)} partitions of it, and "
-            f"the brokers {list(state.brokers)}"
+            f"no share of {topic} for node {node_id}: the cluster knows {len(replicas)} partitions of it, "
+            f"and the brokers {list(state.brokers)}"
         )
     load = Counter(dict.fromkeys(state.brokers, 0))
     load.update(node for nodes in replicas.values() for node in nodes)

@@ -8,7 +8,7 @@ import re
 import shutil
 import tarfile
 from collections.abc import Callable, Sequence
-from pathlib import Path
+from pathlib import Path, PurePosixPath
 
 from wrackline.maven import Artifact, MavenFailed, resolve
 from wrackline.systems.base import DeployError
@@ -97,17 +97,19 @@ def version_of(tarball: Path) -> str:
 def _unpacked(tarball: Path, into: Path) -> dict[str, Path]:
     """The archive's jars, by name. Raises DeployError."""
     _check(tarball)
+    jars: dict[str, Path] = {}
     try:
         with tarfile.open(tarball) as archive:
-            jars = [
-                one
-                for one in archive.getmembers()
-                if one.isfile() and one.name.endswith(".jar") and "/libs/" in one.name
-            ]
-            archive.extractall(into, members=jars, filter="data")
+            for member in archive:
+                name = PurePosixPath(member.name)
+                packed = archive.extractfile(member) if name.match("libs/*.jar") else None
+                if packed is not None:  # a file, not a folder of that name
+                    jars[name.name] = into / name.name
+                    with packed, jars[name.name].open("wb") as jar:
+                        shutil.copyfileobj(packed, jar)
     except tarfile.TarError as wrong:
         raise DeployError(f"{tarball}: cannot be unpacked: {wrong}; fetch it again") from wrong
-    return {Path(one.name).name: into / one.name for one in jars}
+    return jars
 
 
 def _check(tarball: Path) -> None:

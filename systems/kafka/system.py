@@ -7,9 +7,9 @@ No host formats a disk: with static voters the files are the same for every node
 
 from __future__ import annotations
 
-import io
 import shlex
 import tarfile
+import tempfile
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
@@ -138,12 +138,12 @@ class KafkaSystem:
     def _send(self, node: Node, release: Release) -> None:
         """The whole folder, to the same path: the archive of classes knows its jars by path, size and time.
         Raises FleetError."""
-        packed = io.BytesIO()
-        with tarfile.open(fileobj=packed, mode="w") as tar:
-            tar.add(release.folder, arcname=".")
         folder = shlex.quote(str(release.folder))
-        remote = self.fleet.remote(node.host)
-        remote.put(packed.getvalue(), f"{release.folder}.tar")
+        with tempfile.NamedTemporaryFile(prefix="wrackline-kafka-", suffix=".tar") as packed:
+            with tarfile.open(fileobj=packed, mode="w") as tar:
+                tar.add(release.folder, arcname=".")
+            packed.flush()
+            self.fleet.remote(node.host).put(Path(packed.name), f"{release.folder}.tar")
         unpack = (
             f"rm -rf {folder} && mkdir -p {folder} && tar -xf {folder}.tar -C {folder} && rm {folder}.tar"
         )

@@ -1,0 +1,73 @@
+"""The configuration of Kafka's nodes, whole, by version and role.
+
+After a change on purpose: `GOLDEN=write pytest tests/systems/kafka/test_properties.py`, and look at the
+difference.
+"""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+import pytest
+
+from tests.systems.listening import Listening
+from wrackline.systems.common.nodes import nodes_on
+from wrackline.systems.common.questions import Setting
+from wrackline.systems.kafka.properties import properties, properties_of, text
+from wrackline.systems.kafka.releases import artifacts, parsed
+
+GOLDEN = Path(__file__).with_name("golden")
+VERSIONS = ("4.4.0", "4.0.0", "3.9.2")
+
+
+@pytest.mark.parametrize("version", VERSIONS)
+@pytest.mark.parametrize(
+    ("name", "controllers", "at"),
+    [("combined", ("n1", "n2"), 0), ("broker", ("c1",), 1), ("controller", ("c1",), 2)],
+)
+def test_the_whole_configuration(version: str, name: str, controllers: tuple[str, ...], at: int) -> None:
+    nodes = nodes_on(Listening(), brokers=("n1", "n2"), controllers=controllers, one_id=True)
+    config = {"replica.lag.time.max.ms": 1500, "unclean.leader.election.enable": False}
+    made = text(properties(version, nodes, nodes.all[at], config))
+    file = GOLDEN / f"{version}-{name}.properties"
+    if os.environ.get("GOLDEN") == "write":
+        file.write_text(made)
+    assert made == file.read_text()
+
+
+def test_a_combined_node_has_one_id() -> None:
+    nodes = nodes_on(Listening(), brokers=("n1", "n2"), controllers=("n2", "c1"), one_id=True)
+    assert [(node.host.name, node.node_id) for node in nodes.all] == [("n1", 1), ("n2", 2), ("c1", 102)]
+    assert nodes.voter_list() == ["2@198.18.0.12:9093", "102@198.18.0.21:9093"]
+
+
+def test_a_value_is_read_as_it_was_written() -> None:
+    assert text({"a": "C:\\x\ny"}) == "a=C:\\\\x\\ny\n"
+
+
+def test_what_a_node_was_given_comes_first() -> None:
+    said = [
+        Setting("b", "2", given=False),
+        Setting("c", "3", given=True),
+        Setting("secret", None, given=True),
+    ]
+    assert properties_of(said) == "# given\nc=3\nsecret=\n\n# by default\nb=2\n"
+
+
+@pytest.mark.parametrize("version", ["3.6.2", "0.11.0.3", "4.4", "newest", ""])
+def test_a_version_that_cannot_run_is_refused(version: str) -> None:
+    with pytest.raises(ValueError, match=r"no version of Apache Kafka|is older than 3\.7\.0"):
+        parsed(version)
+
+
+def test_each_version_line_has_what_it_needs_to_log_and_nothing_that_was_never_published() -> None:
+    def said(version: str) -> list[str]:
+        return [f"{one.name}{' without tools-api' if one.without else ''}" for one in artifacts(version)]
+
+    assert said("4.4.0") == ["kafka_2.13 without tools-api", "log4j-slf4j-impl"]
+    assert said("4.0.2") == [
+        "kafka_2.13 without tools-api",
+        *("log4j-slf4j-impl", "log4j-api", "log4j-core"),
+    ]
+    assert said("3.9.2") == ["kafka_2.13", "slf4j-reload4j"]

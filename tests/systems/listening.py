@@ -1,0 +1,69 @@
+"""A fleet whose hosts only listen: what is said to them is written down."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+
+from wrackline.fleets.base import FleetError, Host, PowerSwitch, Result
+
+# ruff: noqa: ARG002 - the signatures are those of the seam
+
+Said = tuple[int, str, str]
+
+
+class Listening:
+    """A fleet whose hosts write down what they are told and answer from ``answers`` (by part of a
+    command)."""
+
+    name = "listening"
+    power: PowerSwitch
+
+    def __init__(self) -> None:
+        self.hosts = tuple(
+            Host(name, f"198.18.0.{last}") for name, last in (("n1", 11), ("n2", 12), ("c1", 21))
+        )
+        self.commands: list[tuple[str, str]] = []
+        self.files: dict[tuple[str, str], Path | bytes] = {}
+        self.answers: dict[str, Said] = {"version_info": (0, "3.11\n", "")}
+
+    def up(self) -> None: ...
+
+    def down(self) -> None: ...
+
+    def remote(self, host: Host) -> ListeningRemote:
+        return ListeningRemote(host, self)
+
+    @contextmanager
+    def entered(self) -> Iterator[None]:
+        yield
+
+    def told(self, host: str) -> list[str]:
+        return [command for name, command in self.commands if name == host]
+
+
+class ListeningRemote:
+    def __init__(self, host: Host, fleet: Listening) -> None:
+        self.host = host
+        self._fleet = fleet
+
+    def run(self, command: str, *, timeout_s: float = 30.0, check: bool = True) -> Result:
+        self._fleet.commands.append((self.host.name, command))
+        for part, (code, stdout, stderr) in self._fleet.answers.items():
+            if part in command:
+                return Result(self.host.name, command, code, stdout, stderr, 0.0)
+        return Result(self.host.name, command, 0, "", "", 0.0)
+
+    def put(self, content: Path | bytes, path: str, *, mode: int = 0o644) -> None:
+        self._fleet.files[self.host.name, path] = content
+        if isinstance(content, Path) and path.endswith(".tar"):  # a file that is gone when the upload is over
+            self._fleet.files[self.host.name, path] = content.read_bytes()
+
+    def get(self, path: str) -> bytes:
+        raise FleetError(f"host {self.host.name}: no {path}")
+
+    def get_tree(self, path: str, into: Path, *, patterns: Sequence[str] = ("*",)) -> list[Path]:
+        raise FleetError(f"host {self.host.name}: connection lost")
+
+    def close(self) -> None: ...
