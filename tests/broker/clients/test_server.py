@@ -324,3 +324,12 @@ def test_a_full_disk_stops_the_broker_and_loses_nothing_acknowledged(tmp_path: P
         # With room again it comes back, cuts what was torn and catches up.
         leader.start()
         cluster.wait_isr("log")
+
+
+def test_a_node_starts_without_hypothesis() -> None:
+    """kio imports it where it is installed: half of each start."""
+    code = "import sys, wrackline.broker.check; print('hypothesis' in sys.modules)"
+    said = subprocess.run(
+        [sys.executable, "-c", code], capture_output=True, text=True, timeout=60, check=True
+    )
+    assert said.stdout == "False\n"
