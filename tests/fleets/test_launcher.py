@@ -148,6 +148,14 @@ def test_passed_is_said_of_tests_that_were_run(set_up: Path) -> None:
     done = call(set_up / "wrack", "test")
     assert done.returncode == 1
     assert done.stdout.splitlines()[-1].startswith("wrack test: FAILED: pytest (after")
+    program(set_up / ".venv/bin/mypy", "#!/bin/sh\nsleep 0.2\necho no such type\nexit 1\n")
+    done = call(set_up / "wrack", "test")
+    assert done.returncode == 1
+    assert "lint  FAILED  mypy\nno such type\n" in done.stdout
+    assert done.stdout.splitlines()[-1].startswith("wrack test: FAILED: mypy,pytest (after")
+    pytest_is(set_up, 'echo "3 1" >"$WRACK_TALLY"')
+    done = call(set_up / "wrack", "test")
+    assert done.stdout.splitlines()[-1].startswith("wrack test: FAILED: mypy (after")
 
 
 @pytest.mark.fleet
