@@ -64,7 +64,11 @@ def histories() -> list[History]:
     ]
 
 
-@pytest.mark.parametrize(("row_group", "width"), [(None, 1), (3, WHOLE), (6, 2)])
+@pytest.mark.parametrize(
+    ("row_group", "width"),
+    # The third cuts as the second does, twice as often.
+    [(None, 1), (6, WHOLE), pytest.param(3, WHOLE, marks=pytest.mark.nightly), (6, 2)],
+)
 def test_cut_anywhere(row_group: int | None, width: int, uncut: list[Counter[str]], tmp_path: Path) -> None:
     runs = [
         load(one.write(tmp_path / str(n), row_group), 1 if row_group and len(one.events) > row_group else 0)

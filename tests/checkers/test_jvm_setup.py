@@ -135,7 +135,8 @@ def test_maven_resolves_from_a_repository_that_is_named(
     local.mkdir()
     for one in (Path.home() / ".m2" / "repository").glob("*"):
         (local / one.name).symlink_to(one)
-    monkeypatch.setenv("MAVEN_OPTS", f"-Dmaven.repo.local={local}")
+    quick = "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC"  # two short lives, on processors that others want
+    monkeypatch.setenv("MAVEN_OPTS", f"-Dmaven.repo.local={local} {quick}")
     nowhere = "https://127.0.0.1:1/"
     try:
         install(tmp_path / "home", [top], clojars=nowhere, first=[repository_url(str(tmp_path / "mirror"))])

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -108,9 +109,23 @@ def linearizable(appends: list[Append], reads: list[list[Read]], ends: list[End]
     return explore(frozenset(range(len(operations))), ())
 
 
-@settings(max_examples=1500, deadline=None)
-@given(small_histories())
-def test_the_rules_agree_with_brute_force(history: tuple[list[Append], list[list[Read]], list[End]]) -> None:
+Small = tuple[list[Append], list[list[Read]], list[End]]
+
+
+def agrees_with_brute_force(history: Small) -> None:
     appends, reads, ends = history
     found = check_log(appends, [record for read in reads for record in read], ends)
     assert (not found) == linearizable(appends, reads, ends), found
+
+
+@settings(max_examples=500, deadline=None)
+@given(small_histories())
+def test_the_rules_agree_with_brute_force(history: Small) -> None:
+    agrees_with_brute_force(history)
+
+
+@pytest.mark.nightly
+@settings(max_examples=1500, deadline=None)
+@given(small_histories())
+def test_the_rules_agree_with_brute_force_on_many_histories(history: Small) -> None:
+    agrees_with_brute_force(history)

@@ -52,9 +52,7 @@ def histories(draw: st.DrawFn, *, fifo: bool) -> Columns:
     return columns(rows)
 
 
-@settings(max_examples=1000, deadline=None)
-@given(histories(fifo=False))
-def test_the_register_check_agrees_with_brute_force(history: Columns) -> None:
+def register_agrees(history: Columns) -> None:
     found = check_register(history)
     assert (not found) == is_register(history), found
     for breach in found:
@@ -62,16 +60,40 @@ def test_the_register_check_agrees_with_brute_force(history: Columns) -> None:
         assert not is_register(history.rows(breach.rows)), breach
 
 
-@settings(max_examples=1500, deadline=None)
+@settings(max_examples=400, deadline=None)
+@given(histories(fifo=False))
+def test_the_register_check_agrees_with_brute_force(history: Columns) -> None:
+    register_agrees(history)
+
+
+@pytest.mark.nightly
+@settings(max_examples=1000, deadline=None)
+@given(histories(fifo=False))
+def test_the_register_check_agrees_with_brute_force_on_many_histories(history: Columns) -> None:
+    register_agrees(history)
+
+
+def queue_agrees(history: Columns) -> None:
+    found = check_queue(history)
+    assert (not found) == is_queue(history), found
+    for breach in found:
+        assert not is_queue(history.rows(breach.rows)), breach
+
+
+@settings(max_examples=500, deadline=None)
 @given(histories(fifo=True))
 # Two values for one dequeue of unknown outcome; and one that comes too late for an empty answer.
 @example(columns([(True, 1, 0, 1), (True, 2, 2, 3), (False, 0, 4, NEVER), (False, NOTHING, 5, 6)]))
 @example(columns([(True, 1, 0, 1), (False, NOTHING, 2, 3), (False, 0, 4, NEVER)]))
 def test_the_queue_check_agrees_with_brute_force(history: Columns) -> None:
-    found = check_queue(history)
-    assert (not found) == is_queue(history), found
-    for breach in found:
-        assert not is_queue(history.rows(breach.rows)), breach
+    queue_agrees(history)
+
+
+@pytest.mark.nightly
+@settings(max_examples=1500, deadline=None)
+@given(histories(fifo=True))
+def test_the_queue_check_agrees_with_brute_force_on_many_histories(history: Columns) -> None:
+    queue_agrees(history)
 
 
 def register_rules(*rows: tuple[bool, int, int, int]) -> set[register.Rule]:
