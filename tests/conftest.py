@@ -97,6 +97,13 @@ def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> Any:
 
 
 @pytest.fixture(scope="session")
+def bundle_cache(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Where bundles of the broker are packed, once for all workers: to pack one takes seconds."""
+    base = tmp_path_factory.getbasetemp()
+    return (base.parent if "PYTEST_XDIST_WORKER" in os.environ else base) / "bundles"
+
+
+@pytest.fixture(scope="session")
 def state_root() -> Iterator[Path]:
     """Where the fleets of this process's tests lie."""
     yield STATE_ROOT

@@ -22,11 +22,6 @@ CONFIG = {"session_timeout_ms": 2_000, "heartbeat_interval_ms": 300, "log_level"
 
 
 @pytest.fixture(scope="module")
-def bundle_cache(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    return tmp_path_factory.mktemp("bundles")
-
-
-@pytest.fixture(scope="module")
 def fleet(tmp_path_factory: pytest.TempPathFactory) -> Iterator[NetnsFleet]:
     with NetnsFleet(
         f"sysdep-{os.getpid()}", ("n1", "n2", "n3", "c1"), state_dir=tmp_path_factory.mktemp("fleet")

@@ -40,7 +40,7 @@ DEADLINE_S = 60.0
 
 
 @contextmanager
-def cluster(controllers: tuple[str, ...], tmp_path: Path) -> Iterator[WracklineSystem]:
+def cluster(controllers: tuple[str, ...], tmp_path: Path, bundle_cache: Path) -> Iterator[WracklineSystem]:
     hosts = tuple(dict.fromkeys((*BROKERS, *controllers)))
     with NetnsFleet(f"quorum-{os.getpid()}", hosts, state_dir=tmp_path / "fleet", disk_mb=64) as fleet:
         system = WracklineSystem(
@@ -49,7 +49,7 @@ def cluster(controllers: tuple[str, ...], tmp_path: Path) -> Iterator[WracklineS
             controllers=controllers,
             cluster_id="test-quorum",
             config=CONFIG,
-            bundle_cache=tmp_path / "bundles",
+            bundle_cache=bundle_cache,
         )
         system.install()
         system.start_all()
@@ -133,8 +133,10 @@ def hit(system: WracklineSystem, load_under_way: Load, fault: str, target: str =
     settled(system)
 
 
-def test_the_quorum_and_its_brokers_survive_faults_on_combined_nodes(tmp_path: Path) -> None:
-    with cluster(BROKERS, tmp_path) as system:
+def test_the_quorum_and_its_brokers_survive_faults_on_combined_nodes(
+    tmp_path: Path, bundle_cache: Path
+) -> None:
+    with cluster(BROKERS, tmp_path, bundle_cache) as system:
         with producing(system) as under_way:
             for fault in ("kill", "partition", "power-cut", "restart"):
                 hit(system, under_way, fault)
@@ -151,8 +153,8 @@ def test_the_quorum_and_its_brokers_survive_faults_on_combined_nodes(tmp_path: P
         assert after.partitions[0].leader_epoch > before.partitions[0].leader_epoch
 
 
-def test_the_quorum_survives_faults_on_hosts_of_its_own(tmp_path: Path) -> None:
-    with cluster(("c1", "c2", "c3"), tmp_path) as system:
+def test_the_quorum_survives_faults_on_hosts_of_its_own(tmp_path: Path, bundle_cache: Path) -> None:
+    with cluster(("c1", "c2", "c3"), tmp_path, bundle_cache) as system:
         with producing(system) as under_way:
             for fault in ("pause", "power-cut"):
                 hit(system, under_way, fault)

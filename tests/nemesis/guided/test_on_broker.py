@@ -31,13 +31,10 @@ CONFIG = {
 }
 
 
-@pytest.fixture(scope="module")
-def cache(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    return tmp_path_factory.mktemp("bundles")
-
-
 @contextmanager
-def cluster(cache: Path, state_dir: Path, *, defects: tuple[str, ...] = ()) -> Iterator[WracklineSystem]:
+def cluster(
+    bundle_cache: Path, state_dir: Path, *, defects: tuple[str, ...] = ()
+) -> Iterator[WracklineSystem]:
     with NetnsFleet(f"guided-{os.getpid()}", ("n1", "n2", "n3", "c1"), state_dir=state_dir) as fleet:
         system = WracklineSystem(
             fleet,
@@ -46,7 +43,7 @@ def cluster(cache: Path, state_dir: Path, *, defects: tuple[str, ...] = ()) -> I
             cluster_id="test-guided",
             defects=defects,
             config=CONFIG,
-            bundle_cache=cache,
+            bundle_cache=bundle_cache,
         )
         system.install()
         system.start_all()
@@ -92,15 +89,19 @@ def proved(recorded: Recorded, *ids: str) -> bool:
     return all(recorded.ended(one)["proved"] is True for one in ids)
 
 
-def test_truncating_to_the_high_watermark_loses_acknowledged_records(cache: Path, tmp_path: Path) -> None:
-    with cluster(cache, tmp_path, defects=("trunc_hw",)) as system:
+def test_truncating_to_the_high_watermark_loses_acknowledged_records(
+    bundle_cache: Path, tmp_path: Path
+) -> None:
+    with cluster(bundle_cache, tmp_path, defects=("trunc_hw",)) as system:
         lost, recorded = lost_after(system, "b01-truncate-to-hw", "all")
         assert proved(recorded, "g1", "g2", "g3"), recorded.events
         assert lost
 
 
-def test_the_right_broker_loses_nothing_but_what_acks_1_never_promised(cache: Path, tmp_path: Path) -> None:
-    with cluster(cache, tmp_path) as system:
+def test_the_right_broker_loses_nothing_but_what_acks_1_never_promised(
+    bundle_cache: Path, tmp_path: Path
+) -> None:
+    with cluster(bundle_cache, tmp_path) as system:
         lost, recorded = lost_after(system, "b01-truncate-to-hw", "all")
         assert proved(recorded, "g1", "g2", "g3"), recorded.events
         assert lost == {}
