@@ -6,18 +6,23 @@ its own.
 Tests run side by side (`./wrack test`, or `pytest -n 4`) as well as one after another (`pytest`).
 """
 
+from __future__ import annotations
+
 import functools
 import gc
 import logging
 import os
-from collections.abc import Generator, Iterator
+from collections.abc import Generator, Iterator, Mapping
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import pytest
 from hypothesis import settings
 
 from wrackline.fleets.netns.clean import clean, folders_mounted
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
 
 settings.register_profile("repeatable", derandomize=True, deadline=None)
 settings.register_profile("search", max_examples=500, deadline=None, print_blob=True)
@@ -27,6 +32,8 @@ STATE_ROOT = Path(f"/var/tmp/wl-test-{os.getpid()}")
 RUNS_ROOT = Path(f"/var/tmp/wl-test-runs-{os.getpid()}")
 LONG = ("spark", "fleet", "slow")
 """Markers of tests that take long: they begin first, so that no worker is left alone with them at the end."""
+TOGETHER = "judged together"
+"""The files whose runs one analysis judges (``judged_together``): one worker takes them all."""
 
 
 def pytest_sessionstart() -> None:
@@ -76,12 +83,16 @@ def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> Any:
         return (config.rootpath / file).read_text()
 
     def asks_spark(scope: str) -> bool:
+        if scope == TOGETHER:
+            return True
         words = text(scope.partition("::")[0])
         return "pytest.mark.spark" in words and "pytest.mark.fleet" not in words
 
     class Scheduling(LoadFileScheduling):
         def _split_scope(self, nodeid: str) -> str:
             file = nodeid.partition("::")[0]
+            if "def write_runs(" in text(file):
+                return TOGETHER
             return nodeid if "pytest.mark.apart" in text(file) else file
 
         def _assign_work_unit(self, node: Any) -> None:
@@ -94,6 +105,40 @@ def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> Any:
 
     config.option.loadscopereorder = False  # else the files with most tests come first, not the longest
     return Scheduling(config, log)
+
+
+@pytest.fixture(scope="session")
+def spark() -> Iterator[SparkSession]:
+    """One Spark session for all tests of a process."""
+    from wrackline.checkers.session import session  # late: most workers have no use for Spark
+
+    with session("local[2]", memory="1g", brief=True) as spark:
+        yield spark
+
+
+@pytest.fixture(scope="session")
+def judged_together(
+    spark: SparkSession,  # noqa: ARG001 - the analysis takes the session that runs
+    request: pytest.FixtureRequest,
+    tmp_path_factory: pytest.TempPathFactory,
+) -> Mapping[str, Mapping[Path, dict[str, Any]]]:
+    """Name of a test file -> run directory -> verdict, of every file among the tests of this process that has
+    a function ``write_runs(folder)``. All of their runs go through one analysis: what an analysis costs is
+    its plan, whatever the number of small histories."""
+    from wrackline.checkers.analysis import analyze  # late, as above
+
+    modules = {module.__name__: module for item in request.session.items if (module := _module_of(item))}
+    written: dict[str, list[Path]] = {
+        name: module.write_runs(tmp_path_factory.mktemp("judged")) for name, module in modules.items()
+    }
+    verdicts = iter(analyze([run for runs in written.values() for run in runs]))
+    return {name: {run: next(verdicts) for run in runs} for name, runs in written.items()}
+
+
+def _module_of(item: pytest.Item) -> Any:
+    """The file of a test whose runs are judged with those of others, else None."""
+    module = getattr(item, "module", None)
+    return module if hasattr(module, "write_runs") else None
 
 
 @pytest.fixture(scope="session")

@@ -1,21 +1,21 @@
 """Every anomaly on a tiny history of its own, correct random histories without findings, and spoiled ones
 with.
 
-All histories go through Spark in one batch, told apart by their test ids.
+All histories go through Spark in one batch, with those of other files, told apart by their test ids.
 """
 
 from __future__ import annotations
 
+import functools
 import random
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from contextlib import ExitStack
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import orjson
-import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
@@ -36,16 +36,16 @@ from wrackline.checkers.registry import checks, names
 from wrackline.harness.report import write_report
 from wrackline.history.model import FAILED, Type
 
-if TYPE_CHECKING:
-    from pyspark.sql import SparkSession
-
 pytestmark = [pytest.mark.spark, pytest.mark.timeout(1_800)]
 """All histories are judged at once, in the first test that asks for it."""
 
 CASES = all_cases()
 MODELS = 200
+SEEDS = (1, 4)
+"""Of the histories that are spoiled."""
 
 
+@functools.cache
 def random_histories() -> list[History]:
     """Correct ones: with a final read, without, with retries that append twice (where that is allowed)."""
     return [
@@ -137,47 +137,42 @@ def longest(h: History, f: str) -> tuple[int, Any]:
     return max(completions(h, f), key=lambda one: len(one[1].records))
 
 
-def spoiled_histories() -> list[tuple[str, History]]:
-    found = []
-    for name, (mutate, _) in MUTATORS.items():
-        for seed in (1, 4):
-            base = Model(f"base {seed}", seed, partitions=1, operations=60).run()
-            spoiled = copy_of(base, f"spoiled {name} {seed}")
-            mutate(spoiled)
-            renumber(spoiled)
-            found.append((name, spoiled))
-    return found
+def spoiled_history(name: str, seed: int) -> History:
+    base = Model(f"base {seed}", seed, partitions=1, operations=60).run()
+    spoiled = copy_of(base, f"spoiled {name} {seed}")
+    MUTATORS[name][0](spoiled)
+    renumber(spoiled)
+    return spoiled
 
 
 def renumber(h: History) -> None:
     h.events = [replace(event, index=n) for n, event in enumerate(h.events)]
 
 
-RANDOM = random_histories()
-SPOILED = spoiled_histories()
-EVERY = [case.history for case in CASES] + RANDOM + [spoiled for _, spoiled in SPOILED]
+@functools.cache
+def every() -> list[History]:
+    """Made when they are asked for: every worker imports this file, and one judges its histories."""
+    spoiled = [spoiled_history(name, seed) for name in MUTATORS for seed in SEEDS]
+    return [case.history for case in CASES] + random_histories() + spoiled
+
+
+def write_runs(folder: Path) -> list[Path]:
+    return [h.write(folder / str(n)) for n, h in enumerate(every())]
 
 
 @pytest.fixture(scope="module")
-def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    return tmp_path_factory.mktemp("histories")
+def folder(judged_together: Mapping[str, Mapping[Path, Any]]) -> Path:
+    return next(iter(judged_together[__name__])).parent
 
 
 @pytest.fixture(scope="module")
-def findings(spark: SparkSession, folder: Path) -> dict[str, list[dict[str, Any]]]:
+def findings(folder: Path) -> dict[str, list[dict[str, Any]]]:
     """All findings of all histories of this file, by test id."""
-    from wrackline.checkers.analysis import all_findings
-    from wrackline.checkers.plan import judge
-    from wrackline.checkers.runs import load_run
-    from wrackline.checkers.tables import Tables
-
-    runs = [load_run(h.write(folder / str(n))) for n, h in enumerate(EVERY)]
-    found_by_spark = all_findings(judge(Tables(spark, runs)).evidence)
-    assert found_by_spark is not None
-    rows = found_by_spark.collect()
-    found: dict[str, list[dict[str, Any]]] = {run.info.test_id: [] for run in runs}
-    for row in rows:
-        found[row["test_id"]].append(row.asDict())
+    found: dict[str, list[dict[str, Any]]] = {}
+    for n, history in enumerate(every()):
+        rows = pq.read_table(folder / str(n) / "findings.parquet", schema=FINDINGS).to_pylist()
+        assert {row["test_id"] for row in rows} <= {history.info.test_id}
+        found[history.info.test_id] = rows
     return found
 
 
@@ -205,7 +200,7 @@ def test_every_check_says_what_it_means() -> None:
 
 def test_correct_random_histories_have_no_findings(findings: dict[str, list[dict[str, Any]]]) -> None:
     wrong = {}
-    for history in RANDOM:
+    for history in random_histories():
         found = [row for row in findings[history.info.test_id] if not allowed(history, row)]
         if found:
             wrong[history.info.test_id] = [(row["anomaly"], row["explanation"]) for row in found]
@@ -218,23 +213,24 @@ def allowed(history: History, row: dict[str, Any]) -> bool:
 
 
 def test_the_random_histories_are_not_trivial() -> None:
-    outcomes = Counter(event.type for h in RANDOM for event in h.events if event.f == "send")
+    outcomes = Counter(event.type for h in random_histories() for event in h.events if event.f == "send")
     assert outcomes[Type.OK] > 1000
     assert outcomes[Type.INFO] > 50
     assert outcomes[Type.FAIL] > 20
-    assert sum(len(e.records) for h in RANDOM for e in h.events if e.f == "poll") > 2000
+    assert sum(len(e.records) for h in random_histories() for e in h.events if e.f == "poll") > 2000
 
 
-@pytest.mark.parametrize(("name", "history"), SPOILED, ids=lambda one: one if isinstance(one, str) else "")
-def test_spoiled_history(name: str, history: History, findings: dict[str, list[dict[str, Any]]]) -> None:
-    found = {row["anomaly"] for row in findings[history.info.test_id]}
+@pytest.mark.parametrize("seed", SEEDS)
+@pytest.mark.parametrize("name", MUTATORS)
+def test_spoiled_history(name: str, seed: int, findings: dict[str, list[dict[str, Any]]]) -> None:
+    found = {row["anomaly"] for row in findings[f"spoiled {name} {seed}"]}
     assert MUTATORS[name][1] in found
 
 
 def test_spark_and_numpy_agree_on_linearizability(findings: dict[str, list[dict[str, Any]]]) -> None:
     """Per partition of every history of this file, correct, bad and spoiled."""
     verdicts = Counter()
-    for history in EVERY:
+    for history in every():
         rows = findings[history.info.test_id]
         by_spark = {row["partition"] for row in rows if row["anomaly"] == "not-linearizable"}
         partitions = history.info.topics[0].partitions
@@ -256,7 +252,7 @@ def test_a_witness_is_impossible_by_itself(findings: dict[str, list[dict[str, An
     seen: Counter[str] = Counter()
     with ExitStack() as stack:
         knossos = stack.enter_context(Bridge(heap="512m")) if available() else None
-        for number, history in enumerate(EVERY):
+        for number, history in enumerate(every()):
             rows = [row for row in findings[history.info.test_id] if row["anomaly"] == LOG]
             for row, calls in zip(rows, referee.histories(folder / str(number), rows), strict=True):
                 seen[row["where"]] += 1
@@ -276,13 +272,11 @@ IN_A_CIRCLE = {
 """Anomalies that contradict an order, so that the edges of their explanations must show it."""
 
 
-def test_every_anomaly_is_explained(findings: dict[str, list[dict[str, Any]]], folder: Path) -> None:
+def test_every_anomaly_is_explained(folder: Path) -> None:
     """From the findings of each case to what its report says of them."""
     explained: list[dict[str, Any]] = []
-    for n, case in enumerate(CASES):
+    for n, _ in enumerate(CASES):
         run_dir = folder / str(n)
-        rows = [{name: row[name] for name in FINDINGS.names} for row in findings[case.history.info.test_id]]
-        pq.write_table(pa.Table.from_pylist(rows, FINDINGS), run_dir / "findings.parquet")
         write_report(run_dir)
         explained += orjson.loads((run_dir / "explanations.json").read_bytes())
     assert {one["anomaly"] for one in explained} == {one.name for one in checks()} - set(OF_OBJECTS)
@@ -303,7 +297,7 @@ def test_operations_of_a_correct_log_are_never_impossible(tmp_path: Path) -> Non
     """Whatever a finding might name of it, by any rule."""
     rng = random.Random(5)
     seen: Counter[str] = Counter()
-    for number, history in enumerate(one for one in RANDOM if one.info.idempotence):
+    for number, history in enumerate(one for one in random_histories() if one.info.idempotence):
         directory = history.write(tmp_path / str(number))
         done = [e.index for e in history.events if e.f in KINDS and e.process >= 0]
         made = []

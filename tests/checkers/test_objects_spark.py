@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -13,14 +14,12 @@ import pytest
 from tests.checkers.histories import TOPIC, History
 from tests.checkers.object_histories import WORKLOADS, expected, loaded, objects, rough
 from tests.checkers.search import is_queue, is_register
-from wrackline.checkers.analysis import analyze
 from wrackline.checkers.breaches import breaches
 from wrackline.checkers.findings import FINDINGS
 from wrackline.checkers.jvm.calls import Model
 from wrackline.checkers.jvm.classpath import available
 from wrackline.checkers.jvm.referee import MODELS, referee
 from wrackline.checkers.packets import SLOTS
-from wrackline.checkers.plan import judge
 from wrackline.checkers.tables import Tables
 from wrackline.history.model import MARKER, UNKNOWN, Record, Type, value_of
 
@@ -32,6 +31,8 @@ pytestmark = [pytest.mark.spark, pytest.mark.slow]
 
 @pytest.mark.parametrize("span", [150, 1 << 20])
 def test_spark_finds_what_the_exact_checks_find(spark: SparkSession, span: int, tmp_path: Path) -> None:
+    from wrackline.checkers.plan import judge  # late: most workers have no use for Spark
+
     made = [(model, *objects(model, seed)) for model in WORKLOADS for seed in (10, 11)]
     runs = [loaded(run, tmp_path / str(n), 200) for n, (_, run, _) in enumerate(made)]
     found = judge(Tables(spark, runs), span=span)
@@ -128,19 +129,20 @@ RUNS: dict[str, tuple[Objects, str | None, str]] = {
 """What happens, the rule that it breaks, and the verdict."""
 
 
-@pytest.fixture(scope="module")
-def judged(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> dict[str, Any]:
-    """Verdict, findings and directory of every run, from one analysis."""
-    del spark  # analyze() uses the one that is running
-    folder = tmp_path_factory.mktemp("objects")
+def write_runs(folder: Path) -> list[Path]:
     for name, (run, _, _) in RUNS.items():
         run.info = dataclasses.replace(run.info, test_id=name)
         run.end_of_run().write(folder / name)
-    verdicts = analyze([folder / name for name in RUNS])
+    return [folder / name for name in RUNS]
+
+
+@pytest.fixture(scope="module")
+def judged(judged_together: Mapping[str, Mapping[Path, dict[str, Any]]]) -> dict[str, Any]:
+    """Verdict, findings and directory of every run."""
     found: dict[str, Any] = {}
-    for name, verdict in zip(RUNS, verdicts, strict=True):
-        rows = pq.read_table(folder / name / "findings.parquet", schema=FINDINGS).to_pylist()
-        found[name] = (verdict, [row for row in rows if row["anomaly"] in MODELS], folder / name)
+    for run, verdict in judged_together[__name__].items():
+        rows = pq.read_table(run / "findings.parquet", schema=FINDINGS).to_pylist()
+        found[run.name] = (verdict, [row for row in rows if row["anomaly"] in MODELS], run)
     return found
 
 
@@ -167,6 +169,8 @@ def test_a_stale_read_tells_its_operations(judged: dict[str, Any]) -> None:
 
 
 def test_a_contract_with_linearizable_reads_forbids_what_the_end_offset_shows(judged: dict[str, Any]) -> None:
+    from wrackline.checkers.analysis import analyze
+
     _, _, directory = judged["stale read by the end offset"]
     [strict] = analyze([directory], contract="acks-all+linearizable-reads")
     assert strict["verdict"] == "violation"

@@ -1,14 +1,15 @@
 """The checkers are proved: each anomaly, put alone into a correct history, is found with all that follows
 from it and with nothing else; correct histories of every kind give no finding; so too by hand, a case with it
-beside one without. All of them go through one analysis."""
+beside one without. All of them go through one analysis, with those of other files."""
 
 from __future__ import annotations
 
 import itertools
 from collections import Counter
+from collections.abc import Mapping
 from functools import cache
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import Any
 
 import pytest
 
@@ -24,9 +25,6 @@ from wrackline.checkers.proving.mutations import mutate, mutations
 from wrackline.checkers.proving.rules import violations
 from wrackline.history.model import UNKNOWN, Event, Type
 from wrackline.history.schema import SCHEMA
-
-if TYPE_CHECKING:
-    from pyspark.sql import SparkSession
 
 pytestmark = pytest.mark.timeout(1_800)
 """All histories are judged at once, in the first test that asks for it."""
@@ -57,15 +55,8 @@ def mutants(one: Mutation) -> list[tuple[Made, list[Event]]]:
     raise AssertionError(f"{one.name}: {len(found)} of 200 histories have a place for it")
 
 
-@pytest.fixture(scope="module")
-def anomalies(
-    spark: SparkSession,  # noqa: ARG001 - one session for all tests of the judge
-    tmp_path_factory: pytest.TempPathFactory,
-) -> dict[str, Counter[str]]:
-    """Test id -> anomalies found, of all mutants, cases and correct histories."""
-    from wrackline.checkers.analysis import analyze
-
-    folder: Path = tmp_path_factory.mktemp("proving")
+def write_runs(folder: Path) -> list[Path]:
+    """All mutants, cases and correct histories."""
     runs = []
     for one in MUTATIONS:
         for number, (made, events) in enumerate(mutants(one)):
@@ -81,9 +72,15 @@ def anomalies(
     for seed in CORRECT:
         made = make(f"correct-{seed}", seed, drawn(seed))
         runs.append(made.write(folder / made.info.test_id))
+    return runs
+
+
+@pytest.fixture(scope="module")
+def anomalies(judged_together: Mapping[str, Mapping[Path, dict[str, Any]]]) -> dict[str, Counter[str]]:
+    """Test id -> anomalies found."""
     return {
         run.name: Counter({row["anomaly"]: row["count"] for row in verdict["anomalies"] if row["count"]})
-        for run, verdict in zip(runs, analyze(runs), strict=True)
+        for run, verdict in judged_together[__name__].items()
     }
 
 

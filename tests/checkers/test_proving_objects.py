@@ -1,14 +1,15 @@
 """The checks of registers and queues are proved: each rule, broken alone in a correct history, is found,
 once, and nothing else is; correct histories give no finding; so too by hand, a case that breaks a rule beside
-one that does not. All of them go through one analysis."""
+one that does not. All of them go through one analysis, with those of other files."""
 
 from __future__ import annotations
 
 import itertools
 from collections import Counter
+from collections.abc import Mapping
 from functools import cache
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import Any
 
 import pyarrow.parquet as pq
 import pytest
@@ -24,9 +25,6 @@ from wrackline.checkers.proving.objects import ObjectKnobs, drawn_objects
 from wrackline.history import history_files
 from wrackline.history.model import MARKER, UNKNOWN, Event, Type
 from wrackline.history.schema import SCHEMA
-
-if TYPE_CHECKING:
-    from pyspark.sql import SparkSession
 
 pytestmark = pytest.mark.timeout(900)
 """All histories are judged at once, in the first test that asks for it."""
@@ -51,14 +49,8 @@ def mutants(one: ObjectMutation) -> list[list[Event]]:
     return found
 
 
-@pytest.fixture(scope="module")
-def findings(
-    spark: SparkSession,  # noqa: ARG001 - one session for all tests of the judge
-    tmp_path_factory: pytest.TempPathFactory,
-) -> dict[str, Found]:
-    from wrackline.checkers.analysis import analyze
-
-    folder: Path = tmp_path_factory.mktemp("proving-objects")
+def write_runs(folder: Path) -> list[Path]:
+    """All mutants, cases and correct histories."""
     runs = []
     for one in MUTATIONS:
         for number, events in enumerate(mutants(one)):
@@ -71,8 +63,12 @@ def findings(
             runs.append(write_events(folder / case.test_id, case.info, case.events))
     for seed in CORRECT:
         runs.append(make_objects(f"correct-{seed}", seed, drawn_objects(seed)).write(folder / str(seed)))
-    analyze(runs)
-    return {run.name: found_in(run) for run in runs}
+    return runs
+
+
+@pytest.fixture(scope="module")
+def findings(judged_together: Mapping[str, Mapping[Path, Any]]) -> dict[str, Found]:
+    return {run.name: found_in(run) for run in judged_together[__name__]}
 
 
 def found_in(run: Path) -> Found:

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import dataclasses
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from tests.history.jepsen.words import Op, assign, imported, op, poll, send
-from wrackline.checkers.analysis import analyze
 from wrackline.checkers.proving.knobs import Final, Knobs
 from wrackline.checkers.proving.made import make, write_events
 from wrackline.checkers.proving.mutations import mutate, mutations
@@ -103,17 +103,25 @@ CASES: dict[str, tuple[list[list[Op]], dict[str, int]]] = {
 }
 
 
+Judged = Mapping[str, Mapping[Path, dict[str, Any]]]
+
+
+def write_runs(folder: Path) -> list[Path]:
+    """The cases, and histories that travel to Jepsen's words and back."""
+    cases = [imported(folder / str(n), *ops) for n, (ops, _) in enumerate(CASES.values())]
+    return cases + [run for pair in travelled(folder) for run in pair]
+
+
 @pytest.mark.spark
-def test_what_jepsen_calls_an_error(tmp_path: Path) -> None:
-    runs = {name: imported(tmp_path / str(n), *ops) for n, (name, (ops, _)) in enumerate(CASES.items())}
-    verdicts = analyze(list(runs.values()), master="local[2]")
+def test_what_jepsen_calls_an_error(judged_together: Judged) -> None:
+    verdicts = list(judged_together[__name__].values())[: len(CASES)]
     found = {
         name: {
             said["anomaly"]: said["count"]
             for said in verdict["anomalies"]
             if said["count"] and said["anomaly"] != "unproven-write"
         }
-        for name, verdict in zip(runs, verdicts, strict=True)
+        for name, verdict in zip(CASES, verdicts, strict=True)
     }
     assert found == {name: expected for name, (_, expected) in CASES.items()}
 
@@ -136,10 +144,9 @@ def _counts(verdict: dict[str, Any]) -> dict[str, int]:
     }
 
 
-@pytest.mark.spark
-def test_what_is_exported_and_imported_is_judged_alike(tmp_path: Path) -> None:
-    """Groups, seeks, faults and final reads included: no finding is lost on the way and none comes up."""
-    runs: list[Path] = []
+def travelled(folder: Path) -> list[tuple[Path, Path]]:
+    """(first, exported and imported) of a history for each mutation in ``TRAVELS``."""
+    runs = []
     for one in mutations():
         if one.name not in TRAVELS:
             continue
@@ -150,12 +157,18 @@ def test_what_is_exported_and_imported_is_judged_alike(tmp_path: Path) -> None:
             if events is not None:
                 break
         assert events is not None, one.name
-        first = tmp_path / one.name
+        first = folder / one.name
         write_events(first, made.info, events)
-        text = tmp_path / f"{one.name}.edn"
+        text = folder / f"{one.name}.edn"
         write(kafka(rows(first), Keys()), text, "edn")
-        runs += [first, import_history(text, tmp_path / "again", Settings(one.name))]
-    verdicts = analyze(runs, master="local[2]")
+        runs.append((first, import_history(text, folder / "again", Settings(one.name))))
+    return runs
+
+
+@pytest.mark.spark
+def test_what_is_exported_and_imported_is_judged_alike(judged_together: Judged) -> None:
+    """Groups, seeks, faults and final reads included: no finding is lost on the way and none comes up."""
+    verdicts = list(judged_together[__name__].values())[len(CASES) :]
     before, after = verdicts[::2], verdicts[1::2]
     assert [_counts(verdict) for verdict in after] == [_counts(verdict) for verdict in before]
     assert len(before) == len(TRAVELS)

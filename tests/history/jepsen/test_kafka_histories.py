@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import re
 from collections import Counter
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -12,7 +13,6 @@ import pytest
 
 from tests.history.jepsen.drawn import Drawn, histories
 from tests.history.jepsen.words import assign, imported
-from wrackline.checkers.analysis import analyze
 from wrackline.history.jepsen.exports import Keys, kafka, rows
 from wrackline.history.jepsen.imports import ImportFailed, Settings, import_history
 from wrackline.history.jepsen.text import write
@@ -85,16 +85,23 @@ def said(verdict: dict[str, Any]) -> dict[str, int]:
     return dict(found + Counter({"unseen": unseen}))
 
 
-@pytest.mark.spark
-def test_what_jepsen_finds_in_its_own_histories(tmp_path: Path) -> None:
-    """And the same again when each is exported and imported once more."""
+def write_runs(folder: Path) -> list[Path]:
+    """Each history, and the same exported and imported once more."""
     runs: list[Path] = []
     for number, one in enumerate(DRAWN):
-        first = imported(tmp_path / str(number), one.ops)
-        text = tmp_path / f"{number}.edn"
+        first = imported(folder / str(number), one.ops)
+        text = folder / f"{number}.edn"
         write(kafka(rows(first), Keys()), text, "edn")
-        runs += [first, import_history(text, tmp_path / "again", Settings(str(number)))]
-    verdicts = analyze(runs, master="local[2]")
+        runs += [first, import_history(text, folder / "again", Settings(str(number)))]
+    return runs
+
+
+@pytest.mark.spark
+def test_what_jepsen_finds_in_its_own_histories(
+    judged_together: Mapping[str, Mapping[Path, dict[str, Any]]],
+) -> None:
+    """And the same again when each is exported and imported once more."""
+    verdicts = list(judged_together[__name__].values())
     expected = {one.name: dict(one.ours) for one in DRAWN}
     for some in (verdicts[::2], verdicts[1::2]):
         assert {one.name: said(verdict) for one, verdict in zip(DRAWN, some, strict=True)} == expected
