@@ -20,13 +20,14 @@ import hashlib
 import random
 import struct
 import zlib
-from dataclasses import dataclass
 
 from wrackline.history.model import CORRUPT, FOREIGN, parts_of, value_of
+from wrackline.history.values import dataclass
 
 _HEAD = struct.Struct(">4sI")
 _BODY = struct.Struct(">8sIIBiIqI")
 MAGIC = b"WRK1"
+_BEGIN = _HEAD.size
 OVERHEAD = _HEAD.size + _BODY.size
 MAX_BYTES = 1 << 20
 _PADDING = random.Random(2).randbytes(MAX_BYTES + 4096)
@@ -82,11 +83,11 @@ def decode(
     magic, crc = _HEAD.unpack_from(payload)
     if magic != MAGIC:
         return Decoded(CORRUPT, detail=f"begins with {magic.hex()}")
-    actual = zlib.crc32(memoryview(payload)[_HEAD.size :])
+    actual = zlib.crc32(memoryview(payload)[_BEGIN:])
     if actual != crc:
         return Decoded(CORRUPT, detail=f"checksum {crc:08x}, content {actual:08x}")
     run, process, counter, attempt, partition, crc_of_topic, sent_ms, size = _BODY.unpack_from(
-        payload, _HEAD.size
+        payload, _BEGIN
     )
     if size != len(payload):
         return Decoded(CORRUPT, detail=f"{len(payload)} bytes of {size}")

@@ -15,11 +15,11 @@ is certain.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 
 from confluent_kafka import KafkaError
 
 from wrackline.history.model import ACKED_WITHOUT_OFFSET, FAILED, UNKNOWN, Type
+from wrackline.history.values import dataclass
 
 EVERY_TRY_CODES = frozenset(
     {

@@ -26,7 +26,8 @@ class Tally:
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
-        self._types: Counter[Type] = Counter()
+        self._fail = 0
+        self._info = 0
         self._ok: Counter[str] = Counter()
         self._acked = 0
         self._read = 0
@@ -35,21 +36,25 @@ class Tally:
         if event.type is Type.INVOKE:
             return
         with self._lock:
-            self._types[event.type] += 1
             if event.type is Type.OK:
                 self._ok[event.f] += 1
+            elif event.type is Type.FAIL:
+                self._fail += 1
+            else:
+                self._info += 1
             if event.f == "send":
-                self._acked += sum(r.offset >= 0 or r.offset == ACKED_WITHOUT_OFFSET for r in event.records)
+                for record in event.records:
+                    self._acked += record.offset >= 0 or record.offset == ACKED_WITHOUT_OFFSET
             else:
                 self._read += len(event.records)
 
     def counts(self) -> Counts:
         with self._lock:
             return Counts(
-                operations=sum(self._types.values()),
+                operations=sum(self._ok.values()) + self._fail + self._info,
                 ok=dict(self._ok),
-                fail=self._types[Type.FAIL],
-                info=self._types[Type.INFO],
+                fail=self._fail,
+                info=self._info,
                 acked_records=self._acked,
                 read_records=self._read,
             )
