@@ -17,9 +17,14 @@ import random
 import threading
 import time
 from collections import deque
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Iterable, Mapping
 from enum import StrEnum
+from typing import NamedTuple
+
+from wrackline.history.values import dataclass
+
+ROOM_S = 0.01
+"""A client that has other operations under way asks so often whether a lane has room again."""
 
 
 class Spacing(StrEnum):
@@ -42,8 +47,12 @@ class Slot:
     def choice(self, n: int, salt: int = 0) -> int:
         """A choice among ``n``, the same whenever this slot is drawn again. Different salts, different
         choices."""
-        mixed = (self.bits ^ (salt * 0x9E3779B97F4A7C15)) * 0xD6E8FEB86659FD93 & 0xFFFFFFFFFFFFFFFF
-        return (mixed >> 32) % n
+        return choice_of(self.bits, n, salt)
+
+
+def choice_of(bits: int, n: int, salt: int = 0) -> int:
+    mixed = (bits ^ (salt * 0x9E3779B97F4A7C15)) * 0xD6E8FEB86659FD93 & 0xFFFFFFFFFFFFFFFF
+    return (mixed >> 32) % n
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,7 +72,7 @@ class Lanes:
 
 
 class _Stream:
-    """The slots of one kind, in order. Under the generator's lock."""
+    """The slots of one kind, in order. Under its own lock: kinds do not wait for each other."""
 
     def __init__(self, f: str, rate: float, spacing: Spacing, seed: int, lanes: Lanes | None) -> None:
         self.f = f
@@ -71,20 +80,28 @@ class _Stream:
         self.spacing = spacing
         self.random = random.Random(f"{seed}/{f}")
         self.lanes = lanes
+        self.changed = threading.Condition()
+        self.sleepers = 0
+        """Threads that wait for ``changed``."""
         count = lanes.count if lanes else 1
         self.waiting: list[deque[Slot]] = [deque() for _ in range(count)]
         """By lane: slots that are due and not handed out."""
         self.busy = [0] * count
         """By lane: operations under way."""
         self.left_out = [0] * count
+        self._reserved = lanes.reserved if lanes else 0
+        self._idle = lanes.clients if lanes else 0
+        """Clients without an operation; the sum of ``busy`` and this does not change."""
+        self._kept = self._reserved * count
+        """Of the reserved clients of all lanes, how many have no operation."""
         self.number = 0
         self.due_s = 0.0
         self.upcoming = self._draw()
 
     def _draw(self) -> Slot:
-        slot = Slot(self.f, self.number, self.due_s, self.random.getrandbits(64))
-        if self.lanes is not None:
-            slot = replace(slot, lane=slot.choice(self.lanes.count))
+        bits = self.random.getrandbits(64)
+        lane = choice_of(bits, self.lanes.count) if self.lanes is not None else 0
+        slot = Slot(self.f, self.number, self.due_s, bits, lane)
         self.number += 1
         if self.rate > 0:
             fixed = self.spacing is Spacing.FIXED
@@ -106,13 +123,15 @@ class _Stream:
 
     def take_due(self) -> Slot | None:
         """The slot that has waited longest among the lanes with room; None when there is none."""
-        heads = [waiting[0] for lane, waiting in enumerate(self.waiting) if waiting and self._has_room(lane)]
-        if not heads:
+        first: Slot | None = None
+        for lane, waiting in enumerate(self.waiting):
+            if waiting and (first is None or waiting[0].number < first.number) and self._has_room(lane):
+                first = waiting[0]
+        if first is None:
             return None
-        slot = min(heads, key=lambda head: head.number)
-        self.waiting[slot.lane].popleft()
-        self.busy[slot.lane] += 1
-        return slot
+        self.waiting[first.lane].popleft()
+        self._begin(first.lane)
+        return first
 
     def take_any(self) -> Slot | None:
         """The next slot whose lane has room, when nothing is ever due: slots of full lanes are passed
@@ -122,19 +141,40 @@ class _Stream:
         while True:
             slot, self.upcoming = self.upcoming, self._draw()
             if self._has_room(slot.lane):
-                self.busy[slot.lane] += 1
+                self._begin(slot.lane)
                 return slot
 
     def _has_room(self, lane: int) -> bool:
         """Whether one more operation in this lane leaves every other lane its reserved clients."""
-        if self.lanes is None:
-            return True
-        reserved = self.lanes.reserved
-        if self.busy[lane] < reserved:
-            return True
-        idle = self.lanes.clients - sum(self.busy)
-        kept = sum(max(0, reserved - busy) for other, busy in enumerate(self.busy) if other != lane)
-        return idle > kept
+        return self.lanes is None or self.busy[lane] < self._reserved or self._idle > self._kept
+
+    def _begin(self, lane: int) -> None:
+        self._kept -= self.busy[lane] < self._reserved
+        self._idle -= 1
+        self.busy[lane] += 1
+
+    def end(self, lane: int) -> None:
+        """An operation in this lane is over; another may be wanted by whoever sleeps."""
+        self.busy[lane] -= 1
+        self._idle += 1
+        self._kept += self.busy[lane] < self._reserved
+        if self.sleepers and self.lanes is not None:
+            self.changed.notify()
+
+    def sleep(self, at_most_s: float | None) -> None:
+        self.sleepers += 1
+        try:
+            self.changed.wait(at_most_s)
+        finally:
+            self.sleepers -= 1
+
+
+class Due(NamedTuple):
+    """What a client that does not wait was handed."""
+
+    slots: list[Slot]
+    next_s: float
+    """In so many seconds another falls due. Without a rate: when to ask again, since there may be room."""
 
 
 class Generator:
@@ -167,50 +207,75 @@ class Generator:
         self._clock = clock
         self._started: float | None = None
         self._stopped: set[str] = set()
-        self._changed = threading.Condition()
 
     def start(self) -> None:
         """The streams' time begins."""
-        with self._changed:
-            self._started = self._clock()
-            self._changed.notify_all()
+        self._started = self._clock()
+        self._wake(self._streams)
 
     def stop(self, *kinds: str) -> None:
         """No more slots of these kinds (of every kind when none is named); waiting clients get None."""
-        with self._changed:
-            self._stopped |= set(kinds) or set(self._streams)
-            self._changed.notify_all()
+        ended = set(kinds) or set(self._streams)
+        self._stopped |= ended
+        self._wake(ended & set(self._streams))
+
+    def _wake(self, kinds: Iterable[str]) -> None:
+        for f in kinds:
+            with self._streams[f].changed:
+                self._streams[f].changed.notify_all()
 
     @property
     def left_out(self) -> dict[str, list[int]]:
         """By kind and lane: slots that were not handed out because the clients were busy for too long."""
-        with self._changed:
-            return {f: list(stream.left_out) for f, stream in self._streams.items()}
+        return {f: list(stream.left_out) for f, stream in self._streams.items()}
 
     def take(self, f: str) -> Slot | None:
         """The next operation of this kind, when it is due and its lane has room; None when the stream has
         been stopped (or the mix gives this kind no share). Whoever takes a slot says ``done`` with it."""
         stream = self._streams.get(f)
-        with self._changed:
-            while stream is not None and f not in self._stopped:
+        if stream is None:
+            return None
+        with stream.changed:
+            while f not in self._stopped:
                 if self._started is None:
-                    self._changed.wait()
+                    stream.sleep(None)
                     continue
-                if self._unbounded:
-                    slot, wait_s = stream.take_any(), None
-                else:
-                    now = self._clock() - self._started
-                    stream.fall_due(now, now - self._catch_up_s)
-                    slot, wait_s = stream.take_due(), stream.upcoming.due_s - now
+                wait_s = self._fall_due(stream, self._started)
+                slot = stream.take_any() if self._unbounded else stream.take_due()
                 if slot is not None:
                     return slot
-                self._changed.wait(wait_s)
+                stream.sleep(wait_s)
         return None
 
-    def done(self, slot: Slot) -> None:
-        """The operation is over: its lane has room for another."""
-        stream = self._streams[slot.f]
-        with self._changed:
-            stream.busy[slot.lane] -= 1
-            if stream.lanes is not None and (self._unbounded or any(stream.waiting)):
-                self._changed.notify_all()
+    def take_due(self, f: str, most: int) -> Due | None:
+        """Up to so many operations of this kind whose lanes have room, as far as they are due now; for
+        clients that have other operations under way and cannot wait here. None when the stream has been
+        stopped."""
+        stream = self._streams[f]
+        with stream.changed:
+            if f in self._stopped or self._started is None:
+                return None
+            wait_s = self._fall_due(stream, self._started)
+            slots: list[Slot] = []
+            while len(slots) < most:
+                slot = stream.take_any() if self._unbounded else stream.take_due()
+                if slot is None:
+                    break
+                slots.append(slot)
+            return Due(slots, ROOM_S if wait_s is None else wait_s)
+
+    def _fall_due(self, stream: _Stream, started: float) -> float | None:
+        """Seconds until another slot falls due; None without a rate."""
+        if self._unbounded:
+            return None
+        now = self._clock() - started
+        stream.fall_due(now, now - self._catch_up_s)
+        return stream.upcoming.due_s - now
+
+    def done(self, *slots: Slot) -> None:
+        """These operations, all of one kind, are over: their lanes have room for others."""
+        if slots:
+            stream = self._streams[slots[0].f]
+            with stream.changed:
+                for slot in slots:
+                    stream.end(slot.lane)

@@ -9,7 +9,7 @@ from collections.abc import Callable
 
 import pytest
 
-from wrackline.workloads.pace import Generator, Lanes, Slot, Spacing
+from wrackline.workloads.pace import ROOM_S, Due, Generator, Lanes, Slot, Spacing
 
 MIX = {"send": 8.0, "poll": 3.0, "end": 1.0}
 
@@ -216,3 +216,50 @@ def test_a_lane_is_the_choice_of_the_slot() -> None:
     taken = due_by(generator, clock, "send", 5)
     assert [slot.number for slot in taken] == list(range(len(taken)))
     assert all(slot.lane == slot.choice(4) for slot in taken)
+
+
+def test_a_client_that_does_not_wait_takes_what_is_due_and_is_told_when_the_next_is() -> None:
+    clock = Clock()
+    generator = Generator(10, {"send": 1}, 1, clock=clock, catch_up_s=1000)
+    assert generator.take_due("send", 9) is None  # not started
+    generator.start()
+    clock.now += 0.45
+    first = generator.take_due("send", 3)
+    rest = generator.take_due("send", 9)
+    assert first is not None
+    assert rest is not None
+    assert [slot.number for slot in (*first.slots, *rest.slots)] == [0, 1, 2, 3, 4]
+    assert len(first.slots) == 3
+    assert rest.next_s == pytest.approx(0.05)
+    generator.stop()
+    assert generator.take_due("send", 9) is None
+
+
+def test_whoever_takes_many_at_a_time_leaves_each_partition_its_share() -> None:
+    generator = Generator(0, {"send": 1}, 1, lanes={"send": Lanes(4, 8)})
+    generator.start()
+    taken = generator.take_due("send", 100)
+    assert taken is not None
+    assert len(taken.slots) == 8
+    assert generator.take_due("send", 1) == Due([], ROOM_S)
+    dead = [slot for slot in taken.slots if slot.lane == 0]
+    generator.done(*(slot for slot in taken.slots if slot.lane != 0))
+    for _ in range(50):
+        again = generator.take_due("send", 100)
+        assert again is not None
+        dead += [slot for slot in again.slots if slot.lane == 0]
+        generator.done(*(slot for slot in again.slots if slot.lane != 0))
+    assert len(dead) == 2
+
+
+def test_an_operation_that_ends_wakes_a_client_that_sleeps_for_room() -> None:
+    generator = Generator(0, {"send": 1}, 1, lanes={"send": Lanes(1, 1)})
+    generator.start()
+    taken = generator.take_due("send", 5)
+    assert taken is not None
+    found: list[Slot | None] = []
+    sleeper = threading.Thread(target=lambda: found.append(generator.take("send")))
+    sleeper.start()
+    generator.done(*taken.slots)
+    sleeper.join(10)
+    assert [slot.number for slot in found if slot is not None] == [1]

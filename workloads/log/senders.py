@@ -7,23 +7,27 @@ asked almost nothing. With enough operations under way the asked rate goes on wh
 
 from __future__ import annotations
 
-import threading
 import time
 from collections import deque
 from collections.abc import Callable
-from dataclasses import dataclass
 
 from wrackline.history.model import UNKNOWN, Event, Record, Type, value_of
+from wrackline.history.values import dataclass
 from wrackline.workloads.log import outcomes
 from wrackline.workloads.log.clients import LogProducer, Outgoing
 from wrackline.workloads.log.outcomes import Outcome
-from wrackline.workloads.log.processes import Context, Process, close_in_background, supervised
+from wrackline.workloads.log.processes import Context, Process, close_in_background
 from wrackline.workloads.log.spec import LogSpec
-from wrackline.workloads.pace import Slot
+from wrackline.workloads.pace import Due, Slot
 from wrackline.workloads.payload import encode, key_of
 
 SERVE_S = 0.2
 """How long a client waits for delivery reports before it looks whether it shall end."""
+TURN_S = 0.001
+"""A client with operations under way looks no more often than this for what has fallen due, unless a delivery
+report comes."""
+FORMER_S = 0.02
+"""How long it waits for reports of one client while another may have some too."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -133,6 +137,10 @@ class Sending:
 class Sender(Process):
     """A client and the logical producers that it carries: ``width`` operations may be under way at a time.
 
+    One thread does it all: it hands over what has fallen due, then waits for delivery reports, which come
+    several at a time when there is much to do. A thread of its own for the reports would take turns with this
+    one for Python's interpreter lock, twice for each operation.
+
     A client that broke is left to what it still has under way, and another takes its place. So is one that
     had an unknown outcome, as soon as it has nothing under way."""
 
@@ -142,96 +150,98 @@ class Sender(Process):
         """``slot``: the first of ``width`` process ids."""
         super().__init__(context, slot)
         self._most = context.spec.records_per_op if isinstance(context.spec, LogSpec) else 1
-        self._width = width
         self._idle = deque(LogicalProducer(context, slot + n) for n in reversed(range(width)))
         """On top who was used last: a few have long sequences while all is well, which says more about
         order."""
-        self._changed = threading.Condition()
-        self._client: _Served | None = None
+        self._client: _Client | None = None
+        self._former: list[_Client] = []
+        """Clients that begin nothing more and still have operations under way."""
+        self._over: list[Slot] = []
+        """Slots of operations that ended since the generator was last asked."""
 
     def work(self) -> None:
-        generator = self.context.generator
-        while self._wait_for_idle(1) and (slot := generator.take(self.f)) is not None:
-            self.operate(slot)
-        self._wait_for_idle(self._width)  # the message timeout bounds it
+        """The message timeout bounds how long it goes on after the stream has been stopped."""
+        going_on = True
+        while going_on or self._under_way:
+            wait_s = SERVE_S
+            if going_on and self._idle:
+                due = self._take()
+                going_on = due is not None
+                wait_s = SERVE_S if due is None else min(SERVE_S, max(TURN_S, due.next_s))
+                for slot in due.slots if due is not None else ():
+                    self.operate(slot)
+            self._serve(wait_s)
         self.drop_client()
 
-    def _wait_for_idle(self, producers: int) -> bool:
-        """Until so many logical producers are idle; False when the client's thread failed meanwhile."""
-        with self._changed:
-            while len(self._idle) < producers and not (self._client and self._client.failed):
-                self._changed.wait(SERVE_S)
-            return len(self._idle) >= producers
+    def _take(self) -> Due | None:
+        """What is due now; where nothing is under way, what falls due next."""
+        generator = self.context.generator
+        generator.done(*self._over)
+        self._over.clear()
+        if self._under_way:
+            return generator.take_due(self.f, len(self._idle))
+        slot = generator.take(self.f)
+        return Due([slot], 0.0) if slot is not None else None
+
+    @property
+    def _under_way(self) -> bool:
+        return bool(self._former or (self._client is not None and self._client.under_way))
 
     def operate(self, slot: Slot) -> None:
-        with self._changed:
-            producer = self._idle.pop()
+        """Begin one operation, with a producer that is idle."""
+        producer = self._idle.pop()
         client = self._client
-        if client is None or client.broken or (client.had_unknown and not client.under_way):
+        if client is None or client.worn_out:
             self.drop_client()
-            client = self._client = _Served(self.context, f"reports-{self.name}")
+            client = self._client = _Client(self.context)
         operation = producer.invoke(slot.lane, 1 + slot.choice(self._most, salt=1))
 
         def finished(found: list[Outcome]) -> None:
             unknown = producer.complete(operation, found) is Type.INFO
             client.over(unknown=unknown)
-            with self._changed:
-                # Below all others when it was retired, so that all are retired in turn and no id grows large.
-                (self._idle.appendleft if unknown else self._idle.append)(producer)
-                self._changed.notify()
-            self.context.generator.done(slot)
+            # Below all others when it was retired, so that all are retired in turn and no id grows large.
+            (self._idle.appendleft if unknown else self._idle.append)(producer)
+            self._over.append(slot)
 
         client.begin(operation, finished)
 
+    def _serve(self, wait_s: float) -> None:
+        """Wait so long for delivery reports, or less where one comes."""
+        for client in self._former:
+            client.producer.serve(0)
+            if not client.under_way:
+                close_in_background(client.producer)
+        self._former = [client for client in self._former if client.under_way]
+        if self._client is not None and self._under_way:
+            self._client.producer.serve(min(wait_s, FORMER_S) if self._former else wait_s)
+        elif self._former:
+            self._former[0].producer.serve(FORMER_S)
+
     def drop_client(self) -> None:
         if self._client is not None:
-            self._client.end()
+            self._former.append(self._client)
             self._client = None
+        self._serve(0)
 
 
-class _Served:
-    """A client whose delivery reports are served by a thread of its own, until it shall end and has nothing
-    under way."""
+class _Client:
+    """A client, and what it has under way."""
 
-    def __init__(self, context: Context, name: str) -> None:
-        self.had_unknown = False
-        self.failed = False
-        self._context = context
-        self._client = LogProducer(context.bootstrap, context.spec)
-        self._lock = threading.Lock()
-        self._under_way = 0
-        self._ending = False
-        threading.Thread(target=self._serve, name=name, daemon=True).start()
+    def __init__(self, context: Context) -> None:
+        self.producer = LogProducer(context.bootstrap, context.spec)
+        self.under_way = 0
+        self._topic = context.topic
+        self._had_unknown = False
 
     @property
-    def broken(self) -> bool:
-        return self._client.broken
-
-    @property
-    def under_way(self) -> int:
-        return self._under_way
+    def worn_out(self) -> bool:
+        """Whether another shall take its place."""
+        return self.producer.broken or (self._had_unknown and not self.under_way)
 
     def begin(self, operation: Operation, finished: Callable[[list[Outcome]], None]) -> None:
-        with self._lock:
-            self._under_way += 1
-        self._client.begin(self._context.topic, operation.outgoing, finished)
+        self.under_way += 1
+        self.producer.begin(self._topic, operation.outgoing, finished)
 
     def over(self, *, unknown: bool) -> None:
-        with self._lock:
-            self._under_way -= 1
-            self.had_unknown = self.had_unknown or unknown
-
-    def end(self) -> None:
-        """Nothing more is begun."""
-        self._ending = True
-
-    def _serve(self) -> None:
-        served = False
-        try:
-            with supervised(self._context, "delivery reports"):
-                while not self._ending or self._under_way:
-                    self._client.serve(SERVE_S)
-                served = True
-                self._client.close()
-        finally:
-            self.failed = not served
+        self.under_way -= 1
+        self._had_unknown = self._had_unknown or unknown
