@@ -4,9 +4,12 @@ from __future__ import annotations
 
 import contextlib
 import threading
+from collections.abc import Sequence
 from pathlib import Path
+from typing import Any
 
 import orjson
+import pytest
 
 from tests.workloads.driving import Row, driven, recorded
 from wrackline.history import Recorder
@@ -72,6 +75,31 @@ def test_every_operation_is_on_record_and_what_was_acked_is_read_back(
     assert all(row["offset"] == 0 and row["high_watermark"] >= 0 for row in ends)
     last = [row for row in rows if row["f"] == "drain" and "complete" in (row["extra"] or "")]
     assert sorted(row["partition"] for row in last) == list(range(PARTITIONS))
+
+
+def test_a_send_is_on_record_before_the_client_has_it(
+    mock_cluster: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """With several under way per sender, and as fast as they can: what the client is handed is looked for in
+    the write-ahead file at that moment."""
+    missing: list[bytes] = []
+    most = 0
+    begin = LogProducer.begin
+
+    def looked_for(client: LogProducer, topic: str, records: Sequence[Outgoing], finished: Any) -> None:
+        nonlocal most
+        most = max(most, len(client._pending))
+        written = (tmp_path / "run" / "history.wal").read_bytes()
+        values = [b'"value":%d,' % int.from_bytes(record.key, "big") for record in records]
+        missing.extend(value for value in values if value not in written)
+        begin(client, topic, records, finished)
+
+    monkeypatch.setattr(LogProducer, "begin", looked_for)
+    spec = LogSpec(rate=0, senders=2, pollers=1, enders=0)
+    rows, _ = drive(mock_cluster, tmp_path / "run", spec, 300)
+    assert missing == []
+    assert most > 4
+    assert sum((row["f"], row["type"]) == ("send", "ok") for row in rows) > 200
 
 
 def test_consumers_go_on_where_they_stand_and_say_so_when_they_move(
@@ -204,7 +232,7 @@ def test_what_is_under_way_follows_from_rate_and_timeout() -> None:
     assert (
         LogSpec(rate=300, senders=8).width == 150
     )  # 200 sends a second, four seconds, eight senders, half as much more
-    assert LogSpec(rate=0).width == 1
+    assert LogSpec(rate=0).width == 32
     assert LogSpec(rate=300, senders=8, in_flight=2).width == 2
     assert LogSpec(rate=300, senders=8, in_flight=2).concurrency == 8 * 2 + 2 + 2
     assert LogSpec(rate=50_000, senders=1).width == 200

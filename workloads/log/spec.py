@@ -140,6 +140,7 @@ class Mix(Strict):
 
 MOST_CLIENTS = 200
 MOST_IN_FLIGHT = 200
+WIDTH_WITHOUT_RATE = 32
 TIMEOUT_SCAN_S = 1.0
 """librdkafka looks for records whose time is over once a second."""
 UNEVEN = 1.5
@@ -158,8 +159,8 @@ class LogSpec(ClientsSpec):
     leader does not keep them all waiting."""
     in_flight: Annotated[int, Field(ge=1, le=MOST_IN_FLIGHT)] | None = None
     """Operations that one sender may have under way at a time, each a logical process of its own. None: as
-    many as keep up the asked rate while every partition is silent for ``client.message_timeout_ms``; 1
-    without a rate."""
+    many as keep up the asked rate while every partition is silent for ``client.message_timeout_ms``;
+    without a rate as many as keep the processors busy (32)."""
     pollers: Annotated[int, Field(ge=0, le=MOST_CLIENTS)] = 2
     """Consumers that read."""
     enders: Annotated[int, Field(ge=0, le=MOST_CLIENTS)] = 2
@@ -177,6 +178,8 @@ class LogSpec(ClientsSpec):
         weights = self.mix.send + bool(self.pollers) * self.mix.poll + bool(self.enders) * self.mix.end
         if not self.senders or not weights:
             return 1
+        if not self.rate:
+            return WIDTH_WITHOUT_RATE
         longest_s = self.client.message_timeout_ms / 1e3 + TIMEOUT_SCAN_S
         silent = self.rate * self.mix.send / weights * longest_s * UNEVEN
         return min(max(1, ceil(silent / self.senders)), MOST_IN_FLIGHT)
