@@ -18,10 +18,9 @@ import threading
 import time
 from collections import deque
 from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass
 from enum import StrEnum
 from typing import NamedTuple
-
-from wrackline.history.values import dataclass
 
 ROOM_S = 0.01
 """A client that has other operations under way asks so often whether a lane has room again."""
