@@ -44,7 +44,7 @@ class Node:
 
 @dataclass(frozen=True, slots=True)
 class PartitionState:
-    """One partition as the cluster's metadata says it. Replicas are node ids; -1: no leader."""
+    """One partition as the cluster's metadata has it. Replicas are node ids; -1: no leader."""
 
     topic: str
     partition: int
@@ -62,7 +62,7 @@ class PartitionState:
 
 @dataclass(frozen=True, slots=True)
 class ClusterState:
-    """What the cluster's own metadata says, asked over the Kafka protocol."""
+    """The cluster's own metadata, as brokers report it over the Kafka protocol."""
 
     controller: int
     brokers: tuple[int, ...]

@@ -106,7 +106,7 @@ class ClusterClient:
         raise DeployError(f"topic {topic.name} could not be created in time; last seen: {last}")
 
     def describe(self, *, timeout_s: float = 5.0) -> ClusterState:
-        """Asks all brokers at once; what they say is merged, the freshest word on each partition wins."""
+        """Asks all brokers at once and merges their answers: the freshest state of each partition wins."""
         deadline = time.monotonic() + timeout_s
         waiting: dict[Future[ClusterState], Node] = {asker.ask(): asker.node for asker in self._askers}
         votes = [voter.ask() for voter in self._voters]
@@ -208,7 +208,7 @@ class _Asker(Generic[Answer]):
             except ProtocolError as wrong:
                 if isinstance(wrong.__cause__, TimeoutError):
                     raise
-                # Most likely the node was restarted since: a new connection tells.
+                # Most likely the node was restarted since: try a new connection.
         self._connection = self.connect(self.node, ASK_TIMEOUT_S)
         return self._answer(self._connection)
 
@@ -228,14 +228,14 @@ class _Asker(Generic[Answer]):
 def freshest(answers: Sequence[ClusterState]) -> ClusterState:
     """One state from the answers of several brokers (at least one).
 
-    Per partition the highest leader epoch wins (it only grows), then what most brokers say. Metadata answers
-    carry no offset of the metadata log, so between two brokers that differ only in the ISR nothing better can
-    be told than the majority.
+    Per partition the highest leader epoch wins (it only grows), then the answer of most brokers. A metadata
+    response carries no offset of the metadata log, so between brokers that differ only in the ISR there is
+    nothing better to go by than the majority.
     """
     keys = sorted({(state.topic, state.partition) for answer in answers for state in answer.partitions})
     return ClusterState(
-        controller=_most_said([answer.controller for answer in answers]),
-        brokers=_most_said([answer.brokers for answer in answers]),
+        controller=_most_frequent([answer.controller for answer in answers]),
+        brokers=_most_frequent([answer.brokers for answer in answers]),
         partitions=tuple(_partition(answers, topic, partition) for topic, partition in keys),
     )
 
@@ -243,10 +243,10 @@ def freshest(answers: Sequence[ClusterState]) -> ClusterState:
 def _partition(answers: Sequence[ClusterState], topic: str, partition: int) -> PartitionState:
     states = [state for answer in answers if (state := answer.partition(topic, partition))]
     newest = max(state.leader_epoch for state in states)
-    return _most_said([state for state in states if state.leader_epoch == newest])
+    return _most_frequent([state for state in states if state.leader_epoch == newest])
 
 
-def _most_said(values: Sequence[T]) -> T:
+def _most_frequent(values: Sequence[T]) -> T:
     """The first of the most frequent."""
     return Counter(values).most_common(1)[0][0]
 

@@ -6,7 +6,7 @@
 # What is started is the shell script PROGRAM: its last command is an exec, and the path of the node's
 # configuration, a file in CONFIGS, is an argument of what it executes.
 # Exit codes: 0 done (or so already), 3 the node died while starting, 4 the port is taken, 5 it did not stop
-# in time, 6 it does not run. What is said on stdout after an error are the last lines of the node's log.
+# in time, 6 it does not run. After an error stdout holds the last lines of the node's log.
 
 PID_FILE=/run/wrackline/broker.pid
 LOG=/var/log/wrackline/broker.log

@@ -57,7 +57,7 @@ class Reassigner:
             for node in self._brokers:
                 left = deadline - time.monotonic()
                 if left <= 0:
-                    raise DeployError(f"{what}: not done within {timeout_s:g} s; last heard: {last}")
+                    raise DeployError(f"{what}: not done within {timeout_s:g} s; last answer: {last}")
                 try:
                     with self._connect(node, min(left, ASK_S)) as connection:
                         return question(connection)
@@ -90,9 +90,9 @@ def _alter(connection: Connection, targets: Mapping[Place, tuple[int, ...] | Non
         alter_response.AlterPartitionReassignmentsResponse,
     )
     _check("the request", answer.error_code, answer.error_message)
-    for said in answer.responses:
-        for done in said.partitions:
-            place = str(said.name), int(done.partition_index)
+    for response in answer.responses:
+        for done in response.partitions:
+            place = str(response.name), int(done.partition_index)
             if targets.get(place) is None and done.error_code in _NOTHING_TO_CANCEL:
                 continue  # it was through meanwhile
             _check(f"{place[0]}-{place[1]}", done.error_code, done.error_message)
@@ -112,7 +112,7 @@ def _list(connection: Connection) -> frozenset[Place]:
 def _check(what: str, error: ErrorCode, message: str | None) -> None:
     if error is ErrorCode.none:
         return
-    said = f"{what}: {error.name}" + (f" ({message})" if message else "")
+    problem = f"{what}: {error.name}" + (f" ({message})" if message else "")
     if error.retriable:
-        raise _NotNow(said)
-    raise DeployError(f"the cluster refused: {said}")
+        raise _NotNow(problem)
+    raise DeployError(f"the cluster refused: {problem}")

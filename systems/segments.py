@@ -2,7 +2,7 @@
 
 One reader reads both ours and Apache Kafka's (docs/protocol.md 5.2 has the layout). It shares no code with
 the broker it judges. Every batch is checked: CRC, magic, lengths, contiguous offsets. The first thing that is
-wrong ends the reading and is told; what came before it is kept.
+wrong ends the reading and is reported; what came before it is kept.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ _CONTROL = 0x20
 
 
 class SegmentError(Exception):
-    """The files are not what Kafka's layout says. The message names the file and the byte."""
+    """The files do not have Kafka's layout. The message names the file and the byte."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -183,7 +183,7 @@ def read_log(
     log_starts: Mapping[tuple[str, int], int],
 ) -> ReplicaLog:
     """One replica's log from its own folder (``<topic>-<partition>``). Never raises for what the files hold:
-    that is a finding, told in ``problem``."""
+    that is a finding, reported in ``problem``."""
     segments = sorted(file for file in folder.glob("*.log") if _SEGMENT_NAME.match(file.name))
     first = int(segments[0].stem) if segments else 0
     start = max(first, log_starts.get((topic, partition), first))

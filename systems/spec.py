@@ -30,7 +30,7 @@ class Layout:
 
 @dataclass(frozen=True, slots=True)
 class Configured:
-    """What a system's settings say to the judge: which contract holds follows from it."""
+    """What the judge must know of a system's settings: which contract holds follows from it."""
 
     version: str = ""
     """Of the system, where it has one."""
@@ -43,7 +43,7 @@ class Configured:
     unclean_election: bool = False
     """Whether a replica that lacks records may be elected, where no topic says otherwise."""
     recovery_strategy: str = "balanced"
-    """How a leader is found when no clean one is left; ``proactive`` permits loss."""
+    """How a leader is elected when no clean replica is left; ``proactive`` permits loss."""
 
 
 Seconds = Annotated[float, Field(gt=0), SECONDS]
@@ -87,5 +87,5 @@ class SystemSpec(Strict):
 
 
 def is_true(value: object) -> bool:
-    """Whether a setting is on, as a file of YAML or of Kafka's says it."""
+    """Whether a setting is on, in a YAML file or in a properties file of Kafka's."""
     return value is True or str(value).lower() == "true"

@@ -230,7 +230,7 @@ class Generator:
 
     def take(self, f: str) -> Slot | None:
         """The next operation of this kind, when it is due and its lane has room; None when the stream has
-        been stopped (or the mix gives this kind no share). Whoever takes a slot says ``done`` with it."""
+        been stopped (or the mix gives this kind no share). Whoever takes a slot calls ``done`` with it."""
         stream = self._streams.get(f)
         if stream is None:
             return None

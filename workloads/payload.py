@@ -35,7 +35,7 @@ _PADDING = random.Random(2).randbytes(MAX_BYTES + 4096)
 
 @dataclass(frozen=True, slots=True)
 class Decoded:
-    """What a payload says. ``value`` is CORRUPT or FOREIGN when it is not one of this run's, and ``detail``
+    """A payload, decoded. ``value`` is CORRUPT or FOREIGN when it is not one of this run's, and ``detail``
     then says why. ``partition`` and ``topic_crc`` are where it was sent to (-1, 0 when that is not known)."""
 
     value: int

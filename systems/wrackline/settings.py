@@ -113,7 +113,7 @@ def refused(nodes: tuple[str, ...], topic: TopicSpec) -> tuple[Refusal, ...]:
 def _answer(question: str) -> tuple[Refusal, ...]:
     command = [sys.executable, "-P", "-m", "wrackline.broker.check"]
     try:
-        said = subprocess.run(
+        answer = subprocess.run(
             command,
             input=question,
             capture_output=True,
@@ -124,7 +124,7 @@ def _answer(question: str) -> tuple[Refusal, ...]:
         ).stdout
         return tuple(
             Refusal(About(one["about"]), one["key"], " ".join(one["problem"].split()))
-            for one in json.loads(said)
+            for one in json.loads(answer)
         )
     except subprocess.CalledProcessError as died:
         words = (died.stderr.strip().splitlines() or [f"exit code {died.returncode}"])[-1]

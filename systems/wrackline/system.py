@@ -255,7 +255,7 @@ class WracklineSystem:
 
     def collect(self, into: Path) -> None:
         """``into/<host>/``: broker.log, trace.jsonl, effective-config.toml, listing.txt. What a host cannot
-        give is told in its ``missing.txt``: the other hosts' files are worth having."""
+        give is listed in its ``missing.txt``: the other hosts' files are worth having."""
         on_each(
             self.nodes,
             lambda node: node_files.collect(

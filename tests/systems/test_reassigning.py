@@ -81,7 +81,7 @@ def test_a_refusal_is_final_and_a_cluster_that_stays_silent_is_told() -> None:
         mover.reassign({("log", 0): (9,)}, timeout_s=20)
     assert len(asked) == 1
     mover, _ = reassigner(ProtocolError("silence"))
-    with pytest.raises(DeployError, match=r"reassign: not done within 0\.1 s; last heard: n[12]: silence"):
+    with pytest.raises(DeployError, match=r"reassign: not done within 0\.1 s; last answer: n[12]: silence"):
         mover.reassign({("log", 0): (4,)}, timeout_s=0.1)
     mover, asked = reassigner(ErrorCode.none)
     mover.reassign({}, timeout_s=20)

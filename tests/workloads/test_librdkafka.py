@@ -36,8 +36,8 @@ def properties(tmp_path_factory: pytest.TempPathFactory) -> dict[str, str]:
     library.rd_kafka_conf_properties_show(stream)
     libc.fclose(stream)
     rows = [line.split("|") for line in listing.read_text().splitlines() if line.count("|") >= 5]
-    told = {row[0].strip(): row[-1].strip() for row in rows}
-    return {name: text for name, text in told.items() if re.fullmatch(r"[a-z0-9._]+", name)}
+    documented = {row[0].strip(): row[-1].strip() for row in rows}
+    return {name: text for name, text in documented.items() if re.fullmatch(r"[a-z0-9._]+", name)}
 
 
 def test_the_library_has_been_asked(properties: dict[str, str]) -> None:

@@ -113,15 +113,15 @@ def test_consumers_go_on_where_they_stand_and_say_so_when_they_move(
         for row in rows:
             if row["process"] != process or row["type"] != "ok":
                 continue
-            told = orjson.loads(row["extra"])["positions"]
+            positions = orjson.loads(row["extra"])["positions"]
             if row["f"] == "assign":
-                at = {int(partition): offset for partition, offset in told.items()}
+                at = {int(partition): offset for partition, offset in positions.items()}
                 assigned += 1
                 continue
             for record in row["records"]:
                 assert record["offset"] == at[record["partition"]]
                 at[record["partition"]] += 1
-            assert {int(partition): offset for partition, offset in told.items()} == at
+            assert {int(partition): offset for partition, offset in positions.items()} == at
     assert assigned > 6
 
 

@@ -50,7 +50,7 @@ def test_unknown_whatever_the_try(code: int, acks: int | str) -> None:
 
 
 @pytest.mark.parametrize(
-    ("offset", "acks", "told"),
+    ("offset", "acks", "reported"),
     [
         (41, "all", 41),
         (0, 1, 0),
@@ -60,9 +60,9 @@ def test_unknown_whatever_the_try(code: int, acks: int | str) -> None:
     ],
 )
 def test_an_offset_is_evidence_only_when_a_broker_told_it(
-    offset: int | None, acks: int | str, told: int
+    offset: int | None, acks: int | str, reported: int
 ) -> None:
-    assert delivered(offset, 5, acks=acks) == Outcome(told, None, 5)
+    assert delivered(offset, 5, acks=acks) == Outcome(reported, None, 5)
 
 
 @pytest.mark.parametrize(

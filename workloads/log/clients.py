@@ -35,7 +35,7 @@ REPORT_GRACE_S = 2.0
 POSITION_LOST = frozenset(
     {KafkaError.OFFSET_OUT_OF_RANGE, KafkaError._AUTO_OFFSET_RESET, KafkaError._LOG_TRUNCATION}
 )
-"""Read errors after which the consumer stands nowhere and must be told where to go on."""
+"""After these read errors the consumer has no position, and must be assigned one."""
 _COMMON: dict[str, Any] = {
     "socket.nagle.disable": True,
     "socket.keepalive.enable": True,
@@ -69,8 +69,8 @@ class Polled:
     ended: Mapping[int, int]
 
 
-def told(number: int | None) -> int:
-    """A number that every consumed message has, though its type allows none."""
+def present(number: int | None) -> int:
+    """The number itself; every consumed message has one, though the type of the method allows None."""
     return -1 if number is None else number
 
 
@@ -125,7 +125,7 @@ def try_settings(spec: ClientsSpec) -> None:
 
 
 class LogProducer:
-    """A producer of operations: each sends a few records and is told what became of every one."""
+    """A producer of operations: each sends a few records and gets the outcome of every one."""
 
     def __init__(self, bootstrap: str, spec: ClientsSpec) -> None:
         """Raises KafkaException when librdkafka refuses a setting."""
@@ -259,7 +259,7 @@ class LogConsumer:
             if problem is None:
                 messages.append(message)
             elif problem.code() == KafkaError._PARTITION_EOF:
-                ended[told(message.partition())] = told(message.offset())
+                ended[present(message.partition())] = present(message.offset())
             else:
                 error = error or problem
                 self.broken = self.broken or problem.fatal()

@@ -1,7 +1,7 @@
 """The final read: every partition from its log start to its end offset, by a consumer of its own.
 
-It is evidence of loss only when it reached the end offset that the leader told after healing, so it says
-whether it did (``extra.complete`` on its last row).
+It is evidence of loss only when it reached the end offset that the leader reported after healing, so its last
+row says whether it did (``extra.complete``).
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ class Drained:
     partition: int
     log_start: int
     end: int
-    """-1 when no leader told it."""
+    """The end offset that the leader reported; -1 when no leader answered."""
     records: int
     complete: bool
     problem: str | None

@@ -76,7 +76,7 @@ _OURS = """
     internal.termination.signal queuing.strategy
 """
 _RESTS_ON = frozenset(_OURS.split())
-"""What the workloads rest on: where they connect, what they are told, and in what order."""
+"""The workloads rest on these: where they connect, what is reported to them, and in what order."""
 _NO_USE = frozenset(
     (
         "builtin.features",

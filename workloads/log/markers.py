@@ -27,7 +27,7 @@ AGAIN_S = 0.05
 
 
 class Unknown(Exception):
-    """What was asked for cannot be said. The message is the name of the error (Kafka's, where it has one)."""
+    """The question has no answer now. The message is the name of the error (Kafka's, where it has one)."""
 
 
 def is_marker(value: int) -> bool:
@@ -113,7 +113,7 @@ def last_write(
 
 
 def end_of(context: Context, client: LogConsumer, partition: int) -> int:
-    """The end offset as the leader tells it. Raises Unknown."""
+    """The end offset that the leader reports. Raises Unknown."""
     try:
         return client.ends(context.topic, partition)[1]
     except KafkaException as refused:

@@ -68,7 +68,7 @@ def refused(error: KafkaError) -> Outcome:
 
 
 def failed(code: int, name: str, *, first_try: bool, acks: int | str) -> Outcome:
-    """The delivery report carries an error. ``first_try``: the client was told not to retry."""
+    """The delivery report carries an error. ``first_try``: the client is configured not to retry."""
     certain = first_try and (code in EVERY_TRY_CODES or code in NEVER_SENT_CODES or code in THIS_TRY_CODES)
     if acks == "all" and (code in THIS_TRY_CODES or code == KafkaError._PURGE_QUEUE):
         certain = False  # it may be about the second copy, or the second copy may have been queued
@@ -76,9 +76,9 @@ def failed(code: int, name: str, *, first_try: bool, acks: int | str) -> Outcome
 
 
 def delivered(offset: int | None, timestamp_ms: int, *, acks: int | str) -> Outcome:
-    """The delivery report carries none. Without acks librdkafka invents the offset: it is not evidence."""
-    told = offset if acks != 0 and offset is not None and offset >= 0 else ACKED_WITHOUT_OFFSET
-    return Outcome(told, None, timestamp_ms)
+    """The delivery report carries no error. Without acks librdkafka makes the offset up: no evidence."""
+    reported = offset if acks != 0 and offset is not None and offset >= 0 else ACKED_WITHOUT_OFFSET
+    return Outcome(reported, None, timestamp_ms)
 
 
 def type_of(outcomes: Sequence[Outcome]) -> Type:
@@ -90,6 +90,6 @@ def type_of(outcomes: Sequence[Outcome]) -> Type:
 
 
 def error_of(outcomes: Sequence[Outcome]) -> str | None:
-    """The most telling error: that of an unknown record before that of a refused one."""
+    """The error to record for the operation: that of an unknown record before that of a refused one."""
     unknown = (outcome.error for outcome in outcomes if outcome.error and outcome.offset == UNKNOWN)
     return next(unknown, None) or next((outcome.error for outcome in outcomes if outcome.error), None)

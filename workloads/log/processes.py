@@ -19,7 +19,7 @@ from confluent_kafka import KafkaException, Message
 
 from wrackline.history import Recorder
 from wrackline.history.model import Event, Record, Type
-from wrackline.workloads.log.clients import POSITION_LOST, LogConsumer, LogProducer, Polled, told
+from wrackline.workloads.log.clients import POSITION_LOST, LogConsumer, LogProducer, Polled, present
 from wrackline.workloads.log.spec import ClientsSpec, LogSpec
 from wrackline.workloads.log.tally import Tally
 from wrackline.workloads.pace import Generator, Slot
@@ -47,7 +47,7 @@ class Context:
     enter: Callable[[], AbstractContextManager[None]]
     """Enters the fleet's network, for the thread that calls it."""
     on_failure: Callable[[str], None]
-    """Told when a process cannot go on for reasons of our own (not the system's)."""
+    """Is called with the reason when a process cannot go on because of the harness, not of the system."""
     tally: Tally = field(default_factory=Tally)
 
 
@@ -63,7 +63,7 @@ def supervised(context: Context, what: str) -> Iterator[None]:
 
 
 class Process(threading.Thread):
-    """A thread that acts as one logical process after another. Subclasses say what an operation is."""
+    """A thread that acts as one logical process after another. Subclasses define what an operation is."""
 
     f = ""
 
@@ -216,13 +216,13 @@ class Poller(Reading):
         return taken
 
     def _find_again(self, client: LogConsumer) -> dict[int, int]:
-        """Positions inside the log as it is now, after the consumer was told it stands outside of it."""
+        """Positions inside the log as it is now, after a poll failed because they lay outside of it."""
         found = {}
         for partition, position in self._positions.items():
             try:
                 low, high = client.ends(self.context.topic, partition)
             except KafkaException:
-                found[partition] = position  # the next poll will tell again
+                found[partition] = position  # the next poll fails again if it still lies outside
             else:
                 found[partition] = min(max(position, low), high)
         return found
@@ -244,10 +244,10 @@ def read_records(messages: Sequence[Message], tag: bytes) -> tuple[tuple[Record,
     records = []
     wrong = []
     for message in messages:
-        partition, offset = told(message.partition()), told(message.offset())
+        partition, offset = present(message.partition()), present(message.offset())
         timestamp = message.timestamp()[1]
         found = decode(tag, message.value(), key=message.key(), timestamp_ms=timestamp)
-        records.append(Record(partition, offset, found.value, told(message.leader_epoch()), timestamp))
+        records.append(Record(partition, offset, found.value, present(message.leader_epoch()), timestamp))
         if found.detail is not None:
             wrong.append({"partition": partition, "offset": offset, "detail": found.detail})
     return tuple(records), wrong

@@ -30,18 +30,18 @@ class ClientSettings(Strict):
     socket_timeout_ms: Annotated[int, Field(ge=1_500, le=300_000), MILLISECONDS] = 4_000
     """How long a request may take."""
     linger_ms: Annotated[float, Field(ge=0, le=10_000), MILLISECONDS] = 0
-    """How long a record waits for others that go with it."""
+    """How long a record waits for others that are sent in the same batch."""
     retries: Annotated[int, Field(ge=0)] = 0
-    """Of the client itself. 0, so that an error code is about the first try and tells what happened; with
+    """How often the client itself retries. It is 0, so that an error code is about the first try; with
     idempotence the client always retries, until the message timeout."""
     poll_ms: Annotated[int, Field(ge=1, le=60_000), MILLISECONDS] = 100
     """How long a poll waits for records."""
     poll_records: Annotated[int, Field(ge=1, le=10_000)] = 500
     """How many records a poll takes at most."""
     fetch_wait_max_ms: Annotated[int, Field(ge=0, le=60_000), MILLISECONDS] = 100
-    """How long a broker may hold a fetch back that has nothing to give."""
+    """How long a broker may wait before it answers a fetch that finds no records."""
     end_timeout_ms: Annotated[int, Field(ge=100, le=300_000), MILLISECONDS] = 2_000
-    """How long the question for an end offset may take."""
+    """How long a request for an end offset may take."""
     librdkafka: Annotated[
         dict[str, str | int | float | bool],
         Field(json_schema_extra={"propertyNames": {"enum": sorted(ALLOWED)}}),
@@ -102,7 +102,7 @@ class ClientsSpec(Strict):
 
     @staticmethod
     def clients_for(partitions: int) -> dict[str, int]:
-        """How many clients of each kind there are when nobody says, where that depends on the topic."""
+        """How many clients of each kind there are by default, where that depends on the topic."""
         del partitions
         return {}
 
@@ -193,8 +193,8 @@ class LogSpec(ClientsSpec):
 
     @staticmethod
     def clients_for(partitions: int) -> dict[str, int]:
-        """How many clients there are when nobody says: enough that a partition which keeps its own waiting
-        leaves every other one served."""
+        """How many clients there are by default: enough that every other partition is served while one keeps
+        its clients waiting."""
         return {"senders": min(max(6, 2 * partitions), MOST_CLIENTS), "enders": min(max(2, partitions), 8)}
 
     @property

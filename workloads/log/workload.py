@@ -33,10 +33,10 @@ def workload_for(spec: ClientsSpec) -> type[Workload]:
 
 
 class Workload:
-    """All client processes of one run against one topic. Subclasses say which."""
+    """All client processes of one run against one topic. Subclasses define which there are."""
 
     settings: ClassVar[type[ClientsSpec]]
-    """What a specification may say of it; the name there is that of the entry point."""
+    """The type of its section in a specification; the name there is that of the entry point."""
 
     def __init_subclass__(cls) -> None:
         super().__init_subclass__()

@@ -49,8 +49,8 @@ class Dequeuer(Reading):
             self.complete(Type.FAIL, begin, partition=partition, error="_BUSY")
             return
         try:
-            # Until the lock is released nobody else is told of this record: the completion is recorded under
-            # it.
+            # The completion is recorded before the lock is released, so that no other process is given this
+            # record earlier.
             self._complete(head, partition, begin, time.monotonic() + timeout_s)
         finally:
             head.lock.release()
