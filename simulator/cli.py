@@ -30,8 +30,8 @@ from wrackline.simulator.world.world import World, WorldOptions
 VIOLATION = 1
 INTERRUPTED = 130
 FEW = 50
-"""A search of more seeds tells of each of them no more."""
-TELL_EVERY_S = 10.0
+"""A search of at most this many seeds prints a line for each of them."""
+REPORT_EVERY_S = 10.0
 
 
 class WrongCall(click.ClickException):
@@ -40,35 +40,35 @@ class WrongCall(click.ClickException):
     exit_code = 2
 
 
-def _numbers(_: click.Context, __: click.Parameter, said: str | None) -> tuple[int, ...] | None:
-    if said is None:
+def _numbers(_: click.Context, __: click.Parameter, value: str | None) -> tuple[int, ...] | None:
+    if value is None:
         return None
-    if said in ("none", ""):
+    if value in ("none", ""):
         return ()
     try:
-        return tuple(int(part) for part in said.split(","))
+        return tuple(int(part) for part in value.split(","))
     except ValueError:
-        raise click.BadParameter(f"{said!r} is no list of numbers like 0,3,4, and not none") from None
+        raise click.BadParameter(f"{value!r} is no list of numbers like 0,3,4, and not none") from None
 
 
-def _kinds(_: click.Context, __: click.Parameter, said: str | None) -> tuple[Kind, ...]:
-    if said is None:
+def _kinds(_: click.Context, __: click.Parameter, value: str | None) -> tuple[Kind, ...]:
+    if value is None:
         return DEFAULT_KINDS
-    if said == "all":
+    if value == "all":
         return KINDS
-    if said == "none":
+    if value == "none":
         return ()
-    wanted = said.split(",")
+    wanted = value.split(",")
     if wrong := [name for name in wanted if name not in KINDS]:
         raise click.BadParameter(f"no fault {', '.join(wrong)}; there are: {', '.join(KINDS)}, and all, none")
     return tuple(kind for kind in KINDS if kind in wanted)
 
 
-def _settings(config: type, said: tuple[str, ...]) -> tuple[tuple[str, Any], ...]:
+def _settings(config: type, pairs: tuple[str, ...]) -> tuple[tuple[str, Any], ...]:
     """``key=value`` by the types of the configuration's fields. Raises WrongCall."""
     types: Mapping[str, Any] = {item.name: item.type for item in fields(config)}
     found: list[tuple[str, Any]] = []
-    for text in said:
+    for text in pairs:
         name, _, value = text.partition("=")
         kind = types.get(name)
         try:
@@ -212,7 +212,7 @@ def _settings(config: type, said: tuple[str, ...]) -> tuple[tuple[str, Any], ...
     type=click.IntRange(0),
     default=120,
     show_default=True,
-    help="Of the timeline, from its end; 0: all.",
+    help="Print this many lines of the timeline, from its end; 0: all.",
 )
 @click.option("--digest", is_flag=True, help="Print a hash of everything that happened.")
 @click.option(
@@ -221,34 +221,34 @@ def _settings(config: type, said: tuple[str, ...]) -> tuple[tuple[str, Any], ...
     help="Make this folder a run's: `wrackline analyze` judges it.",
 )
 @click.pass_context
-def simulate(ctx: click.Context, /, **said: Any) -> None:
+def simulate(ctx: click.Context, /, **options: Any) -> None:
     """Run the cluster in virtual time, with random faults from a seed; judge every step and the history.
 
     A failing seed is made smaller and printed as a timeline with the command that repeats it.
     """
     if ctx.invoked_subcommand is not None:
         return
-    setup = _setup(said)
+    setup = _setup(options)
     _try_world(setup)
-    if said["swarm"] and said["runs"] == 1:
+    if options["swarm"] and options["runs"] == 1:
         setup = swarm(setup)
-    if said["runs"] > 1:
-        _search(ctx, setup, said)
+    if options["runs"] > 1:
+        _search(ctx, setup, options)
     else:
-        _tell(run(setup, digest=said["digest"]), said)
+        _show(run(setup, digest=options["digest"]), options)
 
 
 simulate.add_command(kill_table)
 
 
-def _setup(said: Mapping[str, Any]) -> Setup:
+def _setup(options: Mapping[str, Any]) -> Setup:
     kept = {item.name for item in fields(Setup)}
-    values = {name: value for name, value in said.items() if name in kept}
-    values["kinds"] = said["faults"]
-    values["acks"] = -1 if said["acks"] == "all" else int(said["acks"])
-    values["defects"] = tuple(said["defects"])
-    values["broker"] = _settings(BrokerConfig, said["broker_setting"])
-    values["controller"] = _settings(ControllerConfig, said["controller_setting"])
+    values = {name: value for name, value in options.items() if name in kept}
+    values["kinds"] = options["faults"]
+    values["acks"] = -1 if options["acks"] == "all" else int(options["acks"])
+    values["defects"] = tuple(options["defects"])
+    values["broker"] = _settings(BrokerConfig, options["broker_setting"])
+    values["controller"] = _settings(ControllerConfig, options["controller_setting"])
     setup = Setup(**values)
     if setup.replication_factor > setup.brokers:
         raise WrongCall(f"--replication-factor {setup.replication_factor}: there are {setup.brokers} brokers")
@@ -264,18 +264,18 @@ def _try_world(setup: Setup) -> None:
         raise WrongCall(str(wrong)) from wrong
 
 
-def _tell(result: Result, said: Mapping[str, Any]) -> None:
+def _show(result: Result, options: Mapping[str, Any]) -> None:
     """Print a run; exits with 1 when it failed."""
-    lines: int = said["lines"]
+    lines: int = options["lines"]
     if result.violation is None:
-        if said["always"]:
-            click.echo(run(result.setup, timeline=lines, full=said["full"]).timeline)
+        if options["always"]:
+            click.echo(run(result.setup, timeline=lines, full=options["full"]).timeline)
         click.echo(_line(result))
-        if said["digest"]:
+        if options["digest"]:
             click.echo(f"digest {result.digest}")
-        _write_history(result, said["history"])
+        _write_history(result, options["history"])
         return
-    if said["shrinks"]:
+    if options["shrinks"]:
         click.echo(f"seed {result.setup.seed} fails {result.violation.oracle}; making it smaller")
         shrunk = shrink(result)
         click.echo(
@@ -283,7 +283,7 @@ def _tell(result: Result, said: Mapping[str, Any]) -> None:
             f"{shrunk.result.setup.seconds:g} s"
         )
         result = shrunk.result
-    shown = run(result.setup, timeline=lines, full=said["full"], digest=said["digest"])
+    shown = run(result.setup, timeline=lines, full=options["full"], digest=options["digest"])
     click.echo(shown.timeline)
     assert shown.violation is not None
     click.echo(
@@ -293,10 +293,10 @@ def _tell(result: Result, said: Mapping[str, Any]) -> None:
         click.echo(
             f"  fault {at_ms / 1000:9.4f} s  f{fault.id} {fault.kind} {what} for {fault.for_ms:.0f} ms"
         )
-    if said["digest"]:
+    if options["digest"]:
         click.echo(f"digest {shown.digest}")
     click.echo(f"again: {shown.setup.command()} --no-shrink")
-    _write_history(shown, said["history"])
+    _write_history(shown, options["history"])
     click.get_current_context().exit(VIOLATION)
 
 
@@ -309,14 +309,14 @@ def _line(result: Result) -> str:
     )
 
 
-def _search(ctx: click.Context, setup: Setup, said: Mapping[str, Any]) -> None:
+def _search(ctx: click.Context, setup: Setup, options: Mapping[str, Any]) -> None:
     """Exits with 1 when there was a violation, 130 after Ctrl-C."""
-    runs: int = said["runs"]
-    vary = "swarm" if said["swarm"] else "vary" if said["vary"] else ""
-    told_at = time.monotonic()
+    runs: int = options["runs"]
+    vary = "swarm" if options["swarm"] else "vary" if options["vary"] else ""
+    reported_at = time.monotonic()
 
     def progress(row: Row, totals: Totals) -> None:
-        nonlocal told_at
+        nonlocal reported_at
         if row.oracle:
             click.echo(f"seed {row.seed:>6}  VIOLATION {row.oracle}: {row.text}\n  again: {row.command}")
         elif runs <= FEW:
@@ -324,8 +324,8 @@ def _search(ctx: click.Context, setup: Setup, said: Mapping[str, Any]) -> None:
                 f"seed {row.seed:>6}  clean {row.simulated_s:8.1f} s simulated  {row.steps:>7} steps  "
                 f"{row.faults:>3} faults  {row.acked:>6} records acknowledged"
             )
-        elif time.monotonic() - told_at > TELL_EVERY_S:
-            told_at = time.monotonic()
+        elif time.monotonic() - reported_at > REPORT_EVERY_S:
+            reported_at = time.monotonic()
             left = totals.cpu_s / totals.seeds * (runs - totals.seeds)
             click.echo(
                 f"{totals.seeds} of {runs} seeds, {len(totals.violations)} violations, {totals.cpu_s:.0f} s "
@@ -338,10 +338,10 @@ def _search(ctx: click.Context, setup: Setup, said: Mapping[str, Any]) -> None:
         totals = run_seeds(
             setup,
             runs,
-            jobs=said["jobs"],
+            jobs=options["jobs"],
             vary=vary,
-            keep_going=said["keep_going"],
-            done=said["done"],
+            keep_going=options["keep_going"],
+            done=options["done"],
             progress=progress,
         )
     except DoneFileError as wrong:
@@ -350,9 +350,9 @@ def _search(ctx: click.Context, setup: Setup, said: Mapping[str, Any]) -> None:
     if totals.interrupted:
         click.echo("interrupted; --done FILE lets the same command go on from here", err=True)
         ctx.exit(INTERRUPTED)
-    if totals.violations and not said["keep_going"]:
+    if totals.violations and not options["keep_going"]:
         first = replace(setup, seed=totals.violations[0].seed)
-        _tell(run(drawn_as(vary, first)), said)
+        _show(run(drawn_as(vary, first)), options)
     ctx.exit(VIOLATION if totals.violations else 0)
 
 

@@ -54,7 +54,7 @@ class Client:
         self.process = number * PROCESS_STRIDE
         self.stopping = False
         self.leaders: dict[int, NodeId] = {}
-        """Partition -> leader, as last heard."""
+        """Partition -> leader, by the latest metadata response."""
         self._out: list[Effect] = []
         self._correlation = 0
         self._waiting: dict[int, Answered] = {}

@@ -24,9 +24,9 @@ _WAIT_AT_MOST_MS = 8_000.0
 
 @dataclass(frozen=True, slots=True)
 class Begun:
-    """A fault in force. ``nodes`` are those it befell; ``down`` those it took down and will start again."""
+    """A fault in force. ``nodes`` are those it acts on; ``down`` those it took down and will start again."""
 
-    said: str
+    description: str
     undo: Callable[[], None]
     nodes: tuple[NodeId, ...] = ()
     down: frozenset[NodeId] = frozenset()
@@ -36,7 +36,7 @@ Begin = Callable[["FaultDriver", Fault, Random], Begun | None]
 
 
 class FaultRows(Protocol):
-    """Is told of every fault as it begins and ends, and writes the history's rows of the nemesis."""
+    """Writes the history's rows of the nemesis: the driver calls it as each fault begins and ends."""
 
     def begun(self, fault: Fault, begun: Begun) -> None: ...
 
@@ -134,8 +134,8 @@ class FaultDriver:
         begun = self.actions[fault.kind](self, fault, Random(f"{self.seed}/fault/{fault.id}"))
         if begun is None:
             return
-        self.done.append((self.world.now_ms, fault, begun.said))
-        self.world.say(f"f{fault.id} {fault.kind} {begun.said}")
+        self.done.append((self.world.now_ms, fault, begun.description))
+        self.world.say(f"f{fault.id} {fault.kind} {begun.description}")
         running = _Running(fault, begun)
         self._running.append(running)
         if self.rows is not None:
@@ -154,7 +154,7 @@ class FaultDriver:
             return
         self._running.remove(running)
         fault, begun = running.fault, running.begun
-        self.world.say(f"f{fault.id} ends: {fault.kind} {begun.said}")
+        self.world.say(f"f{fault.id} ends: {fault.kind} {begun.description}")
         begun.undo()
         if self.rows is not None:
             self.rows.ended(fault, begun)

@@ -13,7 +13,7 @@ from wrackline.simulator.world.network import Hold, Matches, Message
 Pairs = list[tuple[NodeId, NodeId]]
 
 
-def _cuts(driver: FaultDriver, said: str, pairs: Pairs, *, one_way: bool = False) -> Begun:
+def _cuts(driver: FaultDriver, description: str, pairs: Pairs, *, one_way: bool = False) -> Begun:
     for a, b in pairs:
         driver.world.cut(a, b, one_way=one_way)
 
@@ -21,7 +21,7 @@ def _cuts(driver: FaultDriver, said: str, pairs: Pairs, *, one_way: bool = False
         for a, b in pairs:
             driver.world.mend(a, b, one_way=one_way)
 
-    return Begun(said, undo, tuple(dict.fromkeys(a for a, _ in pairs)))
+    return Begun(description, undo, tuple(dict.fromkeys(a for a, _ in pairs)))
 
 
 def _isolate(driver: FaultDriver, fault: Fault, draw: Random) -> Begun:

@@ -1,6 +1,6 @@
 """What faults of processes, disks and clocks do to a world; ``network`` and ``operators`` have the others.
 
-A function takes the driver, the fault and a generator of its own, and says what it did and how to take it
+A function takes the driver, the fault and a generator of its own, and returns what it did and how to take it
 back; None when there was nothing to be done (the target is down already).
 """
 
@@ -28,8 +28,8 @@ def _ending(how: Literal["kill", "power"]) -> Begin:
                 driver.world.power(server.id)
             else:
                 driver.world.kill(server.id)
-        said = _names(servers) + (" (kill)" if how == "power" and not power else "")
-        return Begun(said, driver.restarter(*servers), (node,), frozenset(s.id for s in servers))
+        description = _names(servers) + (" (kill)" if how == "power" and not power else "")
+        return Begun(description, driver.restarter(*servers), (node,), frozenset(s.id for s in servers))
 
     return begin
 

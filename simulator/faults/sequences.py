@@ -67,13 +67,13 @@ SEQUENCES: tuple[tuple[Step, ...], ...] = (
         Step("kill", "first-leader", after=IN_ONE),
         Step("kill", "other", after=IN_ONE, optional=0.3),
     ),
-    # A follower that has little comes back and is told nothing: its fetches arrive, the answers do not.
+    # A follower with a short log comes back; its fetches arrive, but the responses are lost.
     (
         Step(("lag", "isolate"), "one", until=OUT_ONE),
         Step("hold-fetch-response", "one", after=OUT_ONE, until=IN_ONE),
         Step(("kill", "cut-controller"), "first-leader", after=OUT_ONE, optional=0.5),
     ),
-    # Followers do not hear what is committed; the leader goes, and the next one leads with less than it knew.
+    # Followers do not learn what is committed; the leader dies, and the next has a lower high watermark.
     (
         Step("isolate", "one", until=OUT_ONE, optional=0.3),
         Step("hold-fetch-response", "other", until=FENCED_LEADER),
@@ -104,7 +104,7 @@ SEQUENCES: tuple[tuple[Step, ...], ...] = (
         Step("kill", "first-leader", after=BACK_ONE),
         Step("kill", "other", after=BACK_ONE, optional=0.5),
     ),
-    # Leadership moves to and fro faster than those who lead can hear of it or write anything.
+    # Leadership moves to and fro faster than the leaders can learn of it or write anything.
     (
         Step(("hold-metadata", "cut", "hold-fetch-request"), "one"),
         Step(("hold-fetch-response", "hold-fetch-request", "cut"), "other", optional=0.3),
@@ -128,7 +128,7 @@ SEQUENCES: tuple[tuple[Step, ...], ...] = (
         Step(("isolate", "cut-controller", "hold-heartbeat"), "first-leader", until=FENCED_LEADER),
         Step("cut", "first-leader", until=FENCED_LEADER),
     ),
-    # What a former life said arrives when the next one has long begun.
+    # Messages of a process that was killed arrive when its successor has long begun.
     (
         Step("hold-heartbeat", "one", until=BACK_ONE),
         Step(("power", "power", "kill"), "one", until=FENCED_ONE),
@@ -173,7 +173,7 @@ SEQUENCES: tuple[tuple[Step, ...], ...] = (
         Step("kill", "first-leader", after=OUT_OTHER, optional=0.7),
         Step("reassign-cancel", "any", after=OUT_OTHER, optional=0.7),
     ),
-    # Removed and added again before the leader has heard of either.
+    # A replica is removed and added again before the leader has learned of either change.
     (
         Step("hold-metadata", "first-leader"),
         Step("reassign", "any"),

@@ -84,7 +84,7 @@ class Setup:
 
     def command(self) -> str:
         """The command that does this run again."""
-        said = [f"wrackline simulate --seed {self.seed}"]
+        options = [f"wrackline simulate --seed {self.seed}"]
         default = type(self)()
         names = {"kinds": "faults", "sequences": "chains"}
         for item in fields(self):
@@ -93,16 +93,16 @@ class Setup:
                 continue
             flag = "--" + names.get(item.name, item.name.replace("_", "-"))
             if item.name == "defects":
-                said += [f"--defect {name}" for name in value]
+                options += [f"--defect {name}" for name in value]
             elif item.name in ("broker", "controller"):
-                said += [f"--{item.name}-setting {key}={_plain(setting)}" for key, setting in value]
+                options += [f"--{item.name}-setting {key}={_plain(setting)}" for key, setting in value]
             elif isinstance(value, bool):
-                said.append(flag if value else f"--no-{flag[2:]}")
+                options.append(flag if value else f"--no-{flag[2:]}")
             elif isinstance(value, tuple):
-                said.append(f"{flag} {','.join(str(part) for part in value) or 'none'}")
+                options.append(f"{flag} {','.join(str(part) for part in value) or 'none'}")
             else:
-                said.append(f"{flag} {value:g}" if isinstance(value, float) else f"{flag} {value}")
-        return " ".join(said)
+                options.append(f"{flag} {value:g}" if isinstance(value, float) else f"{flag} {value}")
+        return " ".join(options)
 
 
 def _plain(value: Any) -> str:

@@ -61,5 +61,5 @@ def _some_of(draw: Random, kinds: tuple[Kind, ...]) -> tuple[Kind, ...]:
     return tuple(kind for kind in kinds if draw.random() < 0.75) or kinds
 
 
-def _beside(drawn: dict[str, Any], said: tuple[tuple[str, Any], ...]) -> tuple[tuple[str, Any], ...]:
-    return tuple({**drawn, **dict(said)}.items())
+def _beside(drawn: dict[str, Any], chosen: tuple[tuple[str, Any], ...]) -> tuple[tuple[str, Any], ...]:
+    return tuple({**drawn, **dict(chosen)}.items())

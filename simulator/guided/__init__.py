@@ -1,7 +1,10 @@
-"""One schedule per defect: the shortest way to see it do its harm (docs/protocol.md 4.2, 4.3).
+"""One schedule per defect: the shortest way to see the harm that it does (docs/protocol.md 4.2, 4.3).
 
-A schedule is a function of a ``Stage``. It runs twice, with the defect and without; with it an oracle must
-fire, without it none may. ``SCHEDULES`` has them all, by name.
+A schedule is a function of a ``Stage``. It runs twice, with the defect and without it; with the defect an
+oracle must fire, without it none may. ``SCHEDULES`` has them all, by name. In their docstrings the brokers
+are 1, 2, 3 (and 4), broker 1 leads the only partition at first unless the text says otherwise, and records
+are named by their values (m1, m2, x, y). To isolate a broker is to cut it off from all others until the
+controller has fenced it.
 """
 
 from __future__ import annotations

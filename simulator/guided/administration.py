@@ -1,4 +1,4 @@
-"""B21, B32, B36, B44: what operators change while something is wrong."""
+"""B21, B32, B36, B44: operators change the configuration or the replicas while a fault is in force."""
 
 from __future__ import annotations
 
@@ -36,7 +36,8 @@ def _reassign(s: Stage, *target: NodeId) -> None:
 
 
 def smaller_min_isr(s: Stage) -> None:
-    """B32. ISR=[1], ELR=[2]; MinISR becomes 1, so 1 alone commits m2; then 2 comes back."""
+    """B32. Broker 1 is alone in the ISR and broker 2 in the ELR. MinISR becomes 1, so broker 1 commits m2
+    alone; then it is killed and broker 2, which lacks m2, comes back."""
     s.commit(b"m1")
     s.isolate(3)
     s.isolate(2)
@@ -53,7 +54,8 @@ def smaller_min_isr(s: Stage) -> None:
 
 
 def completes_with_one(s: Stage) -> None:
-    """B36. ISR=[1], 2 and 3 are away; the partition moves to [2,3,4]; 4, now alone, loses power."""
+    """B36. Broker 1 is alone in the ISR, 2 and 3 are isolated, and the partition is reassigned to [2,3,4].
+    Broker 4, by then the only member of the ISR, loses its power and its log."""
     s.commit(b"m1")
     s.isolate(3)
     s.isolate(2)
@@ -65,8 +67,9 @@ def completes_with_one(s: Stage) -> None:
 
 
 def others_led(s: Stage) -> None:
-    """B21. 3 has 1's m1, 2 has not. 1 is told nothing while 2 leads, 3 follows 2 and drops m1, and 2 is
-    fenced; then 1 learns at once that it leads again, with 3 beside it, and remembers how far 3 had come."""
+    """B21. Broker 3 has replicated m1 from broker 1, broker 2 has not. Metadata does not reach broker 1 while
+    broker 2 leads, broker 3 follows it and truncates m1, and broker 2 is fenced. Then broker 1 learns at once
+    that it leads again with 3 in the ISR, and still remembers how far 3 had come before."""
     s.commit(b"m0")
     s.cut(2, 1)
     s.write(1, b"m1")
@@ -85,7 +88,7 @@ def others_led(s: Stage) -> None:
 
 
 def never_begins(s: Stage) -> None:
-    """B44. 4 is added and 3 removed, without a new leader epoch until that is done."""
+    """B44. A reassignment adds broker 4 and removes broker 3; no new leader epoch begins until it is done."""
     s.commit(b"m1")
     _reassign(s, 1, 2, 4)
     s.must(lambda: s.isr == {1, 2, 4}, "the reassignment done")

@@ -1,5 +1,5 @@
-"""B05, B06, B08 to B11, B35, B39, B52: no defect, but settings that allow the loss; the clean arm has
-others."""
+"""B05, B06, B08 to B11, B35, B39, B52: schedules without a defect, but with settings that allow loss; the
+clean arm has other settings."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from wrackline.simulator.guided.stage import Stage
 
 
 def zombie_leader(s: Stage) -> None:
-    """B05. 1 is cut off from everyone but its clients, and thinks it leads."""
+    """B05. Broker 1 is cut off from everyone but its clients, and still takes itself for the leader."""
     s.commit(b"m1")
     s.cut(1, 2, 3, CONTROLLER)
     call = s.produce(1, b"m2")
@@ -21,7 +21,7 @@ def zombie_leader(s: Stage) -> None:
 
 
 def leader_only(s: Stage) -> None:
-    """B06. m1 is on the leader alone, which dies."""
+    """B06. m1 is written to the leader alone, which dies."""
     s.commit(b"m0")
     s.cut(1, 2, 3)
     call = s.produce(1, b"m1", acks=s.setting.acks)
@@ -32,7 +32,7 @@ def leader_only(s: Stage) -> None:
 
 
 def alone_in_isr(s: Stage) -> None:
-    """B08. ISR=[1]; m1 is acknowledged if one is enough; 1 loses power."""
+    """B08. The leader is alone in the ISR; it acknowledges m1 if MinISR is 1, and loses its power."""
     s.commit(b"m0")
     s.isolate(3)
     s.isolate(2)
@@ -43,7 +43,7 @@ def alone_in_isr(s: Stage) -> None:
 
 
 def unclean_election(s: Stage) -> None:
-    """B09. m1 is on 1 and 2, both are gone; 3, out of sync, is there."""
+    """B09. m1 is on brokers 1 and 2, which are both killed; broker 3, out of sync, is there to be elected."""
     s.commit(b"m0")
     s.isolate(3)
     s.commit(b"m1")
@@ -55,7 +55,7 @@ def unclean_election(s: Stage) -> None:
 
 
 def last_replica_standing(s: Stage) -> None:
-    """B10. m1 is on all; ISR=[1], which loses power and comes back."""
+    """B10. m1 is on all replicas. The only member of the ISR loses its power and its log, and comes back."""
     s.commit(b"m1")
     s.isolate(3)
     s.isolate(2)
@@ -68,7 +68,8 @@ def last_replica_standing(s: Stage) -> None:
 
 
 def _all_but_the_best_log(s: Stage) -> None:
-    """All lose power; 1, which lost everything, is back; 2, which lost nothing, and 3 are still away."""
+    """All brokers lose power. Broker 1, which lost its whole log, is back; 2, which lost nothing, and 3 are
+    still down."""
     s.commit(b"m1")
     s.commit(b"m2")
     s.cut(1, CONTROLLER)
@@ -81,7 +82,8 @@ def _all_but_the_best_log(s: Stage) -> None:
 
 
 def whole_isr_loses_power(s: Stage) -> None:
-    """B11. All lose power, 2 loses nothing by it; 1, empty, is back first."""
+    """B11. All brokers lose power at once. Broker 1, which lost its whole log, is back before broker 2, which
+    lost nothing."""
     _all_but_the_best_log(s)
     s.run(1_000)
     s.unfence(2)
@@ -90,7 +92,8 @@ def whole_isr_loses_power(s: Stage) -> None:
 
 
 def best_log_is_away(s: Stage) -> None:
-    """B35. All lose power, 2 loses nothing by it; 1, empty, is back, and 2 only when the window is over."""
+    """B35. All brokers lose power at once. Broker 1, which lost its whole log, is back; broker 2, which lost
+    nothing, comes back only when the unclean recovery no longer waits for it."""
     _all_but_the_best_log(s)
     s.run(4_000)
     s.unfence(2)
@@ -99,7 +102,8 @@ def best_log_is_away(s: Stage) -> None:
 
 
 def retry_twice(s: Stage) -> None:
-    """B39. The answer is lost; the client sends the record again, with or without a sequence number."""
+    """B39. The response to a produce request is lost, and the client sends the record again, with or without
+    a sequence number."""
     value = (7).to_bytes(8, "big")
     held = s.hold("ProduceResponse", source=1)
     number = 0 if s.setting.acks == -1 else None
@@ -111,7 +115,8 @@ def retry_twice(s: Stage) -> None:
 
 
 def jepsen_2013(s: Stage) -> None:
-    """B52. The ISR shrinks to the isolated leader, which goes on; then it dies and the rest elects."""
+    """B52. The ISR shrinks to the isolated leader, which goes on alone; then it dies, and one of the others
+    is elected."""
     s.commit(b"m0")
     s.cut(1, 2, 3)
     call = s.produce(1, b"m1")

@@ -1,4 +1,4 @@
-"""B30, B31, B33, B59: who is eligible and who is elected."""
+"""B30, B31, B33, B59: which replicas are eligible, and which one is elected."""
 
 from __future__ import annotations
 
@@ -8,7 +8,8 @@ from wrackline.simulator.guided.stage import Stage
 
 
 def stays_eligible(s: Stage) -> None:
-    """B30, case G. ISR=[1], ELR=[2]; 3 joins 1, they commit m2, both go; 2 comes back."""
+    """B30, case G. Broker 1 is alone in the ISR and broker 2 in the ELR. Broker 3 joins the ISR, both members
+    commit m2 and are killed; then broker 2, which lacks m2, comes back."""
     s.commit(b"m1")
     s.isolate(3)
     s.isolate(2)
@@ -22,8 +23,8 @@ def stays_eligible(s: Stage) -> None:
 
 
 def becomes_eligible(s: Stage) -> None:
-    """B31, cases D and F. Four replicas; 4 leaves an ISR that stays large enough, m2 is committed without
-    it."""
+    """B31, cases D and F. Of four replicas broker 4 leaves an ISR that stays large enough, and m2 is
+    committed without it."""
     s.commit(b"m1")
     s.isolate(4)
     s.unfence(4)
@@ -31,7 +32,8 @@ def becomes_eligible(s: Stage) -> None:
 
 
 def last_known_leader(s: Stage) -> None:
-    """B59. ISR=[1], ELR=[2]; 2 is killed and comes back with its log, 1 comes back without."""
+    """B59. Broker 1 is alone in the ISR and broker 2 in the ELR. Broker 2 is killed and comes back with its
+    log; broker 1 loses its log with its power and comes back."""
     s.isolate(3)
     s.commit(b"m1")
     s.cut(1, 2)
@@ -45,8 +47,8 @@ def last_known_leader(s: Stage) -> None:
 
 
 def dead_leader(s: Stage) -> None:
-    """B33. As B59, but 1 has only registered, and is fenced, when 3 comes and the partition is looked at
-    again."""
+    """B33. The schedule is that of B59, but broker 1 has only registered, and is still fenced, when broker 3
+    comes back and the controller looks at the partition again."""
     s.isolate(3)
     s.commit(b"m1")
     s.cut(1, 2)

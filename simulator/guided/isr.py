@@ -1,18 +1,19 @@
-"""B15 to B20, B22, B41: who is in the ISR, and who thinks so."""
+"""B15 to B20, B22, B41: which replicas are in the ISR, and which the leader believes to be in it."""
 
 from __future__ import annotations
 
-from wrackline.simulator.guided.messages import carries_records, tells_high_watermark
+from wrackline.simulator.guided.messages import carries_records, has_high_watermark
 from wrackline.simulator.guided.schedule import Guided
 from wrackline.simulator.guided.setting import Setting
 from wrackline.simulator.guided.stage import Stage
 
 
 def joins_before_leso(s: Stage) -> None:
-    """B15. 2 leads with a stale high watermark; 3, which lacks m1, has reached that."""
+    """B15. Broker 2 leads with a high watermark that is too low; broker 3, which lacks m1, has reached that
+    and asks to join."""
     s.commit(b"m0")
     s.isolate(3)
-    late = s.hold("FetchResponse", source=1, to=2, when=tells_high_watermark(2))
+    late = s.hold("FetchResponse", source=1, to=2, when=has_high_watermark(2))
     s.acked(1, b"m1")
     s.kill(1)
     s.drop(late)
@@ -24,8 +25,8 @@ def joins_before_leso(s: Stage) -> None:
 
 
 def joins_behind(s: Stage) -> None:
-    """B16. 3 asks from offset 0 on, and m1 is committed; the leader has led from the start, so its LESO is
-    0."""
+    """B16. Broker 3 fetches from offset 0 while m1 is committed. The leader has led from the start, so its
+    LESO (the end of its log when its epoch began) is 0 and does not keep 3 out."""
     s.isolate(3)
     s.commit(b"m1")
     slow = s.hold("FetchResponse", source=1, to=3, when=carries_records)
@@ -34,8 +35,9 @@ def joins_behind(s: Stage) -> None:
     s.drop(slow)
 
 
-def joined_unheard(s: Stage) -> None:
-    """B17. The controller has 3 in the ISR, the leader has not been told; m1 goes to 2 only."""
+def joined_unknown_to_leader(s: Stage) -> None:
+    """B17. The controller has added broker 3 to the ISR, but the leader has not learned of it; m1 is
+    replicated to broker 2 only."""
     s.commit(b"m0")
     s.isolate(3)
     s.unfence(3)
@@ -55,7 +57,8 @@ def joined_unheard(s: Stage) -> None:
 
 
 def dropped_unasked(s: Stage) -> None:
-    """B18. The proposal to drop 3 never arrives; m1 goes to 2 only."""
+    """B18. The leader's proposal to drop broker 3 never reaches the controller; m1 is replicated to broker 2
+    only."""
     s.commit(b"m0")
     unsent = s.hold("AlterPartitionRequest", source=1)
     s.cut(1, 3)
@@ -68,7 +71,8 @@ def dropped_unasked(s: Stage) -> None:
 
 
 def former_life_joins(s: Stage) -> None:
-    """B19. 3 proved itself and was proposed; before the controller hears of it, 3 loses its log."""
+    """B19. Broker 3 has caught up and was proposed for the ISR; before the proposal reaches the controller, 3
+    loses its log and registers again."""
     s.commit(b"m1")
     s.isolate(3)
     request = s.hold("AlterPartitionRequest", source=1)
@@ -84,7 +88,8 @@ def former_life_joins(s: Stage) -> None:
 
 
 def fenced_joins(s: Stage) -> None:
-    """B20. 3 proved itself and was proposed; before the controller hears of it, 3 is gone and fenced."""
+    """B20. Broker 3 has caught up and was proposed for the ISR; before the proposal reaches the controller, 3
+    is killed and fenced."""
     s.commit(b"m1")
     s.isolate(3)
     request = s.hold("AlterPartitionRequest", source=1)
@@ -97,7 +102,8 @@ def fenced_joins(s: Stage) -> None:
 
 
 def last_writer_wins(s: Stage) -> None:
-    """B22. 1 proposes [1,3]; while that is under way 3 loses its log and leaves the ISR, and comes back."""
+    """B22. Broker 1 proposes the ISR [1,3]. While the proposal is under way broker 3 loses its log, leaves
+    the ISR and comes back."""
     s.commit(b"m1")
     request = s.hold("AlterPartitionRequest", source=1)
     s.cut(1, 2)
@@ -114,7 +120,8 @@ def last_writer_wins(s: Stage) -> None:
 
 
 def slot_leaks(s: Stage) -> None:
-    """B41. Metadata tells the leader that 3 was dropped before the answer does; then 3 wants to come back."""
+    """B41. The leader learns from metadata that broker 3 has left the ISR before the response to its own
+    proposal arrives; then 3 catches up and must be able to join again."""
     s.commit(b"m1")
     answer = s.hold("AlterPartitionResponse", to=1, limit=1)
     s.cut(1, 3)
@@ -135,7 +142,7 @@ SCHEDULES = (
         "no_maximal_isr",
         "B17",
         ("no_maximal_isr",),
-        joined_unheard,
+        joined_unknown_to_leader,
         frozenset({"I05", "I17", "I02", "lost-write"}),
     ),
     Guided(

@@ -1,4 +1,4 @@
-"""B24, B28, B29, B34, B50, B51, B57: brokers that come, go and break."""
+"""B24, B28, B29, B34, B50, B51, B53, B56, B57: brokers that register, shut down and break."""
 
 from __future__ import annotations
 
@@ -13,7 +13,8 @@ from wrackline.simulator.guided.stage import Stage
 
 
 def unclean_ignored(s: Stage) -> None:
-    """B28. ISR=[1], ELR=[2]; 2 has lost its log and comes back; 1 goes."""
+    """B28. Broker 2, in the ELR, has lost its log and comes back; then broker 1, the only member of the ISR,
+    is killed."""
     s.isolate(3)
     s.commit(b"m1")
     s.power(2, keep=0)
@@ -26,7 +27,8 @@ def unclean_ignored(s: Stage) -> None:
 
 
 def old_clean_file(s: Stage) -> None:
-    """B29. 2 has been shut down cleanly once; now it loses its log, and the old file says it is clean."""
+    """B29. Broker 2 was shut down cleanly once. Now it loses its log, but the file of that shutdown still
+    marks it as clean."""
     s.commit(b"m0")
     s.stop(2)
     s.unfence(2)
@@ -35,7 +37,8 @@ def old_clean_file(s: Stage) -> None:
 
 
 def registered_at_once(s: Stage) -> None:
-    """B34. 2 loses its log and is back before its session ends; it cannot fetch; the others go."""
+    """B34. Broker 2 loses its log and registers again before its session ends, but cannot fetch; then the
+    others are killed."""
     s.commit(b"m1")
     s.power(2, keep=0)
     s.cut(1, 2)
@@ -47,7 +50,7 @@ def registered_at_once(s: Stage) -> None:
 
 
 def fenced_together(s: Stage) -> None:
-    """B24. The controller stops for a while; when it goes on, the sessions of 1 and 2 have both ended."""
+    """B24. The controller is paused; when it goes on, the sessions of brokers 1 and 2 have both expired."""
     s.commit(b"m1")
     s.kill(1, 2)
     s.world.pause(CONTROLLER)
@@ -56,8 +59,9 @@ def fenced_together(s: Stage) -> None:
     s.run(2_000)
 
 
-def former_life_heard(s: Stage) -> None:
-    """B50. A wish of 3's former life to shut down arrives when 3 has long been back."""
+def former_registration(s: Stage) -> None:
+    """B50. A delayed heartbeat of broker 3's former registration, in which it asks to shut down, arrives when
+    3 has long registered again."""
     s.commit(b"m1")
     core = s.world.brokers[3].core
     assert core is not None
@@ -73,7 +77,8 @@ def former_life_heard(s: Stage) -> None:
 
 
 def deaf_while_stopping(s: Stage) -> None:
-    """B51. 1 shuts down; 2 leads, but 3 is paused, so 1 must wait: does it send clients to 2 meanwhile?"""
+    """B51. Broker 1 shuts down and broker 2 leads, but broker 3 is paused, so broker 1 must wait. Meanwhile
+    it must send clients on to broker 2."""
     s.commit(b"m1")
     s.world.pause(3)
     s.world.clean_stop(1)
@@ -89,7 +94,7 @@ def deaf_while_stopping(s: Stage) -> None:
 
 
 def write_fails(s: Stage) -> None:
-    """B57. A write fails at the leader; the next one works."""
+    """B57. One write to the leader's disk fails; the next one succeeds."""
     s.commit(b"m1")
     disk = s.world.brokers[1].disk
 
@@ -110,7 +115,8 @@ def write_fails(s: Stage) -> None:
 
 
 def old_epoch_file(s: Stage) -> None:
-    """B53. 2 leads, 3 has a record of its epoch; 3 loses power, and nothing of its log."""
+    """B53. Broker 2 leads and broker 3 has a record of its epoch. Broker 3 loses its power but no record of
+    its log, and must still know that epoch."""
     s.commit(b"m1")
     s.kill(1)
     s.until(lambda: s.leader == 2, "2 leads")
@@ -121,8 +127,8 @@ def old_epoch_file(s: Stage) -> None:
 
 
 def created_again(s: Stage) -> None:
-    """B56. While 3 is down its topic is deleted and made again; the new one has a record where 3 has
-    another."""
+    """B56. While broker 3 is down its topic is deleted and created again; the new topic has a record at an
+    offset where 3 has another one."""
     s.write(1, b"old")
     s.until(lambda: s.leo(3) == 1, "the record on 3")
     s.kill(3)
@@ -156,7 +162,7 @@ SCHEDULES = (
         frozenset({"I02", "I08", "I01", "lost-write"}),
     ),
     Guided("batch_fence", "B24", ("batch_fence",), fenced_together, frozenset({"I14"})),
-    Guided("no_broker_epoch", "B50", ("no_broker_epoch",), former_life_heard, frozenset({"I11"})),
+    Guided("no_broker_epoch", "B50", ("no_broker_epoch",), former_registration, frozenset({"I11"})),
     Guided(
         "stop_md_on_shutdown",
         "B51",

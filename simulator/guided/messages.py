@@ -7,8 +7,8 @@ from wrackline.simulator.guided.setting import T
 from wrackline.simulator.world.network import Matches, Message
 
 
-def tells_high_watermark(at_least: int) -> Matches:
-    """Answers to fetches that say so much is committed."""
+def has_high_watermark(at_least: int) -> Matches:
+    """Matches responses to fetches whose high watermark is at least this."""
     return lambda m: (
         isinstance(m.response, FetchResponse)
         and any(part.tp == T and part.high_watermark >= at_least for part in m.response.partitions)

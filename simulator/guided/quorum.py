@@ -1,5 +1,5 @@
-"""Schedules of the controller quorum: B46, B47. Three controllers; what befalls the brokers does not
-matter."""
+"""B46, B47, B48: schedules of the controller quorum. There are three controllers; the brokers play no
+part."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ def core(s: Stage, node: NodeId) -> Controller | None:
 
 
 def leader_restarts(s: Stage) -> None:
-    """KAFKA-10527. It is back before anyone has missed it."""
+    """KAFKA-10527. The active controller is killed and is back before any other has missed it."""
     leader = active(s)
     s.kill(leader)
     s.start(leader)
@@ -36,7 +36,8 @@ def leader_restarts(s: Stage) -> None:
 
 
 def metadata_changes(s: Stage) -> None:
-    """KAFKA-10533. Every commit is looked at: is it on a majority's disks?"""
+    """KAFKA-10533. Broker 3 is killed and comes back. At every commit of that an invariant asks whether the
+    record is on the disks of a majority."""
     active(s)
     s.kill(3)
     s.until(lambda: s.fenced(3), "3 fenced")
@@ -45,7 +46,8 @@ def metadata_changes(s: Stage) -> None:
 
 
 def deaf_leader(s: Stage) -> None:
-    """KAFKA-15489. What the others send does not reach it; what it sends arrives."""
+    """KAFKA-15489. The active controller receives nothing from the other voters; what it sends reaches
+    them."""
     leader = active(s)
     for other in s.world.controllers:
         if other != leader:
@@ -58,8 +60,8 @@ def deaf_leader(s: Stage) -> None:
 
 
 def away_past_snapshots(s: Stage) -> None:
-    """KAFKA-14238. One voter is away while the others make snapshots; it comes back and must be led up to the
-    log."""
+    """KAFKA-14238. One voter is down while the others replace the beginning of the metadata log by snapshots;
+    when it comes back it must catch up with them."""
     leader = active(s)
     away = next(node for node in s.world.controllers if node != leader)
     s.world.kill(away)
@@ -81,7 +83,7 @@ def away_past_snapshots(s: Stage) -> None:
 
 
 def asked_twice(s: Stage) -> None:
-    """A voter that has voted restarts, and is asked by another candidate of the same epoch."""
+    """A voter that has voted restarts, and another candidate of the same epoch asks for its vote."""
     active(s)
     voter, *candidates = sorted(s.world.controllers)
 
@@ -103,11 +105,17 @@ SNAPSHOTS = THREE.but(
     }
 )
 
-SNAPPY = {"controllers": 3, "controller": tuple(SNAPSHOTS.controller.items())}
+WITH_SNAPSHOTS = {"controllers": 3, "controller": tuple(SNAPSHOTS.controller.items())}
 
 SCHEDULES = (
     Guided(
-        "snap_gap", "B48", ("snap_gap",), away_past_snapshots, frozenset({"Q09"}), SNAPSHOTS, hunted=SNAPPY
+        "snap_gap",
+        "B48",
+        ("snap_gap",),
+        away_past_snapshots,
+        frozenset({"Q09"}),
+        SNAPSHOTS,
+        hunted=WITH_SNAPSHOTS,
     ),
     Guided(
         "raft_keep_role",

@@ -1,20 +1,20 @@
-"""B04, B23, B40, B49 and docs/protocol.md 2.13: answers that come late, retries, and whose record it is that
-was acknowledged."""
+"""B04, B23, B40, B49 and docs/protocol.md 2.13: late responses, retries, and which record an acknowledgement
+is for."""
 
 from __future__ import annotations
 
 from kio.schema.errors import ErrorCode
 
 from wrackline.broker.model.messages import FetchPartition, FetchRequest
-from wrackline.simulator.guided.messages import diverges, tells_high_watermark
+from wrackline.simulator.guided.messages import diverges, has_high_watermark
 from wrackline.simulator.guided.schedule import Guided
 from wrackline.simulator.guided.setting import Setting, T
 from wrackline.simulator.guided.stage import Stage
 
 
 def stale_answer(s: Stage) -> None:
-    """B23. 3 is told twice that its log diverges; the first answer comes when 3 has long been in sync
-    again."""
+    """B23. Broker 3 leads at first and has x, which no other has. It is answered twice that its log diverges
+    from that of broker 2; the first answer is delayed and arrives when 3 has long been in sync again."""
     s.commit(b"a")
     s.split()
     s.write(3, b"x")
@@ -33,8 +33,8 @@ def stale_answer(s: Stage) -> None:
 
 
 def forgotten_producer(s: Stage) -> None:
-    """B40. An idempotent producer's batch is appended, the leader dies before it answers, the retry goes to
-    the next one."""
+    """B40. A batch of an idempotent producer is appended and replicated, the leader dies before it answers,
+    and the retry goes to the next leader."""
     value = (7).to_bytes(8, "big")
     held = s.hold("ProduceResponse", source=1)
     s.produce(1, value, sequence=0)
@@ -47,7 +47,8 @@ def forgotten_producer(s: Stage) -> None:
 
 
 def anothers_record(s: Stage) -> None:
-    """B49. x waits at 1 for its high watermark; 2 leads and commits y at the same offset; 1 follows."""
+    """B49. At broker 1, cut off from the others, the produce request with x waits for the high watermark.
+    Broker 2 leads and commits y at the same offset; then broker 1 follows it."""
     s.commit(b"a")
     s.cut(1, 2, 3)
     s.produce(1, b"x")
@@ -61,8 +62,8 @@ def anothers_record(s: Stage) -> None:
 
 
 def cut_under_a_consumer(s: Stage) -> None:
-    """B04. A consumer has read a and m1; 3, which lacks m1, is elected uncleanly and writes x and y. The
-    consumer reads on where it was, and names the epoch it knows."""
+    """B04. A consumer has read a and m1. Broker 3, which lacks m1, is elected uncleanly and writes x and y.
+    The consumer fetches on from its position, and sends the leader epoch it knows."""
     s.commit(b"a")
     s.isolate(3)
     s.commit(b"m1")
@@ -85,12 +86,14 @@ def cut_under_a_consumer(s: Stage) -> None:
         s.find("poll-skip", "the consumer reads on at 2, x at 1 is new and it will never be told")
 
 
-def told_and_not_taken(s: Stage) -> None:
-    """docs/protocol.md 2.13: 1 tells 3 that b is committed; the answer comes when 3 follows 2, which it
-    cannot reach. Then 1 leads again, 3 asks on in the session it has there, and nobody writes any more."""
+def high_watermark_not_taken(s: Stage) -> None:
+    """docs/protocol.md 2.13: broker 1 answers broker 3 that b is committed, but the answer arrives when 3
+    already follows 2, which it cannot reach, and is dropped. Then broker 1 leads again, broker 3 goes on in
+    the fetch session it has there, and no further record is written: 3 must still learn the high
+    watermark."""
     s.commit(b"a")
     s.cut(2, 3)
-    late = s.hold("FetchResponse", source=1, to=3, limit=1, when=tells_high_watermark(2))
+    late = s.hold("FetchResponse", source=1, to=3, limit=1, when=has_high_watermark(2))
     s.acked(1, b"b")
     s.until(lambda: bool(late.held), "3 told that b is committed")
     s.fence(1)
@@ -140,7 +143,7 @@ SCHEDULES = (
         "keep_told_session",
         "2.13",
         ("keep_told_session",),
-        told_and_not_taken,
+        high_watermark_not_taken,
         frozenset({"stall"}),
     ),
     Guided(

@@ -63,4 +63,4 @@ def play(guided: Guided, *, broken: bool, seed: int | str = 0) -> Played:
         stage.find("impossible", str(impossible))
     findings = tuple(f for f in stage.findings() if f.oracle not in guided.tolerated)
     at_ms = findings[0].at_ms if findings else stage.world.now_ms
-    return Played(findings, at_ms, tuple(stage.said))
+    return Played(findings, at_ms, tuple(stage.lines))

@@ -1,8 +1,8 @@
-"""A cluster for a guided schedule: one partition, hands on every message and every process, oracles watching.
+"""A cluster for a guided schedule: one partition, control over every message and process, and oracles.
 
 The schedule says what happens in words of the catalogue (commit, fence, hold, power, ...). Beside the
-invariants of ``wrackline.simulator.invariants.catalogue`` the stage has what only a whole run can show:
-acknowledged records that are gone (``lost-write``), replicas that differ below their high watermarks
+invariants of ``wrackline.simulator.invariants.catalogue`` the stage has oracles for what only a whole run can
+show: acknowledged records that are gone (``lost-write``), replicas that differ below their high watermarks
 (``divergence``), a record twice (``duplicate``), an end offset that goes back (``end-offset``), a wait that
 does not end (``liveness``, ``stall``).
 """
@@ -37,7 +37,7 @@ from wrackline.simulator.world.world import Call, World, WorldOptions
 class Stage:
     def __init__(self, setting: Setting, defects: tuple[str, ...] = (), seed: int | str = 0) -> None:
         self.setting = setting
-        self.said: list[str] = []
+        self.lines: list[str] = []
         self._found: list[Finding] = []
         self._calls: list[tuple[Call, tuple[bytes, ...], int]] = []
         self._cuts: list[tuple[NodeId, NodeId]] = []
@@ -66,12 +66,12 @@ class Stage:
 
     @property
     def elected(self) -> NodeId:
-        """As the controller has it; -1: nobody."""
+        """The leader in the controller's metadata; -1 when there is none."""
         return self.world.leader(T)
 
     @property
     def leader(self) -> NodeId | None:
-        """The elected one, when it knows."""
+        """The elected leader, once it knows that it leads in this epoch; None before."""
         node = self.elected
         if node == NO_LEADER:
             return None
@@ -119,13 +119,14 @@ class Stage:
         self.world.run(ms)
 
     def until(self, condition: Callable[[], bool], what: str, within_ms: float = 20_000) -> None:
-        """Raises SimulationError: the schedule cannot go on."""
+        """Run until the condition holds. Raises SimulationError when it does not in time: the schedule cannot
+        go on."""
         self.world.until(condition, within_ms, what)
 
     def must(
         self, condition: Callable[[], bool], what: str, within_ms: float = 10_000, oracle: str = "liveness"
     ) -> bool:
-        """What has to come to pass; a finding when it does not."""
+        """Run until the condition holds. It is a finding of this oracle when it does not in time."""
         try:
             self.world.until(condition, within_ms, what)
         except SimulationError as late:
@@ -138,7 +139,7 @@ class Stage:
 
     @property
     def stuck(self) -> bool:
-        """What did not come will not come: there is no end to be judged."""
+        """Whether a state that had to come did not come: then no end of the run can be judged."""
         return any(finding.oracle == "liveness" for finding in self._found)
 
     def findings(self) -> tuple[Finding, ...]:
@@ -146,7 +147,7 @@ class Stage:
         return tuple(sorted([*invariants, *self._found], key=lambda finding: finding.at_ms))
 
     def say(self, line: str) -> None:
-        self.said.append(f"{self.world.now_ms:10.1f}  {line}")
+        self.lines.append(f"{self.world.now_ms:10.1f}  {line}")
 
     # --- clients -------------------------------------------------------------------------------------------
 
@@ -158,7 +159,7 @@ class Stage:
         timeout_ms: int = 60_000,
         sequence: int | None = None,
     ) -> Call:
-        """A request on its way; ``sequence`` makes it an idempotent producer's (id 1)."""
+        """A produce request on its way; ``sequence`` makes it an idempotent producer's (id 1)."""
         self.say(f"produce {values!r} at {node}, acks={acks}")
         if sequence is None:
             records = batch.build(values, 0, -1, int(self.world.now_ms))
@@ -178,14 +179,14 @@ class Stage:
         return result is not None and result.error is ErrorCode.none
 
     def write(self, node: NodeId, *values: bytes) -> None:
-        """acks=1: on this node's log, wherever else."""
+        """Append with acks=1: the records are on this node's log, and perhaps nowhere else."""
         call = self.produce(node, *values, acks=1)
         self.until(lambda: call.done, f"{values!r} on {node}")
         if not self.is_acked(call):
             raise SimulationError(f"{node} did not take {values!r}: {self.result(call) or call.failed}")
 
     def acked(self, node: NodeId, *values: bytes) -> None:
-        """acks=all, acknowledged; nothing is said of what followers know."""
+        """Have records acknowledged with acks=all. The followers need not know that they are committed."""
         call = self.produce(node, *values)
         self.until(lambda: call.done, f"{values!r} acknowledged by {node}")
         if not self.is_acked(call):
@@ -194,7 +195,7 @@ class Stage:
             )
 
     def commit(self, *values: bytes) -> None:
-        """Acknowledged, and known to be committed by every live ISR member."""
+        """Have records acknowledged, and wait until every live ISR member knows that they are committed."""
         leader = self.ready()
         self.acked(leader, *values)
         end = self.leo(leader)
@@ -208,7 +209,7 @@ class Stage:
         return leader
 
     def end_offset(self, node: NodeId) -> int | None:
-        """What a consumer is told; None: an error."""
+        """The end offset that this node answers to a consumer; None when it answers with an error."""
         request = ListOffsetsRequest((ListOffsetsPartition(T, LATEST),), knows_offset_not_available=True)
         response = self.world.asked(node, request)
         assert isinstance(response, ListOffsetsResponse)
@@ -233,13 +234,13 @@ class Stage:
         self.say(f"mend {a} to {', '.join(map(str, others))}")
 
     def split(self) -> None:
-        """No data goes between brokers; the controller is reached."""
+        """Cut all links between brokers; each still reaches the controller."""
         nodes = sorted(self.world.brokers)
         for at, node in enumerate(nodes):
             self.cut(node, *nodes[at + 1 :])
 
     def fence(self, node: NodeId) -> None:
-        """Cut off from the controller until its session has ended."""
+        """Cut a broker off from the controller until its session has expired."""
         if self.up(node):
             self.cut(node, CONTROLLER)
         self.until(lambda: self.fenced(node), f"{node} fenced")
@@ -253,12 +254,13 @@ class Stage:
         self.say(f"{node} unfenced: leader {self.elected}, ISR {sorted(self.isr)}, ELR {sorted(self.elr)}")
 
     def isolate(self, node: NodeId) -> None:
-        """From everybody, and fenced."""
+        """Cut a broker off from all others, and have it fenced."""
         self.cut(node, *(other for other in self.world.brokers if other != node))
         self.fence(node)
 
     def rejoin(self, node: NodeId) -> None:
-        """Unfenced, everybody has heard of it, then links mended; it is not waited for the ISR."""
+        """Unfence a broker, let all others learn of that, then mend its links. Does not wait until it is in
+        the ISR."""
         self.unfence(node)
         self.run(100)
         self.mend(node, *(other for other in self.world.brokers if other != node))
@@ -269,7 +271,7 @@ class Stage:
         self.say(f"kill {', '.join(map(str, nodes))}")
 
     def power(self, node: NodeId, keep: int) -> None:
-        """Power cut; of the partition's log the offsets below ``keep`` survive."""
+        """Cut a broker's power; of the partition's log the offsets below ``keep`` survive."""
         disk = self.world.brokers[node].disk
         whole = {tp: log.leo for tp, log in disk.logs.items()}
         self.world.power(node, {**whole, T: keep})
@@ -293,7 +295,7 @@ class Stage:
         limit: int | None = None,
         when: Matches | None = None,
     ) -> Hold:
-        """Keep back messages of this name (``FetchResponse``, ...) on this way."""
+        """Hold back messages of this name (``FetchResponse``, ...) on this way."""
 
         def matches(message: Message) -> bool:
             return (
@@ -317,7 +319,8 @@ class Stage:
     # --- the end -------------------------------------------------------------------------------------------
 
     def finish(self) -> None:
-        """Everything heals; then what was acknowledged must be there, once, and the same everywhere."""
+        """Heal everything; then every acknowledged record must be there, once, and the same on all
+        replicas."""
         self.say("everything heals")
         self._cuts.clear()
         self.world.heal()
@@ -337,7 +340,7 @@ class Stage:
         self._nothing_twice(values)
 
     def _is_whole(self) -> bool:
-        """A leader that knows it, nobody missing, nothing being moved."""
+        """Whether there is a leader that knows it, the ISR is full and no reassignment is under way."""
         image = self.world.image.partition(T)
         moves = image is None or image.adding or image.removing
         return self.leader is not None and not moves and self.isr == self.replicas

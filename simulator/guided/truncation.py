@@ -1,17 +1,19 @@
-"""B01, B02, B03, B25, B26, B37, B38, B55: where logs are cut, and what the epochs say."""
+"""B01, B02, B03, B25, B26, B37, B38, B55: where a follower truncates its log, and which leader epochs it
+keeps."""
 
 from __future__ import annotations
 
-from wrackline.simulator.guided.messages import tells_high_watermark
+from wrackline.simulator.guided.messages import has_high_watermark
 from wrackline.simulator.guided.schedule import Guided
 from wrackline.simulator.guided.setting import CONTROLLER, Setting
 from wrackline.simulator.guided.stage import Stage
 
 
 def high_watermark_truncation(s: Stage) -> None:
-    """B01. m2 is committed, 2 and 3 do not know; 3 follows a new leader, which dies."""
+    """B01. m2 is committed, but brokers 2 and 3 do not know that yet; broker 3 begins to follow the new
+    leader 2, which dies."""
     s.commit(b"m1")
-    late = s.hold("FetchResponse", source=1, when=tells_high_watermark(2))
+    late = s.hold("FetchResponse", source=1, when=has_high_watermark(2))
     s.acked(1, b"m2")
     s.cut(1, 2, 3)
     s.drop(late)
@@ -25,7 +27,8 @@ def high_watermark_truncation(s: Stage) -> None:
 
 
 def both_lose_power(s: Stage) -> None:
-    """B02. 2 lost m2 and leads alone; 1 comes back with m2 and a high watermark that covers it."""
+    """B02. Broker 2 has lost m2 and leads alone; broker 1 comes back with m2 and a high watermark above
+    it."""
     s.commit(b"m1")
     s.commit(b"m2")
     s.run(1_500)
@@ -42,7 +45,7 @@ def both_lose_power(s: Stage) -> None:
 
 
 def fast_leader_failover(s: Stage) -> None:
-    """B03. 1 leads, 2 leads, 1 leads, each writing one record that nobody fetches."""
+    """B03. Brokers 1, 2 and again 1 lead, each writing one record that no other fetches."""
     s.commit(b"a")
     s.split()
     s.write(1, b"x1")
@@ -60,7 +63,8 @@ def fast_leader_failover(s: Stage) -> None:
 
 
 def epoch_not_assigned(s: Stage) -> None:
-    """B25, first half. 3 leads in e3 and writes nothing; 2 asks about e2, of which 3 knows nothing."""
+    """B25, first half. Broker 3 leads in a third epoch and writes nothing; broker 2 asks it where the second
+    epoch ends, of which broker 3 knows nothing."""
     s.commit(b"a")
     s.cut(1, 2)
     s.cut(2, 3)
@@ -78,8 +82,8 @@ def epoch_not_assigned(s: Stage) -> None:
 
 
 def epoch_kept(s: Stage) -> None:
-    """B25, second half. 2 led in e2 and wrote nothing: at the end of its log its cache has an epoch too
-    many."""
+    """B25, second half. Broker 2 led in the second epoch and wrote nothing, so the last entry of its epoch
+    cache begins at the end of its log and must go."""
     s.commit(b"a")
     s.split()
     s.fence(1)
@@ -93,7 +97,7 @@ def epoch_kept(s: Stage) -> None:
 
 
 def _x_beside_2(s: Stage) -> None:
-    """x is on 1 and 3, and 2 hears from neither."""
+    """x is on 1 and 3, and 2 reaches neither of them."""
     s.commit(b"a")
     s.cut(1, 2)
     s.cut(2, 3)
@@ -112,7 +116,8 @@ def _2_writes_y_instead(s: Stage) -> None:
 
 
 def epoch_dropped(s: Stage) -> None:
-    """B26. The last answer 3 had from 1 was empty; then it follows 2, whose log is another at offset 1."""
+    """B26. The last fetch response that broker 3 had from 1 was empty; then 3 follows 2, whose record at
+    offset 1 is another one."""
     _x_beside_2(s)
     s.world.create_topic("u", 1, (1, 3))
     s.run(1_500)
@@ -120,14 +125,14 @@ def epoch_dropped(s: Stage) -> None:
 
 
 def no_check(s: Stage) -> None:
-    """B55. x on 1 and 3 only; 2 leads and writes y in its place."""
+    """B55. x is on brokers 1 and 3 only; broker 2 leads and writes y in its place."""
     _x_beside_2(s)
     _2_writes_y_instead(s)
 
 
 def checkpoint_lost(s: Stage) -> None:
-    """B37. Brokers that start without a controller have no leaders to write down; then everything starts
-    again."""
+    """B37. Brokers start while there is no controller, so they learn of no leader and have no high watermark
+    to checkpoint; then everything is killed and starts again."""
     s.commit(b"m1")
     s.run(1_500)
     s.world.kill(CONTROLLER)
@@ -151,7 +156,7 @@ def checkpoint_lost(s: Stage) -> None:
 
 
 def out_of_range(s: Stage) -> None:
-    """B38. 3 is ahead of its new leader, and in the ISR."""
+    """B38. Broker 3, in the ISR, has a longer log than its new leader."""
     s.commit(b"m")
     s.cut(1, 2)
     s.cut(2, 3)

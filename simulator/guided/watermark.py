@@ -1,16 +1,17 @@
-"""B12, B13, B14, B27, B43 and a check of docs/protocol.md 4.5: what the high watermark says and when it
-moves."""
+"""B12, B13, B14, B27, B43 and a check of docs/protocol.md 4.5: when the high watermark moves, and what a
+broker reports of it."""
 
 from __future__ import annotations
 
-from wrackline.simulator.guided.messages import tells_high_watermark
+from wrackline.simulator.guided.messages import has_high_watermark
 from wrackline.simulator.guided.schedule import Guided
 from wrackline.simulator.guided.setting import Setting
 from wrackline.simulator.guided.stage import Stage
 
 
 def below_min_isr(s: Stage) -> None:
-    """B12. ISR=[1], ELR=[2]; m2 is written at 1 alone, then 2 leads."""
+    """B12. Broker 1 is alone in the ISR and broker 2 in the ELR. m2 is written to broker 1 alone; then broker
+    1 is killed and broker 2 leads."""
     s.commit(b"m1")
     s.isolate(3)
     s.isolate(2)
@@ -22,7 +23,8 @@ def below_min_isr(s: Stage) -> None:
 
 
 def gate_on_maximal(s: Stage) -> None:
-    """B13. ISR=[1], ELR=[2]; 3 is about to join, and has m2 already; 2 leads."""
+    """B13. Broker 1 is alone in the ISR and broker 2 in the ELR. Broker 3 has m2 and is proposed for the ISR,
+    but the proposal does not arrive; broker 1 is killed and broker 2, which lacks m2, leads."""
     s.commit(b"m1")
     s.isolate(3)
     s.isolate(2)
@@ -40,8 +42,8 @@ def gate_on_maximal(s: Stage) -> None:
 
 
 def stale_end(s: Stage) -> None:
-    """B14. The end is 1 at the old leader, and 0 at the new one, which has the record."""
-    held = s.hold("FetchResponse", source=1, when=tells_high_watermark(1))
+    """B14. The old leader reports the end offset 1; the new leader has the record too, but reports 0."""
+    held = s.hold("FetchResponse", source=1, when=has_high_watermark(1))
     s.acked(1, b"m1")
     before = s.end_offset(1)
     s.kill(1)
@@ -55,8 +57,9 @@ def stale_end(s: Stage) -> None:
 
 
 def moved_before_cut(s: Stage) -> None:
-    """B27. 2 and 3 take turns to lead alone; what 2 wrote becomes committed, and 3 learns of that while two
-    truncations away from it."""
+    """B27. Brokers 2 and 3 take turns in leading alone and write different records. What 2 wrote is
+    committed, and 3 learns the new high watermark while its log still needs two truncations to agree with
+    2."""
     s.commit(b"a")
     s.split()
     s.fence(1)
@@ -85,7 +88,8 @@ def moved_before_cut(s: Stage) -> None:
 
 
 def new_leader_alone(s: Stage) -> None:
-    """docs/protocol.md 4.5: a new leader acknowledges before its followers have fetched from it even once."""
+    """docs/protocol.md 4.5: a new leader could acknowledge a record before its followers have fetched from it
+    even once."""
     s.commit(b"m1")
     deaf = s.hold("FetchRequest", to=2)
     s.kill(1)
@@ -99,8 +103,8 @@ def new_leader_alone(s: Stage) -> None:
 
 
 def no_move_on_shrink(s: Stage) -> None:
-    """B43, first half. 3 is dropped from the ISR; what 1 and 2 have is committed by that, without another
-    fetch."""
+    """B43, first half. Broker 3 is dropped from the ISR. With that, what brokers 1 and 2 have is committed,
+    without another fetch."""
     s.commit(b"m1")
     s.cut(1, 3)
     call = s.produce(1, b"m2")
@@ -109,7 +113,8 @@ def no_move_on_shrink(s: Stage) -> None:
 
 
 def wait_for_ineligible(s: Stage) -> None:
-    """B43, second half. 3 is fenced and out of the ISR, and was caught up a moment ago."""
+    """B43, second half. Broker 3 was caught up a moment ago, and is now fenced and out of the ISR; the leader
+    must not wait for it."""
     s.commit(b"m1")
     s.isolate(3)
     s.run(1_000)

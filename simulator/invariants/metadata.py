@@ -69,24 +69,24 @@ class BrokerEpochs(Invariant):
         return self._accepted(cluster, seen)
 
     def _accepted(self, cluster: ObservedCluster, seen: ObservedStep) -> Violation | None:
-        """A reply without an error to a request of a former uptime. A controller that was replaced and has
-        not heard of the newer registration may still say yes to a heartbeat, which commits nothing; to what
-        needs a commit it cannot."""
+        """A reply without an error to a request of an earlier registration. A controller that was replaced
+        and has not learned of the newer registration may still accept a heartbeat, which commits nothing; it
+        cannot accept what needs a commit."""
         controller = cluster.controller(seen.node)
         if controller is None:
             return None
         for request, response, received in seen.answers:
-            told = _sender(request)
-            known = None if told is None else cluster.image.brokers.get(told[0])
-            if told is None or known is None or told[1] >= known.epoch or received < known.epoch:
+            sender = _sender(request)
+            known = None if sender is None else cluster.image.brokers.get(sender[0])
+            if sender is None or known is None or sender[1] >= known.epoch or received < known.epoch:
                 continue
-            unheard = controller.committed.metadata_offset < known.epoch
-            if unheard and isinstance(request, BrokerHeartbeatRequest):
+            unknown = controller.committed.metadata_offset < known.epoch
+            if unknown and isinstance(request, BrokerHeartbeatRequest):
                 continue
             if getattr(response, "error", None) is ErrorCode.none:
                 kind = type(request).__name__
                 return self.violated(
-                    seen, None, f"{kind} of broker {told[0]} in epoch {told[1]} was accepted"
+                    seen, None, f"{kind} of broker {sender[0]} in epoch {sender[1]} was accepted"
                 )
         return None
 

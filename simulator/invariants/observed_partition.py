@@ -13,7 +13,7 @@ from wrackline.simulator.world.disk_log import SimLog, Stored
 
 
 class Mark(NamedTuple):
-    """One committed or acknowledged batch: [base, end) of ``epoch``, told from any other by its CRC."""
+    """One committed or acknowledged batch: [base, end) of ``epoch``, identified by its CRC."""
 
     base: int
     end: int

@@ -94,10 +94,10 @@ class SnapshotSaysCommitted(Invariant):
         for effect in seen.step.effects:
             if isinstance(effect, WriteSnapshot):
                 try:
-                    said = read(effect.data, effect.id)
+                    image = read(effect.data, effect.id)
                 except ValueError as wrong:
                     return self.violated(seen, METADATA, f"{effect.id} cannot be read: {wrong}")
-                if (found := self._differs(seen, said, f"the snapshot {effect.id}")) is not None:
+                if (found := self._differs(seen, image, f"the snapshot {effect.id}")) is not None:
                     return found
         if isinstance(seen.step.event, Boot) or _resets(seen):
             core = cluster.world.server(seen.node).core
@@ -126,17 +126,17 @@ class SnapshotSaysCommitted(Invariant):
             if len(self._recent) > _REMEMBERED:
                 del self._recent[next(iter(self._recent))]
 
-    def _differs(self, seen: ObservedStep, said: ClusterImage, what: str) -> Violation | None:
-        end = said.metadata_offset + 1
+    def _differs(self, seen: ObservedStep, image: ClusterImage, what: str) -> Violation | None:
+        end = image.metadata_offset + 1
         wanted = self._replayed(end)
         if wanted is None:
             return self.violated(
                 seen, METADATA, f"{what} ends at {end}, inside a batch or past what is committed"
             )
-        if said == wanted and _orders(said) == _orders(wanted):
+        if image == wanted and _orders(image) == _orders(wanted):
             return None
         return self.violated(
-            seen, METADATA, f"{what} is not the state that the log up to {end} gives: {_first(said, wanted)}"
+            seen, METADATA, f"{what} is not the state that the log up to {end} gives: {_first(image, wanted)}"
         )
 
     def _replayed(self, end: int) -> ClusterImage | None:
@@ -164,9 +164,9 @@ def _orders(image: ClusterImage) -> list[Sequence[object]]:
     ]
 
 
-def _first(said: ClusterImage, wanted: ClusterImage) -> str:
+def _first(image: ClusterImage, wanted: ClusterImage) -> str:
     for name in ClusterImage.__slots__:
-        here, there = getattr(said, name), getattr(wanted, name)
+        here, there = getattr(image, name), getattr(wanted, name)
         if here != there:
             return f"{name} is {here}, not {there}"
     return "the order of its parts is another"

@@ -61,11 +61,11 @@ class EndOffsets(Watcher):
                 response = effect.response
                 if isinstance(response, FetchResponse):
                     for fetched in response.partitions:
-                        self._shown(world, step, fetched.tp, fetched.high_watermark, told=False)
+                        self._shown(world, step, fetched.tp, fetched.high_watermark, reported=False)
                 elif isinstance(response, ListOffsetsResponse):
                     for result in response.partitions:
                         if result.tp in self._asked(step) and result.error is ErrorCode.none:
-                            self._shown(world, step, result.tp, result.offset, told=True)
+                            self._shown(world, step, result.tp, result.offset, reported=True)
 
     def _asked(self, step: StepRecord) -> set[TopicPartition]:
         """Whose end a consumer wants to know in this step."""
@@ -74,11 +74,11 @@ class EndOffsets(Watcher):
             return set()
         return {part.tp for part in request.partitions if part.timestamp == LATEST}
 
-    def _shown(self, world: World, step: StepRecord, tp: TopicPartition, end: int, *, told: bool) -> None:
+    def _shown(self, world: World, step: StepRecord, tp: TopicPartition, end: int, *, reported: bool) -> None:
         before, who = self._ends.get(tp, (-1, step.node))
         if end > before:
             self._ends[tp] = end, step.node
-        if end >= before or not told:
+        if end >= before or not reported:
             return
         image, core = world.image.partition(tp), world.brokers[step.node].core
         replica = None if core is None else core.replica(tp)

@@ -38,7 +38,7 @@ class NemesisRows:
             server.id: (self._seen.get(server.id, 0), server.incarnation) for server in self._servers(begun)
         }
         self._row(fault, begun, "begin")
-        self._row(fault, begun, "active", **self._lost(fault, begun), proved=True, proof=begun.said)
+        self._row(fault, begun, "active", **self._lost(fault, begun), proved=True, proof=begun.description)
 
     def ended(self, fault: Fault, begun: Begun) -> None:
         self._row(fault, begun, "undo")
@@ -68,15 +68,15 @@ class NemesisRows:
 
     def _proof(self, fault: Fault, begun: Begun, lost: dict[str, Any]) -> dict[str, Any]:
         bytes_lost = sum(size for files in lost["lost"].values() for size in files.values())
-        proved, said = True, begun.said
+        proved, proof = True, begun.description
         if fault.kind.endswith("-midway"):
             proved = any(
                 server.ended_life >= self._before[fault.id][server.id][1] for server in self._servers(begun)
             )
-            said += "" if proved else ": no event had several effects in time"
+            proof += "" if proved else ": no event had several effects in time"
         if "power" in fault.kind:
-            said += f"; {bytes_lost} unsynced bytes are gone"
-        return {"proved": proved, "proof": said}
+            proof += f"; {bytes_lost} unsynced bytes are gone"
+        return {"proved": proved, "proof": proof}
 
     def _row(self, fault: Fault, begun: Begun, phase: str, **more: Any) -> None:
         extra: dict[str, Any] = {
@@ -92,7 +92,7 @@ class NemesisRows:
 
 class ClusterRows:
     """An observer of the world: a row whenever committed metadata of a partition has changed, as the runner
-    on real machines writes what clients are told."""
+    on real machines writes what brokers answer to clients."""
 
     def __init__(self, history: History, watched: tuple[TopicPartition, ...]) -> None:
         self._history = history

@@ -149,35 +149,35 @@ def _event(event: Event) -> str:
 
 
 def _outcome(record: StepRecord) -> str:
-    """A trace line that says the same as an effect replaces it."""
+    """The effects of a step, in one line. A trace line with the same content as an effect replaces it."""
     traced = {effect.kind for effect in record.effects if isinstance(effect, fx.Trace)}
-    told = [
-        said
+    lines = [
+        line
         for effect in record.effects
         if not (isinstance(effect, fx.Append) and "append" in traced)
         and not (isinstance(effect, fx.Truncate) and "truncate" in traced)
-        and (said := _effect(effect))
+        and (line := _effect(effect))
     ]
     if record.cut:
-        told.append(f"CUT {record.note}")
-    return ("-> " + "; ".join(told)) if told else ""
+        lines.append(f"CUT {record.note}")
+    return ("-> " + "; ".join(lines)) if lines else ""
 
 
 def _traced(effect: fx.Trace) -> str:
-    said = dict(effect.fields)
-    tp = said.pop("tp", None)
+    fields = dict(effect.fields)
+    tp = fields.pop("tp", None)
     head = effect.kind if tp is None else f"{effect.kind} {tp}"
     match effect.kind:
         case "append":
-            role = "" if said["leader"] else " (follower)"
-            return f"{head} {said['base']}..{said['last']} e{said['epoch']}{role}"
+            role = "" if fields["leader"] else " (follower)"
+            return f"{head} {fields['base']}..{fields['last']} e{fields['epoch']}{role}"
         case "hwm":
-            return f"{head} {said['old']}>{said['new']}"
+            return f"{head} {fields['old']}>{fields['new']}"
         case "truncate":
-            return f"{head} {said['was']}>{said['to']} ({said['why']})"
+            return f"{head} {fields['was']}>{fields['to']} ({fields['why']})"
         case _:
-            fields = " ".join(f"{name}={_short(value)}" for name, value in said.items())
-            return f"{head} {fields}"
+            listed = " ".join(f"{name}={_short(value)}" for name, value in fields.items())
+            return f"{head} {listed}"
 
 
 def _effect(effect: Effect) -> str:
@@ -272,8 +272,8 @@ def _response(response: msg.Response) -> str:
                 for part in response.partitions
             )
         case controller_messages.BrokerHeartbeatResponse():
-            said = "fenced " * response.is_fenced + "stop" * response.should_shut_down
-            return f"{_error(response.error)} {said}".rstrip()
+            state = "fenced " * response.is_fenced + "stop" * response.should_shut_down
+            return f"{_error(response.error)} {state}".rstrip()
         case controller_messages.BrokerRegistrationResponse():
             return f" epoch={response.broker_epoch}{_error(response.error)}"
         case _:
@@ -282,12 +282,12 @@ def _response(response: msg.Response) -> str:
 
 
 def _fetched(part: msg.FetchResult) -> str:
-    told = f" {part.tp} hw={part.high_watermark}{_error(part.error)}"
+    text = f" {part.tp} hw={part.high_watermark}{_error(part.error)}"
     if part.diverging is not None:
-        told += f" diverging=e{part.diverging.epoch}:{part.diverging.end_offset}"
+        text += f" diverging=e{part.diverging.epoch}:{part.diverging.end_offset}"
     if isinstance(part.records, bytes):
-        return f"{told} {len(part.records)}B"
-    return f"{told} {part.records.start_offset}..{part.records.end_offset - 1}"
+        return f"{text} {len(part.records)}B"
+    return f"{text} {part.records.start_offset}..{part.records.end_offset - 1}"
 
 
 def _error(error: ErrorCode) -> str:

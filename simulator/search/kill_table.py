@@ -227,7 +227,7 @@ def text(table: KillTable) -> str:
         "random runs"
     )
     caught = sum(row.killed for row in table.rows)
-    tail = [f"{caught} of {len(table.rows)} schedules tell the defect from the rule"]
+    tail = [f"{caught} of {len(table.rows)} schedules distinguish the defect from the rule"]
     if table.hunted:
         tail.append(
             f"random runs found {len(table.found)} of {len(table.hunted)} in {table.cpu_s:.0f} s of CPU "
@@ -271,25 +271,27 @@ def html(table: KillTable) -> str:
 )
 @click.option("--html", "html_file", type=click.Path(dir_okay=False, path_type=Path), help="And as a page.")
 @click.pass_context
-def command(ctx: click.Context, /, **said: Any) -> None:
-    """Put every known defect back and tell which oracle catches it, and how soon.
+def command(ctx: click.Context, /, **options: Any) -> None:
+    """Put every known defect back and report which oracle catches it, and how soon.
 
-    Exit codes: 0 when every schedule tells its defect from the rule and the safe profiles are clean, else 1.
+    Exit codes: 0 when every schedule distinguishes its defect from the rule and the safe profiles are clean,
+    else 1.
     """
-    chosen = [g for g in SCHEDULES.values() if not said["names"] or set(said["names"]) & {g.name, *g.defects}]
+    names: tuple[str, ...] = options["names"]
+    chosen = [g for g in SCHEDULES.values() if not names or set(names) & {g.name, *g.defects}]
     if not chosen:
-        raise click.BadParameter(f"no schedule for {', '.join(said['names'])}", param_hint="--defect")
-    budget = Budget(said["runs"], said["seconds"], said["cpu"])
+        raise click.BadParameter(f"no schedule for {', '.join(names)}", param_hint="--defect")
+    budget = Budget(options["runs"], options["seconds"], options["cpu"])
     table = kill_table(
         chosen,
         budget,
-        random=not said["guided_only"],
-        seed=said["seed"],
+        random=not options["guided_only"],
+        seed=options["seed"],
         progress=lambda line: click.echo(line, err=True),
     )
     click.echo(text(table))
-    if said["json_file"] is not None:
-        said["json_file"].write_text(json.dumps(table.as_dict(), indent=2) + "\n")
-    if said["html_file"] is not None:
-        said["html_file"].write_text(html(table))
+    if options["json_file"] is not None:
+        options["json_file"].write_text(json.dumps(table.as_dict(), indent=2) + "\n")
+    if options["html_file"] is not None:
+        options["html_file"].write_text(html(table))
     ctx.exit(0 if table.good else 1)

@@ -247,8 +247,8 @@ def _resume(file: Path, setup: Setup, vary: str) -> dict[int, Row]:
     found: dict[int, Row] = {}
     for number, line in enumerate(lines, 2):
         try:
-            said = json.loads(line)
-            row = Row(**{name: said[name] for name in names})
+            values = json.loads(line)
+            row = Row(**{name: values[name] for name in names})
         except (ValueError, KeyError, TypeError) as wrong:
             raise DoneFileError(f"{file}, line {number}: {wrong}; take the line out") from wrong
         found[row.seed] = row

@@ -1,4 +1,4 @@
-"""Virtual time: a queue of what happens next, one step at a time, and who is told of each step."""
+"""Virtual time: a queue of what happens next, one step at a time, and the observers of each step."""
 
 from __future__ import annotations
 

@@ -112,7 +112,7 @@ class Execution(Transport):
         return len(effects)
 
     def _disk_refused(self, node: Any, effects: Sequence[Effect], at: int, refused: DiskRefused) -> int:
-        """Do what the shell does: the core hears of the failure after what is in its inbox. It asked for the
+        """Do what the shell does: the core gets the failure after what is in its inbox. It asked for the
         effects that follow in the belief that all went well, so askers get an error of storage and the rest
         is left undone (B57). Returns how many effects were carried out."""
         self._put(node, ev.DiskFailed(refused.tp, refused.reason), None)
@@ -210,7 +210,7 @@ class Execution(Transport):
     # --- the end of a process ------------------------------------------------------------------------------
 
     def _end(self, node: SimNode, how: Down, keep: Mapping[TopicPartition, int] | None = None) -> str:
-        """The process is gone. What is said of it."""
+        """End the process. Returns the note on how it ended."""
         node.core, node.down, node.paused, node.cut_rule = None, how, False, None
         node.ended_life = node.incarnation
         node.timers.clear()

@@ -90,7 +90,7 @@ class Processes(Execution):
         return self._end_from_outside(node, "kill")
 
     def power(self, node: NodeId, keep: Mapping[TopicPartition, int] | None = None) -> StepRecord | None:
-        """Cut the node's power: unsynced batches may go (``Disk.lose_power``), and peers hear nothing."""
+        """Cut the node's power: unsynced batches may go (``Disk.lose_power``), and peers get no message."""
         return self._end_from_outside(node, "power", keep)
 
     def _end_from_outside(

@@ -29,7 +29,7 @@ def outage(min_isr: int, lossy: int) -> Stage:
 @pytest.mark.parametrize("min_isr", [2, 3, 4])
 def test_k25_one_lossy_shutdown_fewer_than_min_isr_loses_nothing(min_isr: int) -> None:
     s = outage(min_isr, lossy=min_isr - 1)
-    assert not s.findings(), s.said
+    assert not s.findings(), s.lines
     assert s.values(1) == [b"m1", b"m2"]
 
 
@@ -61,13 +61,13 @@ def test_k25_a_life_that_lost_its_log_joins_by_a_late_proposal_and_counts_as_los
     s.release(slow)
     s.until(lambda: call.done, "m2 answered")
     assert s.is_acked(call)
-    assert not s.findings(), s.said
+    assert not s.findings(), s.lines
     assert s.isr == {1, 2, 3}
     impaired = s.checker.observer.partitions[T].impaired
     assert set(impaired) == {3}
     s.until(lambda: s.isr == {1, 2}, "3's session ended")
     s.finish()
-    assert not s.findings(), s.said
+    assert not s.findings(), s.lines
     assert not impaired, "its next life has joined"
     assert s.values(3) == [b"m1", b"m2"]
 
@@ -80,7 +80,7 @@ def test_z12_two_replicas_go_on_with_one_after_the_lag_time() -> None:
     assert s.isr == {1}
     s.mend(1, 2)
     s.finish()
-    assert not s.findings(), s.said
+    assert not s.findings(), s.lines
 
 
 def test_z12_three_replicas_survive_two_crashes() -> None:
@@ -91,7 +91,7 @@ def test_z12_three_replicas_survive_two_crashes() -> None:
     assert s.leader == 3
     assert s.end_offset(3) == 2
     s.finish()
-    assert not s.findings(), s.said
+    assert not s.findings(), s.lines
 
 
 @pytest.mark.parametrize("silent_after_ms", [0.0, 130.0, 260.0, 390.0])

@@ -1,4 +1,4 @@
-"""Every guided schedule tells its defect from the rule, and the table says so."""
+"""Every guided schedule distinguishes its defect from the rule, and the table shows it."""
 
 from __future__ import annotations
 
