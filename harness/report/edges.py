@@ -1,13 +1,13 @@
-"""One operation before another: the edges of an explanation, and the shortest circle of them.
+"""The edges of an explanation (one operation came before another), and the shortest cycle of them.
 
-An edge says that one came before another: in *time* (it had completed when the other was invoked), in the
-*log* (its record lies at the smaller offset), because it was *seen* (the other read its record, or was told
-an end beyond it), because it was *unseen* (it read past where the other's record is, or was told a smaller
-end), or *with* it (both are one transaction). Each holds in every correct order, so a circle of edges is a
-proof that there is none.
+One operation came before another in *time* (it had completed when the other was invoked), in the *log* (its
+record lies at the smaller offset), because it was *seen* (the other read its record, or returned an end
+offset beyond it), because it did not see the other (*unseen*: it read past the offset of the other's record,
+or returned a smaller end offset), or *with* it (both belong to one transaction). Each of these holds in every
+correct order, so a cycle of edges proves that there is no correct order.
 
-Records of one send are appended one by one, so a way that comes to a send by one record goes on from that
-record, or from one behind it in the log. Transactions are whole: a way may go on from any of their records.
+Records of one send are appended one by one, so a path that reaches a send by one record leaves it by that
+record, or by one behind it in the log. A transaction is whole: a path may leave it by any of its records.
 """
 
 from __future__ import annotations
@@ -36,13 +36,13 @@ class Edge:
     kind: Kind
     sentence: str
     leaves: Record | None = None
-    """The record of ``before`` that it is about; None: the whole operation."""
+    """The record of ``before`` that the edge is about; None when it is about the whole operation."""
     reaches: Record | None = None
-    """The same of ``after``."""
+    """The record of ``after`` that the edge is about; None when it is about the whole operation."""
 
     @property
-    def says(self) -> str:
-        """What follows from the sentence."""
+    def conclusion(self) -> str:
+        """What follows from the sentence, as ``2 before 1``."""
         verb = "and" if self.kind in ("with", "held") else "before"
         return f"{self.before} {verb} {self.after}" + (" belong together" if verb == "and" else "")
 
@@ -51,8 +51,8 @@ class Edge:
 
 
 def edges_among(witnesses: Sequence[Witness], finding: Finding) -> list[Edge]:
-    """Those about the finding's own record first, so that of several circles of one length it is theirs that
-    is shown."""
+    """All edges, those about the finding's own record first: of several cycles of one length theirs is
+    shown."""
     if finding.anomaly == "vanished-read":  # the ack may be missing too, but that is another finding
         witnesses = [w for w in witnesses if w.op.f != "send"] or witnesses
     witnesses = _located(witnesses)
@@ -61,13 +61,14 @@ def edges_among(witnesses: Sequence[Witness], finding: Finding) -> list[Edge]:
 
 
 def _located(witnesses: Sequence[Witness]) -> list[Witness]:
-    """Where a sender was told no offset the final read says where its record is."""
+    """The same operations; where a send was acknowledged without an offset, that of the final read is
+    used."""
     at = {(r.partition, r.value): r for w in witnesses if w.op.f == "drain" for r in w.read if r.value >= 0}
 
     def placed(sent: Record) -> Record:
         there = at.get((sent.partition, sent.value))
-        untold = sent.offset in (UNKNOWN, ACKED_WITHOUT_OFFSET)
-        return sent._replace(offset=there.offset) if there is not None and untold else sent
+        unknown = sent.offset in (UNKNOWN, ACKED_WITHOUT_OFFSET)
+        return sent._replace(offset=there.offset) if there is not None and unknown else sent
 
     return [replace(w, sent=tuple(placed(record) for record in w.sent)) for w in witnesses]
 
@@ -82,10 +83,10 @@ def in_time(a: Witness, b: Witness) -> Edge | None:
     if a.completed is None or b.invoked is None or a.completed > b.invoked:
         return None
     done, begun = apart(a.op.end_ns, b.op.begin_ns)
-    said = f"{a.name} had completed at {done}, before {b.name} was invoked at {begun}"
+    sentence = f"{a.name} had completed at {done}, before {b.name} was invoked at {begun}"
     if done == begun:
-        said = f"{a.name} had completed before {b.name} was invoked, both at {done}"
-    return Edge(a.number, b.number, "time", said)
+        sentence = f"{a.name} had completed before {b.name} was invoked, both at {done}"
+    return Edge(a.number, b.number, "time", sentence)
 
 
 def _edges(a: Witness, b: Witness, finding: Finding) -> Iterator[Edge]:
@@ -93,8 +94,8 @@ def _edges(a: Witness, b: Witness, finding: Finding) -> Iterator[Edge]:
     if timed is not None:
         yield timed
     if a.op.txn is not None and a.op.txn == b.op.txn:
-        said = f"{a.name} and {b.name} are one transaction ({a.op.txn})"
-        yield Edge(a.number, b.number, "with", said)
+        sentence = f"{a.name} and {b.name} belong to one transaction ({a.op.txn})"
+        yield Edge(a.number, b.number, "with", sentence)
     yield from _log_edges(a, b, finding)
     yield from _seen_edges(a, b, finding)
     yield from _unseen_edges(a, b, finding)
@@ -123,18 +124,18 @@ def _seen_edges(a: Witness, b: Witness, finding: Finding) -> Iterator[Edge]:
             yield Edge(a.number, b.number, "seen", f"{b.name} was given {what}", leaves=sent)
         elif b.end is not None and 0 <= sent.offset < b.end and sent.partition == finding.partition:
             where = partition_label(finding.topic, finding.partition)
-            said = (
-                f"{b.name} was told that {where} ends at {number(b.end)}, "
+            sentence = (
+                f"{b.name} returned {number(b.end)} as the end offset of {where}, "
                 f"so offset {number(sent.offset)} was taken, and there lies {what}"
             )
-            yield Edge(a.number, b.number, "seen", said, leaves=sent)
+            yield Edge(a.number, b.number, "seen", sentence, leaves=sent)
 
 
 def _unseen_edges(a: Witness, b: Witness, finding: Finding) -> Iterator[Edge]:
-    """``a`` does not know what ``b`` did or saw, though it would if it came later."""
+    """``a`` does not show what ``b`` did or saw, though it would if it came later."""
     where = partition_label(finding.topic, finding.partition)
     if a.end is not None:
-        told = f"{a.name} was told that {where} ends at {number(a.end)}"
+        returned = f"{a.name} returned {number(a.end)} as the end offset of {where}"
         beyond = [r for r in (*b.placed, *b.read) if r.offset >= a.end and r.partition == finding.partition]
         for record in sorted(beyond, key=lambda record: (record.offset != finding.offset, -record.offset)):
             verb = "put" if record in b.sent else "was given"
@@ -142,13 +143,13 @@ def _unseen_edges(a: Witness, b: Witness, finding: Finding) -> Iterator[Edge]:
                 a.number,
                 b.number,
                 "unseen",
-                f"{told}, which leaves out offset {number(record.offset)}, "
+                f"{returned}, which leaves out offset {number(record.offset)}, "
                 f"where {b.name} {verb} {held(record)}",
                 reaches=record if record in b.sent else None,
             )
         if b.end is not None and a.end < b.end:
-            said = f"{told}, less than the {number(b.end)} that {b.name} was told"
-            yield Edge(a.number, b.number, "unseen", said)
+            sentence = f"{returned}, less than the {number(b.end)} that {b.name} returned"
+            yield Edge(a.number, b.number, "unseen", sentence)
     if a.span is not None:
         for sent in b.sent:
             if _covers(a, sent) and not any(read.value == sent.value for read in a.read):
@@ -165,7 +166,7 @@ def _missing(a: Witness, b: Witness, sent: Record, where: str) -> str:
     if sent in b.read:
         given = f"{b.name} was given at offset {number(sent.offset)}"
         return f"{_looked(a, where)} {to} and does not hold {held(sent)}, which {given}"
-    promised = f" and was told to be at offset {number(sent.offset)}" if sent.offset >= 0 else ""
+    promised = f" and which was acknowledged at offset {number(sent.offset)}" if sent.offset >= 0 else ""
     return (
         f"{_looked(a, where)} {to} and does not hold {value_label(sent.value)}, which {b.name} sent{promised}"
     )
@@ -176,8 +177,8 @@ def _looked(a: Witness, where: str) -> str:
 
 
 def _covers(a: Witness, sent: Record) -> bool:
-    """Does the read cover where the record must be? Of a record without offset only a read of the whole log
-    can tell."""
+    """Whether the read covers the offset where the record must be. For a record without an offset only a read
+    of the whole log does."""
     assert a.span is not None
     first, end = a.span
     if sent.partition != a.op.partition:
@@ -187,46 +188,45 @@ def _covers(a: Witness, sent: Record) -> bool:
     return sent.offset >= 0 and first <= sent.offset < end
 
 
-# circles ----------------------------------------------------------------------------------------------------
+# cycles -----------------------------------------------------------------------------------------------------
 
 
-def shortest_circle(edges: Sequence[Edge], witnesses: Sequence[Witness], finding: Finding) -> list[Edge]:
-    """Each edge's ``after`` is the next one's ``before``, the last one's the first one's. Empty: there is
-    none."""
+def shortest_cycle(edges: Sequence[Edge], witnesses: Sequence[Witness], finding: Finding) -> list[Edge]:
+    """A cycle: each edge's ``after`` is the next one's ``before``, the last one's the first one's. It is
+    empty when there is none."""
     whole = {w.number for w in witnesses if finding.anomaly in ACROSS_PARTITIONS and w.op.txn is not None}
     leaving: dict[int, list[Edge]] = {}
     for edge in edges:
         leaving.setdefault(edge.before, []).append(edge)
     best: list[Edge] = []
     for first in edges:
-        found = _way_round(first, leaving, whole)
+        found = _path_round(first, leaving, whole)
         if found and (not best or len(found) < len(best)):
             best = found
     turn = min(range(len(best)), key=lambda at: (best[at].kind != "time", best[at].before), default=0)
     return best[turn:] + best[:turn]
 
 
-def _way_round(first: Edge, leaving: Mapping[int, Sequence[Edge]], whole: set[int]) -> list[Edge]:
-    """The shortest way that begins with this edge and ends where it begins, by breadth. Two edges that only
-    say that operations are one transaction go round nothing."""
+def _path_round(first: Edge, leaving: Mapping[int, Sequence[Edge]], whole: set[int]) -> list[Edge]:
+    """The shortest path that begins with this edge and ends where it begins, found by breadth-first search.
+    Edges that only join the operations of one transaction are no cycle."""
     reached = {first}
     waiting: deque[list[Edge]] = deque([[first]])
     while waiting:
-        way = waiting.popleft()
-        if way[-1].after == first.before and _goes_on(way[-1], first, whole):
-            if any(edge.kind != "with" for edge in way):
-                return way
+        path = waiting.popleft()
+        if path[-1].after == first.before and _goes_on(path[-1], first, whole):
+            if any(edge.kind != "with" for edge in path):
+                return path
             continue
-        for edge in leaving.get(way[-1].after, ()):
-            if edge not in reached and _goes_on(way[-1], edge, whole):
+        for edge in leaving.get(path[-1].after, ()):
+            if edge not in reached and _goes_on(path[-1], edge, whole):
                 reached.add(edge)
-                waiting.append([*way, edge])
+                waiting.append([*path, edge])
     return []
 
 
 def _goes_on(come: Edge, go: Edge, whole: set[int]) -> bool:
-    """Does what came before the record by which ``come`` arrives come before the one by which ``go``
-    leaves?"""
+    """Whether the record by which ``come`` arrives lies at or before the one by which ``go`` leaves."""
     arrived, leaves = come.reaches, go.leaves
     if come.after in whole or arrived is None or leaves is None or arrived.value == leaves.value:
         return True

@@ -47,15 +47,15 @@ class Evidence:
     finding: Finding
     operations: tuple[Operation, ...] = ()
     absent: tuple[int, ...] = ()
-    """Indexes the finding cites that the history does not hold."""
+    """Indexes of rows that the finding cites and the history does not hold."""
     grid: Grid | None = None
-    """What lies around its offset, by whom it was seen, and what each poll that proves the finding was
+    """What each log and reader has around the finding's offset, and what each poll that proves it was
     given."""
     timelines: tuple[Timeline, ...] = ()
     drawn_at: int | None = None
     """Offset of an earlier finding of the group with the same operations, whose timeline serves both."""
     faults: tuple[Fault, ...] = ()
-    """Those under way around the operations."""
+    """The faults in force near the operations."""
     explained: Explanation | None = None
     witness: Markup | None = None
     strip: Markup | None = None
@@ -68,7 +68,7 @@ class Evidence:
 
     @property
     def has_nodes(self) -> bool:
-        """Clients of Kafka are seldom told which node answered."""
+        """Whether any operation names the node that answered; Kafka's clients seldom know it."""
         return any(op.node for op in self.operations)
 
 
@@ -105,7 +105,7 @@ class Surroundings:
 def evidence(
     groups: Sequence[FindingGroup], history: History | None, around: Surroundings
 ) -> list[EvidenceGroup]:
-    """The groups in the order given; without a history only their sentences."""
+    """The evidence of each group, in the order given; without a history only the findings' sentences."""
     if history is None:
         return [EvidenceGroup(g, tuple(Evidence(f) for f in g.sample)) for g in fair(groups, GROUPS)]
     groups = fair(groups, GROUPS)
@@ -144,7 +144,7 @@ def evidence(
 
 
 def fair(groups: Sequence[FindingGroup], limit: int) -> list[FindingGroup]:
-    """At most so many groups, in their order, of every anomaly as many as of any other that has them."""
+    """At most ``limit`` groups, in their order; every anomaly has as many as any other that has them."""
     turns: dict[str, int] = {}
     ranked = []
     for at, group in enumerate(groups):
@@ -154,8 +154,8 @@ def fair(groups: Sequence[FindingGroup], limit: int) -> list[FindingGroup]:
 
 
 def detailed(groups: Sequence[FindingGroup], limit: int) -> list[Finding]:
-    """At most so many findings, in their order: of each group the first few that rest on different
-    operations. The first of every group come before the second of any, and each anomaly has its turn."""
+    """At most ``limit`` findings, in their order: of each group the first few that rest on different
+    operations. The first of every group is taken before the second of any, and the anomalies take turns."""
     turns: dict[str, int] = {}
     ranked: list[tuple[int, int, int, Finding]] = []
     for group in groups:
@@ -171,9 +171,9 @@ def detailed(groups: Sequence[FindingGroup], limit: int) -> list[Finding]:
 
 
 def cited_by(finding: Finding, seen: Sightings) -> tuple[int, ...]:
-    """The events a finding cites, and where something is lost also that which should hold it and does not:
-    the rows of the final read, or of the logs that lack it, that reach its offset; and of logs that disagree
-    one of each opinion."""
+    """The events that a finding cites. Where a record is lost there are also the rows that should hold it and
+    do not: those of the final read, or of the replicas that lack it, that reach its offset. Where replicas
+    disagree there is one row for each record that they hold there."""
     if finding.topic is None or finding.partition is None:
         return finding.operations
     offset = _END if finding.offset is None else finding.offset
@@ -202,8 +202,8 @@ def _disagreeing(finding: Finding, seen: Sightings) -> list[str | None]:
 
 
 def _events(history: History, indexes: Collection[int]) -> tuple[dict[int, Excerpt], dict[int, Excerpt]]:
-    """The events with these indexes, and those of the invocations and completions that belong to them; and by
-    the index of each that of the other half of its operation."""
+    """(the events with these indexes, and the invocations and completions that belong to them; by the index
+    of each the other half of its operation)."""
     rows = history.by_index(indexes)
     ends = history.completions([row.event for row in rows.values() if row.event.type == Type.INVOKE])
     done = [row.event for row in rows.values() if row.event.type != Type.INVOKE and row.event.process >= 0]
@@ -237,8 +237,8 @@ def _explanations(
 def _records_near(
     findings: Sequence[Finding], made: Mapping[int, Evidence], rows: Mapping[int, Excerpt], history: History
 ) -> dict[int, list[Record]]:
-    """Index of an event that a finding cites -> its records that matter to it: near its offset, and of the
-    values that the operations it cites sent."""
+    """Index of an event that a finding cites -> the event's records near the finding's offset, and those of
+    the values that the cited operations sent."""
     indexes = {i for f in findings for op in made[id(f)].operations for i in op.indexes}
     places = {
         (f.partition, o)
@@ -314,8 +314,8 @@ def _grid(finding: Finding, seen: Sightings) -> Grid | None:
 
 
 def _windows(anomaly: str, operations: Sequence[Operation], around: Surroundings) -> list[Window]:
-    """The stretches of time worth drawing: the cited operations with some air; for a loss, out to the
-    fault."""
+    """The windows of time to draw: the cited operations with some room around them; for a loss they reach to
+    the fault."""
     own = sorted((op for op in operations if op.of_a_client), key=lambda op: op.begin_ns)
     clusters: list[list[Operation]] = []
     for op in own:

@@ -49,11 +49,11 @@ class Fault:
     lossy: tuple[str, ...]
     lost: tuple[HostLoss, ...]
     asked_for: bool = True
-    """False: a node or host that nobody stopped was gone."""
+    """Whether the nemesis did it; False when a node or host died that no fault had stopped."""
 
     @property
     def kind(self) -> str:
-        """Partition, power, kill, pause, restart or other: the colour of its band."""
+        """Partition, power, kill, pause, restart or other; it decides the colour of the band."""
         lower = self.name.lower()
         return next((kind for kind, words in _KINDS if any(word in lower for word in words)), "other")
 
@@ -81,7 +81,7 @@ class Phase:
 
 @dataclass(frozen=True, slots=True)
 class LeaderSpan:
-    """A stretch of time in which metadata said the same of a partition."""
+    """An interval in which the metadata of a partition did not change."""
 
     topic: str
     partition: int
@@ -166,10 +166,10 @@ def phases_of(metrics: Mapping[str, Any] | None, control: Iterable[Event], end_n
 def leader_spans(
     control: Iterable[Event], nodes: Mapping[str, str], end_ns: int
 ) -> dict[str, list[LeaderSpan]]:
-    """Partition label -> what metadata said of it over time, merged where nothing changed.
+    """Partition label -> its metadata over time, merged where it did not change.
 
-    The runner writes a row a second while the cluster answers; where it was silent for longer than
-    ``_SILENT_NS`` nothing is known and no span is made."""
+    The runner writes a row a second while the cluster answers. Where there was no answer for longer than
+    ``_SILENT_NS`` nothing is known, and there is no span."""
     spans: dict[str, list[LeaderSpan]] = {}
     for event in control:
         if event.process != CONTROL or event.f != "cluster":

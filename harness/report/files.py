@@ -1,4 +1,4 @@
-"""A run directory as the report finds it: every file may be missing or broken, and then the report says so.
+"""The files of a run directory. Each may be missing or broken, and then the report says so.
 
 Nothing here raises for the content of a run: what cannot be read becomes a ``Gap`` that the report shows.
 Rows of ``findings.parquet`` are counted and sampled batch by batch; memory does not grow with their number.
@@ -44,7 +44,7 @@ class ReportError(Exception):
 
 @dataclass(frozen=True, slots=True)
 class Gap:
-    """Something the report would have shown, and why it cannot."""
+    """A file or a part of the run that the report cannot show, and why."""
 
     what: str
     why: str
@@ -115,11 +115,13 @@ def read_run(directory: Path) -> RunFiles:
     return RunFiles(
         directory=directory,
         info=info,
-        verdict=_read_json(directory / "verdict.json", "the judge wrote no verdict", gaps),
+        verdict=_read_json(directory / "verdict.json", "so there is no verdict", gaps),
         others=_read_others(directory, gaps),
-        metrics=_read_json(directory / "metrics.json", "no throughput, latency and availability", gaps),
-        plan_text=_read_text(directory / "plan.json", "the fault schedule is not known", gaps),
-        spec_text=_read_text(directory / "spec.yaml", "the specification is not known", gaps),
+        metrics=_read_json(
+            directory / "metrics.json", "so throughput, latency and availability are not known", gaps
+        ),
+        plan_text=_read_text(directory / "plan.json", "so the fault schedule is not known", gaps),
+        spec_text=_read_text(directory / "spec.yaml", "so the specification is not known", gaps),
         configs=_read_configs(directory / "nodes", gaps),
         groups=groups,
         listing=_list_files(directory),
@@ -162,7 +164,7 @@ def _read_bytes(path: Path, loss: str, gaps: list[Gap]) -> bytes | None:
     try:
         return path.read_bytes()
     except FileNotFoundError:
-        gaps.append(Gap(path.name, f"missing: {loss}"))
+        gaps.append(Gap(path.name, f"missing, {loss}"))
     except OSError as wrong:
         gaps.append(Gap(path.name, f"not readable: {wrong.strerror}"))
     return None
@@ -198,7 +200,7 @@ def _read_others(directory: Path, gaps: list[Gap]) -> dict[str, Mapping[str, Any
 
 
 def _read_info(path: Path, gaps: list[Gap]) -> RunInfo | None:
-    content = _read_bytes(path, "the run's configuration is not known", gaps)
+    content = _read_bytes(path, "so the run's configuration is not known", gaps)
     if content is None:
         return None
     try:
@@ -294,7 +296,7 @@ def _finding(row: Mapping[str, Any]) -> Finding:
 
 def _read_findings(path: Path, gaps: list[Gap]) -> tuple[FindingGroup, ...]:
     if not path.exists():
-        gaps.append(Gap(path.name, "missing: the evidence behind the verdict cannot be shown"))
+        gaps.append(Gap(path.name, "missing, so the evidence behind the verdict cannot be shown"))
         return ()
     sampler = _Sampler()
     names = ["anomaly", "topic", "partition", "offset", "value", "operations", "where", "explanation"]
@@ -327,6 +329,6 @@ def replace_file(path: Path, content: bytes) -> Path:
 
 
 def first_line(wrong: BaseException) -> str:
-    """Arrow's messages run over several lines; the first one says it."""
+    """The first line of an error: Arrow's messages have several, and the first one names the problem."""
     lines = str(wrong).splitlines()
     return lines[0] if lines else type(wrong).__name__

@@ -1,5 +1,5 @@
-"""What each anomaly is and what Jepsen calls it: from the register of checks, whose words these are; and what
-is counted besides."""
+"""What each anomaly is and what Jepsen calls it, as the register of checks has it; and what is counted
+besides."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ METRICS: Final = (
     ("group-duplicates", "groups", "–", "deliveries per record to the members of a group"),
     ("no-progress", "availability", "–", "phases in which clients tried and nothing succeeded"),
 )
-"""Name, family, nearest name in Jepsen, meaning: counted, never a violation."""
+"""(name, family, nearest name in Jepsen, meaning) of what is counted and is never a violation."""
 
 
 class Entry(NamedTuple):

@@ -1,8 +1,9 @@
-"""Verdicts as JUnit XML, which Jenkins and GitLab read: one suite a run, one case a checker and a condition.
+"""Verdicts as JUnit XML, which Jenkins and GitLab read: a suite for each run, a case for each checker and
+each condition.
 
 A forbidden anomaly that was found, an expected one that was not, and a condition that does not hold are
-failures; what the contract does not apply to is skipped; a run without a verdict, or stopped by its hosts, is
-an error.
+failures. A checker to which the contract does not apply is skipped. A run without a verdict, or one that
+failed because of its hosts, is an error.
 """
 
 from __future__ import annotations
@@ -46,8 +47,8 @@ def junit(run_dirs: Sequence[Path], path: Path) -> Path:
 
 
 def _suite(files: RunFiles, name: str) -> ElementTree.Element:
-    """Named after the specification: a build server follows a case from run to run by its name. Which run it
-    was is a property."""
+    """The suite of one run. It is named after the specification, since a build server follows a case from run
+    to run by its name; the run's own id is a property."""
     suite = ElementTree.Element("testsuite", {"name": printable(name)})
     if files.info is not None:
         suite.set("timestamp", printable(files.info.started_at).removesuffix("Z").split("+")[0])
@@ -77,7 +78,7 @@ def _suite(files: RunFiles, name: str) -> ElementTree.Element:
 
 
 def _verdict_case(suite: ElementTree.Element, name: str, verdict: Mapping[str, Any] | None) -> None:
-    """Only for runs that could not be judged: there is no checker to blame."""
+    """Adds a case for a run that could not be judged: then no checker has one."""
     if verdict is None:
         case = _case(suite, name, "verdict")
         _outcome(
@@ -85,9 +86,9 @@ def _verdict_case(suite: ElementTree.Element, name: str, verdict: Mapping[str, A
         )
     elif verdict.get("verdict") == Verdict.INFRASTRUCTURE:
         case = _case(suite, name, "verdict")
-        said = "\n".join(texts(verdict, "reasons"))
+        reasons = "\n".join(texts(verdict, "reasons"))
         _outcome(
-            case, "error", str(verdict.get("headline") or "infrastructure failed"), said, "infrastructure"
+            case, "error", str(verdict.get("headline") or "infrastructure failed"), reasons, "infrastructure"
         )
 
 
@@ -107,8 +108,8 @@ def _anomaly_case(suite: ElementTree.Element, name: str, row: Mapping[str, Any],
     elif meaning == Meaning.EXPECTED and not count:
         _outcome(case, "failure", f"{anomaly} was expected and not found", why, "not reproduced")
     elif count:
-        said = f"{number(count)} × {anomaly}, {meaning}: {why}\n{_proof(anomaly, files)}"
-        ElementTree.SubElement(case, "system-out").text = printable(said, _TEXT_LIMIT)
+        output = f"{number(count)} × {anomaly}, {meaning}: {why}\n{_proof(anomaly, files)}"
+        ElementTree.SubElement(case, "system-out").text = printable(output, _TEXT_LIMIT)
 
 
 def _proof(anomaly: str, files: RunFiles) -> str:

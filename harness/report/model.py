@@ -1,6 +1,6 @@
-"""What the report says, built from the files of a run: plain values, in the order in which they are shown.
+"""The content of a report, built from the files of a run: plain values, in the order in which they are shown.
 
-Nothing here touches HTML. ``build`` never fails for the content of a run; what is missing is listed in
+Nothing here touches HTML. ``build`` never fails because of the content of a run; what is missing is listed in
 ``gaps``.
 """
 
@@ -90,7 +90,7 @@ class Report:
     conditions: tuple[Condition, ...]
     gaps: tuple[Gap, ...]
     notes: tuple[str, ...]
-    """What the run itself wrote down as worth knowing."""
+    """Remarks that the run itself wrote down."""
     chart: Markup | None
     bucket_s: int
     faults: tuple[FaultRow, ...]
@@ -228,10 +228,10 @@ def _evidence(
 
 
 def _hidden(groups: Sequence[FindingGroup], shown: Sequence[FindingGroup]) -> dict[str, tuple[int, int]]:
-    told = {(group.anomaly, group.topic, group.partition) for group in shown}
+    listed = {(group.anomaly, group.topic, group.partition) for group in shown}
     hidden: dict[str, tuple[int, int]] = {}
     for group in groups:
-        if (group.anomaly, group.topic, group.partition) not in told:
+        if (group.anomaly, group.topic, group.partition) not in listed:
             partitions, findings = hidden.get(group.anomaly, (0, 0))
             hidden[group.anomaly] = (partitions + 1, findings + group.count)
     return hidden

@@ -1,4 +1,4 @@
-"""The offsets around a finding: who was told what lies there, and what each log really holds."""
+"""The offsets around a finding: what clients were given there, and what each log really holds."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ class Cell:
     state: str = ""
     """``same``, ``differs``, ``missing`` or empty when there is nothing to compare."""
     note: str = ""
-    """Said where nothing is held: ``missing``, ``past the end``, ..."""
+    """The text of a cell without a value: ``missing``, ``past the end``, ..."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,23 +62,22 @@ class Grid:
 
     @property
     def sentence(self) -> str:
-        """Who says what lies at the offset itself."""
+        """What each log and reader has at the offset itself, as ``Offset 41: p3·117 (acked, log of n1)``."""
         line = next((line for line in self.lines if line.culprit), None)
         if line is None:
             return ""
-        saying: dict[str, list[str]] = {}
+        holders: dict[str, list[str]] = {}
         for (name, _), cell in zip(self.columns, line.cells, strict=True):
-            said = " and ".join(item.label for item in cell.held) or cell.note
-            if said:
-                saying.setdefault(said, []).append(name)
-        told = "; ".join(f"{said} ({', '.join(names)})" for said, names in saying.items())
-        return f"Offset {number(line.offset)}: {told}" if told else ""
+            content = " and ".join(item.label for item in cell.held) or cell.note
+            if content:
+                holders.setdefault(content, []).append(name)
+        listed = "; ".join(f"{content} ({', '.join(names)})" for content, names in holders.items())
+        return f"Offset {number(line.offset)}: {listed}" if listed else ""
 
 
 @dataclass(frozen=True, slots=True)
 class Reading:
-    """What one operation that a finding cites was given of the partition, in the order in which it was given
-    it."""
+    """The records that one cited operation was given of the partition, in the order in which it got them."""
 
     name: str
     who: str
@@ -86,7 +85,7 @@ class Reading:
 
 
 def with_readings(grid: Grid, readings: Sequence[Reading]) -> Grid:
-    """A column more for each, so that what *this* consumer was given stands beside what all of them were."""
+    """The grid with a column more for each reading: what *this* consumer was given, beside all others."""
     columns = [*grid.columns, *((reading.name, f"by {reading.who}") for reading in readings)]
     earlier = [
         {r.offset for other in readings[:at] if other.who == reading.who for r in other.records}
@@ -122,15 +121,15 @@ def _given(reading: Reading, line: Line, had: Collection[int]) -> Cell:
 
 
 def _plain(cell: Cell) -> dict[str, Any]:
-    said: dict[str, Any] = {
+    content: dict[str, Any] = {
         "held": [
             {"value": item.value, "label": item.label, "leader_epoch": item.leader_epoch, "times": item.times}
             for item in cell.held
         ]
     }
-    said |= {"more": cell.more} if cell.more else {}
-    said |= {"state": cell.state} if cell.state else {}
-    return said | ({"note": cell.note} if cell.note else {})
+    content |= {"more": cell.more} if cell.more else {}
+    content |= {"state": cell.state} if cell.state else {}
+    return content | ({"note": cell.note} if cell.note else {})
 
 
 def reach(offset: int) -> range:
@@ -160,14 +159,14 @@ def grid(topic: str, partition: int, offset: int, seen: Sightings) -> Grid | Non
 def _bounds(end: LogEnd | None) -> str:
     if end is None:
         return "not read"
-    said = [] if end.end is None else [f"ends at {number(end.end)}"]
+    bounds = [] if end.end is None else [f"ends at {number(end.end)}"]
     if end.hw is not None and end.hw >= 0:
-        said.append(f"checkpointed HW {number(end.hw)}")
+        bounds.append(f"checkpointed HW {number(end.hw)}")
     if end.in_isr is not None:
-        said.append("in ISR" if end.in_isr else "not in ISR")
+        bounds.append("in ISR" if end.in_isr else "not in ISR")
     if end.complete is False:
-        said.append("incomplete")
-    return ", ".join(said)
+        bounds.append("incomplete")
+    return ", ".join(bounds)
 
 
 def _cells(
@@ -192,7 +191,7 @@ def _cells(
 
 
 def _expected(here: Iterable[Sighting]) -> int | None:
-    """The value that ought to be there: the acked one, else what most logs hold."""
+    """The value that ought to be there: the acknowledged one, else the one that most logs hold."""
     by_kind: dict[str, Counter[int]] = {}
     for s in here:
         by_kind.setdefault(s.f, Counter())[s.value] += 1
@@ -230,7 +229,7 @@ def _log_cell(
     at: int,
     end: LogEnd | None,
 ) -> Cell:
-    """A log must hold what was promised at every offset between its start and everyone's end."""
+    """The cell of a log, which must hold a record at every offset between its start and its end."""
     if own:
         return _cell(own, seen, right, epoch)
     if end is None:

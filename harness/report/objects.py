@@ -1,9 +1,9 @@
 """Why a register or a queue has no valid order, from the few operations of its witness
 (docs/linearizability.md 3.1, 3.3).
 
-A register holds a value from its write to the last read of it, and nothing else meanwhile. So the operations
-of one value are a block: where one of its operations came before one of another value, all of them came
-before all of the other's. What goes into a queue first comes out first.
+A register holds a value from its write to the last read of it, and no other value meanwhile. So the
+operations of one value are a block: where one of them came before an operation of another value, all of them
+came before all of the other's. A queue gives values out in the order in which they were put in.
 """
 
 from __future__ import annotations
@@ -20,21 +20,21 @@ REGISTER: Final = "register-not-linearizable"
 QUEUE: Final = "queue-not-linearizable"
 
 
-def circle_of_object(witnesses: Sequence[Witness], anomaly: str) -> list[Edge]:
-    """The edges that prove it, in a circle; empty where no order is needed to be wrong (a value out of
-    nowhere)."""
+def cycle_of_object(witnesses: Sequence[Witness], anomaly: str) -> list[Edge]:
+    """The edges that prove it, as a cycle; empty where the history is wrong in any order (a value that nobody
+    wrote)."""
     puts = {record.value: w for w in witnesses for record in w.sent if not is_marker(record)}
     takes: dict[int, list[Witness]] = {}
     for w in witnesses:
         if w.op.f in TAKES and w.read:
             takes.setdefault(w.read[0].value, []).append(w)
     nothing = [w for w in witnesses if w.took_nothing]
-    ways = _from_the_future(puts, takes)
+    cycles = _from_the_future(puts, takes)
     if anomaly == REGISTER:
-        ways = [*ways, *_never_written(puts, nothing), *_interleaved(puts, takes)]
+        cycles = [*cycles, *_never_written(puts, nothing), *_interleaved(puts, takes)]
     else:
-        ways = [*ways, *_overtaken(puts, takes), *_not_empty(puts, takes, nothing)]
-    return min(ways, key=len, default=[])
+        cycles = [*cycles, *_overtaken(puts, takes), *_not_empty(puts, takes, nothing)]
+    return min(cycles, key=len, default=[])
 
 
 def _from_the_future(puts: dict[int, Witness], takes: dict[int, list[Witness]]) -> list[list[Edge]]:
@@ -55,11 +55,11 @@ def _never_written(puts: dict[int, Witness], nothing: Sequence[Witness]) -> Iter
     for (value, put), read in product(puts.items(), nothing):
         timed = in_time(put, read)
         if timed is not None:
-            said = (
+            sentence = (
                 f"{read.name} found nothing written, so it must be before {put.name}, "
                 f"which wrote {value_label(value)}"
             )
-            yield [timed, Edge(read.number, put.number, "unseen", said)]
+            yield [timed, Edge(read.number, put.number, "unseen", sentence)]
 
 
 def _interleaved(puts: dict[int, Witness], takes: dict[int, list[Witness]]) -> Iterator[list[Edge]]:
@@ -71,19 +71,19 @@ def _interleaved(puts: dict[int, Witness], takes: dict[int, list[Witness]]) -> I
         there = [e for a, b in product(blocks[one], blocks[other]) if (e := in_time(a, b)) is not None]
         back = [e for b, a in product(blocks[other], blocks[one]) if (e := in_time(b, a)) is not None]
         for forth, home in product(there, back):
-            way = [forth, *_held(other, forth.after, home.before, blocks), home]
-            yield [*way, *_held(one, home.after, forth.before, blocks)]
+            path = [forth, *_held(other, forth.after, home.before, blocks), home]
+            yield [*path, *_held(one, home.after, forth.before, blocks)]
 
 
 def _held(value: int, first: int, last: int, blocks: dict[int, list[Witness]]) -> Iterator[Edge]:
     """Two operations of one value, which the register held all the while from the one to the other."""
     if first != last:
         names = {w.number: w.name for w in blocks[value]}
-        said = (
+        sentence = (
             f"{names[first]} and {names[last]} are both of {value_label(value)}: from the one to the other "
-            "the register holds it, and nothing else"
+            "the register holds it, and no other value"
         )
-        yield Edge(first, last, "held", said)
+        yield Edge(first, last, "held", sentence)
 
 
 def _overtaken(puts: dict[int, Witness], takes: dict[int, list[Witness]]) -> Iterator[list[Edge]]:
@@ -94,11 +94,11 @@ def _overtaken(puts: dict[int, Witness], takes: dict[int, list[Witness]]) -> Ite
         for first, last in product(takes.get(earlier, ()), takes.get(later, ())):
             timed = in_time(last, first)
             if timed is not None:
-                said = (
-                    f"{went_in.sentence}: so {value_label(earlier)} comes out first, by {first.name}, "
+                sentence = (
+                    f"{went_in.sentence}: so {value_label(earlier)} must come out first, by {first.name}, "
                     f"and {value_label(later)} after it, by {last.name}"
                 )
-                yield [timed, Edge(first.number, last.number, "queue", said)]
+                yield [timed, Edge(first.number, last.number, "queue", sentence)]
 
 
 def _not_empty(
@@ -108,6 +108,10 @@ def _not_empty(
         went_in = in_time(put, found)
         came_out = [in_time(found, take) for take in takes.get(value, ())]
         if went_in is not None and all(came_out):
-            until = f"only {takes[value][0].name} took it, later" if came_out else "nothing had taken it out"
-            said = f"{found.name} found the queue empty, so {value_label(value)} was not in it yet: {until}"
-            yield [went_in, Edge(found.number, put.number, "unseen", said)]
+            until = (
+                f"only {takes[value][0].name} took it, later" if came_out else "no operation had taken it out"
+            )
+            sentence = (
+                f"{found.name} found the queue empty, so {value_label(value)} was not in it yet: {until}"
+            )
+            yield [went_in, Edge(found.number, put.number, "unseen", sentence)]

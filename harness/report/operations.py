@@ -1,5 +1,5 @@
-"""Operations out of the rows of a history: an invocation and its completion as one bar, one line of a
-table."""
+"""Operations from the rows of a history: an invocation and its completion are one bar of a drawing, and one
+line of a table."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ class Operation:
     node: str | None
     error: str | None
     what: str
-    """What it sent, read or asked, in a few words."""
+    """The records that it sent or read, or the question that it asked, in a few words."""
     topic: str | None
     partition: int | None
 
@@ -100,16 +100,16 @@ def _make(
     )
 
 
-def _number(said: object) -> int | None:
-    return said if isinstance(said, int) else None
+def _number(value: object) -> int | None:
+    return value if isinstance(value, int) else None
 
 
 def pair(excerpts: Iterable[Excerpt], *, complete: bool = True) -> list[Operation]:
     """The operations of a window: completions joined with the invocations before them, in order of
     invocation.
 
-    With ``complete`` false the rows were cut off, so an invocation without a completion says nothing and is
-    dropped.
+    With ``complete`` false the rows were cut off, so the completion of an invocation may be missing: an
+    invocation without one is dropped.
     """
     waiting: dict[int, Excerpt] = {}
     found: list[Operation] = []
@@ -189,7 +189,7 @@ def _positions(event: Event) -> str:
 
 
 def _taken(event: Event) -> str:
-    """What a read of a register or a dequeue came back with."""
+    """The result of a read of a register or of a dequeue."""
     where = partition_label(event.topic, event.partition)
     if event.type != Type.OK:
         return where
@@ -199,21 +199,22 @@ def _taken(event: Event) -> str:
 
 
 def _of_a_group(event: Event) -> str:
-    """Partitions and offsets of a consumer's group, and who it was there."""
+    """The partitions and offsets of an operation on a consumer group, and the consumer's group and
+    generation."""
     extra = event.extra or {}
     offsets, positions = extra.get("offsets"), extra.get("positions")
     if isinstance(offsets, Mapping):
-        said = _listed(f"offset {offset} of {event.topic}-{p}" for p, offset in offsets.items())
+        listed = _listed(f"offset {offset} of {event.topic}-{p}" for p, offset in offsets.items())
     else:
         starts = positions if isinstance(positions, Mapping) else {}
         taken = extra.get("partitions")
-        said = _listed(
+        listed = _listed(
             f"{event.topic}-{p}" + (f" from {starts[str(p)]}" if str(p) in starts else "")
             for p in (taken if isinstance(taken, list) else ())
         )
-    said = said or (event.topic or "") if event.type == Type.INVOKE else said or "nothing"
+    listed = listed or (event.topic or "") if event.type == Type.INVOKE else listed or "nothing"
     names = [f"{name} {extra[name]}" for name in ("group", "generation") if extra.get(name) is not None]
-    return f"{said} · {', '.join(names)}" if names else said
+    return f"{listed} · {', '.join(names)}" if names else listed
 
 
 def _listed(items: Iterable[str]) -> str:

@@ -41,7 +41,7 @@ _INLINE: Final = ("style.html.j2", "script.html.j2")
 
 def write_report(run_dir: Path) -> Path:
     """Write ``report.html``, ``explanations.json`` and ``junit.xml`` into a run directory from the files in
-    it; the path of the first.
+    it. Returns the path of the first.
 
     Raises ReportError when the folder is no run, OSError when it cannot be written to.
     """
@@ -54,9 +54,9 @@ def write_report(run_dir: Path) -> Path:
 
 
 def explanations(report: Report) -> list[dict[str, Any]]:
-    """Why findings are contradictions, as data: for each the sentence, the operations that prove it, the
-    edges between them or what each of them knows, the faults around it, and what lies around its offset, by
-    whom it was seen."""
+    """Why findings are contradictions, as data. Each has its sentence, the operations that prove it, the
+    edges between them or what each of them shows, the faults around it, and what each log and reader has
+    around its offset."""
     return [
         {
             "anomaly": item.finding.anomaly,

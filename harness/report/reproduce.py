@@ -1,4 +1,4 @@
-"""The command that makes a run again, such that it can be pasted: where to stand, and what to type."""
+"""The command that makes a run again, so that it can be pasted: the folder to be in, and the command."""
 
 from __future__ import annotations
 
@@ -19,8 +19,8 @@ class Replay:
 
 
 def replay_of(run_dir: Path, seed: int, *, checkout: Path = CHECKOUT) -> Replay | None:
-    """None without the run's specification. ``checkout``: where this package lies, with the launcher or
-    without."""
+    """The command for this run; None without its specification. ``checkout`` is the folder in which this
+    package lies; the launcher may be in it or not."""
     spec = run_dir.resolve() / "spec.yaml"
     if not spec.is_file():
         return None

@@ -65,7 +65,7 @@ class Tile:
 
 @dataclass(frozen=True, slots=True)
 class Gone:
-    """How one partition went without acks during one fault; times from the fault's injection."""
+    """How long one partition had no acks during one fault; times count from the fault's injection."""
 
     where: str
     gap_ms: float | None
@@ -73,7 +73,7 @@ class Gone:
     first_ack_ns: float | None
     full_isr_ns: float | None
     stayed_full: bool = False
-    """Metadata showed the full ISR all the time."""
+    """Whether metadata showed the full ISR all the time."""
 
     @property
     def full_isr(self) -> str:
@@ -91,8 +91,8 @@ class FaultRow:
 
     @property
     def full_isr_ns(self) -> float | None:
-        """When the slowest partition whose ISR shrank had it full again; None when one never had, or none
-        shrank."""
+        """When the slowest partition whose ISR shrank had a full ISR again; None when one never had it, or
+        when no ISR shrank."""
         shrank = [g for g in self.gone if not g.stayed_full]
         times = [g.full_isr_ns for g in shrank if g.full_isr_ns is not None]
         return max(times) if times and len(times) == len(shrank) else None
@@ -126,8 +126,8 @@ def headline_of(files: RunFiles) -> str:
     if files.verdict is None:
         command = f"wrackline analyze {files.directory.name}"
         return f"This run has no verdict yet. To judge what it left behind: {command}"
-    said = files.verdict.get("headline")
-    return str(said) if said else "The judge gave no headline."
+    headline = files.verdict.get("headline")
+    return str(headline) if headline else "The judge gave no headline."
 
 
 def contract_of(verdict: Mapping[str, Any] | None) -> Contract | None:
@@ -162,7 +162,7 @@ def conditions_of(verdict: Mapping[str, Any] | None) -> tuple[Condition, ...]:
 
 
 def anomalies_of(files: RunFiles) -> tuple[Anomaly, ...]:
-    """Every checker that ran; and findings of a checker the verdict does not name, so that none is hidden."""
+    """Every checker that ran, and those that only the findings file names, so that no finding is hidden."""
     judged = [
         Anomaly(
             name,
@@ -185,20 +185,20 @@ def anomalies_of(files: RunFiles) -> tuple[Anomaly, ...]:
 
 
 def disagreements(files: RunFiles) -> list[Gap]:
-    """Where the findings file holds more than the verdict counts: it is not the file this verdict was made
-    with."""
+    """Anomalies of which the findings file holds more than the verdict counts: then the verdict was not made
+    from this file."""
     counted: dict[str, int] = {}
     for group in files.groups:
         counted[group.anomaly] = counted.get(group.anomaly, 0) + group.count
-    said = {str(row.get("anomaly")): whole(row, "count") or 0 for row in rows(files.verdict, "anomalies")}
+    judged = {str(row.get("anomaly")): whole(row, "count") or 0 for row in rows(files.verdict, "anomalies")}
     return [
         Gap(
             "verdict.json",
-            f"counts {number(said[name])} {name}, but findings.parquet holds {number(count)}; judge the run "
-            "again",
+            f"counts {number(judged[name])} {name}, but findings.parquet holds {number(count)}; "
+            "judge the run again",
         )
         for name, count in sorted(counted.items())
-        if name in said and count > said[name]
+        if name in judged and count > judged[name]
     ]
 
 
@@ -304,7 +304,7 @@ def _fault_sentence(fault: Fault) -> str:
     length = f" for {duration(fault.duration_ns)}" if fault.duration_ns is not None else ", never ended"
     lost = f"; {size(fault.lost_bytes)} gone" if fault.lost_bytes else ""
     if not fault.asked_for:
-        return f"{begin}: {', '.join(fault.targets) or '?'} died, and nobody had asked for it{length}."
+        return f"{begin}: {', '.join(fault.targets) or '?'} died, and no fault had stopped it{length}."
     proved = "proved" if fault.proved else "not proved"
     return f"{begin}: {fault.name} of {', '.join(fault.targets) or '?'}{role}{length}{lost} ({proved})."
 
@@ -346,7 +346,7 @@ def latency_of(metrics: Mapping[str, Any] | None) -> tuple[tuple[str, str, str],
 
 
 def errors_of(verdict: Mapping[str, Any] | None) -> tuple[tuple[str, int], ...] | None:
-    """Sends by error, the most frequent first; None when nobody counted."""
+    """Sends by error, the most frequent first; None when the verdict has no such counts."""
     counts = mapping(verdict, "counts")
     if "sends_by_error" not in counts:
         return None
@@ -367,5 +367,5 @@ def versions_of(files: RunFiles) -> tuple[tuple[str, str], ...]:
 
 
 def verdict_class(verdict: str) -> str:
-    """The style of the banner: a known verdict, or ``unknown``."""
+    """The class of the banner's style: a known verdict, or ``unknown``."""
     return verdict.replace(" ", "-") if verdict in list(Verdict) else "unknown"

@@ -1,4 +1,4 @@
-"""Where no order is needed to be wrong: one sentence for what each operation knows of the matter."""
+"""Where a finding is wrong in any order of its operations: a sentence on what each of them shows."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from wrackline.history.model import ACKED_WITHOUT_OFFSET, FAILED, Record
 
 _IN_ORDER: Final = ("poll-skip", "poll-rewind")
 _GROUP_WORDS: Final = {
-    "commit": "committed", "committed": "was told what the group has committed:", "rebalance": "was given",
+    "commit": "committed", "committed": "got the group's committed offsets:", "rebalance": "was given",
     "subscribe": "asked for", "assign": "took",
 }  # fmt: skip
 _SPELT: Final = 8
@@ -27,7 +27,7 @@ def facts_of(witness: Witness, finding: Finding) -> Iterator[str]:
         return
     if witness.end is not None:
         where = partition_label(witness.op.topic, witness.op.partition)
-        yield f"{witness.name} was told that {where} ends at {number(witness.end)}"
+        yield f"{witness.name} returned {number(witness.end)} as the end offset of {where}"
     if witness.op.f in _GROUP_WORDS:
         yield f"{witness.name}: {witness.op.who} {_GROUP_WORDS[witness.op.f]} {witness.op.what or 'nothing'}"
     for record in witness.sent:

@@ -1,5 +1,5 @@
-"""What each operation that a finding cites says of the finding: what it sent or was given, and how far it
-looked."""
+"""What each operation that a finding cites shows: the records that it sent or was given, and the offsets that
+it covered."""
 
 from __future__ import annotations
 
@@ -24,32 +24,32 @@ _RECORDS: Final = 12
 
 @dataclass(frozen=True, slots=True)
 class Witness:
-    """An operation and what it says of the finding's partition."""
+    """An operation that a finding cites, and what it shows of the finding's partition."""
 
     number: int
     op: Operation
     invoked: int | None
     """History index of the invocation; None where it is not known."""
     completed: int | None
-    """The same of the completion, if it was ``ok``."""
+    """History index of the completion, if it was ``ok``."""
     sent: tuple[Record, ...] = ()
     read: tuple[Record, ...] = ()
-    """Those near the finding's offset or of its value."""
+    """The records that it was given near the finding's offset, or of its value."""
     span: tuple[int, int] | None = None
     """The offsets [first, end) that a read covered; None: not known."""
     end: int | None = None
-    """The end offset it was told."""
+    """The end offset that it returned."""
     took_nothing: bool = False
-    """A read of an empty register or a dequeue of an empty queue."""
+    """Whether it is a read of an empty register or a dequeue of an empty queue."""
 
     @property
     def placed(self) -> tuple[Record, ...]:
-        """The records it put at a known offset."""
+        """The records that it sent whose offsets are known."""
         return tuple(record for record in self.sent if record.offset >= 0)
 
     @property
     def name(self) -> str:
-        """``the send (2)``: with its number in the table and the drawing."""
+        """``the send (2)``; the number is that in the table and the drawing."""
         return f"the {self.op.name} ({self.number})"
 
 
@@ -89,8 +89,8 @@ def witness_of(
 
 
 def _shows_an_end(row: Event, finding: Finding) -> bool:
-    """Of other operations than ``end`` the end beside what they read matters only where it is what the
-    finding is about."""
+    """Whether the end offset of this row matters: always that of an ``end``, and that of another read where
+    the finding is about it."""
     return row.f == "end" or (finding.anomaly == "lost-committed" and row.f != "replica")
 
 
@@ -113,7 +113,7 @@ def _meant(record: Record, finding: Finding) -> bool:
 
 
 def _span(event: Event, excerpt: Excerpt) -> tuple[int, int] | None:
-    """Which offsets of its partition a chunk of a final read or of a replica's log covers."""
+    """The offsets [first, end) of its partition that a chunk of a final read or of a replica's log covers."""
     own = [bounds for bounds in excerpt.ranges if bounds[0] == event.partition]
     if event.f == "poll" or event.partition is None:
         return None
@@ -125,12 +125,12 @@ def _span(event: Event, excerpt: Excerpt) -> tuple[int, int] | None:
 
 
 def is_marker(record: Record) -> bool:
-    """Written by a read to see the log's end, not by a client of the register or queue."""
+    """Whether a read wrote the record to see the log's end, and not a client of the register or queue."""
     return record.value >= 0 and parts_of(record.value)[2] == MARKER
 
 
 def held(record: Record) -> str:
-    """A record that was read, in a sentence."""
+    """The name of a record that was read, for a sentence."""
     special: dict[int, str] = {
         CORRUPT: "a record whose checksum is wrong",
         FOREIGN: "a record of another run",

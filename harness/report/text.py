@@ -104,10 +104,10 @@ def value_label(value: int | None) -> str:
     return f"p{process}·{counter}" + (f"/{attempt}" if attempt else "")
 
 
-def sentence(said: str) -> str:
-    """A sentence of the judge as the report says it: values by their labels, and a capital letter to begin
-    with, unless it begins with a name."""
-    labelled = _IN_A_SENTENCE.sub(_labelled, said)
+def sentence(text: str) -> str:
+    """A sentence of the judge as the report shows it: values by their labels, and a capital letter at the
+    beginning, unless it begins with a name."""
+    labelled = _IN_A_SENTENCE.sub(_labelled, text)
     plain = labelled.split(" ", 1)[0] in _BARE_STARTS
     return labelled[:1].upper() + labelled[1:] if plain else labelled
 
@@ -118,36 +118,36 @@ def _labelled(found: re.Match[str]) -> str:
 
 
 def process_label(process: int) -> str:
-    """Its number; of an imported history that which it has there."""
+    """The process's number; in an imported history that which it has there."""
     if _system.get() == IMPORTED and process >= _IMPORTED_CONSUMERS:
         return f"{process - _IMPORTED_CONSUMERS} (consumer)"
     return str(process)
 
 
 def lane_label(process: int) -> str:
-    """What stands at the left of a process's lane."""
+    """The label at the left of a process's lane."""
     label = process_label(process)
     return f"process {label}" if label.isdigit() else f"consumer {label.split()[0]}"
 
 
 def apart(earlier_ns: int | None, later_ns: int | None) -> tuple[str, str]:
-    """Two times as ``seconds`` has them, with as many digits as it takes to tell them apart."""
+    """Two times as ``seconds`` has them, with as many digits as it takes to distinguish them."""
     if earlier_ns is not None and later_ns is not None:
         for digits in (3, 6, 9):
-            said = f"{earlier_ns / 1e9:,.{digits}f} s", f"{later_ns / 1e9:,.{digits}f} s"
-            if said[0] != said[1]:
-                return said
+            times = f"{earlier_ns / 1e9:,.{digits}f} s", f"{later_ns / 1e9:,.{digits}f} s"
+            if times[0] != times[1]:
+                return times
     return seconds(earlier_ns), seconds(later_ns)
 
 
 def outcome_label(record: Record) -> str:
-    """What became of a record sent, e.g. ``p3·117 → 41``."""
+    """A sent record and its outcome, e.g. ``p3·117 → 41``."""
     outcomes = {UNKNOWN: "?", FAILED: "not appended", ACKED_WITHOUT_OFFSET: "acked, no offset"}
     return f"{value_label(record.value)} → {outcomes.get(record.offset, number(record.offset))}"
 
 
 def partition_label(topic: str | None, partition: int | None) -> str:
-    """``log-0``; just what is known when one of the two is not."""
+    """The name of a partition, as ``log-0``; only the topic or the number when the other is not known."""
     if topic is None:
         return "all partitions" if partition is None else f"partition {partition}"
     return topic if partition is None else f"{topic}-{partition}"

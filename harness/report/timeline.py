@@ -1,7 +1,8 @@
-"""What every process was doing around a finding: one lane a process, one bar an operation, faults as bands.
+"""What every process was doing around a finding: each process is a lane, each operation a bar, each fault a
+band.
 
-Bounded: at most ``LANES`` lanes and about ``BARS`` bars; bars of one lane and outcome that touch are drawn as
-one.
+A drawing has at most ``LANES`` lanes and about ``BARS`` bars; bars of one lane and outcome that touch are
+drawn as one.
 """
 
 from __future__ import annotations
@@ -21,7 +22,7 @@ from wrackline.harness.report.text import duration, lane_label, seconds, shorten
 
 LANES: Final = 12
 BARS: Final = 2_500
-_BARS_TOLD: Final = 300
+_BARS_WITH_TIPS: Final = 300
 _LANE: Final = 18
 _TOP: Final = 24
 _MARKS: Final = 12
@@ -77,12 +78,12 @@ def process_timeline(
     by_lane = [[op for op in shown if op.process == process] for process in lanes]
     others = [[op for op in own if not numbers.keys() & set(op.indexes)] for own in by_lane]
     merged = merge_bars(others, x)
-    told = sum(map(len, merged)) <= _BARS_TOLD
+    tips = sum(map(len, merged)) <= _BARS_WITH_TIPS
     for row, (process, bars) in enumerate(zip(lanes, merged, strict=True)):
         top = _TOP + row * _LANE
         svg.text(LEFT - 8, top + 12, lane_label(process), "tick", anchor="end")
         svg.line(LEFT, top + _LANE - 1, RIGHT, top + _LANE - 1, "lane")
-        _draw_bars(svg, bars, top, told=told)
+        _draw_bars(svg, bars, top, tips=tips)
         _draw_proof(svg, [op for op in by_lane[row] if numbers.keys() & set(op.indexes)], numbers, x, top)
     _draw_leaders(svg, changes, x, bottom)
     _draw_axis(svg, window, x, bottom)
@@ -90,7 +91,8 @@ def process_timeline(
 
 
 def _lanes(shown: Sequence[Operation], cited: Collection[int], proof: Sequence[Operation]) -> list[int]:
-    """The processes of the proof, then those that worked on its partition, then the rest; drawn in order."""
+    """At most ``LANES`` processes in their order: those of the proof are chosen first, then those that worked
+    on its partition, then the others."""
     places = {(op.topic, op.partition) for op in proof}
     rank: dict[int, int] = {}
     for op in shown:
@@ -115,9 +117,9 @@ _Bar = tuple[float, float, list[Operation]]
 
 
 def merge_bars(lanes: Sequence[Sequence[Operation]], x: Scale, limit: int = BARS) -> list[list[_Bar]]:
-    """The bars of every lane. Neighbours of one outcome that touch are one bar; how far apart still counts as
-    touching grows until all lanes together need no more than ``limit`` bars (or every lane is as merged as it
-    gets)."""
+    """The bars of every lane. Neighbours of one outcome that touch are one bar; the distance that still
+    counts as touching grows until all lanes together need at most ``limit`` bars (or cannot be merged
+    further)."""
     gap = 0.5
     while True:
         merged = [_merge(own, x, gap) for own in lanes]
@@ -138,13 +140,14 @@ def _merge(own: Sequence[Operation], x: Scale, gap: float) -> list[_Bar]:
     return bars
 
 
-def _draw_bars(svg: Svg, bars: Sequence[_Bar], top: float, *, told: bool) -> None:
-    """One lane; ``told``: every bar can be asked what it was, which takes ten times the room."""
+def _draw_bars(svg: Svg, bars: Sequence[_Bar], top: float, *, tips: bool) -> None:
+    """Draw one lane. ``tips``: every bar has a tool tip with its operation, which takes ten times the
+    room."""
     plain: dict[str, list[tuple[float, float, float, float]]] = {}
     for left, right, members in bars:
         first = members[0]
         cls = f"op o-{first.outcome} q-{_shade(first)}"
-        if not told:
+        if not tips:
             plain.setdefault(cls, []).append((left, top + 2, right - left, _LANE - 6))
             continue
         tip = describe(first)
@@ -223,11 +226,11 @@ def _draw_leaders(svg: Svg, changes: Sequence[LeaderSpan], x: Scale, bottom: flo
     for span in changes:
         place = x(span.begin_ns)
         svg.line(place, 16, place, bottom, "leader-edge")
-        said = f"metadata: leader {span.leader or 'none'} e{span.leader_epoch}"
-        start = min(place + 3, RIGHT - text_width(said))
+        label = f"metadata: leader {span.leader or 'none'} e{span.leader_epoch}"
+        start = min(place + 3, RIGHT - text_width(label))
         if start > free_from:
-            svg.text(start, bottom - 5, said, "leader-name")
-            free_from = start + text_width(said)
+            svg.text(start, bottom - 5, label, "leader-name")
+            free_from = start + text_width(label)
 
 
 def _draw_axis(svg: Svg, window: Window, x: Scale, bottom: float) -> None:

@@ -1,8 +1,8 @@
 """The drawing of an explanation: its operations in the order of the history, and the edges between them.
 
-Time is compressed to order: every invocation and completion that is cited gets a column of its own, so
-operations that were minutes or microseconds apart are told from one another alike. Below it the version
-strip: what the log holds around the offset, by whom it was seen.
+Only the order in time is drawn: every invocation and completion that is cited gets a column of its own, so
+operations can be distinguished whether they were minutes or microseconds apart. Below them is the version
+strip: what each log and reader has around the offset.
 """
 
 from __future__ import annotations
@@ -150,10 +150,10 @@ def _head(come_from: _Point, end: _Point) -> list[_Point]:
 
 
 def version_strip(grid: Grid) -> Markup:
-    """Offsets from left to right, one row for each who saw them; what differs from the rest stands out."""
+    """Offsets from left to right, one row for each log and reader; what differs from the rest stands out."""
     width = (WIDTH - _LEFT - 20) / max(len(grid.lines), 1)
     height = _TOP + 16 + _STRIP_ROW * len(grid.columns) + 6
-    svg = Svg(WIDTH, height, "The log around the offset, as each was told", "strip")
+    svg = Svg(WIDTH, height, "The log around the offset, as each reader saw it", "strip")
     for at, line in enumerate(grid.lines):
         centre = _LEFT + 10 + width * (at + 0.5)
         svg.text(
@@ -161,13 +161,13 @@ def version_strip(grid: Grid) -> Markup:
         )
     for row, (name, bounds) in enumerate(grid.columns):
         top = _TOP + 12 + row * _STRIP_ROW
-        svg.text(_LEFT, top + 14, shorten(f"{name}{_told(bounds)}", 52), "tick", anchor="end")
+        svg.text(_LEFT, top + 14, shorten(f"{name}{_short_bounds(bounds)}", 52), "tick", anchor="end")
         for at, line in enumerate(grid.lines):
             _draw_version(svg, line.cells[row], _LEFT + 10 + width * at, top, width, bounds)
     return svg.markup()
 
 
-def _told(bounds: str) -> str:
+def _short_bounds(bounds: str) -> str:
     return f" · {bounds}" if bounds.startswith(("ends", "not", "by p")) else ""
 
 

@@ -160,7 +160,7 @@ def batch(process: int, *records: tuple[int, int]) -> list[Event]:
 
 
 def test_records_of_one_send_are_appended_one_by_one(tmp_path: Path) -> None:
-    """That a read saw the first of them and not the second is no contradiction: no circle may go through the
+    """That a read saw the first of them and not the second is no contradiction: no cycle may go through the
     two."""
     sent = batch(1, (A, 0), (B, 1))
     begun, done = drain((0, A), ends=1)

@@ -147,7 +147,7 @@ def test_an_installed_wrackline_needs_no_folder(own_run: Path, tmp_path: Path) -
 def test_without_the_specification_nothing_can_be_pasted(own_run: Path) -> None:
     (own_run / "spec.yaml").unlink()
     write_report(own_run)
-    assert "It cannot be made again from here" in page(own_run).text
+    assert "The run cannot be made again from here" in page(own_run).text
 
 
 def test_an_isr_that_stayed_full_is_told_from_one_that_was_not_seen_to_come_back(own_run: Path) -> None:
