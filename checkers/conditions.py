@@ -1,5 +1,5 @@
-"""What must hold of a run besides its findings, so that it can pass
-(docs/anomalies.md section 9): a function each."""
+"""The conditions that a run must meet besides its findings, so that it can pass (docs/anomalies.md section
+9). Each is a function."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from wrackline.checkers.runs import Fault, Place, Run
 from wrackline.checkers.thresholds import LEFT_OUT, THRESHOLDS
 
 RATE_TOLERANCE = 0.95
-"""The asked rate is paced by a clock: so much of it counts as reached."""
+"""The asked rate is paced by a clock, and counts as reached when this share of it succeeded."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -25,7 +25,8 @@ class Condition:
 
 
 def conditions(run: Run, figures: Figures) -> list[Condition]:
-    """All of them; what ended a run early comes first, since it explains the rest."""
+    """All conditions. The one that shows how a run was ended early comes first, since it explains the
+    rest."""
     return [
         _went_to_its_end(run),
         _duration_reached(run),
@@ -52,12 +53,12 @@ def _went_to_its_end(run: Run) -> Condition:
     if run.course.interrupted is not None:
         return Condition(name, False, run.course.interrupted)
     if run.course.over:
-        return Condition(name, True, "nobody stopped it")
+        return Condition(name, True, "the run was not stopped early")
     if run.info.plan is None:
         return Condition(name, False, NOT_ON_RECORD)
     phase = f"in phase {run.phases[-1].name}" if run.phases else "before its first phase"
     return Condition(
-        name, False, f"it was killed, or broke down, {phase}, {run.end_ns / 1e9:.1f} s from its start"
+        name, False, f"it was killed, or broke down, {phase}, {run.end_ns / 1e9:.1f} s after its start"
     )
 
 
@@ -85,7 +86,11 @@ def _faults_as_planned(run: Run) -> Condition:
     ]
     if run.info.plan.guided and run.course.guided is None:
         short.append(f"the guided schedule {run.info.plan.guided} did not begin")
-    return Condition(name, not short, _first(short) or (f"{len(planned)}" if planned else "none was planned"))
+    return Condition(
+        name,
+        not short,
+        _first(short) or (f"{len(planned)} of {len(planned)}" if planned else "none was planned"),
+    )
 
 
 def planned_faults(run: Run) -> dict[str, str]:
@@ -109,7 +114,7 @@ def _faults_proved(run: Run) -> Condition:
 
 def _why_unproved(fault: Fault) -> str:
     if fault.ended_ns is None:
-        return "its end is not on record"
+        return "the history has no row of its end"
     return fault.error or fault.proof or "no proof given"
 
 
@@ -117,33 +122,35 @@ def _nobody_died(run: Run) -> Condition:
     name = "nobody died unasked"
     dead = [fault for fault in run.faults if not fault.asked_for]
     if dead:
-        told = [
+        deaths = [
             f"{fault.id}, {' and '.join(fault.targets)} at {fault.struck_ns / 1e9:.1f} s: {fault.proof}"
             for fault in dead
         ]
-        return Condition(name, False, _first(told))
-    if not run.course.over:  # whoever watches tells what he sees at the latest when all is read back
-        return Condition(name, False, NOT_ON_RECORD if run.info.plan is None else "nobody watched to the end")
-    return Condition(name, True, "every node and host was seen to the end")
+        return Condition(name, False, _first(deaths))
+    if not run.course.over:  # deaths are recorded at the latest when the replicas have been read back
+        why = "the nodes and hosts were not watched to the end of the run"
+        return Condition(name, False, NOT_ON_RECORD if run.info.plan is None else why)
+    return Condition(name, True, "every node and host was watched to the end, and none died")
 
 
 def _clients_stopped(run: Run) -> Condition:
-    """By what they were told after a partition's final read had begun, and by the runner's own word."""
+    """Judged by the answers that clients got after a partition's final read had begun, and by the runner's
+    own record."""
     name = "clients had stopped before the final read"
     late = [
-        f"{_name(place)}: a client was told of it at {final.late_ns / 1e9:.1f} s, after its final read had "
-        "begun"
+        f"{_name(place)}: a client got an answer about it at {final.late_ns / 1e9:.1f} s, "
+        "after its final read had begun"
         for place, final in sorted(run.final.items())
         if final.late_ns is not None
     ]
     if late:
         return Condition(name, False, _first(late) + ": that read is no evidence of loss")
     if run.course.stuck is None:
-        why = NOT_ON_RECORD if run.info.plan is None else "the run ended before they were stopped"
+        why = NOT_ON_RECORD if run.info.plan is None else "the run ended before the clients were stopped"
         return Condition(name, False, why)
-    # What is still under way has an outcome that nobody knows, which is the truth about it.
-    stuck = f"; operations of {', '.join(run.course.stuck)} never came back" if run.course.stuck else ""
-    return Condition(name, True, f"no answer came after it had begun{stuck}")
+    # An operation that is still under way is recorded with an unknown outcome, which is correct.
+    stuck = f"; operations of {', '.join(run.course.stuck)} never completed" if run.course.stuck else ""
+    return Condition(name, True, f"no client got an answer after the final read had begun{stuck}")
 
 
 def _final_read(run: Run) -> Condition:
@@ -156,14 +163,15 @@ def _final_read(run: Run) -> Condition:
             short.append(f"{_name(place)} was not read to its end offset {final.end}")
         elif final.unseen:
             short.append(
-                f"{final.unseen} records acknowledged in {_name(place)} lie past all that was polled"
+                f"{final.unseen} records acknowledged in {_name(place)} "
+                "lie past the last record that was polled"
             )
     if not run.places:
         short = ["no topic is on record"]
     detail = (
         "; ".join(short)
         if short
-        else f"{len(run.places)} of {len(run.places)} partitions to their end offsets"
+        else f"{len(run.places)} of {len(run.places)} partitions were read to their end offsets"
     )
     return Condition("final read complete", not short, detail)
 
@@ -184,17 +192,18 @@ def _replicas_read(run: Run) -> Condition:
                 short.append(f"the replica of {_name(place)} on {host} was not read whole{why}")
             else:
                 whole += 1
-    return Condition("every replica's log read", not short, _first(short) or f"{whole} replicas, each whole")
+    detail = _first(short) or f"{whole} replicas were read whole"
+    return Condition("every replica's log read", not short, detail)
 
 
 def _logs_there(run: Run) -> Condition:
     name, files = "the hosts' logs are there", run.course.files
     if files is None:
-        return Condition(name, False, NOT_ON_RECORD if run.info.plan is None else "nothing was collected")
+        return Condition(name, False, NOT_ON_RECORD if run.info.plan is None else "no logs were collected")
     hosts = sorted({*run.nodes.values(), *files} - {*run.course.unused})
     short = [f"{host}: {why}" for host, why in sorted(run.course.missing.items())]
     short += [f"no log of {host} was fetched" for host in hosts if not _has_log(files.get(host, ()))]
-    return Condition(name, not short, _first(short) or f"of {len(hosts)} hosts")
+    return Condition(name, not short, _first(short) or f"the logs of {len(hosts)} hosts were fetched")
 
 
 def _has_log(names: Sequence[str]) -> bool:
@@ -230,7 +239,7 @@ def _kinds_succeeded(run: Run, figures: Figures) -> Condition:
     wrong += [f"no {f} succeeded in any healthy phase" for f in sorted(kinds - ever)] if not wrong else []
     if not kinds:
         wrong.append("no operation is on record")
-    detail = _first(wrong) or f"{', '.join(sorted(kinds))} in {len(stretches)} healthy phases"
+    detail = _first(wrong) or f"{', '.join(sorted(kinds))} succeeded in {len(stretches)} healthy phases"
     return Condition("every operation kind succeeded in every healthy phase", not wrong, detail)
 
 
@@ -238,18 +247,20 @@ def _rate_reached(run: Run, figures: Figures) -> Condition:
     name, asked = "asked rate reached before the first fault", run.info.rate
     reached = metrics.rate_before_first_fault(run, figures)
     if asked <= 0:
-        told = "" if reached is None else f"; {reached:.0f} a second succeeded"
-        return Condition(name, True, f"no rate was asked for{told}")
+        figure = "" if reached is None else f"; {reached:.0f} operations a second succeeded"
+        return Condition(name, True, f"no rate was asked for{figure}")
     if reached is None:
         return Condition(
-            name, False, f"{asked:g} a second were asked for, but a fault struck before any were counted"
+            name,
+            False,
+            f"{asked:g} operations a second were asked for, but a fault struck before any were counted",
         )
     detail = f"{reached:.1f} of {asked:g} operations a second succeeded before the first fault"
     return Condition(name, reached >= asked * RATE_TOLERANCE, detail)
 
 
 def _load_kept_up(run: Run, figures: Figures) -> Condition:
-    """Clients that wait for dead partitions must not make the test weakest where it should be strongest."""
+    """Clients that wait for dead partitions must not reduce the load just while faults are in force."""
     name = "asked load kept up during faults"
     load = load_during_faults(run, figures)
     if load is None:
@@ -258,9 +269,8 @@ def _load_kept_up(run: Run, figures: Figures) -> Condition:
         )
     limit = run.info.thresholds.get(LEFT_OUT, LEFT_OUT_LIMIT)
     detail = (
-        f"of {load.asked:g} operations a second asked for {load.begun:.0f} were begun and "
-        f"{load.succeeded:.0f} "
-        f"succeeded: {load.left_out:.0%} were left out, {limit:.0%} may be"
+        f"{load.asked:g} operations a second were asked for, {load.begun:.0f} were begun and "
+        f"{load.succeeded:.0f} succeeded: {load.left_out:.0%} were left out, and at most {limit:.0%} may be"
     )
     return Condition(name, load.left_out <= limit, detail)
 
@@ -274,11 +284,11 @@ def _thresholds_met(run: Run, figures: Figures) -> list[Condition]:
 def _threshold_met(run: Run, figures: Figures, name: str, limit: float) -> Condition:
     title, threshold = f"threshold {name}", THRESHOLDS.get(name)
     if threshold is None:
-        return Condition(title, False, f"nobody knows how to measure it; there are {', '.join(THRESHOLDS)}")
+        return Condition(title, False, f"there is no such threshold; there are {', '.join(THRESHOLDS)}")
     measured = threshold.measure(run, figures)
     if measured is None:
         return Condition(title, False, f"{threshold.what}: there was nothing to measure")
-    return Condition(title, threshold.is_met(measured, limit), threshold.told(measured, limit))
+    return Condition(title, threshold.is_met(measured, limit), threshold.described(measured, limit))
 
 
 def _name(place: Place) -> str:

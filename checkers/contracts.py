@@ -18,9 +18,9 @@ always                 no replica-divergence, lost-on-replica, phantom, misroute
 ``register-not-linearizable`` and ``queue-not-linearizable`` follow loss too where reads rest on markers;
 where they ask the leader for the end (``read_by: end``) they are a matter of linearizable reads.
 ``precommitted-read`` is forbidden where consumers read at ``read_committed``, and reported elsewhere.
-``inconsistent-offset`` and ``wrong-offset`` in what clients were told follow loss: the offset of a record
-that was lost is used again, and a record that was lost may have been sent twice. ``poll-skip`` and
-``poll-rewind`` of a consumer under ``assign`` are forbidden unless committed records could go.
+``inconsistent-offset`` and ``wrong-offset`` in responses to clients follow loss: the offset of a record that
+was lost is used again, and a record that was lost may have been sent twice. ``poll-skip`` and ``poll-rewind``
+of a consumer under ``assign`` are forbidden unless committed records could be lost.
 """
 
 from __future__ import annotations
@@ -86,7 +86,8 @@ TERMS: dict[str, Terms] = {
             "acks-all",
             "acks=all, unclean election and proactive recovery off",
             "no acknowledged or read record is lost while, between two moments of full ISR, at most MinISR "
-            "- 1 of a partition's replicas lost unsynced bytes; any number of kills, pauses and partitions",
+            "- 1 of a partition's replicas lost unsynced bytes; there may be any number of kills, pauses and "
+            "partitions",
         ),
         Terms(
             "acks-all-flushed",
@@ -144,13 +145,13 @@ class Contract:
     @property
     def because(self) -> tuple[str, ...]:
         info = self.run.info
-        said = ["asked for with --contract"] if self.forced else []
-        said += [f"acks={info.acks}", f"idempotence {'on' if info.idempotence else 'off'}"]
-        said += [
+        facts = ["it was asked for with --contract"] if self.forced else []
+        facts += [f"acks={info.acks}", f"idempotence {'on' if info.idempotence else 'off'}"]
+        facts += [
             f"topic {t.name}: min.insync.replicas={t.min_insync_replicas}, {t.replication_factor} replicas"
             for t in info.topics
         ]
-        return (*said, elections(info), flushing(info), *self._losses())
+        return (*facts, elections(info), flushing(info), *self._losses())
 
     def _losses(self) -> list[str]:
         by_text: dict[str, list[Place]] = {}
@@ -206,15 +207,19 @@ class Contract:
                 return Ruling(
                     Meaning.VIOLATION, "acks=1, but the leader did not change and nothing went wrong"
                 )
-            return Ruling(Meaning.ALLOWED, "acks=1: what only the leader had may be lost with it")
+            return Ruling(Meaning.ALLOWED, "acks=1: records that only the leader had may be lost with it")
         return Ruling(Meaning.ALLOWED, f"{self.terms.row}: loss is allowed")
 
     def _within_losses(self, place: Place | None) -> Ruling:
         if self.terms.tolerates_power_loss:
-            return Ruling(Meaning.VIOLATION, "every record was synced before it counted: no loss is allowed")
+            why = "the high watermark passes synced records only, so no loss is allowed"
+            return Ruling(Meaning.VIOLATION, why)
         lost, tolerated = len(worst_losses(self.run, place)), self._tolerated(place)
-        replicas = f"{lost or 'no'} replica{'s' if lost != 1 else ''}"
-        why = f"{replicas} lost unsynced bytes before the ISR was full again; up to {tolerated} may"
+        whose = "a partition's" if place is None else "the partition's"
+        why = (
+            f"{lost or 'none'} of {whose} replicas lost unsynced bytes between two moments of full ISR; "
+            f"records may be lost only when more than {tolerated} (MinISR - 1) do"
+        )
         return Ruling(Meaning.ALLOWED if lost > tolerated else Meaning.VIOLATION, why)
 
     def _tolerated(self, place: Place | None) -> int:
@@ -233,7 +238,8 @@ class Contract:
     def _reused(self, place: Place | None) -> Ruling:
         loss = self._loss(place)
         if loss.meaning is Meaning.VIOLATION:
-            return Ruling(Meaning.VIOLATION, "no record may give way to another here")
+            why = "records may not be lost, so no offset may be given to another record"
+            return Ruling(Meaning.VIOLATION, why)
         return Ruling(Meaning.ALLOWED, "where records may be lost, their offsets are used again")
 
     def _precommitted(self) -> Ruling:
@@ -243,30 +249,33 @@ class Contract:
                     Meaning.VIOLATION, "consumers at read_committed are given committed records only"
                 )
             case "":
-                why = "reported: nobody said whether consumers read committed records only"
+                why = "reported: it is not known whether consumers read committed records only"
             case other:
                 why = f"reported: at {other} consumers are given records of open transactions"
         return Ruling(Meaning.ALLOWED, why)
 
     def _consumer(self, place: Place | None) -> Ruling:
         if not self.terms.keeps_committed:
-            return Ruling(Meaning.ALLOWED, "the log may be cut below what consumers have read")
+            return Ruling(
+                Meaning.ALLOWED, "the log may be truncated below the records that consumers have read"
+            )
         within = self._within_losses(place)
         if within.meaning is Meaning.VIOLATION:
-            return Ruling(
-                Meaning.VIOLATION, "what consumers were given stays, and each is given every record, in order"
+            why = (
+                "records that consumers were given must stay, and each consumer must get all of them in order"
             )
+            return Ruling(Meaning.VIOLATION, why)
         return within
 
 
 def promise_of(anomaly: str) -> str:
-    """What the contracts say of an anomaly, in one line."""
+    """The rules of the contracts on an anomaly, in one line."""
     if anomaly in ALWAYS:
         return "forbidden in every configuration"
     if anomaly in LOSS:
         return (
-            "forbidden by acks-all (up to MinISR - 1 lossy shutdowns) and acks-all-flushed (under any); "
-            "allowed by acks-all-unclean, and by acks-1 once leadership changed; n/a with acks-0"
+            "forbidden by acks-all (with up to MinISR - 1 lossy shutdowns) and acks-all-flushed (with any "
+            "number); allowed by acks-all-unclean, and by acks-1 once leadership changed; n/a with acks-0"
         )
     if anomaly in OF_AN_OFFSET:
         return "forbidden where loss is forbidden; else offsets of lost records are used again"

@@ -122,7 +122,7 @@ def _found(evidence: Evidence, kind: str, anomaly: str) -> DataFrame:
         cycles.join(logs, "log", "left"),
         anomaly,
         operations=[F.get("indexes", F.lit(n)) for n in range(8)],
-        sentence=F.concat(F.lit("transactions follow each other in a circle: "), F.col("told")),
+        sentence=F.concat(F.lit("transactions follow each other in a cycle: "), F.col("told")),
         around=Window(F.col("since_ns"), F.col("until_ns")),
     )
 
@@ -131,7 +131,7 @@ def _found(evidence: Evidence, kind: str, anomaly: str) -> DataFrame:
     "write-cycle",
     Family.CYCLES,
     "G0",
-    "transactions follow each other in a circle, by the order of their records and real time",
+    "transactions follow each other in a cycle, by the order of their records and real time",
     marks=[TRANSACTIONS],
 )
 def write_cycle(evidence: Evidence) -> DataFrame:
@@ -142,7 +142,7 @@ def write_cycle(evidence: Evidence) -> DataFrame:
     "read-cycle",
     Family.CYCLES,
     "G1c",
-    "transactions follow each other in a circle, by what they were given, the order of their records and "
+    "transactions follow each other in a cycle, by what they were given, the order of their records and "
     "real time",
     marks=[TRANSACTIONS],
 )

@@ -141,14 +141,14 @@ def _accounts(commits: DataFrame) -> DataFrame:
     "commit-regression",
     Family.GROUPS,
     "–",
-    "a committed offset goes back, and nobody had asked to read again",
+    "a committed offset goes back, and no consumer had sought back",
     needs=[COMMIT],
 )
 def commit_regression(evidence: Evidence) -> DataFrame:
     """``where``: ``commit`` (a consumer committed less than had been committed, and neither it nor its group
-    had put it back to there in between) or ``read`` (what is committed is told to be less, or nothing at all,
-    and no commit accounts for it). A commit of unknown outcome accounts for it ever after: it may take effect
-    late."""
+    had sought back to there in between) or ``read`` (the response names a smaller committed offset, or none
+    at all, and no commit accounts for it). A commit of unknown outcome accounts for it ever after: it may
+    take effect late."""
     tables = evidence.tables
     commits = operations(tables, COMMIT)
     acked = commits.filter("type = 'ok'")
@@ -161,8 +161,8 @@ def commit_regression(evidence: Evidence) -> DataFrame:
     unasked = went_back.alias("w").join(
         _rewinds(tables).alias("a"), F.expr(f"{moved} and a.start <= w.offset"), "anti"
     )
-    # Where nobody told, it began at what was committed: no less than any commit that may have been the last
-    # by then.
+    # Where no rebalance names a position, the consumer began at the committed offset: no less than any commit
+    # that may have been the last by then.
     named = ("run", "log", "group", "invoke_index")
     begun = (
         unasked.alias("w")
@@ -185,9 +185,9 @@ def commit_regression(evidence: Evidence) -> DataFrame:
     rows = unasked.withColumn("how", F.lit("commit")).union(unaccounted.withColumn("how", F.lit("read")))
     committed = say("process %d committed offset %d of %s", "process", "offset", place())
     read = say(
-        "process %d was told that %s of %s is committed",
+        "process %d asked for the committed offset and got %s of %s",
         "process",
-        F.when(F.col("offset") < 0, F.lit("nothing")).otherwise(say("offset %d", "offset")),
+        F.when(F.col("offset") < 0, F.lit("no offset")).otherwise(say("offset %d", "offset")),
         place(),
     )
     return findings(

@@ -86,7 +86,7 @@ def _seen_by() -> Column:
     "inconsistent-offset",
     Family.INTEGRITY,
     "inconsistent-offsets",
-    "two values were told for one offset, by acks, polls or the final read",
+    "acks, polls or the final read show two values at one offset",
     marks=[TWO_VALUES],
 )
 def inconsistent_offset(evidence: Evidence) -> DataFrame:
@@ -95,7 +95,7 @@ def inconsistent_offset(evidence: Evidence) -> DataFrame:
         "inconsistent-offset",
         operations=["index", "told_index"],
         sentence=say(
-            "offset %d of %s was told to hold value %d (by %s) and value %d as well",
+            "offset %d of %s was reported to hold value %d (by %s) and also value %d",
             *("offset", place(), "value", _seen_by(), "told_value"),
         ),
         around=Window(F.lit(0), _seen_ns()),
@@ -164,7 +164,7 @@ def aborted_read(evidence: Evidence) -> DataFrame:
         "aborted-read",
         operations=["invoke_index", "complete_index", "poll_index", "final_index"],
         sentence=say(
-            "value %d was refused at %s (%s), yet %s has it at offset %d of %s",
+            "the send of value %d failed at %s (%s), yet %s has it at offset %d of %s",
             *("value", seconds("complete_ns"), F.coalesce("error", F.lit("failed"))),
             *(_seen_by(), "offset", place()),
         ),
@@ -250,7 +250,7 @@ def corrupt(evidence: Evidence) -> DataFrame:
         "corrupt",
         operations=["poll_index", "final_index", "replica_index"],
         sentence=say(
-            "the record at offset %d of %s is not what was sent: %s (seen by %s)",
+            "the record at offset %d of %s differs from the one that was sent: %s (seen by %s)",
             *("offset", place(), F.coalesce("detail", F.lit("its checksum is wrong")), _seen_by()),
         ),
         around=Window(F.lit(0), _seen_ns()),
@@ -276,7 +276,7 @@ def epoch_order(evidence: Evidence) -> DataFrame:
         operations=["index", "told_index"],
         where=whose,
         sentence=say(
-            "%s of %s has leader epoch %d at offset %d, but the smaller epoch %d as late as offset %d",
+            "%s of %s has leader epoch %d at offset %d, but the smaller epoch %d at the later offset %d",
             *(whose, place(), "epoch_high", "offset", "epoch_low", "told"),
         ),
         around=Window(F.lit(0)),

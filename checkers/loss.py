@@ -83,7 +83,7 @@ BEYOND = mark("beyond")
 )
 def lost_write(evidence: Evidence) -> DataFrame:
     """``where``: ``tail`` (its offset is at or past the final end), ``middle`` (another value or nothing is
-    at its offset), ``unknown offset`` (the client was told none)."""
+    at its offset), ``unknown offset`` (the acknowledgement had none)."""
     told = F.col("sent_offset").isNotNull()
     where = (
         F.when(~told, "unknown offset").when(F.col("offset") >= F.col("log_end"), "tail").otherwise("middle")
@@ -96,7 +96,7 @@ def lost_write(evidence: Evidence) -> DataFrame:
         _final_there(),
     )
     acked_somewhere = F.concat(
-        say("value %d was acked (no offset told) for %s at %s", "value", place(), seconds("complete_ns")),
+        say("value %d was acked without an offset for %s at %s", "value", place(), seconds("complete_ns")),
         _by_ack(),
         say("; the final read of %s, which ends at offset %d, does not have it", place(), "log_end"),
     )
@@ -117,7 +117,7 @@ def lost_write(evidence: Evidence) -> DataFrame:
     "vanished-read",
     Family.LOSS,
     "–",
-    "a record some consumer was given is not in the final read",
+    "a record that a consumer was given is not in the final read",
     marks=[VANISHED],
 )
 def vanished_read(evidence: Evidence) -> DataFrame:
@@ -152,15 +152,15 @@ def vanished_read(evidence: Evidence) -> DataFrame:
     marks=[BEYOND],
 )
 def lost_committed(evidence: Evidence) -> DataFrame:
-    """Once per partition, with the largest: what a client is shown as the log's end is committed, whoever
-    sent it."""
+    """Reported once per partition, for the largest offset: what a client is shown as the log's end is
+    committed, whoever sent the records."""
     keys = ("run", "log", "topic", "partition")
     told = ("offset", "told", "process", "invoke_index", "complete_index", "complete_ns", "log_end")
     largest = F.max_by(F.struct(*told), F.struct("told", -F.col("complete_index")))
     rows = having(evidence, BEYOND).groupBy(*keys).agg(largest.alias("shown")).select(*keys, "shown.*")
     sentence = F.concat(
         say(
-            "process %d was told at %s that %s goes on to offset %d",
+            "process %d got at %s an answer that shows the end of %s at offset %d",
             "process",
             seconds("complete_ns"),
             place(),

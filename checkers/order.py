@@ -69,7 +69,7 @@ def append_order(evidence: Evidence) -> DataFrame:
         operations=["invoke_index", "complete_index", "final_index", "kept_index", "shown"],
         sentence=say(
             "value %d, at offset %d of %s, had been acked at %s; value %d was sent after that, at %s, and "
-            "is before it, at offset %d",
+            "lies before it, at offset %d",
             *("shown_value", "shown_offset", place(), seconds("shown_ns")),
             *("value", seconds("invoke_ns"), "offset"),
         ),
@@ -91,8 +91,8 @@ def session_order(evidence: Evidence) -> DataFrame:
         "session-order",
         operations=["earlier_index", "invoke_index", "complete_index", "final_index", "kept_index"],
         sentence=say(
-            "process %d had value %d, at offset %d of %s, acked, and sent value %d after that%s: it is at "
-            "offset %d",
+            "process %d had value %d, at offset %d of %s, acked, and sent value %d after that%s, which lies "
+            "before it, at offset %d",
             *("process", "earlier_value", "earlier_offset", place(), "value"),
             *(_sent_at(), "offset"),
         ),
@@ -104,7 +104,7 @@ def session_order(evidence: Evidence) -> DataFrame:
     "wrong-offset",
     Family.ORDER,
     "–",
-    "an ack or a poll names an offset at which the value never was: the final read has it elsewhere",
+    "an ack or a poll names an offset at which the value is not: the final read has it elsewhere",
     marks=[ASTRAY],
 )
 def wrong_offset(evidence: Evidence) -> DataFrame:
@@ -146,8 +146,8 @@ def batch_order(evidence: Evidence) -> DataFrame:
         "batch-order",
         operations=["invoke_index", "complete_index", "final_index", "kept_index"],
         sentence=say(
-            "process %d sent value %d after value %d in one operation%s: in %s it is before it, at offset "
-            "%d, the other at offset %d",
+            "process %d sent value %d after value %d in one operation%s: in %s it lies before the other, at "
+            "offset %d, and the other at offset %d",
             *("process", "value", "earlier_value", _acked_at(), place(), "offset", "earlier_offset"),
         ),
         around=Window(F.coalesce("complete_ns", "invoke_ns"), F.coalesce("complete_ns", "invoke_ns")),
@@ -167,8 +167,8 @@ def poll_skip(evidence: Evidence) -> DataFrame:
         "poll-skip",
         operations=["invoke_index", "complete_index"],
         sentence=say(
-            "process %d stood at offset %d of %s and was next given offset %d, at %s: it never was given "
-            "offset %d",
+            "the position of process %d was offset %d of %s and it was next given offset %d, at %s: it was "
+            "never given offset %d",
             *("process", "offset", place(), "told", seconds("complete_ns"), "known_offset"),
         ),
         around=Window(F.col("complete_ns"), F.col("complete_ns")),
@@ -189,8 +189,8 @@ def poll_rewind(evidence: Evidence) -> DataFrame:
         operations=["invoke_index", "complete_index"],
         offset=F.col("told"),
         sentence=say(
-            "process %d stood at offset %d of %s and was next given offset %d, at %s, with no assignment "
-            "between",
+            "the position of process %d was offset %d of %s and it was next given offset %d, at %s, with no "
+            "assignment between",
             *("process", "offset", place(), "told", seconds("complete_ns")),
         ),
         around=Window(F.col("complete_ns"), F.col("complete_ns")),

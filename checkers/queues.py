@@ -1,5 +1,5 @@
-"""Queues on partitions (workload ``queue``): what findings say. Decided by wrackline.checkers.exact_queue, in
-pieces (wrackline.checkers.objects, wrackline.checkers.moments)."""
+"""Queues on partitions (workload ``queue``): the sentences of findings. wrackline.checkers.exact_queue
+decides, in pieces (wrackline.checkers.objects, wrackline.checkers.moments)."""
 
 from __future__ import annotations
 
@@ -41,22 +41,22 @@ def queue_not_linearizable(evidence: Evidence) -> DataFrame:
             got, did("", "c1", "ret"), say(", before its enqueue was invoked at %s", moment("c0", "inv"))
         ),
         Rule.LOST: F.concat(
-            say("value %d was in at %s and never came out", "value", moment("c0", "ret")),
+            say("value %d was in the queue at %s and never came out", "value", moment("c0", "ret")),
             say(", though value %d, enqueued later, came out at %s", "other", moment("c3", "ret")),
         ),
         Rule.OVERTAKEN: F.concat(
             say("value %d came out at %s", "value", moment("c3", "ret")),
             say(", before the dequeue of value %d began at %s", "other", moment("c1", "inv")),
             say(
-                ", which was in (%s) before the enqueue of the first began (%s)",
+                ", which was in the queue (%s) before the enqueue of the first began (%s)",
                 moment("c0", "ret"),
                 moment("c2", "inv"),
             ),
         ),
         Rule.NOT_EMPTY: F.concat(
-            say("process %d was told at %s that it is empty", "c0.process", moment("c0", "ret")),
-            say(", though value %d had been in since %s", "other", moment("c1", "ret")),
-            F.when(F.col("contradicted") > 1, ", and before it came out others were in").otherwise(""),
+            say("process %d found it empty at %s", "c0.process", moment("c0", "ret")),
+            say(", though value %d had been in it since %s", "other", moment("c1", "ret")),
+            F.when(F.col("contradicted") > 1, ", and others were in it before that came out").otherwise(""),
         ),
     }
     sentence = reduce(

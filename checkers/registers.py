@@ -1,5 +1,6 @@
-"""Registers on partitions (workload ``register``): what findings say. Decided by
-wrackline.checkers.exact_register, in pieces (wrackline.checkers.objects, wrackline.checkers.moments)."""
+"""Registers on partitions (workload ``register``): the sentences of findings.
+wrackline.checkers.exact_register decides, in pieces (wrackline.checkers.objects,
+wrackline.checkers.moments)."""
 
 from __future__ import annotations
 

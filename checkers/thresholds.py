@@ -1,4 +1,4 @@
-"""Limits that a specification sets (``contract.thresholds``), held against what was measured."""
+"""Limits that a specification sets (``contract.thresholds``), compared with what was measured."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ LEFT_OUT = "left_out"
 
 @dataclass(frozen=True, slots=True)
 class Threshold:
-    """One that may be set. ``measure`` gives None where there was nothing to measure."""
+    """A threshold that a specification may set. ``measure`` gives None where there was nothing to measure."""
 
     name: str
     what: str
@@ -29,7 +29,7 @@ class Threshold:
     def is_met(self, measured: float, limit: float) -> bool:
         return measured >= limit if self.at_least else measured <= limit
 
-    def told(self, measured: float, limit: float) -> str:
+    def described(self, measured: float, limit: float) -> str:
         bound = "at least" if self.at_least else "at most"
         return f"{self.what}: {measured:g}{self.unit}, {bound} {limit:g}{self.unit} was asked for"
 
@@ -112,7 +112,12 @@ THRESHOLDS: Mapping[str, Threshold] = {
             for percentile in PERCENTILES
         ),
         Threshold("longest_gap_s", "the longest time a partition went without an ack", " s", _longest_gap_s),
-        Threshold("recovery_s", "time after a fault's end until every partition was well", " s", _recovery_s),
+        Threshold(
+            "recovery_s",
+            "the time after a fault's end until every partition had recovered",
+            " s",
+            _recovery_s,
+        ),
         Threshold("records_per_s", "records acknowledged a second", "", _records_per_s, at_least=True),
         Threshold(
             "operations_per_s", "operations that succeeded a second", "", _operations_per_s, at_least=True

@@ -45,7 +45,7 @@ def precommitted_read(evidence: Evidence) -> DataFrame:
         "precommitted-read",
         operations=["invoke_index", "index"],
         sentence=say(
-            "transaction %d sent value %d at %s and was itself given it, at offset %d of %s at %s: it "
+            "transaction %d sent value %d at %s and was given it itself, at offset %d of %s at %s: the value "
             "cannot have been committed by then",
             *("txn", "value", seconds("invoke_ns"), "offset", place(), seconds("time_ns")),
         ),

@@ -22,7 +22,7 @@ from wrackline.checkers.runs import Fault, Place, Run
 UNPROVEN = "unproven-write"
 ON_THE_FINAL_READ = (*LOSS, "lost-committed", "lost-on-replica")
 """What a final read that differs from what the system holds would show, whatever the system did."""
-NO_EVIDENCE = "no evidence: it rests on the final read, and hosts failed before that was whole"
+NO_EVIDENCE = "no evidence: it rests on the final read, and hosts failed before that read was complete"
 
 
 @dataclass
@@ -67,7 +67,7 @@ def _ruling(contract: Contract, anomaly: str, place: Place | None) -> Ruling:
     """What the contract says, unless the run expects the anomaly, or its own troubles can have made it."""
     run = contract.run
     if anomaly in run.info.expected and not contract.forced:
-        return Ruling(Meaning.EXPECTED, "this run must show it")
+        return Ruling(Meaning.EXPECTED, "the specification expects this run to show it")
     if is_spoiled(run, contract.like.get(anomaly, anomaly)):
         return Ruling(Meaning.NOT_APPLICABLE, NO_EVIDENCE)
     return contract.ruling(anomaly, place)
@@ -182,7 +182,7 @@ def _headline(
             also = f" (allowed and found: {', '.join(allowed)})" if allowed else ""
             return f"{contract.name} was kept: {acked} {_under(run, figures)}{also}"
         case Verdict.INCONCLUSIVE:
-            return f"Nothing forbidden was found, but nothing is proved either: {reasons[0]}"
+            return f"Nothing forbidden was found, but the run proves nothing either: {reasons[0]}"
         case Verdict.INFRASTRUCTURE:
             return f"The run broke down, not the system: {reasons[0]}"
         case _:

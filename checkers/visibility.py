@@ -74,7 +74,7 @@ def stale_read(evidence: Evidence) -> DataFrame:
         "stale-read",
         operations=["shown", "invoke_index", "complete_index"],
         sentence=say(
-            "process %d asked for the end of %s at %s and was told %d, though value %d had been acked at "
+            "process %d asked for the end offset of %s at %s and got %d, though value %d had been acked at "
             "offset %d at %s",
             *("process", place(), asked, "told"),
             *("shown_value", "shown_offset", acked),
@@ -112,7 +112,7 @@ def watermark_regression(evidence: Evidence) -> DataFrame:
     """A record that a consumer was given shows a high watermark past its offset."""
     how = F.when(
         F.col("shown_f") == "end",
-        say("the end of %s was told to be %d", place(), F.col("shown_offset") + 1),
+        say("the end offset of %s was answered as %d", place(), F.col("shown_offset") + 1),
     ).otherwise(say("a consumer was given offset %d of %s", "shown_offset", place()))
     before, asked = apart("shown_ns", "invoke_ns")
     return findings(
@@ -122,7 +122,7 @@ def watermark_regression(evidence: Evidence) -> DataFrame:
         sentence=F.concat(
             how,
             say(
-                " at %s; process %d asked for the end at %s and was told %d",
+                " at %s; process %d asked for the end offset at %s and got %d",
                 *(before, "process", asked, "told"),
             ),
         ),
@@ -138,8 +138,8 @@ def watermark_regression(evidence: Evidence) -> DataFrame:
     marks=[LATE, TWO_VALUES, HOLE, GAP],
 )
 def not_linearizable(evidence: Evidence) -> DataFrame:
-    """Once per partition, with the witness that is whole first: the shortest beginning of the history that is
-    already wrong. ``where`` says which rule it breaks."""
+    """Reported once per partition, with the witness that is complete first: the shortest beginning of the
+    history that is already wrong. ``where`` names the rule that it breaks."""
     rules = [(LATE, _late), (TWO_VALUES, _two_values), (HOLE, _holes), (GAP, _unfilled)]
     found = [witnesses(evidence) for seen, witnesses in rules if evidence.counts.get(seen)]
     witnesses = reduce(DataFrame.union, found)
@@ -181,7 +181,7 @@ def _late(evidence: Evidence) -> DataFrame:
     rows = shown(having(evidence, LATE), "by_ack", "by_poll", "by_final", "by_end").withColumn("read", read)
     before, after = apart("shown_ns", "invoke_ns")
     known = say("offset %d was known to be taken at %s", "shown_offset", before)
-    end = say("an end offset asked for at %s was told as %d", after, "told")
+    end = say("an end offset asked for at %s was answered as %d", after, "told")
     sent = say("value %d, sent at %s, got offset %d", "value", after, "offset")
     return _witness(
         rows,
@@ -257,8 +257,8 @@ def _unfilled(evidence: Evidence) -> DataFrame:
         F.lit("unfilled"),
         ["shown"],
         say(
-            "by %s the offsets that were taken and that nobody read came to %d, the sends of unknown "
-            "outcome that may have filled them only to %d",
+            "by %s the offsets that were taken and that nobody read numbered %d, but the sends of unknown "
+            "outcome that may have filled them only %d",
             *(seconds("shown_ns"), "all_needed", "all_there"),
         ),
         F.lit(0),

@@ -141,7 +141,7 @@ def test_the_evidence_of_a_lost_write(judged: dict[str, Path]) -> None:
 def test_a_forced_contract_has_a_verdict_of_its_own(judged: dict[str, Path]) -> None:
     verdict = read(judged["acks-1"] / "verdict.acks-all.json")
     assert (verdict["verdict"], verdict["exit_code"]) == ("violation", 1)
-    assert verdict["contract"]["because"][0] == "asked for with --contract"
+    assert verdict["contract"]["because"][0] == "it was asked for with --contract"
     assert read(judged["acks-1"] / "verdict.json")["verdict"] == "pass"
 
 

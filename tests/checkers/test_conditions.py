@@ -149,7 +149,7 @@ def test_an_answer_behind_the_final_reads_beginning() -> None:
     run.final[PLACE] = FinalRead(0, 100, True, late_ns=61 * SECOND)
     [condition] = unmet(run)
     assert condition.name == STOPPED
-    assert "log-0: a client was told of it at 61.0 s" in condition.detail
+    assert "log-0: a client got an answer about it at 61.0 s" in condition.detail
     assert decided(run)["verdict"] == Verdict.INCONCLUSIVE
 
 

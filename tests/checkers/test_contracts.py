@@ -211,7 +211,7 @@ def test_a_contract_can_be_forced() -> None:
     assert meaning(contract_for(of), "lost-write") is A
     forced = contract_for(of, "acks-all")
     assert meaning(forced, "lost-write") is V
-    assert forced.because[0] == "asked for with --contract"
+    assert forced.because[0] == "it was asked for with --contract"
     strict = contract_for(of, "acks-all+linearizable-reads+idempotence")
     assert {meaning(strict, one) for one in ("stale-read", "not-linearizable", "duplicate")} == {V}
 
