@@ -47,8 +47,8 @@ def refusals(question: Mapping[str, Any]) -> list[Refusal]:
     found = [*map(_of_node, question["nodes"])]
     if topic := question.get("topic"):
         found += _of_topic(TopicRules(), topic["name"], topic.get("configs", {}))
-    said = [one for one in found if one is not None]
-    return [one for place, one in enumerate(said) if one not in said[:place]]
+    refused = [one for one in found if one is not None]
+    return [one for place, one in enumerate(refused) if one not in refused[:place]]
 
 
 def _of_node(text: str) -> Refusal | None:

@@ -212,7 +212,7 @@ def _quorum(client: AdminClient, options: argparse.Namespace) -> None:
         for role, listed in (("voter", found.voters), ("observer", found.observers))
         for each in listed
     ]
-    told = {
+    summary = {
         "leader": found.leader_id,
         "epoch": found.leader_epoch,
         "high_watermark": found.high_watermark,
@@ -220,7 +220,7 @@ def _quorum(client: AdminClient, options: argparse.Namespace) -> None:
         "replicas": rows,
     }
     if options.json:
-        print(json.dumps(told, indent=2))
+        print(json.dumps(summary, indent=2))
         return
     print(f"leader {found.leader_id}  epoch {found.leader_epoch}  high watermark {found.high_watermark}")
     for row in rows:
@@ -283,8 +283,8 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument("--timeout", type=float, default=10.0, metavar="SECONDS", help="for one answer")
     commands = parser.add_subparsers(required=True, metavar="COMMAND")
 
-    def command(name: str, run: object, told: str) -> argparse.ArgumentParser:
-        sub = commands.add_parser(name, help=told, description=told)
+    def command(name: str, run: object, text: str) -> argparse.ArgumentParser:
+        sub = commands.add_parser(name, help=text, description=text)
         sub.set_defaults(run=run)
         return sub
 

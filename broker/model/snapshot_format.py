@@ -94,12 +94,12 @@ def read(data: bytes, snapshot: SnapshotId) -> ClusterImage:
     values = _values(data)
     try:
         header = json.loads(next(values, b"{}"))
-        said = header["version"], header["end_offset"], header["epoch"]
+        found = header["version"], header["end_offset"], header["epoch"]
         controller_id = int(header["controller_id"])
     except (KeyError, TypeError, ValueError) as wrong:
         raise ValueError(f"it does not begin with the header of a snapshot ({wrong!r})") from wrong
-    if header.get("type") != "SnapshotHeader" or said != (_VERSION, *snapshot):
-        raise ValueError(f"its header is of another snapshot or version: {said}")
+    if header.get("type") != "SnapshotHeader" or found != (_VERSION, *snapshot):
+        raise ValueError(f"its header is of another snapshot or version: {found}")
     image, last = ClusterImage(controller_id=controller_id), b""
     count = 0
     for value in values:

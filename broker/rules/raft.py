@@ -114,8 +114,8 @@ class RaftRules:
     def lost_quorum(self, silences_ms: Sequence[float], window_ms: float) -> bool:
         """``silences_ms``: since the last fetch of each other voter. True: nothing can be committed, so the
         leader resigns, and the brokers look for another (docs/protocol.md 2.12.6, KAFKA-15489)."""
-        heard = 1 + sum(1 for silence_ms in silences_ms if silence_ms < window_ms)
-        return not self.is_majority(heard, len(silences_ms) + 1)
+        fetching = 1 + sum(1 for silence_ms in silences_ms if silence_ms < window_ms)
+        return not self.is_majority(fetching, len(silences_ms) + 1)
 
 
 def forgotten(state: QuorumState) -> QuorumState:

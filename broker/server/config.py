@@ -77,16 +77,16 @@ class Settings:
         """The whole effective configuration; feeding it back gives the same settings."""
         lines = [f"role = {_toml(self.role)}"]
         tables = []
-        said: set[str] = set()
+        written: set[str] = set()
         parts: list[BrokerConfig | ControllerConfig | ShellSettings] = [self.node, self.shell]
         if self.controller is not None:
             lines.append(f"controller_id = {self.controller.node.node_id}")
             parts.append(self.controller.node)
         for part in parts:
             for spec in fields(part):
-                if spec.name in said:
+                if spec.name in written:
                     continue
-                said.add(spec.name)
+                written.add(spec.name)
                 value = getattr(part, spec.name)
                 if isinstance(value, Mapping):
                     rows = [f"{_toml(name)} = {_toml(item)}" for name, item in value.items()]

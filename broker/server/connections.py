@@ -17,8 +17,8 @@ from wrackline.broker.server.connection import Connection
 
 _LOG = logging.getLogger("broker.connections")
 _SPARED_S = 1.0
-"""A connection that was heard of since is not closed for another one."""
-_TELL_EVERY_S = 10.0
+"""A connection that was active since is not closed for another one."""
+_WARN_EVERY_S = 10.0
 
 
 class Connections:
@@ -26,37 +26,37 @@ class Connections:
         self._most = most
         self._max_idle_s = max_idle_s
         self._loop = asyncio.get_running_loop()
-        self._last_heard: OrderedDict[Connection, float] = OrderedDict()
+        self._last_active: OrderedDict[Connection, float] = OrderedDict()
         """The one that has been silent for the longest first."""
         self._turned_away = 0
-        self._told_at = -_TELL_EVERY_S
+        self._warned_at = -_WARN_EVERY_S
         self._sweeper = self._loop.call_later(self._sweep_every_s, self._sweep)
 
     def __len__(self) -> int:
-        return len(self._last_heard)
+        return len(self._last_active)
 
     def __iter__(self) -> Iterator[Connection]:
-        return iter(list(self._last_heard))
+        return iter(list(self._last_active))
 
     def admit(self, connection: Connection) -> bool:
         """A new one, in the place of the most silent one if need be. False when there is no room."""
         now = self._loop.time()
-        if len(self._last_heard) >= self._most:
-            self._tell(now)
-            silent, heard = next(iter(self._last_heard.items()))
-            if now - heard < _SPARED_S:
+        if len(self._last_active) >= self._most:
+            self._warn(now)
+            silent, active_at = next(iter(self._last_active.items()))
+            if now - active_at < _SPARED_S:
                 return False
             self._drop(silent)
-        self._last_heard[connection] = now
+        self._last_active[connection] = now
         return True
 
-    def heard_of(self, connection: Connection) -> None:
-        if connection in self._last_heard:
-            self._last_heard[connection] = self._loop.time()
-            self._last_heard.move_to_end(connection)
+    def active(self, connection: Connection) -> None:
+        if connection in self._last_active:
+            self._last_active[connection] = self._loop.time()
+            self._last_active.move_to_end(connection)
 
     def closed(self, connection: Connection) -> None:
-        self._last_heard.pop(connection, None)
+        self._last_active.pop(connection, None)
 
     def stop(self) -> None:
         self._sweeper.cancel()
@@ -68,24 +68,24 @@ class Connections:
     def _sweep(self) -> None:
         """Close those that have been idle for too long, whatever they wait for (as Kafka does)."""
         limit = self._loop.time() - self._max_idle_s
-        for connection, heard in list(self._last_heard.items()):
-            if heard > limit:
+        for connection, active_at in list(self._last_active.items()):
+            if active_at > limit:
                 break
             _LOG.info("%s: closing the connection: idle for %.0f s", connection.peer, self._max_idle_s)
             self._drop(connection)
         self._sweeper = self._loop.call_later(self._sweep_every_s, self._sweep)
 
     def _drop(self, connection: Connection) -> None:
-        del self._last_heard[connection]
+        del self._last_active[connection]
         connection.drop()
 
-    def _tell(self, now: float) -> None:
+    def _warn(self, now: float) -> None:
         self._turned_away += 1
-        if now - self._told_at >= _TELL_EVERY_S:
+        if now - self._warned_at >= _WARN_EVERY_S:
             _LOG.warning(
                 "%d connections are open, the limit (max_connections, ulimit -n); %d were closed for it so "
                 "far",
-                len(self._last_heard),
+                len(self._last_active),
                 self._turned_away,
             )
-            self._told_at = now
+            self._warned_at = now

@@ -159,7 +159,7 @@ class Shell:
         return self._connections.admit(connection)
 
     def active(self, connection: Connection) -> None:
-        self._connections.heard_of(connection)
+        self._connections.active(connection)
 
     def closed(self, connection: Connection, unanswered: list[Slot]) -> None:
         self._connections.closed(connection)
@@ -385,8 +385,8 @@ class Shell:
         if self._trace is not None:
             self._trace.write(effect.kind, effect.fields)
         if effect.loud:
-            said = ", ".join(f"{name}={value}" for name, value in effect.fields.items())
-            _LOG.warning("%s: %s", effect.kind, said)
+            fields = ", ".join(f"{name}={value}" for name, value in effect.fields.items())
+            _LOG.warning("%s: %s", effect.kind, fields)
 
     def _exit(self, effect: fx.Exit) -> None:
         level = logging.INFO if effect.code == 0 else logging.ERROR

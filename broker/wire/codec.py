@@ -109,8 +109,8 @@ class Codec:
             try:
                 body = schema.write(entity)
             except SerialError as wrong:
-                said = f"the answer to {incoming.api.name} v{incoming.version} cannot be written: {wrong}"
-                raise WireError(_one_line(said)) from wrong
+                problem = f"the answer to {incoming.api.name} v{incoming.version} cannot be written: {wrong}"
+                raise WireError(_one_line(problem)) from wrong
         else:
             body = write(incoming.request, response)
         tags = b"\x00" if schema.flexible else b""
@@ -192,9 +192,9 @@ def _wire_errors(what: str) -> Iterator[None]:
         raise WireError(_one_line(f"{what} cannot be read: {type(wrong).__name__}: {wrong}")) from wrong
 
 
-def _one_line(said: str) -> str:
+def _one_line(text: str) -> str:
     """It may quote the sender, who must not write lines into the log."""
-    return said.encode("unicode_escape").decode()[:_LINE]
+    return text.encode("unicode_escape").decode()[:_LINE]
 
 
 def correlation_of(frame: bytes) -> int:

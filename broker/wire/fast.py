@@ -174,8 +174,8 @@ def produce_response(_: ProduceRequest, response: ProduceResponse) -> bytes:
         parts += (_text(topic), _length(len(results)))
         for result in results:
             head = result.tp.partition, result.error.value, result.base_offset, -1, result.log_start, 1
-            said = b"\x00" if result.message is None else _text(result.message)
-            parts += (_PRODUCED.pack(*head), said, _NO_TAGS)
+            message = b"\x00" if result.message is None else _text(result.message)
+            parts += (_PRODUCED.pack(*head), message, _NO_TAGS)
         parts.append(_NO_TAGS)
     parts.append(_INT.pack(0) + _NO_TAGS)
     return b"".join(parts)

@@ -49,9 +49,9 @@ class Schema:
             entity = getattr(self._module, kind)
             known = self._fields[kind] = (entity, frozenset(field.name for field in fields(entity)))
         entity, names = known
-        said = values.get(_MESSAGE)
-        if isinstance(said, str) and len(said) > _MESSAGE_LENGTH:
-            values[_MESSAGE] = f"{said[:_MESSAGE_LENGTH]}..."
+        text = values.get(_MESSAGE)
+        if isinstance(text, str) and len(text) > _MESSAGE_LENGTH:
+            values[_MESSAGE] = f"{text[:_MESSAGE_LENGTH]}..."
         return entity(**{field: value for field, value in values.items() if field in names})
 
     def has(self, name: str) -> bool:

@@ -137,16 +137,18 @@ class Controller:
             case StopRequested():
                 self._state = ControllerState.STOPPING
                 leave = self.raft.leave(now_ms)
-                told = self._close_logs() if self.raft.has_left else [SetTimer(LEAVING, now_ms + _LEAVING_MS)]
-                return [Trace("stop", {"why": "asked to"}), *leave, *told]
+                ending = (
+                    self._close_logs() if self.raft.has_left else [SetTimer(LEAVING, now_ms + _LEAVING_MS)]
+                )
+                return [Trace("stop", {"why": "asked to"}), *leave, *ending]
             case RequestReceived():
                 return self._request(event, now_ms)
             case RequestCancelled():
                 return self.raft.cancelled(event.request_id, now_ms)
             case ResponseReceived():
-                return self._heard(event.correlation, event.response, now_ms)
+                return self._response(event.correlation, event.response, now_ms)
             case SendFailed():
-                return self._heard(event.correlation, None, now_ms)
+                return self._response(event.correlation, None, now_ms)
             case TimerFired():
                 return self._timer(event.key, now_ms)
             case _:
@@ -271,12 +273,12 @@ class Controller:
         self._recoveries.decide(draft, now_ms)
         return self._append(draft, now_ms) + self._recoveries.ask(now_ms)
 
-    def _heard(self, correlation: int, response: Response | None, now_ms: float) -> list[Effect]:
+    def _response(self, correlation: int, response: Response | None, now_ms: float) -> list[Effect]:
         if self.raft.is_mine(correlation):
             return self.raft.answered(correlation, response, now_ms)
         if not self.is_active:
             return []
-        lines = self._recoveries.heard(self.speculative, correlation, response, now_ms)
+        lines = self._recoveries.answered(self.speculative, correlation, response, now_ms)
         return lines + self._recover(now_ms)
 
     # --- requests ----------------------------------------------------------------------------------------
@@ -323,8 +325,8 @@ class Controller:
         leader = self.raft.leader_id
         if isinstance(request, DescribeClusterRequest) and leader not in (NO_LEADER, self.config.node_id):
             return [Reply(request_id, describe(self.committed, request, self.config.cluster_id, leader))]
-        said = f"node {leader} leads the quorum" if leader != NO_LEADER else "the quorum has no leader"
-        return [Reply(request_id, Refused(ErrorCode.not_controller, said))]
+        problem = f"node {leader} leads the quorum" if leader != NO_LEADER else "the quorum has no leader"
+        return [Reply(request_id, Refused(ErrorCode.not_controller, problem))]
 
     # --- timers ------------------------------------------------------------------------------------------
 

@@ -17,16 +17,16 @@ from wrackline.broker.model.types import TopicPartition
 
 
 def elect_leaders(draft: Draft, request: ElectLeadersRequest) -> ElectLeadersResponse:
-    """Preferred leaders (unclean elections are in controller_forced.py). For all partitions: only those are
-    told of where there was something to do."""
+    """Preferred leaders (unclean elections are in forced_elections.py). A request for all partitions is
+    answered with those for which there was something to do."""
     if request.election != ElectionType.PREFERRED:
         return ElectLeadersResponse(error=ErrorCode.invalid_request)
     if request.partitions is None:
         every = [_prefer(draft, partition.tp) for partition in list(draft.image.partitions())]
-        told = (one for one in every if one.error is not ErrorCode.election_not_needed)
+        results = (one for one in every if one.error is not ErrorCode.election_not_needed)
     else:
-        told = (_prefer(draft, tp) for tp in dict.fromkeys(request.partitions))
-    return ElectLeadersResponse(tuple(told))
+        results = (_prefer(draft, tp) for tp in dict.fromkeys(request.partitions))
+    return ElectLeadersResponse(tuple(results))
 
 
 def _prefer(draft: Draft, tp: TopicPartition) -> PartitionOutcome:

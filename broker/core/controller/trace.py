@@ -65,8 +65,8 @@ def _unclean_lines(image: ClusterImage, record: MetadataRecord, decision: Decisi
         fields["candidates"] = [end.broker for end in ends]
         fields["logs"] = {str(end.broker): [end.last_written_epoch, end.leo] for end in ends}
         fields["why"] = "the best log of all candidates leads: possible data loss"
-        if decision.unheard:
-            fields["unheard"] = list(decision.unheard)
+        if decision.silent:
+            fields["unheard"] = list(decision.silent)
             fields["why"] = "the best log of those that answered leads: possible data loss"
     else:
         fields["why"] = "elected uncleanly: possible data loss"

@@ -71,7 +71,7 @@ class Decision(NamedTuple):
     """What an election was decided on."""
 
     ends: tuple[LogEnd, ...]
-    unheard: tuple[NodeId, ...] = ()
+    silent: tuple[NodeId, ...] = ()
     """Candidates that did not answer in time: what only they have is lost."""
 
 
@@ -218,7 +218,7 @@ class Recoveries:
                     wanted.setdefault(broker, []).append(key)
         return wanted
 
-    def heard(
+    def answered(
         self, image: ClusterImage, correlation: int, response: Response | None, now_ms: float
     ) -> list[Effect]:
         """An answer, or None for one that will not come. ``image``: the speculative one, the latest there
@@ -279,12 +279,12 @@ class Recoveries:
             )
             if not decided or draft.image.partition_by_id(*key) != attempt.partition:
                 continue
-            heard = [broker for broker in attempt.candidates if broker in attempt.ends]
-            ends = tuple(attempt.ends[broker] for broker in heard)
+            answering = [broker for broker in attempt.candidates if broker in attempt.ends]
+            ends = tuple(attempt.ends[broker] for broker in answering)
             if not _still_there(draft, ends):
                 continue
-            unheard = tuple(broker for broker in attempt.candidates if broker not in attempt.ends)
-            self.logs_of[draft.next_offset] = Decision(ends, unheard)
+            silent = tuple(broker for broker in attempt.candidates if broker not in attempt.ends)
+            self.logs_of[draft.next_offset] = Decision(ends, silent)
             winner = self._rules.recovery.winner(ends)
             draft.add(self._rules.election.recovered(attempt.partition, winner))
 

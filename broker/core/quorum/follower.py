@@ -37,16 +37,18 @@ class RaftFollower(RaftSnapshots):
         wait_ms = config.quorum_fetch_wait_max_ms
         request = FetchRequest(wait_ms, 1, 4 * _FETCH_BYTES, (asked,), replica_id=self._ctx.me)
 
-        def heard(said: Response | None) -> None:
+        def answered(response: Response | None) -> None:
             if turn == self._turn:
                 self._fetching = False
-                self._fetched(said)
+                self._fetched(response)
 
         timeout_ms = min(wait_ms + config.quorum_request_timeout_ms, config.quorum_fetch_timeout_ms)
-        self._ctx.send(self.state.leader_id, request, timeout_ms, heard)
+        self._ctx.send(self.state.leader_id, request, timeout_ms, answered)
 
-    def _fetched(self, said: Response | None) -> None:
-        result = said.partitions[0] if isinstance(said, FetchResponse) and said.partitions else None
+    def _fetched(self, response: Response | None) -> None:
+        result = (
+            response.partitions[0] if isinstance(response, FetchResponse) and response.partitions else None
+        )
         if result is None:
             self._fetch_later()
             return

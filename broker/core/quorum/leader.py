@@ -168,7 +168,7 @@ class Leadership:
 
     def piece(self, request: FetchSnapshotRequest) -> FetchSnapshotResponse:
         """Of a snapshot. A voter that asks is there."""
-        told = FetchSnapshotResponse(
+        response = FetchSnapshotResponse(
             NO_ERROR,
             request.snapshot,
             position=request.position,
@@ -185,9 +185,9 @@ class Leadership:
         elif error is NO_ERROR and not 0 <= request.position < (size or 0):
             error = ErrorCode.position_out_of_range
         if error is not NO_ERROR or size is None:
-            return replace(told, error=error)
+            return replace(response, error=error)
         return replace(
-            told, size=size, records=SnapshotSlice(request.snapshot, request.position, request.max_bytes)
+            response, size=size, records=SnapshotSlice(request.snapshot, request.position, request.max_bytes)
         )
 
     def wake(self) -> None:

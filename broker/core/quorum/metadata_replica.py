@@ -99,16 +99,19 @@ class Observer:
         asked = self._uplink.controller_id
         self._uplink.send("controller-fetch", request, partial(self._piece, download, asked))
 
-    def _piece(self, download: Download, asked: NodeId, said: Response | None) -> None:
+    def _piece(self, download: Download, asked: NodeId, response: Response | None) -> None:
         if self._stopped:
             return
-        if not isinstance(said, FetchSnapshotResponse) or said.error is not NO_ERROR:
-            if isinstance(said, FetchSnapshotResponse) and said.error is ErrorCode.not_leader_or_follower:
-                self._uplink.led_by(said.leader_id, asked)
+        if not isinstance(response, FetchSnapshotResponse) or response.error is not NO_ERROR:
+            if (
+                isinstance(response, FetchSnapshotResponse)
+                and response.error is ErrorCode.not_leader_or_follower
+            ):
+                self._uplink.led_by(response.leader_id, asked)
             self._again()
             return
         try:
-            if not download.take(said):
+            if not download.take(response):
                 self._ask_piece(download)
                 return
             image = snapshot_format.read(download.data, download.id)

@@ -73,9 +73,9 @@ class RaftSnapshots(RaftRoles):
     def _ask_piece(self, download: Download) -> None:
         config, turn = self._ctx.config, self._turn
 
-        def heard(said: Response | None) -> None:
+        def answered(response: Response | None) -> None:
             if turn == self._turn:
-                self._piece(download, said)
+                self._piece(download, response)
 
         request = download.request(
             config.cluster_id,
@@ -85,21 +85,21 @@ class RaftSnapshots(RaftRoles):
             directory=self.state.directory_id,
         )
         timeout_ms = min(config.quorum_request_timeout_ms, config.quorum_fetch_timeout_ms)
-        self._ctx.send(self.state.leader_id, request, timeout_ms, heard)
+        self._ctx.send(self.state.leader_id, request, timeout_ms, answered)
 
-    def _piece(self, download: Download, said: Response | None) -> None:
-        if not isinstance(said, FetchSnapshotResponse):
+    def _piece(self, download: Download, response: Response | None) -> None:
+        if not isinstance(response, FetchSnapshotResponse):
             self._give_download_up(None)
             return
-        if self._learn(said.leader_id, said.leader_epoch):
+        if self._learn(response.leader_id, response.leader_epoch):
             return
-        if said.error is not ErrorCode.none or said.leader_epoch != self.epoch:
+        if response.error is not ErrorCode.none or response.leader_epoch != self.epoch:
             self._give_download_up(None)
             return
         self._has_fetched = True
         self._wait(self._ctx.config.quorum_fetch_timeout_ms, self._ask_around)
         try:
-            if not download.take(said):
+            if not download.take(response):
                 self._ask_piece(download)
                 return
             data = download.data

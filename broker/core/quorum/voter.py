@@ -198,17 +198,22 @@ class Raft(RaftFollower):
                 last_offset=self._end.offset,
                 pre_vote=pre_vote,
             )
-            ctx.send(voter, request, ctx.config.quorum_request_timeout_ms, lambda said: heard(voter, said))
+            ctx.send(
+                voter,
+                request,
+                ctx.config.quorum_request_timeout_ms,
+                lambda response: answered(voter, response),
+            )
 
-        def heard(voter: NodeId, said: Response | None) -> None:
-            if not isinstance(said, VoteResponse):
+        def answered(voter: NodeId, response: Response | None) -> None:
+            if not isinstance(response, VoteResponse):
                 return
             # Who grants a pre-vote has given its leader up, even when it still names it.
-            if not said.granted and self._learn(said.leader_id, said.epoch):
+            if not response.granted and self._learn(response.leader_id, response.epoch):
                 return
             if turn != self._turn:
                 return
-            tally.count(voter, granted=said.granted)
+            tally.count(voter, granted=response.granted)
             if tally.won:
                 self._won(pre_vote)
             elif tally.lost and not pre_vote:
@@ -278,10 +283,12 @@ class Raft(RaftFollower):
             return
         request = BeginQuorumEpochRequest(ctx.config.cluster_id, ctx.me, self.epoch)
 
-        def heard(voter: NodeId, said: Response | None) -> None:
-            if not isinstance(said, QuorumEpochResponse) or self._learn(said.leader_id, said.epoch):
+        def answered(voter: NodeId, response: Response | None) -> None:
+            if not isinstance(response, QuorumEpochResponse) or self._learn(
+                response.leader_id, response.epoch
+            ):
                 return
-            if turn == self._turn and said.error is NO_ERROR:
+            if turn == self._turn and response.error is NO_ERROR:
                 leadership.voters[voter].knows = True
 
         for voter, progress in leadership.voters.items():
@@ -290,7 +297,7 @@ class Raft(RaftFollower):
                     voter,
                     request,
                     ctx.config.quorum_request_timeout_ms,
-                    lambda said, voter=voter: heard(voter, said),  # type: ignore[misc]
+                    lambda response, voter=voter: answered(voter, response),  # type: ignore[misc]
                 )
         ctx.set_timer(PULSE, ctx.config.quorum_fetch_timeout_ms / 4, self._pulse)
 
@@ -303,14 +310,14 @@ class Raft(RaftFollower):
         self._wait(ctx.election_timeout_ms(), self._ask_around)
         request = EndQuorumEpochRequest(ctx.config.cluster_id, ctx.me, self.epoch, successors)
 
-        def heard(said: Response | None) -> None:
+        def answered(response: Response | None) -> None:
             self._ending -= 1
-            if isinstance(said, QuorumEpochResponse):
-                self._learn(said.leader_id, said.epoch)
+            if isinstance(response, QuorumEpochResponse):
+                self._learn(response.leader_id, response.epoch)
 
         for voter in ctx.others:
             self._ending += 1
-            ctx.send(voter, request, ctx.config.quorum_request_timeout_ms, heard)
+            ctx.send(voter, request, ctx.config.quorum_request_timeout_ms, answered)
 
     # --- following (docs/protocol.md 2.12.4) -------------------------------------------------------------
 

@@ -59,8 +59,8 @@ def _resource(
     else:
         why = f"resource {resource.name!r} of type {resource.kind}: ask that broker itself, or for a topic"
         return DescribedResource(resource, error=ErrorCode.invalid_request, message=why)
-    told = tuple(values for values in found if values and (wanted is None or values[0].name in wanted))
-    return DescribedResource(resource, told)
+    listed = tuple(values for values in found if values and (wanted is None or values[0].name in wanted))
+    return DescribedResource(resource, listed)
 
 
 def _topic_setting(image: ClusterImage, config: BrokerConfig, topic: str, name: str) -> Values:
@@ -86,7 +86,7 @@ def _cluster_values(image: ClusterImage, name: str) -> Iterator[Setting]:
 
 def _own(config: BrokerConfig) -> list[Values]:
     """The broker's file, in Kafka's spelling: to be read, not to be changed here."""
-    told: list[Values] = []
+    listed: list[Values] = []
     for spec in fields(config):
         value = getattr(config, spec.name)
         if isinstance(value, bool):
@@ -97,5 +97,5 @@ def _own(config: BrokerConfig) -> list[Values]:
             text = str(value)
         else:
             continue
-        told.append((Setting(spec.name.replace("_", "."), text, Source.STATIC, read_only=True),))
-    return told
+        listed.append((Setting(spec.name.replace("_", "."), text, Source.STATIC, read_only=True),))
+    return listed

@@ -68,17 +68,17 @@ class FetchSession:
             self.partitions.pop(tp if topic_id is None else (topic_id, tp.partition), None)
 
     def news(self, results: Iterable[FetchResult]) -> tuple[FetchResult, ...]:
-        """The results that the owner does not know already, noted as told."""
-        told = []
+        """The results that the owner does not know already, noted as known to it."""
+        changed = []
         for result in results:
             key = _key(result)
             known = self.partitions.get(key)
             if known is None or not _tell(known, result):
                 continue
-            told.append(result)
+            changed.append(result)
             if result.records:
                 self.partitions[key] = self.partitions.pop(key)
-        return tuple(told)
+        return tuple(changed)
 
 
 class FetchSessions:
