@@ -48,8 +48,8 @@ class Stream(Protocol):
     """A command on a host that goes on, and what it says meanwhile."""
 
     def read(self, timeout_s: float) -> bytes:
-        """What it said since (its errors too), as soon as there is some; ``b""`` when it has ended, or the
-        connection has. Raises TimeoutError when it said nothing for so long, as also a host without power
+        """Its output since (errors too), as soon as there is some; ``b""`` when it has ended, or the
+        connection has. Raises TimeoutError when there was none for so long, as also a host without power
         does."""
 
     def close(self) -> None:

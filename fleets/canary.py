@@ -1,7 +1,7 @@
-"""The canary: on each host a process that appends numbers to files nobody syncs, and tells each over SSH.
+"""The canary: on each host a process that appends numbers to files it never syncs, and reports each over SSH.
 
-It is the positive control of every power cut and page-cache drop: what it had told well before must be gone
-from its disk afterwards. It needs SSH and Python on the host and nothing else, so it says the same of a
+It is the positive control of every power cut and page-cache drop: what it had reported well before must be
+gone from its disk afterwards. It needs SSH and Python on the host and nothing else, so it works alike on a
 namespace, a VM and a machine.
 
 How it writes. Sixteen bytes ten times a second; a new file every second; a file is removed when it is seven
@@ -12,8 +12,8 @@ cut just after that would find little to lose.) An fsync of other files does not
 allocation (ext4, XFS, btrfs) its data has no place on the disk yet. What does write it: a sync of the whole
 file system, memory or the disk running short, ext4 mounted ``nodelalloc``.
 
-What counts. A number that was told `REACH_S` or longer before the cut was decided must be gone. A real cut
-reaches as far back as the canary's files do, five seconds when it is old enough (100 cuts of canaries two
+What counts. A number that was reported `REACH_S` or longer before the cut was decided must be gone. A real
+cut reaches as far back as the canary's files do, five seconds when it is old enough (100 cuts of canaries two
 seconds old: 2.00 s and more). One ``sync -f`` before the cut leaves only what was appended between the two to
 be lost (100 such cuts: 0.07 s and less), which is why "something is gone" proves nothing. That the disk is
 the same one is shown by a token which was synced.
@@ -40,13 +40,13 @@ PACE_S = 0.1
 RECORD_BYTES = 16
 PER_FILE = 10
 KEPT_FILES = 5
-"""So many files are sure to be there when the last number told is of the newest of them."""
+"""So many files are sure to be there when the last number reported is of the newest of them."""
 SPARE_FILES = 2
-"""The canary keeps more, for it goes on, untold, between the decision and the cut."""
+"""The canary keeps more, for it goes on, unreported, between the decision and the cut."""
 REACH_S = 1.0
-"""So long before the decision a number must have been told whose loss proves the cut."""
+"""So long before the decision a number must have been reported whose loss proves the cut."""
 SILENT_S = 5.0
-"""A canary that told nothing for so long before the decision is no witness of it."""
+"""A canary that reported nothing for so long before the decision is no witness of it."""
 START_S = 20.0
 LISTEN_S = 1.0
 """How long the thread of a canary that says nothing may take to notice that it is over."""
@@ -55,8 +55,8 @@ _RECORD = re.compile(r"^\d{15}$", re.MULTILINE)
 
 
 @dataclass(frozen=True, slots=True)
-class Told:
-    """A number reached the harness."""
+class Reported:
+    """A number of a canary that has reached the harness."""
 
     number: int
     at_ns: int
@@ -69,14 +69,14 @@ class CanaryLoss:
 
     host: str
     before_bytes: int = 0
-    """What it had told and kept on the disk before the cut was decided."""
+    """What it had reported and kept on the disk before the cut was decided."""
     after_bytes: int = 0
     """As much of that as is there afterwards, up to the first byte that is gone for good."""
-    last_told: int | None = None
+    last_reported: int | None = None
     last_there: int | None = None
     """None: not one number is left."""
     reach_s: float = 0.0
-    """How long before the decision the first number was told that is gone; 0 when none is."""
+    """How long before the decision the first number was reported that is gone; 0 when none is."""
     problem: str | None = None
 
     @property
@@ -89,28 +89,28 @@ class CanaryLoss:
         return self.problem is None
 
     def __str__(self) -> str:
-        if self.last_told is None:
+        if self.last_reported is None:
             return f"canary: {self.problem}"
         there = "none is there" if self.last_there is None else f"last there {self.last_there}"
         counted = (
             f"canary: {self.lost_bytes:,} of {self.before_bytes:,} bytes lost,"
-            f" last number told {self.last_told}, {there}"
+            f" last number reported {self.last_reported}, {there}"
         )
         return counted if self.problem is None else f"{counted}: {self.problem}"
 
 
 def judge(
-    host: str, told: Sequence[Told], decided_ns: int, there: Collection[int], complaint: str = ""
+    host: str, reported: Sequence[Reported], decided_ns: int, there: Collection[int], complaint: str = ""
 ) -> CanaryLoss:
-    """What is gone of the numbers that were told, in order, before ``decided_ns``, by those found ``there``
-    after. ``complaint``: what the canary said of its own troubles."""
-    heard = [one for one in told if one.at_ns <= decided_ns]
+    """What is gone of the numbers that were reported, in order, before ``decided_ns``, by those found
+    ``there`` after. ``complaint``: what the canary reported of its own troubles."""
+    before = [one for one in reported if one.at_ns <= decided_ns]
     why = f" ({complaint})" if complaint else ""
-    if not heard:
-        return CanaryLoss(host, problem=f"it had told nothing before the cut{why}")
-    last = heard[-1]
+    if not before:
+        return CanaryLoss(host, problem=f"it had reported nothing before the cut{why}")
+    last = before[-1]
     first_kept = max(0, (last.number - 1) // PER_FILE - KEPT_FILES + 1) * PER_FILE + 1
-    kept = [one for one in heard if one.number >= first_kept]
+    kept = [one for one in before if one.number >= first_kept]
     last_there = max((number for number in there if number >= first_kept), default=None)
     gone = [one for one in kept if last_there is None or one.number > last_there]
     reach_s = (decided_ns - gone[0].at_ns) / 1e9 if gone else 0.0
@@ -118,7 +118,7 @@ def judge(
         host,
         before_bytes=len(kept) * RECORD_BYTES,
         after_bytes=(len(kept) - len(gone)) * RECORD_BYTES,
-        last_told=last.number,
+        last_reported=last.number,
         last_there=None if last_there is None else min(last_there, last.number),
         reach_s=reach_s,
     )
@@ -126,9 +126,9 @@ def judge(
     if (silent_s := (decided_ns - last.at_ns) / 1e9) > SILENT_S:
         problem = f"it had been silent for {silent_s:.1f} s before the cut{why}"
     elif reach_s < REACH_S and (kept_s := (decided_ns - kept[0].at_ns) / 1e9) < REACH_S:
-        problem = f"it had told numbers for {kept_s:.2f} s only before the cut{why}"
+        problem = f"it had reported numbers for {kept_s:.2f} s only before the cut{why}"
     elif reach_s < REACH_S:
-        what = f"only what it told in the last {reach_s:.2f} s is gone" if gone else "nothing is gone"
+        what = f"only what it reported in the last {reach_s:.2f} s is gone" if gone else "nothing is gone"
         problem = f"{what}, so something synced the disk, or nothing cut it"
     return replace(loss, problem=problem)
 
@@ -146,7 +146,7 @@ class _Life:
     folder: str
     token: str
     pid: int | None = None
-    told: deque[Told] = field(default_factory=lambda: deque(maxlen=2 * KEPT_FILES * PER_FILE))
+    reported: deque[Reported] = field(default_factory=lambda: deque(maxlen=2 * KEPT_FILES * PER_FILE))
     complaint: str = ""
     over: bool = False
     changed: threading.Condition = field(default_factory=threading.Condition)
@@ -154,7 +154,7 @@ class _Life:
     def hear(self, line: str) -> None:
         with self.changed:
             if line.isdigit():
-                self.told.append(Told(int(line), time.monotonic_ns()))
+                self.reported.append(Reported(int(line), time.monotonic_ns()))
                 self.complaint = ""
             elif line.startswith("pid "):
                 self.pid = int(line.removeprefix("pid "))
@@ -163,10 +163,10 @@ class _Life:
             self.changed.notify_all()
 
     def sings(self, deadline: float) -> bool:
-        """Waits until it has told a number, or is over."""
+        """Waits until it has reported a number, or is over."""
         with self.changed:
-            self.changed.wait_for(lambda: self.told or self.over, max(0.0, deadline - time.monotonic()))
-            return bool(self.told)
+            self.changed.wait_for(lambda: self.reported or self.over, max(0.0, deadline - time.monotonic()))
+            return bool(self.reported)
 
     def end(self, why: str) -> None:
         with self.changed:
@@ -200,37 +200,37 @@ class Canaries:
             self.start(host)
 
     def wait(self, timeout_s: float = START_S) -> list[str]:
-        """Until each canary has told a number. Returns what is wrong with those that did not in time."""
+        """Until each canary has reported a number. Returns what is wrong with those that did not in time."""
         deadline = time.monotonic() + timeout_s
         problems = []
         for name, life in self._lives.items():
             if not life.sings(deadline):
-                why = life.complaint or f"it said nothing within {timeout_s:g} s"
+                why = life.complaint or f"it reported nothing within {timeout_s:g} s"
                 problems.append(f"{name}: no canary, so no power cut of it can be proved: {why}")
         return problems
 
-    def told(self, host: Host) -> Told | None:
+    def latest(self, host: Host) -> Reported | None:
         """The last number that reached us, and when."""
         life = self._lives.get(host.name)
         if life is None:
             return None
         with life.changed:
-            return life.told[-1] if life.told else None
+            return life.reported[-1] if life.reported else None
 
     def after(self, host: Host, decided_ns: int | None = None) -> CanaryLoss:
         """What the canary lost, once the host is on again; asked before the canary is started again. Raises
         nothing: a canary that shows nothing says why.
 
         ``decided_ns``: monotonic clock when the cut was asked for; None when nobody asked for it: then what
-        was told last is taken for it."""
+        was reported last is taken for it."""
         life = self._lives.get(host.name)
         if life is None:
             return CanaryLoss(host.name, problem="none ran on this host")
         with life.changed:
-            told, complaint = list(life.told), life.complaint
+            reported, complaint = list(life.reported), life.complaint
             life.over = True
         if decided_ns is None:
-            decided_ns = told[-1].at_ns if told else time.monotonic_ns()
+            decided_ns = reported[-1].at_ns if reported else time.monotonic_ns()
         read = f"cd {shlex.quote(life.folder)} && cat token && cat [0-9]*; true"
         try:
             listing = self._fleet.remote(host).run(read).stdout
@@ -239,7 +239,7 @@ class Canaries:
         if listing.partition("\n")[0] != life.token:
             why = "what it had synced is not there: another disk, or somebody removed it"
             return CanaryLoss(host.name, problem=why)
-        return judge(host.name, told, decided_ns, numbers(listing), complaint)
+        return judge(host.name, reported, decided_ns, numbers(listing), complaint)
 
     def stop(self) -> list[str]:
         """End them and remove what they wrote, from all hosts that have power. Returns what could not be
@@ -287,13 +287,13 @@ def _hear_all(stream: Stream, life: _Life) -> None:
     pending = b""
     while not life.over:
         try:
-            said = stream.read(LISTEN_S)
+            chunk = stream.read(LISTEN_S)
         except TimeoutError:
             continue
-        if not said:
+        if not chunk:
             life.end("its program ended, or its connection")
             return
-        *lines, pending = (pending + said).split(b"\n")
+        *lines, pending = (pending + chunk).split(b"\n")
         for line in lines:
             life.hear(line.decode(errors="replace").strip())
 

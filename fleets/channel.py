@@ -26,8 +26,8 @@ class SshStream:
         self._disconnect = disconnect
 
     def read(self, timeout_s: float) -> bytes:
-        """What it said since (its errors too), as soon as there is some; ``b""`` when it has ended, or the
-        connection has. Raises TimeoutError when it said nothing for so long, as also a host without power
+        """Its output since (errors too), as soon as there is some; ``b""`` when it has ended, or the
+        connection has. Raises TimeoutError when there was none for so long, as also a host without power
         does."""
         self._channel.settimeout(timeout_s)
         return self._channel.recv(1 << 16)

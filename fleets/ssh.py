@@ -96,9 +96,9 @@ class SshRemote:
         )
 
     def _deadline(self, command: str, timeout_s: float, stderr: io.BytesIO, how: str) -> FleetError:
-        said = stderr.getvalue().decode(errors="replace").strip()[-200:]
+        errors = stderr.getvalue().decode(errors="replace").strip()[-200:]
         return self._connection.error(
-            f"`{command}` did not end within {timeout_s:g} s ({how}); its errors: {said or 'none'};"
+            f"`{command}` did not end within {timeout_s:g} s ({how}); its errors: {errors or 'none'};"
             " give it longer, or see what keeps it with `wrackline fleet ssh`"
         )
 
@@ -293,5 +293,5 @@ def _make_folders(sftp: paramiko.SFTPClient, folder: PurePosixPath) -> None:
 
 
 def _last_lines(result: Result) -> str:
-    said = (result.stderr.strip() or result.stdout.strip()).splitlines()
-    return "; ".join(said[-3:]) or "it said nothing"
+    lines = (result.stderr.strip() or result.stdout.strip()).splitlines()
+    return "; ".join(lines[-3:]) or "it printed nothing"

@@ -119,7 +119,7 @@ class Stage:
         self._shells = {host: threading.Lock() for host in self._hosts}
         """One command of ours at a time: iptables fails to list chains while another changes them."""
         self._lasting: dict[str, tuple[Shell, ...]] = {}
-        """By fault in force: what a host that comes back must be told again."""
+        """By fault in force: the steps that are done again on a host that comes back."""
         self._switched: Counter[str] = Counter()
         """By host, the beginnings and the ends of its power's being switched: a step that failed while one of
         them came about failed for that, also when the power is back already."""

@@ -101,7 +101,7 @@ class Nemesis:
     def _run(self) -> None:
         try:
             asyncio.run(self._main())
-        except BaseException as crash:  # the supervisor of this thread: told by stop_and_heal
+        except BaseException as crash:  # the supervisor of this thread: stop_and_heal reports it
             log.exception("the nemesis broke")
             self._crash = crash
         finally:
@@ -223,7 +223,7 @@ class Nemesis:
             await asyncio.gather(*(one.end() for one in live.values()))
 
     def _record_steps(self, spec: GuidedSpec, steps: Sequence[GuidedStep]) -> None:
-        """So that it can be told afterwards whether all of its faults happened."""
+        """Records its faults, so that it is known afterwards whether all of them happened."""
         faults = {step.id: step.fault.name for step in steps if isinstance(step, Inject)}
         extra = {"schedule": spec.name, "faults": faults}
         self._recorder.record(Event(process=CONTROL, type=Type.INFO, f="planned", extra=extra))

@@ -47,8 +47,10 @@ def make_keys(folder: FleetFolder, hosts: Sequence[Host]) -> tuple[str, str]:
 
 def sshd_config() -> str:
     """The hosts' sshd configuration, for the OpenSSH of this machine."""
-    said = subprocess.run([find_tool("sshd"), "-V"], capture_output=True, text=True, timeout=10, check=False)
-    version = re.search(r"OpenSSH_(\d+)\.(\d+)", said.stderr + said.stdout)
+    result = subprocess.run(
+        [find_tool("sshd"), "-V"], capture_output=True, text=True, timeout=10, check=False
+    )
+    version = re.search(r"OpenSSH_(\d+)\.(\d+)", result.stderr + result.stdout)
     if version and (int(version[1]), int(version[2])) >= (9, 8):
         # It would lock us out for looking whether it is there already.
         return SSHD_CONFIG + "PerSourcePenalties no\n"

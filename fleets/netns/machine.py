@@ -185,21 +185,23 @@ class Machine:
 
     def _await_ready(self, reader: int) -> None:
         deadline = time.monotonic() + BOOT_TIMEOUT_S
-        heard = b""
+        received = b""
         os.set_blocking(reader, False)
         while True:
-            messages = [json.loads(line) for line in heard.splitlines(keepends=True) if line.endswith(b"\n")]
-            said = {key: value for message in messages for key, value in message.items()}
-            self._init_pid = said.get("pid", self._init_pid)
-            if "error" in said:
+            messages = [
+                json.loads(line) for line in received.splitlines(keepends=True) if line.endswith(b"\n")
+            ]
+            report = {key: value for message in messages for key, value in message.items()}
+            self._init_pid = report.get("pid", self._init_pid)
+            if "error" in report:
                 raise FleetError(
-                    f"host {self.host.name} did not boot: {said['error']}; `wrackline doctor` tells why"
+                    f"host {self.host.name} did not boot: {report['error']}; `wrackline doctor` shows why"
                 )
-            if "ready" in said and "pid" in said:
+            if "ready" in report and "pid" in report:
                 return
             if time.monotonic() > deadline:
                 raise FleetError(
-                    f"host {self.host.name} did not boot within {BOOT_TIMEOUT_S:g} s; last words: {said}"
+                    f"host {self.host.name} did not boot within {BOOT_TIMEOUT_S:g} s; last report: {report}"
                 )
             try:
                 chunk = os.read(reader, 4096)
@@ -207,8 +209,10 @@ class Machine:
                 time.sleep(0.002)
                 continue
             if not chunk:
-                raise FleetError(f"host {self.host.name} died while booting; it said: {self.last_words()}")
-            heard += chunk
+                raise FleetError(
+                    f"host {self.host.name} died while booting; its last line: {self.last_words()}"
+                )
+            received += chunk
 
     def last_words(self) -> str:
         with contextlib.suppress(OSError):
@@ -232,11 +236,13 @@ class Machine:
                 except OSError as error:
                     seen = str(error)
             if not self.is_on:
-                raise FleetError(f"host {self.host.name} died while booting; it said: {self.last_words()}")
+                raise FleetError(
+                    f"host {self.host.name} died while booting; its last line: {self.last_words()}"
+                )
             time.sleep(0.005)
         raise FleetError(
             f"no SSH on host {self.host.name} ({self.host.address}) within {BOOT_TIMEOUT_S:g} s; last: "
-            f"{seen}; its sshd said: {self.last_words()}"
+            f"{seen}; the last line of its sshd: {self.last_words()}"
         )
 
     def unplug(self) -> None:

@@ -30,7 +30,7 @@ class NetnsPower:
     def __init__(
         self, machines: Mapping[str, Machine], prefix_length: int, forget: Callable[[Host], None]
     ) -> None:
-        """``forget`` is told of a host whose connections died with it."""
+        """``forget`` is called with a host whose connections died with it."""
         self._switches = {name: _Switch(machine) for name, machine in machines.items()}
         self._prefix_length = prefix_length
         self._forget = forget
@@ -85,7 +85,7 @@ class NetnsPower:
             if not machine.is_on:
                 raise FleetError(f"host {host.name} is off: it has no page cache to lose; switch it on first")
             users: set[int] = set()
-            # Stopped one and all before the first dies: none may write, or be told, of another's end.
+            # Stopped one and all before the first dies: none may write, or learn, of another's end.
             while new := set(machine.disk_users()) - users:
                 signal_all(sorted(new), signal.SIGSTOP)
                 users |= new

@@ -115,7 +115,7 @@ class FleetFolder:
         return self.path / f"{host}.img"
 
     def log(self, host: str) -> Path:
-        """What the host's first process and its sshd said."""
+        """The output of the host's first process and of its sshd."""
         return self.path / f"{host}.log"
 
     def write(self, state: FleetState) -> None:

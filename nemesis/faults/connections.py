@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from typing import Literal
 
 from wrackline.nemesis.faults import chains
-from wrackline.nemesis.faults.knocks import heard
+from wrackline.nemesis.faults.knocks import knock_results
 from wrackline.nemesis.faults.network import CLIENTS
 from wrackline.nemesis.faults.spec import FaultSpec
 from wrackline.nemesis.faults.steps import Commands, Knock, Proof, Scene, Shell, Step, Target, Trail
@@ -53,7 +53,7 @@ class StallConnections:
         if errors := trail.errors():
             return Proof(False, "; ".join(errors))
         for when, probe in (("at the beginning", trail.active), ("at the end", trail.final)):
-            for knocked in heard(probe, CLIENTS):
+            for knocked in knock_results(probe, CLIENTS):
                 if not knocked.answered:
                     return Proof(False, f"a new connection {knocked.way} was not answered {when}")
             for done in probe:

@@ -131,7 +131,7 @@ def _read_moves(listed: Sequence[Mapping[str, Any]]) -> tuple[Move, ...]:
 
 
 def _output(steps: Sequence[Done], kind: type) -> Any:
-    """What the first step of this kind said; None when none did."""
+    """The output of the first step of this kind; None when there is none."""
     for done in steps:
         if isinstance(done.step, kind) and not done.error and done.output:
             return json.loads(done.output)

@@ -23,21 +23,21 @@ import errno, socket, sys, threading
 def knock(way, address, port):
     try:
         socket.create_connection((address, int(port)), WAIT_S).close()
-        said = "connected"
+        answer = "connected"
     except socket.timeout:
-        said = "silence"
+        answer = "silence"
     except ConnectionRefusedError:
-        said = "refused"
+        answer = "refused"
     except OSError as error:
-        said = errno.errorcode.get(error.errno, "error")
-    print(way, said, flush=True)
+        answer = errno.errorcode.get(error.errno, "error")
+    print(way, answer, flush=True)
 for way in WAYS:
     threading.Thread(target=knock, args=way.split()).start()
 """
 
 
 def command(step: KnockFrom, python: str) -> str:
-    """What a host is told. It prints a line for each way: ``n1>n2:9092 silence``."""
+    """The command that knocks from a host. It prints a line for each way: ``n1>n2:9092 silence``."""
     ways = [f"{way.name} {way.address} {way.port}" for way in step.ways]
     program = _PROGRAM.replace("WAIT_S", f"{step.wait_s:g}").replace("WAYS", repr(ways))
     return f"{shlex.quote(python)} -I -S -c {shlex.quote(program)}"
@@ -60,15 +60,15 @@ def knock(address: str, port: int, wait_s: float) -> str:
 class Knocked:
     way: str
     host: str
-    """Who says so."""
-    said: str
+    """The host that knocked, or was knocked at from the control node."""
+    answer: str
 
     @property
     def answered(self) -> bool:
-        return self.said in ANSWERS
+        return self.answer in ANSWERS
 
 
-def heard(dones: Iterable[Done], clients: str) -> list[Knocked]:
+def knock_results(dones: Iterable[Done], clients: str) -> list[Knocked]:
     """What came of every knock of these steps; ``clients``: what those are called who knock from the control
     node."""
     found = []

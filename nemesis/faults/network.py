@@ -12,7 +12,7 @@ from pydantic import model_validator
 
 from wrackline.nemesis.faults import chains
 from wrackline.nemesis.faults.chains import Rule
-from wrackline.nemesis.faults.knocks import heard
+from wrackline.nemesis.faults.knocks import knock_results
 from wrackline.nemesis.faults.spec import FaultSpec
 from wrackline.nemesis.faults.steps import (
     Commands,
@@ -66,7 +66,7 @@ class Partition:
     Proved when three things hold, at the beginning and at the end. Nobody answers who is knocked at by TCP,
     at every port that matters, along each way that is cut. Our rules are the first that packets meet on each
     host. On each way a packet was dropped: each knock sends one, so that the proof does not wait for hosts
-    that have nothing to say to each other; how much else was dropped is told beside it.
+    that have nothing to say to each other; the proof also counts what else was dropped.
 
     A knock needs both directions, so silence along ``n1>n2`` alone does not tell which of the two is cut.
     That each of them is, is shown by our rules being the first, and by the packets that they counted.
@@ -180,7 +180,7 @@ class Partition:
         if unmatched or not wanted:
             missing = ", ".join(unmatched) or "any host"
             return Proof(False, f"no packet was dropped on the way {missing}")
-        first = heard(trail.active, CLIENTS)
+        first = knock_results(trail.active, CLIENTS)
         traffic = sum(before.values()) - sum(knock.host in answered - _rebooted(trail) for knock in first)
         way = "way" if len(wanted) == 1 else "ways"
         busiest = ", ".join(f"{cut} {packets}" for cut, packets in before.most_common(6) if packets)
@@ -239,9 +239,9 @@ def _look(host: Target, fault_id: str, knocks: Sequence[Step]) -> list[Step]:
 
 def _leak(trail: Trail) -> str | None:
     answers = [
-        f"{knock.way} answered {when} ({knock.said})"
+        f"{knock.way} answered {when} ({knock.answer})"
         for when, probe in (("at the beginning", trail.active), ("at the end", trail.final))
-        for knock in heard(probe, CLIENTS)
+        for knock in knock_results(probe, CLIENTS)
         if knock.answered
     ]
     return f"the cut leaks: {', '.join(answers)}" if answers else None
@@ -279,11 +279,11 @@ def _rebooted(trail: Trail) -> set[str]:
 
 def _silence(trail: Trail) -> str:
     """What the knocks showed: silence is the cut's where the same knock was answered without it."""
-    knocked = {knock.way for knock in heard((*trail.active, *trail.final), CLIENTS)}
+    knocked = {knock.way for knock in knock_results((*trail.active, *trail.final), CLIENTS)}
     silent = f"no TCP knock on {len(knocked)} {'port' if len(knocked) == 1 else 'ports'} was answered"
     if not trail.control:
         return silent
-    answered = {knock.way for knock in heard(trail.control, CLIENTS) if knock.answered}
+    answered = {knock.way for knock in knock_results(trail.control, CLIENTS) if knock.answered}
     if dumb := sorted(knocked - answered):
         ways = ", ".join(dumb)
         return f"{silent}, and none on {ways} after the undo either: there the packets alone are proof"

@@ -36,7 +36,7 @@ APART = Partition(Shape.ISOLATE, controllers=False)
 ALONE = Partition(Shape.ISOLATE)
 """From every other host; only clients get through."""
 NO_CONTROLLER = Partition(Shape.LINK)
-UNTOLD = Partition(Shape.LINK, direction=Direction.IN)
+ONE_WAY_IN = Partition(Shape.LINK, direction=Direction.IN)
 """What the first host sends arrives, what the second answers does not."""
 
 
@@ -166,11 +166,11 @@ def below_min_isr(aim: Aim) -> tuple[GuidedStep, ...]:
     )
 
 
-def shrink_unheard(aim: Aim) -> tuple[GuidedStep, ...]:
+def shrink_without_controller(aim: Aim) -> tuple[GuidedStep, ...]:
     """B18, B05 (``shrink_before_commit``): who is dropped from the ISR counts until the controller has
     agreed.
 
-    L is cut from the controller, then F2 from the brokers. L's wish to drop F2 is never heard; with the
+    L is cut from the controller, then F2 from the brokers. L's proposal to drop F2 never arrives; with the
     defect L acknowledges with F1 alone all the same. L and F1 are killed, F2, in the ISR as before, is
     elected. Needs a session timeout some seconds longer than replica.lag.time.max.
     """
@@ -178,7 +178,7 @@ def shrink_unheard(aim: Aim) -> tuple[GuidedStep, ...]:
     return (
         t.cut_link("g1", NO_CONTROLLER),
         t.inject("g2", APART, t.last, role="last replica"),
-        Sleep(3.0, "L gives F2 up and tells nobody"),
+        Sleep(3.0, "L gives F2 up, and the controller does not learn it"),
         t.inject("g3", Kill(), t.leader, t.first, role="leader and first follower"),
         t.led_by(t.last),
         Sleep(0.5, "clients find F2"),
@@ -186,20 +186,20 @@ def shrink_unheard(aim: Aim) -> tuple[GuidedStep, ...]:
     )
 
 
-def joined_unheard(aim: Aim) -> tuple[GuidedStep, ...]:
+def joined_unknown_to_leader(aim: Aim) -> tuple[GuidedStep, ...]:
     """B17 (``no_maximal_isr``): a proposed member counts before the answer is back.
 
     F2 is out of the ISR. The controller's words reach L no more, and F2 is let in again: L proposes it, the
-    controller agrees, L is not told. F2 is cut off once more; with the defect L acknowledges with F1 alone. L
-    and F1 are killed, F2 is elected from the ISR. Needs a session timeout of some seconds: the controller's
-    answers to L's heartbeats are lost as well.
+    controller agrees, but L does not learn it. F2 is cut off once more; with the defect L acknowledges with
+    F1 alone. L and F1 are killed, F2 is elected from the ISR. Needs a session timeout of some seconds: the
+    controller's answers to L's heartbeats are lost as well.
     """
     t = _Trio.of(aim)
     return (
         t.inject("g1", APART, t.last, role="last replica"),
         t.isr_is(t.leader, t.first),
         Sleep(0.5, "clients go on with L and F1"),
-        t.cut_link("g2", UNTOLD),
+        t.cut_link("g2", ONE_WAY_IN),
         Heal(("g1",)),
         t.isr_is(t.leader, t.first, t.last),
         t.inject("g3", APART, t.last, role="last replica"),
@@ -343,7 +343,7 @@ def forgotten_producer(aim: Aim) -> tuple[GuidedStep, ...]:
     t = _Trio.of(aim)
     return (
         t.inject("g1", APART, t.last, role="last replica"),
-        Sleep(0.5, "records are on L and F1, and nobody is told"),
+        Sleep(0.5, "records are on L and F1, and no response leaves"),
         t.inject("g2", Kill(), t.leader, role="leader"),
         Heal(("g1",)),
         t.led_by(t.first),
@@ -356,8 +356,8 @@ SCHEDULES: Mapping[str, Callable[[Aim], Sequence[GuidedStep]]] = {
     "elr-outsider": elr_outsider,
     "unclean-candidate": unclean_candidate,
     "below-min-isr": below_min_isr,
-    "shrink-unheard": shrink_unheard,
-    "joined-unheard": joined_unheard,
+    "shrink-unheard": shrink_without_controller,
+    "joined-unheard": joined_unknown_to_leader,
     "unknown-follower": unknown_follower,
     "registered-at-once": registered_at_once,
     "last-standing": last_standing,

@@ -50,10 +50,10 @@ def canaries(fleet: NetnsFleet) -> Iterator[Canaries]:
 
 
 def grown(canaries: Canaries, host: Host, number: int = int(10 * TOLD_S)) -> None:
-    """Until the canary has told that number."""
+    """Until the canary has latest that number."""
     deadline = time.monotonic() + 20
-    while (told := canaries.told(host)) is None or told.number < number:
-        assert time.monotonic() < deadline, f"last told: {told}"
+    while (latest := canaries.latest(host)) is None or latest.number < number:
+        assert time.monotonic() < deadline, f"last latest: {latest}"
         time.sleep(0.02)
 
 
@@ -141,7 +141,7 @@ def test_a_full_disk_silences_the_canary_until_there_is_room_again(
     remote.run(
         "fallocate -l $(df --output=avail -B1 /data | tail -1) /data/fill; yes >/data/rest 2>&1 || true"
     )
-    full = canaries.told(host)
+    full = canaries.latest(host)
     assert full is not None
     remote.run("rm /data/fill /data/rest; sync -f /data")
     grown(canaries, host, full.number + 30)

@@ -327,7 +327,7 @@ class PaperCanaries:
     def after(self, host: Host, decided_ns: int | None = None) -> CanaryLoss:
         assert decided_ns == 0, "as the power switch of paper says"
         self._fleet.commands.append((host.name, "canary looked at"))
-        return CanaryLoss(host.name, before_bytes=800, last_told=50, reach_s=4.9)
+        return CanaryLoss(host.name, before_bytes=800, last_reported=50, reach_s=4.9)
 
 
 def test_a_canary_is_looked_at_before_it_and_the_node_are_started_again(

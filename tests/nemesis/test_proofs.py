@@ -15,7 +15,7 @@ from wrackline.fleets.base import FileLoss
 from wrackline.fleets.base import PowerCut as Cut
 from wrackline.fleets.canary import FOLDER, CanaryLoss
 from wrackline.nemesis.faults.chains import Counter, Rule, chain, install, parse_chains, parse_counters
-from wrackline.nemesis.faults.knocks import command, heard
+from wrackline.nemesis.faults.knocks import command, knock_results
 from wrackline.nemesis.faults.network import Partition, Shape
 from wrackline.nemesis.faults.power import PowerCut
 from wrackline.nemesis.faults.processes import Kill, Pause, Restart, process_state
@@ -256,8 +256,10 @@ def test_a_host_says_what_came_of_each_knock() -> None:
         said = subprocess.run(
             ["sh", "-c", command(step, sys.executable)], capture_output=True, text=True, check=True
         )
-    heard_of = {one.way: (one.said, one.answered) for one in heard([Done(step, said.stdout)], "clients")}
-    assert heard_of == {"a>b:1": ("connected", True), "a>c:1": ("refused", True)}
+    found = {
+        one.way: (one.answer, one.answered) for one in knock_results([Done(step, said.stdout)], "clients")
+    }
+    assert found == {"a>b:1": ("connected", True), "a>c:1": ("refused", True)}
 
 
 def stat(host: str, state: str) -> Done:
@@ -298,12 +300,12 @@ def test_a_restart_is_proved_by_the_clean_file_and_a_new_process() -> None:
     assert not prove([Done(StopNode("n1", 1), error="still runs")], clean, "88")
 
 
-GONE = CanaryLoss("n1", before_bytes=800, after_bytes=0, last_told=200, reach_s=4.9)
+GONE = CanaryLoss("n1", before_bytes=800, after_bytes=0, last_reported=200, reach_s=4.9)
 SYNCED = CanaryLoss(
     "n1",
     before_bytes=800,
     after_bytes=784,
-    last_told=200,
+    last_reported=200,
     last_there=199,
     reach_s=0.02,
     problem="it was synced",
@@ -334,7 +336,7 @@ def test_a_power_cut_is_lossy_only_with_bytes_gone() -> None:
     assert proof.lost == {"n1": {"log-0/1.log": 400}}
     assert (
         "n1: power gone 12.0 ms after the decision, 400 bytes in 1 files lost, "
-        "canary: 800 of 800 bytes lost, last number told 200, none is there" in proof.text
+        "canary: 800 of 800 bytes lost, last number reported 200, none is there" in proof.text
     )
     missed = Trail(do=[Done(PowerOff("n1"), error="no such host")])
     assert not PowerCut().prove(scene("n1"), missed).proved
@@ -348,8 +350,8 @@ def test_a_power_cut_is_proved_by_the_canary_of_every_host() -> None:
     synced = power_cut(powered("n1", files, SYNCED))
     assert not synced.proved
     assert synced.text.endswith(
-        "400 bytes in 1 files lost, canary: 16 of 800 bytes lost, last number told 200, last there 199: it "
-        "was synced"
+        "400 bytes in 1 files lost, canary: 16 of 800 bytes lost, last number reported 200, last there 199: "
+        "it was synced"
     )
     assert not power_cut(powered("n1", files, GONE), powered("n2", files, SYNCED)).proved
     unwatched = power_cut(powered("n1", files, None))
@@ -374,7 +376,7 @@ def test_the_canarys_own_bytes_make_no_cut_lossy() -> None:
     assert power_cut(powered("n1", own, GONE)) == Proof(
         True,
         "n1: power gone 12.0 ms after the decision, 0 bytes in 0 files lost, "
-        "canary: 800 of 800 bytes lost, last number told 200, none is there",
+        "canary: 800 of 800 bytes lost, last number reported 200, none is there",
     )
 
 

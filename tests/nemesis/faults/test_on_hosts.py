@@ -294,7 +294,7 @@ def test_a_power_cut_is_lossy_only_where_bytes_were_gone(fleet: NetnsFleet, syst
     assert isinstance(lost, dict)
     assert list(lost["n1"]) == ["node/bytes"], "the canary's own files do not count"
     assert lost["n1"]["node/bytes"] > 0
-    assert "bytes lost, last number told" in str(ended["proof"])
+    assert "bytes lost, last number reported" in str(ended["proof"])
 
 
 def test_a_power_cut_behind_a_sync_is_not_proved(
