@@ -24,8 +24,8 @@ subscribe   a consumer joins a group: ``extra`` = {"partitions": [..], "group"}
 commit      a consumer commits, in both events: ``extra`` = {"offsets": {"p": next offset}, "group", "member",
             "generation"} (the last two where known)
             ``extra.mode`` = "sync" | "async" where the workload has both
-committed   ok: what a fresh OffsetFetch told: ``extra`` = {"offsets": {"p": committed offset, -1 for none},
-            "group"}; the last of a group, after healing, are its final committed offsets
+committed   ok: the answer of a fresh OffsetFetch: ``extra`` = {"offsets": {"p": committed offset, -1 for
+            none}, "group"}; the last of a group, after healing, are its final committed offsets
 crash       ok, without an invocation: a member of a group ended without leaving it (or was killed): what it
             held is given up without a revoke
 dequeue     of the queue: ok: ``records`` = the record taken from ``partition``, none where the queue was
@@ -71,7 +71,7 @@ Rows of the nemesis have ``process = NEMESIS``, ``type = info``, ``f`` = the fau
 
 Rows of the runner have ``process = CONTROL``, ``type = info``: ``f = phase`` (extra {"phase": "setup" |
 "warm" | "main" | "heal" | "drain" | "collect"}), ``f = assignment`` (topic; extra {"assignment": {"0":
-[1,2,3]}, "nodes": {"1": "n1"}}) and ``f = cluster`` (what metadata said: extra {"partitions":
+[1,2,3]}, "nodes": {"1": "n1"}}) and ``f = cluster`` (metadata: extra {"partitions":
 [{"topic","partition","leader", "leader_epoch","isr","elr","replicas"}]}). So that the judge knows whether the
 run went as it was meant to:
 
@@ -110,7 +110,7 @@ UNKNOWN = -1
 FAILED = -2
 """``offset`` of a record sent: certainly not appended (docs/anomalies.md, *certain failure*)."""
 ACKED_WITHOUT_OFFSET = -3
-"""``offset`` of a record sent: acknowledged, but the client was told no offset."""
+"""``offset`` of a record sent: acknowledged without an offset."""
 
 MARKER = 15
 """``attempt`` in the value of a record that a read sent to see the log's end for certain; no write, no

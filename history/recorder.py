@@ -55,7 +55,8 @@ class Recorder:
         self.failure: str | None = None
         """Why nothing can be recorded any more; None while all is well."""
         self.listeners: list[Callable[[Event], None]] = []
-        """Told of the rows of nemesis and runner (processes below 0), in the thread that recorded them."""
+        """Each is called with the rows of nemesis and runner (processes below 0), in the thread that records
+        them."""
         self._lock = threading.Lock()
         self._index = 0
         self._closed = False

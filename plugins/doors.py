@@ -54,7 +54,7 @@ class Door:
         return self.check(named(self.group, name))
 
     def usual(self) -> Any:
-        """The settings that are meant where nothing is said. Raises PluginError."""
+        """The default settings. Raises PluginError."""
         assert self.default is not None, f"{self.group} has no default"
         return self.model(self.default)()
 
@@ -64,8 +64,8 @@ class Door:
         if not (isinstance(model, type) and issubclass(model, self.base)):
             raise entry.refused(f"has settings that are no {self.base.__module__}.{self.base.__name__}")
         field = model.model_fields.get(self.key)
-        says = get_args(field.annotation) if field and get_origin(field.annotation) is Literal else ()
-        if says != (entry.name,):
+        literals = get_args(field.annotation) if field and get_origin(field.annotation) is Literal else ()
+        if literals != (entry.name,):
             raise entry.refused(f"must say so in its settings: {self.key}: Literal[{entry.name!r}]")
         checked: type[BaseModel] = model
         return checked
@@ -114,8 +114,8 @@ class Door:
             raise PydanticKnownError("union_tag_not_found", {"discriminator": repr(self.key)})
         known = names(self.group)
         if tag not in known:
-            told = ", ".join(map(repr, known))
-            facts = {"discriminator": repr(self.key), "tag": str(tag), "expected_tags": told}
+            listed = ", ".join(map(repr, known))
+            facts = {"discriminator": repr(self.key), "tag": str(tag), "expected_tags": listed}
             raise PydanticKnownError("union_tag_invalid", facts)
         try:
             model = self.model(tag)

@@ -76,8 +76,8 @@ class Entry:
         try:
             return EntryPoint(self.name, self.value, self.group).load()
         except Exception as wrong:  # what others wrote may raise anything
-            said = " ".join(f"{type(wrong).__name__}: {wrong}".split())
-            raise self.refused(f"cannot be loaded: {said}") from wrong
+            problem = " ".join(f"{type(wrong).__name__}: {wrong}".split())
+            raise self.refused(f"cannot be loaded: {problem}") from wrong
 
     def refused(self, why: str) -> PluginError:
         """The error that says what is wrong with it."""

@@ -158,12 +158,12 @@ def _java() -> Check:
     java = str(Path(home, "bin/java")) if home else "java"
     if shutil.which(java) is None:
         return Check("java", False, f"{java} not found", mend)
-    said = _first_line([java, "-version"])
-    found = re.search(r'version "(\d+)(?:\.(\d+))?', said)
+    output = _first_line([java, "-version"])
+    found = re.search(r'version "(\d+)(?:\.(\d+))?', output)
     if found is None:
-        return Check("java", False, f"{java} -version says: {said or 'nothing'}", mend)
+        return Check("java", False, f"{java} -version printed {output or 'nothing'}", mend)
     major = int(found[2]) if found[1] == "1" and found[2] else int(found[1])
-    return Check("java", major >= MIN_JAVA, said, mend)
+    return Check("java", major >= MIN_JAVA, output, mend)
 
 
 def _packages() -> Check:

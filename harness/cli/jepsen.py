@@ -127,8 +127,8 @@ def _word(name: str) -> str:
 
 
 def _progress(what: str) -> Callable[[int], None]:
-    def said(done: int) -> None:
+    def report(done: int) -> None:
         if done % 100_000 == 0:
             click.echo(f"{done:,} operations {what}", err=True)
 
-    return said
+    return report

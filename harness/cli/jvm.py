@@ -123,8 +123,8 @@ def _judged(subject: Subject, model: Model, *, search: bool, initial: int | None
 
 def _say_repeated(name: str, value: Any, others: int) -> None:
     more = f" (as were {others} others)" if others else ""
-    said = f"{name}: value {value!r:.40} was put more than once{more}: only a search can decide"
-    click.echo(said, err=True)
+    message = f"{name}: value {value!r:.40} was put more than once{more}: only a search can decide"
+    click.echo(message, err=True)
 
 
 def _searched(name: str, calls: Calls, rows: Sequence[Done], **options: Any) -> Answer:

@@ -57,10 +57,10 @@ def _lines(ahead: Forecast) -> Iterator[str]:
     if not ahead.faults and ahead.guided is None:
         yield from _part("faults", ["none"])
     contract = ahead.contract
-    said = [f"{contract.name}: {contract.promise}"]
-    said += [f"must show: {', '.join(contract.expected)}"] if contract.expected else []
-    said += [f"limit: {name} {limit:g}" for name, limit in contract.thresholds.items()]
-    yield from _part("contract", said)
+    lines = [f"{contract.name}: {contract.promise}"]
+    lines += [f"must show: {', '.join(contract.expected)}"] if contract.expected else []
+    lines += [f"limit: {name} {limit:g}" for name, limit in contract.thresholds.items()]
+    yield from _part("contract", lines)
 
 
 def _part(label: str, lines: Iterator[str] | list[str] | map[str]) -> Iterator[str]:

@@ -61,14 +61,16 @@ class Log:
                     failed = one.outcome is Outcome.FAIL
                     place = NOWHERE if offset is None else offset
                     appends.append(Append(number, one.inv, one.ret, place, failed))
-                    told = [(offset, number)]
+                    placed = [(offset, number)]
                 case "read":
-                    told = [self._placed(record, one) for record in value]
-                    reads += [Read(one.ret, offset, number) for offset, number in told if offset is not None]
+                    placed = [self._placed(record, one) for record in value]
+                    reads += [
+                        Read(one.ret, offset, number) for offset, number in placed if offset is not None
+                    ]
                 case _:
                     ends.append(End(one.inv, one.ret, _offset(value, one)))
-                    told = [(value, NOWHERE)]
-            for offset, number in told:
+                    placed = [(value, NOWHERE)]
+            for offset, number in placed:
                 about[True, number].append(one)
                 if offset is not None:
                     about[False, offset].append(one)
@@ -161,12 +163,12 @@ def _of_kafka(one: Done, known: bool) -> Iterator[tuple[Any, Part]]:
     for mop in one.value:
         match mop:
             case ["send", key, value]:
-                # In a send that is ok a value without [offset v] is a record whose own outcome nobody told.
+                # In a send that is ok a value without [offset v] is a record whose own outcome is not known.
                 lost = known and not isinstance(value, list)
                 sent = replace(one, ret=NEVER, outcome=Outcome.INFO) if lost else one
                 yield _key(key), ("append", value, sent)
-            case ["poll", dict() as told] if known:
-                for key, records in told.items():
+            case ["poll", dict() as polled] if known:
+                for key, records in polled.items():
                     yield _key(key), ("read", records or [], one)
             case ["poll", *_]:
                 pass

@@ -55,11 +55,11 @@ class Account:
         self._row("phase", {"phase": phase})
 
     def stopped(self, stuck: Sequence[str]) -> None:
-        """The clients were told to end; ``stuck``: those whose operations never came back."""
+        """The clients were told to end; ``stuck`` are those whose operations never completed."""
         self._row("stopped", {"stuck": list(stuck)})
 
     def interrupted(self, why: str) -> None:
-        """The user asked for an early end. Told once."""
+        """The user asked for an early end. It is recorded once."""
         if not self._interrupted:
             self._interrupted = True
             self._row("interrupted", {"why": why})
@@ -73,7 +73,7 @@ class Account:
         self._row("collected", {"files": files, "missing": missing, "unused": unused})
 
     def over(self) -> None:
-        with suppress(RecordingFailed):  # a trouble of its own, told by whoever met it first
+        with suppress(RecordingFailed):  # whoever met the failed recording first reports it
             self._row("over", {})
 
     def _row(self, f: str, extra: Mapping[str, Any]) -> None:

@@ -21,7 +21,7 @@ LOOK_EVERY_S = 2.0
 SILENT_LOOKS = 3
 """A host that has power and does not answer so often in a row is as good as gone."""
 JOIN_S = 40.0
-ROLE = "nobody stopped it"
+ROLE = "no fault had stopped it"
 
 
 @dataclass(frozen=True, slots=True)

@@ -61,7 +61,7 @@ def judge(
     one for once: their own verdicts and reports stay as they are.
 
     Raises HistoryError or AnalysisError for a history that cannot be judged, UnknownContract,
-    SparkUnavailable. What the others were found to be is told to ``progress`` before, and their reports are
+    SparkUnavailable. The verdicts of the others are reported to ``progress`` before, and their reports are
     written."""
     # It imports Spark, which takes a second that `wrackline --help` should not wait for.
     from wrackline.checkers.analysis import analyze
@@ -88,11 +88,11 @@ def _put_before_referee(
     run_dir: Path, verdict: dict[str, Any], contract: str | None, progress: Callable[[str], None]
 ) -> None:
     """Where Knossos is installed, its answer about each witness becomes part of the verdict."""
-    said = referee(run_dir, run_dir / "findings.parquet", progress=progress)
-    if not said:
+    answers = referee(run_dir, run_dir / "findings.parquet", progress=progress)
+    if not answers:
         return
-    verdict["referee"] = summary(said)
-    verdict["reasons"] = [*verdict["reasons"], *lines(said)]
+    verdict["referee"] = summary(answers)
+    verdict["reasons"] = [*verdict["reasons"], *lines(answers)]
     name = VERDICT_JSON if contract is None else f"verdict.{contract}.json"
     replace_file(run_dir / name, orjson.dumps(verdict, option=orjson.OPT_INDENT_2) + b"\n")
 

@@ -19,7 +19,7 @@ class Progress:
     def __init__(self, console: Console | None = None) -> None:
         self.console = console or Console(highlight=False, soft_wrap=True)
         self._live: Status | None = None
-        self._said_status_at = 0.0
+        self._status_at = 0.0
         self._lock = threading.Lock()
 
     def __enter__(self) -> Progress:
@@ -43,6 +43,6 @@ class Progress:
         with self._lock:
             if self._live is not None:
                 self._live.update(escape(line))
-            elif time.monotonic() - self._said_status_at >= PLAIN_EVERY_S:
-                self._said_status_at = time.monotonic()
+            elif time.monotonic() - self._status_at >= PLAIN_EVERY_S:
+                self._status_at = time.monotonic()
                 self.console.print(escape(line))

@@ -184,7 +184,7 @@ class _Run:
         )
         state = self._wait_full_isr(spec.system.waits.ready_s, "after the topic was created")
         self.assignment.record(state)
-        # Each is said again, and counted, by a power cut that is not proved for it.
+        # Each is reported again, and counted, by a power cut that is not proved for it.
         for problem in self.canaries.wait():
             log.warning("%s", problem)
         started = sum(not node.spare for node in system.nodes)
@@ -265,7 +265,7 @@ class _Run:
     def _stop_workload(self, workload: Workload, patience_s: float) -> None:
         stuck = workload.stop(timeout_s=patience_s)
         if stuck:
-            self._note(f"operations of {', '.join(stuck)} never came back")
+            self._note(f"operations of {', '.join(stuck)} never completed")
         for line in left_out_lines(workload.left_out):
             self._note(line)
         with suppress(RecordingFailed):

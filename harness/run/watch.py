@@ -24,7 +24,7 @@ class Watch:
         recorder.listeners.append(self._on_event)
 
     def _on_event(self, event: Event) -> None:
-        """Rare rows (faults, phases), told by the recorder in the thread that recorded them."""
+        """Takes rare rows (faults, phases) from the recorder, in the thread that recorded them."""
         if event.process != NEMESIS or event.extra is None:
             return
         extra = event.extra

@@ -42,9 +42,9 @@ def ask_clients(spec: Spec, source: str) -> None:
     try:
         try_settings(spec.workload)
     except KafkaException as wrong:
-        said = " ".join(wrong.args[0].str().split())
+        message = " ".join(wrong.args[0].str().split())
         raise SpecError(
-            f"{source}: workload.client: librdkafka does not take these settings: {said}"
+            f"{source}: workload.client: librdkafka does not take these settings: {message}"
         ) from wrong
 
 

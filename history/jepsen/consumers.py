@@ -4,14 +4,14 @@ were assigned and given.
 =====================================  =======================================================================
 a poll that succeeded                  its consumer goes on behind the last record of each partition
 a transaction that failed, or whose    its consumer goes back to where it stood before (a ``:poll`` that is no
-outcome is unknown                     transaction may have gone on: nobody knows; nor of one that told no
+outcome is unknown                     transaction may have gone on: it is not known; nor of one that named no
                                        records, where its consumer subscribed and so commits after each poll)
 ``:assign``, ``:subscribe``            partitions that are named again go on where they were; the others are
                                        given up. With ``:seek-to-beginning?`` all begin at 0. One of unknown
                                        outcome may have done this or not: what it would have changed is
                                        unknown
-``:rebalance-log``                     the partitions it names go on at a place that nobody told
-a second process that ``:subscribe``s  from then on, a partition that no ``:rebalance-log`` told a subscribed
+``:rebalance-log``                     the partitions it names go on at a position that is not known
+a second process that ``:subscribe``s  from then on, a partition that no ``:rebalance-log`` gave a subscribed
                                        consumer of may be another's between any two of its polls
 =====================================  =======================================================================
 """
@@ -23,7 +23,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 SOMEWHERE = -1
-"""A position that nobody told: the next poll may begin anywhere."""
+"""A position that is not known: the next poll may begin anywhere."""
 
 
 @dataclass
@@ -33,8 +33,8 @@ class Consumer:
 
     stands: dict[int, int] = field(default_factory=dict)
     subscribed: bool = False
-    told: set[int] = field(default_factory=set)
-    """Partitions of which a rebalance told since it subscribed."""
+    rebalanced: set[int] = field(default_factory=set)
+    """Partitions that a rebalance gave it since it subscribed."""
 
     def given(self, places: Iterable[tuple[int, int]]) -> None:
         """A poll that succeeded: (partition, offset) of each record."""
@@ -46,18 +46,18 @@ class Consumer:
             self.stands[partition] = SOMEWHERE
 
     def after(
-        self, wanted: Iterable[int], *, begin: bool = False, told: Mapping[int, int] | None = None
+        self, wanted: Iterable[int], *, begin: bool = False, known: Mapping[int, int] | None = None
     ) -> dict[str, Any]:
-        """What an assignment of ``wanted`` makes of it, as the ``extra`` of an ``assign``. ``told``:
-        positions that an exported history of ours says."""
+        """What an assignment of ``wanted`` makes of it, as the ``extra`` of an ``assign``. ``known``:
+        positions that an exported history of ours has."""
         positions = {
             partition: 0 if begin else self.stands.get(partition, SOMEWHERE) for partition in sorted(wanted)
         }
-        positions = dict(told) if told is not None else positions
+        positions = dict(known) if known is not None else positions
         return _extra(positions, sorted(self.stands.keys() - positions.keys()))
 
     def assign(self, extra: Mapping[str, Any]) -> None:
-        """Takes up what ``after`` said."""
+        """Takes up the result of ``after``."""
         self.stands = {int(partition): start for partition, start in extra["positions"].items()}
         self.subscribed = False
 
@@ -74,7 +74,7 @@ class Consumer:
         dropped = sorted(self.stands.keys() - set(wanted))
         for partition in dropped:
             del self.stands[partition]
-        self.subscribed, self.told = True, set()
+        self.subscribed, self.rebalanced = True, set()
         return dropped
 
     def whereabouts(self, dropped: Iterable[int] = ()) -> dict[str, Any]:
@@ -83,5 +83,5 @@ class Consumer:
 
 
 def _extra(positions: Mapping[int, int], dropped: list[int]) -> dict[str, Any]:
-    said: dict[str, Any] = {"positions": {str(partition): start for partition, start in positions.items()}}
-    return said | {"revoked": dropped} if dropped else said
+    extra: dict[str, Any] = {"positions": {str(partition): start for partition, start in positions.items()}}
+    return extra | {"revoked": dropped} if dropped else extra

@@ -9,7 +9,7 @@
                 partition one ``[:r k [...]]``. Polls do not fit: a read of this model is a whole prefix of
                 the list.
 ``log``         ``wrackline check -m log --independent``: ``:append``, ``:read``, ``:end`` of ``[k ...]``
-                tuples, with what was told of offsets and ends
+                tuples, with the offsets and ends of responses
 ``register``    Knossos: ``:write``, ``:read`` of ``[k v]`` tuples (``jepsen.independent``), of the workload
                 ``register``
 ``queue``       Knossos: ``:enqueue``, ``:dequeue`` of ``[k v]`` tuples, of the workload ``queue``
@@ -86,8 +86,8 @@ class Keys:
 def kafka(events: Iterable[Row], keys: Keys) -> Iterator[Operation]:
     """Operations of ``jepsen.tests.kafka``, one per event that has a counterpart."""
     for index, operation in enumerate(_kafka_operations(events, keys)):
-        said = {name: value for name, value in operation.items() if value is not None or name == "value"}
-        yield {"index": index, **said}
+        fields = {name: value for name, value in operation.items() if value is not None or name == "value"}
+        yield {"index": index, **fields}
 
 
 def _kafka_operations(events: Iterable[Row], keys: Keys) -> Iterator[Operation]:
@@ -148,13 +148,13 @@ def _assign(row: Row, keys: Keys) -> Iterator[Operation]:
 
 
 def _rebalance(row: Row, keys: Keys) -> Operation:
-    """What a member has now, and where it goes on, for the ``:rebalance-log`` of the poll in which it was
-    told."""
+    """What a member has now, and where it goes on, for the ``:rebalance-log`` of the poll in which it
+    learned it."""
     extra = orjson.loads(row["extra"] or "{}")
-    said: Operation = {"keys": [keys.of(row["topic"], int(p)) for p in extra.get("partitions") or ()]}
+    entry: Operation = {"keys": [keys.of(row["topic"], int(p)) for p in extra.get("partitions") or ()]}
     positions = extra.get("positions") or {}
-    said["positions"] = {keys.of(row["topic"], int(p)): offset for p, offset in positions.items()}
-    return said
+    entry["positions"] = {keys.of(row["topic"], int(p)): offset for p, offset in positions.items()}
+    return entry
 
 
 def _operation(row: Row, f: str, value: Any) -> Operation:
@@ -169,11 +169,11 @@ def _operation(row: Row, f: str, value: Any) -> Operation:
 
 
 def _from_the_beginning(row: Row, keys: Keys) -> Iterator[Operation]:
-    """The final reader's assignment, which our history leaves unsaid."""
+    """The final reader's assignment, which our history does not record."""
     value = [keys.of(row["topic"], row["partition"])]
     for kind in ("invoke", "ok"):
-        said = _operation({**row, "type": kind, "error": None}, "assign", value)
-        yield {**said, "seek-to-beginning?": True}
+        assigned = _operation({**row, "type": kind, "error": None}, "assign", value)
+        yield {**assigned, "seek-to-beginning?": True}
 
 
 def _send_mop(row: Row, record: Mapping[str, int], keys: Keys) -> list[Any]:
@@ -188,25 +188,25 @@ def _send_mop(row: Row, record: Mapping[str, int], keys: Keys) -> list[Any]:
 def _poll_mop(row: Row, keys: Keys) -> list[Any]:
     if row["type"] != "ok":
         return [Keyword("poll")]
-    told: dict[int, list[list[int | None]]] = {}
+    polled: dict[int, list[list[int | None]]] = {}
     for record in row["records"] or ():
-        told.setdefault(keys.of(row["topic"], record["partition"]), []).append(
+        polled.setdefault(keys.of(row["topic"], record["partition"]), []).append(
             [record["offset"], record["value"]]
         )
     for partition, value in _extra(row).get("placeless", ()) if "placeless" in (row["extra"] or "") else ():
-        told.setdefault(keys.of(row["topic"], partition), []).append([None, value])
-    return [Keyword("poll"), told]
+        polled.setdefault(keys.of(row["topic"], partition), []).append([None, value])
+    return [Keyword("poll"), polled]
 
 
 def _fault(row: Row) -> Operation:
     extra = orjson.loads(row["extra"] or "{}")
-    said = {name: extra[name] for name in FAULT_WORDS if name in extra}
+    words = {name: extra[name] for name in FAULT_WORDS if name in extra}
     return {
         "time": row["time_ns"],
         "type": Keyword("info"),
         "process": Keyword("nemesis"),
         "f": Keyword(row["f"]),
-        "value": said,
+        "value": words,
     }
 
 
@@ -293,8 +293,8 @@ def log(events: Iterable[Row], keys: Keys) -> Iterator[Operation]:
         if row["process"] < 0:
             continue
         for process, kind, f, value in _of_logs(row, keys, processes):
-            said = {"index": index, "time": row["time_ns"], "type": Keyword(kind), "process": process}
-            yield {**said, "f": Keyword(f), "value": value}
+            head = {"index": index, "time": row["time_ns"], "type": Keyword(kind), "process": process}
+            yield {**head, "f": Keyword(f), "value": value}
             index += 1
 
 
@@ -304,12 +304,12 @@ def _of_logs(row: Row, keys: Keys, processes: _Processes) -> Iterator[tuple[int,
         for at, record in enumerate(row["records"] or ()):
             kind = "invoke" if row["type"] == "invoke" else _outcome(row, record)
             key, offset, value = keys.of(row["topic"], record["partition"]), record["offset"], record["value"]
-            told = [offset if offset >= 0 else None, value] if kind == "ok" else value
-            yield processes.of(row["process"], at), kind, "append", [key, told]
+            content = [offset if offset >= 0 else None, value] if kind == "ok" else value
+            yield processes.of(row["process"], at), kind, "append", [key, content]
     elif row["f"] == "end":
         key = keys.of(row["topic"], row["partition"])
-        told = row["high_watermark"] if row["type"] == "ok" else None
-        yield processes.of(row["process"], 0), row["type"], "end", [key, told]
+        end = row["high_watermark"] if row["type"] == "ok" else None
+        yield processes.of(row["process"], 0), row["type"], "end", [key, end]
     elif row["f"] in _READ_BY_POLL and row["type"] == "ok":
         shown: dict[int, list[list[int]]] = {}
         for record in row["records"] or ():

@@ -10,7 +10,7 @@ value                  ``key << 32 | value`` (Jepsen's values are unique by key 
 process                its producer keeps the number; its consumer, a client of its own, is
                        ``process + CONSUMERS``
 ``:send``              ``send``; an offset of ``nil`` is an acknowledgement without offset. Offsets that a
-                       ``:send`` of unknown outcome was told hold where one of its values was polled
+                       ``:send`` of unknown outcome names hold where one of its values was polled
 ``:poll``              ``poll``. One that failed, or whose outcome is unknown, and gave records all the same,
                        is a ``poll`` that succeeded (``extra.aborted``), after which the consumer goes back
 ``:txn``, and each     a ``send`` and a ``poll`` (or one of them) with the same ``extra.txn``, both open for
@@ -24,7 +24,7 @@ sends or polls
 ``:nemesis``           faults, never proved: Jepsen records what was asked for, not that it took effect
 =====================  ======================================================================================
 
-Jepsen has no final read apart from its polls, and judges loss among the offsets some consumer was given. So
+Jepsen has no final read apart from its polls, and judges loss among the offsets a consumer was given. So
 the final read is what all polls together gave (wrackline.history.jepsen.observed), and nothing is known past
 that: sends that were acknowledged there (Jepsen's *unseen*) are judged in all but loss, and a note and a
 condition of the verdict say how many there are. Replicas' logs and end offsets are not in such a history.

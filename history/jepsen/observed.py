@@ -44,7 +44,7 @@ class Observed:
                 self.until[partition] = max(offset + 1, self.until.get(partition, 0))
 
     def settled(self, events: Iterable[Event], seen: Set[int]) -> list[Event]:
-        """The events, where offsets that a send of unknown outcome was told are left only if a value of it
+        """The events, where offsets that a send of unknown outcome names are left only if a value of it
         was given to somebody: then that transaction took effect, and all of it. Else nobody knows."""
         return [
             _without_offsets(event)
@@ -56,7 +56,7 @@ class Observed:
         ]
 
     def place(self, events: Iterable[Event]) -> None:
-        """Puts what was given without an offset where its acknowledgement said."""
+        """Puts what was given without an offset where its acknowledgement put it."""
         if self.without_offset:
             acked = (event for event in events if event.f == "send" and event.type is not Type.INVOKE)
             self.take(

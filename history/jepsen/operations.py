@@ -84,22 +84,22 @@ class Reader:
     def add(self, event: Event) -> None:
         self.events.append(dataclasses.replace(event, time_ns=self.time_ns))
 
-    def key(self, said: Any) -> int:
+    def key(self, name: Any) -> int:
         """The partition that stands for a key. JSON turns integer keys of maps into strings."""
-        if isinstance(said, str) and said.lstrip("-").isdigit():
-            said = int(said)
-        if said not in self.keys:
-            whole = isinstance(said, int) and 0 <= said < MAX_KEY and said not in self.keys.values()
-            self.keys[said] = said if whole else max(self.keys.values(), default=-1) + 1
-        return self.keys[said]
+        if isinstance(name, str) and name.lstrip("-").isdigit():
+            name = int(name)
+        if name not in self.keys:
+            whole = isinstance(name, int) and 0 <= name < MAX_KEY and name not in self.keys.values()
+            self.keys[name] = name if whole else max(self.keys.values(), default=-1) + 1
+        return self.keys[name]
 
-    def value(self, key: int, said: Any) -> int:
+    def value(self, key: int, original: Any) -> int:
         """The value that stands for one of Jepsen's, which are unique by key only."""
-        if said in (CORRUPT, FOREIGN) and not isinstance(said, float):
-            return int(said)  # of an exported history of ours; Jepsen's values are never negative
-        if isinstance(said, int) and not isinstance(said, bool) and 0 <= said < 1 << 32:
-            return key << 32 | said
-        name = (key, repr(said))
+        if original in (CORRUPT, FOREIGN) and not isinstance(original, float):
+            return int(original)  # of an exported history of ours; Jepsen's values are never negative
+        if isinstance(original, int) and not isinstance(original, bool) and 0 <= original < 1 << 32:
+            return key << 32 | original
+        name = (key, repr(original))
         return self.numbers.setdefault(name, (1 << 52) + len(self.numbers))
 
     # --- sends and polls
@@ -119,11 +119,11 @@ class Reader:
     def _txn(self, op: Operation) -> int | None:
         """Its number. Jepsen gives an operation several sends or polls in a test of transactions only; an
         exported history of ours says itself what is one."""
-        said = op.get("txn")
-        if isinstance(said, int) and not isinstance(said, bool):
-            self.transactions = max(self.transactions, said + 1)
-            return said
-        if said is False or (op["f"] != "txn" and len(op["value"]) < 2):
+        txn = op.get("txn")
+        if isinstance(txn, int) and not isinstance(txn, bool):
+            self.transactions = max(self.transactions, txn + 1)
+            return txn
+        if txn is False or (op["f"] != "txn" and len(op["value"]) < 2):
             return None
         self.transactions += 1
         return self.transactions - 1
@@ -144,35 +144,35 @@ class Reader:
     def _outcomes(self, sends: tuple[Record, ...], op: Operation, kind: Type) -> tuple[Record, ...]:
         if kind is Type.FAIL:
             return tuple(record._replace(offset=FAILED) for record in sends)
-        told = [mop for mop in op.get("value") or () if mop[0] == "send"]
-        if kind is Type.INFO and len(told) != len(sends):
+        completed = [mop for mop in op.get("value") or () if mop[0] == "send"]
+        if kind is Type.INFO and len(completed) != len(sends):
             return sends
-        return tuple(self._sent(mop, kind) for mop in told)
+        return tuple(self._sent(mop, kind) for mop in completed)
 
     def _sent(self, mop: Sequence[Any], kind: Type) -> Record:
         """``[:send k v]`` or, completed, ``[:send k [offset v]]``."""
-        key, said = self.key(mop[1]), mop[2]
-        offset, value = said if isinstance(said, list) else (None, said)
-        untold = ACKED_WITHOUT_OFFSET if kind is Type.OK else UNKNOWN
-        return Record(key, untold if offset is None else int(offset), self.value(key, value))
+        key, content = self.key(mop[1]), mop[2]
+        offset, value = content if isinstance(content, list) else (None, content)
+        unknown = ACKED_WITHOUT_OFFSET if kind is Type.OK else UNKNOWN
+        return Record(key, unknown if offset is None else int(offset), self.value(key, value))
 
     def _complete_poll(
         self, consumer: int, op: Operation, kind: Type, begun: _Open, common: Mapping[str, Any]
     ) -> None:
         who = self._consumer(consumer)
         rebalanced = {
-            key for said in op.get("rebalance-log") or () for key in self._rebalance(consumer, said)
+            key for entry in op.get("rebalance-log") or () for key in self._rebalance(consumer, entry)
         }
         polled = list(self._polled(op["value"] if kind is Type.OK else op.get("value") or ()))
         records = tuple(record for record in polled if record.offset != UNKNOWN)
         placeless = [[record.partition, record.value] for record in polled if record.offset == UNKNOWN]
         self.observed.without_offset.update(value for _, value in placeless)
         given = {record.partition for record in records}
-        if who.subscribed and len(self.subscribers) > 1 and given - who.told:
-            # It has them by a rebalance that nobody told of: another member may have read on meanwhile.
-            who.lose_track(given - who.told)
-            rebalanced |= given - who.told
-            self._given_by_its_group(consumer, given - who.told)
+        if who.subscribed and len(self.subscribers) > 1 and given - who.rebalanced:
+            # It has them by a rebalance that is not on record: another member may have read on meanwhile.
+            who.lose_track(given - who.rebalanced)
+            rebalanced |= given - who.rebalanced
+            self._given_by_its_group(consumer, given - who.rebalanced)
         self.observed.take(records, succeeded=kind is Type.OK)
         extra = _extra(begun, placeless)
         if not records:
@@ -200,10 +200,10 @@ class Reader:
         for mop in value:
             if mop[0] != "poll" or len(mop) < 2:
                 continue
-            for said, pairs in (mop[1] or {}).items():
-                key = self.key(said)
-                for offset, value_said in pairs:
-                    number = self.value(key, value_said)
+            for name, pairs in (mop[1] or {}).items():
+                key = self.key(name)
+                for offset, polled in pairs:
+                    number = self.value(key, polled)
                     yield Record(key, UNKNOWN if offset is None else int(offset), number)
 
     # --- where consumers go on
@@ -213,11 +213,11 @@ class Reader:
 
     def _assign(self, consumer: int, op: Operation, kind: Type) -> None:
         who = self._consumer(consumer)
-        wanted = [self.key(said) for said in op.get("value") or ()]
-        told = None
+        wanted = [self.key(name) for name in op.get("value") or ()]
+        known = None
         if isinstance(op.get("positions"), Mapping):  # of an exported history of ours
-            told = {self.key(key): int(at) for key, at in op["positions"].items()}
-        extra = who.after(wanted, begin=op.get("seek-to-beginning?") is True, told=told)
+            known = {self.key(key): int(at) for key, at in op["positions"].items()}
+        extra = who.after(wanted, begin=op.get("seek-to-beginning?") is True, known=known)
         self.add(Event(consumer, kind, "assign", topic=TOPIC, extra=extra))
         if kind is Type.OK:
             who.assign(extra)
@@ -226,7 +226,7 @@ class Reader:
             self._moved(consumer, who.whereabouts())
 
     def _subscribe(self, consumer: int, op: Operation, kind: Type) -> None:
-        wanted = sorted({self.key(said) for said in op.get("value") or ()})
+        wanted = sorted({self.key(name) for name in op.get("value") or ()})
         self.add(Event(consumer, kind, "subscribe", topic=TOPIC, extra={"partitions": wanted}))
         if kind is not Type.FAIL:
             self.subscribers.add(consumer)
@@ -236,19 +236,21 @@ class Reader:
             if dropped:
                 self._moved(consumer, who.whereabouts(dropped))
 
-    def _rebalance(self, consumer: int, said: Mapping[str, Any]) -> list[int]:
+    def _rebalance(self, consumer: int, entry: Mapping[str, Any]) -> list[int]:
         """The partitions that may have moved at any point of the operation. (In an exported history of ours
         it was before.)"""
         who = self._consumer(consumer)
-        keys = said.get("keys") or said.get("partitions") or ()
+        keys = entry.get("keys") or entry.get("partitions") or ()
         taken = sorted({self.key(key) for key in keys if not isinstance(key, Mapping)})
-        told = said.get("positions")
-        positions = {self.key(key): int(at) for key, at in told.items()} if isinstance(told, Mapping) else {}
+        named = entry.get("positions")
+        positions = (
+            {self.key(key): int(at) for key, at in named.items()} if isinstance(named, Mapping) else {}
+        )
         who.lose_track(taken)
         who.stands |= positions
-        who.told.update(taken)
+        who.rebalanced.update(taken)
         self._given_by_its_group(consumer, taken, positions)
-        return [] if isinstance(told, Mapping) else taken
+        return [] if isinstance(named, Mapping) else taken
 
     def _given_by_its_group(
         self, consumer: int, partitions: Iterable[int], positions: Mapping[int, int] | None = None
@@ -285,7 +287,7 @@ class Reader:
             places = ", ".join(f"{TOPIC}-{key}: {count}" for key, count in sorted(self.unseen.items()))
             unseen = "acknowledged past what was polled and given to nobody"
             yield f"{unseen}: whether they are lost is not judged ({places})"
-        renamed = [f"{said} is {TOPIC}-{key}" for said, key in self.keys.items() if said != key]
+        renamed = [f"{name} is {TOPIC}-{key}" for name, key in self.keys.items() if name != key]
         if renamed:
             yield "keys: " + ", ".join(renamed[:50])
         if self.numbers:
@@ -297,8 +299,8 @@ class Reader:
 
 def _extra(begun: _Open, placeless: Sequence[Any] = ()) -> dict[str, Any] | None:
     """``placeless``: [partition, value] of records that were given without an offset."""
-    said: dict[str, Any] = {} if begun.txn is None else {"txn": begun.txn}
-    return (said | {"placeless": list(placeless)} if placeless else said) or None
+    extra: dict[str, Any] = {} if begun.txn is None else {"txn": begun.txn}
+    return (extra | {"placeless": list(placeless)} if placeless else extra) or None
 
 
 def _pieces(records: Iterable[Record], rebalanced: set[int]) -> Iterator[tuple[Record, ...]]:

@@ -40,7 +40,7 @@ class Keyword(str):
 
 
 def read(path: Path, progress: Callable[[int], None] = lambda _done: None) -> Iterator[Operation]:
-    """The operations of a history file, in its order. ``progress`` is told how many were read.
+    """The operations of a history file, in its order. ``progress`` is called with how many were read.
 
     ``.json`` holds one array or one object a line; anything else is read as EDN: one vector, or maps one
     after another. Either may be compressed (``.gz``). Raises TextError, OSError."""
