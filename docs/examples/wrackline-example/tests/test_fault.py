@@ -16,10 +16,10 @@ def done(steps: Sequence[object]) -> list[Done]:
 
     def one(step: object) -> Done:
         assert isinstance(step, Shell)
-        said = subprocess.run(
+        result = subprocess.run(
             ["sh", "-c", step.command], capture_output=True, text=True, check=True, timeout=60
         )
-        return Done(step, said.stdout)
+        return Done(step, result.stdout)
 
     return [one(step) for step in steps]
 

@@ -35,7 +35,7 @@ def _ask(target: Target) -> Shell:
     return Shell(target.host, f"sed -n 's/^Cpus_allowed_list:[[:space:]]*//p' {status} | sort -u")
 
 
-def _said(target: Target, done: Iterable[Done]) -> list[str]:
+def _outputs(target: Target, done: Iterable[Done]) -> list[str]:
     return [" ".join(one.output.split()) for one in done if one.step.host == target.host]
 
 
@@ -67,7 +67,7 @@ class OneCore:
     def prove(self, scene: Scene, trail: Trail) -> Proof:
         wanted = str(self.core)
         for one in scene.targets:
-            during, after = _said(one, (*trail.active, *trail.final)), _said(one, trail.control)
+            during, after = _outputs(one, (*trail.active, *trail.final)), _outputs(one, trail.control)
             if not during or set(during) != {wanted}:
                 return Proof(False, f"{one.host}: cores {during} were allowed, not {wanted} alone")
             if wanted in after:
