@@ -17,7 +17,7 @@ def why_it_died(result: Result) -> tuple[str, str]:
 
 
 def last_line(result: Result) -> str:
-    return ((result.stdout + result.stderr).strip() or "(nothing said)").splitlines()[-1]
+    return ((result.stdout + result.stderr).strip() or "(no output)").splitlines()[-1]
 
 
 def way_out_of(said: str) -> str:

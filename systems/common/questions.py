@@ -86,7 +86,7 @@ def first_answer(
         for node in nodes:
             left = deadline - time.monotonic()
             if left <= 0:
-                raise DeployError(f"nobody answered within {timeout_s:g} s; last heard: {last}")
+                raise DeployError(f"nobody answered within {timeout_s:g} s; last answer: {last}")
             try:
                 with connect(node, min(left, ASK_S)) as connection:
                     return question(connection)
