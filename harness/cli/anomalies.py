@@ -33,7 +33,7 @@ def rows() -> list[Row]:
     return found + [Row(*metric, COUNTED) for metric in METRICS]
 
 
-@click.command("anomalies", short_help="Every anomaly that is looked for, and what contracts say of it.")
+@click.command("anomalies")
 @click.option("--json", "as_json", is_flag=True, help="As JSON: name, family, jepsen, meaning, contract.")
 def anomalies_command(as_json: bool) -> int:
     """List every anomaly that `wrackline analyze` looks for: what it is, the nearest anomaly of

@@ -6,6 +6,9 @@ from __future__ import annotations
 import tempfile
 import traceback
 
+EXIT_HOSTS = 4
+"""Infrastructure failed, or we did: nothing is proved."""
+
 
 def crash_line(error: BaseException) -> str:
     """The line for an exception that nobody expected; its traceback goes into a file."""

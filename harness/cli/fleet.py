@@ -17,9 +17,8 @@ from wrackline.fleets.netns.clean import FleetSeen, clean, end_detached, survey
 from wrackline.fleets.netns.fleet import NetnsFleet
 from wrackline.fleets.netns.namespaces import find_tool
 from wrackline.fleets.netns.state import FleetFolder
+from wrackline.harness.cli.crash import EXIT_HOSTS
 from wrackline.harness.cli.options import state_dir_option
-
-EXIT_HOSTS = 4
 
 
 class HostTrouble(click.ClickException):

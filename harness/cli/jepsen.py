@@ -14,7 +14,7 @@ from wrackline.history.jepsen.imports import Settings, import_history
 from wrackline.history.jepsen.text import TextError, write
 
 
-@click.command("export", short_help="Write a run's history as EDN or JSON for elle-cli, Knossos or Jepsen.")
+@click.command("export")
 @click.argument("name", metavar="RUN")
 @click.option(
     "--model",
@@ -62,7 +62,7 @@ def export_command(name: str, model: str, fmt: str | None, output: Path | None, 
     return 0
 
 
-@click.command("import", short_help="Make a run of a Jepsen Kafka or Redpanda history, to judge it here.")
+@click.command("import")
 @click.argument(
     "history", type=click.Path(exists=True, dir_okay=False, path_type=Path), metavar="HISTORY.edn"
 )

@@ -49,7 +49,7 @@ heap_option = click.option(
 )
 
 
-@click.command("check", short_help="Is a history of Jepsen's linearizable, or serializable?")
+@click.command("check")
 @click.argument("history", type=click.Path(exists=True, dir_okay=False, path_type=Path))
 @click.option(
     "-m",
@@ -229,7 +229,7 @@ def _classpath(given: str | None) -> tuple[str, ...]:
     return required_classpath(given)
 
 
-@click.group("jvm", short_help="Knossos and Elle: get them, and see that they answer.")
+@click.group("jvm")
 def jvm() -> None:
     """Knossos and Elle, as referee of what was found and for what the exact checks do not decide.
 

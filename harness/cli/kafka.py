@@ -14,7 +14,7 @@ from wrackline.systems.kafka.store import Store
 _BYTES_IN_MB = 1_000_000
 
 
-@click.group("kafka", short_help="Versions of Apache Kafka: install, list, remove.")
+@click.group("kafka")
 def kafka() -> None:
     """Versions of Apache Kafka on this machine, for runs with `system: {kind: apache-kafka}`.
 

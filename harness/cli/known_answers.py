@@ -13,7 +13,7 @@ from wrackline.harness.known_answers.defects import cases, defects, show
 from wrackline.harness.known_answers.demo import demo
 
 
-@click.command("demo", short_help="Three short runs that show what it is for.")
+@click.command("demo")
 @results_option
 @master_option
 def demo_command(results: Path, master: str) -> int:
@@ -30,7 +30,7 @@ def demo_command(results: Path, master: str) -> int:
     return demo(results, master=master)
 
 
-@click.command("defects", short_help="Put historic bugs back, one by one, and see each caught.")
+@click.command("defects")
 @click.argument("names", nargs=-1, metavar="[NAME]...")
 @click.option(
     "--runs", type=click.IntRange(1), default=1, show_default=True, help="Of each, and of its twin."

@@ -11,72 +11,103 @@ import errno
 import logging
 import sys
 from collections.abc import Callable, Sequence
+from importlib import import_module
 from typing import Any
 
 import click
 
-from wrackline.checkers.contracts import UnknownContract
-from wrackline.checkers.jvm.classpath import JvmUnavailable
-from wrackline.checkers.runs import AnalysisError
-from wrackline.checkers.session import SparkUnavailable
 from wrackline.fleets.base import FleetError
-from wrackline.harness.cli.anomalies import anomalies_command
-from wrackline.harness.cli.crash import crash_line
-from wrackline.harness.cli.doctor import doctor
-from wrackline.harness.cli.fleet import EXIT_HOSTS, fleet
-from wrackline.harness.cli.jepsen import export_command, import_command
-from wrackline.harness.cli.jvm import check_command, jvm
-from wrackline.harness.cli.kafka import kafka
-from wrackline.harness.cli.known_answers import defects_command, demo_command
-from wrackline.harness.cli.plan import plan_command
-from wrackline.harness.cli.plugins import new_command, plugins_command
-from wrackline.harness.cli.runs import analyze_command, report_command, run_command, runs_command
-from wrackline.harness.cli.specification import (
-    examples_command,
-    init_command,
-    schema_command,
-    validate_command,
-)
-from wrackline.harness.report import ReportError
-from wrackline.harness.run import CannotRecord, Interrupted
-from wrackline.harness.run.results import NoSuchRun
-from wrackline.harness.specification.spec import SpecError
-from wrackline.history import HistoryError
-from wrackline.history.jepsen.imports import ImportFailed
-from wrackline.history.jepsen.text import TextError
-from wrackline.plugins.registry import PluginError, version
-from wrackline.simulator.cli import simulate
+from wrackline.harness.cli.crash import EXIT_HOSTS, crash_line
+from wrackline.plugins.registry import version
 from wrackline.systems.base import DeployError
 
 STOPPED = 130
+_AS_IT_WAS = "stopped; what was there before is as it was"
 _WAYS_OUT = {
     errno.ENOSPC: "; make room on that disk, nothing was left half-written",
     errno.EDQUOT: "; make room, nothing was left half-written",
     errno.EROFS: "; copy the run to a place that can be written to",
     errno.EACCES: "; run it as the owner, or copy the run elsewhere",
 }
-WRONG_INPUT = (
-    SpecError,
-    NoSuchRun,
-    HistoryError,
-    AnalysisError,
-    UnknownContract,
-    SparkUnavailable,
-    ReportError,
-    ImportFailed,
-    TextError,
-    JvmUnavailable,
-    CannotRecord,
-    PluginError,
-)
+_HERE = "wrackline.harness.cli"
+COMMANDS = {
+    "run": (f"{_HERE}.runs:run_command", "Make a run from each specification and judge them."),
+    "runs": (f"{_HERE}.runs:runs_command", "List runs with their verdicts."),
+    "analyze": (f"{_HERE}.runs:analyze_command", "Judge recorded runs again, many in one Spark session."),
+    "report": (f"{_HERE}.runs:report_command", "Write a run's report again from what was found."),
+    "demo": (f"{_HERE}.known_answers:demo_command", "Three short runs that show what it is for."),
+    "defects": (
+        f"{_HERE}.known_answers:defects_command",
+        "Put historic bugs back, one by one, and see each caught.",
+    ),
+    "init": (f"{_HERE}.specification:init_command", "Write a commented specification to start from."),
+    "examples": (
+        f"{_HERE}.specification:examples_command",
+        "List the specifications that come with us, print or copy one.",
+    ),
+    "validate": (f"{_HERE}.specification:validate_command", "Check specifications; make no run."),
+    "plan": (f"{_HERE}.plan:plan_command", "Show what a run would do, and when; make no host."),
+    "schema": (
+        f"{_HERE}.specification:schema_command",
+        "Print the JSON schema of a specification, for editors.",
+    ),
+    "anomalies": (
+        f"{_HERE}.anomalies:anomalies_command",
+        "Every anomaly that is looked for, and what contracts say of it.",
+    ),
+    "plugins": (
+        f"{_HERE}.plugins:plugins_command",
+        "Systems, fleets, faults, workloads and checks, and where each is from.",
+    ),
+    "new": (
+        f"{_HERE}.plugins:new_command",
+        "Write a package that adds a fault, a workload, a check, a system or a fleet.",
+    ),
+    "export": (
+        f"{_HERE}.jepsen:export_command",
+        "Write a run's history as EDN or JSON for elle-cli, Knossos or Jepsen.",
+    ),
+    "import": (
+        f"{_HERE}.jepsen:import_command",
+        "Make a run of a Jepsen Kafka or Redpanda history, to judge it here.",
+    ),
+    "check": (f"{_HERE}.jvm:check_command", "Is a history of Jepsen's linearizable, or serializable?"),
+    "jvm": (f"{_HERE}.jvm:jvm", "Knossos and Elle: get them, and see that they answer."),
+    "kafka": (f"{_HERE}.kafka:kafka", "Versions of Apache Kafka: install, list, remove."),
+    "fleet": (f"{_HERE}.fleet:fleet", "Hosts in namespaces of this machine: make, enter, list, remove."),
+    "doctor": (
+        f"{_HERE}.doctor:doctor",
+        "Look at what this machine can do, and say how to mend what it cannot.",
+    ),
+    "simulate": (
+        "wrackline.simulator.cli:simulate",
+        "Run the cluster in virtual time, with random faults from a seed.",
+    ),
+}
+"""Where each command is, and what the list of commands says of it. A command is imported when it is called:
+what all of them need together takes seconds."""
 
 
 class _Group(click.Group):
-    """Keeps the order in which commands are written."""
+    """Imports a command when it is called, and none to list them. They keep the order of ``COMMANDS``."""
 
     def list_commands(self, ctx: click.Context) -> list[str]:
         del ctx
-        return list(self.commands)
+        return list(COMMANDS)
+
+    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
+        del ctx
+        if cmd_name not in COMMANDS:
+            return None
+        module, _, name = COMMANDS[cmd_name][0].partition(":")
+        command = getattr(import_module(module), name)
+        assert isinstance(command, click.Command)
+        return command
+
+    def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        del ctx
+        with formatter.section("Commands"):
+            formatter.write_dl([(name, words) for name, (_, words) in COMMANDS.items()])
 
 
 @click.group(cls=_Group, context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100})
@@ -99,31 +130,8 @@ def wrackline() -> None:
     """
 
 
-for command in (
-    run_command,
-    runs_command,
-    analyze_command,
-    report_command,
-    demo_command,
-    defects_command,
-    init_command,
-    examples_command,
-    validate_command,
-    plan_command,
-    schema_command,
-    anomalies_command,
-    plugins_command,
-    new_command,
-    export_command,
-    import_command,
-    check_command,
-    jvm,
-    kafka,
-    fleet,
-    doctor,
-    simulate,
-):
-    wrackline.add_command(command)
+for _name in COMMANDS:
+    wrackline.add_command(click.Command(_name))  # stands in, so that a name that is none gets the nearest
 
 
 def main(arguments: Sequence[str] | None = None) -> None:
@@ -148,19 +156,60 @@ def _guarded(command: Callable[[], Any]) -> int:
         return _fail(f"{name}: {wrong.format_message()} (see `{name} --help`)", 2)
     except click.ClickException as wrong:
         return _fail(f"wrackline: {wrong.format_message()}", wrong.exit_code)
-    except WRONG_INPUT as wrong:
+    except (click.Abort, KeyboardInterrupt) as stopped:
+        return _fail(f"wrackline: {str(stopped) or _AS_IT_WAS}", STOPPED)
+    except Exception as wrong:  # the supervisor of every command: exit code 1 is a verdict's alone
+        logging.getLogger(__name__).debug("the command ended early", exc_info=True)
+        return _explained(wrong)
+    return code if isinstance(code, int) else 0
+
+
+def _explained(wrong: Exception) -> int:
+    """Its line on standard error, and its exit code. What else can be raised is imported now: a command that
+    goes well need not wait for it."""
+    from wrackline.harness.run.outcome import Interrupted
+
+    if isinstance(wrong, _wrong_input()):
         return _fail(f"wrackline: {wrong}", 2)
-    except (FleetError, DeployError) as wrong:
+    if isinstance(wrong, FleetError | DeployError):
         return _fail(f"wrackline: {wrong}", EXIT_HOSTS)
-    except OSError as wrong:  # a full or read-only disk below the results
+    if isinstance(wrong, OSError):  # a full or read-only disk below the results
         hint = _WAYS_OUT.get(wrong.errno or 0, "")
         return _fail(f"wrackline: {wrong.filename or 'results'}: {wrong.strerror or wrong}{hint}", 2)
-    except (Interrupted, click.Abort, KeyboardInterrupt) as stopped:
-        return _fail(f"wrackline: {str(stopped) or 'stopped; what was there before is as it was'}", STOPPED)
-    except Exception as broken:  # the supervisor of every command: exit code 1 is a verdict's alone
-        logging.getLogger(__name__).debug("broke down", exc_info=True)
-        return _fail(crash_line(broken), EXIT_HOSTS)
-    return code if isinstance(code, int) else 0
+    if isinstance(wrong, Interrupted):
+        return _fail(f"wrackline: {str(wrong) or _AS_IT_WAS}", STOPPED)
+    return _fail(crash_line(wrong), EXIT_HOSTS)
+
+
+def _wrong_input() -> tuple[type[Exception], ...]:
+    """What is raised for input that is wrong. Imported late, as above."""
+    from wrackline.checkers.contracts import UnknownContract
+    from wrackline.checkers.jvm.classpath import JvmUnavailable
+    from wrackline.checkers.runs import AnalysisError
+    from wrackline.checkers.session import SparkUnavailable
+    from wrackline.harness.report.files import ReportError
+    from wrackline.harness.run.outcome import CannotRecord
+    from wrackline.harness.run.results import NoSuchRun
+    from wrackline.harness.specification.spec import SpecError
+    from wrackline.history.files import HistoryError
+    from wrackline.history.jepsen.imports import ImportFailed
+    from wrackline.history.jepsen.text import TextError
+    from wrackline.plugins.registry import PluginError
+
+    return (
+        SpecError,
+        NoSuchRun,
+        HistoryError,
+        AnalysisError,
+        UnknownContract,
+        SparkUnavailable,
+        ReportError,
+        ImportFailed,
+        TextError,
+        JvmUnavailable,
+        CannotRecord,
+        PluginError,
+    )
 
 
 def _fail(line: str, code: int) -> int:

@@ -6,11 +6,16 @@ from pathlib import Path
 
 import click
 
-from wrackline.checkers.contracts import named
-from wrackline.checkers.session import check_master
 from wrackline.fleets.netns.state import DEFAULT_STATE_ROOT
-from wrackline.harness.run import results as stored
 from wrackline.history.files import private_folder
+
+
+def _default_results() -> Path:
+    # Late, as below: what judges a run takes a second to import, and many commands judge none.
+    from wrackline.harness.run.results import default_dir
+
+    return default_dir()
+
 
 seed_option = click.option(
     "--seed", type=click.IntRange(0), help="Seed of every random choice; the file's by default."
@@ -25,7 +30,7 @@ set_option = click.option(
 results_option = click.option(
     "--results",
     type=click.Path(file_okay=False, path_type=Path),
-    default=stored.default_dir,
+    default=_default_results,
     show_default="$WRACKLINE_RESULTS, or ./results",
     help="Folder with the runs.",
 )
@@ -42,6 +47,8 @@ state_dir_option = click.option(
 def _known(_context: click.Context, _option: click.Parameter, given: str | None) -> str | None:
     """Raises UnknownContract."""
     if given is not None:
+        from wrackline.checkers.contracts import named  # late: see `_default_results`
+
         named(given)
     return given
 
@@ -56,6 +63,8 @@ contract_option = click.option(
 
 def _there(_context: click.Context, _option: click.Parameter, given: str) -> str:
     """Refuse a master before a run is made that nobody could judge. Raises SparkUnavailable."""
+    from wrackline.checkers.session import check_master  # late: see `_default_results`
+
     check_master(given)
     return given
 

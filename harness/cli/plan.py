@@ -17,7 +17,7 @@ _LABEL = 10
 _WIDTH = 118
 
 
-@click.command("plan", short_help="Show what a run would do, and when; make no host.")
+@click.command("plan")
 @click.argument("spec", type=click.Path(path_type=Path), metavar="SPEC.yaml")
 @seed_option
 @set_option

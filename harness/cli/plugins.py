@@ -12,7 +12,7 @@ from wrackline.harness.extend.listing import listed
 from wrackline.harness.extend.skeletons import KINDS, SkeletonError, write
 
 
-@click.command("plugins", short_help="Systems, fleets, faults, workloads and checks, and where each is from.")
+@click.command("plugins")
 @click.option(
     "--json", "as_json", is_flag=True, help="As JSON: kind, name, distribution, version, module, problem."
 )
@@ -43,9 +43,7 @@ def plugins_command(as_json: bool) -> int:
     return 0
 
 
-@click.command(
-    "new", short_help="Write a package that adds a fault, a workload, a check, a system or a fleet."
-)
+@click.command("new")
 @click.argument("kind", type=click.Choice(list(KINDS)))
 @click.argument("name")
 @click.option(

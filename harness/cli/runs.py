@@ -10,7 +10,8 @@ import click
 from rich.console import Console
 from rich.table import Table
 
-from wrackline.harness.cli.fleet import EXIT_HOSTS, need_root
+from wrackline.harness.cli.crash import EXIT_HOSTS
+from wrackline.harness.cli.fleet import need_root
 from wrackline.harness.cli.options import (
     WrongInput,
     contract_option,
@@ -27,7 +28,7 @@ from wrackline.harness.run.judge import broken_down, exit_code, judge
 from wrackline.harness.specification.check import load_checked
 
 
-@click.command("run", short_help="Make a run from each specification and judge them.")
+@click.command("run")
 @click.argument("specs", nargs=-1, required=True, type=click.Path(path_type=Path), metavar="SPEC.yaml...")
 @seed_option
 @set_option
@@ -93,7 +94,7 @@ def show_verdicts(judged: Sequence[Judged]) -> int:
     return exit_code(each.word for each in judged)
 
 
-@click.command("runs", short_help="List runs with their verdicts.")
+@click.command("runs")
 @results_option
 def runs_command(results: Path) -> int:
     """List the runs in the results folder, oldest first, with verdict, acknowledged records, and faults
@@ -116,7 +117,7 @@ def runs_command(results: Path) -> int:
     return 0
 
 
-@click.command("analyze", short_help="Judge recorded runs again, many in one Spark session.")
+@click.command("analyze")
 @click.argument("runs", nargs=-1, required=True, metavar="RUN...")
 @results_option
 @contract_option
@@ -135,7 +136,7 @@ def analyze_command(runs: tuple[str, ...], results: Path, contract: str | None, 
     return show_verdicts(judge(found, contract=contract, master=master, progress=_say))
 
 
-@click.command("report", short_help="Write a run's report again from what was found.")
+@click.command("report")
 @click.argument("name", metavar="RUN")
 @results_option
 def report_command(name: str, results: Path) -> int:

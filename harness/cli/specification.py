@@ -24,7 +24,7 @@ _LONGEST_NAME = 40
 WRONG = 2
 
 
-@click.command("schema", short_help="Print the JSON schema of a specification, for editors.")
+@click.command("schema")
 def schema_command() -> int:
     """Print the JSON schema of a specification: its keys, what each is for, what it takes.
 
@@ -39,7 +39,7 @@ def schema_command() -> int:
     return 0
 
 
-@click.command("validate", short_help="Check specifications; make no run.")
+@click.command("validate")
 @click.argument("specs", nargs=-1, required=True, type=click.Path(path_type=Path), metavar="SPEC.yaml...")
 @seed_option
 @set_option
@@ -67,7 +67,7 @@ def validate_command(specs: tuple[Path, ...], seed: int | None, settings: tuple[
     return WRONG if wrong else 0
 
 
-@click.command("init", short_help="Write a commented specification to start from.")
+@click.command("init")
 @click.argument(
     "file", type=click.Path(dir_okay=False, path_type=Path), default=Path("wrackline.yaml"), metavar="[FILE]"
 )
@@ -92,7 +92,7 @@ def _name_from(file: Path) -> str:
     return _NOT_IN_A_NAME.sub("-", file.stem.lower()).strip("-")[:_LONGEST_NAME].strip("-") or "first-run"
 
 
-@click.command("examples", short_help="List the specifications that come with us, print or copy one.")
+@click.command("examples")
 @click.argument("name", required=False)
 @click.option(
     "-o",

@@ -6,10 +6,13 @@ import contextlib
 import errno
 import os
 import socket
+import subprocess
+import sys
 import tempfile
 import time
 from pathlib import Path
 
+import click
 import orjson
 import pytest
 
@@ -17,7 +20,8 @@ import wrackline.checkers.analysis
 from wrackline.checkers import session
 from wrackline.checkers.runs import AnalysisError
 from wrackline.checkers.session import SparkUnavailable
-from wrackline.harness.cli.main import main
+from wrackline.harness.cli.main import COMMANDS, main
+from wrackline.harness.cli.main import wrackline as command_line
 from wrackline.history import Recorder, read_info
 from wrackline.history.model import Event, Record, RunInfo, TopicInfo, Type
 
@@ -299,3 +303,24 @@ def test_the_table_of_runs_shows_what_was_planned_and_who_was_interrupted(
     row = out.splitlines()[1]
     assert (code, row.split()[1], row.split()[3]) == (0, "inconclusive", "1/3")
     assert "interrupted by the user" in row
+
+
+def test_a_command_is_imported_when_it_is_called() -> None:
+    """Half of the time that a short command took was the import of the others."""
+    late = {"kio", "paramiko", "pyarrow", "pydantic"}
+    code = f"import sys, wrackline.harness.cli.main; print({late} & set(sys.modules))"
+    said = subprocess.run(
+        [sys.executable, "-c", code], capture_output=True, text=True, timeout=60, check=True
+    )
+    assert said.stdout == "set()\n"
+
+
+def test_every_command_that_is_listed_is_there() -> None:
+    context = click.Context(command_line)
+    for name, (_, words) in COMMANDS.items():
+        command = command_line.get_command(context, name)
+        assert command is not None
+        assert command.name == name
+        assert command.help
+        assert name in command_line.get_help(context)
+        assert words.endswith(".")
