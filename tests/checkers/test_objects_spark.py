@@ -26,7 +26,8 @@ from wrackline.history.model import MARKER, UNKNOWN, Record, Type, value_of
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-pytestmark = [pytest.mark.spark, pytest.mark.slow]
+pytestmark = [pytest.mark.spark, pytest.mark.slow, pytest.mark.timeout(1_800)]
+"""All histories are judged at once, in the first test that asks for it."""
 
 
 @pytest.mark.parametrize("span", [150, 1 << 20])

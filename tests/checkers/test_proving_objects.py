@@ -26,7 +26,7 @@ from wrackline.history import history_files
 from wrackline.history.model import MARKER, UNKNOWN, Event, Type
 from wrackline.history.schema import SCHEMA
 
-pytestmark = pytest.mark.timeout(900)
+pytestmark = pytest.mark.timeout(1_800)
 """All histories are judged at once, in the first test that asks for it."""
 MUTATIONS = object_mutations()
 OF_EACH = 2
