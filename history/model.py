@@ -250,7 +250,7 @@ class RunInfo:
     features: Mapping[str, int] = field(default_factory=dict)
     """Name of a feature -> its finalised level, as the cluster reports them."""
     client: Mapping[str, str | int] = field(default_factory=dict)
-    """Of the clients: {"library": "librdkafka" | "java", "version": "2.16.0", "end_txn_version": 1}. The last
+    """Of the clients: {"library": "librdkafka" | "java", "version": text, "end_txn_version": 1}. The last
     is the version of EndTxn that client and cluster agree on; only of clients with transactions."""
     notes: tuple[str, ...] = ()
     """What a reader must know of how the history came about: "interrupted at 12.0 s", "killed: ..."."""
