@@ -1,1 +1,1 @@
-"""What is deployed: our own broker, later Apache Kafka."""
+"""What is deployed: our own broker, or Apache Kafka."""

@@ -80,6 +80,7 @@ if TYPE_CHECKING:  # for editors and mypy; nothing is imported before it is aske
         About,
         ClusterState,
         DeployError,
+        Featured,
         Node,
         PartitionState,
         Place,
@@ -90,8 +91,10 @@ if TYPE_CHECKING:  # for editors and mypy; nothing is imported before it is aske
     )
     from wrackline.systems.base import TopicSpec as WantedTopic
     from wrackline.systems.cluster_client import ClusterClient
+    from wrackline.systems.kafka.spec import KafkaSpec
+    from wrackline.systems.kafka.system import KafkaSystem
     from wrackline.systems.reassigning import Reassigner
-    from wrackline.systems.spec import Configured, Layout, SystemSpec
+    from wrackline.systems.spec import Configured, Layout, SystemSpec, Waits
     from wrackline.systems.wrackline.spec import WracklineSpec
     from wrackline.systems.wrackline.system import WracklineSystem
     from wrackline.workloads.log import ClientsSpec, LogSpec, LogWorkload, Workload
@@ -132,12 +135,14 @@ _HOMES = {
     "wrackline.plugins.fields": "Duration Lax MILLISECONDS SECONDS Strict",
     "wrackline.plugins.registry": "PluginError",
     "wrackline.systems.base": (
-        "About ClusterState DeployError Node PartitionState Place Refusal ReplicaLog StoredRecord "
+        "About ClusterState DeployError Featured Node PartitionState Place Refusal ReplicaLog StoredRecord "
         "System WantedTopic=TopicSpec"
     ),
     "wrackline.systems.cluster_client": "ClusterClient",
+    "wrackline.systems.kafka.spec": "KafkaSpec",
+    "wrackline.systems.kafka.system": "KafkaSystem",
     "wrackline.systems.reassigning": "Reassigner",
-    "wrackline.systems.spec": "Configured Layout SystemSpec",
+    "wrackline.systems.spec": "Configured Layout SystemSpec Waits",
     "wrackline.systems.wrackline.spec": "WracklineSpec",
     "wrackline.systems.wrackline.system": "WracklineSystem",
     "wrackline.workloads.log": "ClientsSpec LogSpec LogWorkload Workload",
@@ -196,6 +201,7 @@ __all__ = [
     "Fault",
     "FaultError",
     "FaultSpec",
+    "Featured",
     "FileLoss",
     "Fleet",
     "FleetError",
@@ -204,6 +210,8 @@ __all__ = [
     "Host",
     "Interrupted",
     "Judged",
+    "KafkaSpec",
+    "KafkaSystem",
     "KillSpec",
     "Knock",
     "KnockFrom",
@@ -260,6 +268,7 @@ __all__ = [
     "TopicSpec",
     "Trail",
     "Type",
+    "Waits",
     "WantedTopic",
     "Way",
     "Window",

@@ -26,6 +26,7 @@ from wrackline.fleets.base import FleetError
 from wrackline.fleets.netns.fleet import NetnsFleet
 from wrackline.fleets.netns.namespaces import find_tool, run_tool
 from wrackline.harness.cli.options import state_dir_option
+from wrackline.systems.kafka.store import Store
 
 MIN_FREE_MB = 2048
 MIN_MEMORY_MB = 3072
@@ -46,7 +47,7 @@ TOOLS = {
     "gzip": ("--version",),
     "python3": ("--version",),
 }
-OPTIONAL_TOOLS = {"mkfs.xfs": ("-V",), "kcat": ("-V",)}
+OPTIONAL_TOOLS = {"mkfs.xfs": ("-V",), "kcat": ("-V",), "mvn": ("-v",)}
 PACKAGES = ("kio", "fabric", "pydantic", "pyarrow", "confluent_kafka", "pyspark", "jinja2")
 
 
@@ -79,7 +80,7 @@ class Check:
 
 def examine(state_root: Path) -> list[Check]:
     """Every check, in the order a person would mend them."""
-    checks = [_root(), _kernel(), *_tools(), _host_python(), _java(), _packages()]
+    checks = [_root(), _kernel(), *_tools(), _host_python(), _java(), _kafka(), _packages()]
     checks += [_memory(), _room(state_root), _loopback()]
     checks += [_trial(name, command, mend) for name, command, mend in TRIALS]
     needed = {"root", "sshd", "ssh-keygen", "ip", "mkfs.ext4"}
@@ -164,6 +165,14 @@ def _java() -> Check:
         return Check("java", False, f"{java} -version printed {output or 'nothing'}", mend)
     major = int(found[2]) if found[1] == "1" and found[2] else int(found[1])
     return Check("java", major >= MIN_JAVA, output, mend)
+
+
+def _kafka() -> Check:
+    """None need be there: a run installs what it needs."""
+    store = Store()
+    there = ", ".join(release.version for release in store.releases())
+    mend = "a run that needs a version installs it; `wrackline kafka install` does it beforehand"
+    return Check("apache-kafka", bool(there), f"{there or 'none'} in {store.root}", mend, required=False)
 
 
 def _packages() -> Check:
