@@ -59,7 +59,8 @@ class Waits(Strict):
     warm_s: Seconds = 20.0
     """Every kind of operation has succeeded once after this time at most, or the main phase is left out."""
     steady_s: Annotated[float, Field(ge=0), SECONDS] = 2.0
-    """So long the workload runs undisturbed before the main phase, once every kind of operation succeeded."""
+    """So long the workload runs undisturbed before the main phase, once every kind of operation succeeded;
+    and so long again where it did not reach its rate, within ``warm_s``."""
     full_isr_s: Seconds = 60.0
     """After healing, every replica is in the ISR again after this time at most."""
 

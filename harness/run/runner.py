@@ -27,6 +27,7 @@ from wrackline.harness.run.outcome import CannotRecord, Interrupted, Options, Ou
 from wrackline.harness.run.progress import Progress
 from wrackline.harness.run.replicas import read_replicas
 from wrackline.harness.run.setup import new_test_id, plan_of, run_info, saved_plan
+from wrackline.harness.run.warm import become_steady
 from wrackline.harness.run.watch import Watch
 from wrackline.harness.specification.build import Parts, build_parts, topic_configs
 from wrackline.harness.specification.spec import Spec
@@ -246,12 +247,19 @@ class _Run:
                 self._note(f"healing beyond the faults' own undo: {repair}")
 
     def _warm(self, workload: Workload) -> bool:
-        waits = self.spec.system.waits
+        waits, deadline = self.spec.system.waits, time.monotonic() + self.spec.system.waits.warm_s
         if not self._wait(waits.warm_s, until=lambda: not workload.missing_kinds()):
             missing = ", ".join(workload.missing_kinds())
             self._note(f"no {missing} succeeded within {waits.warm_s:g} s: the main phase was left out")
             return False
-        self._wait(waits.steady_s)
+        become_steady(
+            self.spec.workload.rate,
+            waits.steady_s,
+            deadline,
+            succeeded=lambda: sum(workload.counts().ok.values()),
+            wait=self._wait,
+            give_up=lambda: self._gives_up() or self.interrupts.asked.is_set(),
+        )
         return True
 
     def _recover(self) -> None:

@@ -35,7 +35,8 @@ class KafkaWaits(Waits):
     warm_s: Seconds = 60.0
     """Every kind of operation has succeeded once after this time at most, or the main phase is left out."""
     steady_s: Annotated[float, Field(ge=0), SECONDS] = 8.0
-    """So long the workload runs undisturbed before the main phase, once every kind of operation succeeded."""
+    """So long the workload runs undisturbed before the main phase, once every kind of operation succeeded;
+    and so long again where it did not reach its rate, within ``warm_s``."""
 
 
 class KafkaSpec(SystemSpec):
