@@ -61,6 +61,15 @@ class RegistrationRules:
         """The very sum a timer is set to: another way to write it may round to just before."""
         return now_ms >= last_contact_ms + timeout_ms
 
+    def contact_at_takeover(self, now_ms: float, leader_heard_ms: float | None, timeout_ms: int) -> float:
+        """What a controller that begins to lead takes for the last contact of every unfenced broker: it knows
+        none. All of them may have been there when the former leader was last heard (None: it never was), so
+        the time without a controller counts, else a broker that dies together with the active controller
+        would be missed twice as long. At least half a session is left for the others to find this one."""
+        if leader_heard_ms is None:
+            return now_ms
+        return max(leader_heard_ms, now_ms - timeout_ms / 2)
+
     def to_fence(self, stale: Iterable[tuple[float, NodeId]]) -> tuple[NodeId, ...]:
         """Of (last contact, broker): the one silent for longest, and no other in this event, so that each
         fencing sees the effect of the one before (R36, KAFKA-13173)."""

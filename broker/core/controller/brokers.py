@@ -42,10 +42,13 @@ class Brokers:
     def __init__(self) -> None:
         self._sessions: dict[NodeId, Session] = {}
 
-    def start_sessions(self, draft: Draft, now_ms: float) -> None:
-        """A controller that begins to lead knows no contact times: everyone gets a whole window."""
+    def start_sessions(self, draft: Draft, now_ms: float, leader_heard_ms: float | None) -> None:
+        """A controller that begins to lead knows no contact times."""
+        contact_ms = draft.rules.registration.contact_at_takeover(
+            now_ms, leader_heard_ms, draft.config.session_timeout_ms
+        )
         self._sessions = {
-            broker.id: Session(broker.epoch, now_ms, shutdown_offset=draft.next_offset - 1)
+            broker.id: Session(broker.epoch, contact_ms, shutdown_offset=draft.next_offset - 1)
             for broker in draft.image.brokers.values()
             if not broker.fenced
         }

@@ -198,7 +198,7 @@ class Controller:
         defaults = self._draft()
         write_defaults(defaults)
         effects += self._append(defaults, now_ms)
-        self._brokers.start_sessions(self._draft(), now_ms)
+        self._brokers.start_sessions(self._draft(), now_ms, self.raft.leader_heard_ms)
         effects += self._arm_sessions(now_ms) + self._arm_noop(now_ms) + self._arm_imbalance(now_ms)
         return effects + self._recover(now_ms)
 

@@ -49,6 +49,8 @@ class RaftFollower(RaftSnapshots):
         result = (
             response.partitions[0] if isinstance(response, FetchResponse) and response.partitions else None
         )
+        if response is None:
+            self._missed()
         if result is None:
             self._fetch_later()
             return
@@ -58,9 +60,22 @@ class RaftFollower(RaftSnapshots):
         if leader is None or leader.leader_epoch != self.epoch or result.error is not ErrorCode.none:
             self._fetch_later()
             return
-        self._has_fetched = True
+        self._has_fetched, self._misses, self.leader_heard_ms = True, 0, self._ctx.now_ms
         self._wait(self._ctx.config.quorum_fetch_timeout_ms, self._ask_around)
         self._take(result)
+
+    def _missed(self) -> None:
+        """The connection to the leader is refused, cut or silent. Where the next try, at once, fails too,
+        this voter asks around after a random pause as after an EndQuorumEpoch, and does not wait out the
+        fetch timeout (docs/protocol.md 2.12.1). The pre-vote keeps a leader that answers a majority from
+        being disturbed (KIP-996)."""
+        self._misses += 1
+        if self._has_fetched and self._misses > 1:
+            self._has_fetched = False
+            config = self._ctx.config
+            pause_ms = self._ctx.chance.below(config.quorum_election_backoff_max_ms)
+            # The other voters find out within a retry or two.
+            self._wait(pause_ms + 2 * config.quorum_retry_backoff_ms, self._ask_around)
 
     def _fetch_later(self) -> None:
         self._ctx.set_timer(RETRY, self._ctx.config.quorum_retry_backoff_ms, self._fetch)

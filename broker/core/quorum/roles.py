@@ -49,6 +49,11 @@ class RaftRoles(ABC):
         self._turn = 0
         """Goes up with each change of role: answers to questions of a former role are let pass."""
         self._has_fetched = False
+        self._misses = 0
+        """Fetches that failed since the last one that was answered."""
+        self.leader_heard_ms: float | None = None
+        """When a leader last answered a fetch of this voter, or when it led itself; None: not in this
+        life."""
         self._fetching = False
         self._ending = 0
         """EndQuorumEpoch requests not answered yet."""
@@ -86,6 +91,7 @@ class RaftRoles(ABC):
     def _become(self, role: RaftRole) -> None:
         if self.leadership is not None and role is not RaftRole.LEADER:
             self.role = role
+            self.leader_heard_ms = self._ctx.now_ms
             self.leadership.dismiss(self.hint)
             self.leadership = None
             self._ctx.cancel_timer(PULSE)

@@ -70,6 +70,48 @@ def test_a_killed_leader_is_replaced_and_comes_back_as_a_follower() -> None:
     world.check_matching()
 
 
+@pytest.mark.parametrize("seed", range(3, 8))
+def test_a_leader_whose_process_is_gone_is_replaced_before_the_fetch_timeout(seed: int) -> None:
+    """Its connections are refused: nobody need wait until it might be slow only."""
+    world = Quorum(seed, quorum_fetch_timeout_ms=5_000, quorum_request_timeout_ms=4_000)
+    first = world.wait_active()
+    world.until(world.settled, 5_000)
+    world.kill(first)
+    world.wait_active(other_than=first, within_ms=2_000)
+
+
+def test_a_connection_that_was_cut_once_brings_no_election() -> None:
+    world = Quorum(9)
+    leader = world.wait_active()
+    world.until(world.settled, 5_000)
+    epochs = dict(world.epochs)
+    for _ in range(5):
+        world._hang_up(world.server(leader), silent=False)
+        world.run(300)
+    assert world.active == leader
+    assert world.epochs == epochs
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_a_broker_that_dies_with_the_active_controller_is_missed_once_not_twice(seed: int) -> None:
+    world = Quorum(seed, brokers=2, quorum_fetch_timeout_ms=1_000)
+    leader = world.wait_active()
+
+    def unfenced() -> set[int]:
+        return {broker.id for broker in world.image.brokers.values() if not broker.fenced}
+
+    world.until(lambda: unfenced() == set(world.brokers), 10_000, "two brokers")
+    world.run(1_000)
+    dies, lives = world.brokers
+    world.kill(dies)
+    world.kill(leader)
+    killed_ms = world.now_ms
+    world.until(lambda: world.active not in (0, leader) and dies not in unfenced(), 10_000, "a fenced broker")
+    assert world.now_ms - killed_ms <= FAST["session_timeout_ms"] + 100  # until it is committed
+    world.run(5_000)
+    assert unfenced() == {lives}
+
+
 def test_without_a_majority_nobody_leads_and_nothing_is_answered() -> None:
     world = Quorum(4)
     leader = world.wait_active()

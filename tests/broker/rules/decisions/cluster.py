@@ -39,6 +39,11 @@ def expired(rules: Rules, facts: Facts) -> object:
     return rules.registration.expired(float(seen), float(now), timeout)
 
 
+def contact_at_takeover(rules: Rules, facts: Facts) -> object:
+    heard = None if facts["leader heard"] == "-" else float(facts["leader heard"])
+    return rules.registration.contact_at_takeover(float(facts["now"]), heard, int(facts["timeout"]))
+
+
 def to_fence(rules: Rules, facts: Facts) -> object:
     drawn = facts["last contact by broker"]
     pairs = [] if drawn == "-" else [silent.split("@") for silent in drawn.split(",")]
@@ -66,6 +71,7 @@ TABLES: dict[str, Decide] = {
     "registration.may_replace": may_replace,
     "registration.has_right_epoch": has_right_epoch,
     "registration.expired": expired,
+    "registration.contact_at_takeover": contact_at_takeover,
     "registration.to_fence": to_fence,
     "registration.next_state": next_state,
 }
