@@ -1,4 +1,4 @@
-"""Systems side by side: our broker and Apache Kafka in turn, on the same kind of fleet, with the same clients.
+"""Systems side by side: our broker and Apache Kafka in turn, on the same fleet, with the same clients.
 
     sudo python benchmarks/systems.py                                  # wrackline and apache-kafka, 3 rounds
     sudo python benchmarks/systems.py --system wrackline --system a-run.yaml --rounds 1 --warm-up 10
@@ -8,10 +8,12 @@ every system has a fresh fleet of three combined nodes on disks of their own, is
 minute), and then gives
 
     ready            seconds from the first start until every broker is in the metadata
-    batched          records/s of 1 KiB, acks=all, three partitions, at most 2,000 in flight; p50 and p99 in ms
+    batched          records/s of 1 KiB, acks=all, three partitions, at most 2,000 in flight; p50, p99 in ms
     one at a time    the same with the next record sent when the last is acknowledged
     ... cpu          the brokers' processor time, microseconds a record
-    ... switches     times a thread of the brokers gave its processor up, or lost it, a record
+    ... busiest      that of the thread that took most: where processors are scarce each thread is given its
+                     share, so this and the share say how many records a second there can be
+    ... slices       times a thread of the brokers was given a processor, a record
     ... queue        microseconds a record that threads of the brokers could run and had no processor
     memory           MiB resident of a broker, before and after the load
     gap              ms without an acknowledgement when the leader is killed (kill -9); the session is
@@ -25,7 +27,6 @@ from __future__ import annotations
 
 import argparse
 import json
-import os
 import shlex
 import sys
 import time
@@ -33,6 +34,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from dataclasses import dataclass
+from itertools import pairwise
 from pathlib import Path
 from statistics import median
 
@@ -85,7 +87,6 @@ SPEC = {
 }
 PARTITIONS = 3
 READY_S = 90.0
-HIGHER_IS_BETTER = ("batched, records/s", "one at a time, records/s")
 
 Figures = dict[str, list[float]]
 """By name; several where a round measures several times."""
@@ -93,11 +94,26 @@ Figures = dict[str, list[float]]
 
 @dataclass(frozen=True)
 class Spent:
-    """What the brokers' threads have had so far, in microseconds, and how often they changed."""
+    """What the threads of the brokers have had so far: microseconds on a processor, microseconds in the queue
+    for one, and how often they changed. By host and thread: a JVM ends threads, which take their sums with
+    them."""
 
-    cpu_us: float
-    queue_us: float
-    switches: float
+    threads: Mapping[tuple[str, str], tuple[float, float, float]]
+
+    def since(self, before: Spent) -> tuple[float, float, float]:
+        """The sum over the threads that live now."""
+        nothing = (0.0, 0.0, 0.0)
+        cpu = queue = slices = 0.0
+        for thread, (cpu_us, queue_us, times) in self.threads.items():
+            earlier = before.threads.get(thread, nothing)
+            cpu += cpu_us - earlier[0]
+            queue += queue_us - earlier[1]
+            slices += times - earlier[2]
+        return cpu, queue, slices
+
+    def busiest_us(self, before: Spent) -> float:
+        """Of the thread that had the processor for longest since then."""
+        return max(had[0] - before.threads.get(thread, had)[0] for thread, had in self.threads.items())
 
 
 class Cluster:
@@ -131,18 +147,13 @@ class Cluster:
         return {node: pid for node, pid in found if pid is not None}
 
     def spent(self) -> Spent:
-        cpu = queue = switches = 0.0
+        threads = {}
         for node, pid in self.pids().items():
-            # Threads that end in between take their figures with them; those that matter live on.
-            told = self.run(node, f"cat /proc/{pid}/stat; cat /proc/{pid}/task/*/schedstat")
-            stat, *threads = told.splitlines()
-            user, system = stat.rpartition(")")[2].split()[11:13]
-            cpu += (int(user) + int(system)) / os.sysconf("SC_CLK_TCK") * 1e6
-            for line in threads:
-                queue += int(line.split()[1]) / 1e3
-            told = self.run(node, f"grep -h ctxt /proc/{pid}/task/*/status")
-            switches += sum(int(line.split()[1]) for line in told.splitlines())
-        return Spent(cpu, queue, switches)
+            for line in self.run(node, f"cd /proc/{pid}/task && grep -H . */schedstat").splitlines():
+                thread, _, had = line.partition("/schedstat:")
+                on_ns, queued_ns, slices = map(int, had.split())
+                threads[node.host.name, thread] = on_ns / 1e3, queued_ns / 1e3, float(slices)
+        return Spent(threads)
 
     def resident_mib(self) -> list[float]:
         return [
@@ -182,13 +193,15 @@ def throughput(
         found = measure(seconds)
     after = cluster.spent()
     records = found["records"] * (seconds + produce._WARM_UP_S) / seconds
+    cpu_us, queue_us, slices = after.since(before)
     return {
         f"{name}, records/s": [found["records_per_s"]],
         f"{name}, p50 ms": [found["p50_ms"]],
         f"{name}, p99 ms": [found["p99_ms"]],
-        f"{name}, cpu us": [(after.cpu_us - before.cpu_us) / records],
-        f"{name}, switches": [(after.switches - before.switches) / records],
-        f"{name}, queue us": [(after.queue_us - before.queue_us) / records],
+        f"{name}, cpu us": [cpu_us / records],
+        f"{name}, busiest thread, cpu us": [after.busiest_us(before) / records],
+        f"{name}, slices": [slices / records],
+        f"{name}, queue us": [queue_us / records],
     }
 
 
@@ -261,7 +274,7 @@ def _killed(cluster: Cluster, client: failover.Load, node: Node) -> float:
     )
     time.sleep(0.5)
     acked = client.acked_ns[before - 1 :]
-    return max((after - last) / 1e6 for last, after in zip(acked, acked[1:], strict=False))
+    return max((after - last) / 1e6 for last, after in pairwise(acked))
 
 
 def measure(system: str, options: argparse.Namespace) -> Figures:

@@ -4,12 +4,16 @@ after.
     python benchmarks/broker/failover.py           # three brokers on loopback, kill -9 of the leader
     python benchmarks/broker/failover.py --stop    # SIGTERM: leadership moves before the broker stops
     python benchmarks/broker/failover.py --fleet   # the same on four hosts of a netns fleet (needs root)
+    python benchmarks/broker/failover.py --controller --session-ms 2000 --refresh-ms 100 --times 20
+                                                   # the leader is the active controller of three each time
 
 An acks=all producer (librdkafka, idempotent) writes all the time. The gap is cut into what it is made of:
 until the controller has fenced the leader (its session), until another replica knows that it leads, until the
 client has found it, until the followers have what it wrote. The first is session_timeout_ms by design, the
-third the client's own: it asks for metadata after an error, with a backoff, and beyond that every
---refresh-ms. The broker's own speed is the rest.
+third the client's own: it asks for metadata when a connection breaks, then looks once a second at partitions
+whose broker is down, and beyond that every --refresh-ms. librdkafka (2.16) may need two such rounds: metadata
+that no longer names the dead broker make it end that broker's thread, which gives the partition to nobody
+after it was given to the new leader. The broker's own speed is the rest.
 """
 
 from __future__ import annotations
@@ -119,6 +123,9 @@ class Subject(Protocol):
     bootstrap: str
 
     def leader(self) -> int: ...
+    def ready(self) -> None:
+        """Before each strike."""
+
     def strike(self, node_id: int, how: signal.Signals) -> None: ...
     def trace(self, node_id: int) -> list[str]: ...
     def restore(self, node_id: int) -> None:
@@ -126,13 +133,26 @@ class Subject(Protocol):
 
 
 class OnLoopback:
-    def __init__(self, cluster: Cluster) -> None:
+    def __init__(self, cluster: Cluster, *, controller_too: bool) -> None:
         self._cluster = cluster
+        self._controller_too = controller_too
         self.bootstrap = cluster.bootstrap
         cluster.create_topic("log")
 
     def leader(self) -> int:
         return self._cluster.leader("log")
+
+    def ready(self) -> None:
+        """A controller that is restarted does not lead again at once: until it is the leader's that does."""
+        for _ in range(20):
+            active = self._cluster.active_controller()
+            if not self._controller_too or active is self._cluster.brokers[self.leader()]:
+                return
+            active.kill()
+            wait_for("another controller", lambda gone=active: self._cluster.active_controller() is not gone)
+            active.start()
+            self._cluster.wait_isr("log")
+        raise AssertionError("20 restarts did not bring the active controller to the leader's node")
 
     def strike(self, node_id: int, how: signal.Signals) -> None:
         self._cluster.brokers[node_id].signal(how)
@@ -165,6 +185,9 @@ class OnFleet:
         found = self._parts.system.describe().partition("log", 0)
         return -1 if found is None else found.leader
 
+    def ready(self) -> None:
+        pass
+
     def strike(self, node_id: int, how: signal.Signals) -> None:
         system, node = self._parts.system, self._nodes[node_id]
         if how is signal.SIGKILL:
@@ -186,6 +209,7 @@ class OnFleet:
 
 
 def one(subject: Subject, load: Load, how: signal.Signals) -> Failover:
+    subject.ready()
     old = subject.leader()
     seen = len(load.acked_ns)
     wait_for("acknowledgements", lambda: len(load.acked_ns) > seen + 50)
@@ -226,8 +250,11 @@ def _taken_over(trace: Callable[[], list[str]], since_ns: int) -> tuple[int, int
 
 
 @contextmanager
-def on_fleet(session_ms: int) -> Iterator[tuple[Subject, AbstractContextManager[object]]]:
-    """The cluster, and the network that clients must be made in."""
+def on_fleet(
+    session_ms: int, *, controller_too: bool
+) -> Iterator[tuple[Subject, AbstractContextManager[object]]]:
+    """The cluster, and the network that clients must be made in. Its controller has a host of its own."""
+    del controller_too
     spec = parse(_SPEC.format(session_ms=session_ms), "failover.py")
     topic = spec.topic
     parts = build_parts(spec, new_test_id(spec.name))
@@ -239,19 +266,26 @@ def on_fleet(session_ms: int) -> Iterator[tuple[Subject, AbstractContextManager[
 
 
 @contextmanager
-def on_loopback(session_ms: int) -> Iterator[tuple[Subject, AbstractContextManager[object]]]:
+def on_loopback(
+    session_ms: int, *, controller_too: bool
+) -> Iterator[tuple[Subject, AbstractContextManager[object]]]:
     with (
         tempfile.TemporaryDirectory(prefix="wrackline-failover-") as folder,
-        Cluster(Path(folder), controller_keys={"session_timeout_ms": session_ms}) as cluster,
+        Cluster(
+            Path(folder), combined=controller_too, controller_keys={"session_timeout_ms": session_ms}
+        ) as cluster,
     ):
-        yield OnLoopback(cluster), nullcontext()
+        yield OnLoopback(cluster, controller_too=controller_too), nullcontext()
 
 
 def main() -> int:
     options = _parser().parse_args()
     how = signal.SIGTERM if options.stop else signal.SIGKILL
     results = []
-    with (on_fleet if options.fleet else on_loopback)(options.session_ms) as (subject, network):
+    if options.fleet and options.controller:
+        raise SystemExit("--controller: on loopback only, the fleet's controller has a host of its own")
+    setting = on_fleet if options.fleet else on_loopback
+    with setting(options.session_ms, controller_too=options.controller) as (subject, network):
         with network:
             load = Load(subject.bootstrap, "log", options.refresh_ms)
         load.start()
@@ -284,6 +318,9 @@ def _parser() -> argparse.ArgumentParser:
         "--refresh-ms", type=int, help="how often the client asks who leads, besides its own backoff"
     )
     parser.add_argument("--fleet", action="store_true", help="on a netns fleet instead of loopback")
+    parser.add_argument(
+        "--controller", action="store_true", help="kill the active controller with the leader"
+    )
     parser.add_argument("--stop", action="store_true", help="SIGTERM instead of kill -9")
     parser.add_argument("--json", action="store_true", help="one JSON list instead of a table")
     return parser
