@@ -31,7 +31,6 @@ import shlex
 import sys
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from dataclasses import dataclass
 from itertools import pairwise
@@ -44,6 +43,7 @@ from wrackline.harness.run.setup import new_test_id
 from wrackline.harness.specification.build import Parts, build_parts, topic_configs
 from wrackline.harness.specification.spec import Spec, parse
 from wrackline.systems.base import Node, TopicSpec
+from wrackline.systems.common.on_hosts import on_each
 
 sys.path.insert(0, str(Path(__file__).parent / "broker"))
 
@@ -129,9 +129,7 @@ class Cluster:
         self.parts.fleet.up()
         system.install()
         began = time.monotonic()
-        # Together: a voter alone has no quorum, and some systems do not listen without one.
-        with ThreadPoolExecutor(len(self.nodes)) as pool:
-            list(pool.map(system.start, self.nodes))
+        on_each(self.nodes, system.start)  # a voter alone has no quorum, and listens only with one
         system.wait_ready(timeout_s=READY_S)
         took_s = time.monotonic() - began
         topic = spec.topic
@@ -321,7 +319,7 @@ def main() -> int:
     options = _parser().parse_args()
     systems = options.system or list(SYSTEMS)
     for system in systems:
-        specification(system, options.session_ms)  # refused before anything is made
+        specification(system, options.session_ms).system.prepare(print)  # refused before anything is made
     rounds: dict[str, list[Figures]] = {system: [] for system in systems}
     for number in range(options.rounds):
         turn = number % len(systems)
