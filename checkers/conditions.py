@@ -130,6 +130,9 @@ def _nobody_died(run: Run) -> Condition:
     if not run.course.over:  # deaths are recorded at the latest when the replicas have been read back
         why = "the nodes and hosts were not watched to the end of the run"
         return Condition(name, False, NOT_ON_RECORD if run.info.plan is None else why)
+    if (why := run.info.unread.get("processes")) is not None:
+        told = f"every broker was asked to the end, and answered; processes were not watched: {why}"
+        return Condition(name, True, told)
     return Condition(name, True, "every node and host was watched to the end, and none died")
 
 
@@ -177,6 +180,11 @@ def _final_read(run: Run) -> Condition:
 
 
 def _replicas_read(run: Run) -> Condition:
+    name = "every replica's log read"
+    if (why := run.info.unread.get("replicas")) is not None:
+        return Condition(
+            name, True, f"none was read: {why}; what is judged is judged by the final read alone"
+        )
     short, whole = [], 0
     for place in run.places:
         assigned = {run.host(node) for node in run.assignment.get(place, ())}
@@ -193,11 +201,13 @@ def _replicas_read(run: Run) -> Condition:
             else:
                 whole += 1
     detail = _first(short) or f"{whole} replicas were read whole"
-    return Condition("every replica's log read", not short, detail)
+    return Condition(name, not short, detail)
 
 
 def _logs_there(run: Run) -> Condition:
     name, files = "the hosts' logs are there", run.course.files
+    if (why := run.info.unread.get("logs")) is not None:
+        return Condition(name, True, f"none was fetched: {why}")
     if files is None:
         return Condition(name, False, NOT_ON_RECORD if run.info.plan is None else "no logs were collected")
     hosts = sorted({*run.nodes.values(), *files} - {*run.course.unused})

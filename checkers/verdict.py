@@ -20,6 +20,8 @@ from wrackline.checkers.metrics import Figures, Outcomes
 from wrackline.checkers.runs import Fault, Place, Run
 
 UNPROVEN = "unproven-write"
+ON_REPLICAS = ("replica-divergence", "lost-on-replica")
+"""What only the replicas' own files show."""
 ON_THE_FINAL_READ = (*LOSS, "lost-committed", "lost-on-replica")
 """What a final read that differs from what the system holds would show, whatever the system did."""
 NO_EVIDENCE = "no evidence: it rests on the final read, and hosts failed before that read was complete"
@@ -70,6 +72,8 @@ def _ruling(contract: Contract, anomaly: str, place: Place | None) -> Ruling:
         return Ruling(Meaning.EXPECTED, "the specification expects this run to show it")
     if is_spoiled(run, contract.like.get(anomaly, anomaly)):
         return Ruling(Meaning.NOT_APPLICABLE, NO_EVIDENCE)
+    if anomaly in ON_REPLICAS and (why := run.info.unread.get("replicas")) is not None:
+        return Ruling(Meaning.NOT_APPLICABLE, f"no replica's log was read: {why}")
     return contract.ruling(anomaly, place)
 
 
@@ -103,7 +107,20 @@ def decide(
     if missing:
         return Verdict.INCONCLUSIVE, missing
     allowed = [f"{one.count} {one.anomaly}, allowed: {one.why}" for one in anomalies if one.count]
-    return Verdict.PASS, ["nothing that the contract forbids was found", *allowed]
+    return Verdict.PASS, ["nothing that the contract forbids was found", *_unread(run), *allowed]
+
+
+def _unread(run: Run) -> list[str]:
+    """In one line, what a pass does not rest on."""
+    by_why: dict[str, list[str]] = {}
+    for what, why in run.info.unread.items():
+        by_why.setdefault(why, []).append(what)
+    told = "; ".join(f"{', '.join(what)} ({why})" for why, what in by_why.items())
+    return (
+        [f"not looked at: {told}; the promise is judged by what clients were told and the final read"]
+        if told
+        else []
+    )
 
 
 def is_spoiled(run: Run, anomaly: str) -> bool:
@@ -180,7 +197,8 @@ def _headline(
                 f"{one.count:,} {one.anomaly}" for one in anomalies if one.count and one.anomaly != UNPROVEN
             ]
             also = f" (allowed and found: {', '.join(allowed)})" if allowed else ""
-            return f"{contract.name} was kept: {acked} {_under(run, figures)}{also}"
+            read = ", by the final read alone" if "replicas" in run.info.unread else ""
+            return f"{contract.name} was kept{read}: {acked} {_under(run, figures)}{also}"
         case Verdict.INCONCLUSIVE:
             return f"Nothing forbidden was found, but the run proves nothing either: {reasons[0]}"
         case Verdict.INFRASTRUCTURE:

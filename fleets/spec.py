@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated, Literal, Self
+from typing import Annotated, ClassVar, Literal, Self
 
 from pydantic import Field, model_validator
 
@@ -15,6 +15,9 @@ class FleetSpec(Strict):
     """The settings of a fleet: how many hosts there are, and for what. A subclass says its name (``kind:
     Literal["netns"] = "netns"``), which is also that of its entry point, has a field for each further
     setting, and builds the fleet."""
+
+    needs_root: ClassVar[bool] = True
+    """Whether only root can make its hosts."""
 
     kind: str
     """The fleet's name."""

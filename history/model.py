@@ -252,6 +252,9 @@ class RunInfo:
     client: Mapping[str, str | int] = field(default_factory=dict)
     """Of the clients: {"library": "librdkafka" | "java", "version": text, "end_txn_version": 1}. The last
     is the version of EndTxn that client and cluster agree on; only of clients with transactions."""
+    unread: Mapping[str, str] = field(default_factory=dict)
+    """What nobody could look at in this system, and why: ``replicas`` (their own files), ``logs`` of the
+    hosts, ``processes``."""
     notes: tuple[str, ...] = ()
     """What a reader must know of how the history came about: "interrupted at 12.0 s", "killed: ..."."""
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from wrackline.fleets.base import Fleet, FleetError
 from wrackline.nemesis.faults import chains
 from wrackline.systems.base import DeployError, Node, System
+from wrackline.systems.external.standing import StandingSystem
 
 
 class NemesisError(Exception):
@@ -19,7 +20,12 @@ class Healer:
         self._system = system
 
     def heal(self) -> list[str]:
-        """What had to be repaired; empty when all was well. Raises NemesisError when something cannot be."""
+        """What had to be repaired; empty when all was well. Raises NemesisError when something cannot be.
+
+        Nothing is repaired on hosts that are not ours: what the faults' own undo left is on record, and whose
+        they are decides."""
+        if isinstance(self._system, StandingSystem):
+            return []
         repairs: list[str] = []
         problems: list[str] = []
         for check in (self._power, self._chains, self._process):

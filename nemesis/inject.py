@@ -20,11 +20,13 @@ from typing import Any, NamedTuple, Protocol, TypeVar
 from wrackline.fleets.base import Fleet, FleetError, Host, PowerCut
 from wrackline.fleets.canary import CanaryLoss
 from wrackline.history.model import NEMESIS, Event, Type
-from wrackline.nemesis.faults import knocks
+from wrackline.nemesis.faults import by_command, knocks
 from wrackline.nemesis.faults.moving import Mover
 from wrackline.nemesis.faults.steps import (
     NEEDS_NO_POWER,
     NEEDS_SHELL,
+    Ask,
+    Carry,
     Commands,
     Done,
     Fault,
@@ -256,6 +258,8 @@ class Stage:
                 return Done(step, self._mover.move_off(step))
             case Settle():
                 return Done(step, self._mover.settle(step))
+            case Carry() | Ask():
+                return by_command.carried(self.system, self._nodes[step.node_id], step)
 
     def in_force(self, fault_id: str, lasting: tuple[Shell, ...] | None) -> None:
         """``lasting``: what is to be done again at power-on from now on; None, before the undo: nothing any
@@ -315,6 +319,7 @@ async def injected(
     scene = Scene(fault_id, (), ())
     try:
         try:
+            fault = injection.fault = by_command.here(stage.system, fault)
             scene = await stage.scene(fault_id, hosts)
             commands = fault.commands(scene)
         except (FaultError, DeployError, FleetError) as wrong:
@@ -355,7 +360,8 @@ async def _undo(stage: Stage, injection: Injection, scene: Scene, commands: Comm
     for host in injection.hosts:
         if stage.held.get(host) == injection.id:
             del stage.held[host]
-    proof = Proof(False, "it was never in force")
+    lost = by_command.doubtful(injection.fault, injection.trail)
+    proof = Proof(False, "it was never in force", lost)
     if injection.failure is None:
         injection.trail = replace(injection.trail, control=await stage.run(commands.control))
         proof = injection.fault.prove(scene, injection.trail)

@@ -41,15 +41,21 @@ class ClusterClient:
         voters: Mapping[str, int] | None = None,
         controller_port: int = 9093,
         active_controller: Callable[[Connection], int] = _active_controller,
+        *,
+        question: Callable[[Connection], ClusterState] = Connection.cluster_state,
+        dial: Callable[[str, int, float], Connection] | None = None,
     ) -> None:
         """``voters``: the id each controller's host has in the quorum, when there are several.
-        ``active_controller``: asks one of several controllers who is active, by its id in the quorum."""
+        ``active_controller``: asks one of several controllers who is active, by its id in the quorum.
+        ``question``: what a broker is asked about the cluster. ``dial``: connects to an address and a port
+        within so many seconds, where plain TCP is not enough; raises ProtocolError."""
         self._fleet = fleet
         self._brokers = tuple(brokers)
         self._controllers = tuple(controllers)
         self._nodes_of = {voters[node.host.name]: node.node_id for node in controllers} if voters else {}
         self._controller_port = controller_port
-        self._askers = [_Asker(node, self.connect, Connection.cluster_state) for node in brokers]
+        self._dial = dial or _plainly
+        self._askers = [_Asker(node, self.connect, question) for node in brokers]
         several = self._controllers if len(self._controllers) > 1 else ()
         self._voters = [_Asker(node, self._connect_controller, active_controller) for node in several]
 
@@ -76,9 +82,10 @@ class ClusterClient:
                 if len(partitions) == topic.partitions and all(map(_is_served, partitions)):
                     return
             time.sleep(0.05)
+        where = ", ".join(node.host.name for node in self._controllers) or "the brokers"
         raise DeployError(
             f"topic {topic.name} was not ready after {timeout_s:g} s; last seen: {last}; "
-            f"look at the logs of {', '.join(node.host.name for node in self._controllers)}"
+            f"look at the logs of {where}"
         )
 
     def _ask_to_create(self, topic: TopicSpec, deadline: float) -> str:
@@ -139,7 +146,7 @@ class ClusterClient:
     def _connect_to(self, address: str, port: int, timeout_s: float) -> Connection:
         try:
             with self._fleet.entered():
-                return Connection(address, port, timeout_s=timeout_s)
+                return self._dial(address, port, timeout_s)
         except FleetError as wrong:
             raise ProtocolError(f"the fleet's network cannot be entered: {wrong}") from wrong
 
@@ -152,6 +159,10 @@ class ClusterClient:
             return ClusterState(self._controllers[0].node_id, state.brokers, state.partitions)
         active = named_by_most(votes, time.monotonic() + CONTROLLERS_S)
         return ClusterState(self._nodes_of.get(active, -1), state.brokers, state.partitions)
+
+
+def _plainly(address: str, port: int, timeout_s: float) -> Connection:
+    return Connection(address, port, timeout_s=timeout_s)
 
 
 def named_by_most(votes: Sequence[Future[int]], deadline: float) -> int:

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, ClassVar
 
 from pydantic import Field
 
@@ -26,6 +26,8 @@ class Layout:
     """22 characters, as Kafka's own are."""
     cache: Path
     """A folder for what may be kept between runs."""
+    test_id: str = ""
+    """Of the run; before there is one, its name."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,6 +46,9 @@ class Configured:
     """Whether a replica that lacks records may be elected, where no topic says otherwise."""
     recovery_strategy: str = "balanced"
     """How a leader is elected when no clean replica is left; ``proactive`` permits loss."""
+    unread: Mapping[str, str] = field(default_factory=dict)
+    """What nobody can look at in such a system, and why: ``replicas`` (their own files), ``logs`` of the
+    hosts, ``processes``. The verdict says so, and rests on the rest."""
 
 
 Seconds = Annotated[float, Field(gt=0), SECONDS]
@@ -69,6 +74,9 @@ class SystemSpec(Strict):
     """The settings of a system. A subclass says its name (``kind: Literal["mine"] = "mine"``), which is also
     that of its entry point, has a field for each further setting, and builds the system."""
 
+    usual_fleet: ClassVar[str] = "netns"
+    """The kind of fleet that is meant where a specification says none."""
+
     kind: str
     """The system's name."""
     waits: Waits = Waits()
@@ -85,6 +93,26 @@ class SystemSpec(Strict):
     def configured(self) -> Configured:
         """What the judge must know of these settings."""
         return Configured()
+
+    def broker_names(self) -> tuple[str, ...] | None:
+        """Of a system that runs already, and needs no fleet: its brokers' names, where somebody has said
+        them. None: it is deployed onto the hosts of a fleet."""
+        return None
+
+    def cannot(self, fault: str) -> str | None:
+        """Why a fault of this name cannot be done to it; None when it can."""
+        del fault
+        return None
+
+    def topic_of(self, test_id: str, topic: str) -> str:
+        """What the topic of a run is called in the cluster."""
+        del test_id
+        return topic
+
+    def client_settings(self) -> Mapping[str, str]:
+        """Settings of librdkafka with which clients reach it; they may hold secrets. Raises DeployError when
+        a secret is not there."""
+        return {}
 
 
 def is_true(value: object) -> bool:

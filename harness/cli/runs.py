@@ -61,7 +61,8 @@ def run_command(
     Exit code: 0 pass, 1 violation, 2 wrong input, 3 inconclusive, 4 hosts or deployment failed.
     """
     wanted = [load_checked(spec, settings=settings, seed=seed) for spec in specs]
-    need_root()
+    if any(spec.fleet.needs_root for spec in wanted):
+        need_root()
     need_writable(results)
     outcomes: list[Outcome] = []
     for each in wanted:

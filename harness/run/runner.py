@@ -29,7 +29,7 @@ from wrackline.harness.run.replicas import read_replicas
 from wrackline.harness.run.setup import new_test_id, plan_of, run_info, saved_plan
 from wrackline.harness.run.warm import become_steady
 from wrackline.harness.run.watch import Watch
-from wrackline.harness.specification.build import Parts, build_parts, topic_configs
+from wrackline.harness.specification.build import Parts, as_run, build_parts, topic_configs
 from wrackline.harness.specification.spec import Spec
 from wrackline.history import Recorder, RecordingFailed
 from wrackline.history.files import private_folder
@@ -38,6 +38,7 @@ from wrackline.nemesis.runner import Nemesis
 from wrackline.nemesis.schedule import Plan
 from wrackline.systems.base import ClusterState, DeployError, Featured, TopicSpec
 from wrackline.systems.common.on_hosts import on_each
+from wrackline.systems.external.standing import StandingSystem
 from wrackline.workloads.log import Workload, workload_for
 
 log = logging.getLogger(__name__)
@@ -85,15 +86,15 @@ class _Run:
         options: Options,
         progress: Progress,
     ) -> None:
-        self.spec = spec
         self.run_dir = run_dir
         self.options = options
         self.progress = progress
         self.interrupts = Interrupts(progress.say)
-        self.plan: Plan = plan_of(spec)
         (run_dir / "spec.yaml").write_text(spec.to_yaml())
-        saved = orjson.dumps(saved_plan(self.plan), option=orjson.OPT_INDENT_2)
+        saved = orjson.dumps(saved_plan(plan_of(spec)), option=orjson.OPT_INDENT_2)
         (run_dir / "plan.json").write_bytes(saved + b"\n")
+        self.spec = spec = as_run(spec, test_id)
+        self.plan: Plan = plan_of(spec)
         self.parts = parts
         self.recorder = Recorder(run_dir, run_info(spec, test_id, self.parts.system, self.plan))
         self.account = Account(run_dir, self.recorder)
@@ -298,8 +299,11 @@ class _Run:
         topic = self.spec.topic
         state = self.parts.system.describe(timeout_s=10.0)
         self.assignment.record(state)
-        for problem in read_replicas(self.parts.system, self.recorder, state, topic.name, topic.partitions):
-            self._note(problem)
+        if "replicas" not in self.recorder.info.unread:
+            for problem in read_replicas(
+                self.parts.system, self.recorder, state, topic.name, topic.partitions
+            ):
+                self._note(problem)
         self.deaths.close()
 
     def _collect(self) -> None:
@@ -307,6 +311,11 @@ class _Run:
             self._phase("collect")
         self.parts.system.collect(self.run_dir / "nodes")
         self.account.collected(self.parts.system.nodes, self.run_dir / "nodes")
+
+    def _leave_the_cluster(self) -> None:
+        assert isinstance(self.parts.system, StandingSystem)
+        if left := self.parts.system.remove_topics():
+            self.progress.say(left)
 
     # --- helpers ------------------------------------------------------------------------------------------
 
@@ -370,7 +379,9 @@ class _Run:
         fleet = self.parts.fleet
         for problem in self.canaries.stop():
             log.warning("%s", problem)
-        if self.options.keep_fleet:
+        if isinstance(self.parts.system, StandingSystem):
+            self._attempt(TEAR_DOWN, self._leave_the_cluster)
+        if self.options.keep_fleet and fleet.hosts:
             self.parts.keep()
             self.progress.say(
                 f"fleet {fleet.name} is kept: `wrackline fleet ssh n1 --fleet {fleet.name}` to look, "

@@ -65,4 +65,5 @@ def run_info(spec: Spec, test_id: str, system: System, plan: Plan) -> RunInfo:
             faults={fault.id: fault.spec.fault for fault in plan.faults},
             guided=plan.guided.name if plan.guided is not None else "",
         ),
+        unread=configured.unread,
     )

@@ -12,6 +12,7 @@ from pathlib import Path
 from wrackline.fleets.base import Fleet
 from wrackline.fleets.netns.state import DEFAULT_STATE_ROOT
 from wrackline.harness.specification.spec import Spec
+from wrackline.nemesis.faults.spec import FaultSpec
 from wrackline.systems.base import System
 from wrackline.systems.spec import Layout
 
@@ -47,8 +48,42 @@ def build_parts(spec: Spec, test_id: str) -> Parts:
         spares=spec.fleet.spare_hosts,
         cluster_id=base64.urlsafe_b64encode(digest).decode().rstrip("="),
         cache=cache_dir(),
+        test_id=test_id,
     )
     return Parts(fleet, spec.system.build(fleet, layout), fleet.detach)
+
+
+def as_run(spec: Spec, test_id: str) -> Spec:
+    """The specification with what only a run may know, and what is saved nowhere: what its topic is called in
+    the cluster, and the secrets of its clients. Raises DeployError for a secret that is not there."""
+    name = spec.system.topic_of(test_id, spec.topic.name)
+    return _with_client_settings(_with_topic(spec, name))
+
+
+def _with_client_settings(spec: Spec) -> Spec:
+    if not (settings := spec.system.client_settings()):
+        return spec
+    client = spec.workload.client
+    own = client.model_copy(update={"librdkafka": {**client.librdkafka, **settings}})
+    return spec.model_copy(update={"workload": spec.workload.model_copy(update={"client": own})})
+
+
+def _with_topic(spec: Spec, name: str) -> Spec:
+    if name == spec.topic.name:
+        return spec
+    old, nemesis = f"({spec.topic.name}-", spec.nemesis
+
+    def aimed(fault: FaultSpec) -> FaultSpec:
+        return fault.model_copy(update={"target": fault.target.replace(old, f"({name}-")})
+
+    changed: dict[str, object] = {
+        "schedule": tuple(one.model_copy(update={"inject": aimed(one.inject)}) for one in nemesis.schedule)
+    }
+    if nemesis.random is not None:
+        drawn = tuple(map(aimed, nemesis.random.faults))
+        changed["random"] = nemesis.random.model_copy(update={"faults": drawn})
+    topic = spec.topic.model_copy(update={"name": name})
+    return spec.model_copy(update={"topic": topic, "nemesis": nemesis.model_copy(update=changed)})
 
 
 def topic_configs(spec: Spec) -> dict[str, str]:

@@ -11,10 +11,10 @@ from pathlib import Path
 
 from confluent_kafka import KafkaException
 
-from wrackline.harness.specification.build import build_parts, topic_configs
+from wrackline.harness.specification.build import as_run, build_parts, topic_configs
 from wrackline.harness.specification.spec import Spec, SpecError, load
 from wrackline.plugins.registry import Group, entries, named
-from wrackline.systems.base import About, Refusal, TopicSpec
+from wrackline.systems.base import About, DeployError, Refusal, TopicSpec
 from wrackline.workloads.log.clients import try_settings
 
 
@@ -38,9 +38,12 @@ def load_checked(path: Path, *, settings: Sequence[str] = (), seed: int | None =
 
 
 def ask_clients(spec: Spec, source: str) -> None:
-    """Raises SpecError with what librdkafka says of the clients' settings."""
+    """Raises SpecError with what librdkafka says of the clients' settings, and for secrets that are not
+    there."""
     try:
-        try_settings(spec.workload)
+        try_settings(as_run(spec, spec.name).workload)
+    except DeployError as wrong:
+        raise SpecError(f"{source}: {wrong}") from wrong
     except KafkaException as wrong:
         message = " ".join(wrong.args[0].str().split())
         raise SpecError(

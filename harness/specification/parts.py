@@ -10,27 +10,62 @@ from collections.abc import Iterator
 
 from wrackline.harness.specification.errors import Misfits
 from wrackline.harness.specification.sections import Sections
+from wrackline.nemesis.faults.by_command import beyond_commands
+from wrackline.nemesis.faults.growth import ReassignSpec
+from wrackline.nemesis.faults.spec import FaultSpec
 from wrackline.nemesis.guided.catalogue import NEEDS
 from wrackline.nemesis.schedule import plan
 from wrackline.nemesis.spec import ONCE, RandomSpec, SpecError
 from wrackline.nemesis.targets.roles import SPARE, Cast, never
 
 MIN_ISR = "min.insync.replicas"
+LONGEST_TOPIC = 249
+"""Characters that a topic's name may have in Kafka."""
+LONGEST_TEST_ID = 64
 
 
 def check(spec: Sections) -> None:
     """Raises Misfits with a line for each mistake: the key, what is wrong, what would do."""
-    mistakes = [*_replicas(spec), *_room_to_move(spec), *_targets(spec), *_guided(spec), *_plan(spec)]
+    mistakes = [
+        *_fleet(spec),
+        *_replicas(spec),
+        *_room_to_move(spec),
+        *_possible(spec),
+        *_targets(spec),
+        *_guided(spec),
+        *_plan(spec),
+    ]
     if mistakes:
         raise Misfits(*mistakes)
 
 
-def _replicas(spec: Sections) -> Iterator[str]:
-    topic, brokers = spec.topic, spec.fleet.brokers
-    if topic.replication_factor > brokers:
+def _fleet(spec: Sections) -> Iterator[str]:
+    """Whether there are hosts for what needs some, and none for what runs already."""
+    runs_already = spec.system.broker_names() is not None
+    if runs_already and spec.fleet.hosts:
+        yield f"system.kind {spec.system.kind} needs no hosts: leave fleet out, or say fleet: {{kind: none}}"
+    if not runs_already and not spec.fleet.hosts:
+        yield f"system.kind {spec.system.kind} needs hosts, and fleet.kind {spec.fleet.kind} has none"
+    longest = len(spec.system.topic_of("0" * LONGEST_TEST_ID, spec.topic.name))
+    if longest > LONGEST_TOPIC:
         yield (
-            f"topic.replication_factor {topic.replication_factor} needs as many brokers, "
-            f"fleet.brokers is {brokers}"
+            f"topic.name is {longest - LONGEST_TOPIC} characters too long: in the cluster the run's id "
+            "stands before it"
+        )
+
+
+def _brokers(spec: Sections) -> int | None:
+    """How many there are; None: nobody knows before the run."""
+    names = spec.system.broker_names()
+    return spec.fleet.brokers if names is None else len(names) or None
+
+
+def _replicas(spec: Sections) -> Iterator[str]:
+    topic, brokers = spec.topic, _brokers(spec)
+    where = "fleet.brokers is" if spec.fleet.hosts else "those in system.hosts are"
+    if brokers is not None and topic.replication_factor > brokers:
+        yield (
+            f"topic.replication_factor {topic.replication_factor} needs as many brokers, {where} {brokers}"
         )
     if topic.min_insync_replicas > topic.replication_factor:
         yield (
@@ -51,17 +86,37 @@ def _room_to_move(spec: Sections) -> Iterator[str]:
     if added > spares:
         yield (f"nemesis: {added} times add-broker needs as many spare hosts, fleet.spares is {spares}")
     factor = spec.topic.replication_factor
-    if "reassign" in (*scheduled, *drawn) and spec.fleet.brokers + added <= factor:
+    brokers = _brokers(spec)
+    if "reassign" in (*scheduled, *drawn) and brokers is not None and brokers + added <= factor:
+        there = f"fleet.brokers is {brokers}" if spec.fleet.hosts else f"those in system.hosts are {brokers}"
         yield (
             f"nemesis: reassign needs more brokers than topic.replication_factor ({factor}): "
-            f"fleet.brokers is {spec.fleet.brokers}, and {added} are added"
+            f"{there}, and {added} are added"
+        )
+
+
+def _possible(spec: Sections) -> Iterator[str]:
+    """Faults that cannot be done to such a system."""
+    if spec.system.broker_names() is None:
+        return
+    for place, fault in _faults(spec):
+        why = spec.system.cannot(fault.fault)
+        if why is None and not isinstance(fault, ReassignSpec):
+            why = beyond_commands(fault.build())
+        if why is not None:
+            yield f"{place}: {why}"
+    if spec.nemesis.guided is not None:
+        yield (
+            f"nemesis.guided {spec.nemesis.guided.name}: guided schedules cut single links and directions, "
+            "for which there are no commands; use schedule or random"
         )
 
 
 def _targets(spec: Sections) -> Iterator[str]:
+    names = spec.system.broker_names()
     cast = Cast(
-        hosts=spec.fleet.hosts,
-        brokers=spec.fleet.brokers,
+        hosts=spec.fleet.hosts if names is None else names,
+        brokers=_brokers(spec),
         spares=spec.fleet.spares,
         topic=spec.topic.name,
         partitions=spec.topic.partitions,
@@ -74,12 +129,18 @@ def _targets(spec: Sections) -> Iterator[str]:
 
 def _roles(spec: Sections) -> Iterator[tuple[str, str]]:
     """(where, target) of every fault, as the reader wrote it."""
+    for place, fault in _faults(spec):
+        if (fault.fault, fault.target) != (ONCE, SPARE):  # _room_to_move counts the spare hosts
+            yield place, fault.target
+
+
+def _faults(spec: Sections) -> Iterator[tuple[str, FaultSpec]]:
+    """(where, settings) of every fault."""
     for number, one in enumerate(spec.nemesis.schedule):
-        if (one.inject.fault, one.inject.target) != (ONCE, SPARE):  # _room_to_move counts the spare hosts
-            yield f"nemesis.schedule[{number}]", one.inject.target
+        yield f"nemesis.schedule[{number}]", one.inject
     if spec.nemesis.random is not None:
         for number, drawn in enumerate(spec.nemesis.random.faults):
-            yield f"nemesis.random.faults[{number}]", drawn.target
+            yield f"nemesis.random.faults[{number}]", drawn
 
 
 def _guided(spec: Sections) -> Iterator[str]:

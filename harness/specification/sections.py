@@ -152,6 +152,16 @@ class Sections(Strict):
 
     @model_validator(mode="before")
     @classmethod
+    def _fleet_of_the_system(cls, raw: Any) -> Any:
+        """What runs already needs no fleet, so none must be named for it."""
+        system = raw.get("system") if isinstance(raw, dict) else None
+        if "fleet" in (raw or ()) or not isinstance(system, dict | SystemSpec):
+            return raw
+        kind = system.get("kind", SYSTEM.default) if isinstance(system, dict) else system.kind
+        return {**raw, "fleet": {"kind": _usual_fleet(kind)}}
+
+    @model_validator(mode="before")
+    @classmethod
     def _a_log_unless_named(cls, raw: Any) -> Any:
         """A workload without a name is ``log``; how many clients it has may follow from the number of
         partitions."""
@@ -164,6 +174,16 @@ class Sections(Strict):
         partitions = topic.get("partitions") if isinstance(topic, dict) else None
         clients = _clients_for(named["name"], partitions) if isinstance(partitions, int) else {}
         return {**raw, "workload": {**named, **clients, **workload}}
+
+
+def _usual_fleet(system: Any) -> str:
+    """The default for a system that there is not: it is refused where it stands."""
+    try:
+        model = SYSTEM.model(system)
+    except PluginError:
+        return FLEET.default or ""
+    assert issubclass(model, SystemSpec)
+    return model.usual_fleet
 
 
 def _clients_for(workload: Any, partitions: int) -> dict[str, int]:

@@ -12,6 +12,7 @@ from typing import Protocol
 
 from wrackline.fleets.base import PowerCut
 from wrackline.fleets.canary import CanaryLoss
+from wrackline.systems.external.commands.orders import Order
 
 
 class FaultError(Exception):
@@ -148,7 +149,39 @@ class Settle:
     wait_s: float
 
 
-Step = Shell | Knock | KnockFrom | PowerOff | PowerOn | StartNode | StopNode | Join | MoveOff | Settle
+@dataclass(frozen=True, slots=True)
+class Carry:
+    """Carry out a user's own command for a broker whose host is not ours. Output: what came of it."""
+
+    host: str
+    node_id: int
+    order: Order
+
+
+@dataclass(frozen=True, slots=True)
+class Ask:
+    """Ask the user's own probe whether what an order did is in force. Output: whether it is, and what it
+    said."""
+
+    host: str
+    node_id: int
+    order: Order
+
+
+Step = (
+    Shell
+    | Knock
+    | KnockFrom
+    | PowerOff
+    | PowerOn
+    | StartNode
+    | StopNode
+    | Join
+    | MoveOff
+    | Settle
+    | Carry
+    | Ask
+)
 NEEDS_NO_POWER = (PowerOn, Settle)
 """Undone whether the host is there or not: a switch, and what is asked of the cluster."""
 

@@ -40,7 +40,9 @@ class Cast:
     """Whom roles may ever name in a run, as its specification says."""
 
     hosts: tuple[str, ...]
-    brokers: int
+    """Empty: nobody knows them before the run."""
+    brokers: int | None
+    """None: nobody knows before the run."""
     spares: int
     topic: str
     partitions: int
@@ -61,13 +63,15 @@ def never(role: str, cast: Cast) -> str | None:
             )
         if kind != "leader" and cast.replicas < 2:
             return f"a partition with one replica has no {kind}: topic.replication_factor is {cast.replicas}"
-    elif role == "minority" and cast.brokers < 3:
+    elif role == "minority" and cast.brokers is not None and cast.brokers < 3:
         return f"a minority of {cast.brokers} brokers is nobody: fleet.brokers must be 3 or more"
-    elif role == "half" and len(cast.hosts) < 2:
+    elif role == "half" and len(cast.hosts) == 1:
         return "there is one host only, it has no half: fleet.brokers must be more"
     elif role == SPARE and not cast.spares:
         return "there is no spare host: fleet.spares is 0"
     elif role not in PLAIN:
+        if not cast.hosts:
+            return "no host has a name before the run; name them in system.hosts"
         for host in role.split(","):
             if host not in cast.hosts:
                 return f"there is no host {host}; there are {', '.join(cast.hosts)}"

@@ -1,0 +1,1 @@
+"""No hosts at all: the fleet ``none``, for systems that run already."""

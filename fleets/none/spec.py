@@ -1,0 +1,31 @@
+"""What a specification may say of the fleet ``none``: its name."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import ClassVar, Literal
+
+from wrackline.fleets.base import Fleet
+from wrackline.fleets.none.fleet import NoFleet
+from wrackline.fleets.spec import FleetSpec
+
+
+class NoFleetSpec(FleetSpec):
+    """Settings of the fleet ``none``."""
+
+    needs_root: ClassVar[bool] = False
+
+    kind: Literal["none"] = "none"
+    """No hosts are made: for a system that runs already."""
+    brokers: Literal[0] = 0
+    """There are none."""
+    controllers: Literal[0] = 0  # type: ignore[assignment]  # fleets with hosts have one at least
+    """There are none."""
+    combined: Literal[False] = False
+    """There is nothing to combine."""
+    spares: Literal[0] = 0
+    """There are none."""
+
+    def build(self, name: str, state_dir: Path) -> Fleet:
+        del state_dir
+        return NoFleet(name)

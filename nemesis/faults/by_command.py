@@ -1,0 +1,115 @@
+"""Faults of a cluster whose hosts are not ours: a user's own commands do them and undo them, and a command
+too proves them. They keep the names that they have elsewhere, since they mean the same."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from wrackline.nemesis.faults.growth import Reassign
+from wrackline.nemesis.faults.network import Partition
+from wrackline.nemesis.faults.steps import (
+    Ask,
+    Carry,
+    Commands,
+    Done,
+    Fault,
+    FaultError,
+    Proof,
+    Scene,
+    Trail,
+)
+from wrackline.systems.base import Node, System
+from wrackline.systems.external.commands.orders import FAULTS, UNDOES, Order
+from wrackline.systems.external.standing import StandingSystem
+
+IN_FORCE, NOT_IN_FORCE = "in force", "not in force"
+
+
+@dataclass(frozen=True, slots=True)
+class ByCommand:
+    """Proved when the probe says for every target that it is in force, at its beginning and at its end, and
+    that it is not after the undo: a probe that always says yes proves nothing.
+
+    Nobody can count what a host loses with its power, so after ``power-off`` every file of it may have lost
+    bytes."""
+
+    name: str
+    holds_node: bool
+    order: Order
+
+    def commands(self, scene: Scene) -> Commands:
+        ask = tuple(Ask(one.host, one.node_id, self.order) for one in scene.targets)
+        return Commands(
+            do=tuple(Carry(one.host, one.node_id, self.order) for one in scene.targets),
+            undo=tuple(Carry(one.host, one.node_id, UNDOES[self.order]) for one in scene.targets),
+            probe=ask,
+            control=ask,
+        )
+
+    def prove(self, scene: Scene, trail: Trail) -> Proof:
+        lost: dict[str, dict[str, int]] = {}
+        if self.order is Order.POWER_OFF:
+            lost = {one.host: {} for one in scene.targets}
+        probes = [("at its beginning", trail.active)]
+        if trail.undo:
+            probes.append(("at its end", trail.final))
+        for when, probe in probes:
+            if flaw := _short_of(scene, probe, IN_FORCE, when):
+                return Proof(False, flaw, lost)
+        if not trail.undo:
+            return Proof(False, "; ".join(done.output for done in trail.active), lost)
+        if flaw := _short_of(scene, trail.control, NOT_IN_FORCE, "after the undo"):
+            return Proof(False, flaw, lost)
+        did = "; ".join(f"{done.step.host}: {done.output}" for done in trail.do)
+        unknown = "; what was lost is not known" if lost else ""
+        return Proof(
+            True, f"{did}; its probe said yes at the beginning and the end, and no afterwards{unknown}", lost
+        )
+
+
+def _short_of(scene: Scene, probe: Sequence[Done], wanted: str, when: str) -> str:
+    """Which target's probe did not give the answer that was wanted; empty when all did."""
+    said = {done.step.host: done.error or done.output for done in probe if isinstance(done.step, Ask)}
+    for one in scene.targets:
+        answer = said.get(one.host, "nobody asked")
+        if not answer.startswith(f"{wanted}: "):
+            return f"{one.host} was not seen {wanted} {when}: {answer}"
+    return ""
+
+
+def here(system: System, fault: Fault) -> Fault:
+    """The fault as it is done to this system. Raises FaultError when it cannot be."""
+    if not isinstance(system, StandingSystem) or isinstance(fault, Reassign):
+        return fault
+    if why := beyond_commands(fault):
+        raise FaultError(why)
+    return ByCommand(fault.name, fault.holds_node, FAULTS[fault.name])
+
+
+def beyond_commands(fault: Fault) -> str | None:
+    """Why no command could do it; None when one could."""
+    if isinstance(fault, Partition) and fault != Partition():
+        return (
+            "partition: commands cut hosts off from all others, both ways (shape isolate), and nothing else"
+        )
+    if fault.name not in FAULTS:
+        return f"{fault.name}: it acts on hosts, and those of this cluster are not ours"
+    return None
+
+
+def carried(system: System, node: Node, step: Carry | Ask) -> Done:
+    """Raises DeployError."""
+    assert isinstance(system, StandingSystem)
+    if isinstance(step, Carry):
+        return Done(step, system.order(node, step.order))
+    said = system.probe(node, step.order)
+    return Done(step, f"{IN_FORCE if said.in_force else NOT_IN_FORCE}: {said.text}")
+
+
+def doubtful(fault: Fault, trail: Trail) -> dict[str, dict[str, int]]:
+    """Hosts that may have lost bytes though the fault as a whole was never in force: their power was to go,
+    and nobody can look."""
+    if not isinstance(fault, ByCommand) or fault.order is not Order.POWER_OFF:
+        return {}
+    return {done.step.host: {} for done in trail.do}

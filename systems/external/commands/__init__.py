@@ -1,0 +1,1 @@
+"""What is done to brokers that are not ours: commands of the user's."""

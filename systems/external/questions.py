@@ -1,0 +1,125 @@
+"""What is asked of a cluster that others use too: about our own topic, never about all there are.
+
+The versions of the requests are ones that Apache Kafka from 2.1 to 4.x and Redpanda both speak.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from datetime import timedelta
+
+from kio.schema.delete_topics.v1.request import DeleteTopicsRequest
+from kio.schema.delete_topics.v1.response import DeleteTopicsResponse
+from kio.schema.describe_configs.v1.request import DescribeConfigsRequest, DescribeConfigsResource
+from kio.schema.describe_configs.v1.response import DescribeConfigsResponse
+from kio.schema.describe_quorum.v0.request import DescribeQuorumRequest, PartitionData, TopicData
+from kio.schema.describe_quorum.v0.response import DescribeQuorumResponse
+from kio.schema.errors import ErrorCode
+from kio.schema.metadata.v7.request import MetadataRequest, MetadataRequestTopic
+from kio.schema.metadata.v7.response import MetadataResponse
+from kio.schema.types import TopicName
+from kio.static.primitive import i8, i32, i32Timedelta
+
+from wrackline.systems.base import ClusterState, PartitionState
+from wrackline.systems.protocol import Connection, ProtocolError
+
+DESCRIBE_TOPIC_PARTITIONS = 75
+DESCRIBE_QUORUM = 55
+TOPIC, BROKER = 2, 4
+"""Kinds of resources that have settings."""
+
+
+@dataclass(frozen=True, slots=True)
+class Member:
+    """A broker as it says that clients shall reach it."""
+
+    node_id: int
+    host: str
+    port: int
+
+
+def members(connection: Connection) -> tuple[Member, ...]:
+    """The brokers that are there now. Raises ProtocolError."""
+    return tuple(
+        Member(int(one.node_id), one.host, int(one.port)) for one in _metadata(connection, ()).brokers
+    )
+
+
+def state_of(connection: Connection, topics: tuple[str, ...]) -> ClusterState:
+    """Brokers and the partitions of these topics; the controller as Metadata names it, which is any broker
+    where there is a quorum (`quorum_leader` knows). Raises ProtocolError."""
+    metadata = _metadata(connection, topics)
+    partitions = _partitions(metadata)
+    if partitions and DESCRIBE_TOPIC_PARTITIONS in connection.api_versions():
+        partitions = tuple(connection.describe_partitions(topics))
+    return ClusterState(
+        controller=int(metadata.controller_id),
+        brokers=tuple(sorted(int(broker.node_id) for broker in metadata.brokers)),
+        partitions=tuple(sorted(partitions, key=lambda state: (state.topic, state.partition))),
+    )
+
+
+def has_quorum(connection: Connection) -> bool:
+    """Whether controllers elect one of themselves: KRaft. Raises ProtocolError."""
+    return DESCRIBE_QUORUM in connection.api_versions()
+
+
+def quorum_leader(connection: Connection) -> ClusterState:
+    """The active controller, and nothing else. A broker asks the controllers for it, so it may be silent when
+    they are. Raises ProtocolError."""
+    log = TopicData(
+        topic_name=TopicName("__cluster_metadata"), partitions=(PartitionData(partition_index=i32(0)),)
+    )
+    answer = connection.request(DescribeQuorumRequest(topics=(log,)), DescribeQuorumResponse)
+    _check(connection, "DescribeQuorum", answer.error_code, None)
+    leader = next((int(one.leader_id) for topic in answer.topics for one in topic.partitions), -1)
+    return ClusterState(leader, (), ())
+
+
+def settings(connection: Connection, kind: int, name: str) -> Mapping[str, str]:
+    """What a topic or a broker (its id) runs with; without what the cluster keeps to itself. Raises
+    ProtocolError."""
+    asked = DescribeConfigsResource(resource_type=i8(kind), resource_name=name, configuration_keys=None)
+    answer = connection.request(DescribeConfigsRequest(resources=(asked,)), DescribeConfigsResponse)
+    for result in answer.results:
+        _check(connection, f"DescribeConfigs of {name}", result.error_code, result.error_message)
+        return {one.name: one.value for one in result.configs if one.value is not None}
+    raise ProtocolError(f"DescribeConfigs to {connection.address}: the answer does not speak of {name}")
+
+
+def delete_topic(connection: Connection, topic: str, timeout_s: float) -> None:
+    """One that is not there is as good as deleted. Raises ProtocolError."""
+    timeout = i32Timedelta.parse(timedelta(seconds=timeout_s))
+    request = DeleteTopicsRequest(topic_names=(TopicName(topic),), timeout=timeout)
+    for result in connection.request(request, DeleteTopicsResponse).responses:
+        if result.error_code is not ErrorCode.unknown_topic_or_partition:
+            _check(connection, f"DeleteTopics of {topic}", result.error_code, None)
+
+
+def _metadata(connection: Connection, topics: tuple[str, ...]) -> MetadataResponse:
+    names = tuple(MetadataRequestTopic(name=TopicName(name)) for name in topics)
+    return connection.request(
+        MetadataRequest(topics=names, allow_auto_topic_creation=False), MetadataResponse
+    )
+
+
+def _partitions(metadata: MetadataResponse) -> tuple[PartitionState, ...]:
+    return tuple(
+        PartitionState(
+            topic=str(topic.name),
+            partition=int(one.partition_index),
+            leader=int(one.leader_id),
+            leader_epoch=int(one.leader_epoch),
+            replicas=tuple(map(int, one.replica_nodes)),
+            isr=tuple(map(int, one.isr_nodes)),
+        )
+        for topic in metadata.topics
+        for one in topic.partitions
+    )
+
+
+def _check(connection: Connection, what: str, error: ErrorCode, message: str | None) -> None:
+    if error is not ErrorCode.none:
+        said = f" ({message})" if message else ""
+        raise ProtocolError(f"{what} to {connection.address}: {error.name}{said}")
