@@ -83,7 +83,7 @@ def _room_to_move(spec: Sections) -> Iterator[str]:
     scheduled = [one.inject.fault for one in spec.nemesis.schedule]
     drawn = [one.fault for one in spec.nemesis.random.faults] if spec.nemesis.random else []
     added, spares = scheduled.count(ONCE), spec.fleet.spares
-    if added > spares:
+    if added > spares and spec.fleet.hosts:  # else nobody can add any
         yield (f"nemesis: {added} times add-broker needs as many spare hosts, fleet.spares is {spares}")
     factor = spec.topic.replication_factor
     brokers = _brokers(spec)

@@ -44,7 +44,8 @@ class ClientSettings(Strict):
     """How long a request for an end offset may take."""
     librdkafka: Annotated[
         dict[str, str | int | float | bool],
-        Field(json_schema_extra={"propertyNames": {"enum": sorted(ALLOWED)}}),
+        # Not in its repr: what clients are let in with stands here while a run goes on.
+        Field(repr=False, json_schema_extra={"propertyNames": {"enum": sorted(ALLOWED)}}),
     ] = Field(default_factory=dict)
     """Other properties of librdkafka, as they are (wrackline.workloads.log.librdkafka says which); these
     win."""

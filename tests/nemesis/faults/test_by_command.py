@@ -1,0 +1,108 @@
+"""Faults by a user's own commands: which there are, and what their probes prove."""
+
+from __future__ import annotations
+
+from typing import Any, cast
+
+import pytest
+
+from tests.nemesis.doubles import scene
+from wrackline.nemesis.faults.by_command import ByCommand, beyond_commands, doubtful, here
+from wrackline.nemesis.faults.growth import AddBroker
+from wrackline.nemesis.faults.network import Partition, Shape
+from wrackline.nemesis.faults.power import PowerCut
+from wrackline.nemesis.faults.processes import Kill, Pause, Restart
+from wrackline.nemesis.faults.steps import Ask, Carry, Done, Fault, FaultError, Trail
+from wrackline.systems.base import System
+from wrackline.systems.external.commands.orders import Order
+from wrackline.systems.external.system import ExternalSystem
+
+SCENE = scene("n2", "n3")
+THEIRS = cast(System, ExternalSystem(cast(Any, None), bootstrap=["a:1"]))
+
+
+def asked(order: Order, *answers: str) -> list[Done]:
+    return [
+        Done(Ask(one.host, one.node_id, order), f"{answer}: `probe`: exit code")
+        for one, answer in zip(SCENE.targets, answers, strict=True)
+    ]
+
+
+def trail(order: Order, active: str, final: str, control: str) -> Trail:
+    do = [Done(Carry(one.host, one.node_id, order), f"{order}: `x`: exit code 0") for one in SCENE.targets]
+    probes = (asked(order, "in force", answer) for answer in (active, final))
+    return Trail(do, *probes, undo=do, control=asked(order, "not in force", control))
+
+
+@pytest.mark.parametrize(
+    ("fault", "does", "undoes"),
+    [
+        (Kill(), "kill", "start"),
+        (Restart(), "stop", "start"),
+        (Pause(), "pause", "resume"),
+        (PowerCut(), "power-off", "power-on"),
+        (Partition(), "partition", "heal"),
+    ],
+    ids=lambda one: getattr(one, "name", None),
+)
+def test_a_fault_becomes_the_order_of_its_kind(fault: Fault, does: str, undoes: str) -> None:
+    made = here(THEIRS, fault)
+    assert (made.name, made.holds_node) == (fault.name, fault.holds_node)
+    commands = made.commands(SCENE)
+    for steps, order in ((commands.do, does), (commands.undo, undoes)):
+        assert [(step.host, step.order) for step in steps if isinstance(step, Carry)] == [
+            ("n2", order),
+            ("n3", order),
+        ]
+    assert (
+        commands.probe
+        == commands.control
+        == tuple(Ask(one.host, one.node_id, Order(does)) for one in SCENE.targets)
+    )
+
+
+@pytest.mark.parametrize("fault", [Partition(Shape.CLIENTS), Partition(controllers=False), AddBroker()])
+def test_what_no_command_does_is_refused(fault: Fault) -> None:
+    assert beyond_commands(fault)
+    with pytest.raises(FaultError):
+        here(THEIRS, fault)
+
+
+def test_a_system_of_ours_keeps_its_faults() -> None:
+    kill = Kill()
+    assert here(cast(System, object()), kill) is kill
+
+
+@pytest.mark.parametrize(
+    ("active", "final", "control", "flaw"),
+    [
+        ("in force", "in force", "not in force", None),
+        ("not in force", "in force", "not in force", "n3 was not seen in force at its beginning"),
+        ("in force", "not in force", "not in force", "n3 was not seen in force at its end"),
+        ("in force", "in force", "in force", "n3 was not seen not in force after the undo"),
+    ],
+)
+def test_it_is_proved_by_a_probe_that_says_yes_and_then_no(
+    active: str, final: str, control: str, flaw: str | None
+) -> None:
+    proof = ByCommand("kill", True, Order.KILL).prove(SCENE, trail(Order.KILL, active, final, control))
+    assert proof.proved == (flaw is None)
+    assert proof.text.startswith(flaw or "n2: kill: `x`: exit code 0; n3: kill: `x`: exit code 0; its probe")
+    assert proof.lost == {}
+
+
+def test_a_probe_that_failed_proves_nothing() -> None:
+    whole = trail(Order.KILL, "in force", "in force", "not in force")
+    silent = [Done(one.step, error="the probe did not end") for one in whole.control]
+    broken = Trail(whole.do, whole.active, whole.final, whole.undo, silent)
+    assert not ByCommand("kill", True, Order.KILL).prove(SCENE, broken).proved
+
+
+def test_nobody_knows_what_a_host_lost_with_its_power() -> None:
+    """Every file may have lost bytes, also on a host whose command failed half-way."""
+    cut = ByCommand("power-cut", True, Order.POWER_OFF)
+    whole = trail(Order.POWER_OFF, "in force", "in force", "not in force")
+    assert cut.prove(SCENE, whole).lost == {"n2": {}, "n3": {}}
+    failed = Trail([Done(one.step, error="no route to host") for one in whole.do])
+    assert doubtful(cut, failed) == {"n2": {}, "n3": {}}
+    assert doubtful(ByCommand("kill", True, Order.KILL), failed) == {}
