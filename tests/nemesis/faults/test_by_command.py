@@ -30,8 +30,13 @@ def asked(order: Order, *answers: str) -> list[Done]:
 
 def trail(order: Order, active: str, final: str, control: str) -> Trail:
     do = [Done(Carry(one.host, one.node_id, order), f"{order}: `x`: exit code 0") for one in SCENE.targets]
-    probes = (asked(order, "in force", answer) for answer in (active, final))
-    return Trail(do, *probes, undo=do, control=asked(order, "not in force", control))
+    return Trail(
+        do,
+        asked(order, "in force", active),
+        asked(order, "in force", final),
+        undo=do,
+        control=asked(order, "not in force", control),
+    )
 
 
 @pytest.mark.parametrize(
