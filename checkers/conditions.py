@@ -128,11 +128,11 @@ def _nobody_died(run: Run) -> Condition:
         ]
         return Condition(name, False, _first(deaths))
     if not run.course.over:  # deaths are recorded at the latest when the replicas have been read back
-        why = "the nodes and hosts were not watched to the end of the run"
-        return Condition(name, False, NOT_ON_RECORD if run.info.plan is None else why)
+        late = "the nodes and hosts were not watched to the end of the run"
+        return Condition(name, False, NOT_ON_RECORD if run.info.plan is None else late)
     if (why := run.info.unread.get("processes")) is not None:
-        told = f"every broker was asked to the end, and answered; processes were not watched: {why}"
-        return Condition(name, True, told)
+        told = "every broker was asked to the end, and answered; their processes were not watched: "
+        return Condition(name, True, told + why)
     return Condition(name, True, "every node and host was watched to the end, and none died")
 
 

@@ -26,8 +26,8 @@ from wrackline.systems.protocol import Connection, ProtocolError
 
 DESCRIBE_TOPIC_PARTITIONS = 75
 DESCRIBE_QUORUM = 55
-TOPIC, BROKER = 2, 4
-"""Kinds of resources that have settings."""
+TOPIC = 2
+"""The resource type of DescribeConfigs that stands for a topic."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,15 +77,14 @@ def quorum_leader(connection: Connection) -> ClusterState:
     return ClusterState(leader, (), ())
 
 
-def settings(connection: Connection, kind: int, name: str) -> Mapping[str, str]:
-    """What a topic or a broker (its id) runs with; without what the cluster keeps to itself. Raises
-    ProtocolError."""
-    asked = DescribeConfigsResource(resource_type=i8(kind), resource_name=name, configuration_keys=None)
+def settings_of(connection: Connection, topic: str) -> Mapping[str, str]:
+    """What a topic has, by name; without what the cluster keeps to itself. Raises ProtocolError."""
+    asked = DescribeConfigsResource(resource_type=i8(TOPIC), resource_name=topic, configuration_keys=None)
     answer = connection.request(DescribeConfigsRequest(resources=(asked,)), DescribeConfigsResponse)
     for result in answer.results:
-        _check(connection, f"DescribeConfigs of {name}", result.error_code, result.error_message)
+        _check(connection, f"DescribeConfigs of {topic}", result.error_code, result.error_message)
         return {one.name: one.value for one in result.configs if one.value is not None}
-    raise ProtocolError(f"DescribeConfigs to {connection.address}: the answer does not speak of {name}")
+    raise ProtocolError(f"DescribeConfigs to {connection.address}: the answer does not speak of {topic}")
 
 
 def delete_topic(connection: Connection, topic: str, timeout_s: float) -> None:

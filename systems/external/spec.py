@@ -33,7 +33,7 @@ from wrackline.systems.external.commands.orders import (
     placeholders,
 )
 from wrackline.systems.external.system import ExternalSystem
-from wrackline.systems.spec import Configured, Layout, SystemSpec
+from wrackline.systems.spec import Configured, Layout, Seconds, SystemSpec, Waits
 
 NOT_OURS = "its hosts are not ours"
 _ADDRESS = re.compile(r"(?:\[[0-9a-fA-F:.]+\]|[A-Za-z0-9._-]+):([0-9]{1,5})")
@@ -238,6 +238,13 @@ def _known_orders(given: dict[str, CommandSpec]) -> dict[str, CommandSpec]:
 _ORDERS = {"propertyNames": {"enum": [str(order) for order in Order]}}
 
 
+class ExternalWaits(Waits):
+    """Those of brokers of which nobody knows how long they take."""
+
+    start_s: Seconds = 60.0
+    """After a command has brought a broker back, it answers after this time at most."""
+
+
 class ExternalSpec(SystemSpec):
     """Settings of the system ``external``."""
 
@@ -261,8 +268,8 @@ class ExternalSpec(SystemSpec):
     """How the brokers are reached."""
     keep_topics: bool = False
     """Whether the run's topic stays in the cluster."""
-    ready_s: SomeSeconds = 60
-    """How long a broker may take to answer after a command has brought it back."""
+    waits: ExternalWaits = ExternalWaits()
+    """How long a run waits for the system."""
 
     @model_validator(mode="after")
     def _fits(self) -> Self:
@@ -288,7 +295,7 @@ class ExternalSpec(SystemSpec):
             commands={Order(name): _command(one) for name, one in self.commands.items()},
             security=self.security.resolve,
             keep_topics=self.keep_topics,
-            ready_s=self.ready_s,
+            start_s=self.waits.start_s,
             test=layout.test_id,
         )
 

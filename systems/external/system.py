@@ -15,6 +15,7 @@ from typing import TypeVar
 from wrackline.fleets.base import Fleet, Host
 from wrackline.systems.base import ClusterState, DeployError, Node, Place, Refusal, ReplicaLog, TopicSpec
 from wrackline.systems.cluster_client import ClusterClient
+from wrackline.systems.common.questions import effective_settings, features_of, first_answer
 from wrackline.systems.external import questions
 from wrackline.systems.external.access.connection import Refused, SecuredConnection
 from wrackline.systems.external.access.security import Security
@@ -55,18 +56,19 @@ class ExternalSystem:
         commands: Mapping[Order, Command] | None = None,
         security: Callable[[], Security] = Security,
         keep_topics: bool = False,
-        ready_s: float = 60.0,
+        start_s: float = 60.0,
         test: str = "",
     ) -> None:
         """``bootstrap``: ``host:port`` each. ``hosts``: every broker, or none: then they are found in the
         cluster's metadata, and called ``n`` and their id. ``security``: asked for when the cluster is, since
-        it has secrets. ``test``: stands for {test} in commands."""
+        it has secrets. ``start_s``: how long a broker may take to answer after a command has brought it back.
+        ``test``: stands for {test} in commands."""
         self._fleet = fleet
         self._bootstrap = tuple(bootstrap)
         self._known = {one.node_id: one for one in hosts}
         self._security_of = security
         self._keep_topics = keep_topics
-        self._ready_s = ready_s
+        self._start_s = start_s
         self._topics: tuple[str, ...] = ()
         """Those of our own that the cluster is asked about."""
         self._made: list[str] = []
@@ -229,7 +231,7 @@ class ExternalSystem:
         """The topic as the cluster made it with what the specification says. Settings that we may not see are
         taken as they were asked for."""
         try:
-            there = self._ask(partial(questions.settings, kind=questions.TOPIC, name=topic.name))
+            there = self._ask(partial(questions.settings_of, topic=topic.name))
         except DeployError:
             return
         for name, usual in FROM_THE_CONTRACT.items():
@@ -261,6 +263,13 @@ class ExternalSystem:
         self._leader = (time.monotonic(), leader)
         return leader
 
+    def features(self, *, timeout_s: float = 30.0) -> Mapping[str, int]:
+        """None of a cluster that does not say."""
+        try:
+            return features_of(self.nodes, self._asked().connect, min(timeout_s, LOOK_S))
+        except DeployError:
+            return {}
+
     def growth_plan(self, node: Node, topic: str, *, timeout_s: float = 30.0) -> dict[Place, tuple[int, ...]]:
         del topic, timeout_s
         raise DeployError(f"{node.host.name}: nobody adds brokers to a cluster that is not ours")
@@ -272,30 +281,22 @@ class ExternalSystem:
         return self._reassigner.under_way(timeout_s=timeout_s)
 
     def effective_config(self, node: Node) -> str:
-        """What the broker says that it runs with, a line for each setting."""
-        asked = partial(questions.settings, kind=questions.BROKER, name=str(node.node_id))
+        """What the broker says that it runs with, a line for each setting; secrets it keeps to itself."""
         try:
             with self._dial(node.host.address, node.port, LOOK_S) as connection:
-                found = asked(connection)
+                found = effective_settings(connection, node.node_id)
         except ProtocolError as wrong:
             raise DeployError(str(wrong)) from wrong
-        return "".join(f"{name}={self._security.hide(value)}\n" for name, value in sorted(found.items()))
+        return "".join(f"{one.name}={one.value or ''}\n" for one in found)
 
     def _asked(self) -> ClusterClient:
         if self._client is None:
             raise DeployError("the cluster was not found yet")
         return self._client
 
-    def _ask(self, question: Callable[[Connection], T]) -> T:
-        """The first answer of any broker."""
-        last = "nobody was asked"
-        for node in self.nodes:
-            try:
-                with self._dial(node.host.address, node.port, LOOK_S) as connection:
-                    return question(connection)
-            except ProtocolError as wrong:
-                last = str(wrong)
-        raise DeployError(last)
+    def _ask(self, question: Callable[[Connection], T], timeout_s: float = LOOK_S) -> T:
+        """The first answer of any broker. Raises DeployError."""
+        return first_answer(self.nodes, self._asked().connect, question, timeout_s)
 
     # --- the user's commands ------------------------------------------------------------------------------
 
@@ -304,10 +305,10 @@ class ExternalSystem:
         return told + self._awaited(node) if order in REVIVES else told
 
     def _awaited(self, node: Node) -> str:
-        deadline = time.monotonic() + self._ready_s
+        deadline = time.monotonic() + self._start_s
         while (why := self._silence(node)) is not None:
             if time.monotonic() > deadline:
-                return f"; it did not answer within {self._ready_s:g} s: {why}"
+                return f"; it did not answer within {self._start_s:g} s: {why}"
             time.sleep(0.2)
         return "; it answers"
 
