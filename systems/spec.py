@@ -86,6 +86,9 @@ class SystemSpec(Strict):
         """Bring to this machine what a deployment needs, before there is any host. ``say`` is given a line
         for whatever takes long. Raises DeployError."""
 
+    def reach(self) -> None:
+        """Before anything is begun, whether what runs already can be reached. Raises DeployError."""
+
     def build(self, fleet: Fleet, layout: Layout) -> System:
         """The system on this fleet, not installed. Raises DeployError for hosts that the fleet lacks."""
         raise NotImplementedError

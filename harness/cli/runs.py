@@ -64,6 +64,8 @@ def run_command(
     if any(spec.fleet.needs_root for spec in wanted):
         need_root()
     need_writable(results)
+    for spec in wanted:
+        spec.system.reach()
     outcomes: list[Outcome] = []
     for each in wanted:
         outcomes.append(run(each, Options(results, keep_fleet=keep_fleet)))

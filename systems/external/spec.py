@@ -19,6 +19,7 @@ from pydantic import (
 from pydantic_core import CoreSchema
 
 from wrackline.fleets.base import Fleet
+from wrackline.fleets.none.fleet import NoFleet
 from wrackline.plugins.fields import SECONDS, JsonSchema, Strict
 from wrackline.systems.base import DeployError, System
 from wrackline.systems.external.access.security import Security
@@ -287,7 +288,15 @@ class ExternalSpec(SystemSpec):
                     )
         return self
 
+    def reach(self) -> None:
+        system = self._system(NoFleet("none"), "")
+        system.install()
+        system.close()
+
     def build(self, fleet: Fleet, layout: Layout) -> System:
+        return self._system(fleet, layout.test_id)
+
+    def _system(self, fleet: Fleet, test_id: str) -> ExternalSystem:
         return ExternalSystem(
             fleet,
             bootstrap=self.bootstrap,
@@ -296,7 +305,7 @@ class ExternalSpec(SystemSpec):
             security=self.security.resolve,
             keep_topics=self.keep_topics,
             start_s=self.waits.start_s,
-            test=layout.test_id,
+            test=test_id,
         )
 
     def configured(self) -> Configured:

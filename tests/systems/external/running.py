@@ -20,7 +20,7 @@ LONGEST_S = 300
 _START = """#!/bin/sh
 # start.sh FOLDER: starts the node of that folder, unless it runs; pid has its process id.
 cd "$1" || exit 1
-grep -qs '^State:.[^ZX]' "/proc/$(cat pid)/status" && exit 0
+grep -qs '^State:.[^ZX]' "/proc/$(cat pid 2>/dev/null)/status" && exit 0
 PYTHONPATH={root} setsid timeout -s KILL {longest} {python} -m wrackline.broker --config broker.toml \\
     >>stderr.log 2>&1 </dev/null &
 for i in $(seq 100); do pgrep -P $! >pid && exit 0; sleep 0.05; done
@@ -50,7 +50,9 @@ class Running:
 
     def end(self) -> None:
         for node in self.cluster.nodes:
-            subprocess.run(["/bin/sh", "-c", "kill -9 $(cat pid)"], cwd=node.folder, stderr=-3)
+            subprocess.run(
+                ["/bin/sh", "-c", "kill -9 $(cat pid)"], cwd=node.folder, stderr=subprocess.DEVNULL
+            )
 
     def pid(self, node: int) -> int:
         return int((self._folder / f"n{node}" / "pid").read_text())

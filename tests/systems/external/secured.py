@@ -1,0 +1,154 @@
+"""One node of Apache Kafka as a process of this machine, which lets clients in by TLS and SASL alone."""
+
+from __future__ import annotations
+
+import subprocess
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+from tests.broker.clients.loopback import free_ports, wait_for
+from tests.systems.kafka.conftest import installed
+from wrackline.fleets.none.fleet import NoFleet
+from wrackline.systems.external.spec import SecuritySpec
+from wrackline.systems.external.system import ExternalSystem
+from wrackline.systems.kafka.properties import logging_options, write_logging
+from wrackline.systems.kafka.server import QUICK, java
+
+USER, PASSWORD = "anna", "not-to-be-told"
+LONGEST_S = 600
+_START = """#!/bin/sh
+# start.sh: starts the node, unless it runs; pid has its process id.
+cd {folder} || exit 1
+grep -qs '^State:.[^ZX]' "/proc/$(cat pid 2>/dev/null)/status" && exit 0
+setsid timeout -s KILL {longest} {java} -Xmx256m {options} -cp '{classpath}' kafka.Kafka server.properties \\
+    >>server.log 2>&1 </dev/null &
+for i in $(seq 100); do pgrep -P $! >pid && exit 0; sleep 0.05; done
+exit 1
+"""
+
+
+class Secured:
+    """The node, and what a specification says to reach it."""
+
+    def __init__(self, folder: Path) -> None:
+        release = installed("4.4.0")
+        self.folder = folder
+        self.port, inside, controller = free_ports(3)
+        self._certificates()
+        (folder / "server.properties").write_text(self._properties(inside, controller))
+        scram = [f"SCRAM-SHA-{bits}=[name={USER},password={PASSWORD}]" for bits in (256, 512)]
+        subprocess.run(
+            [
+                *(java(), "-cp", release.classpath, "kafka.tools.StorageTool", "format", "-t", "A" * 22),
+                *("-c", folder / "server.properties"),
+                *(word for one in scram for word in ("--add-scram", one)),
+            ],
+            check=True,
+            capture_output=True,
+            timeout=240,
+        )
+        write_logging(folder)
+        script = folder / "start.sh"
+        script.write_text(
+            _START.format(
+                folder=folder,
+                longest=LONGEST_S,
+                java=java(),
+                options=" ".join((*QUICK, *logging_options(folder))),
+                classpath=release.classpath,
+            )
+        )
+        script.chmod(0o755)
+
+    def _properties(self, inside: int, controller: int) -> str:
+        login = "org.apache.kafka.common.security"
+        plain = f'{login}.plain.PlainLoginModule required user_{USER}="{PASSWORD}";'
+        clients = "listener.name.clients"
+        values = {
+            "process.roles": "broker,controller",
+            "node.id": 1,
+            "listeners": f"CLIENTS://127.0.0.1:{self.port},INSIDE://127.0.0.1:{inside},"
+            f"CONTROLLER://127.0.0.1:{controller}",
+            "listener.security.protocol.map": "CLIENTS:SASL_SSL,INSIDE:PLAINTEXT,CONTROLLER:PLAINTEXT",
+            "inter.broker.listener.name": "INSIDE",
+            "controller.listener.names": "CONTROLLER",
+            "controller.quorum.voters": f"1@127.0.0.1:{controller}",
+            "log.dirs": self.folder / "data",
+            "sasl.enabled.mechanisms": "PLAIN,SCRAM-SHA-256,SCRAM-SHA-512",
+            f"{clients}.plain.sasl.jaas.config": plain,
+            f"{clients}.scram-sha-256.sasl.jaas.config": f"{login}.scram.ScramLoginModule required;",
+            f"{clients}.scram-sha-512.sasl.jaas.config": f"{login}.scram.ScramLoginModule required;",
+            f"{clients}.ssl.keystore.type": "PEM",
+            f"{clients}.ssl.keystore.location": self.folder / "server.pem",
+            "broker.session.timeout.ms": 2000,
+            "broker.heartbeat.interval.ms": 300,
+            "offsets.topic.num.partitions": 1,
+            "offsets.topic.replication.factor": 1,
+            "log.cleaner.dedupe.buffer.size": 4194304,
+        }
+        return "".join(f"{name}={value}\n" for name, value in values.items())
+
+    def _certificates(self) -> None:
+        """A signer, and the broker's own certificate for 127.0.0.1."""
+        steps = """
+            set -e
+            openssl req -x509 -newkey rsa:2048 -nodes -keyout ca.key -out ca.pem -days 2 -subj /CN=signer
+            openssl req -newkey rsa:2048 -nodes -keyout server.key -out server.csr -subj /CN=broker
+            echo subjectAltName=IP:127.0.0.1 >names
+            openssl x509 -req -in server.csr -CA ca.pem -CAkey ca.key -CAcreateserial -days 2 \
+                -extfile names -out server.crt
+            cat server.key server.crt ca.pem >server.pem
+            openssl req -x509 -newkey rsa:2048 -nodes -keyout other.key -out other.pem -days 2 -subj /CN=other
+        """
+        subprocess.run(
+            ["/bin/sh", "-c", steps], cwd=self.folder, check=True, capture_output=True, timeout=120
+        )
+
+    @property
+    def address(self) -> str:
+        return f"127.0.0.1:{self.port}"
+
+    def security(self, mechanism: str = "SCRAM-SHA-512", *, ca: str = "ca.pem") -> dict[str, Any]:
+        """As a specification says it; the password is in the environment variable THEIR_PASSWORD."""
+        (self.folder / "user").write_text(f"{USER}\n")
+        return {
+            "protocol": "SASL_SSL",
+            "sasl": {
+                "mechanism": mechanism,
+                "username": {"file": str(self.folder / "user")},
+                "password": {"env": "THEIR_PASSWORD"},
+            },
+            "ssl": {"ca_location": str(self.folder / ca)},
+        }
+
+    def reach(self, mechanism: str = "SCRAM-SHA-512", **keys: str) -> None:
+        """Raises DeployError."""
+        spec = SecuritySpec.model_validate(self.security(mechanism, **keys))
+        system = ExternalSystem(NoFleet("none"), bootstrap=[self.address], security=spec.resolve)
+        system.install()
+        system.close()
+
+    def commands(self) -> dict[str, Any]:
+        pid = f"$(cat {self.folder}/pid)"
+        gone = f"! grep -qs '^State:.[^ZX]' /proc/{pid}/status"
+        return {
+            "kill": {
+                "run": f"kill -9 {pid}; for i in $(seq 50); do {gone} && exit; sleep 0.1; done",
+                "probe": gone,
+            },
+            "start": str(self.folder / "start.sh"),
+        }
+
+
+@contextmanager
+def secured(folder: Path) -> Iterator[Secured]:
+    made = Secured(folder)
+    try:
+        subprocess.run([folder / "start.sh"], check=True, timeout=60)
+        log = folder / "server.log"
+        wait_for("Kafka", lambda: "Kafka Server started" in log.read_text(), 180)
+        yield made
+    finally:
+        subprocess.run(["/bin/sh", "-c", "kill -9 $(cat pid)"], cwd=folder, stderr=subprocess.DEVNULL)
