@@ -92,7 +92,7 @@ def test_a_topic_with_other_promises_than_the_specification_says_is_refused(thei
     there = {"unclean.leader.election.enable": "true", "min.insync.replicas": "1"}
     asked.create_topic(TopicSpec("unclean", 1, 1, there))
     with pytest.raises(
-        DeployError, match="gave the topic unclean.leader.election.enable=true, and the contract"
+        DeployError, match=r"gave the topic unclean\.leader\.election\.enable=true, and the contract"
     ):
         asked._compare(TopicSpec("unclean", 1, 1, {"min.insync.replicas": "1"}))
     asked.remove_topics()
