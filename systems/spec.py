@@ -10,6 +10,7 @@ from typing import Annotated, ClassVar
 from pydantic import Field
 
 from wrackline.fleets.base import Fleet
+from wrackline.plugins.capabilities import Capability
 from wrackline.plugins.fields import SECONDS, Strict
 from wrackline.systems.base import System
 
@@ -81,6 +82,11 @@ class SystemSpec(Strict):
     """The system's name."""
     waits: Waits = Waits()
     """How long a run waits for the system."""
+
+    @property
+    def offers(self) -> frozenset[Capability]:
+        """What it has of that which only some workloads need."""
+        return frozenset()
 
     def prepare(self, say: Callable[[str], None]) -> None:
         """Bring to this machine what a deployment needs, before there is any host. ``say`` is given a line

@@ -20,6 +20,7 @@ import hashlib
 import random
 import struct
 import zlib
+from collections.abc import Callable
 
 from wrackline.history.model import CORRUPT, FOREIGN, parts_of, value_of
 from wrackline.history.values import dataclass
@@ -31,6 +32,10 @@ _BEGIN = _HEAD.size
 OVERHEAD = _HEAD.size + _BODY.size
 MAX_BYTES = 1 << 20
 _PADDING = random.Random(2).randbytes(MAX_BYTES + 4096)
+
+
+KeyOf = Callable[[int, int], bytes]
+"""The key of a record, by partition and value."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,6 +63,11 @@ def key_of(value: int) -> bytes:
     return value.to_bytes(8, "big")
 
 
+def _key_of(partition: int, value: int) -> bytes:
+    del partition
+    return key_of(value)
+
+
 def encode(
     tag: bytes, value: int, topic: str, partition: int, timestamp_ms: int, size: int = OVERHEAD
 ) -> bytes:
@@ -75,9 +85,15 @@ def encode(
 
 
 def decode(
-    tag: bytes, payload: bytes | None, *, key: bytes | None = None, timestamp_ms: int | None = None
+    tag: bytes,
+    payload: bytes | None,
+    *,
+    key: bytes | None = None,
+    timestamp_ms: int | None = None,
+    key_of: KeyOf = _key_of,
 ) -> Decoded:
-    """Check a payload and, where given, its record's key and timestamp. Never raises on bad bytes."""
+    """Check a payload and, where given, its record's timestamp and key, which is ``key_of`` its partition and
+    value. Never raises on bad bytes."""
     if payload is None or len(payload) < OVERHEAD:
         return Decoded(CORRUPT, detail="no value" if payload is None else f"only {len(payload)} bytes")
     magic, crc = _HEAD.unpack_from(payload)
@@ -95,7 +111,7 @@ def decode(
         return Decoded(FOREIGN, partition, crc_of_topic, sent_ms, f"run {run.hex()}")
     value = value_of(process, counter, attempt)
     wrong = None
-    if key is not None and key != key_of(value):
+    if key is not None and key != key_of(partition, value):
         wrong = f"value {value} under key {key.hex()}"
     elif timestamp_ms is not None and timestamp_ms != sent_ms:
         wrong = f"value {value} sent at {sent_ms} ms has timestamp {timestamp_ms}"

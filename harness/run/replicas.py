@@ -10,13 +10,13 @@ from wrackline.fleets.base import FleetError
 from wrackline.history import Recorder
 from wrackline.history.model import REPLICA, Event, Record, Type
 from wrackline.systems.base import ClusterState, DeployError, Node, ReplicaLog, StoredRecord, System
-from wrackline.workloads.payload import decode, run_tag
+from wrackline.workloads.payload import KeyOf, decode, run_tag
 
 CHUNK_RECORDS = 2_000
 
 
 def read_replicas(
-    system: System, recorder: Recorder, state: ClusterState, topic: str, partitions: int
+    system: System, recorder: Recorder, state: ClusterState, topic: str, partitions: int, key_of: KeyOf
 ) -> list[str]:
     """One row per chunk of every replica there is by ``state``. Returns what could not be read, one line
     each."""
@@ -35,7 +35,7 @@ def read_replicas(
                 problems.append(f"replica of {topic}-{partition} on {node.host.name}: {found}")
             else:
                 in_isr = _in_isr(state, topic, partition, node.node_id)
-                _write(recorder, node, found, in_isr)
+                _write(recorder, node, found, in_isr, key_of)
     return problems
 
 
@@ -56,13 +56,13 @@ def _in_isr(state: ClusterState, topic: str, partition: int, node_id: int) -> bo
     return found is not None and node_id in found.isr
 
 
-def _write(recorder: Recorder, node: Node, log: ReplicaLog, in_isr: bool) -> None:
+def _write(recorder: Recorder, node: Node, log: ReplicaLog, in_isr: bool, key_of: KeyOf) -> None:
     tag = run_tag(recorder.info.test_id)
     chunks = [log.records[at : at + CHUNK_RECORDS] for at in range(0, len(log.records), CHUNK_RECORDS)] or [
         ()
     ]
     for number, chunk in enumerate(chunks):
-        records, corrupt = _decoded(chunk, log.partition, tag)
+        records, corrupt = _decoded(chunk, log.partition, tag, key_of)
         extra: dict[str, Any] = {
             "in_isr": in_isr,
             "complete": number == len(chunks) - 1 and log.problem is None,
@@ -88,12 +88,12 @@ def _write(recorder: Recorder, node: Node, log: ReplicaLog, in_isr: bool) -> Non
 
 
 def _decoded(
-    chunk: Sequence[StoredRecord], partition: int, tag: bytes
+    chunk: Sequence[StoredRecord], partition: int, tag: bytes, key_of: KeyOf
 ) -> tuple[tuple[Record, ...], list[dict[str, Any]]]:
     records = []
     corrupt = []
     for stored in chunk:
-        found = decode(tag, stored.value, key=stored.key, timestamp_ms=stored.timestamp_ms)
+        found = decode(tag, stored.value, key=stored.key, timestamp_ms=stored.timestamp_ms, key_of=key_of)
         records.append(
             Record(partition, stored.offset, found.value, stored.leader_epoch, stored.timestamp_ms)
         )

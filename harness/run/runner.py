@@ -214,8 +214,7 @@ class _Run:
             canaries=self.canaries,
         )
         self.deaths = Deaths(self.parts.fleet, self.parts.system, self.recorder, nemesis.hold_of)
-        client = spec.workload.client
-        patience_s = (client.message_timeout_ms + 2 * client.end_timeout_ms) / 1e3 + 5  # send, wait, read
+        patience_s = spec.workload.patience_s
         try:
             self._disturb(workload, nemesis, self.deaths)
             self._recover()
@@ -301,7 +300,12 @@ class _Run:
         self.assignment.record(state)
         if "replicas" not in self.recorder.info.unread:
             for problem in read_replicas(
-                self.parts.system, self.recorder, state, topic.name, topic.partitions
+                self.parts.system,
+                self.recorder,
+                state,
+                topic.name,
+                topic.partitions,
+                self.spec.workload.key_of,
             ):
                 self._note(problem)
         self.deaths.close()

@@ -46,7 +46,14 @@ def run_info(spec: Spec, test_id: str, system: System, plan: Plan) -> RunInfo:
         acks=str(spec.workload.acks),
         idempotence=spec.workload.idempotence,
         topics=(
-            TopicInfo(topic.name, topic.partitions, topic.replication_factor, topic.min_insync_replicas),
+            TopicInfo(
+                topic.name,
+                topic.partitions,
+                topic.replication_factor,
+                topic.min_insync_replicas,
+                contiguous=spec.workload.contiguous,
+                compacted=spec.workload.compacted,
+            ),
         ),
         profile=configured.profile,
         defects=configured.defects,
@@ -56,6 +63,7 @@ def run_info(spec: Spec, test_id: str, system: System, plan: Plan) -> RunInfo:
         rate=spec.workload.rate,
         concurrency=spec.workload.concurrency,
         reads=spec.workload.reads,
+        isolation=spec.workload.isolation,
         nodes={str(node.node_id): node.host.name for node in system.nodes},
         expected=spec.contract.expected,
         harness_version=version(),

@@ -88,7 +88,7 @@ def _with_topic(spec: Spec, name: str) -> Spec:
 
 def topic_configs(spec: Spec) -> dict[str, str]:
     """The topic's settings as the cluster takes them."""
-    configs = {"min.insync.replicas": str(spec.topic.min_insync_replicas)}
+    configs = {"min.insync.replicas": str(spec.topic.min_insync_replicas), **spec.workload.topic_configs}
     for name, value in spec.topic.configs.items():
         configs[name] = str(value).lower() if isinstance(value, bool) else str(value)
     return configs

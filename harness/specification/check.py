@@ -9,13 +9,12 @@ from __future__ import annotations
 from collections.abc import Sequence
 from pathlib import Path
 
-from confluent_kafka import KafkaException
-
 from wrackline.harness.specification.build import as_run, build_parts, topic_configs
 from wrackline.harness.specification.spec import Spec, SpecError, load
 from wrackline.plugins.registry import Group, entries, named
 from wrackline.systems.base import About, DeployError, Refusal, TopicSpec
-from wrackline.workloads.log.clients import try_settings
+from wrackline.workloads.clients.base import RefusedSetting
+from wrackline.workloads.clients.libraries import try_settings
 
 
 def load_checked(path: Path, *, settings: Sequence[str] = (), seed: int | None = None) -> Spec:
@@ -38,16 +37,16 @@ def load_checked(path: Path, *, settings: Sequence[str] = (), seed: int | None =
 
 
 def ask_clients(spec: Spec, source: str) -> None:
-    """Raises SpecError with what librdkafka says of the clients' settings, and for secrets that are not
-    there."""
+    """Raises SpecError with what the client library says of the clients' settings, and for secrets that are
+    not there."""
     try:
         try_settings(as_run(spec, spec.name).workload)
     except DeployError as wrong:
         raise SpecError(f"{source}: {wrong}") from wrong
-    except KafkaException as wrong:
-        message = " ".join(wrong.args[0].str().split())
+    except RefusedSetting as wrong:
+        library = spec.workload.client.library
         raise SpecError(
-            f"{source}: workload.client: librdkafka does not take these settings: {message}"
+            f"{source}: workload.client: {library} does not take these settings: {wrong}"
         ) from wrong
 
 

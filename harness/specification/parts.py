@@ -28,6 +28,7 @@ def check(spec: Sections) -> None:
     """Raises Misfits with a line for each mistake: the key, what is wrong, what would do."""
     mistakes = [
         *_fleet(spec),
+        *_workload(spec),
         *_replicas(spec),
         *_room_to_move(spec),
         *_possible(spec),
@@ -37,6 +38,20 @@ def check(spec: Sections) -> None:
     ]
     if mistakes:
         raise Misfits(*mistakes)
+
+
+def _workload(spec: Sections) -> Iterator[str]:
+    """What it needs of the system and of the topic."""
+    workload, system, topic = spec.workload, spec.system, spec.topic
+    if lacks := sorted(workload.needs - system.offers):
+        yield (
+            f"workload.name {workload.name} needs {' and '.join(lacks)}, which system.kind {system.kind} "
+            "lacks; `wrackline plugins` lists other workloads and systems"
+        )
+    for misfit in workload.misfits(topic.partitions):
+        yield f"workload.{misfit}"
+    for name in workload.topic_configs.keys() & topic.configs.keys():
+        yield f"topic.configs.{name}: the workload {workload.name} sets it, leave it out"
 
 
 def _fleet(spec: Sections) -> Iterator[str]:

@@ -8,6 +8,7 @@ from typing import Annotated, Literal
 from pydantic import AfterValidator, Field
 
 from wrackline.fleets.base import Fleet
+from wrackline.plugins.capabilities import EVERYTHING, Capability
 from wrackline.plugins.fields import SECONDS, Lax, in_milliseconds
 from wrackline.systems.base import System
 from wrackline.systems.kafka.install import install
@@ -56,6 +57,12 @@ class KafkaSpec(SystemSpec):
     """Options of the JVM that runs a node."""
     waits: KafkaWaits = KafkaWaits()
     """How long a run waits for the system."""
+
+    @property
+    def offers(self) -> frozenset[Capability]:
+        """Groups by KIP-848 are ready for use since 4.0."""
+        since_4 = parsed(self.version) >= parsed("4.0.0")
+        return EVERYTHING if since_4 else EVERYTHING - {Capability.CONSUMER_PROTOCOL}
 
     def prepare(self, say: Callable[[str], None]) -> None:
         release = install(Store(), self.version, say=say)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import threading
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -13,6 +13,7 @@ import pyarrow.parquet as pq
 from wrackline.history import Recorder, history_files
 from wrackline.history.model import RunInfo, TopicInfo
 from wrackline.workloads.log import ClientsSpec, workload_for
+from wrackline.workloads.log.tally import Counts
 
 Row = dict[str, Any]
 
@@ -27,9 +28,10 @@ def driven(
     *,
     tries: int,
     stop_s: float,
+    until: Callable[[Counts], bool] = lambda _: True,
 ) -> Iterator[Any]:
-    """The workload, stopped, after ``operations`` of every kind it has; what is done with it is recorded
-    still."""
+    """The workload, stopped, after ``operations`` of every kind it has, once ``until`` holds; what is done
+    with it is recorded still."""
     topics = (TopicInfo("log", partitions, 3, 2),)
     info = RunInfo("t1", "t", 1, "", "mock", spec.name, str(spec.acks), False, topics)
     with Recorder(run_dir, info) as recorder:
@@ -45,7 +47,8 @@ def driven(
         workload.start()
         waiting = threading.Event()
         for _ in range(tries):
-            if workload.counts().operations >= operations and not workload.missing_kinds():
+            counts = workload.counts()
+            if counts.operations >= operations and not workload.missing_kinds() and until(counts):
                 break
             waiting.wait(0.1)
         assert workload.stop(timeout_s=stop_s) == []

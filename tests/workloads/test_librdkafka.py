@@ -11,8 +11,8 @@ import confluent_kafka
 import pytest
 from pydantic import ValidationError
 
-from wrackline.workloads.log.librdkafka import ALLOWED, refusal
-from wrackline.workloads.log.spec import ClientSettings
+from wrackline.workloads.clients.properties import ALLOWED, refusal
+from wrackline.workloads.clients.settings import ClientSettings
 
 TELLING = re.compile(
     r"\b(paths?|files?|directory|command|executed|libraries|dlopen|URLs?|URI|endpoint|keytab|PEM|callback)\b",

@@ -14,8 +14,10 @@ import pytest
 from tests.workloads.driving import Row, driven, recorded
 from wrackline.history import Recorder
 from wrackline.history.model import FAILED, RunInfo, TopicInfo, parts_of
+from wrackline.workloads.clients.base import Outgoing
+from wrackline.workloads.clients.libraries import library_of
+from wrackline.workloads.clients.librdkafka.producers import RdkafkaProducer
 from wrackline.workloads.log import LogSpec, LogWorkload
-from wrackline.workloads.log.clients import LogProducer, Outgoing
 from wrackline.workloads.payload import encode, key_of, run_tag
 
 PARTITIONS = 4
@@ -84,9 +86,9 @@ def test_a_send_is_on_record_before_the_client_has_it(
     the write-ahead file at that moment."""
     missing: list[bytes] = []
     most = 0
-    begin = LogProducer.begin
+    begin = RdkafkaProducer.begin
 
-    def looked_for(client: LogProducer, topic: str, records: Sequence[Outgoing], finished: Any) -> None:
+    def looked_for(client: RdkafkaProducer, topic: str, records: Sequence[Outgoing], finished: Any) -> None:
         nonlocal most
         most = max(most, len(client._pending))
         written = (tmp_path / "run" / "history.wal").read_bytes()
@@ -94,7 +96,7 @@ def test_a_send_is_on_record_before_the_client_has_it(
         missing.extend(value for value in values if value not in written)
         begin(client, topic, records, finished)
 
-    monkeypatch.setattr(LogProducer, "begin", looked_for)
+    monkeypatch.setattr(RdkafkaProducer, "begin", looked_for)
     spec = LogSpec(rate=0, senders=2, pollers=1, enders=0)
     rows, _ = drive(mock_cluster, tmp_path / "run", spec, 300)
     assert missing == []
@@ -204,7 +206,7 @@ def test_a_failure_of_our_own_ends_the_workload_with_a_word(tmp_path: Path) -> N
 
 def test_a_record_the_client_refuses_is_a_certain_failure(mock_cluster: str) -> None:
     spec = LogSpec(client={"librdkafka": {"message.max.bytes": 1000}})
-    client = LogProducer(mock_cluster, spec)
+    client = library_of(spec).producer(mock_cluster, spec)
     tag = run_tag("t1")
     small, large = (encode(tag, value, "log", 0, 1, size) for value, size in ((1, 100), (2, 5000)))
     refused, taken = client.send("log", [Outgoing(0, key_of(2), large, 1), Outgoing(0, key_of(1), small, 1)])

@@ -6,7 +6,7 @@ import pytest
 from confluent_kafka import KafkaError
 
 from wrackline.history.model import ACKED_WITHOUT_OFFSET, FAILED, UNKNOWN, Type
-from wrackline.workloads.log.outcomes import Outcome, delivered, error_of, failed, type_of
+from wrackline.workloads.clients.outcomes import Outcome, delivered, error_of, failed, type_of
 
 CERTAIN = [10, 21, 87]
 CERTAIN_OF_ONE_TRY = [3, 19, 100, KafkaError._PURGE_QUEUE]

@@ -12,10 +12,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from confluent_kafka import KafkaException
-
 from wrackline.history.model import Event, Type
-from wrackline.workloads.log.clients import LogConsumer
+from wrackline.workloads.clients.base import ClientError, Consumer, Fetched
 from wrackline.workloads.log.processes import Context, close_in_background, read_records
 
 CHUNK_RECORDS = 2_000
@@ -85,7 +83,7 @@ class _Drain:
 
     def _attempt(self) -> bool:
         """With one consumer, as far as it goes. True when the end was reached."""
-        client = LogConsumer(self.context.bootstrap, self.context.spec, tell_end=True)
+        client = self.context.library.consumer(self.context.bootstrap, self.context.spec, tell_end=True)
         self.assigned = False
         try:
             while time.monotonic() < self.deadline:
@@ -100,22 +98,22 @@ class _Drain:
             close_in_background(client)
             self.process += self.context.stride
 
-    def _operation(self, client: LogConsumer) -> bool:
+    def _operation(self, client: Consumer) -> bool:
         """One chunk: up to CHUNK_RECORDS records; the first asks for the end offset too, after its
         invocation, so that it is an observation like any other. True when the end was reached."""
         self._record(Type.INVOKE)
         begin = time.monotonic_ns()
         if self.high < 0:
             try:
-                self.low, self.high = client.ends(self.context.topic, self.partition)
-            except KafkaException as refused:
-                return self._failed(begin, "asking for the end offset", refused.args[0].name())
+                self.low, self.high = self._ends(client)
+            except ClientError as refused:
+                return self._failed(begin, "asking for the end offset", refused.name)
             self.position = self.low
         if not self.assigned:
             client.assign(self.context.topic, {self.partition: self.position})
             self.assigned = True
-        messages, ended, error = self._read(client)
-        records, corrupt = read_records(messages, self.context.tag)
+        fetched, ended, error = self._read(client)
+        records, corrupt = read_records(fetched, self.context)
         self.records += len(records)
         self.position = max([self.position, ended, *(record.offset + 1 for record in records)])
         complete = self.position >= self.high
@@ -130,26 +128,39 @@ class _Drain:
         self._record(Type.OK, records=records, extra=extra, latency_ns=time.monotonic_ns() - begin)
         return complete
 
-    def _read(self, client: LogConsumer) -> tuple[list[Any], int, str | None]:
-        """(messages, the end if the consumer met it else -1, an error's name)."""
-        messages: list[Any] = []
+    def _ends(self, client: Consumer) -> tuple[int, int]:
+        """A consumer of committed records is told where the first open transaction begins. What was
+        committed lies behind that too, and is to be waited for."""
+        if not self.context.spec.isolation:
+            return client.ends(self.context.topic, self.partition)
+        asker = self.context.library.consumer(
+            self.context.bootstrap, self.context.spec, isolation="read_uncommitted"
+        )
+        try:
+            return asker.ends(self.context.topic, self.partition)
+        finally:
+            close_in_background(asker)
+
+    def _read(self, client: Consumer) -> tuple[list[Fetched], int, str | None]:
+        """(records, the end if the consumer met it else -1, an error's name)."""
+        fetched: list[Fetched] = []
         ended, error = -1, None
         quiet_at = time.monotonic() + CHUNK_S
-        while self._short_of(messages, ended) and error is None and time.monotonic() < quiet_at:
-            polled = client.poll(CHUNK_RECORDS - len(messages), 0.2)
-            messages += polled.messages
+        while self._short_of(fetched, ended) and error is None and time.monotonic() < quiet_at:
+            polled = client.poll(CHUNK_RECORDS - len(fetched), 0.2)
+            fetched += polled.records
             ended = max(ended, polled.ended.get(self.partition, -1))
-            error = polled.error.name() if polled.error is not None else None
-        return messages, ended, error
+            error = polled.error
+        return fetched, ended, error
 
     def _failed(self, begin_ns: int, where: str, error: str) -> bool:
         self.problem = f"{where}: {error}"
         self._record(Type.FAIL, error=error, latency_ns=time.monotonic_ns() - begin_ns)
         return False
 
-    def _short_of(self, messages: Sequence[Any], ended: int) -> bool:
-        at = messages[-1].offset() + 1 if messages else self.position
-        return len(messages) < CHUNK_RECORDS and max(at, ended) < self.high
+    def _short_of(self, fetched: Sequence[Fetched], ended: int) -> bool:
+        at = fetched[-1].offset + 1 if fetched else self.position
+        return len(fetched) < CHUNK_RECORDS and max(at, ended) < self.high
 
     def _record(self, kind: Type, **columns: Any) -> None:
         self.context.recorder.record(

@@ -13,10 +13,8 @@ import time
 from collections.abc import Iterator
 from typing import Any
 
-from confluent_kafka import KafkaException
-
 from wrackline.history.model import MARKER, Record, parts_of
-from wrackline.workloads.log.clients import POSITION_LOST, LogConsumer
+from wrackline.workloads.clients.base import ClientError, Consumer
 from wrackline.workloads.log.processes import Context, read_records
 from wrackline.workloads.log.senders import Sending
 
@@ -55,7 +53,7 @@ class Stretch:
     """Reads a partition from an offset on, record by record, with a consumer that it may share with others as
     long as they take turns."""
 
-    def __init__(self, context: Context, client: LogConsumer, partition: int, position: int) -> None:
+    def __init__(self, context: Context, client: Consumer, partition: int, position: int) -> None:
         self.context = context
         self.client = client
         self.partition = partition
@@ -67,14 +65,14 @@ class Stretch:
     def next(self, timeout_s: float) -> Record | None:
         """The next record; None when none came by then. Raises Unknown."""
         polled = self.client.poll(1, timeout_s)
-        if polled.error is not None and polled.error.code() in POSITION_LOST:
+        if polled.position_lost:
             # A leader that was replaced may not have come as far as this: the next answer is another's.
             time.sleep(min(timeout_s, AGAIN_S))
             self.client.assign(self.context.topic, {self.partition: self.position})
             return None
         if polled.error is not None:
-            raise Unknown(polled.error.name())
-        records, wrong = read_records(polled.messages, self.context.tag)
+            raise Unknown(polled.error)
+        records, wrong = read_records(polled.records, self.context)
         self.corrupt += wrong
         for record in records:
             self.position = record.offset + 1
@@ -94,7 +92,7 @@ class Stretch:
 
 
 def last_write(
-    context: Context, client: LogConsumer, partition: int, end: int, deadline: float
+    context: Context, client: Consumer, partition: int, end: int, deadline: float
 ) -> tuple[Record | None, list[dict[str, Any]]]:
     """The last record before ``end`` that is no marker (None: there is none), and what is corrupt about what
     was read. Raises Unknown."""
@@ -112,9 +110,9 @@ def last_write(
     return None, []
 
 
-def end_of(context: Context, client: LogConsumer, partition: int) -> int:
+def end_of(context: Context, client: Consumer, partition: int) -> int:
     """The end offset that the leader reports. Raises Unknown."""
     try:
         return client.ends(context.topic, partition)[1]
-    except KafkaException as refused:
-        raise Unknown(refused.args[0].name()) from refused
+    except ClientError as refused:
+        raise Unknown(refused.name) from refused

@@ -10,17 +10,15 @@ from __future__ import annotations
 import logging
 import threading
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass, field
 from typing import Any
 
-from confluent_kafka import KafkaException, Message
-
 from wrackline.history import Recorder
 from wrackline.history.model import Event, Record, Type
-from wrackline.workloads.log.clients import POSITION_LOST, LogConsumer, LogProducer, Polled, present
-from wrackline.workloads.log.spec import ClientsSpec, LogSpec
+from wrackline.workloads.clients.base import Client, ClientError, Consumer, Fetched, Library, Polled
+from wrackline.workloads.log.spec import ClientsSpec
 from wrackline.workloads.log.tally import Tally
 from wrackline.workloads.pace import Generator, Slot
 from wrackline.workloads.payload import decode
@@ -36,6 +34,7 @@ class Context:
     """What all processes of one run share."""
 
     bootstrap: str
+    library: Library
     topic: str
     partitions: int
     spec: ClientsSpec
@@ -101,19 +100,19 @@ class Process(threading.Thread):
         self.context.tally.count(self.context.recorder.record(event))
 
 
-def close_in_background(client: LogProducer | LogConsumer) -> None:
-    """librdkafka may take seconds to end a client whose broker is silent: nobody waits for that."""
+def close_in_background(client: Client) -> None:
+    """A client may take seconds to end a client whose broker is silent: nobody waits for that."""
     threading.Thread(target=client.close, name="close-client", daemon=True).start()
 
 
 class Reading(Process):
     """A process with a consumer."""
 
-    _client: LogConsumer | None = None
+    _client: Consumer | None = None
 
-    def client(self) -> LogConsumer:
+    def client(self) -> Consumer:
         if self._client is None:
-            self._client = LogConsumer(self.context.bootstrap, self.context.spec)
+            self._client = self.context.library.consumer(self.context.bootstrap, self.context.spec)
         return self._client
 
     def drop_client(self) -> None:
@@ -143,8 +142,8 @@ class Ender(Reading):
         begin = time.monotonic_ns()
         try:
             low, high = client.ends(self.context.topic, partition)
-        except KafkaException as refused:
-            self.complete(Type.FAIL, begin, partition=partition, error=refused.args[0].name())
+        except ClientError as refused:
+            self.complete(Type.FAIL, begin, partition=partition, error=refused.name)
         else:
             self.complete(Type.OK, begin, partition=partition, offset=low, high_watermark=high)
         if client.broken:
@@ -164,31 +163,27 @@ class Poller(Reading):
         self._known: dict[int, int] = {}
         """The last position ever reached, of every partition."""
         self._lost = False
-        spec = context.spec
-        self._every = spec.reassign_every if isinstance(spec, LogSpec) else 0
-        self._wait_s = spec.poll_wait_s if isinstance(spec, LogSpec) else None
 
     def operate(self, slot: Slot) -> None:
-        every = self._every
+        every = self.context.spec.seek_every
         client = self.client()
         if not self._positions:
             self._assign(client, self._take_partitions(slot))
         elif self._lost:
-            self._assign(client, self._find_again(client))
+            self._assign(client, inside_the_log(self.context, client, self._positions))
         elif every and slot.choice(every, salt=2) == 0:
             self._assign(client, self._take_partitions(slot))
         self.invoke()
         begin = time.monotonic_ns()
-        polled = client.poll(timeout_s=self._wait_s)
+        polled = client.poll(timeout_s=self.context.spec.poll_wait_s)
         self._complete(polled, begin)
         if client.broken:
             self.retire()
             self._positions = {}
 
     def _complete(self, polled: Polled, begin_ns: int) -> None:
-        error = polled.error.name() if polled.error is not None else None
-        self._lost = polled.error is not None and polled.error.code() in POSITION_LOST
-        records, corrupt = read_records(polled.messages, self.context.tag)
+        error, self._lost = polled.error, polled.position_lost
+        records, corrupt = read_records(polled.records, self.context)
         for record in records:
             self._positions[record.partition] = record.offset + 1
         self._known.update(self._positions)
@@ -215,19 +210,7 @@ class Poller(Reading):
             taken[partition] = (0, known, known, max(0, known - back))[slot.choice(4, salt=5)]
         return taken
 
-    def _find_again(self, client: LogConsumer) -> dict[int, int]:
-        """Positions inside the log as it is now, after a poll failed because they lay outside of it."""
-        found = {}
-        for partition, position in self._positions.items():
-            try:
-                low, high = client.ends(self.context.topic, partition)
-            except KafkaException:
-                found[partition] = position  # the next poll fails again if it still lies outside
-            else:
-                found[partition] = min(max(position, low), high)
-        return found
-
-    def _assign(self, client: LogConsumer, positions: dict[int, int]) -> None:
+    def _assign(self, client: Consumer, positions: dict[int, int]) -> None:
         self._positions, self._lost = dict(positions), False
         event = {"topic": self.context.topic, "extra": {"positions": positions_of(positions)}}
         self.record(Event(self.process, Type.INVOKE, "assign", **event))  # type: ignore[arg-type]
@@ -235,19 +218,52 @@ class Poller(Reading):
         self.record(Event(self.process, Type.OK, "assign", **event))  # type: ignore[arg-type]
 
 
-def positions_of(positions: dict[int, int]) -> dict[str, int]:
+def inside_the_log(context: Context, client: Consumer, positions: Mapping[int, int]) -> dict[int, int]:
+    """Positions inside the log as it is now, after a poll failed because they lay outside of it."""
+    found = {}
+    for partition, position in positions.items():
+        try:
+            low, high = client.ends(context.topic, partition)
+        except ClientError:
+            found[partition] = position  # the next poll fails again if it still lies outside
+        else:
+            found[partition] = min(max(position, low), high)
+    return found
+
+
+def committed_offsets(context: Context, client: Consumer, process: int, group: str) -> dict[int, int]:
+    """What the group has committed, asked as an operation of this process. Raises ClientError."""
+
+    def record(kind: Type, extra: dict[str, Any], **columns: Any) -> None:
+        event = Event(process, kind, "committed", topic=context.topic, extra=extra, **columns)
+        context.tally.count(context.recorder.record(event))
+
+    record(Type.INVOKE, {"group": group})
+    begin = time.monotonic_ns()
+    try:
+        offsets = client.committed(context.topic, range(context.partitions))
+    except ClientError as refused:
+        record(Type.FAIL, {"group": group}, error=refused.name, latency_ns=time.monotonic_ns() - begin)
+        raise
+    told = {"offsets": positions_of(offsets), "group": group}
+    record(Type.OK, told, latency_ns=time.monotonic_ns() - begin)
+    return offsets
+
+
+def positions_of(positions: Mapping[int, int]) -> dict[str, int]:
     return {str(partition): offset for partition, offset in sorted(positions.items())}
 
 
-def read_records(messages: Sequence[Message], tag: bytes) -> tuple[tuple[Record, ...], list[dict[str, Any]]]:
-    """Messages as records of the history, and what is wrong with those that are corrupt or foreign."""
+def read_records(
+    fetched: Sequence[Fetched], context: Context
+) -> tuple[tuple[Record, ...], list[dict[str, Any]]]:
+    """What a consumer was given, as records of the history, and what is wrong with those that are corrupt or
+    foreign."""
     records = []
     wrong = []
-    for message in messages:
-        partition, offset = present(message.partition()), present(message.offset())
-        timestamp = message.timestamp()[1]
-        found = decode(tag, message.value(), key=message.key(), timestamp_ms=timestamp)
-        records.append(Record(partition, offset, found.value, present(message.leader_epoch()), timestamp))
+    for partition, offset, epoch, timestamp, key, payload in fetched:
+        found = decode(context.tag, payload, key=key, timestamp_ms=timestamp, key_of=context.spec.key_of)
+        records.append(Record(partition, offset, found.value, epoch, timestamp))
         if found.detail is not None:
             wrong.append({"partition": partition, "offset": offset, "detail": found.detail})
     return tuple(records), wrong

@@ -13,13 +13,12 @@ from collections.abc import Callable
 
 from wrackline.history.model import UNKNOWN, Event, Record, Type, value_of
 from wrackline.history.values import dataclass
-from wrackline.workloads.log import outcomes
-from wrackline.workloads.log.clients import LogProducer, Outgoing
-from wrackline.workloads.log.outcomes import Outcome
+from wrackline.workloads.clients import outcomes
+from wrackline.workloads.clients.base import Outgoing, Producer
+from wrackline.workloads.clients.outcomes import Outcome
 from wrackline.workloads.log.processes import Context, Process, close_in_background
-from wrackline.workloads.log.spec import LogSpec
 from wrackline.workloads.pace import Due, Slot
-from wrackline.workloads.payload import encode, key_of
+from wrackline.workloads.payload import encode
 
 SERVE_S = 0.2
 """How long a client waits for delivery reports before it looks whether it shall end."""
@@ -58,14 +57,14 @@ class LogicalProducer:
         outgoing = tuple(
             Outgoing(
                 partition,
-                key_of(value),
+                context.spec.key_of(partition, value),
                 encode(context.tag, value, context.topic, partition, now_ms, context.spec.record_bytes),
                 now_ms,
             )
             for value in values
         )
         asked = tuple(Record(partition, UNKNOWN, value, -1, now_ms) for value in values)
-        self._record(Type.INVOKE, partition, asked)
+        self._record(Type.INVOKE, partition, asked, key=self._key(outgoing))
         return Operation(partition, values, outgoing, time.monotonic_ns())
 
     def complete(self, operation: Operation, found: list[Outcome]) -> Type:
@@ -76,10 +75,14 @@ class LogicalProducer:
             Record(operation.partition, outcome.offset, value, -1, outcome.timestamp_ms)
             for value, outcome in zip(operation.values, found, strict=True)
         )
-        self._record(kind, operation.partition, records, outcomes.error_of(found), latency)
+        error, key = outcomes.error_of(found), self._key(operation.outgoing)
+        self._record(kind, operation.partition, records, error, latency, key)
         if kind is Type.INFO:
             self.retire()
         return kind
+
+    def _key(self, outgoing: tuple[Outgoing, ...]) -> str | None:
+        return outgoing[0].key.decode() if self.context.spec.compacted else None
 
     def retire(self) -> None:
         self.process += self.context.stride
@@ -92,6 +95,7 @@ class LogicalProducer:
         records: tuple[Record, ...],
         error: str | None = None,
         latency_ns: int | None = None,
+        key: str | None = None,
     ) -> None:
         event = Event(
             self.process,
@@ -99,6 +103,7 @@ class LogicalProducer:
             "send",
             topic=self.context.topic,
             partition=partition,
+            key=key,
             records=records,
             error=error,
             latency_ns=latency_ns,
@@ -112,13 +117,13 @@ class Sending:
 
     def __init__(self, context: Context, process: int) -> None:
         self._producer = LogicalProducer(context, process)
-        self._client: LogProducer | None = None
+        self._client: Producer | None = None
 
     def send(self, partition: int, count: int = 1, *, attempt: int = 0) -> list[Outcome]:
         """One operation, from its invocation to its outcome."""
         context = self._producer.context
         if self._client is None:
-            self._client = LogProducer(context.bootstrap, context.spec)
+            self._client = context.library.producer(context.bootstrap, context.spec)
         operation = self._producer.invoke(partition, count, attempt=attempt)
         found = self._client.send(context.topic, operation.outgoing)
         kind = self._producer.complete(operation, found)
@@ -149,7 +154,7 @@ class Sender(Process):
     def __init__(self, context: Context, slot: int, width: int = 1) -> None:
         """``slot``: the first of ``width`` process ids."""
         super().__init__(context, slot)
-        self._most = context.spec.records_per_op if isinstance(context.spec, LogSpec) else 1
+        self._most = context.spec.records_per_send
         self._idle = deque(LogicalProducer(context, slot + n) for n in reversed(range(width)))
         """On top who was used last: a few have long sequences while all is well, which says more about
         order."""
@@ -228,7 +233,7 @@ class _Client:
     """A client, and what it has under way."""
 
     def __init__(self, context: Context) -> None:
-        self.producer = LogProducer(context.bootstrap, context.spec)
+        self.producer = context.library.producer(context.bootstrap, context.spec)
         self.under_way = 0
         self._topic = context.topic
         self._had_unknown = False

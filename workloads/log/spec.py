@@ -2,63 +2,18 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from math import ceil
 from typing import Annotated, Literal, Self
 
-from pydantic import Field, field_validator, model_validator
+from pydantic import Field, model_validator
 
-from wrackline.plugins.fields import (
-    MILLISECONDS,
-    SECONDS,
-    Lax,
-    NoBoolean,
-    Strict,
-    in_milliseconds,
-)
-from wrackline.workloads.log.librdkafka import ALLOWED, refusal
+from wrackline.plugins.capabilities import Capability
+from wrackline.plugins.fields import SECONDS, Lax, NoBoolean, Strict
+from wrackline.workloads import payload
+from wrackline.workloads.clients.settings import ClientSettings
 from wrackline.workloads.pace import Spacing
 from wrackline.workloads.payload import MAX_BYTES, OVERHEAD
-
-
-class ClientSettings(Strict):
-    """Deadlines of the clients, short so that a fault shows as errors and not as silence. Milliseconds."""
-
-    message_timeout_ms: Annotated[int, Field(ge=100, le=300_000), MILLISECONDS] = 3_000
-    """How long a record may take from being handed to the client to its delivery report."""
-    request_timeout_ms: Annotated[int, Field(ge=100, le=300_000), MILLISECONDS] = 2_500
-    """How long a broker may wait for the other replicas (acks=all)."""
-    socket_timeout_ms: Annotated[int, Field(ge=1_500, le=300_000), MILLISECONDS] = 4_000
-    """How long a request may take."""
-    linger_ms: Annotated[float, Field(ge=0, le=10_000), MILLISECONDS] = 0
-    """How long a record waits for others that are sent in the same batch."""
-    retries: Annotated[int, Field(ge=0)] = 0
-    """How often the client itself retries. It is 0, so that an error code is about the first try; with
-    idempotence the client always retries, until the message timeout."""
-    poll_ms: Annotated[int, Field(ge=1, le=60_000), MILLISECONDS] = 100
-    """How long a poll waits for records."""
-    poll_records: Annotated[int, Field(ge=1, le=10_000)] = 500
-    """How many records a poll takes at most."""
-    fetch_wait_max_ms: Annotated[int, Field(ge=0, le=60_000), MILLISECONDS] = 100
-    """How long a broker may wait before it answers a fetch that finds no records."""
-    end_timeout_ms: Annotated[int, Field(ge=100, le=300_000), MILLISECONDS] = 2_000
-    """How long a request for an end offset may take."""
-    librdkafka: Annotated[
-        dict[str, str | int | float | bool],
-        # Not in its repr: what clients are let in with stands here while a run goes on.
-        Field(repr=False, json_schema_extra={"propertyNames": {"enum": sorted(ALLOWED)}}),
-    ] = Field(default_factory=dict)
-    """Other properties of librdkafka, as they are (wrackline.workloads.log.librdkafka says which); these
-    win."""
-
-    @field_validator("librdkafka")
-    @classmethod
-    def _that_do_no_harm(
-        cls, given: dict[str, str | int | float | bool]
-    ) -> dict[str, str | int | float | bool]:
-        for name in given:
-            if why := refusal(name):
-                raise ValueError(f"{name}: {why}")
-        return in_milliseconds(given)
 
 
 class ClientsSpec(Strict):
@@ -112,6 +67,73 @@ class ClientsSpec(Strict):
         """How a read knows that it is the latest; empty where the workload makes no such claim."""
         return ""
 
+    @property
+    def records_per_send(self) -> int:
+        """At most."""
+        return 1
+
+    @property
+    def seek_every(self) -> int:
+        """After about so many polls a consumer that takes partitions by itself takes others, or another
+        position; 0: never."""
+        return 0
+
+    @property
+    def poll_wait_s(self) -> float:
+        """How long a poll waits for records."""
+        return self.client.poll_ms / 1e3
+
+    @property
+    def patience_s(self) -> float:
+        """An operation that was begun is over by then: a send, or a wait for another one and a read."""
+        return (self.client.message_timeout_ms + 2 * self.client.end_timeout_ms) / 1e3 + 5
+
+    def key_of(self, partition: int, value: int) -> bytes:
+        """The key of the record with this value, in UTF-8 where it has a meaning (``compacted``)."""
+        del partition
+        return payload.key_of(value)
+
+    def _wait_s(self, pollers: int) -> float:
+        """How long a poll waits when it must not keep the next one waiting: no longer than the asked rate of
+        polls leaves time for."""
+        share = self.weights.get("poll", 0) / sum(self.weights.values())
+        asked_ms = 1e3 * pollers / (self.rate * share) if self.rate * share else self.client.poll_ms
+        return min(self.client.poll_ms, 0.8 * asked_ms) / 1e3
+
+    # --- what follows from it for others
+
+    @property
+    def needs(self) -> frozenset[Capability]:
+        """What the system must offer."""
+        return frozenset()
+
+    @property
+    def isolation(self) -> str:
+        """What consumers ask for: ``read_committed`` or ``read_uncommitted``; empty where there are no
+        transactions."""
+        return ""
+
+    @property
+    def topic_configs(self) -> dict[str, str]:
+        """Settings of the topic, with Kafka's names, that the workload rests on; a specification cannot
+        change them."""
+        return {}
+
+    @property
+    def contiguous(self) -> bool:
+        """Whether every offset of the topic has a record: no transactions' markers, no compaction."""
+        return True
+
+    @property
+    def compacted(self) -> bool:
+        """Whether records that a later one of the same key follows may be gone."""
+        return False
+
+    def misfits(self, partitions: int) -> Iterator[str]:
+        """Why it cannot be done on a topic of so many partitions: key, what is wrong, what would do."""
+        del partitions
+        yield from ()
+
     @model_validator(mode="after")
     def _something_to_do(self) -> Self:
         if not self.weights:
@@ -148,11 +170,9 @@ UNEVEN = 1.5
 """Partitions are drawn, so one may be asked for more than its share for a while."""
 
 
-class LogSpec(ClientsSpec):
-    """Settings of the workload ``log``."""
+class AppendingSpec(ClientsSpec):
+    """Settings of workloads whose clients send to a log, poll it, and ask for its end offset."""
 
-    name: Literal["log"] = "log"
-    """Clients send to a log, poll it, and ask for its end offset."""
     mix: Mix = Mix()
     """How often each kind of operation is done, compared with the others."""
     senders: Annotated[int, Field(ge=0, le=MOST_CLIENTS)] = 6
@@ -186,11 +206,16 @@ class LogSpec(ClientsSpec):
         return min(max(1, ceil(silent / self.senders)), MOST_IN_FLIGHT)
 
     @property
+    def records_per_send(self) -> int:
+        return self.records_per_op
+
+    @property
+    def seek_every(self) -> int:
+        return self.reassign_every
+
+    @property
     def poll_wait_s(self) -> float:
-        """How long a poll waits for records: no longer than the asked rate of polls leaves time for."""
-        share = self.weights.get("poll", 0) / sum(self.weights.values())
-        asked_ms = 1e3 * self.pollers / (self.rate * share) if self.rate * share else self.client.poll_ms
-        return min(self.client.poll_ms, 0.8 * asked_ms) / 1e3
+        return self._wait_s(self.pollers)
 
     @staticmethod
     def clients_for(partitions: int) -> dict[str, int]:
@@ -205,3 +230,10 @@ class LogSpec(ClientsSpec):
             "poll": (self.pollers, self.mix.poll),
             "end": (self.enders, self.mix.end),
         }
+
+
+class LogSpec(AppendingSpec):
+    """Settings of the workload ``log``."""
+
+    name: Literal["log"] = "log"
+    """Clients send to a log, poll it, and ask for its end offset."""

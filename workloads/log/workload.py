@@ -5,20 +5,32 @@ from __future__ import annotations
 import logging
 import threading
 import time
-from collections.abc import Callable
-from contextlib import AbstractContextManager
+from collections.abc import Callable, Sequence
+from contextlib import AbstractContextManager, suppress
 from typing import ClassVar
 
 from wrackline.history import Recorder
+from wrackline.workloads.clients.base import ClientError
+from wrackline.workloads.clients.libraries import library_of
 from wrackline.workloads.log.drain import Drained, drain
-from wrackline.workloads.log.processes import Context, Ender, Poller, Process
+from wrackline.workloads.log.processes import (
+    Context,
+    Ender,
+    Poller,
+    Process,
+    close_in_background,
+    committed_offsets,
+)
 from wrackline.workloads.log.senders import Sender
-from wrackline.workloads.log.spec import ClientsSpec, LogSpec
+from wrackline.workloads.log.spec import AppendingSpec, ClientsSpec, LogSpec
 from wrackline.workloads.log.tally import Counts
 from wrackline.workloads.pace import Generator, Lanes
 from wrackline.workloads.payload import run_tag
 
 log = logging.getLogger(__name__)
+
+COMMITTED_TRIES = 5
+"""How often the final question for a group's committed offsets is asked."""
 
 
 _PERFORMERS: dict[type[ClientsSpec], type[Workload]] = {}
@@ -65,6 +77,7 @@ class Workload:
         self._spec = spec
         self._context = Context(
             bootstrap=bootstrap,
+            library=library_of(spec),
             topic=topic,
             partitions=partitions,
             spec=spec,
@@ -101,6 +114,8 @@ class Workload:
         return self._context.tally.counts()
 
     def start(self) -> None:
+        library = self._context.library
+        self._context.recorder.learn(client={"library": library.name, "version": library.version})
         for process in self._processes:
             process.start()
         self._generator.start()
@@ -120,20 +135,41 @@ class Workload:
                 process.join(max(0.0, deadline - time.monotonic()))
         return [process.name for process in self._processes if process.is_alive()]
 
+    @property
+    def groups(self) -> Sequence[str]:
+        """Consumer groups that commit offsets."""
+        return ()
+
     def drain(self, *, deadline_s: float) -> list[Drained]:
-        """The final read of every partition."""
-        return drain(self._context, self._spec.concurrency, deadline_s=deadline_s)
+        """The final read of every partition, and of what the groups have committed."""
+        drained = drain(self._context, self._spec.concurrency, deadline_s=deadline_s)
+        with self._context.enter():
+            for group in self.groups:
+                self._final_commits(group)
+        return drained
+
+    def _final_commits(self, group: str) -> None:
+        """A few tries; those that fail are on record. By a process that has ended its final read."""
+        context, process = self._context, self._spec.concurrency
+        client = context.library.consumer(context.bootstrap, context.spec, group=group)
+        for _ in range(COMMITTED_TRIES):
+            with suppress(ClientError):
+                committed_offsets(context, client, process, group)
+                break
+        close_in_background(client)
 
 
-class LogWorkload(Workload):
+class AppendingWorkload(Workload):
     """Producers, consumers, and those who ask where the log ends."""
-
-    settings = LogSpec
 
     def processes(self, context: Context) -> list[Process]:
         spec = context.spec
-        assert isinstance(spec, LogSpec)
+        assert isinstance(spec, AppendingSpec)
         sending = spec.senders * spec.width
         senders = [Sender(context, slot, spec.width) for slot in range(0, sending, spec.width)]
         readers: list[type[Process]] = [Poller] * spec.pollers + [Ender] * spec.enders
         return [*senders, *(kind(context, slot) for slot, kind in enumerate(readers, sending))]
+
+
+class LogWorkload(AppendingWorkload):
+    settings = LogSpec

@@ -109,7 +109,10 @@ def refusal(name: str) -> str | None:
     if name.endswith(_CALLBACKS):
         return "it is a function, not a value; leave it out"
     if name.startswith(_GROUPS):
-        return "the clients have no consumer group and no transactions; leave it out"
+        return (
+            "most clients have no consumer group and no transactions, and workloads that do have keys of "
+            "their own for them (docs/workloads.md); leave it out"
+        )
     if name in _NO_USE:
         return "it has no effect on these clients; leave it out"
     near = difflib.get_close_matches(name, ALLOWED, n=1)

@@ -62,9 +62,9 @@ class Outcome:
     timestamp_ms: int = -1
 
 
-def refused(error: KafkaError) -> Outcome:
+def refused(name: str) -> Outcome:
     """The client did not take the record: it was never queued, whatever the settings."""
-    return Outcome(FAILED, error.name())
+    return Outcome(FAILED, name)
 
 
 def failed(code: int, name: str, *, first_try: bool, acks: int | str) -> Outcome:

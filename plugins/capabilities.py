@@ -1,0 +1,18 @@
+"""What a system can do beyond a plain log, and a workload may need of it."""
+
+from __future__ import annotations
+
+from enum import StrEnum
+
+
+class Capability(StrEnum):
+    TRANSACTIONS = "transactions"
+    GROUPS = "groups"
+    """Consumer groups, and offsets that they commit."""
+    CONSUMER_PROTOCOL = "consumer protocol"
+    """Groups by KIP-848 (``group.protocol: consumer``)."""
+    COMPACTION = "compaction"
+    """Topics with ``cleanup.policy=compact``."""
+
+
+EVERYTHING = frozenset(Capability)

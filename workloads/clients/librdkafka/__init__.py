@@ -1,0 +1,1 @@
+"""librdkafka, by confluent-kafka."""

@@ -1,0 +1,70 @@
+"""What all clients of librdkafka have in common: settings, errors, the log."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from typing import Any, TypeVar
+
+from confluent_kafka import KafkaError, KafkaException
+
+from wrackline.workloads.clients.base import ClientError, RefusedSetting, Settings
+
+log = logging.getLogger("wrackline.client")
+
+T = TypeVar("T")
+_COMMON: dict[str, Any] = {
+    "socket.nagle.disable": True,
+    "socket.keepalive.enable": True,
+    "socket.connection.setup.timeout.ms": 2_000,
+    "reconnect.backoff.ms": 50,
+    "reconnect.backoff.max.ms": 500,
+    "retry.backoff.ms": 100,
+    "topic.metadata.refresh.interval.ms": 5_000,
+    "topic.metadata.refresh.fast.interval.ms": 100,
+    "allow.auto.create.topics": False,
+    "enable.metrics.push": False,
+    "log.connection.close": False,
+}
+
+
+class Health:
+    """What the errors of a client say of it; made to be its ``error_cb``."""
+
+    def __init__(self) -> None:
+        self.broken = False
+        self.all_down = False
+
+    def __call__(self, error: KafkaError) -> None:
+        self.broken = self.broken or error.fatal()
+        self.all_down = self.all_down or error.code() == KafkaError._ALL_BROKERS_DOWN
+        log.debug("%s", error)
+
+
+def made(kind: Callable[..., T], bootstrap: str, settings: Settings, own: Mapping[str, Any]) -> T:
+    """A client. ``own`` may hold a logger besides properties. Raises RefusedSetting."""
+    client = {"bootstrap.servers": bootstrap, "socket.timeout.ms": settings.client.socket_timeout_ms}
+    try:
+        return kind({**_COMMON, **client, "logger": log, **own, **settings.client.librdkafka})
+    except KafkaException as wrong:
+        raise RefusedSetting(" ".join(wrong.args[0].str().split())) from wrong
+
+
+def error_of(error: KafkaError) -> ClientError:
+    return ClientError(
+        error.name(),
+        fatal=error.fatal(),
+        again=error.retriable(),
+        must_abort=error.txn_requires_abort(),
+        said=error.str(),
+    )
+
+
+@contextmanager
+def in_our_words() -> Iterator[None]:
+    """Raises ClientError in the place of librdkafka's exceptions."""
+    try:
+        yield
+    except KafkaException as wrong:
+        raise error_of(wrong.args[0]) from wrong

@@ -1,0 +1,128 @@
+"""Consumers: one takes partitions by itself, the other is a member of a group."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from confluent_kafka import Consumer as Handle
+from confluent_kafka import KafkaError, Message, TopicPartition
+
+from wrackline.workloads.clients.base import (
+    Fetched,
+    Polled,
+    Settings,
+)
+from wrackline.workloads.clients.librdkafka.common import Health, error_of, in_our_words, made
+
+POSITION_LOST = frozenset(
+    {KafkaError.OFFSET_OUT_OF_RANGE, KafkaError._AUTO_OFFSET_RESET, KafkaError._LOG_TRUNCATION}
+)
+"""After these read errors the consumer has no position, and must be assigned one."""
+NO_GROUP = "wrackline"
+"""librdkafka demands the name of a group; where nothing is committed it is never used."""
+NEVER_LATE_MS = 600_000
+"""``max.poll.interval.ms``: members poll all the time, or are closed."""
+
+
+def _present(number: int | None) -> int:
+    """The number itself; every consumed message has one, though the type of the method allows None."""
+    return -1 if number is None else number
+
+
+def _fetched(message: Message) -> Fetched:
+    return Fetched(
+        _present(message.partition()),
+        _present(message.offset()),
+        _present(message.leader_epoch()),
+        message.timestamp()[1],
+        message.key(),
+        message.value(),
+    )
+
+
+class RdkafkaConsumer:
+    """Takes partitions by itself."""
+
+    def __init__(
+        self,
+        bootstrap: str,
+        settings: Settings,
+        *,
+        tell_end: bool = False,
+        isolation: str | None = None,
+        group: str = "",
+        **own: Any,
+    ) -> None:
+        self._client = settings.client
+        self._health = Health()
+        given: dict[str, Any] = {
+            "group.id": group or NO_GROUP,
+            "enable.auto.commit": False,
+            "enable.auto.offset.store": False,
+            "auto.offset.reset": "error",
+            "isolation.level": isolation or settings.isolation or "read_uncommitted",
+            "fetch.wait.max.ms": self._client.fetch_wait_max_ms,
+            "fetch.error.backoff.ms": 100,
+            "check.crcs": True,
+            "enable.partition.eof": tell_end,
+            "error_cb": self._health,
+            **own,
+        }
+        self._handle = made(Handle, bootstrap, settings, given)
+
+    @property
+    def broken(self) -> bool:
+        return self._health.broken
+
+    def assign(self, topic: str, positions: Mapping[int, int]) -> None:
+        self._handle.assign([TopicPartition(topic, p, offset) for p, offset in positions.items()])
+
+    def poll(self, max_records: int | None = None, timeout_s: float | None = None) -> Polled:
+        self._health.all_down = False
+        limit = self._client.poll_records if max_records is None else max_records
+        wait = self._client.poll_ms / 1e3 if timeout_s is None else timeout_s
+        first = self._handle.poll(wait)
+        got = [] if first is None else [first]
+        if first is not None and limit > 1:
+            got += self._handle.consume(limit - 1, 0)
+        records: list[Fetched] = []
+        ended: dict[int, int] = {}
+        error: KafkaError | None = None
+        for message in got:
+            problem = message.error()
+            if problem is None:
+                records.append(_fetched(message))
+            elif problem.code() == KafkaError._PARTITION_EOF:
+                ended[_present(message.partition())] = _present(message.offset())
+            else:
+                error = error or problem
+                self._health.broken = self.broken or problem.fatal()
+        if error is None and not records and self._health.all_down:
+            error = KafkaError(KafkaError._ALL_BROKERS_DOWN)
+        if error is None:
+            return Polled(records, None, False, ended)
+        return Polled(records, error.name(), error.code() in POSITION_LOST, ended)
+
+    def ends(self, topic: str, partition: int) -> tuple[int, int]:
+        with in_our_words():
+            low, high = self._handle.get_watermark_offsets(
+                TopicPartition(topic, partition), timeout=self._client.end_timeout_ms / 1e3, cached=False
+            )
+        return low, high
+
+    def committed(self, topic: str, partitions: Sequence[int]) -> dict[int, int]:
+        asked = [TopicPartition(topic, partition) for partition in partitions]
+        with in_our_words():
+            told = self._handle.committed(asked, timeout=self._client.end_timeout_ms / 1e3)
+        for one in told:
+            if one.error is not None:
+                raise error_of(one.error)
+        return {one.partition: max(one.offset, -1) for one in told}
+
+    def group_metadata(self) -> Any:
+        """What a transactional producer must know to commit offsets of this consumer's group."""
+        return self._handle.consumer_group_metadata()
+
+    def close(self) -> None:
+        self._handle.close()

@@ -1,0 +1,86 @@
+"""The library ``librdkafka``: what makes its clients."""
+
+from __future__ import annotations
+
+import logging
+import re
+import time
+
+import confluent_kafka
+
+from wrackline.workloads.clients.base import ClientError, GroupSettings, Settings
+from wrackline.workloads.clients.librdkafka.consumers import RdkafkaConsumer
+from wrackline.workloads.clients.librdkafka.members import RdkafkaMember
+from wrackline.workloads.clients.librdkafka.producers import RdkafkaProducer, RdkafkaTransactionalProducer
+
+_SENT_END_TXN = re.compile(r"Sent EndTxnRequest \(v(\d+),")
+PROBE_S = 10.0
+LOG_S = 2.0
+"""How long after the transaction's end its log lines may still come."""
+
+
+class Librdkafka:
+    name = "librdkafka"
+
+    @property
+    def version(self) -> str:
+        return confluent_kafka.libversion()[0]
+
+    def producer(self, bootstrap: str, settings: Settings) -> RdkafkaProducer:
+        return RdkafkaProducer(bootstrap, settings)
+
+    def transactional(
+        self, bootstrap: str, settings: Settings, transactional_id: str, timeout_ms: int
+    ) -> RdkafkaTransactionalProducer:
+        return RdkafkaTransactionalProducer(bootstrap, settings, transactional_id, timeout_ms)
+
+    def consumer(
+        self,
+        bootstrap: str,
+        settings: Settings,
+        *,
+        tell_end: bool = False,
+        isolation: str | None = None,
+        group: str = "",
+    ) -> RdkafkaConsumer:
+        return RdkafkaConsumer(bootstrap, settings, tell_end=tell_end, isolation=isolation, group=group)
+
+    def member(self, bootstrap: str, settings: Settings, group: GroupSettings) -> RdkafkaMember:
+        return RdkafkaMember(bootstrap, settings, group)
+
+    def end_txn_version(self, bootstrap: str, settings: Settings, topic: str, name: str) -> int | None:
+        """librdkafka sends no EndTxn for a transaction that nothing belongs to, so an offset does. The
+        version stands in its log of the protocol."""
+        lines = _Lines()
+        consumer = RdkafkaConsumer(bootstrap, settings, group=name)
+        producer = RdkafkaTransactionalProducer(
+            bootstrap, settings, name, 10_000, debug="protocol", logger=lines.logger
+        )
+        try:
+            producer.init_transactions(PROBE_S)
+            producer.begin_transaction()
+            producer.send_offsets(topic, {0: 0}, consumer, PROBE_S)
+            producer.abort_transaction(PROBE_S)
+            deadline = time.monotonic() + LOG_S
+            while (found := lines.end_txn_version) is None and time.monotonic() < deadline:
+                producer.serve(0.1)
+        except ClientError:
+            return lines.end_txn_version
+        finally:
+            producer.close()
+            consumer.close()
+        return found
+
+
+class _Lines(logging.Handler):
+    """The log of one client, read and not kept."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.logger = logging.Logger("wrackline.client.probe", logging.DEBUG)
+        self.logger.addHandler(self)
+        self.end_txn_version: int | None = None
+
+    def emit(self, record: logging.LogRecord) -> None:
+        if found := _SENT_END_TXN.search(record.getMessage()):
+            self.end_txn_version = int(found[1])

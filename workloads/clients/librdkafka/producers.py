@@ -1,0 +1,183 @@
+"""Producers: one sends records and waits, the other does so in transactions."""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections import deque
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+from confluent_kafka import KafkaError, KafkaException, Message, TopicPartition
+from confluent_kafka import Producer as Handle
+
+from wrackline.history.model import FAILED, UNKNOWN
+from wrackline.workloads.clients import outcomes
+from wrackline.workloads.clients.base import Consumer, Outgoing, Settings
+from wrackline.workloads.clients.librdkafka.common import Health, in_our_words, log, made
+from wrackline.workloads.clients.librdkafka.consumers import RdkafkaConsumer
+from wrackline.workloads.clients.outcomes import Outcome
+
+REPORT_GRACE_S = 2.0
+"""How long after the message timeout a delivery report may still come."""
+
+
+class _Pending:
+    """One operation's records on their way. Thread-safe."""
+
+    def __init__(self, count: int, deadline: float, finished: Callable[[list[Outcome]], None]) -> None:
+        self.deadline = deadline
+        self._found: list[Outcome | None] = [None] * count
+        self._left = count
+        self._finished: Callable[[list[Outcome]], None] | None = finished
+        self._lock = threading.Lock()
+
+    @property
+    def over(self) -> bool:
+        return self._finished is None
+
+    def settle(self, place: int, outcome: Outcome) -> None:
+        """What became of one record; ignored once the operation is over."""
+        with self._lock:
+            if self._found[place] is None:
+                self._found[place] = outcome
+                self._left -= 1
+            done = self._take() if not self._left else None
+        self._tell(done)
+
+    def expire(self) -> None:
+        """What is not known by now is unknown for ever."""
+        with self._lock:
+            done = self._take()
+        self._tell(done)
+
+    def _take(self) -> Callable[[list[Outcome]], None] | None:
+        done, self._finished = self._finished, None
+        return done
+
+    def _tell(self, finished: Callable[[list[Outcome]], None] | None) -> None:
+        if finished is not None:
+            finished([outcome or Outcome(UNKNOWN, "_NO_REPORT") for outcome in self._found])
+
+
+class RdkafkaProducer:
+    """A producer of operations: each sends a few records and gets the outcome of every one."""
+
+    def __init__(self, bootstrap: str, settings: Settings, **own: Any) -> None:
+        client = settings.client
+        self._health = Health()
+        given: dict[str, Any] = {
+            "acks": settings.acks,
+            "enable.idempotence": settings.idempotence,
+            "message.timeout.ms": client.message_timeout_ms,
+            "request.timeout.ms": client.request_timeout_ms,
+            "linger.ms": client.linger_ms,
+            "error_cb": self._health,
+            **own,
+        }
+        if not settings.idempotence:
+            given["retries"] = client.retries
+        self._acks = settings.acks
+        self._first_try = not settings.idempotence and client.retries == 0
+        self._deadline_s = client.message_timeout_ms / 1e3 + REPORT_GRACE_S
+        self._pending: deque[_Pending] = deque()
+        """Oldest first: all have the same time to live."""
+        self._handle = made(Handle, bootstrap, settings, given)
+
+    @property
+    def broken(self) -> bool:
+        return self._health.broken
+
+    def begin(
+        self, topic: str, records: Sequence[Outgoing], finished: Callable[[list[Outcome]], None]
+    ) -> None:
+        pending = _Pending(len(records), time.monotonic() + self._deadline_s, finished)
+        self._pending.append(pending)
+        for place, record in enumerate(records):
+            try:
+                self._handle.produce(
+                    topic,
+                    record.payload,
+                    record.key,
+                    record.partition,
+                    on_delivery=self._reporter(pending, place),
+                    timestamp=record.timestamp_ms,
+                )
+            except BufferError:
+                pending.settle(place, Outcome(FAILED, "_QUEUE_FULL"))
+            except KafkaException as refusal:
+                error = refusal.args[0]
+                self._health.broken = self.broken or error.fatal()
+                pending.settle(place, outcomes.refused(error.name()))
+
+    def serve(self, timeout_s: float) -> None:
+        self._handle.poll(timeout_s)
+        now = time.monotonic()
+        while self._pending and (self._pending[0].over or self._pending[0].deadline <= now):
+            self._pending.popleft().expire()
+
+    def send(self, topic: str, records: Sequence[Outgoing]) -> list[Outcome]:
+        found: list[list[Outcome]] = []
+        self.begin(topic, records, found.append)
+        while not found:
+            self.serve(0.5)
+        return found[0]
+
+    def _reporter(self, pending: _Pending, place: int) -> Any:
+        def report(error: KafkaError | None, message: Message) -> None:
+            if error is not None:
+                outcome = outcomes.failed(
+                    error.code(), error.name(), first_try=self._first_try, acks=self._acks
+                )
+            else:
+                outcome = outcomes.delivered(message.offset(), message.timestamp()[1], acks=self._acks)
+            pending.settle(place, outcome)
+
+        return report
+
+    def close(self) -> None:
+        self._handle.purge()
+        try:
+            self._handle.close()
+        except KafkaException as fatal:  # told once more what broke it
+            log.debug("%s", fatal)
+
+
+class RdkafkaTransactionalProducer(RdkafkaProducer):
+    """One transaction at a time, of one transactional id."""
+
+    def __init__(
+        self, bootstrap: str, settings: Settings, transactional_id: str, timeout_ms: int, **own: Any
+    ) -> None:
+        own |= {"transactional.id": transactional_id, "transaction.timeout.ms": timeout_ms}
+        super().__init__(bootstrap, settings, **own)
+
+    def close(self) -> None:
+        """Drop the client: confluent-kafka's own ``close`` would abort a transaction that nobody asked it to
+        abort."""
+        self._handle.purge()
+        del self._handle
+
+    def init_transactions(self, timeout_s: float) -> None:
+        with in_our_words():
+            self._handle.init_transactions(timeout_s)
+
+    def begin_transaction(self) -> None:
+        with in_our_words():
+            self._handle.begin_transaction()
+
+    def send_offsets(
+        self, topic: str, offsets: Mapping[int, int], consumer: Consumer, timeout_s: float
+    ) -> None:
+        assert isinstance(consumer, RdkafkaConsumer)
+        places = [TopicPartition(topic, partition, offset) for partition, offset in offsets.items()]
+        with in_our_words():
+            self._handle.send_offsets_to_transaction(places, consumer.group_metadata(), timeout_s)
+
+    def commit_transaction(self, timeout_s: float) -> None:
+        with in_our_words():
+            self._handle.commit_transaction(timeout_s)
+
+    def abort_transaction(self, timeout_s: float) -> None:
+        with in_our_words():
+            self._handle.abort_transaction(timeout_s)

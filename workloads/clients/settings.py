@@ -1,0 +1,53 @@
+"""What a specification may say of the clients of any workload."""
+
+from __future__ import annotations
+
+from typing import Annotated, Literal
+
+from pydantic import Field, field_validator
+
+from wrackline.plugins.fields import MILLISECONDS, Strict, in_milliseconds
+from wrackline.workloads.clients.properties import ALLOWED, refusal
+
+
+class ClientSettings(Strict):
+    """Deadlines of the clients, short so that a fault shows as errors and not as silence. Milliseconds."""
+
+    library: Literal["librdkafka"] = "librdkafka"
+    """What the clients are made with: confluent-kafka, which is librdkafka."""
+    message_timeout_ms: Annotated[int, Field(ge=100, le=300_000), MILLISECONDS] = 3_000
+    """How long a record may take from being handed to the client to its delivery report."""
+    request_timeout_ms: Annotated[int, Field(ge=100, le=300_000), MILLISECONDS] = 2_500
+    """How long a broker may wait for the other replicas (acks=all)."""
+    socket_timeout_ms: Annotated[int, Field(ge=1_500, le=300_000), MILLISECONDS] = 4_000
+    """How long a request may take."""
+    linger_ms: Annotated[float, Field(ge=0, le=10_000), MILLISECONDS] = 0
+    """How long a record waits for others that are sent in the same batch."""
+    retries: Annotated[int, Field(ge=0)] = 0
+    """How often the client itself retries. It is 0, so that an error code is about the first try; with
+    idempotence the client always retries, until the message timeout."""
+    poll_ms: Annotated[int, Field(ge=1, le=60_000), MILLISECONDS] = 100
+    """How long a poll waits for records."""
+    poll_records: Annotated[int, Field(ge=1, le=10_000)] = 500
+    """How many records a poll takes at most."""
+    fetch_wait_max_ms: Annotated[int, Field(ge=0, le=60_000), MILLISECONDS] = 100
+    """How long a broker may wait before it answers a fetch that finds no records."""
+    end_timeout_ms: Annotated[int, Field(ge=100, le=300_000), MILLISECONDS] = 2_000
+    """How long a request for an end offset may take."""
+    librdkafka: Annotated[
+        dict[str, str | int | float | bool],
+        # Not in its repr: what clients are let in with stands here while a run goes on.
+        Field(repr=False, json_schema_extra={"propertyNames": {"enum": sorted(ALLOWED)}}),
+    ] = Field(default_factory=dict)
+    """Other properties of librdkafka, as they are (wrackline.workloads.clients.properties says which); these
+    win."""
+
+    @field_validator("librdkafka")
+    @classmethod
+    def _that_do_no_harm(
+        cls, given: dict[str, str | int | float | bool]
+    ) -> dict[str, str | int | float | bool]:
+        for name in given:
+            if why := refusal(name):
+                raise ValueError(f"{name}: {why}")
+        return in_milliseconds(given)
