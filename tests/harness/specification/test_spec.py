@@ -44,7 +44,7 @@ MISTAKES = [
     (
         "name: x\nworkload: {client: {poll_mss: 2}}",
         "x.yaml: workload.client.poll_mss: unknown key; did you mean 'poll_ms'? known here: "
-        "message_timeout_ms, "
+        "library, message_timeout_ms, "
         "request_timeout_ms, socket_timeout_ms, linger_ms, retries, poll_ms, poll_records, "
         "fetch_wait_max_ms, "
         "end_timeout_ms, librdkafka",
@@ -349,7 +349,7 @@ def test_what_is_left_out_needs_a_rate() -> None:
             "kill, ",
         ),
         ("nemesis: {schedule: [{at_s: 1, duration_s: 2}]}", "nemesis.schedule[0]: it needs the key 'fault'"),
-        ("workload: {name: lag}", "workload.name: there is no 'lag'; did you mean 'log'? known here: log, "),
+        ("workload: {name: lag}", "workload.name: there is no 'lag'; did you mean 'log'? known here: compact, "),
         ("nemesis: {random: {faults: [kil]}}", "nemesis.random.faults[0].fault: there is no 'kil'; did you "),
         ("nemesis: {random: {faults: []}}", "nemesis.random.faults: list should have at least 1 item, not 0"),
         ("system: {defects: trunc_hw}", "system.defects: input should be a valid list, not 'trunc_hw'"),

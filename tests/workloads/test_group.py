@@ -1,0 +1,123 @@
+"""The workload ``group`` against librdkafka's own mock cluster: members are told of partitions, commit, leave
+and crash, and all of it is on record."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import orjson
+import pytest
+from pydantic import ValidationError
+
+from tests.workloads.driving import Row, driven, recorded
+from wrackline.harness.specification.spec import SpecError, parse
+from wrackline.plugins.capabilities import Capability
+from wrackline.workloads.group import GroupSpec
+from wrackline.workloads.log.tally import Counts
+
+PARTITIONS = 4
+
+
+def extra_of(row: Row) -> dict[str, Any]:
+    return orjson.loads(row["extra"] or "{}")  # type: ignore[no-any-return]
+
+
+def drive(bootstrap: str, run_dir: Path, spec: GroupSpec, until: Callable[[Counts], bool]) -> list[Row]:
+    """The mock keeps the first members of a group waiting for three seconds."""
+    with driven(bootstrap, run_dir, spec, PARTITIONS, 50, tries=400, stop_s=40, until=until) as workload:
+        workload.drain(deadline_s=20)
+    return recorded(run_dir)
+
+
+@pytest.mark.parametrize("assignor", ["range", "cooperative-sticky"])
+def test_what_members_are_told_and_commit_is_on_record(
+    mock_cluster: str, tmp_path: Path, assignor: Any
+) -> None:
+    spec = GroupSpec(
+        rate=150,
+        members=2,
+        senders=1,
+        assignor=assignor,
+        commit_every=2,
+        ask_every=10,
+        crash_every=0,
+        leave_every=0,
+    )
+    rows = drive(mock_cluster, tmp_path / "run", spec, lambda counts: counts.ok.get("commit", 0) >= 25)
+    held: dict[int, set[int]] = {}
+    for row in rows:
+        said = extra_of(row)
+        if row["f"] == "rebalance":
+            assert {"group", "member", "generation"} <= said.keys()
+            held[row["process"]] = set(said["partitions"])
+            assert not held[row["process"]] & set(said.get("revoked", ()))
+        elif row["f"] == "poll" and row["type"] == "ok":
+            assert {record["partition"] for record in row["records"]} <= held.get(row["process"], set())
+        elif row["f"] == "commit" and row["type"] == "ok":
+            assert {"offsets", "group", "member", "mode"} <= said.keys()
+    commits = [row for row in rows if row["f"] == "commit" and row["type"] == "ok"]
+    assert {extra_of(row)["mode"] for row in commits} == {"sync", "async"}
+    last = [row for row in rows if row["f"] == "committed" and row["type"] == "ok"][-1]
+    drained = {row["partition"]: row["high_watermark"] for row in rows if row["f"] == "drain"}
+    told = extra_of(last)["offsets"]
+    assert set(told) == {str(partition) for partition in range(PARTITIONS)}
+    assert all(told[str(partition)] <= end for partition, end in drained.items() if end is not None)
+
+
+def test_a_member_that_crashes_leaves_no_word_and_another_process_follows(
+    mock_cluster: str, tmp_path: Path
+) -> None:
+    spec = GroupSpec(
+        rate=150, members=2, senders=1, crash_every=40, leave_every=0, away_ms=10, session_timeout_ms=1_000,
+        heartbeat_ms=200,
+    )  # fmt: skip
+    rows = drive(mock_cluster, tmp_path / "run", spec, lambda counts: counts.ok.get("crash", 0) >= 2)
+    crashes = [row for row in rows if row["f"] == "crash"]
+    assert crashes
+    for crash in crashes:
+        after = [row for row in rows if row["index"] > crash["index"] and row["process"] == crash["process"]]
+        assert after == []
+        assert extra_of(crash)["group"]
+    subscribed = [row["process"] for row in rows if row["f"] == "subscribe" and row["type"] == "ok"]
+    assert len(subscribed) == len(set(subscribed)) > 2
+
+
+def test_a_member_that_leaves_commits_what_it_was_given(mock_cluster: str, tmp_path: Path) -> None:
+    spec = GroupSpec(
+        rate=150, members=1, senders=1, commit_every=0, ask_every=0, crash_every=0, leave_every=0
+    )
+    rows = drive(mock_cluster, tmp_path / "run", spec, lambda counts: counts.read_records >= 20)
+    [commit] = [row for row in rows if row["f"] == "commit" and row["type"] == "ok"]
+    [left] = [row for row in rows if row["f"] == "rebalance" and "revoked" in extra_of(row)]
+    assert commit["index"] < left["index"]
+    assert extra_of(commit)["mode"] == "sync"
+    given: dict[str, int] = {}
+    for row in rows:
+        if row["f"] == "poll" and row["records"]:
+            given = extra_of(row)["positions"]
+    assert given
+    assert {at: offset for at, offset in given.items() if offset} == extra_of(commit)["offsets"]
+    final = [row for row in rows if row["f"] == "committed" and row["type"] == "ok"][-1]
+    assert extra_of(final)["offsets"].items() >= extra_of(commit)["offsets"].items()
+    assert final["index"] > commit["index"]
+
+
+def test_how_members_take_part_follows_from_the_protocol() -> None:
+    classic, consumer = GroupSpec(), GroupSpec(protocol="consumer", static_members=True)
+    assert classic.taking_part("g", "a").assignor == "cooperative-sticky"
+    assert classic.taking_part("g", "a").instance == ""
+    assert classic.needs == {Capability.GROUPS}
+    assert consumer.taking_part("g", "a").assignor == "uniform"
+    assert consumer.taking_part("g", "a").instance == "a"
+    assert consumer.needs == {Capability.GROUPS, Capability.CONSUMER_PROTOCOL}
+    with pytest.raises(ValidationError, match="assignor roundrobin is none of protocol consumer"):
+        GroupSpec(protocol="consumer", assignor="roundrobin")
+    with pytest.raises(ValidationError, match="at most half of session_timeout_ms"):
+        GroupSpec(session_timeout_ms=1_500, heartbeat_ms=1_000)
+
+
+def test_a_system_without_groups_refuses_the_workload() -> None:
+    with pytest.raises(SpecError, match=r"workload\.name group needs groups, which system\.kind wrackline"):
+        parse("name: x\nworkload: {name: group}", "x.yaml")

@@ -1,0 +1,117 @@
+"""What a specification may say of the workload ``txn``."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Annotated, Literal
+
+from pydantic import Field
+
+from wrackline.plugins.capabilities import Capability
+from wrackline.plugins.fields import MILLISECONDS, Strict
+from wrackline.workloads.clients.settings import ClientSettings
+from wrackline.workloads.log.spec import ClientsSpec
+
+Share = Annotated[float, Field(ge=0, le=1)]
+
+
+class TxnClientSettings(ClientSettings):
+    """Deadlines of clients that give a request up, and ask again, while a fault still lasts."""
+
+    request_timeout_ms: Annotated[int, Field(ge=100, le=300_000), MILLISECONDS] = 1_500
+    """How long a broker may wait for the other replicas (acks=all)."""
+    socket_timeout_ms: Annotated[int, Field(ge=1_000, le=300_000), MILLISECONDS] = 1_500
+    """How long a request may take; also one that ends a transaction, which the client sends again then."""
+
+
+class Mix(Strict):
+    """Weights of the kinds of operations."""
+
+    send: Annotated[float, Field(ge=0)] = 1
+    """Weight of transactions."""
+    poll: Annotated[float, Field(ge=0)] = 1
+    """Weight of polls outside of transactions."""
+
+
+class TxnSpec(ClientsSpec):
+    name: Literal["txn"] = "txn"
+    """Transactions: consume, transform, produce, send offsets, commit or abort."""
+    rate: Annotated[float, Field(ge=0)] = 40
+    """Transactions and polls outside of them, per second; 0: as fast as the clients can."""
+    idempotence: Literal[True] = True
+    """Transactional producers are idempotent."""
+    acks: Literal["all"] = "all"
+    """Transactional producers wait for all replicas in the ISR."""
+    client: TxnClientSettings = TxnClientSettings()
+    """Deadlines and other settings of the clients."""
+    mix: Mix = Mix()
+    """How often each kind of operation is done, compared with the others."""
+    workers: Annotated[int, Field(ge=1, le=100)] = 6
+    """Each has one transactional producer, which it keeps as long as it works, and one consumer."""
+    pollers: Annotated[int, Field(ge=0, le=100)] = 2
+    """Consumers that read outside of transactions."""
+    isolation_level: Literal["read_committed", "read_uncommitted"] = "read_committed"
+    """What all consumers ask for."""
+    aborts: Share = 0.5
+    """Share of the transactions that are meant to be aborted."""
+    partitions_per_txn: Annotated[int, Field(ge=2, le=50)] = 2
+    """A transaction writes one record to each of so many partitions."""
+    polls_per_txn: Annotated[int, Field(ge=0, le=20)] = 1
+    """How often a transaction polls before it writes."""
+    offsets: Share = 0.5
+    """Share of the transactions that send the offsets of what was polled, after their writes."""
+    hold_ms: Annotated[int, Field(ge=0, le=60_000), MILLISECONDS] = 250
+    """At most: how long a transaction waits between two writes, and before it sends offsets."""
+    end_hold_ms: Annotated[int, Field(ge=0, le=60_000), MILLISECONDS] = 100
+    """At most: how long it waits before it is committed or aborted."""
+    transaction_timeout_ms: Annotated[int, Field(ge=1_000, le=900_000), MILLISECONDS] = 10_000
+    """After so long the coordinator aborts a transaction by itself (``transaction.timeout.ms``). So long a
+    worker waits for the end of one, too."""
+    reassign_every: Annotated[int, Field(ge=0)] = 40
+    """On average, after so many polls a consumer outside of transactions takes other partitions or another
+    position; 0: never."""
+
+    @property
+    def shares(self) -> dict[str, tuple[int, float]]:
+        return {"send": (self.workers, self.mix.send), "poll": (self.pollers, self.mix.poll)}
+
+    @property
+    def by_partition(self) -> frozenset[str]:
+        return frozenset()
+
+    @property
+    def concurrency(self) -> int:
+        """A worker is three logical processes: its producer, its consumer, and who commits offsets."""
+        return 3 * self.workers + self.pollers
+
+    @property
+    def seek_every(self) -> int:
+        return self.reassign_every
+
+    @property
+    def poll_wait_s(self) -> float:
+        return self._wait_s(self.pollers)
+
+    @property
+    def patience_s(self) -> float:
+        holds_s = (self.partitions_per_txn * self.hold_ms + self.end_hold_ms) / 1e3
+        return super().patience_s + holds_s + 2 * self.transaction_timeout_ms / 1e3
+
+    @property
+    def needs(self) -> frozenset[Capability]:
+        return frozenset({Capability.TRANSACTIONS})
+
+    @property
+    def isolation(self) -> str:
+        return self.isolation_level
+
+    @property
+    def contiguous(self) -> bool:
+        return False
+
+    def misfits(self, partitions: int) -> Iterator[str]:
+        if self.partitions_per_txn > partitions:
+            yield (
+                f"partitions_per_txn {self.partitions_per_txn} needs as many partitions, topic.partitions is "
+                f"{partitions}"
+            )
