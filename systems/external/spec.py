@@ -20,6 +20,7 @@ from pydantic_core import CoreSchema
 
 from wrackline.fleets.base import Fleet
 from wrackline.fleets.none.fleet import NoFleet
+from wrackline.plugins.capabilities import EVERYTHING, Capability
 from wrackline.plugins.fields import SECONDS, JsonSchema, Strict
 from wrackline.systems.base import DeployError, System
 from wrackline.systems.external.access.security import Security
@@ -315,6 +316,11 @@ class ExternalSpec(SystemSpec):
         return Configured(flush_mode="not known", recovery_strategy="not known", unread=unread)
 
     # --- what is different where nothing is deployed ------------------------------------------------------
+
+    @property
+    def offers(self) -> frozenset[Capability]:
+        """Nobody knows beforehand what it lacks: the warm phase shows it."""
+        return EVERYTHING
 
     def broker_names(self) -> tuple[str, ...]:
         return tuple(self.hosts)

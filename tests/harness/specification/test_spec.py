@@ -349,7 +349,10 @@ def test_what_is_left_out_needs_a_rate() -> None:
             "kill, ",
         ),
         ("nemesis: {schedule: [{at_s: 1, duration_s: 2}]}", "nemesis.schedule[0]: it needs the key 'fault'"),
-        ("workload: {name: lag}", "workload.name: there is no 'lag'; did you mean 'log'? known here: compact, "),
+        (
+            "workload: {name: lag}",
+            "workload.name: there is no 'lag'; did you mean 'log'? known here: compact, ",
+        ),
         ("nemesis: {random: {faults: [kil]}}", "nemesis.random.faults[0].fault: there is no 'kil'; did you "),
         ("nemesis: {random: {faults: []}}", "nemesis.random.faults: list should have at least 1 item, not 0"),
         ("system: {defects: trunc_hw}", "system.defects: input should be a valid list, not 'trunc_hw'"),
