@@ -11,7 +11,7 @@ An acks=all producer (librdkafka, idempotent) writes all the time. The gap is cu
 until the controller has fenced the leader (its session), until another replica knows that it leads, until the
 client has found it, until the followers have what it wrote. The first is session_timeout_ms by design, the
 third the client's own: it asks for metadata when a connection breaks, then looks once a second at partitions
-whose broker is down, and beyond that every --refresh-ms. librdkafka (2.16) may need two such rounds: metadata
+whose broker is down, and beyond that every --refresh-ms. librdkafka 2.16 may need two such rounds: metadata
 that no longer names the dead broker make it end that broker's thread, which gives the partition to nobody
 after it was given to the new leader. The broker's own speed is the rest.
 """
