@@ -18,7 +18,7 @@ import pyarrow.compute as pc
 from wrackline.checkers.columns import NOTHING
 from wrackline.checkers.context import Context
 from wrackline.checkers.objects import GETS, put_gets, put_puts
-from wrackline.checkers.operations import Operations, both
+from wrackline.checkers.operations import Operations, both, of_clients
 from wrackline.checkers.packets import NONE, SEND, TIMES, VALUES, Bools, Ints, Kind, Rows, Writer
 from wrackline.checkers.reads import Reads
 from wrackline.checkers.sequences import (
@@ -88,8 +88,7 @@ class Ingest:
 
     def _paired(self, batch: Batch) -> tuple[Operations, Ints]:
         """The operations that are whole, and the events that are still open."""
-        # A rebalance is told in the middle of a poll; it is no operation.
-        clients = np.flatnonzero((batch.process >= 0) & (batch.f != self._number("rebalance")))
+        clients = np.flatnonzero(of_clients(batch.process, batch.f, self.names["f"]))
         order = clients[np.argsort(batch.process[clients], kind="stable")]
         same = np.diff(batch.process[order]) == 0 if len(order) else np.zeros(0, dtype=bool)
         invoked = batch.kind[order] == INVOKE

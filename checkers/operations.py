@@ -7,6 +7,19 @@ from dataclasses import dataclass
 import numpy as np
 
 from wrackline.checkers.packets import Bools, Ints
+from wrackline.checkers.splits import Names
+
+ROWS_OF_MEMBERS = ("rebalance", "crash")
+"""Kinds of rows that are no operations: a member of a group is told something in the middle of a poll, or
+ends."""
+
+
+def of_clients(process: Ints, f: Ints, names: Names) -> Bools:
+    """Which events belong to operations of clients."""
+    found: Bools = process >= 0
+    for name in ROWS_OF_MEMBERS:
+        found &= f != names.number(name)
+    return found
 
 
 @dataclass(slots=True)

@@ -15,6 +15,7 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from wrackline.checkers.latecomers import Latecomer, Latecomers
+from wrackline.checkers.operations import of_clients
 from wrackline.checkers.packets import Ints
 from wrackline.checkers.splits import INVOKE, TYPES, Names, Split, ints, open_file
 
@@ -81,7 +82,7 @@ def survey(split: Split) -> Survey:
             kind = np.array([TYPES.get(name, 3) for name in kinds.names], dtype=np.int64)[numbers]
             f = fs.codes(table["f"])
             topics.codes(table["topic"])
-            client = (process >= 0) & (f != fs.number("rebalance"))
+            client = of_clients(process, f, fs)
             used |= set(np.unique(f[process >= 0]).tolist())
             _edges(process, kind, np.flatnonzero(client), group, firsts, lasts)
             drain = fs.names.index("drain") if "drain" in fs.names else -1

@@ -8,12 +8,13 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field, replace
 
 from wrackline.checkers.linearizable import NEVER, NOWHERE, Append, End, Read, Rule, Violation, check_log
+from wrackline.checkers.operations import ROWS_OF_MEMBERS
 from wrackline.history.model import ACKED_WITHOUT_OFFSET, FAILED, Event, Record, Type
 
 RULES = frozenset({Rule.TWO_VALUES, Rule.LATE, Rule.HOLE, Rule.UNFILLED})
 """What makes a partition not linearizable; the other rules of ``check_log`` are anomalies of their own."""
 
-_OF_GROUPS = ("rebalance", "subscribe", "commit", "committed")
+_OF_GROUPS = (*ROWS_OF_MEMBERS, "subscribe", "commit", "committed")
 
 
 @dataclass

@@ -14,6 +14,7 @@ from typing import Any
 import orjson
 import pyarrow as pa
 
+from wrackline.checkers.operations import ROWS_OF_MEMBERS
 from wrackline.history.files import open_writer, put_info
 from wrackline.history.model import (
     CONTROL,
@@ -284,7 +285,7 @@ def keeps_the_rules(events: Sequence[Event], seed: int) -> None:
     retired: set[int] = set()
     times = [event.time_ns for event in events]
     assert times == sorted(times)
-    for event in (event for event in events if event.process >= 0 and event.f != "rebalance"):
+    for event in (event for event in events if event.process >= 0 and event.f not in ROWS_OF_MEMBERS):
         assert event.process not in retired, (seed, event)
         if event.type is Type.INVOKE:
             assert event.process not in open_, (seed, event)
