@@ -27,6 +27,7 @@ class Block:
     topic: str | None = None
     partition: Ints | None = None
     offset: Ints | None = None
+    key: Sequence[str | None] | None = None
     high_watermark: Ints | None = None
     records: pa.Array | None = None
     error: str | None = None

@@ -33,6 +33,16 @@ class PartitionLog:
     """From when the record was below the high watermark; never decreases."""
     shown: Bools
     """Is given to readers: no marker, and no record of a transaction that aborted."""
+    key: Ints
+    """-1: none."""
+
+    def superseded(self) -> Bools:
+        """A later record has the same key: compaction may take it away."""
+        keyed = np.flatnonzero(self.key >= 0)
+        order = keyed[np.lexsort((keyed, self.key[keyed]))]
+        found: Bools = np.zeros(len(self.key), dtype=bool)
+        found[order[:-1]] = self.key[order[:-1]] == self.key[order[1:]]
+        return found
 
     def reach(self, at: Ints) -> Ints:
         """The high watermark at these times."""
@@ -55,6 +65,12 @@ class Sends:
     """Offset, or UNKNOWN, FAILED, ACKED_WITHOUT_OFFSET."""
     txn_op: Ints
     """Number of the transaction; -1: none."""
+    end_op: Ints
+    """When a transaction's end was asked for: before any record of it landed."""
+    commits_op: Bools
+    """... and that was a commit; else nothing of it is shown."""
+    key_rec: Ints
+    """Number of the record's key; -1: it has none."""
 
     def kinds(self) -> dict[str, Bools]:
         """Type of a completion -> which operations have it, if any is on record."""

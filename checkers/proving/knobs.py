@@ -89,6 +89,11 @@ class Knobs:
     isolated: bool = True
     """All records of a transaction land at one moment, after what it polled; else one by one, as KIP-98 has
     it."""
+    keys: int = 0
+    """Of a compacted topic so many, and each send has one record; 0: records have no keys."""
+    compacted: float = 0.7
+    """Records that a later one of the same key follows, and that are gone from the final read, or from a
+    replica."""
     idempotence: bool = True
     retried: float = 0.1
     """Without idempotence: records that a retry appends a second time."""
@@ -125,6 +130,10 @@ class Knobs:
             raise ValueError("a group has one member, one generation and one record in a poll at least")
         if self.transactional > self.producers or (self.transactional and not self.idempotence):
             raise ValueError("transactions are those of producers, with idempotence")
+        if self.keys and (self.transactional or self.records_at_once > 1 or not self.idempotence):
+            raise ValueError(
+                "records with keys are sent one by one, with idempotence and without transactions"
+            )
 
 
 TO_MUTATE = Knobs(
@@ -135,6 +144,12 @@ TO_MUTATE = Knobs(
     never_completes=0.1,
 )
 """Of histories that get one anomaly: enough of everything, as much in turn as at once."""
+
+
+def _one(random: np.random.Generator) -> int:
+    """What is drawn after it stays what it is."""
+    random.integers(1, 6)
+    return 1
 
 
 def drawn(seed: int, operations: int = 120) -> Knobs:
@@ -151,6 +166,9 @@ def drawn(seed: int, operations: int = 120) -> Knobs:
     isolated = bool(random.random() < 0.8)
     apart, spread = share(1.0), share(0.5)
     final = (Final.COMPLETE, Final.COMPLETE, Final.COMPLETE, Final.SHORT, Final.NONE)[random.integers(5)]
+    keys = 0
+    if idempotence and not transactional:
+        keys = int(np.random.default_rng([seed, 0x2E1]).choice([0, 0, 2, 20]))
     return Knobs(
         operations=int(random.integers(operations // 2, operations + operations // 2)),
         partitions=int(random.integers(1, 5)),
@@ -159,7 +177,8 @@ def drawn(seed: int, operations: int = 120) -> Knobs:
         askers=int(random.integers(0, 3)),
         latency_ms=float(random.choice([0.01, 1.0, 5.0, 50.0])),
         think_ms=float(random.choice([0.01, 5.0, 20.0])),
-        records_at_once=int(random.integers(1, 6)),
+        records_at_once=int(random.integers(1, 6)) if not keys else _one(random),
+        keys=keys,
         apart=apart,
         spread=spread,
         refused=share(0.1),

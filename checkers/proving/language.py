@@ -8,7 +8,8 @@ parts steps.
 ``p: a@0 b@1)``             ... and its completion, later; without one the send never completes
 ``p: a@1/0``                partition 1, offset 0 (also below); ``a@1/?``: of unknown outcome, sent to
                             partition 1
-``c: from 3``               consumer c is assigned partition 0 at offset 3; ``from 0 1/5``: both partitions
+``c: from 3``               consumer c is assigned partition 0 at offset 3; ``from 0 1/5``: both partitions;
+                            ``from 3 in g``: it reads for this group without being a member
 ``c: got a@0 b@1``          a poll gives these; ``(got`` and ``got a@0)`` are its two events
 ``e: end 2``                the end offset is told to be 2; ``end 1/2`` of partition 1; ``(end`` and
                             ``end 2)``
@@ -17,7 +18,9 @@ parts steps.
                             ``dequeue``: of a queue; ``read !`` failed. A case with one of these words is a
                             run of that workload
 ``c: gen 2 from 0 1/5``     a rebalance: c is told of its group's generation 2, with partitions 0 and 1, which
-                            begin there; ``1/?`` where nobody told; ``gen 2`` alone: without partitions
+                            begin there; ``1/?`` where nobody told; ``gen 2`` alone: without partitions;
+                            ``gen 2 from 0 eager``, ``cooperative``, ``consumer``: by that protocol
+``c: crash``                c ends without leaving its group
 ``c: commit 3 1/5``         c commits 3 and 5, under the generation it was told last; ``commit 3 gen 1``:
                             under another; ``commit 3 !``: refused; ``commit 3 ?``: outcome unknown;
                             ``(commit 3`` and ``commit 3)``
@@ -25,7 +28,10 @@ parts steps.
                             ``committed 3)``
 ``p: txn 1 a@0 got b@1/0``  transaction 1: p sends a, its consumer is given b; ``(txn 1 a got`` and
                             ``txn 1 a@0 got b@1/0)``; without ``got`` it does not poll; where all outcomes are
-                            ``!`` it aborted
+                            ``!`` it aborted. ``txn 1 commit a@0``: its commit was asked for, right before
+                            this event; ``abort``: its abort; ``c: commit 3 txn 1``: its offsets (``abort``
+                            where that was asked for)
+``p: a@0 of x``             a has the key x. The topic is then a compacted one
 ``final a@0 b@1``           the final read, complete; ``final a@0 to 3 short``: end offset 3, not reached;
                             ``final 1/``
 ``n2 holds a@0^4 hw 1``     host n2's own log, leader epoch 4, high watermark 1; ``out``: not in the ISR;
@@ -44,52 +50,32 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 
 from wrackline.checkers.proving.readers import CONSUMERS
-from wrackline.history.model import (
-    ACKED_WITHOUT_OFFSET,
-    CORRUPT,
-    FAILED,
-    FOREIGN,
-    REPLICA,
-    UNKNOWN,
-    Event,
-    Record,
-    RunInfo,
-    TopicInfo,
-    Type,
-    value_of,
-)
+from wrackline.checkers.proving.words import STEP_NS, TOPIC, CaseError, Words
+from wrackline.history.model import CORRUPT, FAILED, REPLICA, UNKNOWN, RunInfo, TopicInfo, Type
 
-TOPIC = "log"
-STEP_NS = 1_000_000
+__all__ = ["STEP_NS", "TOPIC", "Case", "CaseError", "parse", "steps"]
+
 _READER = 900
 _WORKLOADS = {"read": "register", "dequeue": "queue"}
 _HOSTS = {"1": "n1", "2": "n2", "3": "n3"}
+_PROTOCOLS = ("eager", "cooperative", "consumer")
 _STEP = re.compile(r"(?:(?P<who>\w+):|(?P<host>n[123]) holds|(?P<final>final))(?P<rest>.*)\Z", re.DOTALL)
-_RECORD = re.compile(
-    r"(?P<value>\w+|#|~)(?:@(?:(?P<part>\d+)/)?(?P<offset>\d+|\?)(?:\^(?P<epoch>\d+))?)?(?P<mark>[?!+]?)\Z"
-)
-_OFFSET = re.compile(r"(?:(\d+)/)?(\d+|\?|none)\Z")
 _COMMITS = {"!": (Type.FAIL, "ILLEGAL_GENERATION"), "?": (Type.INFO, "_TIMED_OUT")}
-_CODES = {"?": UNKNOWN, "!": FAILED, "+": ACKED_WITHOUT_OFFSET}
-
-
-class CaseError(ValueError):
-    """A case that makes no sense. One line: which step, what is wrong with it."""
 
 
 @dataclass
-class Case:
+class Case(Words):
     """Events of a case as they are parsed."""
 
     test_id: str
     idempotence: bool = True
     workload: str = "log"
-    events: list[Event] = field(default_factory=list)
     _processes: dict[str, int] = field(default_factory=dict)
-    _values: dict[str, int] = field(default_factory=dict)
     _generations: dict[int, int] = field(default_factory=dict)
     """Process -> the one it was told last."""
-    _partitions: int = 1
+    _ends: dict[int, dict[str, object]] = field(default_factory=dict)
+    """Transaction -> what was asked for, and when."""
+    _compacted: bool = False
 
     @property
     def info(self) -> RunInfo:
@@ -103,7 +89,11 @@ class Case:
             acks="all",
             idempotence=self.idempotence,
             reads="" if self.workload == "log" else "marker",
-            topics=(TopicInfo(TOPIC, self._partitions, 3, 2),),
+            topics=(
+                TopicInfo(
+                    TOPIC, self._partitions, 3, 2, contiguous=not self._compacted, compacted=self._compacted
+                ),
+            ),
             nodes=_HOSTS,
         )
 
@@ -143,6 +133,8 @@ class Case:
             self._committed(process, words[1:], invoke, complete, step)
         elif kind == "txn":
             self._transaction(process, words, invoke, complete, step)
+        elif kind == "crash":
+            self._event(process, Type.OK, "crash", extra={"group": "g"})
         elif words:
             self._send(process, words, invoke, complete, step)
         else:
@@ -157,23 +149,30 @@ class Case:
         step: str,
         extra: dict[str, object] | None = None,
     ) -> None:
+        key = None
+        if "of" in words[1:-1]:
+            *words, _, key = words
+            self._compacted = True
         told = [self._record(word, step, sent=True) for word in words]
         partition = told[0].partition
         if invoke:
             asked = tuple(record._replace(offset=UNKNOWN) for record in told)
-            self._event(process, Type.INVOKE, "send", partition=partition, records=asked, extra=extra)
+            self._event(
+                process, Type.INVOKE, "send", partition=partition, key=key, records=asked, extra=extra
+            )
         if complete:
             codes = [record.offset for record in told]
             kind = Type.OK if UNKNOWN not in codes and FAILED not in codes else Type.INFO
             kind = Type.FAIL if all(code == FAILED for code in codes) else kind
             error = None if kind is Type.OK else "_TIMED_OUT" if kind is Type.INFO else "MSG_SIZE_TOO_LARGE"
-            self._event(
-                process, kind, "send", partition=partition, records=tuple(told), error=error, extra=extra
-            )
+            whole = {"partition": partition, "key": key, "records": tuple(told)}
+            self._event(process, kind, "send", error=error, extra=extra, **whole)
 
     def _transaction(self, process: int, words: list[str], invoke: bool, complete: bool, step: str) -> None:
-        words, flags = self._flags(words, ("txn",), (), step)
+        words, flags = self._flags(words, ("txn",), ("commit", "abort"), step)
         extra: dict[str, object] = {"txn": flags["txn"]}
+        for asked in flags.keys() - {"txn"}:
+            self._ends[flags["txn"]] = {"asked": asked, "end_ns": (len(self.events) + 1) * STEP_NS}
         at = words.index("got") if "got" in words else len(words)
         sent, given = words[:at], words[at + 1 :]
         if not sent:
@@ -184,6 +183,7 @@ class Case:
             if at < len(words):
                 self._event(consumer, Type.INVOKE, "poll", extra=extra)
         if complete:
+            extra = extra | self._ends.get(flags["txn"], {})
             self._send(process, sent, False, True, step, extra)
             kind = self.events[-1].type
             if at < len(words):
@@ -201,18 +201,22 @@ class Case:
 
     def _rebalance(self, process: int, words: list[str], step: str) -> None:
         words, extra = self._in_group(words, step)
-        words, flags = self._flags(words, ("gen",), ("from",), step)
+        words, flags = self._flags(words, ("gen",), ("from", *_PROTOCOLS), step)
         places = dict(self._offset(word, step) for word in words)
         self._generations[process] = flags["gen"]
         extra |= {"member": f"m{process}", "generation": flags["gen"], "partitions": list(places)}
         known = {str(partition): start for partition, start in places.items() if start is not None}
         if known:
             extra["positions"] = known
+        for protocol in flags.keys() & set(_PROTOCOLS):
+            extra["protocol"] = protocol
         self._event(process, Type.OK, "rebalance", extra=extra)
 
     def _commit(self, process: int, words: list[str], invoke: bool, complete: bool, step: str) -> None:
         words, extra = self._in_group(words, step)
-        words, flags = self._flags(words, ("gen",), ("!", "?"), step)
+        words, flags = self._flags(words, ("gen", "txn"), ("!", "?", "abort"), step)
+        if "txn" in flags:
+            extra |= {"txn": flags["txn"], "asked": "abort" if "abort" in flags else "commit"}
         extra["offsets"] = {str(p): offset for p, offset in self._offsets(words, step)}
         generation = flags.get("gen", self._generations.get(process))
         if generation is not None:
@@ -232,8 +236,9 @@ class Case:
             self._event(process, Type.OK, "committed", extra={**extra, "offsets": told})
 
     def _from(self, process: int, words: list[str], step: str) -> None:
+        words, group = self._in_group(words, step) if "in" in words else (words, {})
         places = [self._place(word, step) for word in words]
-        extra = {"positions": {str(partition): offset for partition, offset in places}}
+        extra = {"positions": {str(partition): offset for partition, offset in places}} | group
         for kind in (Type.INVOKE, Type.OK):
             self._event(process, kind, "assign", extra=extra)
 
@@ -307,72 +312,6 @@ class Case:
             records=held,
             extra={"in_isr": "out" not in flags, "complete": "part" not in flags, "hw": flags.get("hw", leo)},
         )
-
-    # --- words ---------------------------------------------------------------------------------------------
-
-    def _flags(
-        self, words: list[str], valued: tuple[str, ...], bare: tuple[str, ...], step: str
-    ) -> tuple[list[str], dict[str, int]]:
-        rest, flags, at = [], {}, iter(words)
-        for word in at:
-            if word in valued:
-                number = next(at, "")
-                if not number.isdigit():
-                    raise CaseError(f"{step!r}: a number must follow {word!r}")
-                flags[word] = int(number)
-            elif word in bare:
-                flags[word] = 1
-            else:
-                rest.append(word)
-        return rest, flags
-
-    def _offsets(self, words: list[str], step: str) -> list[tuple[int, int]]:
-        """(partition, offset) of each word; ``none`` is -1."""
-        found = [self._offset(word, step) for word in words]
-        if not found or any(offset is None for _, offset in found):
-            raise CaseError(f"{step!r}: an offset must follow (3, 1/5, 1/none)")
-        return [(partition, offset) for partition, offset in found if offset is not None]
-
-    def _offset(self, word: str, step: str) -> tuple[int, int | None]:
-        found = _OFFSET.match(word)
-        if found is None:
-            raise CaseError(f"{step!r}: {word!r} is no offset (7, or 1/7 in partition 1)")
-        partition = int(found[1] or 0)
-        self._partitions = max(self._partitions, partition + 1)
-        return partition, {"?": None, "none": -1}[found[2]] if not found[2].isdigit() else int(found[2])
-
-    def _place(self, word: str, step: str) -> tuple[int, int]:
-        found = re.fullmatch(r"(?:(\d+)/)?(\d+)", word)
-        if found is None:
-            raise CaseError(f"{step!r}: {word!r} is no offset (7, or 1/7 in partition 1)")
-        partition = int(found[1] or 0)
-        self._partitions = max(self._partitions, partition + 1)
-        return partition, int(found[2])
-
-    def _record(self, word: str, step: str, *, sent: bool = False, epoch: int = 0) -> Record:
-        found = _RECORD.match(word)
-        if found is None:
-            raise CaseError(f"{step!r}: {word!r} is no record (a@0, a@1/0, a@0^3, a?, a!, a+)")
-        partition = int(found["part"] or 0)
-        self._partitions = max(self._partitions, partition + 1)
-        if found["offset"] not in (None, "?"):
-            offset = int(found["offset"])
-        elif sent:
-            offset = _CODES.get(found["mark"], UNKNOWN)
-        else:
-            raise CaseError(f"{step!r}: {word!r} was read, so it has an offset")
-        return Record(partition, offset, self._value(found["value"]), int(found["epoch"] or epoch))
-
-    def _value(self, name: str) -> int:
-        if name in ("#", "~"):
-            return CORRUPT if name == "#" else FOREIGN
-        return self._values.setdefault(name, value_of(1, len(self._values)))
-
-    def _event(self, process: int, kind: Type, f: str, **columns: object) -> None:
-        index = len(self.events)
-        time = (index + 1) * STEP_NS
-        made = Event(process, kind, f, topic=TOPIC, index=index, time_ns=time, **columns)  # type: ignore[arg-type]
-        self.events.append(made)
 
 
 def steps(text: str) -> Iterator[str]:

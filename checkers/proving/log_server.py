@@ -242,11 +242,12 @@ def _landed(
     place[rows[of_copy]] = offset[of_copy]
     told = np.where(told == ACKED, place, told)
 
-    sends = _sends(knobs, plan, told)
+    sends = _sends(knobs, plan, told, shown & lands)
     value = np.where(marker, MARKER, sends.value_rec[rows])
     given = shown[rows] & ~marker
+    key = np.where(marker, -1, sends.key_rec[rows])
     logs = tuple(
-        PartitionLog(value[low:high], epoch[low:high], visible[low:high], given[low:high])
+        PartitionLog(value[low:high], epoch[low:high], visible[low:high], given[low:high], key[low:high])
         for low, high in pairwise(bounds)
     )
     return sends, logs
@@ -274,9 +275,9 @@ def _last_of_transactions(plan: _Plan, rows: Ints) -> Ints:
     return found
 
 
-def _sends(knobs: Knobs, plan: _Plan, told: Ints) -> Sends:
+def _sends(knobs: Knobs, plan: _Plan, told: Ints, shown: Bools) -> Sends:
     """A process whose operation ended in doubt is never used again: its thread goes on under another
-    number."""
+    number. Of a transaction that nobody is shown perhaps only the abort was asked for."""
     n = len(plan.invoke)
     doubtful = np.bincount(plan.op, weights=told == UNKNOWN, minlength=n) > 0
     failed = np.bincount(plan.op, weights=told == FAILED, minlength=n).astype(np.int64)
@@ -288,6 +289,10 @@ def _sends(knobs: Knobs, plan: _Plan, told: Ints) -> Sends:
         raise ValueError(f"{process.max()} processes: fewer operations, or fewer of unknown outcome")
     thread = np.arange(n) // (n // knobs.producers)
     counter = np.arange(len(plan.op)) - plan.first[(thread * (n // knobs.producers))[plan.op]]
+    visible = np.bincount(plan.op, weights=shown, minlength=n) > 0
+    asked_to = (failed == 0) & (visible | ~doubtful | (np.arange(n) % 2 == 0))
+    first = np.minimum.reduceat(plan.arrive, plan.first)
+    value = (process[plan.op] << 32) | (counter << 4)
     return Sends(
         process,
         plan.invoke,
@@ -296,7 +301,10 @@ def _sends(knobs: Knobs, plan: _Plan, told: Ints) -> Sends:
         plan.count,
         ~plan.never,
         plan.partition,
-        (process[plan.op] << 32) | (counter << 4),
+        value,
         told,
         np.where(plan.txn, np.cumsum(plan.txn) - 1, -1),
+        np.clip(first - 1, plan.invoke, plan.complete),
+        asked_to,
+        (value >> 4) * 7 % knobs.keys if knobs.keys else np.full(len(value), -1),
     )

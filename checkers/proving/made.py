@@ -19,14 +19,14 @@ import pyarrow as pa
 
 from wrackline.checkers.proving import made_groups, made_transactions
 from wrackline.checkers.proving.columns import TOPIC, Block, Ints, given, join, positions, records
-from wrackline.checkers.proving.drawing import MARKER, PartitionLog
-from wrackline.checkers.proving.knobs import Final, Knobs
+from wrackline.checkers.proving.drawing import Bools
+from wrackline.checkers.proving.knobs import Knobs
 from wrackline.checkers.proving.log_server import Outcome, serve
+from wrackline.checkers.proving.made_final import HOSTS, final_read, replicas
 from wrackline.history.files import ROW_GROUP_ROWS, open_writer, put_info, write_history
 from wrackline.history.model import (
     CONTROL,
     NEMESIS,
-    REPLICA,
     UNKNOWN,
     Event,
     Record,
@@ -36,9 +36,6 @@ from wrackline.history.model import (
 )
 from wrackline.history.schema import SCHEMA
 
-HOSTS = {1: "n1", 2: "n2", 3: "n3"}
-CHUNK = 2_000
-"""Records of one row of the final read or of a replica's log."""
 REFUSED_ERROR, LOST_ERROR = "MSG_SIZE_TOO_LARGE", "_TIMED_OUT"
 
 
@@ -96,11 +93,21 @@ def make(test_id: str, seed: int, knobs: Knobs | None = None) -> Made:
         workload="log",
         acks="all",
         idempotence=knobs.idempotence,
-        topics=(TopicInfo(TOPIC, knobs.partitions, len(HOSTS), 2, contiguous=not knobs.transactional),),
+        topics=(
+            TopicInfo(
+                TOPIC,
+                knobs.partitions,
+                len(HOSTS),
+                2,
+                contiguous=not (knobs.transactional or knobs.keys),
+                compacted=knobs.keys > 0,
+            ),
+        ),
+        isolation="read_committed" if knobs.transactional else "",
         nodes={str(node): host for node, host in HOSTS.items()},
     )
     clients = join(list(_clients(outcome)), by_time=True)
-    after = join([*_final(outcome, seed), *_replicas(outcome, seed)], by_time=False)
+    after = join([*final_read(outcome, seed), *replicas(outcome, seed)], by_time=False)
     table = numbered(pa.concat_tables([clients, after]), test_id)
     return Made(info, table.cast(SCHEMA), knobs)
 
@@ -148,6 +155,7 @@ def _sends(outcome: Outcome) -> Iterator[Block]:
         "send",
         topic=TOPIC,
         partition=partition,
+        key=_keys(of.key_rec[of.first_op]),
         records=records(of.partition_rec, asked, of.value_rec, bounds),
         extra=_in_transactions(of.txn_op),
     )
@@ -163,17 +171,29 @@ def _sends(outcome: Outcome) -> Iterator[Block]:
                 "send",
                 topic=TOPIC,
                 partition=partition[rows],
+                key=_keys(of.key_rec[of.first_op[rows]]),
                 records=whole.take(pa.array(rows)),
                 error=error,
-                extra=_in_transactions(of.txn_op[rows]),
+                extra=_in_transactions(of.txn_op[rows], of.end_op[rows], of.commits_op[rows]),
             )
 
 
-def _in_transactions(number: Ints) -> list[str | None] | None:
-    """``extra`` of sends and polls."""
+def _keys(number: Ints) -> list[str | None] | None:
+    return [None if one < 0 else f"k{one}" for one in number.tolist()] if (number >= 0).any() else None
+
+
+def _in_transactions(
+    number: Ints, end: Ints | None = None, commits: Bools | None = None
+) -> list[str | None] | None:
+    """``extra`` of sends; ``end``: of their completions."""
     if not (number >= 0).any():
         return None
-    return [None if one < 0 else f'{{"txn":{one}}}' for one in number.tolist()]
+    if end is None or commits is None:
+        return [None if one < 0 else f'{{"txn":{one}}}' for one in number.tolist()]
+    return [
+        None if one < 0 else f'{{"txn":{one},"asked":"{"commit" if commit else "abort"}","end_ns":{at}}}'
+        for one, at, commit in zip(number.tolist(), end.tolist(), commits.tolist(), strict=True)
+    ]
 
 
 def _ends(outcome: Outcome) -> Iterator[Block]:
@@ -295,101 +315,3 @@ def _told(partition: int, epoch: int, isr: list[int]) -> dict[str, object]:
         "elr": [],
         "replicas": list(HOSTS),
     }
-
-
-# --- final read and replicas --------------------------------------------------------------------------------
-
-
-def _chunks(
-    log: PartitionLog, partition: int, upto: int, *, told: bool = True, raw: bool = False
-) -> Iterator[tuple[pa.Array, bool]]:
-    """Rows of records, and is it the last. ``raw``: also those of transactions that aborted, as a replica
-    holds them."""
-    for start in range(0, max(upto, 1), CHUNK):
-        stop = min(start + CHUNK, upto)
-        offsets = np.arange(start, max(start, stop))
-        offsets = offsets[(log.value[offsets] != MARKER) & (log.shown[offsets] | raw)]
-        size = len(offsets)
-        epoch = log.epoch[offsets] if told else np.full(size, -1)
-        bounds = np.array([0, size])
-        yield records(np.full(size, partition), offsets, log.value[offsets], bounds, epoch), stop >= upto
-
-
-def _final(outcome: Outcome, seed: int) -> Iterator[Block]:
-    if outcome.knobs.final is Final.NONE:
-        return
-    random, at = np.random.default_rng([seed, 0xF1A]), outcome.end_ns + 10
-    first = int(max(outcome.sends.process_op.max(initial=0) + 1, 900_000))
-    for p, log in enumerate(outcome.logs):
-        end, whole = len(log.value), outcome.knobs.final is Final.COMPLETE or random.random() < 0.4
-        if not whole and random.random() < 0.3:
-            continue
-        upto = end if whole else int(random.integers(0, end + 1))
-        for chunk, last in _chunks(log, p, upto, told=outcome.knobs.epochs_told):
-            now, process, partition = np.array([at]), np.array([first + p]), np.array([p])
-            yield Block(now, process, "invoke", "drain", topic=TOPIC, partition=partition)
-            yield Block(
-                now + 1,
-                process,
-                "ok",
-                "drain",
-                topic=TOPIC,
-                partition=partition,
-                offset=np.array([0]),
-                high_watermark=np.array([end]),
-                records=chunk,
-                extra=['{"complete":true}' if last and whole else "{}"],
-            )
-            at += 2
-
-
-def _replicas(outcome: Outcome, seed: int) -> Iterator[Block]:
-    if not outcome.knobs.replicas:
-        return
-    random, at = np.random.default_rng([seed, 0x8E9]), outcome.end_ns + 1_000_000
-    nowhere = _nowhere(outcome)
-    for p, log in enumerate(outcome.logs):
-        unseen = nowhere[p]
-        for host in HOSTS.values():
-            behind = host != HOSTS[1] and random.random() < outcome.knobs.straggler
-            hw = int(random.integers(0, len(log.value) + 1)) if behind else len(log.value)
-            held = log
-            if behind and unseen is not None:
-                # What it had taken from a deposed leader, in place of what came after: above its high
-                # watermark.
-                epoch = log.epoch[hw - 1] if hw else 0
-                held = PartitionLog(
-                    np.append(log.value[:hw], unseen),
-                    np.append(log.epoch[:hw], epoch),
-                    log.visible[:0],
-                    np.append(log.shown[:hw], True),
-                )
-            leo = hw + 1 if held is not log else hw
-            for chunk, last in _chunks(held, p, leo, raw=True):
-                extra = {"in_isr": not behind, "complete": last, "hw": hw}
-                yield Block(
-                    np.array([at]),
-                    np.array([REPLICA]),
-                    "ok",
-                    "replica",
-                    topic=TOPIC,
-                    partition=np.array([p]),
-                    node=host,
-                    offset=np.array([0]),
-                    high_watermark=np.array([leo]),
-                    records=chunk,
-                    extra=[orjson.dumps(extra).decode()],
-                )
-                at += 1
-
-
-def _nowhere(outcome: Outcome) -> list[int | None]:
-    """For each partition a value sent to it, in doubt, that is in no log."""
-    sends = outcome.sends
-    doubtful = np.flatnonzero(sends.told_rec == UNKNOWN)
-    landed = np.concatenate([log.value for log in outcome.logs])
-    lost = doubtful[~np.isin(sends.value_rec[doubtful], landed)]
-    found: list[int | None] = [None] * outcome.knobs.partitions
-    for row in lost[::-1].tolist():
-        found[int(sends.partition_rec[row])] = int(sends.value_rec[row])
-    return found

@@ -12,7 +12,8 @@ import orjson
 import pyarrow as pa
 
 from wrackline.checkers.proving.columns import TOPIC, Block, Ints, join, records
-from wrackline.checkers.proving.made import CHUNK, HOSTS, LOST_ERROR, REFUSED_ERROR, MadeTable, numbered
+from wrackline.checkers.proving.made import LOST_ERROR, REFUSED_ERROR, MadeTable, numbered
+from wrackline.checkers.proving.made_final import CHUNK, HOSTS
 from wrackline.checkers.proving.objects import (
     ACKED,
     GET_FAILED,

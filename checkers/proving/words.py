@@ -1,0 +1,104 @@
+"""The words of a case (wrackline.checkers.proving.language): records, offsets, places, and what stands beside
+them."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass, field
+
+from wrackline.history.model import (
+    ACKED_WITHOUT_OFFSET,
+    CORRUPT,
+    FAILED,
+    FOREIGN,
+    UNKNOWN,
+    Event,
+    Record,
+    Type,
+    value_of,
+)
+
+TOPIC = "log"
+STEP_NS = 1_000_000
+_RECORD = re.compile(
+    r"(?P<value>\w+|#|~)(?:@(?:(?P<part>\d+)/)?(?P<offset>\d+|\?)(?:\^(?P<epoch>\d+))?)?(?P<mark>[?!+]?)\Z"
+)
+_OFFSET = re.compile(r"(?:(\d+)/)?(\d+|\?|none)\Z")
+_CODES = {"?": UNKNOWN, "!": FAILED, "+": ACKED_WITHOUT_OFFSET}
+
+
+class CaseError(ValueError):
+    """A case that makes no sense. One line: which step, what is wrong with it."""
+
+
+@dataclass
+class Words:
+    """What words of a case stand for: the events so far, and names that were given."""
+
+    events: list[Event] = field(default_factory=list, kw_only=True)
+    _values: dict[str, int] = field(default_factory=dict, kw_only=True)
+    _partitions: int = field(default=1, kw_only=True)
+
+    def _flags(
+        self, words: list[str], valued: tuple[str, ...], bare: tuple[str, ...], step: str
+    ) -> tuple[list[str], dict[str, int]]:
+        rest, flags, at = [], {}, iter(words)
+        for word in at:
+            if word in valued:
+                number = next(at, "")
+                if not number.isdigit():
+                    raise CaseError(f"{step!r}: a number must follow {word!r}")
+                flags[word] = int(number)
+            elif word in bare:
+                flags[word] = 1
+            else:
+                rest.append(word)
+        return rest, flags
+
+    def _offsets(self, words: list[str], step: str) -> list[tuple[int, int]]:
+        """(partition, offset) of each word; ``none`` is -1."""
+        found = [self._offset(word, step) for word in words]
+        if not found or any(offset is None for _, offset in found):
+            raise CaseError(f"{step!r}: an offset must follow (3, 1/5, 1/none)")
+        return [(partition, offset) for partition, offset in found if offset is not None]
+
+    def _offset(self, word: str, step: str) -> tuple[int, int | None]:
+        found = _OFFSET.match(word)
+        if found is None:
+            raise CaseError(f"{step!r}: {word!r} is no offset (7, or 1/7 in partition 1)")
+        partition = int(found[1] or 0)
+        self._partitions = max(self._partitions, partition + 1)
+        return partition, {"?": None, "none": -1}[found[2]] if not found[2].isdigit() else int(found[2])
+
+    def _place(self, word: str, step: str) -> tuple[int, int]:
+        found = re.fullmatch(r"(?:(\d+)/)?(\d+)", word)
+        if found is None:
+            raise CaseError(f"{step!r}: {word!r} is no offset (7, or 1/7 in partition 1)")
+        partition = int(found[1] or 0)
+        self._partitions = max(self._partitions, partition + 1)
+        return partition, int(found[2])
+
+    def _record(self, word: str, step: str, *, sent: bool = False, epoch: int = 0) -> Record:
+        found = _RECORD.match(word)
+        if found is None:
+            raise CaseError(f"{step!r}: {word!r} is no record (a@0, a@1/0, a@0^3, a?, a!, a+)")
+        partition = int(found["part"] or 0)
+        self._partitions = max(self._partitions, partition + 1)
+        if found["offset"] not in (None, "?"):
+            offset = int(found["offset"])
+        elif sent:
+            offset = _CODES.get(found["mark"], UNKNOWN)
+        else:
+            raise CaseError(f"{step!r}: {word!r} was read, so it has an offset")
+        return Record(partition, offset, self._value(found["value"]), int(found["epoch"] or epoch))
+
+    def _value(self, name: str) -> int:
+        if name in ("#", "~"):
+            return CORRUPT if name == "#" else FOREIGN
+        return self._values.setdefault(name, value_of(1, len(self._values)))
+
+    def _event(self, process: int, kind: Type, f: str, **columns: object) -> None:
+        index = len(self.events)
+        time = (index + 1) * STEP_NS
+        made = Event(process, kind, f, topic=TOPIC, index=index, time_ns=time, **columns)  # type: ignore[arg-type]
+        self.events.append(made)
