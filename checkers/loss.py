@@ -10,6 +10,7 @@ from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 
 from wrackline.checkers.evidence import LEADER, Window, events_of, findings, having, place, say, seconds
+from wrackline.checkers.keys import lasting
 from wrackline.checkers.marks import Alone, Unfilled
 from wrackline.checkers.packets import NONE, Bools, Rows, bools
 from wrackline.checkers.registry import Evidence, Family, check, mark
@@ -102,7 +103,7 @@ def lost_write(evidence: Evidence) -> DataFrame:
     )
     there = F.when(F.col("final_offset") == F.col("offset"), F.col("final_at"))
     return findings(
-        events_of(having(evidence, LOST), "complete_index", evidence.tables),
+        events_of(lasting(having(evidence, LOST), evidence), "complete_index", evidence.tables),
         "lost-write",
         operations=["invoke_index", "complete_index", "poll_index", there],
         where=where,
@@ -134,7 +135,7 @@ def vanished_read(evidence: Evidence) -> DataFrame:
     )
     there = F.when(F.col("final_offset") == F.col("offset"), F.col("final_at"))
     return findings(
-        having(evidence, VANISHED),
+        lasting(having(evidence, VANISHED), evidence),
         "vanished-read",
         operations=["invoke_index", "complete_index", "poll_index", there],
         where=F.when(F.col("offset") >= F.col("log_end"), "tail").otherwise("middle"),
@@ -193,7 +194,7 @@ def lost_committed(evidence: Evidence) -> DataFrame:
 def lost_on_replica(evidence: Evidence) -> DataFrame:
     held = F.coalesce(F.col("held"), F.lit(0))
     missing = F.filter("replicas", lambda _, bit: F.getbit(held, bit) == 0)
-    rows = having(evidence, MISSING).withColumn("missing", F.array_join(missing, " and "))
+    rows = lasting(having(evidence, MISSING), evidence).withColumn("missing", F.array_join(missing, " and "))
     acked = say(" (acked at %s)", seconds("complete_ns"))
     return findings(
         rows,

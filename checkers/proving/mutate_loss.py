@@ -30,6 +30,19 @@ def ack_what_is_nowhere(edit: Edit) -> bool:
     return False
 
 
+@mutation("lost-write", "the last record of a key, acked and never polled, is nowhere in the end", keys=True)
+def lose_the_last_of_a_key(edit: Edit) -> bool:
+    keys = {r.value: event.key for event in edit.events if event.f == "send" for r in event.records}
+    for partition in range(edit.partitions):
+        last = {keys[record.value]: record for record in edit.log(partition)}
+        for record in last.values():
+            told = edit.sent[record.value].acked_at == record.offset
+            if told and not edit.polled(partition, record.offset):
+                edit.place(partition, record.offset, None)
+                return True
+    return False
+
+
 @mutation(
     "lost-write",
     "another record, of a send in doubt, is at the offset of an acked one",

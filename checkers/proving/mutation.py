@@ -36,10 +36,14 @@ class Mutation:
     """Wants a history with a complete final read; else one without any."""
     transactions: bool = False
     """Wants a history of transactions; else one without any."""
+    keys: bool = False
+    """Wants a history of a compacted topic."""
 
     def suited(self, knobs: Knobs) -> Knobs:
         """For histories that may have a place for it."""
         knobs = replace(knobs, final=Final.COMPLETE if self.final else Final.NONE)
+        if self.keys:
+            return replace(knobs, keys=12, records_at_once=1)
         if not self.transactions:
             return knobs
         return replace(knobs, transactional=knobs.producers, latency_ms=8.0, think_ms=1.0, aborted=0.05)
@@ -70,6 +74,7 @@ def mutation(
     also: Mapping[str, str] | None = None,
     final: bool = True,
     transactions: bool = False,
+    keys: bool = False,
 ) -> Callable[[Callable[[Edit], bool]], Callable[[Edit], bool]]:
     """Registers the decorated function as a mutation; its name is the function's."""
 
@@ -77,7 +82,7 @@ def mutation(
         name = apply.__name__.replace("_", "-")
         if name in MUTATIONS:
             raise ValueError(f"two mutations are called {name}")
-        MUTATIONS[name] = Mutation(name, anomaly, what, apply, also or {}, final, transactions)
+        MUTATIONS[name] = Mutation(name, anomaly, what, apply, also or {}, final, transactions, keys)
         return apply
 
     return register
