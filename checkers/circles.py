@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 import pandas as pd
@@ -40,10 +40,12 @@ class Edge:
 @dataclass(frozen=True, slots=True)
 class Graph:
     """``nodes``: txn, process, invoke, complete, invoke_ns, complete_ns, in the order of invocations.
-    ``edges``: the ww and wr edges that real time does not imply, with what they rest on."""
+    ``edges``: the ww and wr edges that real time does not imply, with what they rest on. ``reads``: all wr
+    edges."""
 
     nodes: pd.DataFrame
     edges: pd.DataFrame
+    reads: pd.DataFrame
 
 
 def graph_of(rows: pd.DataFrame) -> Graph:
@@ -86,30 +88,34 @@ def graph_of(rows: pd.DataFrame) -> Graph:
         columns={"node_of": "source", "node": "target"}
     )
     edges = pd.concat([ww[list(_EDGES)], wr[list(_EDGES)]], ignore_index=True)
+    edges = edges[edges["source"] != edges["target"]]
     source, target = edges["source"].to_numpy(np.int64), edges["target"].to_numpy(np.int64)
-    says_more = (source != target) & ~(complete[source] < invoke[target])
-    return Graph(nodes, edges[says_more].reset_index(drop=True))
+    says_more = ~(complete[source] < invoke[target])
+    reads = edges[edges["kind"] == WR]
+    return Graph(nodes, edges[says_more].reset_index(drop=True), reads.reset_index(drop=True))
 
 
 def circles(graph: Graph) -> Iterator[list[Edge]]:
     """Of each component of writes and real time the shortest circle through its first node (that an edge
-    leaves); then, of each component with a read that does not lie within one of those, the shortest circle
-    through that read. So neither hides the other. Each edge leads to where the next begins, the last one to
-    where the first does."""
-    if not len(graph.edges):
-        return
-    writes = Graph(graph.nodes, graph.edges[graph.edges["kind"] == WW])
-    by_writes = _components(writes)
-    yield from _of_writes(writes, by_writes)
+    leaves); the same of each component of reads alone, whatever real time says of them; then, of each
+    component of all with a read that does not lie within one of those, the shortest circle through that read.
+    So none hides another. Each edge leads to where the next begins, the last one to where the first does."""
+    writes = replace(graph, edges=graph.edges[graph.edges["kind"] == WW])
+    reads = replace(graph, edges=graph.reads)
+    by_writes, by_reads = _components(writes), _components(reads, real_time=False)
+    yield from _of_one_kind(writes, by_writes)
+    yield from _of_one_kind(reads, by_reads, real_time=False)
     if len(writes.edges) < len(graph.edges):
-        yield from _with_a_read(graph, _components(graph), by_writes)
+        yield from _with_a_read(graph, _components(graph), by_writes, by_reads)
 
 
-def _with_a_read(graph: Graph, label: Ints, by_writes: Ints) -> Iterator[list[Edge]]:
-    """``by_writes``: the components without what reads add, each of which counts as one node."""
+def _with_a_read(graph: Graph, label: Ints, by_writes: Ints, by_reads: Ints) -> Iterator[list[Edge]]:
+    """``by_writes``: the components without what reads add, each of which counts as one node; ``by_reads``:
+    those of reads alone, which are told already."""
     source, target = (graph.edges[name].to_numpy(np.int64) for name in ("source", "target"))
     inside = label[source] == label[target]
-    adds = inside & (graph.edges["kind"] == WR).to_numpy() & (by_writes[source] != by_writes[target])
+    adds = inside & (graph.edges["kind"] == WR).to_numpy()
+    adds &= (by_writes[source] != by_writes[target]) & (by_reads[source] != by_reads[target])
     first = np.flatnonzero(adds)[np.unique(label[source[adds]], return_index=True)[1]]
     for at in first[:MAX_CYCLES].tolist():
         component = label[source[at]]
@@ -119,7 +125,9 @@ def _with_a_read(graph: Graph, label: Ints, by_writes: Ints) -> Iterator[list[Ed
         yield [_edge(graph, *one) for one in circle]
 
 
-def _of_writes(graph: Graph, label: Ints) -> Iterator[list[Edge]]:
+def _of_one_kind(graph: Graph, label: Ints, *, real_time: bool = True) -> Iterator[list[Edge]]:
+    if not len(graph.edges):
+        return
     inside = label[graph.edges["source"]] == label[graph.edges["target"]]
     edges = graph.edges[inside]
     of_component = label[edges["source"]]
@@ -129,19 +137,20 @@ def _of_writes(graph: Graph, label: Ints) -> Iterator[list[Edge]]:
     for some in np.split(order, cuts)[:MAX_CYCLES] if len(order) else ():
         component = label[edges["source"].iloc[some[0]]]
         first, last = np.searchsorted(label[nodes_by_label], [component, component + 1])
-        circle = _shortest(nodes_by_label[first:last], graph.nodes, edges.iloc[some])
+        members = nodes_by_label[first:last]
+        circle = _shortest(members, graph.nodes, edges.iloc[some], real_time=real_time)
         if circle:
             yield [_edge(graph, source, target, at) for source, target, at in circle]
 
 
-def _components(graph: Graph) -> Ints:
+def _components(graph: Graph, *, real_time: bool = True) -> Ints:
     """The number of each node's strongly connected component. Real time: every completion is a moment,
     moments are a chain, and a node follows the last moment before its invocation."""
-    # Every task that judges anything imports this module, and few need a graph.
-    from scipy.sparse import coo_matrix
-    from scipy.sparse.csgraph import connected_components
-
     size = len(graph.nodes)
+    if not len(graph.edges):
+        return np.arange(size)
+    if not real_time:
+        return _connected(size, graph.edges["source"], graph.edges["target"])
     invoke, complete = (graph.nodes[name].to_numpy() for name in ("invoke", "complete"))
     by_completion = np.argsort(complete, kind="stable")
     last = np.searchsorted(complete[by_completion], invoke, "left") - 1
@@ -149,10 +158,18 @@ def _components(graph: Graph) -> Ints:
     moments = size + np.arange(size)
     source = [graph.edges["source"], by_completion, moments[:-1], moments[last[follows]]]
     target = [graph.edges["target"], moments, moments[1:], follows]
-    pairs = (np.concatenate(source).astype(np.int64), np.concatenate(target).astype(np.int64))
-    matrix = coo_matrix((np.ones(len(pairs[0]), dtype=np.int8), pairs), shape=(2 * size, 2 * size))
+    return _connected(2 * size, np.concatenate(source), np.concatenate(target))[:size]
+
+
+def _connected(size: int, source: Ints, target: Ints) -> Ints:
+    # Every task that judges anything imports this module, and few need a graph.
+    from scipy.sparse import coo_matrix
+    from scipy.sparse.csgraph import connected_components
+
+    pairs = (np.asarray(source, dtype=np.int64), np.asarray(target, dtype=np.int64))
+    matrix = coo_matrix((np.ones(len(pairs[0]), dtype=np.int8), pairs), shape=(size, size))
     _, label = connected_components(matrix, directed=True, connection="strong")
-    return np.asarray(label[:size], dtype=np.int64)
+    return np.asarray(label, dtype=np.int64)
 
 
 Step = tuple[int, int, int]
@@ -160,11 +177,16 @@ Step = tuple[int, int, int]
 
 
 def _shortest(
-    members: Ints, nodes: pd.DataFrame, edges: pd.DataFrame, first: Step | None = None
+    members: Ints,
+    nodes: pd.DataFrame,
+    edges: pd.DataFrame,
+    first: Step | None = None,
+    *,
+    real_time: bool = True,
 ) -> list[Step]:
-    """Breadth first; by way of ``first``, where that is given. ``members`` ascend, and with them their
-    invocations: whatever real time says comes after a node is the end of that list, and what one node has
-    reached of it no other needs to look at again."""
+    """Breadth first; by way of ``first``, where that is given; ``real_time``: by that too. ``members``
+    ascend, and with them their invocations: whatever real time says comes after a node is the end of that
+    list, and what one node has reached of it no other needs to look at again."""
     out: dict[int, list[Step]] = {}
     for step in zip(edges["source"].tolist(), edges["target"].tolist(), edges.index.tolist(), strict=True):
         out.setdefault(step[0], []).append(step)
@@ -181,10 +203,11 @@ def _shortest(
         at = queue.popleft()
         later = int(np.searchsorted(begun, complete[at], "right"))
         steps = list(out.get(at, ()))
-        if invoke[start] > complete[at]:
-            steps.append((at, start, _OF_REAL_TIME))
-        steps += [(at, node, _OF_REAL_TIME) for node in members[later:unreached].tolist()]
-        unreached = min(unreached, later)
+        if real_time:
+            if invoke[start] > complete[at]:
+                steps.append((at, start, _OF_REAL_TIME))
+            steps += [(at, node, _OF_REAL_TIME) for node in members[later:unreached].tolist()]
+            unreached = min(unreached, later)
         for step in steps:
             if step[1] == start:
                 return _way(came, start, step)

@@ -14,8 +14,12 @@ A consumer reads ahead and a poll never proves that there was no more, so there 
 Edges that real time implies anyway say nothing and are left out. What is left is a sparse graph, whose
 strongly connected components are found in linear time; real time is a chain of moments in it, not a square of
 pairs. Of each component of writes and real time the shortest cycle through its first node is told, edge by
-edge; of each component with a read that does not lie within one of those, the shortest cycle through that
-read (wrackline.checkers.circles).
+edge, and so of each component of reads alone; of each component of all with a read that does not lie within
+one of those, the shortest cycle through that read (wrackline.checkers.circles).
+
+Kafka does not isolate writes (KIP-98): records of open transactions lie between each other. What it promises
+at read_committed is that nobody is given a record before its transaction has committed, and so a cycle of
+reads alone cannot be: everyone in it would have committed before the next one did.
 
 Spark brings operations together, with one row for each record they sent or were given (about 100 bytes each).
 The transactions of a run are one graph, in one task.
@@ -23,18 +27,21 @@ The transactions of a run are one graph, in one task.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import pandas as pd
 from pyspark.sql import DataFrame
 from pyspark.sql import Window as SqlWindow
 from pyspark.sql import functions as F
 
-from wrackline.checkers.circles import WR, WW, circles, graph_of, told
+from wrackline.checkers.circles import WR, WW, Edge, circles, graph_of, told
 from wrackline.checkers.evidence import Window, findings
 from wrackline.checkers.registry import Evidence, Family, check, mark
-from wrackline.checkers.tables import Tables
+from wrackline.checkers.tables import Tables, keep
 
 TRANSACTIONS = mark("transactions")
 """Seen where operations carry ``extra.txn``."""
+_BOTH = "both"
 _CYCLE = (
     "run int, log bigint, kind string, offset bigint, value bigint, since_ns bigint, until_ns bigint, "
     "indexes array<bigint>, told string"
@@ -100,7 +107,7 @@ def found_in(rows: pd.DataFrame) -> pd.DataFrame:
             (
                 int(rows["run"].iloc[0]),
                 None if place is None else place.log,
-                WR if any(edge.kind == WR for edge in circle) else WW,
+                _kind_of(circle),
                 None if place is None else place.offset,
                 None if place is None else place.value,
                 members["invoke_ns"].min(),
@@ -113,10 +120,20 @@ def found_in(rows: pd.DataFrame) -> pd.DataFrame:
     return pd.DataFrame(found, columns=names)
 
 
+def _kind_of(circle: Sequence[Edge]) -> str:
+    kinds = {edge.kind for edge in circle}
+    if WR not in kinds:
+        return WW
+    return WR if kinds == {WR} else _BOTH
+
+
 def _found(evidence: Evidence, kind: str, anomaly: str) -> DataFrame:
     tables = evidence.tables
-    rows = of_transactions(tables)
-    cycles = rows.groupBy("run").applyInPandas(found_in, _CYCLE).filter(F.col("kind") == kind)
+
+    def every() -> DataFrame:
+        return keep(of_transactions(tables).groupBy("run").applyInPandas(found_in, _CYCLE))
+
+    cycles = evidence.once("cycles", every).filter(F.col("kind") == kind)
     logs = F.broadcast(tables.logs_of_runs.select("log", "topic", "partition"))
     return findings(
         cycles.join(logs, "log", "left"),
@@ -142,9 +159,20 @@ def write_cycle(evidence: Evidence) -> DataFrame:
     "read-cycle",
     Family.CYCLES,
     "G1c",
-    "transactions follow each other in a cycle, by what they were given, the order of their records and "
-    "real time",
+    "transactions follow each other in a cycle, by what they were given alone",
     marks=[TRANSACTIONS],
 )
 def read_cycle(evidence: Evidence) -> DataFrame:
     return _found(evidence, WR, "read-cycle")
+
+
+@check(
+    "write-read-cycle",
+    Family.CYCLES,
+    "G1c (with :ww-deps)",
+    "transactions follow each other in a cycle, by what they were given, the order of their records and "
+    "real time",
+    marks=[TRANSACTIONS],
+)
+def write_read_cycle(evidence: Evidence) -> DataFrame:
+    return _found(evidence, _BOTH, "write-read-cycle")

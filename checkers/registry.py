@@ -49,6 +49,13 @@ class Evidence:
     breaches: DataFrame | None = None
     """Packets: what is wrong with registers and queues (wrackline.checkers.breaches); None where no run has
     any."""
+    shared: dict[str, DataFrame] = field(default_factory=dict)
+
+    def once(self, name: str, made: Callable[[], DataFrame]) -> DataFrame:
+        """A table that several checks read."""
+        if name not in self.shared:
+            self.shared[name] = made()
+        return self.shared[name]
 
 
 @dataclass(frozen=True, slots=True)

@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from itertools import pairwise
 
-from wrackline.checkers.proving.columns import TOPIC
 from wrackline.checkers.proving.edit import Edit
-from wrackline.checkers.proving.edit_groups import Transaction, end_of_clients, transactions
+from wrackline.checkers.proving.edit_groups import Transaction, transactions
+from wrackline.checkers.proving.edit_transactions import Fresh, append, two_logs
 from wrackline.checkers.proving.mutation import mutation
-from wrackline.checkers.proving.readers import CONSUMERS
-from wrackline.history.model import UNKNOWN, Event, Record, Type, value_of
+from wrackline.history.model import Record
 
 
 @mutation(
@@ -50,90 +48,36 @@ def _fit(edit: Edit, partition: int, a: Transaction, b: Transaction, first: Reco
     return not seen and (least is None or least > second.offset) and shown <= first.offset
 
 
-class _Fresh:
-    """A transaction of a new process, at the end of the history."""
-
-    def __init__(self, edit: Edit, number: int) -> None:
-        self.process, self.extra = edit.process(), {"txn": 10_000_000 + number}
-        self.now = edit.events[end_of_clients(edit)].time_ns
-        self.records: list[Record] = []
-
-    def sends(self, edit: Edit, *places: tuple[int, int]) -> tuple[Record, ...]:
-        """``places``: (partition, how many offsets after its end now)."""
-        ends = {partition: edit.end(partition) for partition, _ in places}
-        self.records = [
-            Record(partition, ends[partition] + more, value_of(self.process, at))
-            for at, (partition, more) in enumerate(places)
-        ]
-        return tuple(self.records)
-
-    def event(self, kind: Type, f: str, records: tuple[Record, ...] = ()) -> Event:
-        process = self.process + (CONSUMERS if f == "poll" else 0)
-        return Event(process, kind, f, topic=TOPIC, records=records, extra=self.extra, time_ns=self.now)
-
-    def begins(self, *, polls: bool = False) -> Iterator[Event]:
-        yield self.event(
-            Type.INVOKE, "send", tuple(record._replace(offset=UNKNOWN) for record in self.records)
-        )
-        if polls:
-            yield self.event(Type.INVOKE, "poll")
-
-    def commits(self, *given: Record) -> Iterator[Event]:
-        yield self.event(Type.OK, "send", tuple(self.records))
-        if given:
-            yield self.event(Type.OK, "poll", given)
-
-
-def _append(edit: Edit, *events: Event) -> None:
-    """These come last, and all that they sent is in the logs."""
-    landed = [r for event in events if event.f == "send" and event.type is Type.OK for r in event.records]
-    for record in sorted(landed, key=lambda r: (r.partition, r.offset)):
-        edit.add_tail(record.partition, record.value)
-    edit.insert(end_of_clients(edit), *events)
-
-
-def _two_logs(edit: Edit) -> bool:
-    return edit.partitions > 1 and all(edit.log(partition) for partition in (0, 1))
-
-
 @mutation(
     "write-cycle",
     "a transaction is before another in one partition, and after one in the other that began later",
     transactions=True,
 )
 def follow_what_came_later(edit: Edit) -> bool:
-    if not _two_logs(edit):
+    if not two_logs(edit):
         return False
-    long, before, after = (_Fresh(edit, number) for number in range(3))
+    long, before, after = (Fresh(edit, number) for number in range(3))
     long.sends(edit, (0, 0), (1, 1))
     before.sends(edit, (0, 1))
     after.sends(edit, (1, 0))
     middle = [*before.begins(), *before.commits(), *after.begins(), *after.commits()]
-    _append(edit, *long.begins(), *middle, *long.commits())
+    append(edit, *long.begins(), *middle, *long.commits())
     return True
 
 
 @mutation("read-cycle", "two transactions are given what the other one sent", transactions=True)
 def give_each_other(edit: Edit) -> bool:
-    if not _two_logs(edit):
+    if not two_logs(edit):
         return False
-    one, other = _Fresh(edit, 0), _Fresh(edit, 1)
+    one, other = Fresh(edit, 0), Fresh(edit, 1)
     [mine], [yours] = one.sends(edit, (0, 0)), other.sends(edit, (1, 0))
     begun = [*one.begins(polls=True), *other.begins(polls=True)]
-    _append(edit, *begun, *one.commits(yours), *other.commits(mine))
-    return True
-
-
-@mutation("precommitted-read", "a transaction is given what it sends itself", transactions=True)
-def give_its_own(edit: Edit) -> bool:
-    one = _Fresh(edit, 0)
-    [mine] = one.sends(edit, (0, 0))
-    _append(edit, *one.begins(polls=True), *one.commits(mine))
+    append(edit, *begun, *one.commits(yours), *other.commits(mine))
     return True
 
 
 @mutation(
-    "read-cycle",
+    "write-read-cycle",
     "a transaction is given what one sent whose records follow its own, a poll too early",
     transactions=True,
 )

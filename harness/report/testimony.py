@@ -15,7 +15,7 @@ from wrackline.history.model import CORRUPT, FOREIGN, MARKER, Event, Record, Typ
 
 READS: Final = ("poll", "drain", "replica")
 TAKES: Final = ("read", "dequeue")
-ACROSS_PARTITIONS: Final = ("write-cycle", "read-cycle")
+ACROSS_PARTITIONS: Final = ("write-cycle", "read-cycle", "write-read-cycle", "torn-transaction")
 """Anomalies whose proof lies in several partitions."""
 EVERYTHING: Final = 1 << 62
 _RECORDS: Final = 12
