@@ -14,6 +14,7 @@ from pyspark.sql import functions as F
 from pyspark.sql import types as T
 
 from wrackline.checkers.evidence import Window, findings, place, say, seconds
+from wrackline.checkers.keys import lasting
 from wrackline.checkers.registry import Evidence, Family, check
 from wrackline.checkers.tables import Tables
 
@@ -22,22 +23,22 @@ _OFFSETS = T.MapType(T.StringType(), T.LongType())
 _LOG = ("run", "log", "topic", "partition", "log_start", "log_end", "complete")
 
 
-def _said(name: str) -> Column:
+def said(name: str) -> Column:
     return F.get_json_object("extra", f"$.{name}")
 
 
-def _by_partition(rows: DataFrame, map_name: str, tables: Tables) -> DataFrame:
+def by_partition(rows: DataFrame, map_name: str, tables: Tables) -> DataFrame:
     """One row per partition named in a map of ``extra``: with log, and ``offset`` = what the map says of
     it."""
     told = rows.select(
-        *rows.columns, F.explode(F.from_json(_said(map_name), _OFFSETS)).alias("named", "offset")
+        *rows.columns, F.explode(F.from_json(said(map_name), _OFFSETS)).alias("named", "offset")
     )
     return told.withColumn("partition", F.expr("try_cast(named as int)")).join(
         F.broadcast(tables.logs_of_runs), ["run", "topic", "partition"]
     )
 
 
-def _events(tables: Tables, *kinds: str) -> DataFrame:
+def events(tables: Tables, *kinds: str) -> DataFrame:
     return tables.history.filter(F.col("f").isin(*kinds)).select(
         *("run", "index", "time_ns", "process", "type", "f", "topic", "extra")
     )
@@ -45,11 +46,12 @@ def _events(tables: Tables, *kinds: str) -> DataFrame:
 
 def operations(tables: Tables, f: str) -> DataFrame:
     """One row per partition of a ``commit`` or ``committed``: group, member, generation, log, offset,
-    process, the operation's indexes and times (null when it never completed) and type. An offset is -1 where
+    process, the operation's indexes and times (null when it never completed), type, and of what belongs to a
+    transaction its number and what was asked for; ``mode`` (sync, async or empty). An offset is -1 where
     nothing was told to be committed."""
     by_process = SqlWindow.partitionBy("run", "process").orderBy("index")
     names = ("type", "index", "time_ns", "extra")
-    rows = _events(tables, f).select(
+    rows = events(tables, f).select(
         "*", *(F.lead(name).over(by_process).alias(f"next_{name}") for name in names)
     )
     answered = F.coalesce(F.col("next_type") != "invoke", F.lit(False))
@@ -66,13 +68,16 @@ def operations(tables: Tables, f: str) -> DataFrame:
         F.coalesce(completion("type"), F.lit("info")).alias("type"),
         F.coalesce(completion("extra"), F.col("extra")).alias("extra"),
     )
-    told = _by_partition(whole, "offsets", tables).filter(F.col("offset") >= (0 if f == COMMIT else -1))
+    told = by_partition(whole, "offsets", tables).filter(F.col("offset") >= (0 if f == COMMIT else -1))
     return told.select(
         *_LOG,
         *("process", "offset", "invoke_index", "invoke_ns", "complete_index", "complete_ns", "type"),
-        F.coalesce(_said("group"), F.lit("")).alias("group"),
-        _said("member").alias("member"),
-        _said("generation").cast("bigint").alias("generation"),
+        F.coalesce(said("group"), F.lit("")).alias("group"),
+        said("member").alias("member"),
+        said("generation").cast("bigint").alias("generation"),
+        said("txn").cast("bigint").alias("txn"),
+        said("asked").alias("asked"),
+        F.coalesce(said("mode"), F.lit("")).alias("mode"),
     )
 
 
@@ -80,27 +85,27 @@ _MOVE = ("run", "log", "process", "member", "index as at")
 
 
 def _moves(tables: Tables) -> DataFrame:
-    moves = _events(tables, "assign", REBALANCE).filter("type = 'ok'")
-    return moves.withColumn("member", _said("member"))
+    moves = events(tables, "assign", REBALANCE).filter("type = 'ok'")
+    return moves.withColumn("member", said("member"))
 
 
 def _rewinds(tables: Tables) -> DataFrame:
     """run, log, process, member, at (index), start: where a consumer was put by itself or by its group."""
-    return _by_partition(_moves(tables), "positions", tables).selectExpr(*_MOVE, "offset as start")
+    return by_partition(_moves(tables), "positions", tables).selectExpr(*_MOVE, "offset as start")
 
 
 def _untold(tables: Tables) -> DataFrame:
     """run, log, process, member, at (index): where a group gave a partition and nobody told from where."""
     given = _moves(tables).select(
         "*",
-        F.explode(F.from_json(_said("partitions"), "array<int>")).alias("partition"),
-        F.from_json(F.coalesce(_said("positions"), F.lit("{}")), _OFFSETS).alias("told"),
+        F.explode(F.from_json(said("partitions"), "array<int>")).alias("partition"),
+        F.from_json(F.coalesce(said("positions"), F.lit("{}")), _OFFSETS).alias("told"),
     )
     without = given.filter(~F.array_contains(F.map_keys("told"), F.col("partition").cast("string")))
     return without.join(F.broadcast(tables.logs_of_runs), ["run", "topic", "partition"]).selectExpr(*_MOVE)
 
 
-def _with_largest_before(asked: DataFrame, acked: DataFrame) -> DataFrame:
+def with_largest_before(asked: DataFrame, acked: DataFrame) -> DataFrame:
     """Each row beside the largest offset whose commit had succeeded before it was invoked: before.offset,
     .index, .ns (of its completion), .since (of its invocation)."""
     keys = ("run", "log", "group")
@@ -125,13 +130,14 @@ def _with_largest_before(asked: DataFrame, acked: DataFrame) -> DataFrame:
     )
 
 
-_MAY_FOLLOW = "c.run = {0}.run and c.log = {0}.log and c.group = {0}.group and c.until > {0}.before.since"
+MAY_FOLLOW = "c.run = {0}.run and c.log = {0}.log and c.group = {0}.group and c.until > {0}.before.since"
 """Commit c may have taken effect after ``before`` did."""
 
 
-def _accounts(commits: DataFrame) -> DataFrame:
-    """Commits that took effect, or may have, and until when they may."""
-    return commits.filter("type != 'fail'").select(
+def accounts(commits: DataFrame) -> DataFrame:
+    """Commits that took effect, or may have, and until when they may. Of a transaction of which nothing but
+    its abort was asked for it may not."""
+    return commits.filter("type != 'fail' and coalesce(asked, '') != 'abort'").select(
         *("run", "log", "group", "offset", "invoke_index"),
         F.when(F.col("type") == "ok", F.col("complete_index")).otherwise(F.lit(2**62)).alias("until"),
     )
@@ -152,8 +158,8 @@ def commit_regression(evidence: Evidence) -> DataFrame:
     tables = evidence.tables
     commits = operations(tables, COMMIT)
     acked = commits.filter("type = 'ok'")
-    went_back = _with_largest_before(acked, acked).filter("before.offset > offset")
-    accounts = _accounts(commits)
+    went_back = with_largest_before(acked, acked).filter("before.offset > offset")
+    may_account = accounts(commits)
     moved = (
         "a.run = w.run and a.log = w.log and (a.process = w.process or a.member = w.member) "
         "and a.at > w.before.index and a.at < w.invoke_index"
@@ -168,19 +174,19 @@ def commit_regression(evidence: Evidence) -> DataFrame:
         unasked.alias("w")
         .join(_untold(tables).alias("a"), F.expr(moved))
         .join(
-            accounts.alias("c"),
-            F.expr(f"{_MAY_FOLLOW.format('w')} and c.invoke_index < a.at and c.offset <= w.offset"),
+            may_account.alias("c"),
+            F.expr(f"{MAY_FOLLOW.format('w')} and c.invoke_index < a.at and c.offset <= w.offset"),
         )
         .select(*(f"w.{name}" for name in named))
         .distinct()
     )
     same = " and ".join(f"b.{name} = w.{name}" for name in named)
     unasked = unasked.alias("w").join(begun.alias("b"), F.expr(same), "anti")
-    told = _with_largest_before(operations(tables, COMMITTED).filter("type = 'ok'"), acked).filter(
+    told = with_largest_before(operations(tables, COMMITTED).filter("type = 'ok'"), acked).filter(
         "before.offset > offset"
     )
     unaccounted = told.alias("t").join(
-        accounts.alias("c"), F.expr(f"{_MAY_FOLLOW.format('t')} and c.offset = t.offset"), "anti"
+        may_account.alias("c"), F.expr(f"{MAY_FOLLOW.format('t')} and c.offset = t.offset"), "anti"
     )
     rows = unasked.withColumn("how", F.lit("commit")).union(unaccounted.withColumn("how", F.lit("read")))
     committed = say("process %d committed offset %d of %s", "process", "offset", place())
@@ -239,11 +245,11 @@ def commit_beyond_end(evidence: Evidence) -> DataFrame:
 )
 def zombie_commit(evidence: Evidence) -> DataFrame:
     """A member is fenced when another one has been given partitions under a later generation of the group."""
-    given = _events(evidence.tables, REBALANCE).select(
+    given = events(evidence.tables, REBALANCE).select(
         "run",
-        F.coalesce(_said("group"), F.lit("")).alias("group"),
+        F.coalesce(said("group"), F.lit("")).alias("group"),
         F.col("index").alias("at"),
-        F.struct(_said("generation").cast("bigint").alias("generation"), "index", "process", "time_ns").alias(
+        F.struct(said("generation").cast("bigint").alias("generation"), "index", "process", "time_ns").alias(
             "told"
         ),
         F.lit(None).alias("row"),
@@ -281,10 +287,12 @@ def zombie_commit(evidence: Evidence) -> DataFrame:
 
 
 def _members(tables: Tables) -> DataFrame:
-    """run, process, group: every consumer that ever told of a group."""
-    told = tables.history.filter(F.col("f").isin(COMMIT, REBALANCE, "subscribe")).select(
-        "run", "process", F.coalesce(_said("group"), F.lit("")).alias("group")
-    )
+    """run, process, group: every consumer that ever told of a group. One that assigns reads for a group only
+    where it says so: its commits may be those of a transaction, and of another process."""
+    named = said("group")
+    told = tables.history.filter(
+        F.col("f").isin(COMMIT, REBALANCE, "subscribe") | ((F.col("f") == "assign") & named.isNotNull())
+    ).select("run", "process", F.coalesce(named, F.lit("")).alias("group"))
     return told.distinct()
 
 
@@ -337,7 +345,8 @@ def group_skip(evidence: Evidence) -> DataFrame:
         *("record.offset", "record.value"),
     ).filter("value >= 0")
     rows = (
-        kept.join(F.broadcast(bounds), ["run", "topic", "partition"])
+        lasting(kept, evidence)
+        .join(F.broadcast(bounds), ["run", "topic", "partition"])
         .filter("offset >= low and offset < last.offset")
         .join(given, [*keys, "offset"], "anti")
     )

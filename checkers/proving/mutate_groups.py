@@ -55,7 +55,11 @@ def commit_less(edit: Edit) -> bool:
     return False
 
 
-@mutation("commit-regression", "one less than was committed is told to be committed, which nobody ever did")
+@mutation(
+    "commit-regression",
+    "one less than was committed is told to be committed, which nobody ever did",
+    also={"phantom-commit": "nobody committed it"},
+)
 def tell_less(edit: Edit) -> bool:
     commits = operations(edit, "commit")
     for one in operations(edit, "committed"):
@@ -223,3 +227,74 @@ def fence_before_a_commit(edit: Edit) -> bool:
             )
             return True
     return False
+
+
+@mutation("forgotten-commit", "a new generation begins one before what its group had committed")
+def begin_before_what_was_committed(edit: Edit) -> bool:
+    at_end, now = end_of_clients(edit), edit.events[end_of_clients(edit)].time_ns
+    commits = operations(edit, "commit")
+    for group in sorted(committing(edit)):
+        for partition in range(edit.partitions):
+            before = highest(acked(edit), group, partition, at_end)
+            if before is None or "generation" not in before.extra:
+                continue
+            start = before.offsets[partition] - 1
+            others = {c.offsets.get(partition) for c in commits if c.group == group}
+            if start in others or not _began_below(edit, group, partition, start):
+                continue
+            put = {
+                "group": group,
+                "member": "newcomer",
+                "generation": newest(edit, group) + 1,
+                "partitions": [partition],
+                "positions": {str(partition): start},
+            }
+            told = Event(edit.process(), Type.OK, "rebalance", topic=TOPIC, extra=put, time_ns=now)
+            edit.insert(at_end, told)
+            return True
+    return False
+
+
+@mutation("phantom-commit", "one more than anybody ever committed is told to be committed")
+def tell_what_nobody_committed(edit: Edit) -> bool:
+    commits = operations(edit, "commit")
+    for one in operations(edit, "committed"):
+        for partition in one.offsets if one.type is Type.OK else ():
+            of = [c.offsets[partition] for c in commits if c.group == one.group and partition in c.offsets]
+            if of:
+                _say(edit, one, partition, max(of) + 1)
+                return True
+    return False
+
+
+@mutation("double-owner", "another member is given a partition in the generation in which one owns it")
+def own_twice(edit: Edit) -> bool:
+    at_end, now = end_of_clients(edit), edit.events[end_of_clients(edit)].time_ns
+    for _, event, said in reversed(list(rebalances(edit))):
+        if said["group"] in committing(edit) and said["partitions"] and "generation" in said:
+            last = [s for _, e, s in rebalances(edit) if e.process == event.process][-1]
+            if last is said:
+                told = {**said, "member": "twin", "partitions": said["partitions"][:1], "positions": {}}
+                twin = Event(edit.process(), Type.OK, "rebalance", topic=TOPIC, extra=told, time_ns=now)
+                edit.insert(at_end, twin)
+                return True
+    return False
+
+
+@mutation("double-owner", "a cooperative member is given a partition before its owner gave it up")
+def own_before_it_is_given_up(edit: Edit) -> bool:
+    at_end, now = end_of_clients(edit), edit.events[end_of_clients(edit)].time_ns
+    one, other = edit.process(), edit.process()
+
+    def told(process: int, generation: int, *partitions: int) -> Event:
+        extra = {
+            "group": "overlapping",
+            "member": f"m{process}",
+            "generation": generation,
+            "partitions": list(partitions),
+            "protocol": "cooperative",
+        }
+        return Event(process, Type.OK, "rebalance", topic=TOPIC, extra=extra, time_ns=now)
+
+    edit.insert(at_end, told(one, 1, 0), told(other, 2, 0), told(one, 2))
+    return True

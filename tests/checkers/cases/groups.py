@@ -55,3 +55,26 @@ def _(h: History) -> History:
 def _(h: History) -> History:
     read_by_a_group(h).rebalance(4, 2, p0=0).poll(4, (0, A), (1, B))
     return h.commit(2, 2, 1, kind=Type.FAIL).drain((0, A), (1, B))
+
+
+@case("forgotten-commit", forgotten_commit=1)
+def _(h: History) -> History:
+    read_by_a_group(h).commit(2, 1, 1).commit(2, 2, 1).rebalance(4, 2, p0=0)
+    return h.drain((0, A), (1, B))
+
+
+@case("phantom-commit", phantom_commit=1)
+def _(h: History) -> History:
+    return read_by_a_group(h).commit(2, 1, 1).committed(3, 2).drain((0, A), (1, B))
+
+
+@case("double-owner", double_owner=1)
+def _(h: History) -> History:
+    read_by_a_group(h).rebalance(4, 1, p0=0)
+    return h.drain((0, A), (1, B))
+
+
+@case("good: a partition goes from one that crashed to another")
+def _(h: History) -> History:
+    read_by_a_group(h).event(2, Type.OK, "crash", extra={"group": "g"}).rebalance(4, 1, p0=0)
+    return h.drain((0, A), (1, B))
