@@ -27,16 +27,18 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
 from wrackline.checkers.contracts import contract_for, named
+from wrackline.checkers.cycles import TRANSACTIONS
 from wrackline.checkers.evidence import finished
 from wrackline.checkers.findings import FINDINGS
 from wrackline.checkers.groups import duplicates
 from wrackline.checkers.load import loads
-from wrackline.checkers.metrics import Figures, metrics
-from wrackline.checkers.plan import LOCAL_EVENTS, judge, survey_all
+from wrackline.checkers.metrics import Figures, TransactionEnds, metrics
+from wrackline.checkers.plan import LOCAL_EVENTS, Judged, judge, survey_all
 from wrackline.checkers.registry import Evidence, checks, like, names
 from wrackline.checkers.runs import NO_HISTORY, AnalysisError, Place, Run, open_run
 from wrackline.checkers.session import MEMORY_VARIABLE, session
 from wrackline.checkers.tables import Tables
+from wrackline.checkers.transactions import ends
 from wrackline.checkers.verdict import Found, verdict
 from wrackline.history.files import whole_file
 
@@ -181,6 +183,7 @@ def _judged(
         judged = judge(tables)
         found = search(judged.evidence, scratch)
         _count_groups(tables, judged.figures)
+        _count_transactions(judged)
     finally:
         shutil.rmtree(scratch, ignore_errors=True)
     engine = {"spark": spark.version, "seconds": round(time.monotonic() - began, 3)}
@@ -199,6 +202,14 @@ def _count_groups(tables: Tables, counted: Sequence[Figures]) -> None:
     if any(run.kinds & {"commit", "rebalance", "subscribe"} for run in tables.runs):
         for row in duplicates(tables).collect():
             counted[row["run"]].groups[row["group"]] = (row["deliveries"], row["records"])
+
+
+def _count_transactions(judged: Judged) -> None:
+    """The metric ``transaction-ends``, where there are transactions."""
+    if judged.evidence.counts.get(TRANSACTIONS):
+        for row in ends(judged.evidence.tables).collect():
+            of_run = judged.figures[row["run"]].transactions
+            of_run[row["transactional_id"]] = TransactionEnds(**row["ends"].asDict())
 
 
 def _cause(wrong: Exception) -> str:

@@ -3,15 +3,19 @@ nobody sent."""
 
 from __future__ import annotations
 
+from functools import reduce
+
 import numpy as np
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 
+from wrackline.checkers.cycles import TRANSACTIONS
 from wrackline.checkers.evidence import Window, events_of, findings, having, place, say, seconds
 from wrackline.checkers.marks import Unfilled
 from wrackline.checkers.packets import NONE, Bools, Ints, Rows, bools
 from wrackline.checkers.registry import Evidence, Family, check, mark
 from wrackline.checkers.suspects import REFUSED, is_held, is_place
+from wrackline.checkers.transactions import READ_UNCOMMITTED, readers, visible_though_aborted
 from wrackline.history.model import CORRUPT
 
 _DETAIL = "array<struct<partition:int,offset:bigint,detail:string>>"
@@ -155,18 +159,44 @@ def duplicate(evidence: Evidence) -> DataFrame:
     "aborted-read",
     Family.INTEGRITY,
     "G1a",
-    "a value was read whose send had certainly failed",
-    marks=[ABORTED],
+    "a value was read whose send had certainly failed, or whose transaction was never asked to commit",
+    marks=[ABORTED, TRANSACTIONS],
 )
 def aborted_read(evidence: Evidence) -> DataFrame:
+    """``where``: ``transaction`` (its abort succeeded), ``abort failed`` (nobody knows its end, but its
+    commit was never asked for); nothing for a plain send. At read_uncommitted consumers are given what is
+    aborted later."""
+    found = []
+    if evidence.counts.get(ABORTED):
+        found.append(_refused(evidence))
+    if evidence.counts.get(TRANSACTIONS):
+        found.append(visible_though_aborted(evidence))
+    return reduce(DataFrame.union, found)
+
+
+def _refused(evidence: Evidence) -> DataFrame:
+    tables = evidence.tables
+    number = F.get_json_object("extra", "$.txn").cast("bigint")
+    rows = (
+        events_of(having(evidence, ABORTED), "complete_index", tables)
+        .join(readers(tables), "run")
+        .withColumn("txn", number)
+        .filter(F.col("txn").isNull() | (F.col("isolation") != READ_UNCOMMITTED))
+    )
+    why = F.coalesce("error", F.lit("failed"))
+    refused = say("value %d was refused at %s (%s)", "value", seconds("complete_ns"), why)
+    aborted = say(
+        "value %d is of transaction %d, which was aborted at %s (%s)",
+        *("value", "txn", seconds("complete_ns"), why),
+    )
     return findings(
-        events_of(having(evidence, ABORTED), "complete_index", evidence.tables),
+        rows,
         "aborted-read",
         operations=["invoke_index", "complete_index", "poll_index", "final_index"],
-        sentence=say(
-            "the send of value %d failed at %s (%s), yet %s has it at offset %d of %s",
-            *("value", seconds("complete_ns"), F.coalesce("error", F.lit("failed"))),
-            *(_seen_by(), "offset", place()),
+        where=F.when(F.col("txn").isNotNull(), "transaction"),
+        sentence=F.concat(
+            F.when(F.col("txn").isNull(), refused).otherwise(aborted),
+            say(", yet %s has it at offset %d of %s", _seen_by(), "offset", place()),
         ),
         around=Window(F.col("invoke_ns"), _seen_ns()),
     )

@@ -7,7 +7,7 @@ plain Python.
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field
 from typing import Any
 
 from wrackline.checkers.runs import Fault, Phase, Place, Run
@@ -37,6 +37,19 @@ class Written:
     acked: int = 0
 
 
+@dataclass(frozen=True, slots=True)
+class TransactionEnds:
+    """Of one transactional id. ``ends_asked``: how many transactions the application asked to end; what the
+    coordinator's log has more than that, nobody asked for (unless a producer was made anew, or a transaction
+    timed out)."""
+
+    transactions: int
+    ends_asked: int
+    committed: int
+    aborted: int
+    unknown: int
+
+
 @dataclass
 class Figures:
     """What was counted in one run."""
@@ -55,6 +68,8 @@ class Figures:
     """(partition, number of the segment) -> records sent whose outcome came in it."""
     groups: dict[str, tuple[int, int]] = field(default_factory=dict)
     """Group -> (deliveries to its members, different records among them)."""
+    transactions: dict[str, TransactionEnds] = field(default_factory=dict)
+    """By transactional id; empty: transactions whose id is not on record."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -218,6 +233,9 @@ def metrics(run: Run, figures: Figures) -> dict[str, Any]:
             }
             for group, (deliveries, records) in sorted(figures.groups.items())
             if records
+        },
+        "transaction_ends": {
+            transactional_id: asdict(ends) for transactional_id, ends in sorted(figures.transactions.items())
         },
     }
 

@@ -10,6 +10,7 @@ from wrackline.checkers.proving import (
     mutate_integrity,
     mutate_loss,
     mutate_order,
+    mutate_transactions,
     mutate_visibility,
 )
 from wrackline.checkers.proving.edit import Edit
@@ -17,7 +18,15 @@ from wrackline.checkers.proving.made import Made
 from wrackline.checkers.proving.mutation import MUTATIONS, Mutation
 from wrackline.history.model import Event
 
-_MODULES = (mutate_loss, mutate_integrity, mutate_order, mutate_visibility, mutate_cycles, mutate_groups)
+_MODULES = (
+    mutate_loss,
+    mutate_integrity,
+    mutate_order,
+    mutate_visibility,
+    mutate_cycles,
+    mutate_transactions,
+    mutate_groups,
+)
 """In the order of the anomalies' families."""
 
 

@@ -31,6 +31,7 @@ _NEED_NO_ORDER: Final = frozenset(
         "aborted-read", "batch-order", "corrupt", "duplicate", "epoch-order", "inconsistent-offset",
         "misrouted", "phantom", "poll-rewind", "poll-skip", "replica-divergence", "wrong-offset",
         "commit-beyond-end", "commit-regression", "group-skip", "zombie-commit",
+        "double-owner", "forgotten-commit", "phantom-commit", "torn-transaction",
     )
 )  # fmt: skip
 """These are wrong in any order of the operations: a cycle would explain something else."""

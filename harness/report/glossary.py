@@ -11,6 +11,7 @@ from wrackline.checkers.registry import checks
 METRICS: Final = (
     ("unproven-write", "loss", "–", "sends of unknown outcome: how many were read, how many never were"),
     ("group-duplicates", "groups", "–", "deliveries per record to the members of a group"),
+    ("transaction-ends", "transactions", "–", "transactions that were asked to end, by transactional id"),
     ("no-progress", "availability", "–", "phases in which clients tried and nothing succeeded"),
 )
 """(name, family, nearest name in Jepsen, meaning) of what is counted and is never a violation."""

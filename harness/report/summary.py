@@ -22,6 +22,9 @@ _WEIGHT: Final[Mapping[str, int]] = {
 }
 
 
+_OF_TRANSACTIONS: Final = ("ends_asked", "committed", "aborted", "unknown")
+
+
 @dataclass(frozen=True, slots=True)
 class Contract:
     name: str
@@ -220,7 +223,8 @@ def facts_of(files: RunFiles) -> tuple[tuple[str, str], ...]:
     ]
     facts += [("workload", info.workload), ("topics", topics)]
     producer = f"acks={info.acks}, idempotence {'on' if info.idempotence else 'off'}"
-    facts += [("producers", producer), ("broker", system_words.flushing(info))]
+    facts += [("clients", system_words.client(info)), ("producers", producer)]
+    facts += [("broker", system_words.flushing(info))]
     facts += [("elections", system_words.elections(info))]
     return tuple(fact for fact in facts if fact[1])
 
@@ -250,6 +254,11 @@ def tiles_of(files: RunFiles, faults: Sequence[Fault]) -> tuple[Tile, ...]:
         if lost:
             hosts = sorted({loss.host for fault in faults for loss in fault.lost if loss.total})
             tiles.append(Tile("unsynced bytes lost", size(lost), "on " + ", ".join(hosts[:5])))
+    by_id = [one for one in mapping(metrics, "transaction_ends").values() if isinstance(one, Mapping)]
+    if by_id:
+        sums = {name: sum(whole(one, name) or 0 for one in by_id) for name in _OF_TRANSACTIONS}
+        rest = ", ".join(f"{number(sums[name])} {name}" for name in _OF_TRANSACTIONS[1:])
+        tiles.append(Tile("transactions asked to end", number(sums["ends_asked"]), rest))
     if numeric(metrics, "longest_gap_ms") is not None:
         tiles.append(
             Tile("longest gap in acks", milliseconds(numeric(metrics, "longest_gap_ms")), "in one partition")

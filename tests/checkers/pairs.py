@@ -8,6 +8,22 @@ PAIRS: dict[str, tuple[str, str]] = {
         "p: a@0 | p: b@1 | final a@0",
         "p: a@0 | p: b? | final a@0",
     ),
+    "lost-write of the last record of a key": (
+        "p: a@0 of x | p: b@1 of y | p: c@2 of y | final b@1 c@2",
+        "p: a@0 of x | p: b@1 of x | p: c@2 of y | final b@1 c@2",
+    ),
+    "lost-write of a key whose next record was never acknowledged": (
+        "p: a@0 of x | q: b? of x | p: c@2 of y | final c@2",
+        "p: a@0 of x | q: b? of x | p: c@2 of y | final b@1 c@2",
+    ),
+    "vanished-read of the last record of a key": (
+        "p: (a of x | q: b@1 of y | c: from 0 | c: got a@0 b@1 | final b@1",
+        "p: (a of x | q: b@1 of x | c: from 0 | c: got a@0 b@1 | final b@1",
+    ),
+    "lost-on-replica of the last record of a key": (
+        "p: a@0 of x | p: b@1 of y | final a@0 b@1 | n1 holds a@0 b@1 | n2 holds b@1",
+        "p: a@0 of x | p: b@1 of x | final a@0 b@1 | n1 holds a@0 b@1 | n2 holds b@1",
+    ),
     "vanished-read": (
         "p: (a | q: (b | c: from 0 | c: got a@0 b@1 | final a@0",
         "p: (a | q: (b | c: from 0 | c: got a@0 b@1 | final a@0 to 2 short",
@@ -176,7 +192,13 @@ PAIRS: dict[str, tuple[str, str]] = {
         "p: (txn 1 a got | q: (txn 2 b@1/? got | p: txn 1 a@0 got b@1/0) | q: txn 2 b@1/0 got a@0)",
         "p: (txn 1 a got | q: (txn 2 b@1/? got | p: txn 1 a@0 got) | q: txn 2 b@1/0 got a@0)",
     ),
-    "read-cycle with a write": (
+    "read-cycle of three, of which two follow each other in real time": (
+        "p: (txn 3 c got | q: (txn 1 a got | q: txn 1 a@0 got c@2) | r: (txn 2 b got | r: txn 2 b@1 got a@0) "
+        "| p: txn 3 c@2 got b@1)",
+        "p: (txn 3 c got | q: (txn 1 a got | q: txn 1 a@0 got) | r: (txn 2 b got | r: txn 2 b@1 got a@0) "
+        "| p: txn 3 c@2 got b@1)",
+    ),
+    "write-read-cycle": (
         "p: (txn 1 a got | q: (txn 2 b c@1/? got | p: txn 1 a@0 got c@1/0) | q: txn 2 b@1 c@1/0 got)",
         "p: (txn 1 a got | q: (txn 2 b c@1/? got | p: txn 1 a@1 got c@1/0) | q: txn 2 b@0 c@1/0 got)",
     ),
@@ -184,19 +206,56 @@ PAIRS: dict[str, tuple[str, str]] = {
         "p: txn 1 a@0 got a@0 | q: txn 2 b@1 got a@0 | final a@0 b@1",
         "p: txn 1 a@0 got | q: txn 2 b@1 got a@0 | final a@0 b@1",
     ),
+    "precommitted-read of another consumer": (
+        "p: (txn 1 a | c: from 0 | c: got a@0 | p: txn 1 a@0 commit) | final a@0",
+        "p: (txn 1 a commit | c: from 0 | c: got a@0 | p: txn 1 a@0) | final a@0",
+    ),
+    "precommitted-read of another transaction": (
+        "p: (txn 1 a | q: txn 2 b@1 got a@0 | p: txn 1 a@0 commit) | final a@0 b@1",
+        "p: (txn 1 a | q: (txn 2 b commit got | p: txn 1 a@0 commit) | q: txn 2 b@1 got a@0) | final a@0 b@1",
+    ),
+    "aborted-read of a transaction": (
+        "p: txn 1 a! abort | final a@0",
+        "p: txn 1 a? commit | final a@0",
+    ),
+    "aborted-read where the abort failed": (
+        "p: txn 1 a? abort | final a@0",
+        "p: txn 1 a? abort | final",
+    ),
+    "aborted-read where the abort failed, seen by a consumer": (
+        "p: txn 1 a? b@1/? abort | c: from 0 | c: got a@0",
+        "p: txn 1 a? b@1/? commit | c: from 0 | c: got a@0",
+    ),
+    "torn-transaction": (
+        "p: txn 1 a? b@1/? commit | final a@0 | final 1/",
+        "p: txn 1 a? b@1/? commit | final a@0 | final 1/ to 1 short",
+    ),
+    "torn-transaction that never completed": (
+        "p: (txn 1 a b@1/? | final a@0 | final 1/",
+        "p: (a b@1/? | final a@0 | final 1/",
+    ),
+    "torn-transaction, and one of which there is nothing": (
+        "p: txn 1 a? b@1/? commit | q: txn 2 c? d@1/? commit | final a@0 | final 1/",
+        "p: txn 1 a? b@1/? commit | q: txn 2 c? d@1/? commit | final a@0 | final b@1/0",
+    ),
+    "torn-transaction whose offsets are all that is left": (
+        "q: z@0 | p: txn 1 a? commit | c: commit 1 txn 1 ? | o: committed 1 | final z@0",
+        "q: z@0 | p: txn 1 a? commit | c: commit 1 txn 1 ? | d: gen 1 from 0 | d: got z@0 | d: commit 1 "
+        "| o: committed 1 | final z@0",
+    ),
     "commit-regression": (
         "p: a@0 b@1 | c: gen 1 from 0 | c: got a@0 b@1 | c: commit 2 | c: commit 1",
-        "p: a@0 b@1 | c: gen 1 from 0 | c: got a@0 b@1 | c: commit 2 | c: gen 2 from 0 | c: commit 1",
+        "p: a@0 b@1 | c: gen 1 from 0 | c: got a@0 b@1 | c: commit 2 | c: from 0 | c: commit 1",
     ),
     "commit-regression where nobody told where it began": (
         "p: a@0 b@1 | c: gen 1 from 0 | c: got a@0 b@1 | c: commit 2 | d: gen 2 from ? | d: commit 1",
-        "p: a@0 b@1 | c: gen 1 from 0 | c: got a@0 | c: commit 1 ? | d: gen 1 from 0 | d: got a@0 b@1 | d: "
+        "p: a@0 b@1 | c: gen 1 from 0 | c: got a@0 | c: commit 1 ? | d: gen 2 from 0 | d: got a@0 b@1 | d: "
         "commit 2 "
-        "| e: gen 2 from ? | e: commit 1",
+        "| e: gen 3 from ? | e: commit 1",
     ),
     "commit-regression seen by a reader": (
         "p: a@0 b@1 | c: gen 1 from 0 | c: got a@0 b@1 | c: commit 1 | c: commit 2 | o: committed 1",
-        "p: a@0 b@1 | c: gen 1 from 0 | c: got a@0 b@1 | c: commit 1 ? | d: gen 1 from 0 | d: got a@0 b@1 | "
+        "p: a@0 b@1 | c: gen 1 from 0 | c: got a@0 b@1 | c: commit 1 ? | d: gen 2 from 0 | d: got a@0 b@1 | "
         "d: commit 2 "
         "| o: committed 1",
     ),
@@ -214,9 +273,59 @@ PAIRS: dict[str, tuple[str, str]] = {
     ),
     "group-skip": (
         "p: a@0 b@1 | c: gen 1 from 0 | c: got a@0 | d: gen 2 from 2 | d: commit 2 | final a@0 b@1",
-        "p: a@0 b@1 | c: gen 1 from 0 | c: got a@0 | z: gen 1 from 1 | z: got b@1 | d: gen 2 from 2 | d: "
+        "p: a@0 b@1 | c: gen 1 from 0 | c: got a@0 | z: gen 2 from 1 | z: got b@1 | d: gen 3 from 2 | d: "
         "commit 2 "
         "| final a@0 b@1",
+    ),
+    "group-skip by what a transaction's consumer was given": (
+        "p: a@0 b@1 | c: from 0 in g | c: got a@0 | c: from 2 in g | e: commit 2 txn 1 | final a@0 b@1",
+        "p: a@0 b@1 | c: from 0 in g | c: got a@0 b@1 | e: commit 2 txn 1 | final a@0 b@1",
+    ),
+    "forgotten-commit": (
+        "p: a@0 b@1 | c: gen 1 from 0 | c: got a@0 b@1 | c: commit 2 | d: gen 2 from 1",
+        "p: a@0 b@1 | c: gen 1 from 0 | c: got a@0 b@1 | c: commit 2 ? | d: gen 2 from 1",
+    ),
+    "forgotten-commit, of the generation before": (
+        "p: a@0 b@1 | c: gen 1 from 0 | c: got a@0 b@1 | c: commit 2 | d: gen 2 from 0",
+        "p: a@0 b@1 | c: gen 2 from 0 | c: got a@0 b@1 | c: commit 2 | d: gen 2 from 0 1/0 in h",
+    ),
+    "forgotten-commit, though one of unknown outcome came late": (
+        "p: a@0 b@1 | c: gen 1 from 0 | c: got a@0 b@1 | c: commit 2 | d: gen 2 from 1",
+        "p: a@0 b@1 | c: gen 1 from 0 | c: got a@0 | c: commit 1 ? | d: gen 2 from 0 | d: got a@0 b@1 | "
+        "d: commit 2 | e: gen 3 from 1",
+    ),
+    "phantom-commit": (
+        "p: a@0 b@1 | c: gen 1 from 0 | c: got a@0 b@1 | c: commit 1 | o: committed 2",
+        "p: a@0 b@1 | c: gen 1 from 0 | c: got a@0 b@1 | c: commit 1 | c: (commit 2 | o: committed 2",
+    ),
+    "phantom-commit, asked for later": (
+        "p: a@0 | c: gen 1 from 0 | c: got a@0 | o: committed 1 | c: commit 1",
+        "p: a@0 | c: gen 1 from 0 | c: got a@0 | o: (committed | c: (commit 1 | o: committed 1) "
+        "| c: commit 1)",
+    ),
+    "phantom-commit of a transaction that was to abort": (
+        "p: a@0 | c: gen 1 from 0 | c: got a@0 | d: commit 1 txn 1 ? abort | o: committed 1",
+        "p: a@0 | c: gen 1 from 0 | c: got a@0 | d: commit 1 txn 1 ? | o: committed 1",
+    ),
+    "double-owner": (
+        "c: gen 1 from 0 | d: gen 1 from 0",
+        "c: gen 1 from 0 | d: gen 1 from 1/0",
+    ),
+    "double-owner, without a crash": (
+        "c: gen 1 from 0 | d: gen 1 from 0",
+        "c: gen 1 from 0 | c: crash | d: gen 1 from 0",
+    ),
+    "double-owner, whom nobody waited for": (
+        "c: gen 1 from 0 cooperative | d: gen 2 from 0 cooperative | c: gen 2 cooperative",
+        "c: gen 1 from 0 consumer | d: gen 2 from 0 consumer | c: gen 2 consumer",
+    ),
+    "double-owner, who took part in the next generation": (
+        "c: gen 1 from 0 eager | d: gen 2 from 0 eager | c: gen 2 from 1/0 eager",
+        "c: gen 1 from 0 eager | d: gen 2 from 0 eager | c: gen 3 from 1/0 eager",
+    ),
+    "double-owner, who had given it up": (
+        "c: gen 1 from 0 1/0 eager | c: gen 1 from 0 eager | d: gen 2 from 0 eager | c: gen 2 from 1/0 eager",
+        "c: gen 1 from 0 1/0 eager | c: gen 1 eager | d: gen 2 from 0 eager | c: gen 2 from 1/0 eager",
     ),
     "zombie-commit": (
         "p: a@0 | c: gen 1 from 0 | c: got a@0 | d: gen 2 from 0 | c: commit 1",

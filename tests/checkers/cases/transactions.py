@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from tests.checkers.cases.base import A, B, C, D, E, case
 from tests.checkers.histories import TOPIC, History
-from wrackline.history.model import UNKNOWN, Record, Type
+from wrackline.history.model import FAILED, UNKNOWN, Record, Type
 
 
 @case("write-cycle", write_cycle=1)
@@ -14,7 +14,7 @@ def _(h: History) -> History:
     return h.transaction(one, other).drain((0, A), (1, C)).drain((0, D), (1, B), partition=1)
 
 
-@case("write-cycle that reads lead into and out of", write_cycle=1, read_cycle=1)
+@case("write-cycle that reads lead into and out of", write_cycle=1, write_read_cycle=1)
 def _(h: History) -> History:
     """Neither hides the other."""
     first = (1, 1, ((0, 0, A),), ((0, 2, C),))
@@ -114,3 +114,47 @@ def _(h: History) -> History:
 def _(h: History) -> History:
     sends(h, (1, ((0, 0, A), (0, 2, B))), (2, ((0, 1, C),)))
     return h.drain((0, A), (1, C), (2, B))
+
+
+def asked_to(h: History, n: int, process: int, kind: Type, asked: str, *sent: Record) -> History:
+    """A transaction whose end is asked for right before this completion."""
+    extra = {"txn": n, "asked": asked, "end_ns": h.clock_ns}
+    codes = {Type.INFO: UNKNOWN, Type.FAIL: FAILED}
+    records = tuple(record._replace(offset=codes.get(kind, record.offset)) for record in sent)
+    asked_for = tuple(record._replace(offset=UNKNOWN) for record in sent)
+    h.event(process, Type.INVOKE, "send", topic=TOPIC, records=asked_for, extra={"txn": n})
+    return h.event(process, kind, "send", topic=TOPIC, records=records, extra=extra)
+
+
+@case("torn-transaction", torn_transaction=1)
+def _(h: History) -> History:
+    asked_to(h, 1, 1, Type.INFO, "commit", Record(0, 0, A), Record(1, 0, B))
+    return h.drain((0, A)).drain(partition=1)
+
+
+@case("torn-transaction that was committed", torn_transaction=1, lost_write=1)
+def _(h: History) -> History:
+    asked_to(h, 1, 1, Type.OK, "commit", Record(0, 0, A), Record(1, 0, B))
+    return h.drain((0, A)).drain(partition=1)
+
+
+@case("aborted-read of a transaction and of one whose abort failed", aborted_read=3)
+def _(h: History) -> History:
+    asked_to(h, 1, 1, Type.FAIL, "abort", Record(0, 0, A))
+    asked_to(h, 2, 2, Type.INFO, "abort", Record(0, 1, B), Record(1, 0, C), Record(1, 1, D))
+    return h.drain((0, A), (1, B)).drain((0, C), partition=1)
+
+
+@case("good: transactions that were committed, aborted, or nobody knows")
+def _(h: History) -> History:
+    asked_to(h, 1, 1, Type.OK, "commit", Record(0, 0, A), Record(1, 0, B))
+    asked_to(h, 2, 2, Type.FAIL, "abort", Record(0, 1, C))
+    asked_to(h, 3, 3, Type.INFO, "commit", Record(0, 1, D), Record(1, 1, E))
+    return h.drain((0, A), (1, D)).drain((0, B), (1, E), partition=1)
+
+
+@case("write-read-cycle", write_read_cycle=1)
+def _(h: History) -> History:
+    one = (1, 1, ((0, 0, A),), ((1, 0, C),))
+    other = (2, 4, ((0, 1, B), (1, 0, C)), ())
+    return h.transaction(one, other).drain((0, A), (1, B)).drain((0, C), partition=1)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import re
 from itertools import pairwise
 from pathlib import Path
@@ -28,9 +29,11 @@ from wrackline.harness.report.chart import (
 from wrackline.harness.report.evidence import EvidenceGroup
 from wrackline.harness.report.excerpts import Excerpt, History, LogEnd, Sighting, Sightings
 from wrackline.harness.report.faults import Fault, controller_spans, leader_spans
+from wrackline.harness.report.files import read_run
 from wrackline.harness.report.model import Report, build
 from wrackline.harness.report.neighbourhood import grid
 from wrackline.harness.report.operations import OPEN, pair
+from wrackline.harness.report.summary import tiles_of
 from wrackline.harness.report.svg import Scale, ticks
 from wrackline.harness.report.timeline import merge_bars
 from wrackline.history.model import CONTROL, Event, Record, RunInfo, Type, value_of
@@ -298,3 +301,14 @@ def test_who_was_the_active_controller_is_shown_where_it_changed() -> None:
     assert "none that a majority names" in drawn
     assert "None" not in drawn
     assert controller_spans(events[:2], nodes, 6 * S) == []
+
+
+def test_transactions_that_were_asked_to_end_are_a_tile(whole_run: Path) -> None:
+    files = read_run(whole_run)
+    ends = {"transactions": 7, "ends_asked": 6, "committed": 3, "aborted": 2, "unknown": 2}
+    both = dataclasses.replace(
+        files, metrics={**(files.metrics or {}), "transaction_ends": {"a": ends, "b": ends}}
+    )
+    [tile] = [tile for tile in tiles_of(both, ()) if tile.label == "transactions asked to end"]
+    assert (tile.figure, tile.note) == ("12", "6 committed, 4 aborted, 4 unknown")
+    assert "transactions asked to end" not in [tile.label for tile in tiles_of(files, ())]

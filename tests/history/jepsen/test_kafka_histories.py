@@ -9,6 +9,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
+import orjson
 import pytest
 
 from tests.history.jepsen.drawn import Drawn, histories
@@ -35,7 +36,7 @@ HERE = {
     "int-nonmonotonic-send": {"batch-order"},
     "precommitted-read": {"precommitted-read"},
     "G0": {"write-cycle"},
-    "G1c": {"read-cycle"},
+    "G1c": {"read-cycle", "write-read-cycle"},
 }
 """Jepsen's anomaly -> ours, one of which must be found. It tells of ``int-send-skip`` and never minds."""
 CONSEQUENCES = {"not-linearizable", "append-order", "write-cycle"}
@@ -106,3 +107,16 @@ def test_what_jepsen_finds_in_its_own_histories(
     for some in (verdicts[::2], verdicts[1::2]):
         assert {one.name: said(verdict) for one, verdict in zip(DRAWN, some, strict=True)} == expected
     assert not any(verdict["verdict"] == "pass" for verdict in verdicts)
+    runs = list(judged_together[__name__])
+    ends = {one.name: transaction_ends(run) for one, run in zip(DRAWN, runs[::2], strict=True)}
+    nobodys = {"transactions": 2, "ends_asked": 0, "committed": 2, "aborted": 0, "unknown": 0}
+    assert ends["G1c: by reads"] == {"": nobodys}, "Jepsen does not tell whose they are"
+    assert {} in ends.values(), "not all of them have transactions"
+
+
+def transaction_ends(run_dir: Path) -> dict[str, dict[str, int]]:
+    """What was counted of them, by transactional id."""
+    found: dict[str, dict[str, int]] = orjson.loads((run_dir / "metrics.json").read_bytes())[
+        "transaction_ends"
+    ]
+    return found

@@ -1,0 +1,110 @@
+"""Mutations of what a transaction shows to readers (wrackline.checkers.transactions)."""
+
+from __future__ import annotations
+
+from wrackline.checkers.proving.columns import TOPIC
+from wrackline.checkers.proving.edit import Edit
+from wrackline.checkers.proving.edit_groups import end_of_clients
+from wrackline.checkers.proving.edit_transactions import Fresh, append, land, two_logs
+from wrackline.checkers.proving.mutation import mutation
+from wrackline.history.model import Event, Type
+
+
+@mutation("precommitted-read", "a transaction is given what it sends itself", transactions=True)
+def give_its_own(edit: Edit) -> bool:
+    one = Fresh(edit)
+    [mine] = one.sends(edit, (0, 0))
+    append(edit, *one.begins(polls=True), *one.commits(mine))
+    return True
+
+
+@mutation(
+    "precommitted-read",
+    "a consumer is given a record of a transaction whose commit is asked for only then",
+    transactions=True,
+)
+def give_before_the_commit(edit: Edit) -> bool:
+    one, reader = Fresh(edit), edit.process()
+    [mine] = one.sends(edit, (0, 0))
+    asked = Event(reader, Type.INVOKE, "poll", topic=TOPIC, time_ns=one.now)
+    given = Event(reader, Type.OK, "poll", topic=TOPIC, records=(mine,), time_ns=one.now)
+    append(edit, *one.begins(), asked, given, one.ends(Type.OK, "commit", 1_000))
+    return True
+
+
+@mutation("aborted-read", "a record of a transaction that was aborted is in the logs", transactions=True)
+def show_an_aborted_transaction(edit: Edit) -> bool:
+    one = Fresh(edit)
+    [mine] = one.sends(edit, (0, 0))
+    land(edit, mine)
+    append(edit, *one.begins(), one.ends(Type.FAIL, "abort"))
+    return True
+
+
+@mutation(
+    "aborted-read",
+    "a transaction is visible of which nothing but its abort was asked for, which failed",
+    transactions=True,
+)
+def show_what_could_not_be_aborted(edit: Edit) -> bool:
+    one = Fresh(edit)
+    [mine] = one.sends(edit, (0, 0))
+    land(edit, mine)
+    append(edit, *one.begins(), one.ends(Type.INFO, "abort"))
+    return True
+
+
+@mutation(
+    "torn-transaction",
+    "a transaction of unknown end is in one of its two partitions",
+    transactions=True,
+)
+def show_half(edit: Edit) -> bool:
+    if not two_logs(edit):
+        return False
+    one = Fresh(edit)
+    here, _ = one.sends(edit, (0, 0), (1, 0))
+    land(edit, here)
+    append(edit, *one.begins(), one.ends(Type.INFO, "commit"))
+    return True
+
+
+@mutation(
+    "torn-transaction",
+    "half of a transaction that was committed is gone",
+    also={"lost-write": "each of its records was acknowledged with it"},
+    transactions=True,
+)
+def lose_half(edit: Edit) -> bool:
+    if not two_logs(edit):
+        return False
+    one = Fresh(edit)
+    here, _ = one.sends(edit, (0, 0), (1, 0))
+    land(edit, here)
+    edit.insert(end_of_clients(edit), *one.begins(), one.ends(Type.OK, "commit"))
+    return True
+
+
+@mutation(
+    "torn-transaction",
+    "a group has the offsets of a transaction of unknown end, and the log none of its records",
+    transactions=True,
+)
+def keep_the_offsets_alone(edit: Edit) -> bool:
+    if not edit.log(0):
+        return False
+    one, reader, asker = Fresh(edit), edit.process(), edit.process()
+    one.sends(edit, (0, 0))
+    done = one.ends(Type.INFO, "commit")
+    who = {"group": "of-a-transaction", "offsets": {"0": 1}}
+    said = {**who, "txn": one.extra["txn"]}
+    commit = [
+        Event(reader, Type.INVOKE, "commit", topic=TOPIC, extra=said, time_ns=one.now),
+        Event(reader, Type.INFO, "commit", topic=TOPIC, extra={**said, "asked": "commit"}, time_ns=one.now),
+    ]
+    told = [
+        Event(asker, kind, "committed", topic=TOPIC, extra=who, time_ns=one.now)
+        for kind in (Type.INVOKE, Type.OK)
+    ]
+    append(edit, *one.begins(), commit[0], done, commit[1], *told)
+    return True
