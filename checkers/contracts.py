@@ -12,12 +12,15 @@
 ``+linearizable``      no stale-read, no watermark-regression, no not-linearizable; without it they are
                        reported
 always                 no replica-divergence, lost-on-replica, phantom, misrouted, corrupt, aborted-read,
-                       future-read, append-order, epoch-order
+                       future-read, append-order, epoch-order, commit-regression, zombie-commit,
+                       phantom-commit, double-owner
 =====================  ======================================================================================
 
 ``register-not-linearizable`` and ``queue-not-linearizable`` follow loss too where reads rest on markers;
 where they ask the leader for the end (``read_by: end``) they are a matter of linearizable reads.
-``precommitted-read`` is forbidden where consumers read at ``read_committed``, and reported elsewhere.
+``precommitted-read``, ``read-cycle`` and ``torn-transaction`` are forbidden where consumers read at
+``read_committed`` (the last where records may not be lost, either), and reported elsewhere.
+``forgotten-commit`` follows what consumers were given: committed offsets are records of a log too.
 ``inconsistent-offset`` and ``wrong-offset`` in responses to clients follow loss: the offset of a record that
 was lost is used again, and a record that was lost may have been sent twice. ``poll-skip`` and ``poll-rewind``
 of a consumer under ``assign`` are forbidden unless committed records could be lost.
@@ -32,7 +35,7 @@ from dataclasses import dataclass, field, replace
 from wrackline.checkers.findings import Meaning
 from wrackline.checkers.lossy_shutdowns import worst_losses
 from wrackline.checkers.runs import Place, Run
-from wrackline.checkers.system_words import FLUSHED, elections, flushing
+from wrackline.checkers.system_words import FLUSHED, elections, flushing, row
 
 LOSS = ("lost-write", "vanished-read", "lost-committed")
 ALWAYS = (
@@ -47,12 +50,17 @@ ALWAYS = (
     "epoch-order",
     "commit-regression",
     "zombie-commit",
+    "phantom-commit",
+    "double-owner",
 )
 OF_AN_OFFSET = ("inconsistent-offset", "wrong-offset")
 OF_A_PRODUCER = ("duplicate", "session-order", "batch-order")
-OF_A_CONSUMER = ("poll-skip", "poll-rewind", "commit-beyond-end", "group-skip")
-OF_SEVERAL_RECORDS = ("write-cycle", "read-cycle")
-PRECOMMITTED = "precommitted-read"
+OF_A_CONSUMER = ("poll-skip", "poll-rewind", "commit-beyond-end", "group-skip", "forgotten-commit")
+OF_SEVERAL_RECORDS = ("write-cycle", "write-read-cycle")
+OF_COMMITTED_READS = ("precommitted-read", "read-cycle")
+TORN = "torn-transaction"
+OF_TRANSACTIONS = (*OF_SEVERAL_RECORDS, *OF_COMMITTED_READS, TORN, "aborted-read")
+"""Where a run has transactions, what of it depends on client and system as a pair."""
 OF_READS = ("stale-read", "watermark-regression", "not-linearizable")
 OF_OBJECTS = ("register-not-linearizable", "queue-not-linearizable")
 
@@ -184,8 +192,10 @@ class Contract:
                 Meaning.ALLOWED,
                 "reported: transactions do not isolate their writes from each other (KIP-98)",
             )
-        if anomaly == PRECOMMITTED:
-            return self._precommitted()
+        if anomaly in OF_COMMITTED_READS:
+            return self._of_committed_reads()
+        if anomaly == TORN:
+            return self._torn(place)
         if anomaly in OF_OBJECTS and self.run.info.reads != "end":
             return self._object(place)
         if anomaly in (*OF_READS, *OF_OBJECTS):
@@ -208,7 +218,7 @@ class Contract:
                     Meaning.VIOLATION, "acks=1, but the leader did not change and nothing went wrong"
                 )
             return Ruling(Meaning.ALLOWED, "acks=1: records that only the leader had may be lost with it")
-        return Ruling(Meaning.ALLOWED, f"{self.terms.row}: loss is allowed")
+        return Ruling(Meaning.ALLOWED, f"{row(self.terms.row, self.run.info)}: loss is allowed")
 
     def _within_losses(self, place: Place | None) -> Ruling:
         if self.terms.tolerates_power_loss:
@@ -242,7 +252,17 @@ class Contract:
             return Ruling(Meaning.VIOLATION, why)
         return Ruling(Meaning.ALLOWED, "where records may be lost, their offsets are used again")
 
-    def _precommitted(self) -> Ruling:
+    def _torn(self, place: Place | None) -> Ruling:
+        """Half of it is not visible, or half of it is gone: the contract decides which it must be."""
+        reads = self._of_committed_reads()
+        if reads.meaning is not Meaning.VIOLATION:
+            return reads
+        loss = self._loss(place)
+        if loss.meaning is Meaning.VIOLATION:
+            return Ruling(Meaning.VIOLATION, "a transaction is visible whole or not at all")
+        return loss
+
+    def _of_committed_reads(self) -> Ruling:
         match self.run.info.isolation:
             case "read_committed":
                 return Ruling(
@@ -285,8 +305,10 @@ def promise_of(anomaly: str) -> str:
         return "forbidden while committed records must stay; allowed by acks-all-unclean"
     if anomaly in OF_SEVERAL_RECORDS:
         return "reported: transactions do not isolate their writes from each other"
-    if anomaly == PRECOMMITTED:
+    if anomaly in OF_COMMITTED_READS:
         return "forbidden where consumers read at read_committed; else reported"
+    if anomaly == TORN:
+        return "forbidden where consumers read at read_committed and loss is forbidden; else reported"
     if anomaly in OF_READS:
         return "forbidden with +linearizable-reads; reported without"
     if anomaly in OF_OBJECTS:

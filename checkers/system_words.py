@@ -10,6 +10,12 @@ FLUSHED = "every-write"
 ELR = "eligible.leader.replicas.version"
 _OF_KRAFT = "metadata.version"
 """A feature that every cluster of Apache Kafka in KRaft mode has."""
+_TRANSACTIONS = "transaction.version"
+_ROWS = {
+    "unclean election and proactive recovery off": "unclean.leader.election.enable=false",
+    "unclean election or proactive recovery on": "unclean.leader.election.enable=true",
+}
+"""What the table of contracts calls it -> Kafka's setting."""
 
 
 def is_kafka(info: RunInfo) -> bool:
@@ -51,3 +57,40 @@ def version(info: RunInfo) -> str:
 def features(info: RunInfo) -> str:
     """``metadata.version 33, transaction.version 2``; empty where there are none."""
     return ", ".join(f"{name} {level}" for name, level in sorted(info.features.items()))
+
+
+def system(info: RunInfo) -> str:
+    """``Apache Kafka 4.4.0``; of other systems their own name."""
+    return f"Apache Kafka {info.system_version}" if is_kafka(info) and info.system_version else info.system
+
+
+def client(info: RunInfo) -> str:
+    """``librdkafka 2.16.0, which speaks EndTxn v1``; empty where it is not on record."""
+    library = str(info.client.get("library", ""))
+    if not library:
+        return ""
+    name = f"{'the Java client' if library == 'java' else library} {info.client.get('version', '')}".strip()
+    ends = info.client.get("end_txn_version")
+    return name if ends is None else f"{name}, which speaks EndTxn v{ends}"
+
+
+def pair(info: RunInfo) -> str:
+    """``with librdkafka 2.16.0, which speaks EndTxn v1, on Apache Kafka 4.4.0 (transaction.version 2)``: a
+    broker that handles transactions rightly with one client may not with an older one. Empty where neither
+    client nor kind of system is on record."""
+    who, where = client(info), system(info) if info.system_kind else ""
+    level = info.features.get(_TRANSACTIONS)
+    if where and level is not None:
+        where += f" ({_TRANSACTIONS} {level})"
+    if not who:
+        return f"on {where}" if where else ""
+    comma = "," if "," in who else ""
+    return f"with {who}" + (f"{comma} on {where}" if where else "")
+
+
+def row(text: str, info: RunInfo) -> str:
+    """A row of the table of contracts (wrackline.checkers.contracts)."""
+    if is_kafka(info):
+        for ours, theirs in _ROWS.items():
+            text = text.replace(ours, theirs)
+    return text

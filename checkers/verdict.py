@@ -13,16 +13,17 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from wrackline.checkers.conditions import Condition, conditions, planned_faults
-from wrackline.checkers.contracts import LOSS, Contract, Ruling
+from wrackline.checkers.contracts import LOSS, OF_TRANSACTIONS, TORN, Contract, Ruling
 from wrackline.checkers.findings import EXIT_CODES, Meaning, Verdict
 from wrackline.checkers.load import load_during_faults, load_of_main
 from wrackline.checkers.metrics import Figures, Outcomes
 from wrackline.checkers.runs import Fault, Place, Run
+from wrackline.checkers.system_words import pair, row
 
 UNPROVEN = "unproven-write"
 ON_REPLICAS = ("replica-divergence", "lost-on-replica")
 """What only the replicas' own files show."""
-ON_THE_FINAL_READ = (*LOSS, "lost-committed", "lost-on-replica")
+ON_THE_FINAL_READ = (*LOSS, "lost-committed", "lost-on-replica", TORN)
 """What a final read that differs from what the system holds would show, whatever the system did."""
 NO_EVIDENCE = "no evidence: it rests on the final read, and hosts failed before that read was complete"
 
@@ -147,6 +148,9 @@ def verdict(contract: Contract, found: Found, figures: Figures, engine: Mapping[
     anomalies = rulings(contract, found)
     met = conditions(run, figures)
     decided, reasons = decide(contract, anomalies, found, met)
+    of_pair = _of_the_pair(run, anomalies, figures)
+    if of_pair:
+        reasons = [*reasons, f"of transactions client and system decide together: this was {of_pair}"]
     return {
         "test_id": run.info.test_id,
         "name": run.info.name,
@@ -176,9 +180,17 @@ def verdict(contract: Contract, found: Found, figures: Figures, engine: Mapping[
 def _row(contract: Contract) -> str:
     topics = contract.run.info.topics
     least = f", MinISR={min(t.min_insync_replicas for t in topics)}" if topics else ""
-    head, comma, tail = contract.terms.row.partition(",")
+    head, comma, tail = row(contract.terms.row, contract.run.info).partition(",")
     modifiers = ", idempotence on" if contract.terms.idempotence else ""
     return f"{head}{least}{comma}{tail}{modifiers}"
+
+
+def _of_the_pair(run: Run, anomalies: list[Judged], figures: Figures) -> str:
+    """Which client it was on which system, where something is wrong with transactions: neither of them is
+    right or wrong alone."""
+    bad = (Meaning.VIOLATION, Meaning.EXPECTED)
+    found = any(one.count and one.meaning in bad and one.anomaly in OF_TRANSACTIONS for one in anomalies)
+    return pair(run.info) if found and figures.transactions else ""
 
 
 def _headline(
@@ -191,7 +203,9 @@ def _headline(
         case Verdict.VIOLATION:
             forbidden = [one for one in anomalies if one.meaning is Meaning.VIOLATION and one.count]
             what = ", ".join(f"{one.count:,} {one.anomaly}" for one in forbidden)
-            return f"{contract.name} was broken: {what} among {acked} {_under(run, figures)}{cut}"
+            told = _of_the_pair(run, anomalies, figures)
+            of_pair = f", {told}" if told else ""
+            return f"{contract.name} was broken: {what} among {acked} {_under(run, figures)}{of_pair}{cut}"
         case Verdict.PASS:
             allowed = [
                 f"{one.count:,} {one.anomaly}" for one in anomalies if one.count and one.anomaly != UNPROVEN

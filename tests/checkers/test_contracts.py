@@ -76,6 +76,8 @@ ALWAYS = dict.fromkeys(
         "epoch-order",
         "commit-regression",
         "zombie-commit",
+        "phantom-commit",
+        "double-owner",
     ),
     V,
 )
@@ -85,11 +87,13 @@ REPORTED = (
     "not-linearizable",
     "write-cycle",
     "read-cycle",
+    "write-read-cycle",
+    "torn-transaction",
     "precommitted-read",
 )
 READS = dict.fromkeys(REPORTED, A)
 PLAIN = dict.fromkeys(("duplicate", "session-order", "batch-order"), A)
-OF_A_CONSUMER = ("poll-skip", "poll-rewind", "commit-beyond-end", "group-skip")
+OF_A_CONSUMER = ("poll-skip", "poll-rewind", "commit-beyond-end", "group-skip", "forgotten-commit")
 CONSUMER = dict.fromkeys(OF_A_CONSUMER, V)
 OF_AN_OFFSET = ("inconsistent-offset", "wrong-offset")
 LOSS = ("lost-write", "vanished-read", "lost-committed")
@@ -133,7 +137,20 @@ def test_meaning_of_every_anomaly(name: str) -> None:
 
 @pytest.mark.parametrize(("isolation", "expected"), [("read_committed", V), ("read_uncommitted", A), ("", A)])
 def test_what_readers_of_committed_records_are_given(isolation: str, expected: Meaning) -> None:
-    assert meaning(contract_for(run(isolation=isolation)), "precommitted-read") is expected
+    contract = contract_for(run(isolation=isolation))
+    assert meaning(contract, "precommitted-read") is expected
+    assert meaning(contract, "read-cycle") is expected
+    assert meaning(contract, "torn-transaction") is expected
+    assert meaning(contract, "write-read-cycle") is A, "writes are not isolated"
+
+
+def test_half_a_transaction_may_be_lost_where_the_whole_may_and_so_may_a_commit() -> None:
+    of = run(isolation="read_committed")
+    assert meaning(contract_for(of), "forgotten-commit") is V
+    of.faults = [cut("n1", 10), cut("n2", 10, "f2")]
+    assert meaning(contract_for(of), "torn-transaction") is A
+    assert meaning(contract_for(of), "forgotten-commit") is A
+    assert meaning(contract_for(of), "read-cycle") is V
 
 
 def test_acks_1_may_lose_when_leadership_changed() -> None:

@@ -14,9 +14,10 @@ from wrackline.checkers.conditions import conditions
 from wrackline.checkers.contracts import contract_for
 from wrackline.checkers.course import Trouble
 from wrackline.checkers.findings import Verdict
-from wrackline.checkers.metrics import Figures, Outcomes
+from wrackline.checkers.metrics import Figures, Outcomes, TransactionEnds
 from wrackline.checkers.registry import names
 from wrackline.checkers.runs import Fault, Run
+from wrackline.checkers.system_words import pair
 from wrackline.checkers.verdict import verdict
 
 
@@ -182,3 +183,53 @@ def test_without_an_asked_rate_nothing_is_left_out() -> None:
     run, figures = asked(0, during_faults=0)
     assert "asked load kept up during faults" not in missing(run, figures)
     assert "left out" not in decided(run, figures)["headline"]
+
+
+PAIR = "with librdkafka 2.16.0, which speaks EndTxn v1, on Apache Kafka 4.4.0 (transaction.version 2)"
+
+
+def of_kafka(**changes: object) -> Run:
+    told = {
+        "isolation": "read_committed",
+        "system": "apache-kafka-4.4.0",
+        "system_kind": "apache-kafka",
+        "system_version": "4.4.0",
+        "features": {"transaction.version": 2},
+        "client": {"library": "librdkafka", "version": "2.16.0", "end_txn_version": 1},
+    }
+    return good_run(**{**told, **changes})
+
+
+def with_transactions(run: Run) -> Figures:
+    figures = good_figures(run)
+    figures.transactions = {"w1": TransactionEnds(10, 9, 4, 4, 2)}
+    return figures
+
+
+def test_what_is_wrong_with_transactions_is_told_of_client_and_system_together() -> None:
+    run = of_kafka()
+    result = decided(run, with_transactions(run), torn_transaction=2)
+    assert result["headline"].endswith(
+        f"2 torn-transaction among 1,000 acknowledged records under 1 fault, {PAIR}"
+    )
+    assert PAIR in result["reasons"][-1]
+    assert PAIR not in str(decided(run, with_transactions(run), phantom=1)), "it is nothing of transactions"
+    assert PAIR not in str(decided(run, aborted_read=1)), "the run has none"
+    assert PAIR not in str(decided(run, with_transactions(run), write_cycle=1)), "it is allowed"
+    expected = of_kafka(expected=("torn-transaction",))
+    assert PAIR in decided(expected, with_transactions(expected), torn_transaction=1)["reasons"][-1]
+
+
+def test_a_pair_of_which_half_is_on_record() -> None:
+    java = {"library": "java", "version": "4.4.0", "end_txn_version": 5}
+    assert pair(of_kafka(client=java).info).startswith(
+        "with the Java client 4.4.0, which speaks EndTxn v5, on"
+    )
+    assert pair(of_kafka(client={}, features={}).info) == "on Apache Kafka 4.4.0"
+    assert pair(good_run().info) == ""
+
+
+def test_the_row_of_a_contract_has_the_names_of_the_system() -> None:
+    row = decided(of_kafka())["contract"]["row"]
+    assert row == "acks=all, MinISR=2, unclean.leader.election.enable=false, idempotence on"
+    assert "proactive recovery off" in decided(good_run())["contract"]["row"]

@@ -34,7 +34,7 @@ MISTAKES = [
     ("name: X Y", "x.yaml: name: string should match pattern '^[a-z0-9][a-z0-9-]{0,39}$', not 'X Y'"),
     (
         "name: x\nfleet: {kind: qemu}",
-        "x.yaml: fleet.kind: there is no 'qemu'; known here: netns; `wrackline plugins` lists all",
+        "x.yaml: fleet.kind: there is no 'qemu'; known here: netns, none; `wrackline plugins` lists all",
     ),
     (
         "name: x\nfleet: {subnet: 10.0.0.0/30}",

@@ -1,0 +1,86 @@
+"""A run on Apache Kafka that lets nobody in but by TLS and SASL."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import orjson
+import pytest
+import yaml
+
+from tests.systems.external.secured import PASSWORD, Secured, secured
+from wrackline.harness.cli.main import main
+from wrackline.systems.base import DeployError
+
+pytestmark = [pytest.mark.nightly, pytest.mark.spark]
+
+
+@pytest.fixture(scope="module")
+def theirs(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Secured]:
+    with secured(tmp_path_factory.mktemp("secured")) as made:
+        yield made
+
+
+@pytest.mark.parametrize("mechanism", ["PLAIN", "SCRAM-SHA-256", "SCRAM-SHA-512"])
+def test_the_harness_is_let_in_by_its_password_alone(
+    theirs: Secured, mechanism: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("THEIR_PASSWORD", PASSWORD)
+    theirs.reach(mechanism)
+    monkeypatch.setenv("THEIR_PASSWORD", "another-one")
+    with pytest.raises(DeployError) as refused:
+        theirs.reach(mechanism)
+    said = str(refused.value)
+    assert said.startswith(
+        f"the cluster does not let us in: {theirs.address} refused {mechanism} of 'anna': "
+    )
+    assert "\n" not in said
+    assert "another-one" not in said
+
+
+def test_a_certificate_of_somebody_else_is_not_believed(
+    theirs: Secured, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("THEIR_PASSWORD", PASSWORD)
+    with pytest.raises(DeployError, match=r"has a certificate that is not believed: .*ssl\.ca_location"):
+        theirs.reach(ca="other.pem")
+
+
+def test_a_run_passes_and_tells_no_secret(
+    theirs: Secured, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
+) -> None:
+    """The only broker is killed and started again; nothing that the run leaves has the password."""
+    monkeypatch.setenv("THEIR_PASSWORD", PASSWORD)
+    file, results = tmp_path / "spec.yaml", tmp_path / "results"
+    system = {
+        "kind": "external",
+        "bootstrap": [theirs.address],
+        "security": theirs.security(),
+        "commands": theirs.commands(),
+        "waits": {"start_s": 120, "warm_s": 60},
+    }
+    kill = {"at_s": 3, "duration_s": 3, "fault": "kill", "target": "leader(log-0)"}
+    file.write_text(
+        yaml.safe_dump(
+            {
+                "name": "secured",
+                "system": system,
+                "topic": {"replication_factor": 1, "min_insync_replicas": 1},
+                "workload": {"duration_s": 15, "rate": 50, "senders": 3, "in_flight": 20},
+                "nemesis": {"schedule": [kill]},
+                "contract": {"thresholds": {"left_out": 1}},
+            }
+        )
+    )
+    with pytest.raises(SystemExit) as ended:
+        main(["run", str(file), "--results", str(results), "--master", "local[2]"])
+    [made] = [one for one in results.iterdir() if (one / "spec.yaml").exists()]
+    verdict = orjson.loads((made / "verdict.json").read_bytes())
+    assert (ended.value.code, verdict["verdict"]) == (0, "pass"), verdict["reasons"]
+    assert verdict["faults"][0]["proved"]
+    assert "log.dirs" in (made / "nodes" / "n1" / "effective-config.txt").read_text()
+    told = capfd.readouterr()
+    assert PASSWORD not in told.out + told.err
+    holders = [path for path in made.rglob("*") if path.is_file() and PASSWORD.encode() in path.read_bytes()]
+    assert holders == []
