@@ -1,9 +1,9 @@
 """Topics with keys that are compacted: a record that a later one of the same key follows may be gone, from
 any replica and for any reader; the last one of a key may not.
 
-Which key a value has its send tells; where it is, acks, polls and the final read do. A record of unknown
-outcome that nobody was given counts for nothing: had it taken the place of another, it would be there itself,
-or one after it.
+Which key a value has its send tells; where it is, acks, polls, the final read and the replicas' own logs do
+(below their high watermarks). A record of unknown outcome that nobody has counts for nothing: had it taken
+the place of another, it would be there itself, or one after it.
 """
 
 from __future__ import annotations
@@ -43,13 +43,16 @@ def lasting(rows: DataFrame, evidence: Evidence) -> DataFrame:
 
 def _last(tables: Tables) -> DataFrame:
     """run, topic, partition, value, last: the highest offset known of a record with the value's key."""
+    hw = F.when(F.col("f") == "replica", F.get_json_object("extra", "$.hw").cast("bigint"))
     some = F.broadcast(tables.small(compacted(tables), "run int, topic string"))
-    history = tables.history.filter("f in ('send', 'poll', 'drain')").join(some, ["run", "topic"])
+    history = tables.history.filter("f in ('send', 'poll', 'drain', 'replica')").join(some, ["run", "topic"])
     records = history.select(
-        *("run", "topic", "f", "type", "key"), F.explode("records").alias("record")
+        *("run", "topic", "f", "type", "key"), hw.alias("hw"), F.explode("records").alias("record")
     ).select("*", "record.partition", "record.value", "record.offset")
     keys = records.filter("f = 'send' and type = 'invoke' and key is not null").select(*_VALUE, "key")
-    places = records.filter("type = 'ok' and offset >= 0 and value >= 0").select(*_VALUE, "offset")
+    places = records.filter(
+        "type = 'ok' and offset >= 0 and value >= 0 and (hw is null or offset < hw)"
+    ).select(*_VALUE, "offset")
     of_key = ("run", "topic", "partition", "key")
     last = keys.join(places, list(_VALUE)).groupBy(*of_key).agg(F.max("offset").alias("last"))
     return keys.join(last, list(of_key)).select(*_VALUE, "last")

@@ -24,6 +24,10 @@ PAIRS: dict[str, tuple[str, str]] = {
         "p: a@0 of x | p: b@1 of y | final a@0 b@1 | n1 holds a@0 b@1 | n2 holds b@1",
         "p: a@0 of x | p: b@1 of x | final a@0 b@1 | n1 holds a@0 b@1 | n2 holds b@1",
     ),
+    "lost-on-replica of a key whose next record only replicas have": (
+        "p: a@0 of x | q: b? of y | final a@0 to 2 short | n1 holds a@0 b@1 | n2 holds b@1",
+        "p: a@0 of x | q: b? of x | final a@0 to 2 short | n1 holds a@0 b@1 | n2 holds b@1",
+    ),
     "vanished-read": (
         "p: (a | q: (b | c: from 0 | c: got a@0 b@1 | final a@0",
         "p: (a | q: (b | c: from 0 | c: got a@0 b@1 | final a@0 to 2 short",
