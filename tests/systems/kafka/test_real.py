@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import tarfile
 import time
 from pathlib import Path
 
@@ -10,6 +11,8 @@ from confluent_kafka import Producer
 
 from tests.systems.kafka.conftest import READY_S, cluster, installed
 from wrackline.systems.base import DeployError, TopicSpec
+from wrackline.systems.kafka.install import install
+from wrackline.systems.kafka.releases import NEWEST
 from wrackline.systems.kafka.server import formatted
 from wrackline.systems.kafka.settings import refused
 from wrackline.systems.kafka.store import Store
@@ -156,3 +159,20 @@ def test_a_feature_that_the_server_does_not_know_is_refused_before_there_is_any_
     ):
         formatted(release, {"no.such.version": 1})
     assert Store().find("4.0.0") == release
+
+
+@pytest.mark.nightly
+def test_a_release_as_it_is_published_is_installed_without_maven(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    release = installed(NEWEST)
+    tarball = tmp_path / f"kafka_2.13-{NEWEST}.tgz"
+    with tarfile.open(tarball, "w:gz", compresslevel=1) as archive:
+        archive.add(release.folder / "libs", arcname=f"kafka_2.13-{NEWEST}/libs")
+    monkeypatch.setattr("wrackline.systems.kafka.store._INVISIBLE", ())  # nobody here has hosts
+    monkeypatch.delattr("wrackline.systems.kafka.install.resolve")
+    again = install(Store(tmp_path / "kafka"), NEWEST, tarball=tarball)
+    assert again.sha256 == release.sha256
+    assert formatted(again, {}).keys() == formatted(release, {}).keys(), "its content has the time in it"
+    assert again.archive.stat().st_size > 20_000_000
+    again.verify()
