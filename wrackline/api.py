@@ -42,6 +42,7 @@ if TYPE_CHECKING:  # for editors and mypy; nothing is imported before it is aske
     )
     from wrackline.fleets.netns.fleet import NetnsFleet
     from wrackline.fleets.netns.spec import NetnsSpec
+    from wrackline.fleets.none.spec import NoFleetSpec
     from wrackline.fleets.spec import FleetSpec
     from wrackline.harness.extend.python import run
     from wrackline.harness.extend.rehearsal import RehearsalFailed, anomalies_in, rehearse
@@ -91,6 +92,7 @@ if TYPE_CHECKING:  # for editors and mypy; nothing is imported before it is aske
     )
     from wrackline.systems.base import TopicSpec as WantedTopic
     from wrackline.systems.cluster_client import ClusterClient
+    from wrackline.systems.external.spec import ExternalSpec
     from wrackline.systems.kafka.spec import KafkaSpec
     from wrackline.systems.kafka.system import KafkaSystem
     from wrackline.systems.reassigning import Reassigner
@@ -114,6 +116,7 @@ _HOMES = {
     "wrackline.fleets.base": "FileLoss Fleet FleetError Host PowerCut PowerSwitch Remote Result Stream",
     "wrackline.fleets.netns.fleet": "NetnsFleet",
     "wrackline.fleets.netns.spec": "NetnsSpec",
+    "wrackline.fleets.none.spec": "NoFleetSpec",
     "wrackline.fleets.spec": "FleetSpec",
     "wrackline.harness.extend.python": "run",
     "wrackline.harness.extend.rehearsal": "RehearsalFailed anomalies_in rehearse",
@@ -143,6 +146,7 @@ _HOMES = {
     "wrackline.systems.kafka.system": "KafkaSystem",
     "wrackline.systems.reassigning": "Reassigner",
     "wrackline.systems.spec": "Configured Layout SystemSpec Waits",
+    "wrackline.systems.external.spec": "ExternalSpec",
     "wrackline.systems.wrackline.spec": "WracklineSpec",
     "wrackline.systems.wrackline.system": "WracklineSystem",
     "wrackline.workloads.log": "ClientsSpec LogSpec LogWorkload Workload",
@@ -198,6 +202,7 @@ __all__ = [
     "Ender",
     "Event",
     "Evidence",
+    "ExternalSpec",
     "Fault",
     "FaultError",
     "FaultSpec",
@@ -222,6 +227,7 @@ __all__ = [
     "NemesisSpec",
     "NetnsFleet",
     "NetnsSpec",
+    "NoFleetSpec",
     "Node",
     "PartitionSpec",
     "PartitionState",

@@ -47,7 +47,7 @@ def plan_command(spec: Path, seed: int | None, settings: tuple[str, ...], as_jso
 
 def _lines(ahead: Forecast) -> Iterator[str]:
     yield f"{ahead.name}, seed {ahead.seed}: about {_time(ahead.usual_s)}, then the judge"
-    yield from _part("hosts", _hosts(ahead))
+    yield from _part("hosts", _hosts(ahead) or ["none of ours; the cluster's are found when the run begins"])
     yield from _part("phases", map(_phase, ahead.phases))
     yield from _part("workload", _load(ahead.workload))
     if ahead.faults:

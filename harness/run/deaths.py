@@ -6,6 +6,7 @@ cannot pass.
 from __future__ import annotations
 
 import threading
+from collections import Counter
 from collections.abc import Callable, Collection, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
@@ -16,6 +17,7 @@ from wrackline.history import Recorder, RecordingFailed
 from wrackline.history.model import DIED, NEMESIS, Event, Type
 from wrackline.nemesis.inject import Hold
 from wrackline.systems.base import DeployError, Node, System
+from wrackline.systems.external.standing import StandingSystem
 
 LOOK_EVERY_S = 2.0
 SILENT_LOOKS = 3
@@ -71,6 +73,10 @@ class Deaths:
         self._recorder = recorder
         self._hold = hold
         self._seen: dict[int, _Seen] = {}
+        self._cut_off: Counter[str] = Counter()
+        """Host -> how many faults it is under, where all that can be seen of it is whether it answers: also a
+        fault that does not take the node may keep the answer from us."""
+        self._standing = isinstance(system, StandingSystem)
         self._unmended: set[str] = set()
         """Hosts whose last fault could not be undone as it should: that their node is down is its work."""
         self._count = 0
@@ -120,16 +126,20 @@ class Deaths:
                 self._unmended.update(targets)
             elif event.extra.get("phase") == "begin":
                 self._unmended.difference_update(targets)
+            if self._standing and event.extra.get("phase") in ("begin", "ended"):
+                change = 1 if event.extra["phase"] == "begin" else -1
+                self._cut_off.update(dict.fromkeys(targets, change))
 
     # --- one look -----------------------------------------------------------------------------------------
 
     def _found(self, node: Node) -> tuple[Node, _Look | None]:
         """The node and what was seen of it; None when a fault accounts for its state."""
         before = self._hold(node.host.name)
-        if before.by is not None:
+        if before.by is not None or self._cut_off[node.host.name]:
             return node, None
         found = self._ask(node, before.taken)
-        return node, found if self._hold(node.host.name) == before else None
+        undisturbed = self._hold(node.host.name) == before and not self._cut_off[node.host.name]
+        return node, found if undisturbed else None
 
     def _ask(self, node: Node, taken: int) -> _Look:
         try:

@@ -169,10 +169,11 @@ class _Run:
         self._phase("setup")
         spec.system.prepare(self.progress.say)
         began = time.monotonic()
-        self.progress.status(f"bringing up {len(fleet.hosts)} hosts")
+        if fleet.hosts:
+            self.progress.status(f"bringing up {len(fleet.hosts)} hosts")
         fleet.up()
         self.canaries.start_all()
-        self.progress.status("installing the broker")
+        self.progress.status("installing the broker" if fleet.hosts else "finding the cluster")
         system.install()
         # At once: a voter that is alone has no quorum to join.
         on_each([node for node in system.nodes if not node.spare], system.start)

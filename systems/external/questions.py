@@ -1,6 +1,6 @@
 """What is asked of a cluster that others use too: about our own topic, never about all there are.
 
-The versions of the requests are ones that Apache Kafka from 2.1 to 4.x and Redpanda both speak.
+The versions of the requests are ones that Apache Kafka from 2.4 to 4.x and Redpanda both speak.
 """
 
 from __future__ import annotations

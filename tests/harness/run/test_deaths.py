@@ -16,9 +16,9 @@ from wrackline.nemesis.inject import Hold
 class Paper:
     """The rows of a recorder, and what faults hold."""
 
-    def __init__(self) -> None:
+    def __init__(self, system: type[PaperSystem] = PaperSystem) -> None:
         self.fleet = PaperFleet([])
-        self.system = PaperSystem(self.fleet, "")
+        self.system = system(self.fleet, "")
         self.holds: dict[str, Hold] = {}
         self.events: list[Event] = []
         self.listeners: list[Callable[[Event], None]] = []
@@ -137,3 +137,25 @@ def test_a_host_that_does_not_answer_again_and_again(paper: Paper) -> None:
     paper.system.silent.clear()
     paper.deaths.look()
     assert paper.died()[-1][1] == "ended"
+
+
+class PaperOfOthers(PaperSystem):
+    """A system that runs already: it has the methods that make it one, and nobody calls them here."""
+
+    def order(self, *_: Any) -> None: ...
+
+    probe = remove_topics = order
+
+
+def test_a_broker_that_is_not_ours_may_be_kept_from_us_by_any_fault() -> None:
+    """All that is seen of it is whether it answers: a partition, which takes no node, may cut us off too."""
+    paper = Paper(PaperOfOthers)
+    paper.fault("begin")
+    paper.system.silent.add("n2")
+    for _ in range(SILENT_LOOKS):
+        paper.deaths.look()
+    assert paper.died() == []
+    paper.fault("ended")
+    for _ in range(SILENT_LOOKS):
+        paper.deaths.look()
+    assert [one[:2] for one in paper.died()] == [("d1", "begin"), ("d1", "active")]
