@@ -26,8 +26,8 @@ from wrackline.systems.reassigning import Reassigner
 
 ANSWER_S = 8.0
 """How long the cluster may take to answer at all when a run begins."""
-LOOK_S = 2.0
-"""How long a broker may take to answer whether it is there."""
+LOOK_S = 5.0
+"""How long a broker may take to answer whether it is there: a busy one takes its time over TLS and SASL."""
 QUORUM_S = 0.5
 """How long it may take to say who is the active controller; asked at most once in `QUORUM_EVERY_S`."""
 QUORUM_EVERY_S = 1.0

@@ -58,7 +58,7 @@ def test_a_run_passes_and_tells_no_secret(
         "bootstrap": [theirs.address],
         "security": theirs.security(),
         "commands": theirs.commands(),
-        "waits": {"start_s": 120, "warm_s": 60},
+        "waits": {"start_s": 120, "warm_s": 60, "steady_s": 10},
     }
     kill = {"at_s": 3, "duration_s": 3, "fault": "kill", "target": "leader(log-0)"}
     file.write_text(
@@ -67,7 +67,7 @@ def test_a_run_passes_and_tells_no_secret(
                 "name": "secured",
                 "system": system,
                 "topic": {"replication_factor": 1, "min_insync_replicas": 1},
-                "workload": {"duration_s": 15, "rate": 50, "senders": 3, "in_flight": 20},
+                "workload": {"duration_s": 15, "rate": 20, "senders": 3, "in_flight": 20},
                 "nemesis": {"schedule": [kill]},
                 "contract": {"thresholds": {"left_out": 1}},
             }
