@@ -7,9 +7,9 @@ entered the fleet's network, and their own threads stay there.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
 from typing import Literal, NamedTuple, Protocol
 
+from wrackline.history.values import dataclass
 from wrackline.workloads.clients.outcomes import Outcome
 from wrackline.workloads.clients.settings import ClientSettings
 

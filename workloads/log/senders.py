@@ -46,6 +46,7 @@ class LogicalProducer:
         self.context = context
         self.process = process
         self._counter = 0
+        self._keyed = context.spec.compacted
 
     def invoke(self, partition: int, count: int, *, attempt: int = 0) -> Operation:
         """Make ``count`` records and write their invocation down. ``attempt`` becomes part of the values
@@ -82,7 +83,7 @@ class LogicalProducer:
         return kind
 
     def _key(self, outgoing: tuple[Outgoing, ...]) -> str | None:
-        return outgoing[0].key.decode() if self.context.spec.compacted else None
+        return outgoing[0].key.decode() if self._keyed else None
 
     def retire(self) -> None:
         self.process += self.context.stride
