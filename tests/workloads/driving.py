@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import threading
 from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager
 from pathlib import Path
 from typing import Any
 
@@ -29,20 +30,22 @@ def driven(
     tries: int,
     stop_s: float,
     until: Callable[[Counts], bool] = lambda _: True,
+    topic: str = "log",
+    enter: Callable[[], AbstractContextManager[None]] = contextlib.nullcontext,
 ) -> Iterator[Any]:
     """The workload, stopped, after ``operations`` of every kind it has, once ``until`` holds; what is done
     with it is recorded still."""
-    topics = (TopicInfo("log", partitions, 3, 2),)
+    topics = (TopicInfo(topic, partitions, 3, 2),)
     info = RunInfo("t1", "t", 1, "", "mock", spec.name, str(spec.acks), False, topics)
     with Recorder(run_dir, info) as recorder:
         workload = workload_for(spec)(
             spec,
             bootstrap=bootstrap,
-            topic="log",
+            topic=topic,
             partitions=partitions,
             seed=3,
             recorder=recorder,
-            enter=contextlib.nullcontext,
+            enter=enter,
         )
         workload.start()
         waiting = threading.Event()

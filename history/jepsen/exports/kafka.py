@@ -1,0 +1,138 @@
+"""The model ``kafka``: operations of ``jepsen.tests.kafka``."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+from typing import Any
+
+import orjson
+
+from wrackline.history.jepsen.exports.common import READ_BY_POLL, Keys, Row, extra_of
+from wrackline.history.jepsen.text import Keyword, Operation
+from wrackline.history.model import ACKED_WITHOUT_OFFSET, NEMESIS
+
+FAULT_WORDS = ("id", "phase", "targets", "role", "proved", "proof", "lossy")
+"""What an operation of the nemesis says of a fault."""
+
+
+def kafka(events: Iterable[Row], keys: Keys) -> Iterator[Operation]:
+    """Operations of ``jepsen.tests.kafka``, one per event that has a counterpart."""
+    for index, operation in enumerate(_kafka_operations(events, keys)):
+        fields = {name: value for name, value in operation.items() if value is not None or name == "value"}
+        yield {"index": index, **fields}
+
+
+def _kafka_operations(events: Iterable[Row], keys: Keys) -> Iterator[Operation]:
+    drains: set[int] = set()
+    rebalances: dict[int, list[Operation]] = {}
+    for row in events:
+        process, f = row["process"], row["f"]
+        if process == NEMESIS:
+            yield _fault(row)
+        elif process < 0:
+            continue
+        elif f == "send":
+            mops = [_send_mop(row, record, keys) for record in row["records"] or ()]
+            yield {**_operation(row, "send", mops), "txn": _txn_number(row, several=len(mops) > 1)}
+        elif f == "drain" and extra_of(row).get("derived"):
+            continue  # an import made it of polls: it says nothing that they do not say
+        elif f in READ_BY_POLL:
+            if f == "drain" and process not in drains:
+                drains.add(process)
+                yield from _from_the_beginning(row, keys)
+            log = rebalances.pop(process, None) if row["type"] != "invoke" else None
+            poll = _operation(_as_it_ended(row), "poll", [_poll_mop(row, keys)])
+            yield {**poll, "rebalance-log": log, "txn": _txn_number(row)}
+        elif f == "assign":
+            yield from _assign(row, keys)
+        elif f == "subscribe":
+            partitions = (orjson.loads(row["extra"] or "{}").get("partitions")) or ()
+            yield _operation(row, "subscribe", [keys.of(row["topic"], int(p)) for p in partitions])
+        elif f == "rebalance":
+            rebalances.setdefault(process, []).append(_rebalance(row, keys))
+
+
+def _txn_number(row: Row, *, several: bool = False) -> int | bool | None:
+    """For Jepsen an operation of several sends is a transaction; what is none of them must say so."""
+    number = extra_of(row).get("txn") if "txn" in (row["extra"] or "") else None
+    return False if number is None and several else number
+
+
+def _as_it_ended(row: Row) -> Row:
+    """A poll gave what it gave, and its transaction may have failed all the same."""
+    ended = extra_of(row).get("aborted") if "aborted" in (row["extra"] or "") else None
+    return row if ended is None else {**row, "type": ended}
+
+
+def _assign(row: Row, keys: Keys) -> Iterator[Operation]:
+    """Ours says where each partition begins, and one that the consumer had already may begin elsewhere. In
+    Jepsen's words such a one goes on where it was; so all of them are given up first."""
+    positions = (orjson.loads(row["extra"] or "{}").get("positions")) or {}
+    starts = {keys.of(row["topic"], int(p)): offset for p, offset in positions.items()}
+    if row["type"] == "invoke":
+        for kind in ("invoke", "ok"):
+            yield _operation({**row, "type": kind}, "assign", [])
+    yield {**_operation(row, "assign", list(starts)), "positions": starts}
+
+
+def _rebalance(row: Row, keys: Keys) -> Operation:
+    """What a member has now, and where it goes on, for the ``:rebalance-log`` of the poll in which it
+    learned it."""
+    extra = orjson.loads(row["extra"] or "{}")
+    entry: Operation = {"keys": [keys.of(row["topic"], int(p)) for p in extra.get("partitions") or ()]}
+    positions = extra.get("positions") or {}
+    entry["positions"] = {keys.of(row["topic"], int(p)): offset for p, offset in positions.items()}
+    return entry
+
+
+def _operation(row: Row, f: str, value: Any) -> Operation:
+    return {
+        "time": row["time_ns"],
+        "type": Keyword(row["type"]),
+        "process": row["process"],
+        "f": Keyword(f),
+        "value": value,
+        "error": row["error"],
+    }
+
+
+def _from_the_beginning(row: Row, keys: Keys) -> Iterator[Operation]:
+    """The final reader's assignment, which our history does not record."""
+    value = [keys.of(row["topic"], row["partition"])]
+    for kind in ("invoke", "ok"):
+        assigned = _operation({**row, "type": kind, "error": None}, "assign", value)
+        yield {**assigned, "seek-to-beginning?": True}
+
+
+def _send_mop(row: Row, record: Mapping[str, int], keys: Keys) -> list[Any]:
+    key, value, offset = keys.of(row["topic"], record["partition"]), record["value"], record["offset"]
+    if row["type"] == "ok" and offset == ACKED_WITHOUT_OFFSET:
+        return [Keyword("send"), key, [None, value]]
+    if row["type"] in ("ok", "info") and offset >= 0:
+        return [Keyword("send"), key, [offset, value]]
+    return [Keyword("send"), key, value]
+
+
+def _poll_mop(row: Row, keys: Keys) -> list[Any]:
+    if row["type"] != "ok":
+        return [Keyword("poll")]
+    polled: dict[int, list[list[int | None]]] = {}
+    for record in row["records"] or ():
+        polled.setdefault(keys.of(row["topic"], record["partition"]), []).append(
+            [record["offset"], record["value"]]
+        )
+    for partition, value in extra_of(row).get("placeless", ()) if "placeless" in (row["extra"] or "") else ():
+        polled.setdefault(keys.of(row["topic"], partition), []).append([None, value])
+    return [Keyword("poll"), polled]
+
+
+def _fault(row: Row) -> Operation:
+    extra = orjson.loads(row["extra"] or "{}")
+    words = {name: extra[name] for name in FAULT_WORDS if name in extra}
+    return {
+        "time": row["time_ns"],
+        "type": Keyword("info"),
+        "process": Keyword("nemesis"),
+        "f": Keyword(row["f"]),
+        "value": words,
+    }

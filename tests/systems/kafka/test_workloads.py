@@ -1,0 +1,150 @@
+"""Every workload that our own broker lacks, on Apache Kafka itself: what it records is what was promised."""
+
+from __future__ import annotations
+
+from collections import Counter
+from pathlib import Path
+from typing import Any
+
+import orjson
+import pytest
+
+from tests.systems.kafka.conftest import READY_S
+from tests.workloads.driving import Row, driven, recorded
+from wrackline.harness.jepsen.object_histories import transactions
+from wrackline.history.jepsen.exports import MODELS, Keys, rows
+from wrackline.history.jepsen.text import read, write
+from wrackline.systems.base import TopicSpec
+from wrackline.systems.kafka.system import KafkaSystem
+from wrackline.workloads.compact import CompactSpec
+from wrackline.workloads.group import GroupSpec
+from wrackline.workloads.idempotent import IdempotentSpec
+from wrackline.workloads.log import ClientsSpec
+from wrackline.workloads.log.tally import Counts
+from wrackline.workloads.txn import TxnSpec
+
+pytestmark = [pytest.mark.fleet, pytest.mark.slow]
+
+PARTITIONS = 3
+GROUP = {"rate": 80, "members": 2, "senders": 1, "crash_every": 0, "leave_every": 0, "commit_every": 2}
+
+
+def drive(
+    system: KafkaSystem, run_dir: Path, topic: str, spec: ClientsSpec, enough: Any
+) -> tuple[list[Row], dict[str, Any]]:
+    """The workload, until ``enough`` of its counts, and its final read."""
+    system.create_topic(TopicSpec(topic, PARTITIONS, 1, spec.topic_configs), timeout_s=READY_S)
+
+    def until(counts: Counts) -> bool:
+        return bool(enough(counts))
+
+    with driven(
+        system.bootstrap(),
+        run_dir,
+        spec,
+        PARTITIONS,
+        50,
+        tries=600,
+        stop_s=60,
+        until=until,
+        topic=topic,
+        enter=system.fleet.entered,
+    ) as workload:
+        drained = workload.drain(deadline_s=60)
+        assert all(one.complete for one in drained), drained
+        client = dict(workload._context.recorder.info.client)
+    return recorded(run_dir), client
+
+
+def extra_of(row: Row) -> dict[str, Any]:
+    return orjson.loads(row["extra"] or "{}")  # type: ignore[no-any-return]
+
+
+def final_values(found: list[Row]) -> set[int]:
+    return {one["value"] for row in found if row["f"] == "drain" for one in row["records"] or ()}
+
+
+def test_workloads_on_one_node(one_node: KafkaSystem, tmp_path: Path) -> None:
+    """All in one: the start of a JVM is what costs."""
+    transactions_take_effect_whole_or_not_at_all(one_node, tmp_path)
+    groups_commit_what_they_were_given(one_node, tmp_path)
+    the_last_of_each_key_is_there(one_node, tmp_path)
+    idempotent_producers_are_acknowledged(one_node, tmp_path)
+
+
+def transactions_take_effect_whole_or_not_at_all(system: KafkaSystem, tmp_path: Path) -> None:
+    spec = TxnSpec(rate=60, workers=3, pollers=1, hold_ms=20, end_hold_ms=10)
+    found, client = drive(system, tmp_path / "txn", "txn", spec, lambda c: c.ok.get("commit", 0) > 10)
+    assert client["end_txn_version"] == 1
+    kept, ends = final_values(found), Counter[str]()
+    for row in found:
+        if row["f"] == "send" and row["type"] != "invoke":
+            ends[row["type"]] += 1
+            there = {record["value"] in kept for record in row["records"]}
+            assert there == {row["type"] == "ok"}
+    assert set(ends) == {"ok", "fail"}
+    for row in found:
+        if row["f"] == "poll" and row["type"] == "ok":
+            assert {record["value"] for record in row["records"]} <= kept  # nothing that was aborted
+    whole_for_elle(tmp_path / "txn")
+
+
+def whole_for_elle(run_dir: Path) -> None:
+    file = run_dir / "appends.edn"
+    write(MODELS["list-append"](rows(run_dir), Keys()), file, "edn")
+    built, names = transactions(read(file), "list-append")  # as `wrackline check` reads it
+    assert len(built) > 40
+    assert not names
+    written: dict[int, list[int]] = {}
+    reads: list[tuple[int, list[int]]] = []
+    for operation in read(file):
+        if str(operation["type"]) == "ok":
+            for f, key, value in operation["value"]:
+                if str(f) == "append":
+                    written.setdefault(key, []).append(value)
+                else:
+                    reads.append((key, value))
+    assert all(values == written[key][: len(values)] for key, values in reads)
+    assert {(key, tuple(values)) for key, values in reads} >= {(k, tuple(v)) for k, v in written.items()}
+
+
+def groups_commit_what_they_were_given(system: KafkaSystem, tmp_path: Path) -> None:
+    for name, settings in (
+        ("cooperative", {}),
+        ("static", {"static_members": True, "assignor": "range"}),
+        ("kip848", {"protocol": "consumer"}),
+    ):
+        spec = GroupSpec.model_validate({**GROUP, **settings})
+        found, _ = drive(system, tmp_path / name, name, spec, lambda c: c.ok.get("commit", 0) > 8)
+        told = [extra_of(row) for row in found if row["f"] == "rebalance"]
+        assert all(("epoch" if name == "kip848" else "generation") in one for one in told)
+        last = [extra_of(row) for row in found if row["f"] == "committed" and row["type"] == "ok"][-1]
+        given: Counter[str] = Counter()
+        for row in found:
+            if row["f"] == "poll" and row["type"] == "ok":
+                for record in row["records"]:
+                    at = str(record["partition"])
+                    given[at] = max(given[at], record["offset"] + 1)
+        assert given
+        # Members that leave commit what they were given, so all that was given is committed in the end.
+        assert {at: last["offsets"][at] for at in given} == dict(given)
+
+
+def the_last_of_each_key_is_there(system: KafkaSystem, tmp_path: Path) -> None:
+    spec = CompactSpec(rate=150, senders=2, pollers=1, enders=0, keys=5, segment_ms=500)
+    found, _ = drive(system, tmp_path / "compact", "compact", spec, lambda c: c.acked_records > 200)
+    last: dict[str, tuple[int, int]] = {}
+    for row in found:
+        if row["f"] == "send" and row["type"] == "ok":
+            [record] = row["records"]
+            last[row["key"]] = max(last.get(row["key"], (-1, -1)), (record["offset"], record["value"]))
+    assert len(last) == 5 * PARTITIONS
+    assert {value for _, value in last.values()} <= final_values(found)
+
+
+def idempotent_producers_are_acknowledged(system: KafkaSystem, tmp_path: Path) -> None:
+    spec = IdempotentSpec(rate=150, senders=1, pollers=1, enders=1)
+    found, _ = drive(system, tmp_path / "idempotent", "idempotent", spec, lambda c: c.acked_records > 100)
+    sends = [row for row in found if row["f"] == "send" and row["type"] != "invoke"]
+    assert {row["type"] for row in sends} == {"ok"}
+    assert {one["value"] for row in sends for one in row["records"]} == final_values(found)
