@@ -7,24 +7,25 @@ violation could come from the schedule, or from a judge that calls everything on
 
 from __future__ import annotations
 
-import time
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 import click
 from rich.console import Console
 from rich.table import Table
 
 from wrackline.checkers.findings import Meaning, Verdict
-from wrackline.harness.run import Judged, Options, Outcome, run
-from wrackline.harness.run.judge import broken_down, judge
+from wrackline.harness.known_answers.driving import drive
+from wrackline.harness.run import Judged, run
+from wrackline.harness.run.judge import judge
 from wrackline.harness.specification.check import load_checked
 from wrackline.harness.specification.spec import Spec, SpecError
 from wrackline.harness.specification.suites import suites_dir
 
 _SHOWN_REASONS = 4
+_ARMS = {True: "with the defect", False: "the twin"}
 
 
 @dataclass(frozen=True, slots=True)
@@ -124,39 +125,18 @@ def defects(
     wanted: Sequence[Case], results: Path, *, runs: int = 1, twins: bool = True, master: str = "local[*]"
 ) -> list[Tally]:
     """Make all the runs, then judge them in one Spark session."""
-    began = time.monotonic()
     tallies = [Tally(case) for case in wanted]
-    made = _make(tallies, results, runs, twins)
-    click.echo("--- judging")
-    driven = [each.outcome.run_dir for each in made if each.outcome.driven]
-    judged = {each.run_dir: each for each in judge(driven, master=master)} if driven else {}
-    for tally, broken, outcome in made:
-        each = judged.get(outcome.run_dir) or broken_down(outcome.run_dir, outcome.troubles)
+    arms = [
+        (tally, broken, f"{tally.case.name}, {_ARMS[broken]}, {number} of {runs}")
+        for number in range(1, runs + 1)
+        for tally in tallies
+        for broken in ((True, False) if twins else (True,))
+    ]
+    asked = [(says, tally.case.with_defect if broken else tally.case.twin) for tally, broken, says in arms]
+    judged = drive(asked, results, run=run, judge=judge, master=master)
+    for (tally, broken, _), each in zip(arms, judged, strict=False):  # fewer after Ctrl-C
         (tally.add_defect if broken else tally.add_twin)(each)
-    click.echo(f"--- {len(made)} runs, {time.monotonic() - began:.0f} s")
     return tallies
-
-
-class _Made(NamedTuple):
-    tally: Tally
-    broken: bool
-    """True for the run with the defect, False for its twin."""
-    outcome: Outcome
-
-
-def _make(tallies: Sequence[Tally], results: Path, runs: int, twins: bool) -> list[_Made]:
-    """All the runs, or those until the user asked for an end."""
-    made: list[_Made] = []
-    for number in range(runs):
-        for tally in tallies:
-            for broken in (True, False) if twins else (True,):
-                arm = "with the defect" if broken else "the twin"
-                click.echo(f"--- {tally.case.name}, {arm}, {number + 1} of {runs}")
-                spec = tally.case.with_defect if broken else tally.case.twin
-                made.append(_Made(tally, broken, run(spec, Options(results))))
-                if made[-1].outcome.interrupted:
-                    return made
-    return made
 
 
 def show(tallies: Sequence[Tally]) -> None:
