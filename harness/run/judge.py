@@ -14,6 +14,7 @@ from wrackline.checkers.jvm.referee import lines, referee, summary
 from wrackline.checkers.runs import AnalysisError
 from wrackline.harness.report import ReportError, write_report
 from wrackline.harness.report.files import replace_file
+from wrackline.harness.run.node_words import words_of_loss
 from wrackline.history import read_info
 
 VERDICT_JSON = "verdict.json"
@@ -80,19 +81,24 @@ def _reported(
     verdicts: Mapping[Path, dict[str, Any]], contract: str | None, progress: Callable[[str], None]
 ) -> list[Judged]:
     for run_dir, verdict in verdicts.items():
-        _put_before_referee(run_dir, verdict, contract, progress)
+        _add_reasons(run_dir, verdict, contract, progress)
     return [Judged(run_dir, verdict, _report(run_dir, progress)) for run_dir, verdict in verdicts.items()]
 
 
-def _put_before_referee(
+def _add_reasons(
     run_dir: Path, verdict: dict[str, Any], contract: str | None, progress: Callable[[str], None]
 ) -> None:
-    """Where Knossos is installed, its answer about each witness becomes part of the verdict."""
+    """What others say of the findings becomes part of the verdict: Knossos, where it is installed, of each
+    witness; the logs of the nodes, of what was lost."""
     answers = referee(run_dir, run_dir / "findings.parquet", progress=progress)
-    if not answers:
+    words = words_of_loss(run_dir, read_info(run_dir), verdict)
+    if not answers and not words:
         return
-    verdict["referee"] = summary(answers)
-    verdict["reasons"] = [*verdict["reasons"], *lines(answers)]
+    if answers:
+        verdict["referee"] = summary(answers)
+    if words:
+        verdict["node_words"] = [str(each) for each in words]
+    verdict["reasons"] = [*verdict["reasons"], *lines(answers), *map(str, words)]
     name = VERDICT_JSON if contract is None else f"verdict.{contract}.json"
     replace_file(run_dir / name, orjson.dumps(verdict, option=orjson.OPT_INDENT_2) + b"\n")
 

@@ -1,0 +1,66 @@
+"""What the nodes' own logs say of records that are gone, so that a loss need not be believed on our word alone.
+
+Looked for only where a loss was found, and only in logs of Apache Kafka: ours writes no such lines.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from wrackline.checkers.system_words import is_kafka
+from wrackline.history.model import RunInfo
+
+LOSSES = ("lost-write", "vanished-read", "lost-committed")
+MOST = 2
+"""Lines of a kind: every node writes some of them."""
+WIDTH = 320
+"""Characters of a line that are kept."""
+_WORDS = (
+    r"UNCLEAN partition change for {topic}-\d+ ",
+    r"Truncating {topic}-\d+ to offset \d+ below high watermark",
+    r"UnifiedLog partition={topic}-\d+,.*\] Truncating to offset \d+",
+    r"Completed load of Log\(dir=\S*/{topic}-\d+,.*logEndOffset=\d+",
+)
+"""A leader that lacks records was elected; a replica cut its log below what it knew to be committed; a replica
+cut its log; the log that a node found when it started, and where it ended."""
+
+
+@dataclass(frozen=True, slots=True)
+class Line:
+    """A line of a node's log."""
+
+    file: str
+    """Below the run's directory."""
+    number: int
+    """The first line is 1."""
+    text: str
+
+    def __str__(self) -> str:
+        return f"{self.file}:{self.number}: {self.text}"
+
+
+def words_of_loss(run_dir: Path, info: RunInfo, verdict: Mapping[str, Any]) -> list[Line]:
+    """The telling lines about the run's topics, the most telling kind first; empty where nothing was lost.
+    Raises OSError."""
+    lost = any(each["count"] for each in verdict["anomalies"] if each["anomaly"] in LOSSES)
+    if not lost or not is_kafka(info):
+        return []
+    topics = "|".join(re.escape(topic.name) for topic in info.topics)
+    patterns = [re.compile(words.format(topic=f"(?:{topics})")) for words in _WORDS]
+    found: list[list[Line]] = [[] for _ in patterns]
+    for line in _lines(run_dir):
+        for pattern, kept in zip(patterns, found, strict=True):
+            if pattern.search(line.text):
+                kept.append(line)
+    return [Line(each.file, each.number, each.text[:WIDTH]) for kept in found for each in kept[:MOST]]
+
+
+def _lines(run_dir: Path) -> Iterator[Line]:
+    for file in sorted(run_dir.glob("nodes/*/broker.log")):
+        with file.open(encoding="utf-8", errors="replace") as opened:
+            for number, text in enumerate(opened, 1):
+                yield Line(file.relative_to(run_dir).as_posix(), number, text.rstrip())
