@@ -1,4 +1,4 @@
-"""``wrackline demo`` and ``wrackline defects``: runs whose verdicts are known beforehand."""
+"""``wrackline demo``, ``wrackline defects`` and ``wrackline findings``: runs whose verdicts are known beforehand."""
 
 from __future__ import annotations
 
@@ -9,6 +9,7 @@ import orjson
 
 from wrackline.harness.cli.fleet import need_root
 from wrackline.harness.cli.options import master_option, need_writable, results_option
+from wrackline.harness.known_answers import findings as known
 from wrackline.harness.known_answers.defects import cases, defects, show
 from wrackline.harness.known_answers.demo import demo
 
@@ -61,6 +62,59 @@ def defects_command(
     need_writable(results)
     tallies = defects(wanted, results, runs=runs, twins=not no_twins, master=master)
     show(tallies)
+    if json_file is not None:
+        json_file.write_bytes(
+            orjson.dumps([each.to_dict() for each in tallies], option=orjson.OPT_INDENT_2) + b"\n"
+        )
+    return 0 if all(each.as_it_must_be for each in tallies) else 1
+
+
+@click.command("findings")
+@click.argument("names", nargs=-1, metavar="[NAME]...")
+@click.option(
+    "--list", "only_list", is_flag=True, help="Say what there is and how long it takes; make no run."
+)
+@click.option(
+    "--runs", type=click.IntRange(1), default=1, show_default=True, help="Of each, and of its control."
+)
+@click.option("--no-controls", is_flag=True, help="Leave the runs that must be clean out.")
+@click.option(
+    "--json", "json_file", type=click.Path(dir_okay=False, path_type=Path), help="Write the table here."
+)
+@results_option
+@master_option
+def findings_command(
+    names: tuple[str, ...],
+    only_list: bool,
+    runs: int,
+    no_controls: bool,
+    json_file: Path | None,
+    results: Path,
+    master: str,
+) -> int:
+    """Re-find what Apache Kafka itself does wrong, and what its settings allow: the suites of suites/findings.
+
+    Every run must come out as it is known to (a violation, or a loss that the contract allows), and its
+    control (the same but for the one thing that mends it) must pass and lose nothing. The versions that are
+    needed are installed first. NAME is a suite's file name without .yaml; all of them by default.
+
+    \b
+      wrackline findings --list                  what there is, and how long it takes
+      wrackline findings b59                     one, and its control: about three minutes
+      wrackline findings b10 b59 --runs 5 --json table.json
+
+    Exit code: 0 when all is as it must be, 1 when not.
+    """
+    wanted = known.findings(names)
+    if only_list:
+        known.list_them(wanted)
+        return 0
+    need_root()
+    need_writable(results)
+    minutes = known.seconds(wanted, runs, not no_controls) / 60
+    click.echo(f"the runs take about {minutes:.0f} minutes on two quiet cores, and their judging a few more")
+    tallies = known.refind(wanted, results, runs=runs, controls=not no_controls, master=master)
+    known.show(tallies)
     if json_file is not None:
         json_file.write_bytes(
             orjson.dumps([each.to_dict() for each in tallies], option=orjson.OPT_INDENT_2) + b"\n"

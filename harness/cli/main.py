@@ -40,6 +40,10 @@ COMMANDS = {
         f"{_HERE}.known_answers:defects_command",
         "Put historic bugs back, one by one, and see each caught.",
     ),
+    "findings": (
+        f"{_HERE}.known_answers:findings_command",
+        "Re-find bugs of Apache Kafka itself, each beside a control.",
+    ),
     "init": (f"{_HERE}.specification:init_command", "Write a commented specification to start from."),
     "examples": (
         f"{_HERE}.specification:examples_command",
@@ -120,6 +124,7 @@ def wrackline() -> None:
       wrackline doctor                      can this machine do it? what is missing?
       wrackline demo                        three short runs that show what it is for
       wrackline defects                     historic bugs put back, and each of them caught
+      wrackline findings --list             bugs of Apache Kafka itself, re-found by real runs
       wrackline examples                    specifications that come with it
       wrackline init first.yaml             a commented specification to start from
       wrackline plan first.yaml             what would happen, and when

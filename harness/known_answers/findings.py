@@ -1,0 +1,274 @@
+"""``wrackline findings``: what Apache Kafka itself does wrong, or what its settings allow, re-found by real
+runs.
+
+Each finding is a specification in ``suites/findings`` and a control, the same specification but for the one
+thing that mends it. Without the control a finding could come from the faults, or from a judge that calls
+everything a violation.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import click
+from rich.console import Console
+from rich.table import Table
+
+from wrackline.checkers.findings import Meaning, Verdict
+from wrackline.harness.known_answers.driving import drive
+from wrackline.harness.run import Judged, run
+from wrackline.harness.run.judge import judge
+from wrackline.harness.specification.check import load_checked
+from wrackline.harness.specification.spec import Spec, SpecError
+from wrackline.harness.specification.suites import suites_dir
+
+CONTROL = "-control"
+_SHOWN_REASONS = 4
+
+
+@dataclass(frozen=True, slots=True)
+class Known:
+    """What must come out of a finding's run. Its control must pass and show nothing of it."""
+
+    what: str
+    """One line for the list."""
+    verdict: Verdict
+    """``violation``; or ``pass``, where the contract allows what is shown."""
+    shows: tuple[str, ...] = ("lost-write",)
+    """Anomalies that must be found, all of them."""
+    run_s: int = 90
+    """How long one of its runs takes, roughly, without the judging."""
+
+
+FINDINGS: Mapping[str, Known] = {
+    "b10": Known("3.9.2 elects whoever is alone in the ISR, with what a power cut left", Verdict.VIOLATION),
+    "b10-elr": Known("4.0.0 without eligible leader replicas does the same", Verdict.VIOLATION),
+    "b59": Known("4.4.0 elects the last known leader, with what a power cut left", Verdict.VIOLATION),
+    "all-power": Known("all hosts lose their power at once, and nothing was synced", Verdict.PASS),
+    "acks-one": Known("with acks=1 the leader alone has what it acknowledges", Verdict.PASS),
+    "min-isr-one": Known("with min.insync.replicas=1 so does a leader alone in the ISR", Verdict.PASS),
+    "unclean-on": Known("with unclean election on a replica that lacks records leads", Verdict.PASS),
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Finding:
+    """A pair of specifications, and what must come out of them."""
+
+    name: str
+    known: Known
+    spec: Spec
+    control: Spec
+
+    @property
+    def version(self) -> str:
+        return self.spec.system.configured().version
+
+    @property
+    def changed(self) -> tuple[str, ...]:
+        """How the control differs: ``system.version: 3.9.2 -> 4.4.0``."""
+        pair = (one.model_dump(mode="json", exclude={"name"}) for one in (self.spec, self.control))
+        return tuple(_differences("", *pair))
+
+    def wrong_with(self, verdict: Mapping[str, Any]) -> list[str]:
+        """How the verdict of the finding's run differs from what is known; empty when it does not."""
+        wrong = [] if verdict["verdict"] == self.known.verdict else [_unexpected(verdict, self.known.verdict)]
+        meaning = Meaning.VIOLATION if self.known.verdict is Verdict.VIOLATION else Meaning.ALLOWED
+        for name in self.known.shows:
+            if not count_of(verdict, name, meaning):
+                wrong.append(f"no {name} that is {meaning.value}")
+        return wrong
+
+    def wrong_with_control(self, verdict: Mapping[str, Any]) -> list[str]:
+        wrong = [] if verdict["verdict"] == Verdict.PASS else [_unexpected(verdict, Verdict.PASS)]
+        return wrong + [
+            f"{count_of(verdict, name)} {name}" for name in self.known.shows if count_of(verdict, name)
+        ]
+
+
+@dataclass
+class Tally:
+    """What came of a finding's runs."""
+
+    finding: Finding
+    shown: int = 0
+    runs: int = 0
+    clean: int = 0
+    controls: int = 0
+    made: list[dict[str, Any]] = field(default_factory=list)
+    """A row for each run: its folder, what it is, its verdict, the counts, the nodes' own words."""
+
+    @property
+    def as_it_must_be(self) -> bool:
+        return 0 < self.runs == self.shown and self.clean == self.controls
+
+    def add(self, judged: Judged, *, control: bool) -> None:
+        verdict = judged.verdict
+        check = self.finding.wrong_with_control if control else self.finding.wrong_with
+        wrong = check(verdict)
+        if control:
+            self.controls += 1
+            self.clean += not wrong
+        else:
+            self.runs += 1
+            self.shown += not wrong
+        self.made.append(
+            {
+                "run": judged.run_dir.name,
+                "control": control,
+                "verdict": verdict["verdict"],
+                "acknowledged": verdict["counts"]["acked_records"],
+                "shown": {name: count_of(verdict, name) for name in self.finding.known.shows},
+                "node_words": list(verdict.get("node_words", ())),
+                "wrong": wrong,
+                "reasons": list(verdict.get("reasons", ()))[:_SHOWN_REASONS] if wrong else [],
+                "report": str(judged.report) if judged.report else None,
+            }
+        )
+
+    def to_dict(self) -> dict[str, Any]:
+        return {
+            "finding": self.finding.name,
+            "version": self.finding.version,
+            "must_be": self.finding.known.verdict.value,
+            "must_show": list(self.finding.known.shows),
+            "control_differs_in": list(self.finding.changed),
+            "runs": self.runs,
+            "shown": self.shown,
+            "controls": self.controls,
+            "clean": self.clean,
+            "made": list(self.made),
+        }
+
+
+def findings(names: Iterable[str] = ()) -> list[Finding]:
+    """Those named, or all. Raises SpecError for a name that is none, and for a file that does not fit."""
+    wanted = list(dict.fromkeys(names)) or list(FINDINGS)
+    for name in wanted:
+        if name not in FINDINGS:
+            raise SpecError(f"no finding {name!r}; there are {', '.join(FINDINGS)}")
+    folder = suites_dir() / "findings"
+    return [
+        Finding(
+            name,
+            FINDINGS[name],
+            load_checked(folder / f"{name}.yaml"),
+            load_checked(folder / f"{name}{CONTROL}.yaml"),
+        )
+        for name in wanted
+    ]
+
+
+def refind(
+    wanted: Sequence[Finding],
+    results: Path,
+    *,
+    runs: int = 1,
+    controls: bool = True,
+    master: str = "local[*]",
+) -> list[Tally]:
+    """Install the versions that are needed, make all the runs, then judge them in one Spark session. Raises
+    DeployError for a version that cannot be installed."""
+    tallies = [Tally(finding) for finding in wanted]
+    arms = [
+        (tally, control, f"{tally.finding.name}{', the control' if control else ''}, {number} of {runs}")
+        for number in range(1, runs + 1)
+        for tally in tallies
+        for control in ((False, True) if controls else (False,))
+    ]
+    asked = [
+        (says, tally.finding.control if control else tally.finding.spec) for tally, control, says in arms
+    ]
+    for _, spec in asked:
+        spec.system.prepare(click.echo)
+    judged = drive(asked, results, run=run, judge=judge, master=master)
+    for (tally, control, _), each in zip(arms, judged, strict=False):  # fewer after Ctrl-C
+        tally.add(each, control=control)
+    return tallies
+
+
+def seconds(wanted: Sequence[Finding], runs: int, controls: bool) -> int:
+    """How long the runs of these take, roughly, without the judging."""
+    return sum(finding.known.run_s for finding in wanted) * runs * (2 if controls else 1)
+
+
+def list_them(wanted: Sequence[Finding]) -> None:
+    table = _table("finding", "Kafka", "must be", "a run", "what", "the control differs in")
+    for each in wanted:
+        table.add_row(
+            each.name,
+            each.version,
+            each.known.verdict.value + ("" if each.known.verdict is Verdict.VIOLATION else ", allowed"),
+            f"{each.known.run_s} s",
+            each.known.what,
+            "; ".join(each.changed),
+        )
+    _print(table)
+
+
+def show(tallies: Sequence[Tally]) -> None:
+    table = _table(
+        "finding", "Kafka", "must be", "shown", "control clean", "of the acknowledged records, each run"
+    )
+    for tally in tallies:
+        table.add_row(
+            tally.finding.name,
+            tally.finding.version,
+            tally.finding.known.verdict.value,
+            f"{tally.shown} of {tally.runs}",
+            f"{tally.clean} of {tally.controls}",
+            "; ".join(_account(row) for row in tally.made if not row["control"]),
+        )
+    _print(table)
+    for tally in tallies:
+        for row in tally.made:
+            for words in row["node_words"][:2]:
+                click.echo(f"{row['run']}/{words}")
+            for wrong in row["wrong"]:
+                reasons = "; ".join(row["reasons"])
+                click.echo(f"NOT AS IT MUST BE: {row['run']}: {wrong} ({reasons})")
+
+
+def _account(row: Mapping[str, Any]) -> str:
+    counts = ", ".join(f"{count:,} {name}" for name, count in row["shown"].items())
+    return f"{counts} of {row['acknowledged']:,}"
+
+
+def _table(*headings: str) -> Table:
+    table = Table(box=None, pad_edge=False, header_style="bold")
+    for heading in headings:
+        table.add_column(heading, no_wrap=heading in headings[:-1])
+    return table
+
+
+def _print(table: Table) -> None:
+    console = Console(highlight=False, width=200)
+    with console.capture() as text:
+        console.print(table)
+    click.echo("\n".join(line.rstrip() for line in text.get().splitlines()))
+
+
+def count_of(verdict: Mapping[str, Any], name: str, meaning: Meaning | None = None) -> int:
+    """How often the verdict names the anomaly, with that meaning or with any."""
+    return sum(
+        each["count"]
+        for each in verdict["anomalies"]
+        if each["anomaly"] == name and meaning in (None, each["meaning"])
+    )
+
+
+def _unexpected(verdict: Mapping[str, Any], must_be: Verdict) -> str:
+    return f"{verdict['verdict']}, not {must_be.value}"
+
+
+def _differences(path: str, one: Any, other: Any) -> Iterator[str]:
+    if one == other:
+        return
+    if isinstance(one, dict) and isinstance(other, dict):
+        for key in dict.fromkeys((*one, *other)):
+            yield from _differences(f"{path}.{key}" if path else key, one.get(key), other.get(key))
+    else:
+        yield f"{path}: {'unset' if one is None else one} -> {'unset' if other is None else other}"

@@ -1,0 +1,170 @@
+"""The suites of findings: each a pair, what must come out of it, and one of them against Apache Kafka."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import orjson
+import pytest
+from click.testing import CliRunner
+
+from wrackline.checkers.findings import Verdict
+from wrackline.harness.cli.known_answers import findings_command
+from wrackline.harness.known_answers import findings as known
+from wrackline.harness.known_answers.findings import FINDINGS, Finding, Tally, findings
+from wrackline.harness.run import Judged, Options, Outcome
+from wrackline.harness.specification.spec import Spec, SpecError
+from wrackline.systems.kafka.spec import KafkaSpec
+
+SUITES = Path(__file__).parents[3] / "suites" / "findings"
+
+
+@pytest.fixture(scope="module")
+def all_of_them() -> list[Finding]:
+    return findings()
+
+
+def test_every_suite_is_a_finding_and_has_its_control() -> None:
+    pairs = {name for one in FINDINGS for name in (one, f"{one}-control")}
+    assert {path.stem for path in SUITES.glob("*.yaml")} == pairs
+
+
+def test_a_control_differs_in_one_thing_and_says_whose_it_is(all_of_them: list[Finding]) -> None:
+    for each in all_of_them:
+        assert len(each.changed) == 1, each.changed
+        assert each.spec.name == f"finding-{each.name}"
+        assert each.control.name == f"{each.spec.name}-control"
+        opening = (SUITES / f"{each.name}-control.yaml").read_text()
+        assert opening.startswith(f"# The control of {each.name}: ")
+
+
+def test_every_finding_is_of_apache_kafka_and_is_judged_like_any_other_run(
+    all_of_them: list[Finding],
+) -> None:
+    for each in all_of_them:
+        for spec in (each.spec, each.control):
+            assert isinstance(spec.system, KafkaSpec)
+            assert spec.contract.expected == ()
+        assert each.known.verdict in (Verdict.VIOLATION, Verdict.PASS)
+        assert each.known.shows
+
+
+def test_the_list_says_what_there_is_and_how_long_it_takes() -> None:
+    told = CliRunner().invoke(findings_command, ["--list"], standalone_mode=False)
+    rows = told.output.splitlines()
+    assert [row.split()[0] for row in rows[1:]] == list(FINDINGS)
+    assert "topic.configs.flush.messages: unset -> 1" in next(row for row in rows if row.startswith("b59"))
+    assert all(f"{each.run_s} s" in row for each, row in zip(FINDINGS.values(), rows[1:], strict=True))
+
+
+def test_an_unknown_finding_is_told_with_those_there_are() -> None:
+    with pytest.raises(SpecError, match=r"no finding 'nosuch'; there are .*b59"):
+        findings(["b59", "nosuch"])
+
+
+def judged(run_dir: Path, word: str, *found: tuple[str, str, int], words: Sequence[str] = ()) -> Judged:
+    """``found``: anomaly, meaning, count."""
+    anomalies = [{"anomaly": name, "meaning": meaning, "count": count} for name, meaning, count in found]
+    verdict = {"verdict": word, "anomalies": anomalies, "reasons": ["why"], "counts": {"acked_records": 900}}
+    return Judged(run_dir, {**verdict, "node_words": list(words)}, None)
+
+
+@pytest.mark.parametrize(
+    ("name", "word", "found", "shown"),
+    [
+        ("b59", "violation", ("lost-write", "violation", 7), True),
+        ("b59", "violation", ("stale-read", "violation", 7), False),
+        ("b59", "pass", ("lost-write", "allowed", 7), False),
+        ("b59", "inconclusive", ("lost-write", "violation", 7), False),
+        ("all-power", "pass", ("lost-write", "allowed", 7), True),
+        ("all-power", "pass", ("lost-write", "allowed", 0), False),
+        ("all-power", "violation", ("lost-write", "violation", 7), False),
+    ],
+)
+def test_a_finding_is_shown_when_it_is_judged_as_it_is_known(
+    tmp_path: Path, name: str, word: str, found: tuple[str, str, int], shown: bool
+) -> None:
+    tally = Tally(findings([name])[0])
+    tally.add(judged(tmp_path / "run", word, found), control=False)
+    assert (tally.shown, tally.runs, tally.as_it_must_be) == (int(shown), 1, shown)
+    assert bool(tally.made[0]["wrong"]) is not shown
+
+
+@pytest.mark.parametrize(
+    ("word", "found", "clean"),
+    [
+        ("pass", ("stale-read", "allowed", 7), True),
+        ("pass", ("lost-write", "allowed", 1), False),
+        ("inconclusive", ("lost-write", "violation", 0), False),
+        ("violation", ("duplicate", "violation", 1), False),
+    ],
+)
+def test_a_control_is_clean_when_it_passes_and_shows_nothing_of_the_finding(
+    tmp_path: Path, word: str, found: tuple[str, str, int], clean: bool
+) -> None:
+    tally = Tally(findings(["b59"])[0])
+    tally.add(judged(tmp_path / "control", word, found), control=True)
+    assert not tally.as_it_must_be, "the finding itself was not run"
+    tally.add(judged(tmp_path / "run", "violation", ("lost-write", "violation", 1)), control=False)
+    assert (tally.clean, tally.controls, tally.as_it_must_be) == (int(clean), 1, clean)
+
+
+def test_versions_are_prepared_first_and_the_table_has_the_nodes_words(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    happened: list[str] = []
+
+    def run(spec: Spec, options: Options) -> Outcome:
+        happened.append(spec.name)
+        return Outcome(options.results / f"{len(happened)}-{spec.name}", (), True)
+
+    def judge(run_dirs: Sequence[Path], **_: Any) -> list[Judged]:
+        lost = ("lost-write", "violation", 640)
+        return [
+            judged(each, "pass")
+            if each.name.endswith("-control")
+            else judged(each, "violation", lost, words=["nodes/c1/broker.log:600: UNCLEAN"])
+            for each in run_dirs
+        ]
+
+    monkeypatch.setattr(KafkaSpec, "prepare", lambda spec, _: happened.append(f"prepared {spec.version}"))
+    monkeypatch.setattr(known, "run", run)
+    monkeypatch.setattr(known, "judge", judge)
+    [tally] = known.refind(findings(["b10"]), tmp_path, runs=2)
+    assert happened[:4] == ["prepared 3.9.2", "prepared 4.4.0"] * 2
+    assert happened[4:] == ["finding-b10", "finding-b10-control"] * 2
+    known.show([tally])
+    told = capsys.readouterr().out
+    assert "b10      3.9.2  violation  2 of 2  2 of 2" in told
+    assert "640 lost-write of 900; 640 lost-write of 900" in told
+    assert "5-finding-b10/nodes/c1/broker.log:600: UNCLEAN" in told
+    assert tally.to_dict()["control_differs_in"] == ["system.version: 3.9.2 -> 4.4.0"]
+
+
+@pytest.mark.fleet
+@pytest.mark.slow
+@pytest.mark.spark
+@pytest.mark.nightly
+def test_the_last_known_leader_loses_what_was_acknowledged_and_a_synced_log_does_not(tmp_path: Path) -> None:
+    table = tmp_path / "table.json"
+    entry = [sys.executable, "-m", "wrackline.harness.cli.entry"]
+    environment = {**os.environ, "WRACKLINE_RESULTS": str(tmp_path / "results"), "PYTHONUNBUFFERED": "1"}
+    done = subprocess.run(
+        [*entry, "findings", "b59", "--json", str(table)],
+        env=environment,
+        capture_output=True,
+        text=True,
+        timeout=1200,
+        check=False,
+    )
+    assert done.returncode == 0, done.stdout + done.stderr
+    [row] = orjson.loads(table.read_bytes())
+    assert (row["shown"], row["runs"], row["clean"], row["controls"]) == (1, 1, 1, 1)
+    [made, _] = row["made"]
+    assert "UNCLEAN partition change for log-0" in made["node_words"][0]
+    assert "lastKnownElr" in made["node_words"][0]
