@@ -9,12 +9,14 @@ from typing import Any
 
 import orjson
 import pytest
+from confluent_kafka import KafkaError, KafkaException
 from pydantic import ValidationError
 
 from tests.workloads.driving import Row, driven, recorded
 from wrackline.harness.specification.spec import SpecError, parse
 from wrackline.history.model import FAILED, UNKNOWN, Type
 from wrackline.workloads.clients.base import ClientError
+from wrackline.workloads.clients.librdkafka.producers import RdkafkaProducer
 from wrackline.workloads.pace import Slot
 from wrackline.workloads.txn import TxnSpec
 from wrackline.workloads.txn.drawing import End, draw
@@ -225,3 +227,27 @@ def test_threads_end_when_nobody_listens(tmp_path: Path) -> None:
         pass
     rows = recorded(tmp_path / "run")
     assert not [row for row in rows if row["f"] == "send"]
+
+
+@dataclass
+class Raising:
+    """In the place of confluent-kafka's producer: librdkafka's fatal errors do not come when a test wants
+    them to. They are raised by ``poll``, whatever ``error_cb`` there is."""
+
+    fatal: bool
+
+    def poll(self, timeout_s: float) -> int:
+        del timeout_s
+        raise KafkaException(
+            KafkaError(KafkaError.OUT_OF_ORDER_SEQUENCE_NUMBER, "desynchronized", self.fatal)
+        )
+
+
+def test_a_fatal_error_breaks_the_producer_and_not_the_run(monkeypatch: pytest.MonkeyPatch) -> None:
+    producer = RdkafkaProducer("127.0.0.1:1", TxnSpec())
+    monkeypatch.setattr(producer, "_handle", Raising(fatal=True))
+    producer.serve(0)
+    assert producer.broken
+    monkeypatch.setattr(producer, "_handle", Raising(fatal=False))
+    with pytest.raises(KafkaException):
+        producer.serve(0)

@@ -111,7 +111,12 @@ class RdkafkaProducer:
                 pending.settle(place, outcomes.refused(error.name()))
 
     def serve(self, timeout_s: float) -> None:
-        self._handle.poll(timeout_s)
+        try:
+            self._handle.poll(timeout_s)
+        except KafkaException as wrong:  # a fatal error is raised here; `error_cb` is not told of it
+            if not wrong.args[0].fatal():
+                raise
+            self._health.broken = True
         now = time.monotonic()
         while self._pending and (self._pending[0].over or self._pending[0].deadline <= now):
             self._pending.popleft().expire()
