@@ -1,4 +1,4 @@
-"""``wrackline demo``, ``wrackline defects`` and ``wrackline findings``: runs whose verdicts are known beforehand."""
+"""``wrackline demo``, ``defects`` and ``findings``: runs whose verdicts are known beforehand."""
 
 from __future__ import annotations
 
@@ -92,7 +92,7 @@ def findings_command(
     results: Path,
     master: str,
 ) -> int:
-    """Re-find what Apache Kafka itself does wrong, and what its settings allow: the suites of suites/findings.
+    """Re-find what Apache Kafka itself does wrong, and what its settings allow (suites/findings).
 
     Every run must come out as it is known to (a violation, or a loss that the contract allows), and its
     control (the same but for the one thing that mends it) must pass and lose nothing. The versions that are

@@ -43,6 +43,7 @@ class Known:
     """How long one of its runs takes, roughly, without the judging."""
 
 
+_LATE = "{}: a late EndTxn of librdkafka ends the producer's next transaction"
 FINDINGS: Mapping[str, Known] = {
     "b10": Known("3.9.2 elects whoever is alone in the ISR, with what a power cut left", Verdict.VIOLATION),
     "b10-elr": Known("4.0.0 without eligible leader replicas does the same", Verdict.VIOLATION),
@@ -51,6 +52,8 @@ FINDINGS: Mapping[str, Known] = {
     "acks-one": Known("with acks=1 the leader alone has what it acknowledges", Verdict.PASS),
     "min-isr-one": Known("with min.insync.replicas=1 so does a leader alone in the ISR", Verdict.PASS),
     "unclean-on": Known("with unclean election on a replica that lacks records leads", Verdict.PASS),
+    "late-end-txn": Known(_LATE.format("4.4.0"), Verdict.VIOLATION, ("aborted-read",), run_s=150),
+    "late-end-txn-392": Known(_LATE.format("3.9.2"), Verdict.VIOLATION, ("aborted-read",), run_s=150),
 }
 
 
@@ -271,4 +274,11 @@ def _differences(path: str, one: Any, other: Any) -> Iterator[str]:
         for key in dict.fromkeys((*one, *other)):
             yield from _differences(f"{path}.{key}" if path else key, one.get(key), other.get(key))
     else:
-        yield f"{path}: {'unset' if one is None else one} -> {'unset' if other is None else other}"
+        yield f"{path}: {_brief(one)} -> {_brief(other)}"
+
+
+def _brief(value: Any) -> str:
+    """A setting's value; of a whole section its name."""
+    if isinstance(value, dict):
+        return str(value.get("name", "set"))
+    return "unset" if value is None else str(value)

@@ -1,4 +1,4 @@
-"""What the nodes' own logs say of records that are gone, so that a loss need not be believed on our word alone.
+"""What the nodes' own logs say of records that are gone, so that nobody has to take our word for a loss.
 
 Looked for only where a loss was found, and only in logs of Apache Kafka: ours writes no such lines.
 """
@@ -25,8 +25,8 @@ _WORDS = (
     r"UnifiedLog partition={topic}-\d+,.*\] Truncating to offset \d+",
     r"Completed load of Log\(dir=\S*/{topic}-\d+,.*logEndOffset=\d+",
 )
-"""A leader that lacks records was elected; a replica cut its log below what it knew to be committed; a replica
-cut its log; the log that a node found when it started, and where it ended."""
+"""A leader was elected that may lack records; a replica cut its log below what it knew to be committed; a
+replica cut its log; where the log ended that a node found when it started."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -18,12 +18,12 @@ INFO = RunInfo(
 CONTROLLER = """\
 \tunclean.leader.election.enable = false
 [11:33,582] INFO [QuorumController id=101] UNCLEAN partition change for __consumer_offsets-0 with topic ID J
-[11:33,582] INFO [QuorumController id=101] UNCLEAN partition change for log-0 with topic ID 3iT: isr: [] -> [1]
+[11:33,582] INFO [QuorumController id=101] UNCLEAN partition change for log-0 with topic ID 3: isr: [] -> [1]
 """
 FOLLOWER = """\
 [10:50,998] INFO [ReplicaFetcher] Truncating partition log-0 with TruncationState(offset=0, completed=true)
-[10:51,106] INFO [UnifiedLog partition=log-0, dir=/data] Truncating to 0 has no effect as the largest offset is -1
-[11:32,957] INFO Completed load of Log(dir=/data/broker/log-0, topicId=3iT, logStartOffset=0, logEndOffset=875)
+[10:51,106] INFO [UnifiedLog partition=log-0, dir=/data] Truncating to 0 has no effect, largest offset -1
+[11:32,957] INFO Completed load of Log(dir=/data/broker/log-0, topicId=3iT, logEndOffset=875)
 [11:36,069] WARN [UnifiedLog partition=log-0, dir=/data] Truncating log-0 to offset 0 below high watermark 686
 [11:36,069] INFO [UnifiedLog partition=log-0, dir=/data] Truncating to offset 0 (kafka.log.UnifiedLog)
 [11:36,070] INFO [UnifiedLog partition=log-10-0, dir=/data] Truncating to offset 0 (kafka.log.UnifiedLog)
