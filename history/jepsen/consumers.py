@@ -26,6 +26,22 @@ SOMEWHERE = -1
 """A position that is not known: the next poll may begin anywhere."""
 
 
+OURS = ("asked", "end_ns", "epoch", "generation", "group", "lost", "member", "mode", "transactional_id")
+"""What rows of transactions and groups say (history.model) and Jepsen has no word for. In an exported history
+an operation has them under the same names, with hyphens; Jepsen ignores them."""
+
+
+def ours_out(extra: Mapping[str, Any]) -> dict[str, Any]:
+    """As an operation has them."""
+    return {name.replace("_", "-"): extra[name] for name in OURS if name in extra}
+
+
+def ours_in(op: Mapping[str, Any]) -> dict[str, Any]:
+    """As the ``extra`` of an event has them."""
+    found = {name: op.get(name.replace("_", "-")) for name in OURS}
+    return {name: value for name, value in found.items() if value is not None}
+
+
 @dataclass
 class Consumer:
     """``stands``: partition -> the offset it goes on at, or SOMEWHERE; partitions that were given up are not

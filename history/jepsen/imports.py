@@ -20,7 +20,9 @@ sends or polls
                        (wrackline.history.jepsen.consumers)
 ``:subscribe``         ``subscribe``; ``:rebalance-log``: one ``rebalance`` row each, before the poll's
                        completion
-``:crash``             ends the process
+``:crash``             ends the process; of a member of a group in an exported history of ours, a ``crash``
+``:commit``,           of an exported history of ours: ``commit``, ``committed``
+``:committed``
 ``:nemesis``           faults, never proved: Jepsen records what was asked for, not that it took effect
 =====================  ======================================================================================
 
@@ -117,6 +119,7 @@ def _info(path: Path, settings: Settings, reader: Reader) -> RunInfo:
                 settings.replication_factor,
                 settings.min_insync_replicas,
                 contiguous=False,
+                compacted=any(event.key is not None for event in reader.events),
             ),
         ),
         notes=(f"imported from {path.name}, a history of Jepsen", *reader.notes()),

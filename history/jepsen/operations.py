@@ -9,7 +9,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from wrackline.history.jepsen.consumers import Consumer
+from wrackline.history.jepsen.consumers import Consumer, ours_in
 from wrackline.history.jepsen.faults import Faults
 from wrackline.history.jepsen.observed import Observed
 from wrackline.history.jepsen.text import Operation
@@ -77,6 +77,11 @@ class Reader:
             self._assign(process + CONSUMERS, op, kind)
         elif f == "subscribe":
             self._subscribe(process + CONSUMERS, op, kind)
+        elif f in ("commit", "committed") and isinstance(op.get("value"), Mapping):
+            self._committed(process + CONSUMERS, f, op, kind)
+        elif f == "crash" and "group" in op:
+            if kind is not Type.INVOKE:
+                self.add(Event(process + CONSUMERS, Type.OK, "crash", topic=TOPIC, extra=ours_in(op)))
         else:
             # :crash says that a process ends; what it does next is under another number.
             self.ignored[f] += kind is not Type.INVOKE
@@ -110,9 +115,9 @@ class Reader:
         sends = tuple(self._sent(mop, Type.INVOKE) for mop in op["value"] if mop[0] == "send")
         polls = any(mop[0] == "poll" for mop in op["value"])
         begun = self.open[process] = _Open(op, sends, polls, self._txn(op))
-        extra = _extra(begun)
+        extra, key = _extra(begun, op), op.get("key")
         if sends:
-            self.add(Event(process, Type.INVOKE, "send", topic=TOPIC, records=sends, extra=extra))
+            self.add(Event(process, Type.INVOKE, "send", topic=TOPIC, key=key, records=sends, extra=extra))
         if polls:
             self.add(Event(process + CONSUMERS, Type.INVOKE, "poll", topic=TOPIC, extra=extra))
 
@@ -137,7 +142,8 @@ class Reader:
         common: dict[str, Any] = {"topic": TOPIC, "error": error, "latency_ns": latency}
         if begun.sends:
             records = self._outcomes(begun.sends, op, kind)
-            self.add(Event(process, kind, "send", records=records, extra=_extra(begun), **common))
+            key, extra = begun.op.get("key"), _extra(begun, op)
+            self.add(Event(process, kind, "send", key=key, records=records, extra=extra, **common))
         if begun.polls:
             self._complete_poll(process + CONSUMERS, op, kind, begun, common)
 
@@ -174,7 +180,7 @@ class Reader:
             rebalanced |= given - who.rebalanced
             self._given_by_its_group(consumer, given - who.rebalanced)
         self.observed.take(records, succeeded=kind is Type.OK)
-        extra = _extra(begun, placeless)
+        extra = _extra(begun, op, placeless)
         if not records:
             self.add(Event(consumer, kind, "poll", extra=extra, **common))
             if kind is not Type.OK and who.subscribed and who.stands and not self.transactions:
@@ -188,7 +194,7 @@ class Reader:
         self.add(Event(consumer, Type.OK, "poll", records=first, extra=extra, **common))
         for piece in others:
             self._given_by_its_group(consumer, rebalanced)
-            self.add(Event(consumer, Type.INVOKE, "poll", topic=TOPIC, extra=_extra(begun)))
+            self.add(Event(consumer, Type.INVOKE, "poll", topic=TOPIC, extra=_extra(begun, begun.op)))
             self.add(Event(consumer, Type.OK, "poll", records=piece, extra=extra, **common))
         if kind is Type.OK:
             who.given((record.partition, record.offset) for record in records)
@@ -218,7 +224,7 @@ class Reader:
         if isinstance(op.get("positions"), Mapping):  # of an exported history of ours
             known = {self.key(key): int(at) for key, at in op["positions"].items()}
         extra = who.after(wanted, begin=op.get("seek-to-beginning?") is True, known=known)
-        self.add(Event(consumer, kind, "assign", topic=TOPIC, extra=extra))
+        self.add(Event(consumer, kind, "assign", topic=TOPIC, extra=extra | ours_in(op)))
         if kind is Type.OK:
             who.assign(extra)
         elif kind is Type.INFO:
@@ -227,7 +233,7 @@ class Reader:
 
     def _subscribe(self, consumer: int, op: Operation, kind: Type) -> None:
         wanted = sorted({self.key(name) for name in op.get("value") or ()})
-        self.add(Event(consumer, kind, "subscribe", topic=TOPIC, extra={"partitions": wanted}))
+        self.add(Event(consumer, kind, "subscribe", topic=TOPIC, extra={"partitions": wanted} | ours_in(op)))
         if kind is not Type.FAIL:
             self.subscribers.add(consumer)
         if kind in (Type.OK, Type.INFO):
@@ -249,16 +255,31 @@ class Reader:
         who.lose_track(taken)
         who.stands |= positions
         who.rebalanced.update(taken)
-        self._given_by_its_group(consumer, taken, positions)
+        revoked = {"revoked": [self.key(key) for key in entry["revoked"]]} if "revoked" in entry else {}
+        self._given_by_its_group(consumer, taken, positions, ours_in(entry) | revoked)
         return [] if isinstance(named, Mapping) else taken
 
     def _given_by_its_group(
-        self, consumer: int, partitions: Iterable[int], positions: Mapping[int, int] | None = None
+        self,
+        consumer: int,
+        partitions: Iterable[int],
+        positions: Mapping[int, int] | None = None,
+        ours: Mapping[str, Any] | None = None,
     ) -> None:
-        extra: dict[str, Any] = {"partitions": sorted(partitions)}
+        extra: dict[str, Any] = {"partitions": sorted(partitions), **(ours or {})}
         if positions:
             extra["positions"] = {str(partition): start for partition, start in positions.items()}
         self.add(Event(consumer, Type.OK, "rebalance", topic=TOPIC, extra=extra))
+
+    def _committed(self, process: int, f: str, op: Operation, kind: Type) -> None:
+        """Of an exported history of ours: Jepsen records no commits."""
+        said = ours_in(op)
+        if op["value"] or f == "commit":
+            said["offsets"] = {str(self.key(key)): int(at) for key, at in op["value"].items()}
+        if isinstance(op.get("txn"), int):
+            said["txn"] = op["txn"]
+        error = None if op.get("error") is None else str(op["error"])[:500]
+        self.add(Event(process, kind, f, topic=TOPIC, error=error, extra=said))
 
     def _moved(self, consumer: int, extra: Mapping[str, Any]) -> None:
         """Where it stands from now on, as an assignment says it."""
@@ -297,9 +318,11 @@ class Reader:
             yield "operations left out: " + ", ".join(f"{f} ({count})" for f, count in sorted(others.items()))
 
 
-def _extra(begun: _Open, placeless: Sequence[Any] = ()) -> dict[str, Any] | None:
-    """``placeless``: [partition, value] of records that were given without an offset."""
+def _extra(begun: _Open, op: Operation, placeless: Sequence[Any] = ()) -> dict[str, Any] | None:
+    """``op``: the event's own; ``placeless``: [partition, value] of records that were given without an
+    offset."""
     extra: dict[str, Any] = {} if begun.txn is None else {"txn": begun.txn}
+    extra |= ours_in(op)
     return (extra | {"placeless": list(placeless)} if placeless else extra) or None
 
 

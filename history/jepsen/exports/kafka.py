@@ -7,6 +7,7 @@ from typing import Any
 
 import orjson
 
+from wrackline.history.jepsen.consumers import ours_out
 from wrackline.history.jepsen.exports.common import READ_BY_POLL, Keys, Row, extra_of
 from wrackline.history.jepsen.text import Keyword, Operation
 from wrackline.history.model import ACKED_WITHOUT_OFFSET, NEMESIS
@@ -33,7 +34,8 @@ def _kafka_operations(events: Iterable[Row], keys: Keys) -> Iterator[Operation]:
             continue
         elif f == "send":
             mops = [_send_mop(row, record, keys) for record in row["records"] or ()]
-            yield {**_operation(row, "send", mops), "txn": _txn_number(row, several=len(mops) > 1)}
+            numbered = {"txn": _txn_number(row, several=len(mops) > 1), "key": row["key"]}
+            yield {**_operation(row, "send", mops), **numbered, **_ours(row)}
         elif f == "drain" and extra_of(row).get("derived"):
             continue  # an import made it of polls: it says nothing that they do not say
         elif f in READ_BY_POLL:
@@ -42,14 +44,29 @@ def _kafka_operations(events: Iterable[Row], keys: Keys) -> Iterator[Operation]:
                 yield from _from_the_beginning(row, keys)
             log = rebalances.pop(process, None) if row["type"] != "invoke" else None
             poll = _operation(_as_it_ended(row), "poll", [_poll_mop(row, keys)])
-            yield {**poll, "rebalance-log": log, "txn": _txn_number(row)}
+            yield {**poll, "rebalance-log": log, "txn": _txn_number(row), **_ours(row)}
         elif f == "assign":
             yield from _assign(row, keys)
         elif f == "subscribe":
             partitions = (orjson.loads(row["extra"] or "{}").get("partitions")) or ()
-            yield _operation(row, "subscribe", [keys.of(row["topic"], int(p)) for p in partitions])
+            wanted = [keys.of(row["topic"], int(p)) for p in partitions]
+            yield {**_operation(row, "subscribe", wanted), **_ours(row)}
         elif f == "rebalance":
             rebalances.setdefault(process, []).append(_rebalance(row, keys))
+        elif f in ("commit", "committed"):
+            offsets = {
+                keys.of(row["topic"], int(p)): at for p, at in extra_of(row).get("offsets", {}).items()
+            }
+            yield {**_operation(row, f, offsets), "txn": _txn_number(row), **_ours(row)}
+        elif f == "crash":
+            for kind in ("invoke", "info"):
+                yield {**_operation({**row, "type": kind}, "crash", None), **_ours(row)}
+
+
+def _ours(row: Row) -> Operation:
+    """What else rows of transactions and groups say."""
+    extra = row["extra"] or ""
+    return ours_out(extra_of(row)) if '"txn"' in extra or '"group"' in extra else {}
 
 
 def _txn_number(row: Row, *, several: bool = False) -> int | bool | None:
@@ -72,7 +89,7 @@ def _assign(row: Row, keys: Keys) -> Iterator[Operation]:
     if row["type"] == "invoke":
         for kind in ("invoke", "ok"):
             yield _operation({**row, "type": kind}, "assign", [])
-    yield {**_operation(row, "assign", list(starts)), "positions": starts}
+    yield {**_operation(row, "assign", list(starts)), "positions": starts, **_ours(row)}
 
 
 def _rebalance(row: Row, keys: Keys) -> Operation:
@@ -82,7 +99,9 @@ def _rebalance(row: Row, keys: Keys) -> Operation:
     entry: Operation = {"keys": [keys.of(row["topic"], int(p)) for p in extra.get("partitions") or ()]}
     positions = extra.get("positions") or {}
     entry["positions"] = {keys.of(row["topic"], int(p)): offset for p, offset in positions.items()}
-    return entry
+    if "revoked" in extra:
+        entry["revoked"] = [keys.of(row["topic"], int(p)) for p in extra["revoked"]]
+    return entry | _ours(row)
 
 
 def _operation(row: Row, f: str, value: Any) -> Operation:
