@@ -75,6 +75,7 @@ if TYPE_CHECKING:  # for editors and mypy; nothing is imported before it is aske
         Way,
     )
     from wrackline.nemesis.spec import GuidedSpec, NemesisSpec, RandomSpec, ScheduledSpec
+    from wrackline.plugins.capabilities import Capability
     from wrackline.plugins.fields import MILLISECONDS, SECONDS, Duration, Lax, Strict
     from wrackline.plugins.registry import PluginError
     from wrackline.systems.base import (
@@ -135,6 +136,7 @@ _HOMES = {
         "StartNode StopNode Target Trail Way"
     ),
     "wrackline.nemesis.spec": "GuidedSpec NemesisSpec RandomSpec ScheduledSpec",
+    "wrackline.plugins.capabilities": "Capability",
     "wrackline.plugins.fields": "Duration Lax MILLISECONDS SECONDS Strict",
     "wrackline.plugins.registry": "PluginError",
     "wrackline.systems.base": (
@@ -187,6 +189,7 @@ __all__ = [
     "AnalysisError",
     "Bools",
     "CannotRecord",
+    "Capability",
     "Check",
     "ClientsSpec",
     "ClusterClient",
