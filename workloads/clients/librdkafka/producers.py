@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import threading
 import time
 from collections import deque
 from collections.abc import Callable, Mapping, Sequence
@@ -11,53 +10,13 @@ from typing import Any
 from confluent_kafka import KafkaError, KafkaException, Message, TopicPartition
 from confluent_kafka import Producer as Handle
 
-from wrackline.history.model import FAILED, UNKNOWN
+from wrackline.history.model import FAILED
 from wrackline.workloads.clients import outcomes
 from wrackline.workloads.clients.base import Consumer, Outgoing, Settings
 from wrackline.workloads.clients.librdkafka.common import Health, in_our_words, log, made
 from wrackline.workloads.clients.librdkafka.consumers import RdkafkaConsumer
 from wrackline.workloads.clients.outcomes import Outcome
-
-REPORT_GRACE_S = 2.0
-"""How long after the message timeout a delivery report may still come."""
-
-
-class _Pending:
-    """One operation's records on their way. Thread-safe."""
-
-    def __init__(self, count: int, deadline: float, finished: Callable[[list[Outcome]], None]) -> None:
-        self.deadline = deadline
-        self._found: list[Outcome | None] = [None] * count
-        self._left = count
-        self._finished: Callable[[list[Outcome]], None] | None = finished
-        self._lock = threading.Lock()
-
-    @property
-    def over(self) -> bool:
-        return self._finished is None
-
-    def settle(self, place: int, outcome: Outcome) -> None:
-        """What became of one record; ignored once the operation is over."""
-        with self._lock:
-            if self._found[place] is None:
-                self._found[place] = outcome
-                self._left -= 1
-            done = self._take() if not self._left else None
-        self._tell(done)
-
-    def expire(self) -> None:
-        """What is not known by now is unknown for ever."""
-        with self._lock:
-            done = self._take()
-        self._tell(done)
-
-    def _take(self) -> Callable[[list[Outcome]], None] | None:
-        done, self._finished = self._finished, None
-        return done
-
-    def _tell(self, finished: Callable[[list[Outcome]], None] | None) -> None:
-        if finished is not None:
-            finished([outcome or Outcome(UNKNOWN, "_NO_REPORT") for outcome in self._found])
+from wrackline.workloads.clients.pending import REPORT_GRACE_S, Pending
 
 
 class RdkafkaProducer:
@@ -80,7 +39,7 @@ class RdkafkaProducer:
         self._acks = settings.acks
         self._first_try = not settings.idempotence and client.retries == 0
         self._deadline_s = client.message_timeout_ms / 1e3 + REPORT_GRACE_S
-        self._pending: deque[_Pending] = deque()
+        self._pending: deque[Pending] = deque()
         """Oldest first: all have the same time to live."""
         self._handle = made(Handle, bootstrap, settings, given)
 
@@ -91,7 +50,7 @@ class RdkafkaProducer:
     def begin(
         self, topic: str, records: Sequence[Outgoing], finished: Callable[[list[Outcome]], None]
     ) -> None:
-        pending = _Pending(len(records), time.monotonic() + self._deadline_s, finished)
+        pending = Pending(len(records), time.monotonic() + self._deadline_s, finished)
         self._pending.append(pending)
         for place, record in enumerate(records):
             try:
@@ -128,7 +87,7 @@ class RdkafkaProducer:
             self.serve(0.5)
         return found[0]
 
-    def _reporter(self, pending: _Pending, place: int) -> Any:
+    def _reporter(self, pending: Pending, place: int) -> Any:
         def report(error: KafkaError | None, message: Message) -> None:
             if error is not None:
                 outcome = outcomes.failed(
