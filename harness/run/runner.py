@@ -39,6 +39,8 @@ from wrackline.nemesis.schedule import Plan
 from wrackline.systems.base import ClusterState, DeployError, Featured, TopicSpec
 from wrackline.systems.common.on_hosts import on_each
 from wrackline.systems.external.standing import StandingSystem
+from wrackline.workloads.clients.base import Unavailable
+from wrackline.workloads.clients.libraries import library_of
 from wrackline.workloads.log import Workload, workload_for
 
 log = logging.getLogger(__name__)
@@ -152,7 +154,7 @@ class _Run:
         self._step = what
         try:
             step()
-        except (FleetError, DeployError, NemesisError, RecordingFailed, OSError) as wrong:
+        except (FleetError, DeployError, NemesisError, Unavailable, RecordingFailed, OSError) as wrong:
             log.warning("%s: %s", what, wrong, exc_info=True)
             self._trouble(what, str(wrong))
             return False
@@ -168,6 +170,7 @@ class _Run:
         spec, fleet, system = self.spec, self.parts.fleet, self.parts.system
         self._phase("setup")
         spec.system.prepare(self.progress.say)
+        library_of(spec.workload).prepare(self.progress.say)
         began = time.monotonic()
         if fleet.hosts:
             self.progress.status(f"bringing up {len(fleet.hosts)} hosts")

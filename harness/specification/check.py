@@ -13,7 +13,7 @@ from wrackline.harness.specification.build import as_run, build_parts, topic_con
 from wrackline.harness.specification.spec import Spec, SpecError, load
 from wrackline.plugins.registry import Group, entries, named
 from wrackline.systems.base import About, DeployError, Refusal, TopicSpec
-from wrackline.workloads.clients.base import RefusedSetting
+from wrackline.workloads.clients.base import RefusedSetting, Unavailable
 from wrackline.workloads.clients.libraries import try_settings
 
 
@@ -43,6 +43,8 @@ def ask_clients(spec: Spec, source: str) -> None:
         try_settings(as_run(spec, spec.name).workload)
     except DeployError as wrong:
         raise SpecError(f"{source}: {wrong}") from wrong
+    except Unavailable as missing:
+        raise SpecError(f"{source}: workload.client: {missing}") from missing
     except RefusedSetting as wrong:
         library = spec.workload.client.library
         raise SpecError(

@@ -28,6 +28,7 @@ from pydantic import (
 from wrackline.harness.specification import parts
 from wrackline.harness.specification.errors import lines
 from wrackline.harness.specification.sections import Sections
+from wrackline.workloads.clients.versions import NEWEST
 
 
 class SpecError(Exception):
@@ -127,9 +128,18 @@ def parse(text: str, source: str, *, settings: Sequence[str] = (), seed: int | N
 def validated(raw: dict[str, Any], source: str) -> Spec:
     """A specification as YAML gave it. Raises SpecError."""
     try:
-        return Spec.model_validate(raw)
+        return _with_client_version(Spec.model_validate(raw))
     except ValidationError as wrong:
         raise SpecError(*(f"{source}: {line}" for line in lines(wrong, Spec, raw))) from wrong
+
+
+def _with_client_version(spec: Spec) -> Spec:
+    """Clients in Java are of the system's version where that is Kafka's own and nothing else is said."""
+    client, version = spec.workload.client, spec.system.configured().version
+    if client.library != "java" or client.version:
+        return spec
+    client = client.model_copy(update={"version": version or NEWEST})
+    return spec.model_copy(update={"workload": spec.workload.model_copy(update={"client": client})})
 
 
 def apply_setting(raw: dict[str, Any], setting: str) -> None:

@@ -39,6 +39,10 @@ class ClientError(Exception):
         """What the library says in its own words."""
 
 
+class Unavailable(Exception):
+    """The library cannot be used on this machine. One line: what is missing, and how to mend it."""
+
+
 class RefusedSetting(Exception):
     """The library does not take a setting; the message is what it says of it."""
 
@@ -224,6 +228,13 @@ class Library(Protocol):
 
     @property
     def version(self) -> str: ...
+
+    def check(self, settings: Settings) -> None:
+        """Whether it takes the settings and can be used here; connects nowhere. Raises RefusedSetting,
+        Unavailable."""
+
+    def prepare(self, say: Callable[[str], None]) -> None:
+        """Fetch to this machine what it lacks, before a run makes hosts. Raises Unavailable."""
 
     def producer(self, bootstrap: str, settings: Settings) -> Producer: ...
 

@@ -2,22 +2,26 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 
 from wrackline.workloads.clients.base import Library, Settings
+from wrackline.workloads.clients.java.library import Java
 from wrackline.workloads.clients.librdkafka.library import Librdkafka
+from wrackline.workloads.clients.settings import ClientSettings
+from wrackline.workloads.clients.versions import NEWEST
 
-LIBRARIES: Mapping[str, type[Library]] = {Librdkafka.name: Librdkafka}
+LIBRARIES: Mapping[str, Callable[[ClientSettings], Library]] = {
+    Librdkafka.name: lambda _settings: Librdkafka(),
+    Java.name: lambda settings: Java(settings.version or NEWEST),
+}
 
 
 def library_of(settings: Settings) -> Library:
     """The library that these settings name."""
-    return LIBRARIES[settings.client.library]()
+    return LIBRARIES[settings.client.library](settings.client)
 
 
 def try_settings(settings: Settings) -> None:
-    """Make one client of each kind, which connects nowhere, and end it. Raises RefusedSetting with what the
-    library says of a value that is none."""
-    library = library_of(settings)
-    library.producer("", settings).close()
-    library.consumer("", settings).close()
+    """Ask the library, without any host. Raises RefusedSetting with what it says of a value that is none,
+    Unavailable where the library cannot be used on this machine."""
+    library_of(settings).check(settings)

@@ -2,19 +2,28 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Literal
+from typing import Annotated, Literal, Self
 
-from pydantic import Field, field_validator
+from pydantic import AfterValidator, Field, field_validator, model_validator
 
 from wrackline.plugins.fields import MILLISECONDS, Strict, in_milliseconds
 from wrackline.workloads.clients.properties import ALLOWED, refusal
+from wrackline.workloads.clients.versions import checked
+
+
+def _known(version: str) -> str:
+    return checked(version) if version else version
 
 
 class ClientSettings(Strict):
     """Deadlines of the clients, short so that a fault shows as errors and not as silence. Milliseconds."""
 
-    library: Literal["librdkafka"] = "librdkafka"
-    """What the clients are made with: confluent-kafka, which is librdkafka."""
+    library: Literal["librdkafka", "java"] = "librdkafka"
+    """What the clients are made with: confluent-kafka, which is librdkafka, or Kafka's own kafka-clients in a
+    JVM."""
+    version: Annotated[str, AfterValidator(_known)] = ""
+    """Of kafka-clients, for ``library: java``; the version of the system where it is Apache Kafka, else the
+    newest that is known. confluent-kafka brings its librdkafka."""
     message_timeout_ms: Annotated[int, Field(ge=100, le=300_000), MILLISECONDS] = 3_000
     """How long a record may take from being handed to the client to its delivery report."""
     request_timeout_ms: Annotated[int, Field(ge=100, le=300_000), MILLISECONDS] = 2_500
@@ -51,3 +60,11 @@ class ClientSettings(Strict):
             if why := refusal(name):
                 raise ValueError(f"{name}: {why}")
         return in_milliseconds(given)
+
+    @model_validator(mode="after")
+    def _of_one_library(self) -> Self:
+        if self.library == "java" and self.librdkafka:
+            raise ValueError("librdkafka: these are properties of another library than java; leave them out")
+        if self.library != "java" and self.version:
+            raise ValueError(f"version is that of kafka-clients; leave it out with library {self.library}")
+        return self

@@ -5,6 +5,7 @@ from __future__ import annotations
 import logging
 import re
 import time
+from collections.abc import Callable
 
 import confluent_kafka
 
@@ -25,6 +26,14 @@ class Librdkafka:
     @property
     def version(self) -> str:
         return confluent_kafka.libversion()[0]
+
+    def check(self, settings: Settings) -> None:
+        """Make one client of each kind, which connects nowhere, and end it."""
+        self.producer("", settings).close()
+        self.consumer("", settings).close()
+
+    def prepare(self, say: Callable[[str], None]) -> None:
+        """confluent-kafka brings it."""
 
     def producer(self, bootstrap: str, settings: Settings) -> RdkafkaProducer:
         return RdkafkaProducer(bootstrap, settings)

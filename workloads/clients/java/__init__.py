@@ -1,0 +1,1 @@
+"""kafka-clients, Apache Kafka's own library, in a JVM inside this process (JPype)."""

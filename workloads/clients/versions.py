@@ -1,0 +1,21 @@
+"""Which versions of kafka-clients can be used."""
+
+from __future__ import annotations
+
+import re
+
+NEWEST = "4.4.0"
+OLDEST = (3, 7)
+"""Older ones do not know all the settings that clients are given."""
+
+
+def checked(version: str) -> str:
+    """The version itself. Raises ValueError, in one line, for one that there is not or that is too old."""
+    found = re.fullmatch(r"(\d+)\.(\d+)\.\d+", version)
+    if found is None:
+        raise ValueError(f"{version!r} is no version of kafka-clients: give it in full, {NEWEST} for example")
+    if (int(found[1]), int(found[2])) < OLDEST:
+        raise ValueError(
+            f"kafka-clients {version} is too old: {OLDEST[0]}.{OLDEST[1]}.0 is the oldest that can be used"
+        )
+    return version
