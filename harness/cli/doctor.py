@@ -27,6 +27,9 @@ from wrackline.fleets.netns.fleet import NetnsFleet
 from wrackline.fleets.netns.namespaces import find_tool, run_tool
 from wrackline.harness.cli.options import state_dir_option
 from wrackline.systems.kafka.store import Store
+from wrackline.workloads.clients.base import Unavailable
+from wrackline.workloads.clients.java.jvm import look
+from wrackline.workloads.clients.java.store import ClientStore
 
 MIN_FREE_MB = 2048
 MIN_MEMORY_MB = 3072
@@ -80,7 +83,7 @@ class Check:
 
 def examine(state_root: Path) -> list[Check]:
     """Every check, in the order a person would mend them."""
-    checks = [_root(), _kernel(), *_tools(), _host_python(), _java(), _kafka(), _packages()]
+    checks = [_root(), _kernel(), *_tools(), _host_python(), _java(), _kafka(), _java_clients(), _packages()]
     checks += [_memory(), _room(state_root), _loopback()]
     checks += [_trial(name, command, mend) for name, command, mend in TRIALS]
     needed = {"root", "sshd", "ssh-keygen", "ip", "mkfs.ext4"}
@@ -173,6 +176,17 @@ def _kafka() -> Check:
     there = ", ".join(release.version for release in store.releases())
     mend = "a run that needs a version installs it; `wrackline kafka install` does it beforehand"
     return Check("apache-kafka", bool(there), f"{there or 'none'} in {store.root}", mend, required=False)
+
+
+def _java_clients() -> Check:
+    """For runs with ``workload.client.library: java``; other runs need none."""
+    name = "clients in Java"
+    try:
+        jvm = look()
+    except Unavailable as missing:
+        return Check(name, False, "no JVM for this process", str(missing), required=False)
+    versions = ", ".join(one.version for one in ClientStore().all())
+    return Check(name, True, f"{jvm}; kafka-clients: {versions or 'none yet, a run installs it'}")
 
 
 def _packages() -> Check:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from pathlib import Path
 
 import click
@@ -10,8 +11,10 @@ from wrackline.maven import repository_url
 from wrackline.systems.kafka.install import install, version_of
 from wrackline.systems.kafka.releases import NEWEST, parsed
 from wrackline.systems.kafka.store import Store
+from wrackline.workloads.clients.java.store import ClientStore
 
 _BYTES_IN_MB = 1_000_000
+client_option = click.option("--client", is_flag=True, help="The library kafka-clients, not the server.")
 
 
 @click.group("kafka")
@@ -39,7 +42,8 @@ def kafka() -> None:
     metavar="URL",
     help="A Maven repository (or a folder that is one) to ask before Maven Central; may be given again.",
 )
-def install_command(version: str, repositories: tuple[str, ...]) -> int:
+@client_option
+def install_command(version: str, repositories: tuple[str, ...], client: bool) -> int:
     """Install VERSION, or the release in FILE.tgz: its jars, what the server makes of an empty disk, and the
     JVM's archive of its classes, with which a node starts three times as fast.
 
@@ -48,6 +52,9 @@ def install_command(version: str, repositories: tuple[str, ...]) -> int:
       wrackline kafka install 3.9.2
       wrackline kafka install 4.4.0 --repository https://nexus.example.org/repository/maven-all/
       wrackline kafka install ~/Downloads/kafka_2.13-4.4.0.tgz
+
+    \b
+      wrackline kafka install --client 4.4.0               kafka-clients, for workload.client.library: java
 
     Checksums of all jars are kept, and looked at before every run. Beside FILE.tgz, its FILE.tgz.sha512 is
     looked at if it is there. Takes about a minute; what Maven downloads it keeps in its own folder (~/.m2).
@@ -58,6 +65,8 @@ def install_command(version: str, repositories: tuple[str, ...]) -> int:
     try:
         first = [repository_url(one) for one in repositories]
         given = Path(version)
+        if client:
+            return _install_client(version, first)
         tarball = given if given.is_file() else None
         wanted = version_of(given) if tarball else version
         parsed(wanted)
@@ -74,11 +83,20 @@ def install_command(version: str, repositories: tuple[str, ...]) -> int:
     return 0
 
 
+def _install_client(version: str, repositories: Sequence[str]) -> int:
+    """Raises ValueError, Unavailable."""
+    found = ClientStore().install(
+        version, repositories=repositories, say=lambda line: click.echo(line, err=True)
+    )
+    click.echo(f"kafka-clients {found.version} is in {found.folder}")
+    return 0
+
+
 @kafka.command("list", short_help="Which versions are installed.")
 @click.option("--verify", is_flag=True, help="Look at the checksum of every jar.")
 def list_command(verify: bool) -> int:
     """List the installed versions, oldest first, with their size, where they came from, and the Java that
-    made the archive of their classes."""
+    made the archive of their classes; then the versions of the client library."""
     store = Store()
     releases = store.releases()
     for one in releases:
@@ -88,13 +106,23 @@ def list_command(verify: bool) -> int:
         click.echo(f"{one.version:<8} {size:>7}  from {one.origin}; {one.java}")
     if not releases:
         click.echo(f"none in {store.root}; `wrackline kafka install` installs {NEWEST}")
+    for library in ClientStore().all():
+        if verify:
+            library.verify()
+        click.echo(f"{library.version:<8} kafka-clients, in {library.folder}")
     return 0
 
 
 @kafka.command("remove", short_help="Remove a version.")
 @click.argument("version")
-def remove_command(version: str) -> int:
+@client_option
+def remove_command(version: str, client: bool) -> int:
     """Remove an installed VERSION. A run that uses it at this moment breaks."""
+    if client:
+        if not ClientStore().remove(version):
+            raise click.UsageError(f"kafka-clients {version} is not installed")
+        click.echo(f"kafka-clients {version} is removed")
+        return 0
     if not Store().remove(version):
         raise click.UsageError(f"Kafka {version} is not installed; `wrackline kafka list` says which are")
     click.echo(f"Kafka {version} is removed")

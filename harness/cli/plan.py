@@ -93,6 +93,7 @@ def _load(load: LoadAhead) -> list[str]:
         f"on {load.topic}: {load.partitions} partitions, {load.replication_factor} replicas, "
         f"min.insync.replicas={load.min_insync_replicas}",
         "processes: " + ", ".join(f"{count} {f}" for f, count in load.processes.items()),
+        f"clients: {load.clients}",
     ]
 
 

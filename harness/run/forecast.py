@@ -80,6 +80,8 @@ class LoadAhead:
     min_insync_replicas: int
     processes: Mapping[str, int]
     """By kind of operation."""
+    clients: str
+    """The library that they use, with its version where the specification settles it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -227,6 +229,7 @@ def _load(spec: Spec) -> LoadAhead:
         replication_factor=topic.replication_factor,
         min_insync_replicas=topic.min_insync_replicas,
         processes={f: processes for f, (processes, _) in load.shares.items() if processes},
+        clients=f"{load.client.library} {load.client.version}".rstrip(),
     )
 
 
