@@ -130,7 +130,12 @@ def extra_of(row: Row) -> dict[str, Any]:
 
 def test_rows_of_a_transaction_belong_together(mock_cluster: str, tmp_path: Path) -> None:
     spec = TxnSpec(rate=120, workers=3, pollers=1, hold_ms=2, end_hold_ms=1, aborts=0.3)
-    with driven(mock_cluster, tmp_path / "run", spec, PARTITIONS, 150, tries=300, stop_s=30) as workload:
+    with driven(
+        *(mock_cluster, tmp_path / "run", spec, PARTITIONS, 50),
+        tries=600,
+        stop_s=30,
+        until=lambda counts: counts.ok.get("send", 0) > 30 and counts.ok.get("commit", 0) > 3,
+    ) as workload:
         assert len(workload.groups) == 3
     rows = recorded(tmp_path / "run")
     transactions: dict[int, dict[tuple[str, str], Row]] = {}
@@ -172,7 +177,12 @@ def test_rows_of_a_transaction_belong_together(mock_cluster: str, tmp_path: Path
 
 def test_after_an_abort_the_consumer_goes_back(mock_cluster: str, tmp_path: Path) -> None:
     spec = TxnSpec(rate=100, workers=1, pollers=1, hold_ms=0, end_hold_ms=0, aborts=0.5)
-    with driven(mock_cluster, tmp_path / "run", spec, PARTITIONS, 100, tries=300, stop_s=30):
+    with driven(
+        *(mock_cluster, tmp_path / "run", spec, PARTITIONS, 50),
+        tries=600,
+        stop_s=30,
+        until=lambda counts: counts.ok.get("send", 0) > 20,
+    ):
         pass
     rows = recorded(tmp_path / "run")
     [consumer] = {row["process"] for row in rows if row["f"] == "poll" and extra_of(row).get("txn")}
