@@ -44,7 +44,7 @@ MISTAKES = [
     (
         "name: x\nworkload: {client: {poll_mss: 2}}",
         "x.yaml: workload.client.poll_mss: unknown key; did you mean 'poll_ms'? known here: "
-        "library, message_timeout_ms, "
+        "library, version, message_timeout_ms, "
         "request_timeout_ms, socket_timeout_ms, linger_ms, retries, poll_ms, poll_records, "
         "fetch_wait_max_ms, "
         "end_timeout_ms, librdkafka",
