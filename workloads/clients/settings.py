@@ -68,3 +68,17 @@ class ClientSettings(Strict):
         if self.library != "java" and self.version:
             raise ValueError(f"version is that of kafka-clients; leave it out with library {self.library}")
         return self
+
+
+class PatientClientSettings(ClientSettings):
+    """Deadlines of idempotent producers that try again until a fault is over.
+
+    When a record's time is over, librdkafka takes a new producer epoch and sends what else is under way once
+    more, though it may be in the log: then a record can be there twice, and the brokers cannot know."""
+
+    message_timeout_ms: Annotated[int, Field(ge=100, le=300_000), MILLISECONDS] = 20_000
+    """How long a record may take from being handed to the client to its delivery report, with all tries."""
+    request_timeout_ms: Annotated[int, Field(ge=100, le=300_000), MILLISECONDS] = 1_500
+    """How long a broker may wait for the other replicas (acks=all)."""
+    socket_timeout_ms: Annotated[int, Field(ge=1_000, le=300_000), MILLISECONDS] = 2_000
+    """How long a request may take; then the client tries again."""

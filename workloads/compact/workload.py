@@ -13,6 +13,7 @@ from pydantic import Field
 from wrackline.history.model import parts_of
 from wrackline.plugins.capabilities import Capability
 from wrackline.plugins.fields import MILLISECONDS
+from wrackline.workloads.clients.settings import PatientClientSettings
 from wrackline.workloads.log import AppendingSpec, AppendingWorkload
 
 
@@ -23,6 +24,8 @@ class CompactSpec(AppendingSpec):
     """Clients send records with keys to a topic that is compacted."""
     idempotence: bool = True
     """Brokers drop what a producer sends again."""
+    client: PatientClientSettings = PatientClientSettings()
+    """Deadlines and other settings of the clients."""
     records_per_op: Literal[1] = 1
     """Each operation sends one record, of one key."""
     keys: Annotated[int, Field(ge=1, le=1_000_000)] = 20

@@ -9,6 +9,7 @@ from pydantic import Field, model_validator
 from wrackline.plugins.capabilities import Capability
 from wrackline.plugins.fields import MILLISECONDS, Strict
 from wrackline.workloads.clients.base import GroupSettings
+from wrackline.workloads.clients.settings import PatientClientSettings
 from wrackline.workloads.log.spec import ClientsSpec
 
 Every = Annotated[int, Field(ge=0)]
@@ -32,6 +33,8 @@ class GroupSpec(ClientsSpec):
     """Operations per second of all kinds together; 0: as fast as the clients can."""
     idempotence: bool = True
     """Brokers drop what a producer sends again."""
+    client: PatientClientSettings = PatientClientSettings()
+    """Deadlines and other settings of the clients."""
     mix: Mix = Mix()
     """How often each kind of operation is done, compared with the others."""
     senders: Annotated[int, Field(ge=0, le=200)] = 2
