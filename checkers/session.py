@@ -266,6 +266,9 @@ def settings(master: str, memory: str, scratch: Path, *, brief: bool = False) ->
         "spark.sql.sources.parallelPartitionDiscovery.threshold": "512",
         "spark.sql.parquet.aggregatePushdown": "false",
     }
+    if brief:
+        # To compile the code of a hundred stages costs more than small histories gain by it.
+        chosen |= {"spark.sql.codegen.wholeStage": "false", "spark.sql.codegen.factoryMode": "NO_CODEGEN"}
     if not local:
         chosen["spark.executor.memory"] = memory
     if local:
