@@ -6,6 +6,8 @@ from enum import StrEnum
 
 
 class Capability(StrEnum):
+    """What a system may offer, and a workload may need."""
+
     TRANSACTIONS = "transactions"
     GROUPS = "groups"
     """Consumer groups, and offsets that they commit."""

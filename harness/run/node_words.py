@@ -46,7 +46,7 @@ class Line:
 def words_of_loss(run_dir: Path, info: RunInfo, verdict: Mapping[str, Any]) -> list[Line]:
     """The telling lines about the run's topics, the most telling kind first; empty where nothing was lost.
     Raises OSError."""
-    lost = any(each["count"] for each in verdict["anomalies"] if each["anomaly"] in LOSSES)
+    lost = any(each["count"] for each in verdict.get("anomalies", ()) if each["anomaly"] in LOSSES)
     if not lost or not is_kafka(info):
         return []
     topics = "|".join(re.escape(topic.name) for topic in info.topics)

@@ -197,10 +197,10 @@ PAIRS: dict[str, tuple[str, str]] = {
         "p: (txn 1 a got | q: (txn 2 b@1/? got | p: txn 1 a@0 got) | q: txn 2 b@1/0 got a@0)",
     ),
     "read-cycle of three, of which two follow each other in real time": (
-        "p: (txn 3 c got | q: (txn 1 a got | q: txn 1 a@0 got c@2) | r: (txn 2 b got | r: txn 2 b@1 got a@0) "
-        "| p: txn 3 c@2 got b@1)",
-        "p: (txn 3 c got | q: (txn 1 a got | q: txn 1 a@0 got) | r: (txn 2 b got | r: txn 2 b@1 got a@0) "
-        "| p: txn 3 c@2 got b@1)",
+        "p: (txn 3 c got | q: (txn 1 a got | q: txn 1 a@0 got c@1) | r: (txn 2 b@1/? got | r: txn 2 b@1/0 "
+        "got a@0) | p: txn 3 c@1 got b@1/0)",
+        "p: (txn 3 c got | q: (txn 1 a got | q: txn 1 a@0 got) | r: (txn 2 b@1/? got | r: txn 2 b@1/0 "
+        "got a@0) | p: txn 3 c@1 got b@1/0)",
     ),
     "write-read-cycle": (
         "p: (txn 1 a got | q: (txn 2 b c@1/? got | p: txn 1 a@0 got c@1/0) | q: txn 2 b@1 c@1/0 got)",

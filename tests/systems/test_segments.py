@@ -138,6 +138,7 @@ def test_a_missing_segment_and_a_missing_log_are_told(tmp_path: Path) -> None:
 def test_checkpoints_are_kafkas_own_text(tmp_path: Path) -> None:
     assert parse_checkpoint("0\n2\nlog 0 41\nwith-dash 12 7\n") == {("log", 0): 41, ("with-dash", 12): 7}
     assert read_checkpoint(tmp_path / "none") == {}
-    for broken in ("", "0\n", "0\n2\nlog 0 41\n", "1\n0\n", "0\n1\nlog zero 1\n", "0\n1\nlog 0\n"):
+    assert parse_checkpoint("") == {}, "Kafka makes the file before it first writes to it"
+    for broken in ("0\n", "0\n2\nlog 0 41\n", "1\n0\n", "0\n1\nlog zero 1\n", "0\n1\nlog 0\n"):
         with pytest.raises(SegmentError, match="checkpoint"):
             parse_checkpoint(broken)

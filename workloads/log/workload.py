@@ -172,4 +172,6 @@ class AppendingWorkload(Workload):
 
 
 class LogWorkload(AppendingWorkload):
+    """Clients send to a log, poll it, and ask for its end offset."""
+
     settings = LogSpec
