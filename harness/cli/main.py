@@ -18,10 +18,10 @@ import click
 
 from wrackline.fleets.base import FleetError
 from wrackline.harness.cli.crash import EXIT_HOSTS, crash_line
+from wrackline.harness.cli.stopped import STOPPED, ending_at_once
 from wrackline.plugins.registry import version
 from wrackline.systems.base import DeployError
 
-STOPPED = 130
 _AS_IT_WAS = "stopped; what was there before is as it was"
 _WAYS_OUT = {
     errno.ENOSPC: "; make room on that disk, nothing was left half-written",
@@ -104,7 +104,8 @@ class _Group(click.Group):
         if cmd_name not in COMMANDS:
             return None
         module, _, name = COMMANDS[cmd_name][0].partition(":")
-        command = getattr(import_module(module), name)
+        with ending_at_once():
+            command = getattr(import_module(module), name)
         assert isinstance(command, click.Command)
         return command
 
