@@ -124,12 +124,20 @@ def test_a_commit_that_never_comes_back_is_given_up_at_the_deadline() -> None:
     assert (ended.kind, ended.error) == (Type.INFO, "_TIMED_OUT")
 
 
+def txn_spec(**settings: Any) -> TxnSpec:
+    """Its clients do not look at checksums, which the mock cluster's commit and abort markers lack. No
+    specification could say so."""
+    spec = TxnSpec(pollers=1, **settings)
+    client = spec.client.model_copy(update={"librdkafka": {"check.crcs": False}})
+    return spec.model_copy(update={"client": client})
+
+
 def extra_of(row: Row) -> dict[str, Any]:
     return orjson.loads(row["extra"] or "{}")  # type: ignore[no-any-return]
 
 
 def test_rows_of_a_transaction_belong_together(mock_cluster: str, tmp_path: Path) -> None:
-    spec = TxnSpec(rate=120, workers=3, pollers=1, hold_ms=2, end_hold_ms=1, aborts=0.3)
+    spec = txn_spec(rate=120, workers=3, hold_ms=2, end_hold_ms=1, aborts=0.3)
     with driven(
         *(mock_cluster, tmp_path / "run", spec, PARTITIONS, 50),
         tries=600,
@@ -176,12 +184,13 @@ def test_rows_of_a_transaction_belong_together(mock_cluster: str, tmp_path: Path
 
 
 def test_after_an_abort_the_consumer_goes_back(mock_cluster: str, tmp_path: Path) -> None:
-    spec = TxnSpec(rate=100, workers=1, pollers=1, hold_ms=0, end_hold_ms=0, aborts=0.5)
+    spec = txn_spec(rate=100, workers=1, hold_ms=0, end_hold_ms=0, aborts=0.5)
     with driven(
         *(mock_cluster, tmp_path / "run", spec, PARTITIONS, 50),
         tries=600,
         stop_s=30,
-        until=lambda counts: counts.ok.get("send", 0) > 20,
+        # Offsets are sent by transactions that have read something, which a slow machine's do late.
+        until=lambda counts: counts.ok.get("commit", 0) > 10,
     ):
         pass
     rows = recorded(tmp_path / "run")
@@ -198,7 +207,7 @@ def test_after_an_abort_the_consumer_goes_back(mock_cluster: str, tmp_path: Path
         elif row["f"] == "poll":
             for record in row["records"]:
                 at = str(record["partition"])
-                assert record["offset"] == stands[at]  # no hole: the mock writes no markers
+                assert record["offset"] >= stands[at]  # markers lie between
                 stands = {**stands, at: record["offset"] + 1}
             assert said["positions"] == stands
     assert went_back > 1
