@@ -66,7 +66,17 @@ def cluster(
 
 
 @pytest.fixture(scope="session")
-def one_node() -> Iterator[KafkaSystem]:
-    """The newest version on one host, broker and controller in one process."""
+def _one_node() -> Iterator[KafkaSystem]:
     with cluster(("n1",), ("n1",)) as system:
         yield system
+
+
+@pytest.fixture
+def one_node(_one_node: KafkaSystem) -> KafkaSystem:
+    """The newest version on one host, broker and controller in one process; ready, whatever the test before
+    did to it."""
+    [node] = _one_node.nodes
+    if not _one_node.is_running(node):
+        _one_node.start(node)
+        _one_node.wait_ready(timeout_s=READY_S)
+    return _one_node
