@@ -3,9 +3,13 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable
+import time
+from abc import ABC, abstractmethod
+from collections import deque
+from collections.abc import Callable, Sequence
 
 from wrackline.history.model import UNKNOWN
+from wrackline.workloads.clients.base import Outgoing, Settings
 from wrackline.workloads.clients.outcomes import Outcome
 
 REPORT_GRACE_S = 2.0
@@ -48,3 +52,44 @@ class Pending:
     def _tell(self, finished: Callable[[list[Outcome]], None] | None) -> None:
         if finished is not None:
             finished([outcome or Outcome(UNKNOWN, "_NO_REPORT") for outcome in self._found])
+
+
+class ProducerOfOperations(ABC):
+    """What a producer does whatever its library: it keeps the operations that are under way, ends those whose
+    time is over, and waits for one."""
+
+    def __init__(self, settings: Settings) -> None:
+        self._acks = settings.acks
+        self._first_try = not settings.idempotence and settings.client.retries == 0
+        self._deadline_s = settings.client.message_timeout_ms / 1e3 + REPORT_GRACE_S
+        self._pending: deque[Pending] = deque()
+        """Oldest first: all have the same time to live."""
+
+    @abstractmethod
+    def begin(
+        self, topic: str, records: Sequence[Outgoing], finished: Callable[[list[Outcome]], None]
+    ) -> None:
+        """As `wrackline.workloads.clients.base.Producer` has it."""
+
+    @abstractmethod
+    def serve(self, timeout_s: float) -> None:
+        """As `wrackline.workloads.clients.base.Producer` has it."""
+
+    def send(self, topic: str, records: Sequence[Outgoing]) -> list[Outcome]:
+        found: list[list[Outcome]] = []
+        self.begin(topic, records, found.append)
+        while not found:
+            self.serve(0.5)
+        return found[0]
+
+    def _under_way(self, count: int, finished: Callable[[list[Outcome]], None]) -> Pending:
+        """A new operation of so many records."""
+        pending = Pending(count, time.monotonic() + self._deadline_s, finished)
+        self._pending.append(pending)
+        return pending
+
+    def _expire(self) -> None:
+        """End the operations whose time is over."""
+        now = time.monotonic()
+        while self._pending and (self._pending[0].over or self._pending[0].deadline <= now):
+            self._pending.popleft().expire()

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import contextlib
 import threading
-import time
-from collections import deque
 from collections.abc import Callable, Mapping, Sequence
 from queue import Empty, SimpleQueue
 from typing import Any
@@ -16,10 +14,10 @@ from wrackline.workloads.clients.java import configs, errors
 from wrackline.workloads.clients.java.consumers import JavaConsumer
 from wrackline.workloads.clients.java.jvm import Kafka, closed, log, opened
 from wrackline.workloads.clients.outcomes import Outcome
-from wrackline.workloads.clients.pending import REPORT_GRACE_S, Pending
+from wrackline.workloads.clients.pending import Pending, ProducerOfOperations
 
 
-class JavaProducer:
+class JavaProducer(ProducerOfOperations):
     """A producer of operations: each sends a few records and gets the outcome of every one.
 
     The library reports in a thread of its own; what it says is kept until ``serve`` passes it on."""
@@ -27,12 +25,8 @@ class JavaProducer:
     def __init__(
         self, kafka: Kafka, bootstrap: str, settings: Settings, config: Mapping[str, str] | None = None
     ) -> None:
+        super().__init__(settings)
         self._kafka = kafka
-        self._acks = settings.acks
-        self._first_try = not settings.idempotence and settings.client.retries == 0
-        self._deadline_s = settings.client.message_timeout_ms / 1e3 + REPORT_GRACE_S
-        self._pending: deque[Pending] = deque()
-        """Oldest first: all have the same time to live."""
         self._reports: SimpleQueue[tuple[Pending, int, Outcome]] = SimpleQueue()
         self._broken = False
         serializer = kafka.named("org.apache.kafka.common.serialization.ByteArraySerializer")
@@ -57,8 +51,7 @@ class JavaProducer:
         self, topic: str, records: Sequence[Outgoing], finished: Callable[[list[Outcome]], None]
     ) -> None:
         kafka = self._kafka
-        pending = Pending(len(records), time.monotonic() + self._deadline_s, finished)
-        self._pending.append(pending)
+        pending = self._under_way(len(records), finished)
         for place, record in enumerate(records):
             outgoing = kafka.record(
                 topic,
@@ -101,16 +94,7 @@ class JavaProducer:
             while True:
                 pending, place, told = self._reports.get_nowait()
                 pending.settle(place, told)
-        now = time.monotonic()
-        while self._pending and (self._pending[0].over or self._pending[0].deadline <= now):
-            self._pending.popleft().expire()
-
-    def send(self, topic: str, records: Sequence[Outgoing]) -> list[Outcome]:
-        found: list[list[Outcome]] = []
-        self.begin(topic, records, found.append)
-        while not found:
-            self.serve(0.5)
-        return found[0]
+        self._expire()
 
     def close(self) -> None:
         """Without time to wait the library drops what is queued, and aborts no transaction by itself."""

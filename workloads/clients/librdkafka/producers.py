@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import time
-from collections import deque
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
@@ -16,13 +14,14 @@ from wrackline.workloads.clients.base import Consumer, Outgoing, Settings
 from wrackline.workloads.clients.librdkafka.common import Health, in_our_words, log, made
 from wrackline.workloads.clients.librdkafka.consumers import RdkafkaConsumer
 from wrackline.workloads.clients.outcomes import Outcome
-from wrackline.workloads.clients.pending import REPORT_GRACE_S, Pending
+from wrackline.workloads.clients.pending import Pending, ProducerOfOperations
 
 
-class RdkafkaProducer:
+class RdkafkaProducer(ProducerOfOperations):
     """A producer of operations: each sends a few records and gets the outcome of every one."""
 
     def __init__(self, bootstrap: str, settings: Settings, **own: Any) -> None:
+        super().__init__(settings)
         client = settings.client
         self._health = Health()
         given: dict[str, Any] = {
@@ -36,11 +35,6 @@ class RdkafkaProducer:
         }
         if not settings.idempotence:
             given["retries"] = client.retries
-        self._acks = settings.acks
-        self._first_try = not settings.idempotence and client.retries == 0
-        self._deadline_s = client.message_timeout_ms / 1e3 + REPORT_GRACE_S
-        self._pending: deque[Pending] = deque()
-        """Oldest first: all have the same time to live."""
         self._handle = made(Handle, bootstrap, settings, given)
 
     @property
@@ -50,8 +44,7 @@ class RdkafkaProducer:
     def begin(
         self, topic: str, records: Sequence[Outgoing], finished: Callable[[list[Outcome]], None]
     ) -> None:
-        pending = Pending(len(records), time.monotonic() + self._deadline_s, finished)
-        self._pending.append(pending)
+        pending = self._under_way(len(records), finished)
         for place, record in enumerate(records):
             try:
                 self._handle.produce(
@@ -76,16 +69,7 @@ class RdkafkaProducer:
             if not wrong.args[0].fatal():
                 raise
             self._health.broken = True
-        now = time.monotonic()
-        while self._pending and (self._pending[0].over or self._pending[0].deadline <= now):
-            self._pending.popleft().expire()
-
-    def send(self, topic: str, records: Sequence[Outgoing]) -> list[Outcome]:
-        found: list[list[Outcome]] = []
-        self.begin(topic, records, found.append)
-        while not found:
-            self.serve(0.5)
-        return found[0]
+        self._expire()
 
     def _reporter(self, pending: Pending, place: int) -> Any:
         def report(error: KafkaError | None, message: Message) -> None:
