@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from pathlib import Path
+from typing import Any, Protocol
 
 import click
 import orjson
@@ -12,6 +14,26 @@ from wrackline.harness.cli.options import master_option, need_writable, results_
 from wrackline.harness.known_answers import findings as known
 from wrackline.harness.known_answers.defects import cases, defects, show
 from wrackline.harness.known_answers.demo import demo
+
+_json_option = click.option(
+    "--json", "json_file", type=click.Path(dir_okay=False, path_type=Path), help="Write the table here."
+)
+
+
+class _Tally(Protocol):
+    @property
+    def as_it_must_be(self) -> bool: ...
+
+    def to_dict(self) -> dict[str, Any]: ...
+
+
+def _written(tallies: Sequence[_Tally], json_file: Path | None) -> int:
+    """The table as JSON, where it was asked for; the exit code."""
+    if json_file is not None:
+        json_file.write_bytes(
+            orjson.dumps([each.to_dict() for each in tallies], option=orjson.OPT_INDENT_2) + b"\n"
+        )
+    return 0 if all(each.as_it_must_be for each in tallies) else 1
 
 
 @click.command("demo")
@@ -37,9 +59,7 @@ def demo_command(results: Path, master: str) -> int:
     "--runs", type=click.IntRange(1), default=1, show_default=True, help="Of each, and of its twin."
 )
 @click.option("--no-twins", is_flag=True, help="Leave the runs without the defect out.")
-@click.option(
-    "--json", "json_file", type=click.Path(dir_okay=False, path_type=Path), help="Write the table here."
-)
+@_json_option
 @results_option
 @master_option
 def defects_command(
@@ -62,11 +82,7 @@ def defects_command(
     need_writable(results)
     tallies = defects(wanted, results, runs=runs, twins=not no_twins, master=master)
     show(tallies)
-    if json_file is not None:
-        json_file.write_bytes(
-            orjson.dumps([each.to_dict() for each in tallies], option=orjson.OPT_INDENT_2) + b"\n"
-        )
-    return 0 if all(each.as_it_must_be for each in tallies) else 1
+    return _written(tallies, json_file)
 
 
 @click.command("findings")
@@ -78,9 +94,7 @@ def defects_command(
     "--runs", type=click.IntRange(1), default=1, show_default=True, help="Of each, and of its control."
 )
 @click.option("--no-controls", is_flag=True, help="Leave the runs that must be clean out.")
-@click.option(
-    "--json", "json_file", type=click.Path(dir_okay=False, path_type=Path), help="Write the table here."
-)
+@_json_option
 @results_option
 @master_option
 def findings_command(
@@ -115,8 +129,4 @@ def findings_command(
     click.echo(f"the runs take about {minutes:.0f} minutes on two quiet cores, and their judging a few more")
     tallies = known.refind(wanted, results, runs=runs, controls=not no_controls, master=master)
     known.show(tallies)
-    if json_file is not None:
-        json_file.write_bytes(
-            orjson.dumps([each.to_dict() for each in tallies], option=orjson.OPT_INDENT_2) + b"\n"
-        )
-    return 0 if all(each.as_it_must_be for each in tallies) else 1
+    return _written(tallies, json_file)

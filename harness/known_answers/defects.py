@@ -13,10 +13,9 @@ from pathlib import Path
 from typing import Any
 
 import click
-from rich.console import Console
-from rich.table import Table
 
 from wrackline.checkers.findings import Meaning, Verdict
+from wrackline.harness.known_answers import tables
 from wrackline.harness.known_answers.driving import drive
 from wrackline.harness.run import Judged, run
 from wrackline.harness.run.judge import judge
@@ -140,9 +139,7 @@ def defects(
 
 
 def show(tallies: Sequence[Tally]) -> None:
-    table = Table(box=None, pad_edge=False, header_style="bold")
-    for heading in ("defect", "schedule", "caught", "twin clean", "forbidden anomalies (runs)"):
-        table.add_column(heading, no_wrap=heading != "forbidden anomalies (runs)")
+    table = tables.table("defect", "schedule", "caught", "twin clean", "forbidden anomalies (runs)")
     for tally in tallies:
         found = ", ".join(f"{name} ({count})" for name, count in sorted(tally.found.items()))
         table.add_row(
@@ -152,10 +149,7 @@ def show(tallies: Sequence[Tally]) -> None:
             f"{tally.clean} of {tally.twins}",
             found or "none",
         )
-    console = Console(highlight=False, width=160)
-    with console.capture() as text:
-        console.print(table)
-    click.echo("\n".join(line.rstrip() for line in text.get().splitlines()))
+    tables.put(table, width=160)
     for tally in tallies:
         for wrong in tally.wrong:
             click.echo(f"NOT AS IT MUST BE: {wrong}")

@@ -14,10 +14,9 @@ from pathlib import Path
 from typing import Any
 
 import click
-from rich.console import Console
-from rich.table import Table
 
 from wrackline.checkers.findings import Meaning, Verdict
+from wrackline.harness.known_answers import tables
 from wrackline.harness.known_answers.driving import drive
 from wrackline.harness.run import Judged, run
 from wrackline.harness.run.judge import judge
@@ -199,7 +198,7 @@ def seconds(wanted: Sequence[Finding], runs: int, controls: bool) -> int:
 
 
 def list_them(wanted: Sequence[Finding]) -> None:
-    table = _table("finding", "Kafka", "must be", "a run", "what", "the control differs in")
+    table = tables.table("finding", "Kafka", "must be", "a run", "what", "the control differs in")
     for each in wanted:
         table.add_row(
             each.name,
@@ -209,11 +208,11 @@ def list_them(wanted: Sequence[Finding]) -> None:
             each.known.what,
             "; ".join(each.changed),
         )
-    _print(table)
+    tables.put(table, width=200)
 
 
 def show(tallies: Sequence[Tally]) -> None:
-    table = _table(
+    table = tables.table(
         "finding", "Kafka", "must be", "shown", "control clean", "of the acknowledged records, each run"
     )
     for tally in tallies:
@@ -225,7 +224,7 @@ def show(tallies: Sequence[Tally]) -> None:
             f"{tally.clean} of {tally.controls}",
             "; ".join(_account(row) for row in tally.made if not row["control"]),
         )
-    _print(table)
+    tables.put(table, width=200)
     for tally in tallies:
         for row in tally.made:
             for words in row["node_words"][:2]:
@@ -238,20 +237,6 @@ def show(tallies: Sequence[Tally]) -> None:
 def _account(row: Mapping[str, Any]) -> str:
     counts = ", ".join(f"{count:,} {name}" for name, count in row["shown"].items())
     return f"{counts} of {row['acknowledged']:,}"
-
-
-def _table(*headings: str) -> Table:
-    table = Table(box=None, pad_edge=False, header_style="bold")
-    for heading in headings:
-        table.add_column(heading, no_wrap=heading in headings[:-1])
-    return table
-
-
-def _print(table: Table) -> None:
-    console = Console(highlight=False, width=200)
-    with console.capture() as text:
-        console.print(table)
-    click.echo("\n".join(line.rstrip() for line in text.get().splitlines()))
 
 
 def count_of(verdict: Mapping[str, Any], name: str, meaning: Meaning | None = None) -> int:

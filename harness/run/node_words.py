@@ -11,10 +11,10 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from wrackline.checkers.contracts import LOSS
 from wrackline.checkers.system_words import is_kafka
 from wrackline.history.model import RunInfo
 
-LOSSES = ("lost-write", "vanished-read", "lost-committed")
 MOST = 2
 """Lines of a kind: every node writes some of them."""
 WIDTH = 320
@@ -46,7 +46,7 @@ class Line:
 def words_of_loss(run_dir: Path, info: RunInfo, verdict: Mapping[str, Any]) -> list[Line]:
     """The telling lines about the run's topics, the most telling kind first; empty where nothing was lost.
     Raises OSError."""
-    lost = any(each["count"] for each in verdict.get("anomalies", ()) if each["anomaly"] in LOSSES)
+    lost = any(each["count"] for each in verdict.get("anomalies", ()) if each["anomaly"] in LOSS)
     if not lost or not is_kafka(info):
         return []
     topics = "|".join(re.escape(topic.name) for topic in info.topics)
