@@ -26,7 +26,8 @@ T = TypeVar("T", bound=Hashable)
 Answer = TypeVar("Answer")
 
 
-def _active_controller(connection: Connection) -> int:
+def active_controller(connection: Connection) -> int:
+    """Its id, as our own controllers name it. Raises ProtocolError."""
     return connection.describe_cluster().controller
 
 
@@ -40,13 +41,13 @@ class ClusterClient:
         controllers: Sequence[Node],
         voters: Mapping[str, int] | None = None,
         controller_port: int = 9093,
-        active_controller: Callable[[Connection], int] = _active_controller,
+        active: Callable[[Connection], int] = active_controller,
         *,
         question: Callable[[Connection], ClusterState] = Connection.cluster_state,
         dial: Callable[[str, int, float], Connection] | None = None,
     ) -> None:
         """``voters``: the id each controller's host has in the quorum, when there are several.
-        ``active_controller``: asks one of several controllers who is active, by its id in the quorum.
+        ``active``: asks one of several controllers who is active, by its id in the quorum.
         ``question``: what a broker is asked about the cluster. ``dial``: connects to an address and a port
         within so many seconds, where plain TCP is not enough; raises ProtocolError."""
         self._fleet = fleet
@@ -57,7 +58,7 @@ class ClusterClient:
         self._dial = dial or _plainly
         self._askers = [_Asker(node, self.connect, question) for node in brokers]
         several = self._controllers if len(self._controllers) > 1 else ()
-        self._voters = [_Asker(node, self._connect_controller, active_controller) for node in several]
+        self._voters = [_Asker(node, self._connect_controller, active) for node in several]
 
     def close(self) -> None:
         """Hangs up; nothing can be asked after it."""

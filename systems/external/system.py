@@ -7,7 +7,6 @@ from __future__ import annotations
 import threading
 import time
 from collections.abc import Callable, Mapping, Sequence
-from concurrent.futures import ThreadPoolExecutor
 from functools import partial
 from pathlib import Path
 from typing import TypeVar
@@ -15,6 +14,7 @@ from typing import TypeVar
 from wrackline.fleets.base import Fleet, Host
 from wrackline.systems.base import ClusterState, DeployError, Node, Place, Refusal, ReplicaLog, TopicSpec
 from wrackline.systems.cluster_client import ClusterClient
+from wrackline.systems.common.on_hosts import on_each
 from wrackline.systems.common.questions import effective_settings, features_of, first_answer
 from wrackline.systems.external import questions
 from wrackline.systems.external.access.connection import Refused, SecuredConnection
@@ -328,8 +328,7 @@ class ExternalSystem:
         be had is told in ``missing.txt``."""
         if self._client is None:
             return
-        with ThreadPoolExecutor(len(self.nodes)) as pool:
-            list(pool.map(lambda node: self._collect(node, into / node.host.name), self.nodes))
+        on_each(self.nodes, lambda node: self._collect(node, into / node.host.name))
 
     def _collect(self, node: Node, into: Path) -> None:
         into.mkdir(parents=True, exist_ok=True)

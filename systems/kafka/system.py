@@ -13,39 +13,36 @@ import tempfile
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
-from wrackline.fleets.base import Fleet, FleetError, Result
+from wrackline.fleets.base import Fleet, FleetError
 from wrackline.systems.base import (
     About,
-    ClusterState,
     DeployError,
     Node,
     Place,
     Refusal,
-    ReplicaLog,
     TopicSpec,
 )
-from wrackline.systems.cluster_client import ClusterClient
-from wrackline.systems.common import node_files
+from wrackline.systems.common.deployed import Deployed
 from wrackline.systems.common.growth import share_of
-from wrackline.systems.common.node_script import CONFIGS, RUNNING, NodeScript
-from wrackline.systems.common.nodes import CONTROLLER_PORT, nodes_on
-from wrackline.systems.common.on_hosts import data_dir, deploy_error, on_each, run_on
+from wrackline.systems.common.node_script import CONFIGS, RUNNING
+from wrackline.systems.common.nodes import nodes_on
+from wrackline.systems.common.on_hosts import data_dir, deploy_error, on_each
 from wrackline.systems.common.questions import ASK_S, effective_settings, features_of
-from wrackline.systems.common.readiness import wait_ready
 from wrackline.systems.kafka.properties import LOGGING, OURS, logging_options, properties, properties_of, text
 from wrackline.systems.kafka.server import formatted, meta
 from wrackline.systems.kafka.settings import refused
 from wrackline.systems.kafka.store import RELEASE, Release, Store
 from wrackline.systems.protocol import Connection, ProtocolError
-from wrackline.systems.reassigning import Reassigner
 
 CONFIG = f"{CONFIGS}/server.properties"
 START_S = 40.0
 JVM_OPTIONS = ("-Xms96m", "-Xmx256m", "-XX:TieredStopAtLevel=1", "-XX:+UseSerialGC")
 
 
-class KafkaSystem:
-    """The `System` of Apache Kafka. Safe to use from several threads."""
+class KafkaSystem(Deployed):
+    """The `System` of Apache Kafka."""
+
+    collected_config = "effective.properties"
 
     def __init__(
         self,
@@ -68,26 +65,13 @@ class KafkaSystem:
         have."""
         self.name = f"kafka-{version}"
         self.version = version
-        self.fleet = fleet
         self._cluster_id = cluster_id
         self._features = dict(features or {})
         self._config = dict(config or {})
         self._jvm_options = tuple(jvm_options)
         self._store = store or Store()
-        self._placed = nodes_on(fleet, brokers=brokers, controllers=controllers, spares=spares, one_id=True)
-        self.nodes: tuple[Node, ...] = self._placed.all
-        self.brokers, self.spares = self._placed.brokers, self._placed.spares
-        self.controllers = self._placed.controllers
-        self._script = NodeScript(fleet, start_s)
-        self._client = ClusterClient(
-            fleet,
-            (*self.brokers, *self.spares),
-            self.controllers,
-            self._placed.voters,
-            CONTROLLER_PORT,
-            Connection.active_controller,
-        )
-        self._reassigner = Reassigner(self.brokers, self._client.connect)
+        placed = nodes_on(fleet, brokers=brokers, controllers=controllers, spares=spares, one_id=True)
+        super().__init__(fleet, placed, start_s, Connection.active_controller)
 
     def refusals(self, topic: TopicSpec) -> tuple[Refusal, ...]:
         """Settings that are the harness's own and, where the version is installed, what it does not know."""
@@ -167,69 +151,16 @@ class KafkaSystem:
         """The node's configuration file (properties)."""
         return text(properties(self.version, self._placed, node, self._config))
 
-    # --- starting and stopping ----------------------------------------------------------------------------
-
-    def start(self, node: Node) -> None:
-        """Returns when the node listens; raises DeployError with the last lines of its log when it dies."""
-        self._script.start(node)
-
-    def start_all(self) -> None:
-        on_each(self._placed.started, self.start)
-
-    def stop(self, node: Node, *, timeout_s: float = 30.0) -> None:
-        self._script.stop(node, timeout_s)
-
-    def stop_all(self, *, timeout_s: float = 30.0) -> None:
-        """Brokers first: a controlled shutdown needs the controller."""
-        self._script.stop_all(self.nodes, timeout_s)
-
-    def kill(self, node: Node) -> None:
-        self._script.kill(node)
-
-    def pause(self, node: Node) -> None:
-        self._script.pause(node)
-
-    def resume(self, node: Node) -> None:
-        self._script.resume(node)
-
-    def pid(self, node: Node) -> int | None:
-        return self._script.pid(node)
-
-    def is_running(self, node: Node) -> bool:
-        return self.pid(node) is not None
-
-    def last_words(self, node: Node) -> str:
-        return self._script.last_words(node)
-
-    def wait_ready(self, *, timeout_s: float = 90.0) -> None:
-        """Until every broker is unfenced in the cluster's own metadata and every node's process lives."""
-        wait_ready(
-            self._placed, lambda each_s: self.describe(timeout_s=each_s), self._script.assert_alive, timeout_s
-        )
-
     # --- asking the cluster -------------------------------------------------------------------------------
 
-    def bootstrap(self) -> str:
-        return self._placed.bootstrap()
-
-    def create_topic(self, topic: TopicSpec, *, timeout_s: float = 30.0) -> None:
-        """Create it and wait until every partition has a leader and its full ISR. Raises DeployError."""
-        self._client.create_topic(topic, timeout_s=timeout_s)
-
-    def describe(self, *, timeout_s: float = 5.0) -> ClusterState:
-        return self._client.describe(timeout_s=timeout_s)
+    def wait_ready(self, *, timeout_s: float = 90.0) -> None:
+        super().wait_ready(timeout_s=timeout_s)
 
     def growth_plan(self, node: Node, topic: str, *, timeout_s: float = 30.0) -> dict[Place, tuple[int, ...]]:
         return share_of(self.describe(timeout_s=timeout_s), node.node_id, topic)
 
     def features(self, *, timeout_s: float = 30.0) -> Mapping[str, int]:
         return features_of(self.brokers, self._client.connect, timeout_s)
-
-    def reassign(self, targets: Mapping[Place, tuple[int, ...] | None], *, timeout_s: float = 30.0) -> None:
-        self._reassigner.reassign(targets, timeout_s=timeout_s)
-
-    def reassignments(self, *, timeout_s: float = 5.0) -> frozenset[Place]:
-        return self._reassigner.under_way(timeout_s=timeout_s)
 
     # --- fetching files -----------------------------------------------------------------------------------
 
@@ -240,29 +171,3 @@ class KafkaSystem:
                 return properties_of(effective_settings(connection, node.node_id))
         except ProtocolError as silent:
             return f"# from the node's file: {silent}\n" + self._command(node, f"cat {CONFIG}").stdout
-
-    def replica_log(self, node: Node, topic: str, partition: int) -> ReplicaLog:
-        return node_files.replica_log(self.fleet, node, topic, partition)
-
-    def collect(self, into: Path) -> None:
-        """``into/<host>/``: broker.log, effective.properties, listing.txt. What a host cannot give is told in
-        its ``missing.txt``: the other hosts' files are worth having."""
-        on_each(
-            self.nodes,
-            lambda node: node_files.collect(
-                self.fleet,
-                node,
-                into / node.host.name,
-                "effective.properties",
-                lambda: self.effective_config(node),
-            ),
-        )
-
-    # --- helpers ------------------------------------------------------------------------------------------
-
-    def close(self) -> None:
-        """Close the connections kept for describe()."""
-        self._client.close()
-
-    def _command(self, node: Node, command: str, *, timeout_s: float = 30.0) -> Result:
-        return run_on(self.fleet, node, command, timeout_s=timeout_s)

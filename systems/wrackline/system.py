@@ -11,16 +11,13 @@ import time
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
-from wrackline.fleets.base import Fleet, FleetError, Result
-from wrackline.systems.base import ClusterState, Node, Place, Refusal, ReplicaLog, TopicSpec
-from wrackline.systems.cluster_client import ClusterClient
-from wrackline.systems.common import node_files
+from wrackline.fleets.base import Fleet, FleetError
+from wrackline.systems.base import Node, Place, Refusal, TopicSpec
+from wrackline.systems.common.deployed import Deployed
 from wrackline.systems.common.node_log import LOGS, last_line
-from wrackline.systems.common.node_script import CONFIGS, HOME, RUNNING, NodeScript
-from wrackline.systems.common.nodes import CONTROLLER_PORT, nodes_on
-from wrackline.systems.common.on_hosts import data_dir, deploy_error, on_each, run_on
-from wrackline.systems.common.readiness import wait_ready
-from wrackline.systems.reassigning import Reassigner
+from wrackline.systems.common.node_script import CONFIGS, HOME, RUNNING
+from wrackline.systems.common.nodes import nodes_on
+from wrackline.systems.common.on_hosts import data_dir, deploy_error, on_each
 from wrackline.systems.wrackline import bundle as bundles
 from wrackline.systems.wrackline import settings
 from wrackline.systems.wrackline.config_text import planned_replicas, toml
@@ -30,10 +27,11 @@ START_S = 10.0
 """How long a node may take to listen."""
 
 
-class WracklineSystem:
-    """The `System` of our broker. Safe to use from several threads."""
+class WracklineSystem(Deployed):
+    """The `System` of our broker."""
 
     name = "wrackline"
+    collected_config = "effective-config.toml"
 
     def __init__(
         self,
@@ -52,21 +50,14 @@ class WracklineSystem:
         """Which host gets which id: `wrackline.systems.common.nodes.nodes_on`. ``spares`` are installed, and
         started by nobody but who asks for it. Raises DeployError for a host that the fleet does not have.
         """
-        self.fleet = fleet
         self._cluster_id = cluster_id
         self._profile = profile
         self._defects = tuple(defects)
         self._config = dict(config or {})
         self._bundle_cache = bundle_cache
-        self._placed = nodes_on(fleet, brokers=brokers, controllers=controllers, spares=spares)
-        self.nodes: tuple[Node, ...] = self._placed.all
-        self.brokers, self.spares = self._placed.brokers, self._placed.spares
-        self.controllers = self._placed.controllers
-        self._script = NodeScript(fleet, start_s)
-        self._client = ClusterClient(
-            fleet, (*self.brokers, *self.spares), self.controllers, self._placed.voters, CONTROLLER_PORT
+        super().__init__(
+            fleet, nodes_on(fleet, brokers=brokers, controllers=controllers, spares=spares), start_s
         )
-        self._reassigner = Reassigner(self.brokers, self._client.connect)
 
     def refusals(self, topic: TopicSpec) -> tuple[Refusal, ...]:
         """What the broker's own program would refuse. Raises DeployError when it does not answer."""
@@ -159,60 +150,7 @@ class WracklineSystem:
         own |= settings.of_roles(self._config, broker=node.is_broker, controller=node.is_controller)
         return "".join(f"{key} = {toml(value)}\n" for key, value in own.items())
 
-    # --- starting and stopping ----------------------------------------------------------------------------
-
-    def start(self, node: Node) -> None:
-        """Returns when the node listens; raises DeployError with the last lines of its log when it dies."""
-        self._script.start(node)
-
-    def start_all(self) -> None:
-        on_each(self._placed.started, self.start)
-
-    def stop(self, node: Node, *, timeout_s: float = 30.0) -> None:
-        self._script.stop(node, timeout_s)
-
-    def stop_all(self, *, timeout_s: float = 30.0) -> None:
-        """Brokers first: a controlled shutdown needs the controller."""
-        self._script.stop_all(self.nodes, timeout_s)
-
-    def kill(self, node: Node) -> None:
-        self._script.kill(node)
-
-    def pause(self, node: Node) -> None:
-        self._script.pause(node)
-
-    def resume(self, node: Node) -> None:
-        self._script.resume(node)
-
-    def pid(self, node: Node) -> int | None:
-        return self._script.pid(node)
-
-    def is_running(self, node: Node) -> bool:
-        return self.pid(node) is not None
-
-    def wait_ready(self, *, timeout_s: float = 60.0) -> None:
-        """Until every broker is unfenced in the cluster's own metadata and every node's process lives.
-
-        Raises DeployError: at once when a node has died, else at the deadline with what was seen last.
-        """
-        wait_ready(
-            self._placed, lambda each_s: self.describe(timeout_s=each_s), self._script.assert_alive, timeout_s
-        )
-
-    def last_words(self, node: Node) -> str:
-        return self._script.last_words(node)
-
     # --- asking the cluster -------------------------------------------------------------------------------
-
-    def bootstrap(self) -> str:
-        return self._placed.bootstrap()
-
-    def create_topic(self, topic: TopicSpec, *, timeout_s: float = 30.0) -> None:
-        """Create it and wait until every partition has a leader and its full ISR. Raises DeployError."""
-        self._client.create_topic(topic, timeout_s=timeout_s)
-
-    def describe(self, *, timeout_s: float = 5.0) -> ClusterState:
-        return self._client.describe(timeout_s=timeout_s)
 
     def growth_plan(self, node: Node, topic: str, *, timeout_s: float = 30.0) -> dict[Place, tuple[int, ...]]:
         """By the broker's own planner, on the new broker's host. Raises DeployError when it has no answer in
@@ -232,12 +170,6 @@ class WracklineSystem:
                 raise deploy_error(node, "plan its share", last_line(result), "see that the others answer")
             time.sleep(0.2)
 
-    def reassign(self, targets: Mapping[Place, tuple[int, ...] | None], *, timeout_s: float = 30.0) -> None:
-        self._reassigner.reassign(targets, timeout_s=timeout_s)
-
-    def reassignments(self, *, timeout_s: float = 5.0) -> frozenset[Place]:
-        return self._reassigner.under_way(timeout_s=timeout_s)
-
     # --- fetching files -----------------------------------------------------------------------------------
 
     def effective_config(self, node: Node) -> str:
@@ -249,29 +181,3 @@ class WracklineSystem:
             f"cat {data_dir(node.host)}/effective-config.toml 2>/dev/null || PYTHONPATH={HOME}/lib {ask}"
         )
         return self._command(node, command).stdout
-
-    def replica_log(self, node: Node, topic: str, partition: int) -> ReplicaLog:
-        return node_files.replica_log(self.fleet, node, topic, partition)
-
-    def collect(self, into: Path) -> None:
-        """``into/<host>/``: broker.log, trace.jsonl, effective-config.toml, listing.txt. What a host cannot
-        give is listed in its ``missing.txt``: the other hosts' files are worth having."""
-        on_each(
-            self.nodes,
-            lambda node: node_files.collect(
-                self.fleet,
-                node,
-                into / node.host.name,
-                "effective-config.toml",
-                lambda: self.effective_config(node),
-            ),
-        )
-
-    # --- helpers ------------------------------------------------------------------------------------------
-
-    def close(self) -> None:
-        """Close the connections kept for describe()."""
-        self._client.close()
-
-    def _command(self, node: Node, command: str, *, timeout_s: float = 30.0, check: bool = True) -> Result:
-        return run_on(self.fleet, node, command, timeout_s=timeout_s, check=check)

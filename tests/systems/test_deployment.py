@@ -114,6 +114,8 @@ def test_a_node_is_killed_paused_restarted(system: WracklineSystem) -> None:
     assert system.pid(node) == first, "starting a running node changes nothing"
     system.kill(node)
     assert not system.is_running(node)
+    with pytest.raises(DeployError, match=r"n3 \(node 3\).*the node died"):
+        system.create_topic(TopicSpec("late", 1, 3, {}), timeout_s=0)
     system.kill(node)
     system.start(node)
     second = system.pid(node)

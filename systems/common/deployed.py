@@ -1,0 +1,147 @@
+"""What systems do alike whose nodes the script of a host starts, and whose cluster answers Kafka's protocol.
+
+A system is one of these and says what is its own: what is installed, how it is configured, who plans growth.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import ClassVar
+
+from wrackline.fleets.base import Fleet, Result
+from wrackline.systems.base import ClusterState, DeployError, Node, Place, ReplicaLog, TopicSpec
+from wrackline.systems.cluster_client import ClusterClient, active_controller
+from wrackline.systems.common import node_files
+from wrackline.systems.common.node_script import NodeScript
+from wrackline.systems.common.nodes import CONTROLLER_PORT, Nodes
+from wrackline.systems.common.on_hosts import on_each, run_on
+from wrackline.systems.common.readiness import wait_ready
+from wrackline.systems.protocol import Connection
+from wrackline.systems.reassigning import Reassigner
+
+
+class Deployed(ABC):
+    """Nodes on the hosts of a fleet. Safe to use from several threads; every error is a DeployError."""
+
+    collected_config: ClassVar[str]
+    """The file below ``collect``'s folder that has what a node runs with."""
+
+    def __init__(
+        self,
+        fleet: Fleet,
+        placed: Nodes,
+        start_s: float,
+        active: Callable[[Connection], int] = active_controller,
+    ) -> None:
+        """``start_s``: how long a node may take to listen. ``active``: asks one of several controllers who is
+        active, by its id in the quorum."""
+        self.fleet = fleet
+        self._placed = placed
+        self.nodes: tuple[Node, ...] = placed.all
+        self.brokers, self.spares = placed.brokers, placed.spares
+        self.controllers = placed.controllers
+        self._script = NodeScript(fleet, start_s)
+        carriers = (*self.brokers, *self.spares)
+        self._client = ClusterClient(
+            fleet, carriers, self.controllers, placed.voters, CONTROLLER_PORT, active
+        )
+        self._reassigner = Reassigner(self.brokers, self._client.connect)
+
+    # --- starting and stopping ----------------------------------------------------------------------------
+
+    def start(self, node: Node) -> None:
+        """Returns when the node listens; raises DeployError with the last lines of its log when it dies."""
+        self._script.start(node)
+
+    def start_all(self) -> None:
+        on_each(self._placed.started, self.start)
+
+    def stop(self, node: Node, *, timeout_s: float = 30.0) -> None:
+        self._script.stop(node, timeout_s)
+
+    def stop_all(self, *, timeout_s: float = 30.0) -> None:
+        """Brokers first: a controlled shutdown needs the controller."""
+        self._script.stop_all(self.nodes, timeout_s)
+
+    def kill(self, node: Node) -> None:
+        self._script.kill(node)
+
+    def pause(self, node: Node) -> None:
+        self._script.pause(node)
+
+    def resume(self, node: Node) -> None:
+        self._script.resume(node)
+
+    def pid(self, node: Node) -> int | None:
+        return self._script.pid(node)
+
+    def is_running(self, node: Node) -> bool:
+        return self.pid(node) is not None
+
+    def last_words(self, node: Node) -> str:
+        return self._script.last_words(node)
+
+    def wait_ready(self, *, timeout_s: float = 60.0) -> None:
+        """Until every broker is unfenced in the cluster's own metadata and every node's process lives.
+
+        Raises DeployError: at once when a node has died, else at the deadline with what was seen last.
+        """
+        wait_ready(
+            self._placed, lambda each_s: self.describe(timeout_s=each_s), self._script.assert_alive, timeout_s
+        )
+
+    # --- asking the cluster -------------------------------------------------------------------------------
+
+    def bootstrap(self) -> str:
+        return self._placed.bootstrap()
+
+    def create_topic(self, topic: TopicSpec, *, timeout_s: float = 30.0) -> None:
+        """Create it and wait until every partition has a leader and its full ISR. Raises DeployError: of the
+        node that has died, where that is why."""
+        try:
+            self._client.create_topic(topic, timeout_s=timeout_s)
+        except DeployError:
+            on_each(self._placed.started, self._script.assert_alive)
+            raise
+
+    def describe(self, *, timeout_s: float = 5.0) -> ClusterState:
+        return self._client.describe(timeout_s=timeout_s)
+
+    def reassign(self, targets: Mapping[Place, tuple[int, ...] | None], *, timeout_s: float = 30.0) -> None:
+        self._reassigner.reassign(targets, timeout_s=timeout_s)
+
+    def reassignments(self, *, timeout_s: float = 5.0) -> frozenset[Place]:
+        return self._reassigner.under_way(timeout_s=timeout_s)
+
+    def close(self) -> None:
+        """Close the connections kept for describe()."""
+        self._client.close()
+
+    # --- fetching files -----------------------------------------------------------------------------------
+
+    @abstractmethod
+    def effective_config(self, node: Node) -> str:
+        """What the node runs with."""
+
+    def replica_log(self, node: Node, topic: str, partition: int) -> ReplicaLog:
+        return node_files.replica_log(self.fleet, node, topic, partition)
+
+    def collect(self, into: Path) -> None:
+        """``into/<host>/``: broker.log and what else is in the folder of logs, the effective configuration,
+        listing.txt. What a host cannot give is listed in its ``missing.txt``: the other hosts' files are
+        worth having."""
+        on_each(
+            self.nodes,
+            lambda node: node_files.collect(
+                self.fleet,
+                node,
+                into / node.host.name,
+                self.collected_config,
+                lambda: self.effective_config(node),
+            ),
+        )
+
+    def _command(self, node: Node, command: str, *, timeout_s: float = 30.0, check: bool = True) -> Result:
+        return run_on(self.fleet, node, command, timeout_s=timeout_s, check=check)
