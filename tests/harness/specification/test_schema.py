@@ -8,11 +8,11 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+import jsonschema_rs
 import pytest
 import yaml
 from hypothesis import given
 from hypothesis import strategies as st
-from jsonschema import Draft7Validator, Draft202012Validator
 
 from wrackline.harness.specification.schema import schema
 from wrackline.harness.specification.spec import SpecError, load, validated
@@ -21,11 +21,13 @@ ROOT = Path(__file__).parents[3]
 SUITES = sorted((ROOT / "suites").rglob("*.yaml"))
 DOCUMENTS = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]
 SCHEMA = schema()
-VALIDATOR = Draft202012Validator(SCHEMA)
+VALIDATOR = jsonschema_rs.Draft202012Validator(SCHEMA)
+OLDER = {**SCHEMA, "$schema": "http://json-schema.org/draft-07/schema#"}
+OF_EDITORS = jsonschema_rs.Draft7Validator(OLDER)
 
 
 def refused_by_schema(raw: Any) -> list[str]:
-    return [f"{'.'.join(map(str, one.path))}: {one.message}" for one in VALIDATOR.iter_errors(raw)]
+    return [f"{'.'.join(map(str, one.instance_path))}: {one.message}" for one in VALIDATOR.iter_errors(raw)]
 
 
 def refused_by_parser(raw: Any) -> list[str]:
@@ -53,8 +55,8 @@ DOCUMENTED = list(documented())
 
 
 def test_it_is_a_schema_in_the_dialect_that_it_names_and_in_the_one_that_editors_read() -> None:
-    Draft202012Validator.check_schema(SCHEMA)
-    Draft7Validator.check_schema({**SCHEMA, "$schema": "http://json-schema.org/draft-07/schema#"})
+    jsonschema_rs.meta.validate(SCHEMA)
+    jsonschema_rs.meta.validate(OLDER)
     assert SCHEMA["$schema"] == "https://json-schema.org/draft/2020-12/schema"
 
 
@@ -63,7 +65,7 @@ def test_every_suite_fits_as_it_is_written_and_as_it_is_saved(path: Path) -> Non
     written, saved = yaml.safe_load(path.read_text()), yaml.safe_load(load(path).to_yaml())
     assert refused_by_schema(written) == []
     assert refused_by_schema(saved) == []
-    assert not list(Draft7Validator(SCHEMA).iter_errors(written))
+    assert not list(OF_EDITORS.iter_errors(written))
 
 
 @pytest.mark.parametrize(("where", "raw"), DOCUMENTED, ids=[where for where, _ in DOCUMENTED])
@@ -92,7 +94,7 @@ def test_every_key_in_seconds_or_milliseconds_takes_a_duration() -> None:
     """Also one that is new tomorrow."""
 
     def takes(value: Any) -> bool:
-        whole = Draft202012Validator({**value, "$defs": SCHEMA["$defs"]})
+        whole = jsonschema_rs.Draft202012Validator({**value, "$defs": SCHEMA["$defs"]})
         return any(map(whole.is_valid, ("3m", ["2m", "1h30m"])))
 
     def keys(part: Any) -> Iterator[tuple[str, Any]]:
