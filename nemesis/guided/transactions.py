@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from wrackline.nemesis.faults.connections import StallConnections
+from wrackline.nemesis.faults.connections import Request, StallConnections
 from wrackline.nemesis.guided.steps import Aim, GuidedStep, Heal, Inject, Sleep
 
 ROUNDS = 3
@@ -19,11 +19,12 @@ was silent has arrived by then."""
 def late_end_txn(aim: Aim) -> tuple[GuidedStep, ...]:
     """KAFKA-17754: an EndTxn that arrives late ends the next transaction of the same producer.
 
-    One broker after another, the coordinators of some transactions: what clients send on the connections that
-    they have is dropped, new connections pass. A producer that ends its transaction gets no response, closes
-    the connection and asks again on a new one, with success. It begins its next transaction. Then the old
-    connection's packets pass, and its kernel delivers the first EndTxn: a coordinator that knows transactions
-    by producer id and epoch alone ends the new transaction with the verdict of the old one.
+    One broker after another, the coordinators of some transactions: the EndTxn that clients send on the
+    connections that they have is dropped; new connections pass, and so do records. A producer that ends its
+    transaction gets no response, closes the connection and asks again on a new one, with success. It begins
+    its next transaction. Then the old connection's packets pass, and its kernel delivers the first EndTxn: a
+    coordinator that knows transactions by producer id and epoch alone ends the new transaction with the
+    verdict of the old one.
 
     Needs producers that are kept for many transactions, hold each one open for a second or so while they
     write to several partitions, abort about half, and give a request up within 2 s. With EndTxn v5 (client
@@ -36,7 +37,9 @@ def late_end_txn(aim: Aim) -> tuple[GuidedStep, ...]:
         fault_id = f"g{number}"
         host = node.host.name
         steps += [
-            Inject(fault_id, StallConnections(), (host,), "coordinator of some transactions"),
+            Inject(
+                fault_id, StallConnections((Request.END_TXN,)), (host,), "coordinator of some transactions"
+            ),
             Sleep(STALL_S, f"clients give up what they asked {host} and ask again on new connections"),
             Heal((fault_id,)),
             Sleep(LATE_S, "what they had asked first arrives"),

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import os
 import socket
+import struct
 from collections.abc import Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from typing import Any
@@ -225,6 +226,29 @@ def test_stalled_connections_deliver_late_what_a_closed_connection_had_sent(
     ended = run.recorded.ended("f1")
     assert ended["proved"] is True, ended
     assert "1 of 1 connections" in str(ended["proof"])
+
+
+def test_a_connection_goes_silent_with_the_first_request_of_a_kind(
+    fleet: NetnsFleet, system: Listeners
+) -> None:
+    """Frames as Kafka's clients send them: length, key and version of the request, and so on."""
+    produce, end_txn = (struct.pack("!ihhi", 8, key, 1, 7) for key in (0, 26))
+    with fleet.entered():
+        kept = socket.create_connection((fleet.hosts[0].address, PORT), timeout=5)
+    with kept:
+        stall = {"fault": "stall-connections", "target": "n1", "requests": ["InitProducerId", "EndTxn"]}
+        with running(fleet, system, stall) as run:
+            kept.sendall(produce)
+            assert kept.recv(100) == produce
+            kept.sendall(end_txn)
+            kept.settimeout(0.5)
+            with pytest.raises(TimeoutError):
+                kept.recv(100)
+        kept.settimeout(10)
+        assert kept.recv(100) == end_txn
+    ended = run.recorded.ended("f1")
+    assert ended["proved"] is True, ended
+    assert "InitProducerId or EndTxn dropped on 1 of 1 connections" in str(ended["proof"])
 
 
 def test_connections_that_nobody_has_cannot_be_stalled(fleet: NetnsFleet, system: Listeners) -> None:
