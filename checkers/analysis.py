@@ -7,18 +7,21 @@ was.
 
 from __future__ import annotations
 
+import contextlib
 import re
 import shutil
 import tempfile
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import reduce
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import orjson
 import pyarrow as pa
+import pyarrow.compute as pc
 import pyarrow.dataset as ds
 import pyarrow.parquet as pq
 from py4j.protocol import Py4JError  # type: ignore[import-untyped]
@@ -36,7 +39,7 @@ from wrackline.checkers.metrics import Figures, TransactionEnds, metrics
 from wrackline.checkers.plan import LOCAL_EVENTS, Judged, judge, survey_all
 from wrackline.checkers.registry import Evidence, checks, like, names
 from wrackline.checkers.runs import NO_HISTORY, AnalysisError, Place, Run, open_run
-from wrackline.checkers.session import MEMORY_VARIABLE, session
+from wrackline.checkers.session import MEMORY_VARIABLE, in_one_piece, session
 from wrackline.checkers.tables import Tables
 from wrackline.checkers.transactions import ends
 from wrackline.checkers.verdict import Found, verdict
@@ -45,6 +48,8 @@ from wrackline.history.files import whole_file
 FINDINGS_FILE = "findings.parquet"
 VERDICT_FILE = "verdict.json"
 METRICS_FILE = "metrics.json"
+SORTED_BY = ("rank", "topic", "partition", "offset", "value")
+"""A run's findings; ``rank`` is the place of the anomaly among the checks."""
 _OUT_OF_ROOM = re.compile("No space left|OutOfMemory|MemoryError|enough memory")
 BRIEF_FACTS = 5_000_000
 """Below so many records and events the JVM's optimising compiler costs more than it saves."""
@@ -176,14 +181,16 @@ def _judged(
     spark: SparkSession, runs: Sequence[Run], progress: Callable[[str], None]
 ) -> dict[Path, _Outcome]:
     began = time.monotonic()
+    facts = sum(run.facts for run in runs)
     tables = Tables(spark, runs)
     progress(f"looking for {len(checks())} anomalies in {sum(run.rows for run in runs):,} events")
     scratch = Path(tempfile.mkdtemp(prefix=".analysis-", dir=runs[0].directory.parent))
     try:
-        judged = judge(tables)
-        found = search(judged.evidence, scratch)
-        _count_groups(tables, judged.figures)
-        _count_transactions(judged)
+        with in_one_piece(spark) if facts < LOCAL_EVENTS else contextlib.nullcontext():
+            judged = judge(tables)
+            found = search(judged.evidence, scratch)
+            _count_groups(tables, judged.figures)
+            _count_transactions(judged)
     finally:
         shutil.rmtree(scratch, ignore_errors=True)
     engine = {"spark": spark.version, "seconds": round(time.monotonic() - began, 3)}
@@ -240,16 +247,33 @@ def search(evidence: Evidence, scratch: Path) -> list[Found]:
     order = {name: number for number, name in enumerate(names())}
     runs = evidence.tables.runs
     rows = all_findings(evidence)
-    if rows is not None:
-        (
-            rows.withColumn("rank", _rank(order))
-            .repartition(max(1, min(len(runs), 64)), "run")
-            .sortWithinPartitions("run", "rank", "topic", "partition", "offset", "value")
-            .drop("rank")
-            .write.partitionBy("run")
-            .parquet(str(scratch / "findings"))
-        )
-    return [_gather(scratch / "findings" / f"run={number}", run) for number, run in enumerate(runs)]
+    if rows is None:
+        return [_gather((), run) for run in runs]
+    rows = rows.withColumn("rank", _rank(order))
+    if sum(run.facts for run in runs) < LOCAL_EVENTS:
+        return _search_here(rows, runs)
+    (
+        rows.repartition(max(1, min(len(runs), 64)), "run")
+        .sortWithinPartitions("run", *SORTED_BY)
+        .drop("rank")
+        .write.partitionBy("run")
+        .parquet(str(scratch / "findings"))
+    )
+    return [_gather(_parts(scratch / "findings" / f"run={number}"), run) for number, run in enumerate(runs)]
+
+
+def _search_here(rows: DataFrame, runs: Sequence[Run]) -> list[Found]:
+    """The same without shuffle and files: of few events there are few findings, and a run of its own would
+    cost each of them more than its search."""
+    few = rows.coalesce(rows.sparkSession.sparkContext.defaultParallelism).toArrow()
+    by = [(name, "ascending", "at_start") for name in ("run", *SORTED_BY)]
+    few = few.take(pc.sort_indices(few, sort_keys=by))
+    ends = np.searchsorted(few["run"].to_numpy(), np.arange(len(runs) + 1))
+    found = few.select(FINDINGS.names)
+    return [
+        _gather(found.slice(ends[number], ends[number + 1] - ends[number]).to_batches(), run)
+        for number, run in enumerate(runs)
+    ]
 
 
 def _rank(order: dict[str, int]) -> Any:
@@ -257,20 +281,23 @@ def _rank(order: dict[str, int]) -> Any:
     return F.create_map(*pairs)[F.col("anomaly")]
 
 
-def _gather(folder: Path, run: Run) -> Found:
-    """One file of findings in the run's directory, out of Spark's part files, batch by batch."""
+def _parts(folder: Path) -> Iterator[pa.RecordBatch]:
+    """Of Spark's part files."""
+    for file in sorted(folder.glob("*.parquet")) if folder.is_dir() else []:
+        yield from ds.dataset(str(file)).scanner(columns=FINDINGS.names, use_threads=False).to_batches()
+
+
+def _gather(batches: Iterable[pa.RecordBatch], run: Run) -> Found:
+    """One file of findings in the run's directory, batch by batch."""
     found = Found({name: {} for name in names()})
     with (
         whole_file(run.directory / FINDINGS_FILE) as part,
         pq.ParquetWriter(part, FINDINGS, compression="zstd") as writer,
     ):
-        for file in sorted(folder.glob("*.parquet")) if folder.is_dir() else []:
-            for batch in (
-                ds.dataset(str(file)).scanner(columns=FINDINGS.names, use_threads=False).to_batches()
-            ):
-                table = pa.Table.from_batches([batch]).cast(FINDINGS)
-                writer.write_table(table)
-                _count(found, table)
+        for batch in batches:
+            table = pa.Table.from_batches([batch]).cast(FINDINGS)
+            writer.write_table(table)
+            _count(found, table)
     return found
 
 

@@ -22,6 +22,7 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import IO, TYPE_CHECKING
 
+from wrackline.checkers.class_archive import Archive, archive_for
 from wrackline.plugins.registry import Group, entries
 
 # Spark takes a second to import. The command line imports this module for its errors alone.
@@ -40,6 +41,8 @@ _MASTERS = re.compile(
 )
 _SCRATCH, _LOCK = "wrackline-spark-", "owner"
 _REMARKS = ("WARNING", "Setting default log level", "To adjust logging level", "Using Spark's default log4j")
+_JVM_OPTIONS = "spark.driver.extraJavaOptions"
+_PIECES = "spark.sql.shuffle.partitions"
 _MENDING = f"install a Java {MIN_JAVA} runtime (Debian: openjdk-{MIN_JAVA}-jre-headless) or set JAVA_HOME"
 
 
@@ -80,8 +83,8 @@ def check_master(master: str) -> None:
     )
 
 
-def java_version() -> int:
-    """The major version of the Java that Spark would run on. Raises JavaMissing."""
+def java_version() -> str:
+    """What the Java that Spark would run on says of itself. Raises JavaMissing for one that is too old."""
     java = _java()
     try:
         said = subprocess.run(
@@ -89,14 +92,15 @@ def java_version() -> int:
         )
     except (OSError, subprocess.TimeoutExpired) as wrong:
         raise JavaMissing(f"{java} does not run ({wrong}): {_MENDING}") from wrong
-    found = re.search(r'version "(?:1\.)?(\d+)', said.stderr + said.stdout)
+    text = said.stderr + said.stdout
+    found = re.search(r'version "(?:1\.)?(\d+)', text)
     if said.returncode != 0 or found is None:
         first = (said.stderr.strip() or said.stdout.strip() or f"exit code {said.returncode}").splitlines()[0]
         raise JavaMissing(f"{java} -version failed ({first}): {_MENDING}")
     major = int(found[1])
     if major < MIN_JAVA:
         raise JavaMissing(f"{java} is Java {major}; the analysis needs {MIN_JAVA} or newer: {_MENDING}")
-    return major
+    return text
 
 
 def _java() -> str:
@@ -134,17 +138,33 @@ def session(
         spark.stop()
 
 
+@contextlib.contextmanager
+def in_one_piece(spark: SparkSession) -> Iterator[None]:
+    """What is joined and grouped meanwhile is shuffled in one piece, as few rows want it: each piece is a
+    task of its own in a hundred stages."""
+    before = str(spark.conf.get(_PIECES))
+    spark.conf.set(_PIECES, 1)
+    try:
+        yield
+    finally:
+        spark.conf.set(_PIECES, before)
+
+
 def start(master: str = "local[*]", *, memory: str | None = None, brief: bool = False) -> SparkSession:
     """Start Spark (4 to 9 seconds). Raises JavaMissing or SparkUnavailable, for a master that is not there
     within 5 s."""
     check_master(master)
-    java_version()
+    archive = archive_for(Path(_java()), java_version())
     os.environ.setdefault("PYSPARK_PYTHON", sys.executable)  # else workers are whatever "python3" is
     scratch = _scratch()
     memory = memory or os.environ.get(MEMORY_VARIABLE, DEFAULT_MEMORY)
+    chosen = settings(master, memory, scratch, brief=brief)
+    part = Archive(archive, scratch) if master.startswith("local") else None
+    if part is not None:
+        chosen[_JVM_OPTIONS] += part.option()
     with (scratch / "jvm.log").open("w+") as jvm_log, warnings.catch_warnings():
         warnings.simplefilter("ignore", FutureWarning)
-        return _start(settings(master, memory, scratch, brief=brief), jvm_log, scratch)
+        return _start(chosen, jvm_log, scratch, part)
 
 
 def _scratch() -> Path:
@@ -168,7 +188,7 @@ def _scratch() -> Path:
     return scratch
 
 
-def _start(chosen: Mapping[str, str], jvm_log: IO[str], scratch: Path) -> SparkSession:
+def _start(chosen: Mapping[str, str], jvm_log: IO[str], scratch: Path, part: Archive | None) -> SparkSession:
     # Late: see the top.
     from py4j.protocol import Py4JError  # type: ignore[import-untyped]
     from pyspark import SparkConf, SparkContext
@@ -186,6 +206,8 @@ def _start(chosen: Mapping[str, str], jvm_log: IO[str], scratch: Path) -> SparkS
         gateway = None
         if SparkContext._gateway is None:
             gateway = launch_gateway(conf, {"stderr": jvm_log, "stdout": jvm_log})  # type: ignore[no-untyped-call]
+            if part is not None and part.is_being_made:
+                atexit.register(part.keep, gateway.proc)
         context = SparkContext(conf=conf, gateway=gateway)
         if not chosen["spark.master"].startswith("local"):
             context.addPyFile(str(_bundle(scratch)))
@@ -247,9 +269,9 @@ def settings(master: str, memory: str, scratch: Path, *, brief: bool = False) ->
         "spark.master": master,
         "spark.app.name": "wrackline",
         "spark.driver.memory": memory,
-        "spark.driver.extraJavaOptions": f"-Dlog4j2.configurationFile=file:{log_config} -XX:+UseParallelGC "
+        _JVM_OPTIONS: f"-Dlog4j2.configurationFile=file:{log_config} -XX:+UseParallelGC "
         f"{'-XX:TieredStopAtLevel=1 ' if brief else ''}"
-        f"-Dderby.system.home={scratch} -Djava.io.tmpdir={scratch}",
+        f"-Dderby.system.home={scratch} -Djava.io.tmpdir={scratch} ",
         "spark.ui.enabled": "false",
         "spark.ui.showConsoleProgress": "false",
         "spark.sql.warehouse.dir": str(scratch / "warehouse"),
@@ -259,11 +281,12 @@ def settings(master: str, memory: str, scratch: Path, *, brief: bool = False) ->
         "spark.sql.execution.arrow.maxRecordsPerBatch": "64",
         "spark.sql.execution.arrow.maxBytesPerBatch": "8m",
         "spark.sql.session.timeZone": "UTC",
-        "spark.sql.shuffle.partitions": str(2 * cores) if local else "64",
+        _PIECES: str(2 * cores) if local else "64",
         # How the work is cut is known beforehand (wrackline.checkers.plan): what Spark would ask on the way
         # costs more.
         "spark.sql.adaptive.enabled": "false",
-        "spark.sql.sources.parallelPartitionDiscovery.threshold": "512",
+        # To look at a thousand files here takes less time than as many tasks of Spark's.
+        "spark.sql.sources.parallelPartitionDiscovery.threshold": "100000" if local else "512",
         "spark.sql.parquet.aggregatePushdown": "false",
     }
     if brief:

@@ -26,6 +26,8 @@ HISTORY = (
     "partition int, offset bigint, value bigint, key string, leader_epoch int, high_watermark bigint, "
     f"records array<{RECORD}>, error string, node string, latency_ns bigint, extra string"
 )
+MANY, MANY_FACTS = 16, 2_000_000
+"""From so many files on, up to so many events and records, the history is kept in memory."""
 
 
 @dataclass
@@ -47,13 +49,19 @@ class Tables:
     def history(self) -> DataFrame:
         """The events of all runs as they were written down, with ``run`` and without ``test_id``. For what
         few events are wanted of: what all events are wanted for is read by wrackline.checkers.splits, ten
-        times as fast."""
+        times as fast.
+
+        Many small files are read once and kept: forty queries ask, and to open a file takes longer than to
+        read a thousand events from it."""
         paths = [str(file) for run in self.runs for file in run.files]
         numbers = self.small(
             [(n, run.info.test_id) for n, run in enumerate(self.runs)], "run int, test_id string"
         )
         events = self.spark.read.schema(HISTORY).parquet(*paths)
-        return events.join(F.broadcast(numbers), "test_id").drop("test_id")
+        history = events.join(F.broadcast(numbers), "test_id").drop("test_id")
+        if len(paths) < MANY or sum(run.facts for run in self.runs) > MANY_FACTS:
+            return history
+        return keep(history.coalesce(self.spark.sparkContext.defaultParallelism))
 
     @cached_property
     def logs(self) -> DataFrame:
