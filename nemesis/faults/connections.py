@@ -98,14 +98,16 @@ class StallConnections:
             for done in probe:
                 if isinstance(done.step, Shell) and (wrong := chains.obstacle(done.output, scene.fault_id)):
                     return Proof(False, f"{done.step.host} {when}: {wrong}")
-        listings = [done.output for done in trail.final if isinstance(done.step, Shell)]
+        looked = trail.final or trail.active
+        listings = [done.output for done in looked if isinstance(done.step, Shell)]
         rules = [rule for listing in listings for rule in chains.parse_counters(listing)]
         connections = {rule.comment for rule in rules}
         silent = {rule.comment for rule in rules if rule.packets}
         what = f"packets with {' or '.join(self.requests)}" if self.requests else "packets"
         if not silent:
             return Proof(
-                False, f"none of the {what} on the {len(connections)} stalled connections was dropped"
+                False,
+                f"none of the {what} on the {len(connections)} connections that clients had was dropped",
             )
         dropped = sum(rule.packets for rule in rules)
         return Proof(
