@@ -37,12 +37,15 @@ class Known:
     verdict: Verdict
     """``violation``; or ``pass``, where the contract allows what is shown."""
     shows: tuple[str, ...] = ("lost-write",)
-    """Anomalies that must be found, all of them."""
+    """Anomalies of which one at least must be found."""
     run_s: int = 90
     """How long one of its runs takes, roughly, without the judging."""
 
 
 _LATE = "{}: a late EndTxn of librdkafka ends the producer's next transaction"
+_LATE_SHOWS = ("aborted-read", "torn-transaction", "lost-write")
+"""A late commit shows what was aborted, a late abort takes what was committed: which one comes late is
+chance."""
 FINDINGS: Mapping[str, Known] = {
     "b10": Known("3.9.2 elects whoever is alone in the ISR, with what a power cut left", Verdict.VIOLATION),
     "b10-elr": Known("4.0.0 without eligible leader replicas does the same", Verdict.VIOLATION),
@@ -51,8 +54,8 @@ FINDINGS: Mapping[str, Known] = {
     "acks-one": Known("with acks=1 the leader alone has what it acknowledges", Verdict.PASS),
     "min-isr-one": Known("with min.insync.replicas=1 so does a leader alone in the ISR", Verdict.PASS),
     "unclean-on": Known("with unclean election on a replica that lacks records leads", Verdict.PASS),
-    "late-end-txn": Known(_LATE.format("4.4.0"), Verdict.VIOLATION, ("aborted-read",), run_s=150),
-    "late-end-txn-392": Known(_LATE.format("3.9.2"), Verdict.VIOLATION, ("aborted-read",), run_s=150),
+    "late-end-txn": Known(_LATE.format("4.4.0"), Verdict.VIOLATION, _LATE_SHOWS, run_s=150),
+    "late-end-txn-392": Known(_LATE.format("3.9.2"), Verdict.VIOLATION, _LATE_SHOWS, run_s=150),
 }
 
 
@@ -71,17 +74,20 @@ class Finding:
 
     @property
     def changed(self) -> tuple[str, ...]:
-        """How the control differs: ``system.version: 3.9.2 -> 4.4.0``."""
+        """How the control differs: ``system.version: 3.9.2 -> 4.4.0``. Another library has versions of its
+        own."""
         pair = (one.model_dump(mode="json", exclude={"name"}) for one in (self.spec, self.control))
-        return tuple(_differences("", *pair))
+        found = tuple(_differences("", *pair))
+        if any(line.startswith("workload.client.library:") for line in found):
+            found = tuple(line for line in found if not line.startswith("workload.client.version:"))
+        return found
 
     def wrong_with(self, verdict: Mapping[str, Any]) -> list[str]:
         """How the verdict of the finding's run differs from what is known; empty when it does not."""
         wrong = [] if verdict["verdict"] == self.known.verdict else [_unexpected(verdict, self.known.verdict)]
         meaning = Meaning.VIOLATION if self.known.verdict is Verdict.VIOLATION else Meaning.ALLOWED
-        for name in self.known.shows:
-            if not count_of(verdict, name, meaning):
-                wrong.append(f"no {name} that is {meaning.value}")
+        if not any(count_of(verdict, name, meaning) for name in self.known.shows):
+            wrong.append(f"no {' or '.join(self.known.shows)} that is {meaning.value}")
         return wrong
 
     def wrong_with_control(self, verdict: Mapping[str, Any]) -> list[str]:
