@@ -263,8 +263,8 @@ def search(evidence: Evidence, scratch: Path) -> list[Found]:
 
 
 def _search_here(rows: DataFrame, runs: Sequence[Run]) -> list[Found]:
-    """The same without shuffle and files: of few events there are few findings, and a run of its own would
-    cost each of them more than its search."""
+    """The same without shuffle and files: few events have few findings, and a file of Spark's for each run
+    takes longer than the search."""
     few = rows.coalesce(rows.sparkSession.sparkContext.defaultParallelism).toArrow()
     by = [(name, "ascending", "at_start") for name in ("run", *SORTED_BY)]
     few = few.take(pc.sort_indices(few, sort_keys=by))

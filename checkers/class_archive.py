@@ -2,23 +2,25 @@
 such an archive starts, and makes its first plans, in half the time.
 
 The first session that ends on a machine makes the archive, for this Java and this Spark; later ones map it.
-It is a cache: without it, or with one that the JVM does not like, everything is as it was but for the time.
+It is a cache: without it everything is as it was but for the time, and one with which the JVM does not start
+is thrown away (wrackline.checkers.session).
 """
 
 from __future__ import annotations
 
-import contextlib
 import fcntl
 import hashlib
 import logging
 import os
+import shutil
 import subprocess
 import sys
-import tempfile
 from dataclasses import dataclass, field
 from importlib.metadata import version
 from pathlib import Path
 from typing import IO
+
+from wrackline.history.files import whole_file
 
 log = logging.getLogger("wrackline.checkers")
 
@@ -83,30 +85,23 @@ class Archive:
         """End the JVM, which writes what it has loaded, and put that where the next session looks."""
         if jvm.poll() is not None:
             return self.leave()
-        print("wrackline: keeping Spark's classes for later runs (once, some 10 s)", file=sys.stderr)
+        print(
+            "wrackline: this writes an archive with which later analyses start faster (once, some 10 s)",
+            file=sys.stderr,
+        )
         try:
             if jvm.stdin is not None:
                 jvm.stdin.close()  # PySpark's JVM lives as long as this is open
-            jvm.wait(DUMP_S)
-            self._put()
+            if (
+                jvm.wait(DUMP_S) == 0
+            ):  # else what it wrote may be cut short, and a JVM dies of such an archive
+                with whole_file(self.file) as part:
+                    shutil.copyfile(self._made, part)
         except (OSError, subprocess.TimeoutExpired, KeyboardInterrupt) as wrong:
-            log.info("no archive of Spark's classes: %s", wrong or "stopped")
+            log.info("no archive of Spark's classes: %s", str(wrong) or "stopped")
             jvm.kill()
         finally:
             self.leave()
-
-    def _put(self) -> None:
-        beside = tempfile.mkstemp(dir=self.file.parent, prefix=f"{self.file.stem}.")
-        os.close(beside[0])
-        try:
-            with self._made.open("rb") as made, Path(beside[1]).open("wb") as there:
-                while piece := made.read(1 << 22):
-                    there.write(piece)
-            Path(beside[1]).rename(self.file)
-        except OSError:
-            with contextlib.suppress(OSError):
-                Path(beside[1]).unlink()
-            raise
 
     def leave(self) -> None:
         """Let others make it."""

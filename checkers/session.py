@@ -154,17 +154,25 @@ def start(master: str = "local[*]", *, memory: str | None = None, brief: bool = 
     """Start Spark (4 to 9 seconds). Raises JavaMissing or SparkUnavailable, for a master that is not there
     within 5 s."""
     check_master(master)
-    archive = archive_for(Path(_java()), java_version())
+    java_says = java_version()
     os.environ.setdefault("PYSPARK_PYTHON", sys.executable)  # else workers are whatever "python3" is
     scratch = _scratch()
     memory = memory or os.environ.get(MEMORY_VARIABLE, DEFAULT_MEMORY)
     chosen = settings(master, memory, scratch, brief=brief)
-    part = Archive(archive, scratch) if master.startswith("local") else None
-    if part is not None:
-        chosen[_JVM_OPTIONS] += part.option()
+    archive = Archive(archive_for(Path(_java()), java_says), scratch) if master.startswith("local") else None
+    option = archive.option() if archive is not None else ""
     with (scratch / "jvm.log").open("w+") as jvm_log, warnings.catch_warnings():
         warnings.simplefilter("ignore", FutureWarning)
-        return _start(chosen, jvm_log, scratch, part)
+        try:
+            return _start({**chosen, _JVM_OPTIONS: chosen[_JVM_OPTIONS] + option}, jvm_log, scratch, archive)
+        except SparkUnavailable:
+            if archive is None or not option or archive.is_being_made:
+                raise
+            jvm_log.seek(0)
+            jvm_log.truncate()
+            spark = _start(chosen, jvm_log, scratch, None)
+            archive.file.unlink(missing_ok=True)  # it was the archive: cut short, or of another build
+            return spark
 
 
 def _scratch() -> Path:
@@ -188,7 +196,9 @@ def _scratch() -> Path:
     return scratch
 
 
-def _start(chosen: Mapping[str, str], jvm_log: IO[str], scratch: Path, part: Archive | None) -> SparkSession:
+def _start(
+    chosen: Mapping[str, str], jvm_log: IO[str], scratch: Path, archive: Archive | None
+) -> SparkSession:
     # Late: see the top.
     from py4j.protocol import Py4JError  # type: ignore[import-untyped]
     from pyspark import SparkConf, SparkContext
@@ -206,8 +216,8 @@ def _start(chosen: Mapping[str, str], jvm_log: IO[str], scratch: Path, part: Arc
         gateway = None
         if SparkContext._gateway is None:
             gateway = launch_gateway(conf, {"stderr": jvm_log, "stdout": jvm_log})  # type: ignore[no-untyped-call]
-            if part is not None and part.is_being_made:
-                atexit.register(part.keep, gateway.proc)
+            if archive is not None and archive.is_being_made:
+                atexit.register(archive.keep, gateway.proc)
         context = SparkContext(conf=conf, gateway=gateway)
         if not chosen["spark.master"].startswith("local"):
             context.addPyFile(str(_bundle(scratch)))
@@ -271,7 +281,7 @@ def settings(master: str, memory: str, scratch: Path, *, brief: bool = False) ->
         "spark.driver.memory": memory,
         _JVM_OPTIONS: f"-Dlog4j2.configurationFile=file:{log_config} -XX:+UseParallelGC "
         f"{'-XX:TieredStopAtLevel=1 ' if brief else ''}"
-        f"-Dderby.system.home={scratch} -Djava.io.tmpdir={scratch} ",
+        f"-Dderby.system.home={scratch} -Djava.io.tmpdir={scratch} -XX:ErrorFile={scratch}/crash.log ",
         "spark.ui.enabled": "false",
         "spark.ui.showConsoleProgress": "false",
         "spark.sql.warehouse.dir": str(scratch / "warehouse"),

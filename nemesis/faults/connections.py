@@ -1,7 +1,7 @@
 """A fault of single connections: those that clients have now go silent, new ones pass.
 
-Of all requests, or of some kinds only: what a transactional producer asks of its coordinator has a connection
-of its own in librdkafka, and without a kind its records would be held back as well.
+The fault holds back all requests, or some kinds only. With all of them the records of a transactional
+producer are held back beside what it asks of its coordinator, which librdkafka does on another connection.
 
 The kernel of the client's host keeps what was sent on such a connection, and goes on sending it again after
 the client has given it up and closed it. So a request that was thought lost arrives when the fault ends,

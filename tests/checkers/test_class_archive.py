@@ -34,11 +34,13 @@ def test_the_first_session_makes_it_and_the_next_uses_it(tmp_path: Path) -> None
     assert sorted(one.name for one in first.file.parent.iterdir()) == ["spark-1.jsa", "spark-1.lock"]
 
 
-@pytest.mark.parametrize("does", ["exit 0", "exit 1"])
-def test_what_was_not_written_is_made_by_another_session(tmp_path: Path, does: str) -> None:
+@pytest.mark.parametrize(
+    "does", ["exit 0", "exit 1", "echo half >{made}; exit 1", "echo half >{made}; kill -9 $$"]
+)
+def test_what_was_not_written_whole_is_made_by_another_session(tmp_path: Path, does: str) -> None:
     first = session_of(tmp_path, "first")
     assert "ArchiveClassesAtExit" in first.option()
-    first.keep(jvm_that(does))
+    first.keep(jvm_that(does.format(made=tmp_path / "first" / "spark-1.jsa")))
     assert not first.file.exists()
     assert "ArchiveClassesAtExit" in session_of(tmp_path, "later").option()
 
