@@ -14,7 +14,8 @@ from wrackline.checkers.runs import Fault, Place, Run
 from wrackline.checkers.thresholds import LEFT_OUT, THRESHOLDS
 
 RATE_TOLERANCE = 0.95
-"""The asked rate is paced by a clock, and counts as reached when this share of it succeeded."""
+"""The asked rate is paced by a clock, and counts as reached when this share of it was done: it succeeded, or
+was aborted as it was meant to be."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -257,7 +258,7 @@ def _rate_reached(run: Run, figures: Figures) -> Condition:
     name, asked = "asked rate reached before the first fault", run.info.rate
     reached = metrics.rate_before_first_fault(run, figures)
     if asked <= 0:
-        figure = "" if reached is None else f"; {reached:.0f} operations a second succeeded"
+        figure = "" if reached is None else f"; {reached:.0f} operations a second were done"
         return Condition(name, True, f"no rate was asked for{figure}")
     if reached is None:
         return Condition(
@@ -265,7 +266,7 @@ def _rate_reached(run: Run, figures: Figures) -> Condition:
             False,
             f"{asked:g} operations a second were asked for, but a fault struck before any were counted",
         )
-    detail = f"{reached:.1f} of {asked:g} operations a second succeeded before the first fault"
+    detail = f"{reached:.1f} of {asked:g} operations a second were done before the first fault"
     return Condition(name, reached >= asked * RATE_TOLERANCE, detail)
 
 
@@ -280,7 +281,7 @@ def _load_kept_up(run: Run, figures: Figures) -> Condition:
     limit = run.info.thresholds.get(LEFT_OUT, LEFT_OUT_LIMIT)
     detail = (
         f"{load.asked:g} operations a second were asked for, {load.begun:.0f} were begun and "
-        f"{load.succeeded:.0f} succeeded: {load.left_out:.0%} were left out, and at most {limit:.0%} may be"
+        f"{load.done:.0f} were done: {load.left_out:.0%} were left out, and at most {limit:.0%} may be"
     )
     return Condition(name, load.left_out <= limit, detail)
 

@@ -34,7 +34,7 @@ from wrackline.checkers.suspects import ACKED, REFUSED, UNSURE, bucket_of
 from wrackline.checkers.tallies import Tally
 from wrackline.checkers.untold import Mates
 from wrackline.checkers.validity import check_answers, check_numbers, check_order
-from wrackline.history.model import ACKED_WITHOUT_OFFSET, FAILED
+from wrackline.history.model import ABORTED_AS_MEANT, ACKED_WITHOUT_OFFSET, FAILED
 
 
 class Ingest:
@@ -175,7 +175,9 @@ class Ingest:
     def _operations(self, batch: Batch, operations: Operations) -> None:
         if not self.sends_only:
             drain = self._number("drain")
-            self.tally.operations(batch, operations.take(operations.f != drain), self._number("poll"))
+            as_meant = self.names["error"].number(ABORTED_AS_MEANT)
+            some = operations.take(operations.f != drain)
+            self.tally.operations(batch, some, self._number("poll"), as_meant)
             self._ends(operations)
             self._shown(operations)
             if self.split.run in self.context.objects:

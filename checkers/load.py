@@ -27,7 +27,8 @@ class Load:
     asked: float
     begun: float
     """Invoked, whatever came of them."""
-    succeeded: float
+    done: float
+    """Aborted transactions that were meant to be count too."""
 
     @property
     def left_out(self) -> float:
@@ -38,7 +39,7 @@ class Load:
         return {
             "asked_per_s": round(self.asked, 3),
             "begun_per_s": round(self.begun, 3),
-            "succeeded_per_s": round(self.succeeded, 3),
+            "done_per_s": round(self.done, 3),
             "left_out": round(self.left_out, 4),
         }
 
@@ -66,11 +67,9 @@ def _load(run: Run, figures: Figures, stretch: tuple[int, int]) -> Load | None:
     total = Outcomes()
     for f, outcomes in counted(run, figures, begin, end).items():
         if f not in SERVICE:
-            total.ok += outcomes.ok
-            total.fail += outcomes.fail
-            total.info += outcomes.info
+            total.add(outcomes)
     seconds = (end - begin) / 1e9
-    return Load(run.info.rate, total.all / seconds, total.ok / seconds)
+    return Load(run.info.rate, total.all / seconds, total.done / seconds)
 
 
 def loads(run: Run, figures: Figures) -> dict[str, Any]:

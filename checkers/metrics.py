@@ -23,10 +23,23 @@ class Outcomes:
     ok: int = 0
     fail: int = 0
     info: int = 0
+    aborted: int = 0
+    """Among ``fail``: of transactions that were aborted as they were meant to be."""
 
     @property
     def all(self) -> int:
         return self.ok + self.fail + self.info
+
+    @property
+    def done(self) -> int:
+        """Operations that had the outcome they were meant to have."""
+        return self.ok + self.aborted
+
+    def add(self, other: Outcomes) -> None:
+        self.ok += other.ok
+        self.fail += other.fail
+        self.info += other.info
+        self.aborted += other.aborted
 
 
 @dataclass
@@ -162,10 +175,7 @@ def counted(run: Run, figures: Figures, begin_ns: int, end_ns: int) -> dict[str,
     sums: dict[str, Outcomes] = {}
     for (segment, f), outcomes in figures.segments.items():
         if segment in wanted:
-            total = sums.setdefault(f, Outcomes())
-            total.ok += outcomes.ok
-            total.fail += outcomes.fail
-            total.info += outcomes.info
+            sums.setdefault(f, Outcomes()).add(outcomes)
     return sums
 
 
@@ -180,7 +190,9 @@ def take_counts(figures: Figures, said: Mapping[str, Any]) -> None:
     for one in said.get("seconds", ()):
         figures.seconds.append(one)
     for one in said.get("segments", ()):
-        figures.segments[one["segment"], one["f"]] = Outcomes(one["ok"], one["fail"], one["info"])
+        figures.segments[one["segment"], one["f"]] = Outcomes(
+            one["ok"], one["fail"], one["info"], one["aborted"]
+        )
     figures.latency |= said.get("latency", {})
     figures.acked_records += said.get("acked", 0)
     figures.read_records += said.get("read", 0)
@@ -284,14 +296,14 @@ def isr_under(run: Run, fault: Fault, place: Place) -> tuple[bool | None, int | 
 
 
 def rate_before_first_fault(run: Run, figures: Figures) -> float | None:
-    """Operations per second that succeeded in the main phase before anything went wrong; None when there was
-    no such time."""
+    """Operations per second that were done, as they were meant to be, in the main phase before anything went
+    wrong; None when there was no such time."""
     before = _quiet_start(run)
     if before is None:
         return None
     counts = counted(run, figures, before.begin_ns, before.end_ns)
-    ok = sum(one.ok for f, one in counts.items() if f != "assign")  # nobody asks for those at a rate
-    return round(ok / before.seconds, 3)
+    done = sum(one.done for f, one in counts.items() if f != "assign")  # nobody asks for those at a rate
+    return round(done / before.seconds, 3)
 
 
 def _quiet_start(run: Run) -> Stretch | None:

@@ -18,7 +18,7 @@ import orjson
 from wrackline.checkers.context import Context, owner_of_run
 from wrackline.checkers.operations import Operations
 from wrackline.checkers.packets import NONE, Bools, Ints, Kind, Rows, Writer, grouped
-from wrackline.checkers.splits import OK, Batch, Names
+from wrackline.checkers.splits import FAIL, INFO, OK, Batch, Names
 from wrackline.checkers.suspects import ACKED, OUTCOMES
 
 BUCKETS = 50.0
@@ -26,6 +26,9 @@ BUCKETS = 50.0
 _SHIFT = 512
 """Added to buckets, so that none is negative; 0 stands for no latency."""
 _BITS = (("bucket", 12), ("spans", 1), ("segment", 14), ("second", 24), ("kind", 2), ("f", 8))
+ABORTED = 0
+"""The kind of an operation that failed as it was meant to: no operation has that of an invocation."""
+_COUNTED = {"ok": OK, "fail": FAIL, "info": INFO, "aborted": ABORTED}
 PERCENTS = (50, 95, 99)
 """Of the latencies of a whole period."""
 FIRST_ACK, LAST_ACK = -2, -3
@@ -62,7 +65,9 @@ class Tally:
         """(log, segment, acked) -> records whose outcome came then."""
         self._gaps = _Gaps(context.spans[run])
 
-    def operations(self, batch: Batch, operations: Operations, poll: int) -> None:
+    def operations(self, batch: Batch, operations: Operations, poll: int, as_meant: int) -> None:
+        """``poll``: the number of this kind; ``as_meant``: that of the error of transactions that were to be
+        aborted."""
         polls = (operations.f == poll) & (operations.kind == OK)
         self._read += int(batch.size[operations.tells[polls]].sum())
         edges = self.context.edges[self.run]
@@ -71,9 +76,10 @@ class Tally:
         milliseconds = np.maximum(taken / 1e6, 1e-3)
         bucket = np.where(operations.kind == OK, np.rint(np.log(milliseconds) * BUCKETS) + _SHIFT, 0)
         segment = np.searchsorted(edges, operations.invoke_ns, "right")
+        aborted = (operations.kind == FAIL) & (operations.error == as_meant)
         key = _key(
             f=operations.f,
-            kind=operations.kind,
+            kind=np.where(aborted, ABORTED, operations.kind),
             second=done // 1_000_000_000,
             segment=segment,
             spans=(segment != np.searchsorted(edges, done, "right")).astype(np.int64),
@@ -286,9 +292,8 @@ def _grouped(
     for lo, hi in itertools.pairwise(bounds):
         some = order[lo:hi]
         kinds, n = parts["kind"][some], rows.n[some]
-        told: dict[str, Any] = {
-            name: int(n[kinds == number].sum()) for number, name in ((1, "ok"), (2, "fail"), (3, "info"))
-        }
+        told: dict[str, Any] = {name: int(n[kinds == number].sum()) for name, number in _COUNTED.items()}
+        told["fail"] += told["aborted"]
         if maximum:
             told |= _quantiles(parts["bucket"][some], n)
             ok = kinds == OK

@@ -259,9 +259,7 @@ def _fault(fault: Fault) -> dict[str, Any]:
 def _counts(figures: Figures, found: Found) -> dict[str, Any]:
     total = Outcomes()
     for outcomes in figures.segments.values():
-        total.ok += outcomes.ok
-        total.fail += outcomes.fail
-        total.info += outcomes.info
+        total.add(outcomes)
     return {
         "operations": total.all,
         "ok": total.ok,

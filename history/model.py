@@ -111,6 +111,8 @@ FAILED = -2
 """``offset`` of a record sent: certainly not appended (docs/anomalies.md, *certain failure*)."""
 ACKED_WITHOUT_OFFSET = -3
 """``offset`` of a record sent: acknowledged without an offset."""
+ABORTED_AS_MEANT = "aborted"
+"""``error`` of a transaction that was aborted because the workload wanted it so, and not for a failure."""
 
 MARKER = 15
 """``attempt`` in the value of a record that a read sent to see the log's end for certain; no write, no

@@ -260,7 +260,7 @@ class _Run:
             self.spec.workload.rate,
             waits.steady_s,
             deadline,
-            succeeded=lambda: sum(workload.counts().ok.values()),
+            done=lambda: workload.counts().done,
             wait=self._wait,
             give_up=lambda: self._gives_up() or self.interrupts.asked.is_set(),
         )

@@ -6,7 +6,7 @@ import time
 from collections.abc import Callable
 
 REACHED = 0.95
-"""The asked rate is reached when this share of it succeeds, as the judge has it later
+"""The asked rate is reached when this share of it is done, as the judge has it later
 (wrackline.checkers.conditions, which imports much)."""
 
 
@@ -15,19 +15,19 @@ def become_steady(
     stretch_s: float,
     deadline: float,
     *,
-    succeeded: Callable[[], int],
+    done: Callable[[], int],
     wait: Callable[[float], bool],
     give_up: Callable[[], bool],
     clock: Callable[[], float] = time.monotonic,
 ) -> None:
     """Lets one stretch go by, and then others until the asked rate (operations per second; 0: none is asked)
     was reached over a whole one, or the deadline (by the clock) leaves no room for another. A JVM is slow at
-    first, and faults that hit a load which was never reached prove little. ``succeeded``: how many operations
-    have until now."""
+    first, and faults that hit a load which was never reached prove little. ``done``: how many operations
+    had the outcome they were meant to have until now."""
     over = not stretch_s
     while not over:
-        before, began = succeeded(), clock()
+        before, began = done(), clock()
         wait(stretch_s)
         now = clock()
-        over = succeeded() - before >= rate * REACHED * (now - began) or now + stretch_s > deadline
+        over = done() - before >= rate * REACHED * (now - began) or now + stretch_s > deadline
         over = over or give_up()

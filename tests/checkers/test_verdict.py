@@ -163,7 +163,7 @@ def test_load_that_faints_during_faults_proves_nothing() -> None:
     assert missing(run, figures) == ["asked load kept up during faults"]
     reasons = decided(run, figures)["reasons"]
     assert (
-        "100 operations a second were asked for, 40 were begun and 40 succeeded: 60% were left out"
+        "100 operations a second were asked for, 40 were begun and 40 were done: 60% were left out"
         in reasons[0]
     )
     run, figures = asked(100, during_faults=400)

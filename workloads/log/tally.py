@@ -6,7 +6,7 @@ import threading
 from collections import Counter
 from dataclasses import dataclass
 
-from wrackline.history.model import ACKED_WITHOUT_OFFSET, Event, Type
+from wrackline.history.model import ABORTED_AS_MEANT, ACKED_WITHOUT_OFFSET, Event, Type
 
 
 @dataclass(frozen=True, slots=True)
@@ -16,9 +16,16 @@ class Counts:
     ok: dict[str, int]
     """By kind."""
     fail: int
+    aborted: int
+    """Among ``fail``: they belong to transactions that were aborted as they were meant to be."""
     info: int
     acked_records: int
     read_records: int
+
+    @property
+    def done(self) -> int:
+        """Operations that had the outcome they were meant to have."""
+        return sum(self.ok.values()) + self.aborted
 
 
 class Tally:
@@ -27,6 +34,7 @@ class Tally:
     def __init__(self) -> None:
         self._lock = threading.Lock()
         self._fail = 0
+        self._aborted = 0
         self._info = 0
         self._ok: Counter[str] = Counter()
         self._acked = 0
@@ -40,6 +48,7 @@ class Tally:
                 self._ok[event.f] += 1
             elif event.type is Type.FAIL:
                 self._fail += 1
+                self._aborted += event.error == ABORTED_AS_MEANT
             else:
                 self._info += 1
             if event.f == "send":
@@ -54,6 +63,7 @@ class Tally:
                 operations=sum(self._ok.values()) + self._fail + self._info,
                 ok=dict(self._ok),
                 fail=self._fail,
+                aborted=self._aborted,
                 info=self._info,
                 acked_records=self._acked,
                 read_records=self._read,

@@ -13,7 +13,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Protocol
 
-from wrackline.history.model import Type
+from wrackline.history.model import ABORTED_AS_MEANT, Type
 from wrackline.workloads.clients.base import ClientError
 from wrackline.workloads.txn.drawing import End
 
@@ -71,7 +71,7 @@ def end(
         return Ended(Type.INFO, None, None, gave_up or "_FATAL")
     refused = _until(producer.abort_transaction, deadline)
     if refused is None:
-        return Ended(Type.FAIL, End.ABORT, at_ns, gave_up or "aborted")
+        return Ended(Type.FAIL, End.ABORT, at_ns, gave_up or ABORTED_AS_MEANT)
     return Ended(Type.INFO, End.ABORT, at_ns, refused.name)
 
 

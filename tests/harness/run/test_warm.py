@@ -30,7 +30,7 @@ def stretches(rate: float, each: list[int], *, stretch_s: float = 8, warm_s: flo
         rate,
         stretch_s,
         warm_s,
-        succeeded=lambda: done,
+        done=lambda: done,
         wait=wait,
         give_up=lambda: now > 500,
         clock=lambda: now,

@@ -1,0 +1,20 @@
+"""What the progress line and the wait for a warm load are told."""
+
+from __future__ import annotations
+
+from wrackline.history.model import ABORTED_AS_MEANT, Event, Type
+from wrackline.workloads.log.tally import Tally
+
+
+def test_a_transaction_that_was_to_be_aborted_is_done() -> None:
+    tally = Tally()
+    tally.count(Event(1, Type.INVOKE, "send"))
+    for kind, error in (
+        (Type.OK, None),
+        (Type.FAIL, ABORTED_AS_MEANT),
+        (Type.FAIL, "_TIMED_OUT"),
+        (Type.INFO, "_TIMED_OUT"),
+    ):
+        tally.count(Event(1, kind, "send", error=error))
+    counts = tally.counts()
+    assert (counts.fail, counts.aborted, counts.done, counts.operations) == (2, 1, 2, 4)
