@@ -34,7 +34,13 @@ now() { read -r uptime _ </proc/uptime; echo "${uptime%%.*}"; }
 start() {
     port=$1 until=$(($(now) + $2)) polls=0
     running && return 0
-    listening "$port" && return 4
+    # A node that was killed loses its command line first and its port a moment later.
+    while listening "$port"; do
+        [ $polls -lt 100 ] || return 4
+        polls=$((polls + 1))
+        sleep 0.02
+    done
+    polls=0
     mkdir -p /run/wrackline /var/log/wrackline
     ulimit -n 65536 2>/dev/null
     cd /

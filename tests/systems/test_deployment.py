@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 from confluent_kafka import Producer
 
+from wrackline.fleets.base import Remote
 from wrackline.fleets.netns.fleet import NetnsFleet
 from wrackline.systems.base import DeployError, TopicSpec
 from wrackline.systems.common.on_hosts import on_each
@@ -145,6 +146,24 @@ def test_logs_traces_and_listings_are_collected(system: WracklineSystem, tmp_pat
     assert "shape-0/00000000000000000000.log" in (tmp_path / "n1" / "listing.txt").read_text()
 
 
+def take_port(remote: Remote, seconds: float) -> None:
+    """Another process listens on port 9092 of this host."""
+    listen = f"import socket,time; s=socket.create_server(('0.0.0.0', 9092)); time.sleep({seconds})"
+    wait = "for i in $(seq 200); do ss -ltn | grep -q :9092 && exit 0; sleep 0.02; done; exit 1"
+    remote.run(f'setsid python3 -c "{listen}" >/dev/null 2>&1 </dev/null & echo $! >/tmp/squatter; {wait}')
+
+
+def test_a_node_starts_when_its_port_is_free_a_moment_later(
+    fleet: NetnsFleet, system: WracklineSystem
+) -> None:
+    """As after a kill: the kernel takes the process's memory first, and then what it has open."""
+    node = system.brokers[1]
+    system.stop(node)
+    take_port(fleet.remote(node.host), 0.8)
+    system.start(node)
+    system.wait_ready(timeout_s=20)
+
+
 @pytest.mark.usefixtures("system")
 def test_what_goes_wrong_at_start_is_told_with_its_way_out(fleet: NetnsFleet, bundle_cache: Path) -> None:
     """In one host, after stopping its node: a taken port, a wrong key, a wrong Python."""
@@ -152,9 +171,7 @@ def test_what_goes_wrong_at_start_is_told_with_its_way_out(fleet: NetnsFleet, bu
     node = wrong.brokers[0]
     remote = fleet.remote(node.host)
     wrong.stop(node)
-    listen = "import socket,time; s=socket.create_server(('0.0.0.0', 9092)); time.sleep(60)"
-    wait = "for i in $(seq 200); do ss -ltn | grep -q :9092 && exit 0; sleep 0.02; done; exit 1"
-    remote.run(f'setsid python3 -c "{listen}" >/dev/null 2>&1 </dev/null & echo $! >/tmp/squatter; {wait}')
+    take_port(remote, 60)
     try:
         with pytest.raises(
             DeployError, match=r"n1 \(node 1\).*port 9092 is taken by another process; end it"
