@@ -9,11 +9,8 @@ import contextlib
 import functools
 import itertools
 import json
-import os
 import signal
 import socket
-import subprocess
-import sys
 import time
 from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
@@ -22,6 +19,8 @@ from typing import Any
 
 from confluent_kafka import KafkaException
 from confluent_kafka.admin import AdminClient, NewTopic
+
+from tests.broker.clients import forking
 
 CONTROLLER = 101
 START_S = 120.0
@@ -90,7 +89,7 @@ class Node:
         self.config = folder / "broker.toml"
         self.log = folder / "stderr.log"
         self.trace = folder / "trace.jsonl"
-        self.process: subprocess.Popen[bytes] | None = None
+        self.process: forking.Forked | None = None
         self.open_files: int | None = None
         """How many files the process may open; None: as many as this one."""
         folder.mkdir(parents=True, exist_ok=True)
@@ -107,27 +106,7 @@ class Node:
         self.config.write_text("".join(f"{key} = {_toml(value)}\n" for key, value in values.items()))
 
     def start(self, *arguments: str) -> None:
-        environment = {**os.environ, "PYTHONPATH": str(Path(__file__).parents[3])}
-        limited = (
-            [] if self.open_files is None else ["prlimit", f"--nofile={self.open_files}:{self.open_files}"]
-        )
-        with self.log.open("ab") as log:
-            self.process = subprocess.Popen(
-                [
-                    *("setpriv", "--pdeathsig", "KILL"),  # it ends with the tests, also when they are killed
-                    *limited,
-                    sys.executable,
-                    "-m",
-                    "wrackline.broker",
-                    "--config",
-                    str(self.config),
-                    *arguments,
-                ],
-                stderr=log,
-                stdout=log,
-                stdin=subprocess.DEVNULL,
-                env=environment,
-            )
+        self.process = forking.start(["--config", str(self.config), *arguments], self.log, self.open_files)
 
     def signal(self, number: signal.Signals) -> None:
         assert self.process is not None
@@ -251,7 +230,16 @@ class Cluster:
         return self._admin
 
     def _new_admin(self) -> AdminClient:
-        return AdminClient({"bootstrap.servers": self.bootstrap, "socket.timeout.ms": 5_000, "log_level": 0})
+        return AdminClient(
+            {
+                "bootstrap.servers": self.bootstrap,
+                "socket.timeout.ms": 5_000,
+                "log_level": 0,
+                # It forgets nodes that metadata no longer names; where the last one dies it would wait for
+                # that one for five minutes.
+                "metadata.recovery.rebootstrap.trigger.ms": 1_000,
+            }
+        )
 
     def wait_registered(self) -> None:
         wanted = {node.node_id for node in self.brokers.values() if node.running}
