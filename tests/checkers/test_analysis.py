@@ -295,7 +295,7 @@ def test_a_nemesis_row_without_an_id(tmp_path: Path) -> None:
         load_run(h.write(tmp_path / "odd"))
 
 
-def test_what_a_run_tells_of_itself(tmp_path: Path) -> None:
+def test_load_run_reads_faults_phases_and_replicas_from_the_history(tmp_path: Path) -> None:
     h = lossy_run("told").replica("n2", (0, A, 0), complete=False, problem="bad CRC at offset 1")
     run = load_run(h.write(tmp_path / "told"))
     assert [(fault.id, fault.title, fault.proved, fault.lossy) for fault in run.faults] == [

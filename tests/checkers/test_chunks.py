@@ -69,7 +69,9 @@ def histories() -> list[History]:
     # The third cuts as the second does, twice as often.
     [(None, 1), (6, WHOLE), pytest.param(3, WHOLE, marks=pytest.mark.nightly), (6, 2)],
 )
-def test_cut_anywhere(row_group: int | None, width: int, uncut: list[Counter[str]], tmp_path: Path) -> None:
+def test_cutting_a_history_into_chunks_does_not_change_the_findings(
+    row_group: int | None, width: int, uncut: list[Counter[str]], tmp_path: Path
+) -> None:
     runs = [
         load(one.write(tmp_path / str(n), row_group), 1 if row_group and len(one.events) > row_group else 0)
         for n, one in enumerate(histories())

@@ -22,7 +22,7 @@ def session_of(folder: Path, name: str) -> Archive:
     return Archive(folder / "cache" / "spark-1.jsa", folder / name)
 
 
-def test_the_first_session_makes_it_and_the_next_uses_it(tmp_path: Path) -> None:
+def test_the_first_session_makes_the_class_archive_and_the_next_uses_it(tmp_path: Path) -> None:
     first, beside = session_of(tmp_path, "first"), session_of(tmp_path, "beside")
     made = tmp_path / "first" / "spark-1.jsa"
     assert first.option() == f"-XX:ArchiveClassesAtExit={made} "
@@ -37,7 +37,7 @@ def test_the_first_session_makes_it_and_the_next_uses_it(tmp_path: Path) -> None
 @pytest.mark.parametrize(
     "does", ["exit 0", "exit 1", "echo half >{made}; exit 1", "echo half >{made}; kill -9 $$"]
 )
-def test_what_was_not_written_whole_is_made_by_another_session(tmp_path: Path, does: str) -> None:
+def test_an_incomplete_class_archive_is_made_again_by_the_next_session(tmp_path: Path, does: str) -> None:
     first = session_of(tmp_path, "first")
     assert "ArchiveClassesAtExit" in first.option()
     first.keep(jvm_that(does.format(made=tmp_path / "first" / "spark-1.jsa")))
@@ -45,12 +45,12 @@ def test_what_was_not_written_whole_is_made_by_another_session(tmp_path: Path, d
     assert "ArchiveClassesAtExit" in session_of(tmp_path, "later").option()
 
 
-def test_a_place_that_nobody_can_write_to_is_no_trouble(tmp_path: Path) -> None:
+def test_without_a_writable_cache_folder_there_is_no_class_archive(tmp_path: Path) -> None:
     (tmp_path / "cache").write_text("a file")
     assert session_of(tmp_path, "first").option() == ""
 
 
-def test_another_java_has_another_archive(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_each_java_version_has_its_own_class_archive(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
     here = archive_for(Path("/usr/bin/java"), 'openjdk version "17.0.1"')
     assert here.parent == tmp_path / "wrackline"

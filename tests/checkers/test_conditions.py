@@ -132,7 +132,7 @@ def test_trouble_does_not_outrank_what_it_cannot_have_made() -> None:
     assert decided(run, lost_write=26)["verdict"] == Verdict.VIOLATION
 
 
-def test_trouble_whose_step_is_not_on_record_may_have_been_any() -> None:
+def test_trouble_without_a_recorded_step_outranks_a_lost_write() -> None:
     run = good_run()
     run.trouble = Trouble("n2: no route to host")
     assert decided(run, lost_write=26)["verdict"] == Verdict.INFRASTRUCTURE
@@ -144,7 +144,7 @@ def test_an_expected_loss_is_not_reproduced_by_trouble() -> None:
     assert decided(run, lost_write=1)["verdict"] == Verdict.INFRASTRUCTURE
 
 
-def test_an_answer_behind_the_final_reads_beginning() -> None:
+def test_an_answer_after_the_final_read_began_makes_a_run_inconclusive() -> None:
     run = good_run()
     run.final[PLACE] = FinalRead(0, 100, True, late_ns=61 * SECOND)
     [condition] = unmet(run)
@@ -241,7 +241,7 @@ def written(run: Run, before: int, during: int, after: int, tried: int = 100) ->
     return figures
 
 
-def test_senders_zero() -> None:
+def test_a_run_in_which_nothing_was_acknowledged_does_not_pass() -> None:
     """It was: `pass` with 0 acknowledged."""
     run = good_run()
     figures = good_figures(run)
@@ -294,7 +294,7 @@ def test_a_partition_that_could_not_be_written_is_excused(leader: int, isr: tupl
     assert missing(run, written(run, 5, 0, 5)) == []
 
 
-def test_acks_1_waits_for_nobody() -> None:
+def test_with_acks_1_a_partition_is_writable_while_a_follower_is_down() -> None:
     run = good_run(acks="1")
     seen(run, leader=2, isr=(1, 2, 3))
     assert ACKED in missing(run, written(run, 5, 0, 5))
@@ -306,7 +306,7 @@ def test_a_partition_that_was_writable_for_a_moment_only_is_excused() -> None:
     assert missing(run, written(run, 5, 0, 5)) == []
 
 
-def test_one_partition_of_two() -> None:
+def test_every_partition_needs_acknowledgements_of_its_own() -> None:
     """The others' acknowledgements do not speak for it, unless it was hardly tried."""
     run = good_run(topics=(TopicInfo(TOPIC, 2, 3, 2),))
     other = (TOPIC, 1)
@@ -323,6 +323,6 @@ def test_one_partition_of_two() -> None:
     assert condition.detail == "nothing was acknowledged in log-1 before the first fault"
 
 
-def test_acks_0_promises_nothing_of_acknowledgements() -> None:
+def test_with_acks_0_no_acknowledgements_are_required() -> None:
     run = good_run(acks="0")
     assert missing(run, written(run, 0, 0, 0)) == []

@@ -136,7 +136,9 @@ def test_meaning_of_every_anomaly(name: str) -> None:
 
 
 @pytest.mark.parametrize(("isolation", "expected"), [("read_committed", V), ("read_uncommitted", A), ("", A)])
-def test_what_readers_of_committed_records_are_given(isolation: str, expected: Meaning) -> None:
+def test_transactional_read_anomalies_are_forbidden_only_under_read_committed(
+    isolation: str, expected: Meaning
+) -> None:
     contract = contract_for(run(isolation=isolation))
     assert meaning(contract, "precommitted-read") is expected
     assert meaning(contract, "read-cycle") is expected
@@ -188,7 +190,7 @@ def test_a_full_isr_in_between_starts_the_count_again() -> None:
     assert meaning(contract_for(of), "lost-write") is V
 
 
-def test_metadata_that_has_not_noticed_yet_is_no_full_isr() -> None:
+def test_stale_metadata_after_a_power_cut_does_not_count_as_a_full_isr() -> None:
     of = run()
     of.faults = [cut("n1", 10), cut("n2", 10.5, "f2")]
     of.cluster = {PLACE: [sample(5, 1, 2, 3), sample(10.2, 1, 2, 3), sample(11, 3), sample(20, 1, 2, 3)]}

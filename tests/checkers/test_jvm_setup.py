@@ -173,7 +173,7 @@ def test_a_classpath_is_checked_where_it_is_named(tmp_path: Path) -> None:
         find_classpath(environment={CLASSPATH_VARIABLE: "/no/such.jar:/nor/this.jar"})
 
 
-def test_a_process_that_ends_is_unknown_with_its_last_words(
+def test_a_jvm_that_ends_is_reported_with_its_last_output(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
     java = tmp_path / "python"

@@ -38,7 +38,7 @@ def test_an_acknowledgement_behind_the_beginning_of_the_final_read(tmp_path: Pat
     assert not final(run).is_evidence
 
 
-def test_it_is_late_from_the_moment_the_end_was_asked_for(tmp_path: Path) -> None:
+def test_an_answer_is_late_once_the_final_read_has_been_invoked(tmp_path: Path) -> None:
     """Not only behind the whole read."""
     made = history()
     made.event(900, Type.INVOKE, "drain", topic="log", partition=0)
@@ -49,7 +49,7 @@ def test_it_is_late_from_the_moment_the_end_was_asked_for(tmp_path: Path) -> Non
     assert final(load_run(made.write(tmp_path))).late_ns == late
 
 
-def test_an_outcome_that_is_not_known_tells_nothing(tmp_path: Path) -> None:
+def test_a_late_unknown_outcome_leaves_the_final_read_as_evidence(tmp_path: Path) -> None:
     made = history().invoke_send(2, B).drain((0, A)).complete_send(2, (B, UNKNOWN), kind=Type.INFO)
     assert final(load_run(made.write(tmp_path))).is_evidence
 
@@ -60,14 +60,14 @@ def test_one_record_of_several_may_have_been_acknowledged(tmp_path: Path) -> Non
     assert not final(load_run(made.write(tmp_path))).is_evidence
 
 
-def test_a_poll_and_an_end_offset_tell_as_much(tmp_path: Path) -> None:
+def test_a_late_poll_or_end_offset_makes_the_final_read_no_evidence(tmp_path: Path) -> None:
     polled = history().drain((0, A)).poll(3, (0, A), (1, B))
     assert not final(load_run(polled.write(tmp_path / "polled"))).is_evidence
     told = history().drain((0, A)).end(3, 2)
     assert not final(load_run(told.write(tmp_path / "told"))).is_evidence
 
 
-def test_other_partitions_are_no_matter(tmp_path: Path) -> None:
+def test_a_late_answer_affects_the_final_read_of_its_own_partition_only(tmp_path: Path) -> None:
     made = history().drain((0, A)).drain(partition=1).send(2, (B, 0), partition=1)
     run = load_run(made.write(tmp_path))
     assert final(run, 0).is_evidence

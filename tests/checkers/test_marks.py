@@ -34,7 +34,7 @@ def test_bits_are_in_the_order_of_names() -> None:
         MARKS.bit("d")
 
 
-def test_a_test_by_value_has_the_last_word() -> None:
+def test_a_mark_by_value_overrides_a_mark_by_place() -> None:
     found = rows()
     found.columns["marks"] = MARKS.at_places(found) | np.array([0, 1, 0, 7])
     assert found.marks.tolist() == [2, 3, 0, 7]

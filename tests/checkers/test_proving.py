@@ -105,7 +105,9 @@ def test_correct_histories_have_no_findings(anomalies: dict[str, Counter[str]]) 
 
 @pytest.mark.spark
 @pytest.mark.parametrize("anomaly", PAIRS)
-def test_one_case_has_it_and_its_neighbour_has_not(anomaly: str, anomalies: dict[str, Counter[str]]) -> None:
+def test_the_bad_case_of_an_anomaly_shows_it_and_the_good_case_does_not(
+    anomaly: str, anomalies: dict[str, Counter[str]]
+) -> None:
     assert set(anomalies[f"bad {anomaly}"]) - {"unproven-write"} == closure({anomaly_of(anomaly)})
     assert set(anomalies[f"good {anomaly}"]) - {"unproven-write"} == set()
 
@@ -137,7 +139,7 @@ def test_the_rules_in_numpy_agree() -> None:
         assert not any(found), seed
 
 
-def test_what_is_implied_is_closed() -> None:
+def test_expected_findings_include_every_implied_anomaly() -> None:
     assert closure({"session-order"}) == {"session-order", "append-order", "not-linearizable"}
     for one in MUTATIONS:
         assert one.what

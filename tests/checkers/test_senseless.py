@@ -142,7 +142,7 @@ def spoiled(folder: Path, name: str, spoil: Spoil) -> Path:
 
 
 @pytest.mark.parametrize("name", FOOTER)
-def test_the_first_look_is_one_line(name: str, tmp_path: Path) -> None:
+def test_a_history_that_cannot_be_loaded_is_refused_in_one_line(name: str, tmp_path: Path) -> None:
     spoil, says = FOOTER[name]
     directory = spoiled(tmp_path, name, spoil)
     with pytest.raises(AnalysisError) as refused:
@@ -153,7 +153,7 @@ def test_the_first_look_is_one_line(name: str, tmp_path: Path) -> None:
 
 
 @pytest.mark.spark
-def test_the_others_are_judged(
+def test_bad_histories_do_not_stop_the_others_from_being_judged(
     spark: SparkSession, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     """Through the command line: exit code 2, one line for each of those that are none, and nothing of a
@@ -179,7 +179,7 @@ def test_the_others_are_judged(
 
 
 @pytest.mark.spark
-def test_one_bad_history_alone_is_told_once(
+def test_a_single_bad_history_is_reported_once(
     spark: SparkSession, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     assert spark.version
@@ -192,7 +192,7 @@ def test_one_bad_history_alone_is_told_once(
 
 
 @pytest.mark.spark
-def test_pages_that_are_gone_while_all_sends_are_looked_at(spark: SparkSession, tmp_path: Path) -> None:
+def test_a_run_that_becomes_unreadable_does_not_stop_the_others(spark: SparkSession, tmp_path: Path) -> None:
     """A second look at a history that cannot be read is no news (a phantom makes it look at all sends
     again)."""
     from wrackline.checkers.analysis import _judge
@@ -207,7 +207,7 @@ def test_pages_that_are_gone_while_all_sends_are_looked_at(spark: SparkSession, 
 
 
 @pytest.mark.spark
-def test_what_nobody_thought_of_takes_down_only_its_own(
+def test_an_unexpected_exception_fails_only_the_run_that_raised_it(
     spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Whatever a history makes the analysis raise: by halves it is found out which it is."""

@@ -83,7 +83,7 @@ def test_a_kind_of_operation_that_never_succeeded_in_a_healthy_phase() -> None:
     assert condition.detail == "no poll succeeded in main from 0.0 to 20.0 s (5 tried)"
 
 
-def test_failures_during_a_fault_are_no_matter() -> None:
+def test_failed_operations_during_a_fault_do_not_prevent_a_pass() -> None:
     run = good_run()
     figures = good_figures(run)
     figures.segments[2, "poll"] = Outcomes(0, 5, 0)
@@ -94,7 +94,7 @@ def test_a_green_night_in_which_nothing_was_done() -> None:
     assert "every operation kind succeeded in every healthy phase" in missing(good_run(), Figures())
 
 
-def test_the_asked_rate() -> None:
+def test_the_asked_rate_must_be_reached_before_the_first_fault() -> None:
     run = good_run(rate=150.0)
     assert missing(run, good_figures(run, ok=1_000)) == []  # 3,000 in 20 s
     assert missing(run, good_figures(run, ok=900)) == ["asked rate reached before the first fault"]
@@ -102,7 +102,7 @@ def test_the_asked_rate() -> None:
     assert "asked rate reached before the first fault" in missing(run)
 
 
-def test_expected_anomalies_turn_the_verdict_round() -> None:
+def test_an_expected_anomaly_is_reproduced_if_found_and_not_reproduced_if_not() -> None:
     run = good_run(expected=("lost-write",))
     result = decided(run, lost_write=1)
     assert (result["verdict"], result["exit_code"]) == (Verdict.REPRODUCED, 0)
@@ -158,7 +158,7 @@ def asked(rate: float, during_faults: int) -> tuple[Run, Figures]:
     return run, figures
 
 
-def test_load_that_faints_during_faults_proves_nothing() -> None:
+def test_a_load_far_below_the_asked_rate_during_faults_prevents_a_pass() -> None:
     run, figures = asked(100, during_faults=200)
     assert missing(run, figures) == ["asked load kept up during faults"]
     reasons = decided(run, figures)["reasons"]
@@ -206,7 +206,7 @@ def with_transactions(run: Run) -> Figures:
     return figures
 
 
-def test_what_is_wrong_with_transactions_is_told_of_client_and_system_together() -> None:
+def test_a_forbidden_transaction_anomaly_names_the_client_and_the_system() -> None:
     run = of_kafka()
     result = decided(run, with_transactions(run), torn_transaction=2)
     assert result["headline"].endswith(
@@ -220,7 +220,7 @@ def test_what_is_wrong_with_transactions_is_told_of_client_and_system_together()
     assert PAIR in decided(expected, with_transactions(expected), torn_transaction=1)["reasons"][-1]
 
 
-def test_a_pair_of_which_half_is_on_record() -> None:
+def test_client_and_system_are_named_as_far_as_they_are_recorded() -> None:
     java = {"library": "java", "version": "4.4.0", "end_txn_version": 5}
     assert pair(of_kafka(client=java).info).startswith(
         "with the Java client 4.4.0, which speaks EndTxn v5, on"

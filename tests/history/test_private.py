@@ -52,7 +52,7 @@ def test_a_folder_of_ours_is_0700(tmp_path: Path, make: Callable[[Path], None]) 
     assert mode(tmp_path) == outside
 
 
-def test_what_was_there_stays_as_it_is(tmp_path: Path) -> None:
+def test_an_existing_folder_keeps_its_mode_and_an_existing_file_is_refused(tmp_path: Path) -> None:
     (tmp_path / "results").mkdir()
     (tmp_path / "results").chmod(0o755)
     private_folder(tmp_path / "results" / "run")
@@ -63,7 +63,9 @@ def test_what_was_there_stays_as_it_is(tmp_path: Path) -> None:
 
 
 @pytest.mark.fleet
-def test_under_sudo_it_belongs_to_who_asked(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_run_under_sudo_belongs_to_the_user_who_called_sudo(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setenv("SUDO_UID", str(NOBODY))
     monkeypatch.setenv("SUDO_GID", str(NOBODY))
     Recorder(tmp_path / "results" / "run", INFO).close()

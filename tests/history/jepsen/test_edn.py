@@ -39,7 +39,7 @@ from wrackline.history.jepsen.text import TextError, read
         ("{[1 2] 3, {:x 1} 4}", [{"[1, 2]": 3, "{'x': 1}": 4}]),
     ],
 )  # fmt: skip
-def test_what_jepsen_prints(text: str, expected: list[Any]) -> None:
+def test_the_forms_that_jepsen_prints_are_read(text: str, expected: list[Any]) -> None:
     assert list(forms(text.splitlines(keepends=True))) == expected
 
 

@@ -53,7 +53,7 @@ def exported(folder: Path, model: str, *timeline: list[Event]) -> list[tuple[str
     return [(str(o["type"]), [[str(mop[0]), *mop[1:]] for mop in o["value"]]) for o in told]
 
 
-def test_a_transaction_is_what_it_was_given_and_then_what_it_wrote(tmp_path: Path) -> None:
+def test_a_transaction_is_exported_as_its_reads_and_then_its_writes(tmp_path: Path) -> None:
     timeline = [
         assign(11, p0=0, p1=0),
         txn(1, 0, "ok", [(0, 0, A), (1, 0, B)]),
@@ -73,7 +73,7 @@ def test_a_transaction_is_what_it_was_given_and_then_what_it_wrote(tmp_path: Pat
     ]
 
 
-def test_what_was_given_to_a_transaction_that_failed_is_given_again(tmp_path: Path) -> None:
+def test_records_read_in_a_failed_transaction_are_read_again_in_the_next_ones(tmp_path: Path) -> None:
     timeline = [
         assign(10, p0=0),
         txn(1, 0, "fail", [(1, 0, B)], (0, 0, A), (0, 1, C)),
@@ -88,7 +88,7 @@ def test_what_was_given_to_a_transaction_that_failed_is_given_again(tmp_path: Pa
     ]
 
 
-def test_who_goes_on_for_another_knows_what_that_one_was_given(tmp_path: Path) -> None:
+def test_a_consumer_that_takes_over_has_read_what_the_former_one_read(tmp_path: Path) -> None:
     """A new consumer of the same member begins at what is committed."""
     timeline = [
         assign(10, p0=0),

@@ -18,7 +18,7 @@ INFO = RunInfo(
 )
 
 
-def test_out_and_in_again(tmp_path: Path) -> None:
+def test_an_exported_run_is_imported_again_with_the_same_outcomes(tmp_path: Path) -> None:
     """A run of ours in Jepsen's words, and back: the same operations with the same outcomes."""
     first = imported(
         tmp_path,
@@ -61,7 +61,7 @@ def test_a_final_read_goes_out_as_polls_from_the_beginning(tmp_path: Path) -> No
     ]
 
 
-def test_what_was_imported_goes_out_as_it_came(tmp_path: Path) -> None:
+def test_an_imported_history_is_exported_unchanged(tmp_path: Path) -> None:
     """Transactions, polls that failed, offsets of sends of unknown outcome, records without an offset."""
     ops = [
         op(0, "invoke", "txn", [["send", 0, 1], ["send", 1, 2]]),

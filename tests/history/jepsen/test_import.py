@@ -87,7 +87,7 @@ def positions(run_dir: Path) -> list[tuple[dict[str, int], list[int]]]:
     return [(extra["positions"], extra.get("revoked", [])) for extra in rows]
 
 
-def test_what_a_consumer_keeps_goes_on_and_what_it_gives_up_does_not(tmp_path: Path) -> None:
+def test_a_new_assignment_keeps_the_positions_of_kept_partitions_only(tmp_path: Path) -> None:
     """Also where it was never assigned to it, and where it subscribes."""
     run_dir = imported(
         tmp_path,
@@ -100,7 +100,7 @@ def test_what_a_consumer_keeps_goes_on_and_what_it_gives_up_does_not(tmp_path: P
     assert positions(run_dir) == [({"0": 5, "2": SOMEWHERE}, [1]), ({"2": SOMEWHERE}, [0])]
 
 
-def test_of_an_assignment_of_unknown_outcome_only_what_it_does_not_change_holds(tmp_path: Path) -> None:
+def test_an_assignment_of_unknown_outcome_keeps_only_the_positions_it_leaves_alone(tmp_path: Path) -> None:
     run_dir = imported(
         tmp_path,
         poll(0, {0: [[4, 1]], 1: [[7, 1]]}),
@@ -110,7 +110,7 @@ def test_of_an_assignment_of_unknown_outcome_only_what_it_does_not_change_holds(
 
 
 @pytest.mark.parametrize("kind", ["fail", "info"])
-def test_what_a_poll_gave_counts_though_its_transaction_failed(tmp_path: Path, kind: str) -> None:
+def test_records_polled_in_a_failed_transaction_still_count(tmp_path: Path, kind: str) -> None:
     run_dir = imported(
         tmp_path, polled(0, "txn", "ok", [0, 1]), polled(0, "txn", kind, [1, 2]), polled(0, "txn", "fail")
     )
@@ -122,12 +122,12 @@ def test_what_a_poll_gave_counts_though_its_transaction_failed(tmp_path: Path, k
     assert final["high_watermark"] == 1, "loss is judged up to what polls that succeeded gave"
 
 
-def test_where_a_poll_that_was_no_transaction_leaves_its_consumer_nobody_knows(tmp_path: Path) -> None:
+def test_a_failed_poll_outside_of_a_transaction_makes_the_position_unknown(tmp_path: Path) -> None:
     run_dir = imported(tmp_path, polled(0, "poll", "ok", [0, 1]), polled(0, "poll", "fail", [1, 2]))
     assert positions(run_dir) == [({"0": SOMEWHERE}, [])]
 
 
-def test_nor_where_one_leaves_it_that_committed_and_told_nothing(tmp_path: Path) -> None:
+def test_a_failed_poll_without_records_makes_the_position_unknown(tmp_path: Path) -> None:
     joins = [op(0, kind, "subscribe", [0]) for kind in ("invoke", "ok")]
     first, second = polled(0, "poll", "ok", [0, 1]), polled(0, "poll", "fail")
     assert positions(imported(tmp_path / "subscribed", joins, first, second)) == [({"0": SOMEWHERE}, [])]
@@ -136,7 +136,7 @@ def test_nor_where_one_leaves_it_that_committed_and_told_nothing(tmp_path: Path)
     ], "of the assignment; the poll that failed gave nothing"
 
 
-def test_within_a_poll_only_a_rebalance_that_told_no_position_excuses_a_jump(tmp_path: Path) -> None:
+def test_a_rebalance_within_a_poll_excuses_a_jump_only_if_it_gives_no_position(tmp_path: Path) -> None:
     given = {0: [[0, 1], [2, 3], [3, 4]]}
     untold = imported(tmp_path / "untold", poll(0, given, **{"rebalance-log": [{"keys": [0]}]}))
     told = [[r["offset"] for r in row["records"] or ()] for row in events(untold, "poll") if row["records"]]
@@ -156,7 +156,7 @@ def test_several_values_at_one_offset_are_all_in_the_final_read(tmp_path: Path) 
     assert [(r["offset"], r["value"]) for r in final["records"]] == [(0, 1), (0, 3), (1, 3)]
 
 
-def test_offsets_of_unknown_outcome_hold_where_a_value_of_theirs_was_polled(tmp_path: Path) -> None:
+def test_offsets_of_a_send_of_unknown_outcome_hold_once_one_of_its_values_is_polled(tmp_path: Path) -> None:
     two = [["send", 0, 1], ["send", 1, 2]]
     told = [["send", 0, [4, 1]], ["send", 1, [None, 2]]]
     sends = [[op(0, "invoke", "send", two), op(0, "info", "send", told)]]
@@ -175,12 +175,14 @@ def test_offsets_of_unknown_outcome_hold_where_a_value_of_theirs_was_polled(tmp_
         ("send", [["send", 0, 1]], None),
     ],
 )
-def test_what_is_a_transaction(tmp_path: Path, f: str, mops: list[Any], txn: Any) -> None:
+def test_a_txn_and_a_send_of_several_records_are_transactions(
+    tmp_path: Path, f: str, mops: list[Any], txn: Any
+) -> None:
     run_dir = imported(tmp_path, [op(0, kind, f, mops) for kind in ("invoke", "ok")])
     assert [row["extra"] for row in events(run_dir, "send")] == [txn, txn]
 
 
-def test_rebalances_that_nobody_told_of_leave_no_position_in_a_group_of_two(tmp_path: Path) -> None:
+def test_rebalances_not_in_the_log_leave_no_position_in_a_group_of_two(tmp_path: Path) -> None:
     def joined(*processes: int) -> list[Op]:
         return [op(p, kind, "subscribe", [0]) for p in processes for kind in ("invoke", "ok")]
 
@@ -193,7 +195,7 @@ def test_rebalances_that_nobody_told_of_leave_no_position_in_a_group_of_two(tmp_
     assert len(events(told, "rebalance")) == 1
 
 
-def test_faults_are_rows_that_nobody_proved(tmp_path: Path) -> None:
+def test_imported_faults_have_all_phases_and_no_proof(tmp_path: Path) -> None:
     nemesis = [
         op("nemesis", "info", f, "majority") for f in ("start-partition",) * 2 + ("stop-partition",) * 2
     ]

@@ -51,7 +51,7 @@ def agrees(one: Drawn) -> bool:
 
 
 @pytest.mark.parametrize("one", DRAWN, ids=lambda one: one.name)
-def test_where_the_two_differ_there_is_a_reason(one: Drawn) -> None:
+def test_our_verdict_differs_from_jepsens_only_where_a_reason_is_given(one: Drawn) -> None:
     assert agrees(one) == (not one.why)
 
 

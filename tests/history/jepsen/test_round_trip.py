@@ -42,7 +42,7 @@ def of(events: list[dict[str, Any]], f: str) -> list[tuple[int, str, dict[str, A
 
 
 @pytest.mark.parametrize("ending", ["edn", "json"])
-def test_a_transaction(tmp_path: Path, ending: str) -> None:
+def test_a_transaction_survives_export_and_import(tmp_path: Path, ending: str) -> None:
     begun, ended = {"txn": 7, "transactional_id": "t"}, {"txn": 7, "asked": "abort", "end_ns": 55}
     commit = {"offsets": {"0": 1}, "group": "g", "member": "m", "txn": 7}
     _, events = back(
@@ -76,7 +76,7 @@ def test_a_transaction(tmp_path: Path, ending: str) -> None:
 
 
 @pytest.mark.parametrize("ending", ["edn", "json"])
-def test_a_group(tmp_path: Path, ending: str) -> None:
+def test_a_consumer_group_survives_export_and_import(tmp_path: Path, ending: str) -> None:
     moved = {"partitions": [0], "positions": {"0": 0}, "revoked": [1], **GROUP}
     mode = {"offsets": {"0": 1}, "mode": "async", **GROUP}
     _, events = back(
@@ -109,7 +109,7 @@ def test_a_group(tmp_path: Path, ending: str) -> None:
     assert of(events, "crash") == [(1 + CONSUMERS, "ok", {"group": "g"})]
 
 
-def test_keys(tmp_path: Path) -> None:
+def test_record_keys_survive_export_and_import(tmp_path: Path) -> None:
     run, events = back(
         tmp_path,
         "edn",
