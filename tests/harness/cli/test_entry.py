@@ -40,7 +40,7 @@ def test_ctrl_c_while_modules_are_read_is_one_line(tmp_path: Path, slow: str) ->
     assert err == "wrackline: stopped before anything was begun\n"
 
 
-def test_the_command_begins_there() -> None:
+def test_the_wrackline_script_starts_at_this_module() -> None:
     project = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
     assert project["scripts"]["wrackline"] == "wrackline.harness.cli.entry:main"
 

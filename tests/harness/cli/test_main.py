@@ -242,7 +242,7 @@ def test_a_full_disk_is_one_line_and_leaves_what_was_there(
     assert (run_dir / "history.kafka.edn").read_text() == "what was there"
 
 
-def test_what_nobody_expected_is_one_line_and_exit_code_4(
+def test_an_unexpected_exception_is_one_line_and_exit_code_4(
     capsys: pytest.CaptureFixture[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """It was a traceback and exit code 1, which is a violation's."""
@@ -262,7 +262,7 @@ def test_what_nobody_expected_is_one_line_and_exit_code_4(
     assert "in breaks" in kept.read_text()
 
 
-def test_there_may_be_no_room_for_the_traceback_either(
+def test_an_unexpected_exception_on_a_full_disk_is_still_one_line(
     capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def breaks(_results: Path) -> None:

@@ -215,7 +215,7 @@ def test_a_loss_is_held_against_the_read_that_lacks_it(tmp_path: Path) -> None:
     assert at[2]["held"][0]["value"] == 192
 
 
-def test_a_transaction_is_one(tmp_path: Path) -> None:
+def test_the_operations_of_one_transaction_are_joined_by_an_edge(tmp_path: Path) -> None:
     """One was given what the other sent, which lies behind what it sent itself."""
     whole = [
         dataclasses.replace(event, extra={"txn": txn})
@@ -264,7 +264,7 @@ def test_what_a_consumer_was_given_stands_in_its_order_and_beside_the_log(tmp_pa
     assert [line["seen"][column].get("note") for line in around["offsets"]][:3] == [None, "not given", None]
 
 
-def test_where_there_are_too_many_every_anomaly_has_its_turn() -> None:
+def test_a_sample_of_too_many_findings_contains_every_anomaly() -> None:
     def group(anomaly: str, partition: int) -> FindingGroup:
         sample = tuple(
             Finding(anomaly, "log", partition, n, n, (100 * partition + n,), None, "") for n in range(6)

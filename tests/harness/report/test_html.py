@@ -87,7 +87,7 @@ def test_loads_nothing_from_anywhere(whole_run: Path) -> None:
     assert set(re.findall(r"url\(([^)]*)\)", html)) == {"#hatching"}
 
 
-def test_a_browser_is_told_to_run_and_load_nothing_else(whole_run: Path) -> None:
+def test_the_security_policy_allows_only_the_style_and_the_script_of_the_page(whole_run: Path) -> None:
     """The policy comes first, and allows by their hashes the one style and the one script that the page
     has."""
     html = (whole_run / "report.html").read_text()

@@ -72,7 +72,7 @@ def test_availability_is_told_from_the_fault_on(report: Report) -> None:
     assert [gone.where for gone in first.gone] == ["log-0", "log-1", "log-2"]
 
 
-def test_a_lost_write_shows_who_was_told_what(report: Report) -> None:
+def test_a_lost_write_shows_what_clients_logs_and_the_final_read_have(report: Report) -> None:
     group = group_of(report, "lost-write")
     assert group.group.count == synthetic_run.LOST
     assert group.unbroken

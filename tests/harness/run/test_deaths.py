@@ -48,7 +48,7 @@ def paper() -> Paper:
     return Paper()
 
 
-def test_who_runs_on_is_no_news(paper: Paper) -> None:
+def test_a_node_that_runs_is_not_reported_as_dead(paper: Paper) -> None:
     paper.deaths.look()
     paper.deaths.close()
     assert paper.died() == []
@@ -76,7 +76,7 @@ def test_a_process_that_was_started_again_before_anybody_looked(paper: Paper) ->
     assert paper.died()[-1][-1] == "process 3 of node 3 was gone; runs again as 78"
 
 
-def test_what_a_fault_does_is_asked_for(paper: Paper) -> None:
+def test_a_node_killed_by_a_fault_did_not_die_unasked(paper: Paper) -> None:
     paper.fault("begin")
     paper.holds["n2"] = Hold(1, "f1")
     paper.system.pids["n2"] = None
@@ -92,7 +92,9 @@ def test_what_a_fault_does_is_asked_for(paper: Paper) -> None:
     assert [one[:2] for one in paper.died()] == [("d1", "begin"), ("d1", "active")]
 
 
-def test_a_fault_that_came_and_went_during_the_look(paper: Paper, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_fault_that_begins_and_ends_during_one_look_is_no_unasked_death(
+    paper: Paper, monkeypatch: pytest.MonkeyPatch
+) -> None:
     def slow(node: Any) -> None:
         paper.holds[node.host.name] = Hold(1, None)  # taken, killed, started again and let go meanwhile
 
@@ -111,7 +113,7 @@ def test_a_node_that_dies_right_after_its_fault(paper: Paper) -> None:
     assert [one[:2] for one in paper.died()] == [("d1", "begin"), ("d1", "active")]
 
 
-def test_a_node_that_its_fault_could_not_start_again_is_that_faults_work(paper: Paper) -> None:
+def test_a_node_that_its_fault_failed_to_start_again_did_not_die_unasked(paper: Paper) -> None:
     paper.fault("begin")
     paper.holds["n2"] = Hold(1, None)
     paper.fault("ended", error="n2: start: No space left on device")
@@ -147,7 +149,7 @@ class PaperOfOthers(PaperSystem):
     probe = remove_topics = order
 
 
-def test_a_broker_that_is_not_ours_may_be_kept_from_us_by_any_fault() -> None:
+def test_an_external_broker_that_is_silent_during_any_fault_did_not_die_unasked() -> None:
     """All that is seen of it is whether it answers: a partition, which takes no node, may cut us off too."""
     paper = Paper(PaperOfOthers)
     paper.fault("begin")

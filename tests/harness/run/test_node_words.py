@@ -58,7 +58,7 @@ def test_the_most_telling_lines_come_first_with_their_place(run_dir: Path) -> No
     assert MOST == 2, "n4 says the same, and is left out"
 
 
-def test_nothing_is_said_where_nothing_was_lost_and_of_other_systems(run_dir: Path) -> None:
+def test_lines_of_node_logs_are_given_only_for_kafka_and_only_after_a_loss(run_dir: Path) -> None:
     assert words_of_loss(run_dir, INFO, lost(0)) == []
     assert words_of_loss(run_dir, replace(INFO, system="wrackline", system_kind="wrackline"), lost(7)) == []
 

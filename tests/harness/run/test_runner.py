@@ -56,7 +56,7 @@ def test_hosts_that_do_not_come_up_are_infrastructure_and_are_torn_down(stage: S
     assert "no SSH after 10 s" in judged.report.read_text()
 
 
-def test_a_deployment_that_fails_is_told_to_the_judge(stage: Stage) -> None:
+def test_a_failed_deployment_is_recorded_as_infrastructure_trouble(stage: Stage) -> None:
     stage.system.broken = {"start n2"}
     outcome = stage.run()
     assert stage.trail[-2:] == ["collect", "down"]

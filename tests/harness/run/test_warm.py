@@ -58,5 +58,5 @@ def test_without_a_stretch_nothing_is_waited_for() -> None:
     assert stretches(100, [0], stretch_s=0) == 0
 
 
-def test_who_gives_up_is_not_held() -> None:
+def test_warming_up_ends_when_the_caller_gives_up() -> None:
     assert stretches(100, [0], warm_s=1e9) == 504

@@ -58,7 +58,7 @@ def test_the_broker_is_asked_and_its_answer_is_one_line(text: str, said: str) ->
     assert "\n" not in str(wrong.value)
 
 
-def test_a_combined_node_is_asked_as_one() -> None:
+def test_a_combined_node_accepts_the_keys_of_both_roles() -> None:
     """It has the keys of both roles: neither of these two is unknown to it."""
     both = "fleet: {combined: true}\nsystem: {config: {flush_mode: every-write, session_timeout_ms: 4000%s}}"
     ask_system(parse("name: x\n" + both % "", "x.yaml"), "x.yaml")

@@ -54,7 +54,7 @@ def documented() -> Iterator[tuple[str, dict[str, Any]]]:
 DOCUMENTED = list(documented())
 
 
-def test_it_is_a_schema_in_the_dialect_that_it_names_and_in_the_one_that_editors_read() -> None:
+def test_the_schema_is_valid_in_its_own_draft_and_in_the_draft_of_editors() -> None:
     jsonschema_rs.meta.validate(SCHEMA)
     jsonschema_rs.meta.validate(OLDER)
     assert SCHEMA["$schema"] == "https://json-schema.org/draft/2020-12/schema"
@@ -114,7 +114,7 @@ def test_every_key_in_seconds_or_milliseconds_takes_a_duration() -> None:
     }
 
 
-def test_editors_offer_what_there_is() -> None:
+def test_the_schema_offers_existing_names_to_editors() -> None:
     """Each list comes from the definition that the parser looks into."""
     defs = SCHEMA["$defs"]
     assert "b01-truncate-to-hw" in defs["GuidedSpec"]["anyOf"][0]["enum"]
@@ -326,7 +326,7 @@ def test_each_value_replaced_by_odd_ones(path: tuple[Any, ...]) -> None:
 
 
 @given(data=st.data())
-def test_several_changes_at_once(data: st.DataObject) -> None:
+def test_schema_and_parser_agree_after_several_random_changes(data: st.DataObject) -> None:
     raw = data.draw(st.sampled_from([WHOLE, REGISTER, QUEUE]))
     for _ in range(data.draw(st.integers(1, 4))):
         path = data.draw(st.sampled_from(list(places(raw)) or [("name",)]))

@@ -262,7 +262,7 @@ def test_what_is_saved_is_complete_and_gives_the_same_run() -> None:
     assert "message_timeout_ms: 3000" in saved
 
 
-def test_clients_that_nobody_counted_are_enough_for_every_partition() -> None:
+def test_the_default_number_of_clients_grows_with_the_partitions() -> None:
     def clients(text: str) -> tuple[int, int]:
         workload = parse(f"name: x\n{text}", "x.yaml").workload
         assert isinstance(workload, LogSpec)
