@@ -120,7 +120,7 @@ def test_a_bit_that_changes_while_the_node_leads(cluster: Cluster) -> None:
     assert consume(cluster.bootstrap, "log", len(RECORDS), timeout_s=30) == list(enumerate(RECORDS))
 
 
-def test_a_topics_id_that_cannot_be_read_is_one_partition_less(cluster: Cluster) -> None:
+def test_an_unreadable_topic_id_takes_only_its_own_partition_offline(cluster: Cluster) -> None:
     """The node starts, serves its other partitions, and leaves the records alone until somebody has looked at
     them."""
     cluster.create_topic("other")

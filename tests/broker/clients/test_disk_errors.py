@@ -14,9 +14,7 @@ DISK_FAILED = 3
 
 
 @pytest.mark.parametrize("role", ["leader", "follower"])
-def test_a_disk_that_takes_no_more_ends_the_broker_and_nothing_acknowledged(
-    tmp_path: Path, role: str
-) -> None:
+def test_a_failed_write_ends_the_broker_and_loses_nothing_acknowledged(tmp_path: Path, role: str) -> None:
     """The limit on file size makes a write fail in the middle of a batch, as a full disk does."""
     with Cluster(tmp_path) as cluster:
         cluster.create_topic("log")

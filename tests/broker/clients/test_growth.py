@@ -179,7 +179,9 @@ def test_the_active_controller_dies_while_partitions_move(
         load.check(cluster)
 
 
-def test_the_command_line_in_small(growing: Cluster, capsys: pytest.CaptureFixture[str]) -> None:
+def test_the_admin_commands_create_move_elect_and_describe(
+    growing: Cluster, capsys: pytest.CaptureFixture[str]
+) -> None:
     assert admin(growing, "create", "t", "--partitions", "2", "--replication-factor", "2") == 0
     growing.wait_isr("t", partitions=2, size=2)
     assert admin(growing, "partitions", "t", "3") == 0

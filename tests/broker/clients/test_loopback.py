@@ -21,7 +21,7 @@ os.kill(os.getpid(), 9)
 """
 
 
-def test_a_node_ends_with_the_tests_that_are_killed_and_its_port_was_nobody_elses(tmp_path: Path) -> None:
+def test_a_node_ends_when_the_tests_are_killed_and_no_other_has_its_port(tmp_path: Path) -> None:
     ours = free_ports(3)
     assert len(set(ours)) == 3
     assert max(ours) < 32_768

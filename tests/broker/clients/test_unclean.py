@@ -17,7 +17,7 @@ BEFORE = [b"a%d" % n for n in range(5)]
 
 
 @pytest.mark.parametrize("strategy", ["manual", "proactive"])
-def test_who_lags_leads_by_an_operators_will_or_by_strategy_and_it_is_said(
+def test_a_lagging_replica_is_elected_by_an_operator_or_by_strategy_proactive(
     tmp_path: Path, strategy: str
 ) -> None:
     keys = {"unclean_recovery_strategy": strategy, "unclean_recovery_window_ms": 500}

@@ -169,14 +169,18 @@ SAME: list[tuple[str, Callable[[Rules], Any]]] = [
 
 
 @pytest.mark.parametrize(("name", "decide", "right", "wrong"), DIFFERS, ids=[case[0] for case in DIFFERS])
-def test_the_decision_is_another(name: str, decide: Callable[[Rules], Any], right: Any, wrong: Any) -> None:
+def test_each_defect_changes_its_decision(
+    name: str, decide: Callable[[Rules], Any], right: Any, wrong: Any
+) -> None:
     rules = profile("kip966")
     assert decide(rules) == right
     assert decide(apply(rules, [name])) == wrong
 
 
 @pytest.mark.parametrize(("name", "decide"), SAME, ids=[case[0] for case in SAME])
-def test_beside_it_nothing_changes(name: str, decide: Callable[[Rules], Any]) -> None:
+def test_each_defect_leaves_the_neighbouring_decisions_as_they_are(
+    name: str, decide: Callable[[Rules], Any]
+) -> None:
     rules = profile("kip966")
     assert decide(apply(rules, [name])) == decide(rules)
 

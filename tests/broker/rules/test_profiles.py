@@ -58,7 +58,7 @@ def test_nobody_is_eligible_outside_the_isr(name: str) -> None:
 
 
 @pytest.mark.parametrize("name", ["kraft35", "kip101"])
-def test_the_last_replica_stands(name: str) -> None:
+def test_the_last_isr_member_stays_in_the_isr_when_it_is_fenced(name: str) -> None:
     """K37: without a leader, with itself in the ISR; and it leads as soon as it may."""
     rules = profile(name).election
     alone = partition((1,))

@@ -155,7 +155,7 @@ def test_every_bit_of_a_checkpoint(stopped: Path, pristine: Callable[[], None], 
 
 
 @pytest.mark.parametrize("name", ["leader-epoch-checkpoint", "00000000000000000000.index"])
-def test_every_bit_of_what_the_log_itself_says(
+def test_a_flipped_bit_in_the_epoch_file_or_the_index_deletes_no_records(
     stopped: Path, pristine: Callable[[], None], name: str
 ) -> None:
     """A line about epochs that one batch alone speaks against may cost that batch, which the leader has;
@@ -263,7 +263,7 @@ def crashed(tmp_path: Path) -> Path:
 
 
 @pytest.mark.parametrize("at", [8, 18, 70], ids=["length", "CRC", "payload"])
-def test_a_bit_after_a_kill_is_no_torn_write(crashed: Path, at: int) -> None:
+def test_a_flipped_bit_is_not_taken_for_a_torn_write_after_a_kill(crashed: Path, at: int) -> None:
     flip(crashed, 4 * SIZE + at, 2)
     directory, found = opened(crashed.parents[1])
     assert found.logs[TP].leo == 4

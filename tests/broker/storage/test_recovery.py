@@ -298,7 +298,7 @@ def test_records_without_their_topic_id_are_offline_and_never_thrown_away(
     directory.close()
 
 
-def test_the_metadata_logs_id_is_known_anyway(tmp_path: Path) -> None:
+def test_the_metadata_log_needs_no_stored_topic_id(tmp_path: Path) -> None:
     directory, _ = reopen(tmp_path)
     directory.create(METADATA, METADATA_TOPIC_ID, 0)
     directory[METADATA].append(run_of(3))
@@ -382,7 +382,7 @@ def test_another_nodes_directory_is_refused(tmp_path: Path) -> None:
         log_dir(tmp_path, cluster_id="d")
 
 
-def test_compressed_batches_stay_closed(tmp_path: Path) -> None:
+def test_recovery_does_not_decompress_batches(tmp_path: Path) -> None:
     from tests.broker.storage.batches import foreign_batch
 
     directory, _ = reopen(tmp_path)

@@ -118,7 +118,7 @@ def test_every_request_can_be_refused_in_its_own_words(key: int, version: int) -
 
 
 @pytest.mark.parametrize("kind", ForwardedRequest.__args__)
-def test_a_controller_that_is_not_in_charge_is_known_by_any_answer_of_its(kind: type) -> None:
+def test_every_kind_of_response_can_say_that_the_controller_is_not_active(kind: type) -> None:
     """Otherwise a broker would never ask the next one."""
     refused = expand(EXPECTED[BY_REQUEST[kind].key][0], m.Refused(ErrorCode.not_controller, "ask another"))
     assert not_in_charge(refused)

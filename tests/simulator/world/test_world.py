@@ -80,7 +80,7 @@ def test_receiving_and_handling_are_steps_of_their_own_and_every_step_is_observe
 # --- ends of processes -------------------------------------------------------------------------------------
 
 
-def test_after_a_kill_the_askers_are_told_at_once_and_after_a_power_cut_they_wait() -> None:
+def test_a_kill_fails_pending_requests_at_once_and_a_power_cut_leaves_them_waiting() -> None:
     w = world()
     list_end = ListOffsetsRequest((ListOffsetsPartition(T, LATEST),))
     w.asked(1, list_end)
@@ -138,7 +138,7 @@ def test_a_process_ends_between_two_effects_of_one_event() -> None:
     w.until(w.all_unfenced)
 
 
-def test_a_clean_stop_signs_and_the_next_start_tells_its_epoch() -> None:
+def test_a_clean_stop_saves_the_broker_epoch_and_the_next_start_reports_it() -> None:
     w = world()
     epoch = w.brokers[2].core.broker_epoch if w.brokers[2].core else -1
     w.clean_stop(2)

@@ -150,7 +150,7 @@ def test_settings_that_are_refused(
     assert three.disk.leo == leo
 
 
-def test_lists_are_not_known_here(three: Driver) -> None:
+def test_appending_to_a_list_setting_is_refused(three: Driver) -> None:
     change = a.ConfigChange("cleanup.policy", a.AlterOp.APPEND, "compact")
     response = three.ask(a.IncrementalAlterConfigsRequest((a.AlteredResource(TOPIC, (change,)),)))
     assert isinstance(response, a.IncrementalAlterConfigsResponse)

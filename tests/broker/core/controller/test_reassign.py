@@ -121,7 +121,9 @@ def test_it_waits_for_min_isr_in_what_remains(cluster: Driver) -> None:
         (ReassignRule.ADDING_ONLY, [1, 4], True),
     ],
 )
-def test_when_it_is_complete_is_configuration(rule: ReassignRule, isr: list[int], complete: bool) -> None:
+def test_the_configured_rule_says_when_a_reassignment_is_complete(
+    rule: ReassignRule, isr: list[int], complete: bool
+) -> None:
     driver = five(reassign_rule=rule)
     driver.alter([b for b in isr if b != 4])
     reassign(driver, [2, 3, 4])
@@ -201,7 +203,7 @@ def test_min_isr_does_not_count_who_is_being_added(cluster: Driver) -> None:
     assert cluster.partition(tp).adding == ()
 
 
-def test_a_fenced_broker_that_was_to_go_can_complete_it(cluster: Driver) -> None:
+def test_a_reassignment_completes_although_the_removed_broker_is_fenced(cluster: Driver) -> None:
     reassign(cluster, [4, 2, 3])
     cluster.let_expire(1)
     assert cluster.state()[:2] == (2, {2, 3}), "the first of the target that is in the ISR"
@@ -222,7 +224,7 @@ def test_an_unclean_election_takes_an_empty_newcomer_last() -> None:
 
 
 @pytest.mark.parametrize("target", [[], [1, 1, 2], [1, 2, 9]])
-def test_targets_that_cannot_be(cluster: Driver, target: list[int]) -> None:
+def test_invalid_targets_are_refused(cluster: Driver, target: list[int]) -> None:
     assert reassign(cluster, target) is ErrorCode.invalid_replica_assignment
     assert assignment(cluster) == ((1, 2, 3), (), ())
 
@@ -235,7 +237,7 @@ def test_unknown_partitions(cluster: Driver) -> None:
     assert response.partitions == ()
 
 
-def test_it_survives_the_controller(cluster: Driver) -> None:
+def test_a_reassignment_survives_a_restart_of_the_controller(cluster: Driver) -> None:
     reassign(cluster, [4, 5, 1])
     cluster.restart()
     assert assignment(cluster) == ((4, 5, 1, 2, 3), (4, 5), (2, 3))

@@ -108,7 +108,7 @@ def test_the_leader_itself_can_be_moved_away() -> None:
     check(world, client)
 
 
-def test_a_new_epoch_would_be_waited_for_in_vain() -> None:
+def test_added_needs_epoch_keeps_the_added_replica_out_of_the_isr() -> None:
     """B44, its defect: the added replica has its log and follows nobody."""
     world = five(rules=defects.apply(Rules(), ["added_needs_epoch"]))
     client = Client(world).start()
@@ -121,7 +121,7 @@ def test_a_new_epoch_would_be_waited_for_in_vain() -> None:
 
 
 @pytest.mark.parametrize("victim", [1, 2, 4, CONTROLLER])
-def test_a_kill_in_the_middle(victim: int) -> None:
+def test_a_reassignment_completes_although_a_node_is_killed_in_the_middle(victim: int) -> None:
     world = five(seed=victim)
     client = Client(world).start()
     world.run(500)

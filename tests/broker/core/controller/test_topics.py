@@ -138,7 +138,7 @@ def test_refusals_name_their_reason_and_write_nothing(
     assert three.disk.leo == leo
 
 
-def test_one_refused_topic_does_not_stop_the_others_but_a_name_twice_is_none(three: Driver) -> None:
+def test_a_refused_topic_does_not_stop_the_others_and_a_repeated_name_is_refused(three: Driver) -> None:
     results = create(three, NewTopic("t", 0), NewTopic("u", 1, 1), NewTopic("v", 1, 1), NewTopic("v", 1, 1))
     assert {r.name: r.error for r in results} == {
         "t": ErrorCode.invalid_partitions,

@@ -65,7 +65,7 @@ def test_an_older_epoch_is_fenced_and_told_the_newer() -> None:
     )
 
 
-def test_another_cluster_or_a_stranger_is_not_listened_to() -> None:
+def test_vote_requests_of_another_cluster_or_a_non_voter_are_refused() -> None:
     voter = Hand()
     nobody = VoteRequest("other", 1, 9, 2, voter.raft.state.directory_id, 9, 9)
     said = voter.ask(nobody)

@@ -28,7 +28,7 @@ def others(world: Quorum, node: int) -> list[int]:
 
 
 @pytest.mark.parametrize("voters", [1, 3, 5])
-def test_somebody_leads_and_everyone_gets_the_same_log(voters: int) -> None:
+def test_one_leader_is_elected_and_all_voters_get_the_same_log(voters: int) -> None:
     world = Quorum(1, voters)
     leader = world.wait_active()
     world.until(world.settled, 5_000)
@@ -258,7 +258,7 @@ def test_brokers_survive_an_isolated_leader_that_they_can_still_reach() -> None:
     world.create_topic("after", replicas=(1, 2, 3))
 
 
-def test_the_oracle_sees_a_leader_of_the_same_epoch() -> None:
+def test_the_oracle_catches_a_second_leader_of_one_epoch() -> None:
     """B46, KAFKA-10527: the canary."""
     world = Quorum(12, defects=("raft_keep_role",))
     leader = world.wait_active()

@@ -61,7 +61,9 @@ def fetch_on(leader: Solo, solo: Solo) -> None:
         pytest.param([1, 3, 5, 5], 5, [1, 2, 4, 4], 1, 2, id="asks again"),
     ],
 )
-def test_vectors(leader_epochs: list[int], current: int, own: list[int], cut: int, questions: int) -> None:
+def test_followers_truncate_as_the_divergence_vectors_say(
+    leader_epochs: list[int], current: int, own: list[int], cut: int, questions: int
+) -> None:
     """Those of docs/protocol.md 2.3, and one in which the leader knows nothing of the follower's last epoch
     (KIP-279)."""
     leader = Solo(1, log=log_of(leader_epochs), leader_epoch=current)

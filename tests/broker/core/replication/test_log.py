@@ -104,7 +104,7 @@ def test_nothing_counts_as_flushed_that_was_not(steps: list[tuple[str, int]]) ->
     assert log.flushed == log.leo, "and in the end all of it is"
 
 
-def test_the_tail_index_stays_small_and_says_plenty_of_what_it_forgot() -> None:
+def test_the_tail_index_stays_small_and_overstates_sizes_it_has_forgotten() -> None:
     log = PartitionLog(T, EMPTY)
     for _ in range(10_000):
         append(log, 1, [])

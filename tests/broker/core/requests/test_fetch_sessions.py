@@ -112,7 +112,7 @@ def test_after_a_divergence_the_high_watermark_is_told_again() -> None:
     assert [(r.diverging, r.high_watermark) for r in again.partitions] == [(None, 2)]
 
 
-def test_who_was_served_comes_last_next_time() -> None:
+def test_a_partition_that_was_served_comes_last_in_the_next_answer() -> None:
     solo = two_partitions()
     session = answer(solo, (0, FULL), part(T, 0), part(T1, 0)).session_id
     solo.ask(_produce_to(T1))
@@ -226,7 +226,9 @@ def test_an_idle_session_makes_room_a_busy_one_does_not() -> None:
     ],
     ids=["idle", "young", "a follower's turn", "not a consumer's", "larger", "not larger", "larger follower"],
 )
-def test_who_makes_room_for_whom(there: SessionFacts, newcomer: SessionFacts, evicted: bool) -> None:
+def test_a_session_is_evicted_by_its_age_its_size_and_its_kind(
+    there: SessionFacts, newcomer: SessionFacts, evicted: bool
+) -> None:
     assert SessionRules().may_evict(there, newcomer, 100) is evicted
 
 

@@ -100,7 +100,7 @@ def test_every_restarted_leader_goes_on_where_the_producer_is(how: str) -> None:
     assert c.values(1) == c.values(2) == c.values(3) == [b"m%d" % n for n in range(28)]
 
 
-def test_all_of_them_restart_at_once() -> None:
+def test_a_producer_goes_on_after_all_brokers_restarted_at_once() -> None:
     c = Cluster()
     c.create_topic()
     for sequence in range(12):
