@@ -110,7 +110,7 @@ def test_each_role_is_given_the_settings_it_knows(fleet: Listening, tmp_path: Pa
     assert system.bootstrap() == "198.18.0.11:9092,198.18.0.12:9092"
 
 
-def test_starting_and_stopping_say_this(fleet: Listening, tmp_path: Path) -> None:
+def test_starting_and_stopping_a_node_run_these_commands(fleet: Listening, tmp_path: Path) -> None:
     system = system_on(fleet, tmp_path, defects=("trunc_hw",))
     node = system.brokers[0]
     for act in (system.start, system.stop, system.kill, system.pause, system.resume, system.pid):

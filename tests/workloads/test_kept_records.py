@@ -42,7 +42,7 @@ def test_a_record_under_another_key_is_corrupt() -> None:
     assert decode(tag, payload, key=b"k3-1000", key_of=spec.key_of).value == CORRUPT
 
 
-def test_the_topic_is_compacted_and_nothing_else_can_be_said_of_it() -> None:
+def test_the_workload_compact_sets_the_cleanup_policy_itself() -> None:
     text = "name: x\ntopic: {configs: {cleanup.policy: delete}}\nworkload: {name: compact}"
     with pytest.raises(SpecError) as refused:
         parse(text, "x.yaml")

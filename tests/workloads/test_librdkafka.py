@@ -40,7 +40,7 @@ def properties(tmp_path_factory: pytest.TempPathFactory) -> dict[str, str]:
     return {name: text for name, text in documented.items() if re.fullmatch(r"[a-z0-9._]+", name)}
 
 
-def test_the_library_has_been_asked(properties: dict[str, str]) -> None:
+def test_the_properties_come_from_the_installed_librdkafka(properties: dict[str, str]) -> None:
     assert len(properties) > 150
     assert {"plugin.library.paths", "bootstrap.servers", "linger.ms"} <= set(properties)
 

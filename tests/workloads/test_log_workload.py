@@ -189,7 +189,7 @@ def test_a_process_of_unknown_outcome_is_retired(tmp_path: Path) -> None:
         assert all(parts_of(record["value"])[0] == process for row in mine for record in row["records"])
 
 
-def test_a_failure_of_our_own_ends_the_workload_with_a_word(tmp_path: Path) -> None:
+def test_an_error_in_our_own_code_ends_the_workload_and_is_reported(tmp_path: Path) -> None:
     spec = LogSpec(rate=50, client={"librdkafka": {"message.max.bytes": 5}})
     info = RunInfo("t1", "t", 1, "", "mock", "log", "all", False, (TopicInfo("log", PARTITIONS, 3, 2),))
     with Recorder(tmp_path / "run", info) as recorder:
@@ -222,7 +222,7 @@ def test_a_record_the_client_refuses_is_a_certain_failure(mock_cluster: str) -> 
     assert (taken.offset, taken.error) == (0, None)
 
 
-def test_a_silent_cluster_is_asked_as_much_as_any_other(tmp_path: Path) -> None:
+def test_a_cluster_that_does_not_answer_still_gets_the_asked_rate(tmp_path: Path) -> None:
     """Two senders, and every operation takes two seconds to end unknown: one at a time each would be one a
     second."""
     client = {"message_timeout_ms": 2_000, "request_timeout_ms": 1_000}

@@ -32,7 +32,7 @@ nemesis:
 
 
 @pytest.mark.parametrize(("name", "get"), [("register", "read"), ("queue", "dequeue")])
-def test_what_clients_saw_while_a_leader_was_cut_off_has_an_order(
+def test_the_history_is_linearizable_although_a_leader_was_cut_off(
     tmp_path: Path, name: str, get: str
 ) -> None:
     outcome = run(parse(SPEC.format(name=name), name), Options(tmp_path))

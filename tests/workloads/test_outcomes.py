@@ -30,13 +30,15 @@ MAYBE_SENT = [
 
 @pytest.mark.parametrize("acks", [0, 1, "all"])
 @pytest.mark.parametrize("code", CERTAIN + NEVER_SENT)
-def test_certain_on_the_first_try_and_unknown_after_a_retry(code: int, acks: int | str) -> None:
+def test_these_errors_prove_a_failure_on_the_first_try_but_not_after_a_retry(
+    code: int, acks: int | str
+) -> None:
     assert failed(code, "X", first_try=True, acks=acks) == Outcome(FAILED, "X")
     assert failed(code, "X", first_try=False, acks=acks) == Outcome(UNKNOWN, "X")
 
 
 @pytest.mark.parametrize("code", CERTAIN_OF_ONE_TRY)
-def test_certain_only_where_a_replaced_leader_has_appended_nothing(code: int) -> None:
+def test_these_errors_prove_a_failure_on_the_first_try_with_acks_1_only(code: int) -> None:
     assert failed(code, "X", first_try=True, acks=1) == Outcome(FAILED, "X")
     assert failed(code, "X", first_try=True, acks="all") == Outcome(UNKNOWN, "X")
     assert failed(code, "X", first_try=False, acks=1) == Outcome(UNKNOWN, "X")
@@ -44,7 +46,7 @@ def test_certain_only_where_a_replaced_leader_has_appended_nothing(code: int) ->
 
 @pytest.mark.parametrize("acks", [0, 1, "all"])
 @pytest.mark.parametrize("code", FOR_EVER_UNKNOWN + MAYBE_SENT)
-def test_unknown_whatever_the_try(code: int, acks: int | str) -> None:
+def test_these_errors_never_prove_a_failure(code: int, acks: int | str) -> None:
     assert failed(code, "X", first_try=True, acks=acks).offset == UNKNOWN
     assert failed(code, "X", first_try=False, acks=acks).offset == UNKNOWN
 

@@ -76,7 +76,7 @@ def test_a_changed_timestamp_shows() -> None:
     assert found.detail == f"value {value_of(1, 2)} sent at 1000 ms has timestamp 1001"
 
 
-def test_no_value_and_no_room() -> None:
+def test_a_missing_value_is_reported_and_a_payload_too_large_is_refused() -> None:
     assert decode(TAG, None).detail == "no value"
     with pytest.raises(ValueError, match="more than"):
         encode(TAG, 1, "log", 0, 1, MAX_BYTES + 1)

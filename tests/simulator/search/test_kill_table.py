@@ -39,7 +39,7 @@ def test_with_the_defect_an_oracle_fires(name: str) -> None:
 
 
 @pytest.mark.parametrize("name", SCHEDULES)
-def test_without_it_none_does(name: str) -> None:
+def test_without_the_defect_no_oracle_fires(name: str) -> None:
     played = play(SCHEDULES[name], broken=False)
     assert not played.findings, (played.findings, played.log)
 

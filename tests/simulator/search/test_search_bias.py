@@ -27,7 +27,7 @@ from wrackline.simulator.run import run
 from wrackline.simulator.world.world import World, WorldOptions
 
 
-def test_the_surroundings_are_the_seed_s_and_not_the_defect_s() -> None:
+def test_the_drawn_setup_depends_on_the_seed_and_not_on_the_defect() -> None:
     seen = set()
     for seed in range(40):
         plain = swarm(Setup(seed=seed))
@@ -37,7 +37,7 @@ def test_the_surroundings_are_the_seed_s_and_not_the_defect_s() -> None:
     assert len(seen) > 20
 
 
-def test_what_the_defect_needs_stays() -> None:
+def test_settings_that_a_defect_needs_are_not_drawn_anew() -> None:
     needed = Setup(seed=3, controllers=3, brokers=5, controller=(("session_timeout_ms", 9_000),))
     for seed in range(10):
         found = swarm(replace(needed, seed=seed))
@@ -172,7 +172,7 @@ def test_watchers_see_the_defect_and_not_the_rule() -> None:
         assert watched(make(), play, (), first_ms) == set()
 
 
-def test_watchers_are_quiet_where_nothing_is_theirs() -> None:
+def test_watchers_report_nothing_while_other_schedules_are_played() -> None:
     for play in (isr.dropped_unasked, requests.anothers_record):
         for watcher in (EndOffsets(WATCHED), Stalls(WATCHED, "kip966"), Deaf(WATCHED)):
             assert watched(watcher, play, ()) == set()

@@ -32,7 +32,7 @@ def test_of_a_topic_with_fewer_replicas_than_brokers_it_takes_one() -> None:
     assert share_of(cluster((1, 2, 3), brokers=(1, 2, 3, 4)), 4, "log") == {("log", 0): (4, 2, 3)}
 
 
-def test_who_has_its_share_is_given_nothing() -> None:
+def test_a_broker_that_has_its_share_gets_no_more_replicas() -> None:
     assert share_of(cluster((4, 1, 2), (3, 4, 1), (1, 2, 3), brokers=(1, 2, 3, 4)), 4, "log") == {}
 
 

@@ -60,7 +60,7 @@ def test_braces_are_found_and_left() -> None:
     assert render("{a}{{b}}{a}", {"a": "1"}) == "1{b}1"
 
 
-def test_what_a_shell_would_take_for_more_than_a_word_is_seen() -> None:
+def test_values_that_a_shell_would_not_take_as_one_word_are_found() -> None:
     assert unsafe(["10.0.0.1 n-2.example.org", "[::1]", "$(reboot)", "a;b", ""]) == [
         "[::1]",
         "$(reboot)",

@@ -83,7 +83,7 @@ def test_a_host_that_sees_the_release_is_sent_its_configuration_and_a_formatted_
     assert len(set(meta.values())) == 3, "no two nodes have the same folder"
 
 
-def test_a_host_that_does_not_is_sent_the_release(fleet: Listening, store: Store) -> None:
+def test_a_host_that_does_not_see_the_release_is_sent_it(fleet: Listening, store: Store) -> None:
     system_on(fleet, store).install()
     folder = f"{store.root}/4.4.0"
     assert fleet.told("n1")[2] == (
@@ -112,7 +112,7 @@ def test_what_the_script_starts(fleet: Listening, store: Store) -> None:
     )
 
 
-def test_starting_and_stopping_say_this(fleet: Listening, store: Store) -> None:
+def test_starting_and_stopping_a_node_run_these_commands(fleet: Listening, store: Store) -> None:
     system = system_on(fleet, store, start_s=25)
     node = system.brokers[0]
     for act in (system.start, system.stop, system.kill, system.pause, system.resume, system.pid):

@@ -32,7 +32,9 @@ workload: {{name: {workload}, duration_s: 6, rate: 30, client: {{library: java, 
     ("workload", "version", "end_txn"),
     [("txn", "4.4.0", 5), ("txn", "3.9.2", 4), ("group", "4.4.0", None), ("group", "3.9.2", None)],
 )
-def test_a_run(workload: str, version: str, end_txn: int | None, tmp_path: Path) -> None:
+def test_a_run_with_java_clients_records_every_kind_of_operation(
+    workload: str, version: str, end_txn: int | None, tmp_path: Path
+) -> None:
     installed("4.4.0")
     try:
         ClientStore().install(version)

@@ -56,7 +56,7 @@ def run(**facts: object) -> RunInfo:
     return RunInfo(**{**common, "system": "x", "idempotence": False, "topics": topics, **facts})  # type: ignore[arg-type]
 
 
-def test_the_verdict_speaks_of_kafka_in_its_words() -> None:
+def test_the_verdict_on_kafka_uses_the_names_of_kafkas_settings() -> None:
     configured = KafkaSpec().configured()
     with_elr = {"metadata.version": 33, "eligible.leader.replicas.version": 1}
     info = run(system_kind="apache-kafka", flush_mode=configured.flush_mode, features=with_elr)
@@ -79,7 +79,7 @@ def test_a_running_cluster_that_reports_kafkas_features_is_kafka() -> None:
     assert recovery(run(system_kind="external", features={"metadata.version": 25})) == "none"
 
 
-def test_of_our_broker_it_speaks_in_ours() -> None:
+def test_the_verdict_on_our_broker_uses_the_names_of_our_settings() -> None:
     info = run(system_kind="wrackline", recovery_strategy="balanced", flush_mode="on-roll")
     assert elections(info) == "unclean election off, recovery balanced"
     assert flushing(info) == "flush mode on-roll"

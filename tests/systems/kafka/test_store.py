@@ -72,7 +72,7 @@ def test_a_jar_that_was_changed_is_noticed(store: Store) -> None:
         release.verify()
 
 
-def test_who_installs_waits_for_who_does(store: Store) -> None:
+def test_two_installations_of_one_version_wait_for_each_other(store: Store) -> None:
     """The second finds what the first has made, and makes nothing."""
     entered, found = threading.Event(), []
 
