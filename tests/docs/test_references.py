@@ -16,7 +16,7 @@ from tests.docs.references import HOMES, problems
 ROOT = Path(__file__).parents[2]
 
 
-def test_all_that_is_named_is_there() -> None:
+def test_everything_that_the_documents_name_exists() -> None:
     found = problems(ROOT)
     assert not found, "\n".join(map(str, found))
 

@@ -64,7 +64,7 @@ def test_what_was_appended_behind_a_sync_is_no_proof(last_there: int, proved: bo
         assert "something synced the disk" in str(loss)
 
 
-def test_what_was_told_after_the_decision_does_not_count() -> None:
+def test_numbers_reported_after_the_decision_to_cut_do_not_count() -> None:
     late = [*reported(200), Reported(201, DECIDED + 1), Reported(202, DECIDED + S)]
     assert judge("n1", late, DECIDED, upto(200)).lost_bytes == 0
 

@@ -111,7 +111,7 @@ def pytest_is(folder: Path, does: str) -> None:
     program(folder / ".venv/bin/python", STUB % does)
 
 
-def test_the_word_check_is_wracklines_own_and_the_linters_have_another(set_up: Path) -> None:
+def test_wrack_check_is_wracklines_own_command_and_wrack_lint_runs_the_linters(set_up: Path) -> None:
     done = call(set_up / "wrack", "check", "--model", "log", "history.edn")
     assert (done.returncode, done.stdout) == (0, "wrackline check --model log history.edn\n")
     done = call(set_up / "wrack", "lint")
@@ -137,7 +137,7 @@ def test_the_help_of_test_is_help(bare: Path) -> None:
 
 
 @pytest.mark.fleet
-def test_passed_is_said_of_tests_that_were_run(set_up: Path) -> None:
+def test_the_closing_line_counts_the_tests_that_were_run(set_up: Path) -> None:
     pytest_is(set_up, 'echo "3 1" >"$WRACK_TALLY"')
     done = call(set_up / "wrack", "test")
     assert done.returncode == 0
@@ -214,7 +214,9 @@ def test_ctrl_c_is_one_line(set_up: Path) -> None:
     [(["--collect-only"], False), (["--version"], False), ([], True), (["-n", "2"], True)],
     ids=str,
 )
-def test_tests_say_how_many_they_were(tmp_path: Path, arguments: list[str], ran: bool) -> None:
+def test_the_tally_is_written_only_when_tests_were_run(
+    tmp_path: Path, arguments: list[str], ran: bool
+) -> None:
     (tmp_path / "conftest.py").write_text((ROOT / "tests/conftest.py").read_text())
     (tmp_path / "test_two.py").write_text(
         "import pytest\ndef test_one(): pass\ndef test_two(): pass\ndef test_no(): pytest.skip('no')\n"

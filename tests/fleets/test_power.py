@@ -95,7 +95,7 @@ def test_a_cut_loses_exactly_what_was_not_synced(fleet: NetnsFleet) -> None:
     )
 
 
-def test_looking_at_a_truncated_file_does_not_save_it(fleet: NetnsFleet) -> None:
+def test_reading_a_truncated_file_does_not_write_it_to_disk(fleet: NetnsFleet) -> None:
     """ext4 writes a file back that was truncated, written and then closed by anybody, even by one who only
     looked."""
     host = fleet.hosts[0]

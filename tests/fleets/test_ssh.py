@@ -56,7 +56,9 @@ def test_a_deadline_ends_the_command_on_the_host_too(fleet: NetnsFleet, host: Ho
     assert not remote.run("pgrep -f 'sleep [9]87'", check=False).ok
 
 
-def test_a_daemon_that_keeps_the_output_open_does_not_keep_us(fleet: NetnsFleet, host: Host) -> None:
+def test_a_background_process_that_keeps_the_output_open_does_not_delay_the_result(
+    fleet: NetnsFleet, host: Host
+) -> None:
     began = time.monotonic()
     result = fleet.remote(host).run("sleep 20 & echo started")
     assert result.stdout == "started\n"

@@ -76,7 +76,7 @@ def test_hosts_by_name_and_all_brokers_are_who_they_are() -> None:
     }
 
 
-def test_a_choice_is_open_while_another_fault_may_hold_who_knows_whom() -> None:
+def test_a_target_is_not_foreseen_while_another_fault_holds_an_unknown_node() -> None:
     held = at(1, "kill", "leader(log-0)", 10)
     assert scheduled(held, at(5, "kill", "one"))["f2"] is None
     assert scheduled(held, at(12, "kill", "one"))["f2"] is None  # it may still be on its way back

@@ -302,7 +302,7 @@ def test_a_guided_schedule_that_gets_nowhere_is_healed_and_not_proved(
     }
 
 
-def test_whoever_looks_at_nodes_knows_which_a_fault_has(stage: Stage) -> None:
+def test_it_is_known_which_node_is_held_by_which_fault(stage: Stage) -> None:
     seen: list[Hold] = []
 
     async def look(_: object) -> None:

@@ -84,7 +84,7 @@ def test_the_keys_of_a_part_from_elsewhere_are_known(site: Path, fault: str, lin
     assert "did you mean" not in line or mistake.endswith("; `wrackline plugins` lists all")
 
 
-def test_a_broken_part_is_a_row_and_in_the_way_of_nobody_but_who_names_it(
+def test_a_broken_part_is_listed_and_fails_only_who_names_it(
     site: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     sources = {"acme_smash": GOOD, "acme_bad": "import no_such_thing"}

@@ -60,7 +60,7 @@ def test_one_package_is_put_into_site_packages(site: Path) -> None:
     assert (site / "wrackline" / "py.typed").exists()
 
 
-def test_what_is_looked_up_in_it_is_there(site: Path) -> None:
+def test_every_file_that_the_package_looks_up_is_in_the_wheel(site: Path) -> None:
     package, jvm = site / "wrackline", ROOT / "checkers" / "jvm"
     for folder, ours in (("suites", ROOT / "suites"), ("examples", ROOT / "docs" / "examples")):
         wanted = {
@@ -74,7 +74,7 @@ def test_what_is_looked_up_in_it_is_there(site: Path) -> None:
     assert (package / "harness" / "cli" / "init.yaml").exists()
 
 
-def test_public_names_and_all_doors_work_from_it(venv: Path, site: Path) -> None:
+def test_public_names_and_entry_points_work_from_the_wheel(venv: Path, site: Path) -> None:
     names = "import wrackline.api as api; [getattr(api, name) for name in api.__all__]; print(api.__file__)"
     assert python(venv, site, "-c", names).startswith(str(site))
     wrackline = str(venv / "bin" / "wrackline")

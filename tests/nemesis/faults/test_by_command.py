@@ -73,7 +73,7 @@ def test_what_no_command_does_is_refused(fault: Fault) -> None:
         here(THEIRS, fault)
 
 
-def test_a_system_of_ours_keeps_its_faults() -> None:
+def test_faults_on_our_own_systems_are_not_replaced_by_commands() -> None:
     kill = Kill()
     assert here(cast(System, object()), kill) is kill
 
@@ -87,7 +87,7 @@ def test_a_system_of_ours_keeps_its_faults() -> None:
         ("in force", "in force", "in force", "n3 was not seen not in force after the undo"),
     ],
 )
-def test_it_is_proved_by_a_probe_that_says_yes_and_then_no(
+def test_a_fault_is_proved_when_its_probe_says_in_force_and_then_not_in_force(
     active: str, final: str, control: str, flaw: str | None
 ) -> None:
     proof = ByCommand("kill", True, Order.KILL).prove(SCENE, trail(Order.KILL, active, final, control))
@@ -103,7 +103,7 @@ def test_a_probe_that_failed_proves_nothing() -> None:
     assert not ByCommand("kill", True, Order.KILL).prove(SCENE, broken).proved
 
 
-def test_nobody_knows_what_a_host_lost_with_its_power() -> None:
+def test_a_power_cut_by_command_may_have_lost_bytes_of_any_file() -> None:
     """Every file may have lost bytes, also on a host whose command failed half-way."""
     cut = ByCommand("power-cut", True, Order.POWER_OFF)
     whole = trail(Order.POWER_OFF, "in force", "in force", "not in force")

@@ -155,7 +155,7 @@ def test_a_wait_for_a_broker_looks_at_who_is_alive() -> None:
 
 
 @pytest.mark.parametrize("name", sorted(SCHEDULES))
-def test_what_a_schedule_is_said_to_need_is_what_it_refuses_without(name: str) -> None:
+def test_a_schedule_refuses_to_run_without_what_it_is_declared_to_need(name: str) -> None:
     needs = NEEDS[name]
     two = cluster(partition(0, leader=1, replicas=(1, 2), isr=(1, 2)))
     many = {**BY_ID, 102: node("c2", 102, 22, controller=True)}
