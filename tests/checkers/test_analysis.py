@@ -1,4 +1,4 @@
-"""analyze(): files in run directories, several runs at once, bad input in one clear line."""
+"""``analyze()`` judges several runs at once from their files, and refuses bad input in one clear line."""
 
 from __future__ import annotations
 

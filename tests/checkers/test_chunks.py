@@ -1,4 +1,4 @@
-"""However a history is cut, by rows or by offsets, the same is found. Without Spark: the stages alone."""
+"""However a history is cut, by rows or by offsets, the same is found. The stages run alone, without Spark."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The table of contracts: which one a configuration makes, and what each anomaly means under it."""
+"""A configuration makes a contract, and the contract gives each anomaly its meaning."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The language of cases: what each step becomes, and what is no case."""
+"""Each step of the language of cases becomes operations, and what is no case is refused."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Who was told of a partition after its final read had begun: that read is no evidence of loss."""
+"""A client's answer after the final read of its partition began makes that read no evidence of loss."""
 
 from __future__ import annotations
 

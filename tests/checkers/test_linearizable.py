@@ -1,4 +1,4 @@
-"""The numpy rules against brute force: every order of a small history is tried."""
+"""The rules in numpy agree with brute force, which tries every order of a small history."""
 
 from __future__ import annotations
 

@@ -1,5 +1,4 @@
-"""The load that was reached: what a transaction is aborted for decides whether it counts (docs/anomalies.md
-section 9)."""
+"""The reason of its abort decides whether a transaction counts as done (docs/anomalies.md section 9)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Marks: which bit each is, and what the engine is handed."""
+"""Each mark has a bit, and workers of Spark are handed the marks that the driver has."""
 
 from __future__ import annotations
 

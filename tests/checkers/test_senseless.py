@@ -1,4 +1,4 @@
-"""Histories that are none: of each one line that names it, told once; the others are judged."""
+"""A history that makes no sense is named once, in one line, and the others are judged."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Spark's session: a Java that is missing or too old, and what killed processes leave behind."""
+"""Spark's session refuses a missing or old Java, and removes what killed processes left behind."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Thresholds that a specification sets: what was measured is held against them."""
+"""A specification sets thresholds, and what was measured is held against them."""
 
 from __future__ import annotations
 

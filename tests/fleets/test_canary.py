@@ -1,4 +1,4 @@
-"""What a canary's numbers prove: reported before the cut, there or gone after it."""
+"""The numbers of a canary that were reported before a cut and are gone after it prove what the cut took."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The launcher on machines that it cannot set up, and the lock file it installs from."""
+"""The launcher works on machines that it cannot set up, and installs from a lock file."""
 
 from __future__ import annotations
 

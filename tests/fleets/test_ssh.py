@@ -1,4 +1,4 @@
-"""SSH to a host: results, files, deadlines, and one clear line for everything that goes wrong."""
+"""SSH to a host gives results and files, keeps deadlines, and has one clear line for every failure."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A run on Apache Kafka that lets nobody in but by TLS and SASL."""
+"""A run uses an Apache Kafka that lets clients in by TLS and SASL only."""
 
 from __future__ import annotations
 

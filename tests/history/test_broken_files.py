@@ -1,4 +1,4 @@
-"""Corrupt and truncated histories: one clear line, and everything that is whole is kept."""
+"""A corrupt or truncated history gives one clear line, and everything that is whole is kept."""
 
 from __future__ import annotations
 

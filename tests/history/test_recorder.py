@@ -1,4 +1,4 @@
-"""The recorder: whole under threads, readable after a kill, honest about a full disk."""
+"""The recorder keeps events whole under threads, is readable after a kill, and reports a full disk."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Whom a plan will hit, as it is said beforehand: the nemesis then hits the same."""
+"""The forecast of a plan says whom it will hit, and the nemesis then hits the same."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The injector and the runner on a fleet in memory: undone whatever fails, in any order, and written down."""
+"""The injector and the runner undo every fault whatever fails, and write it down, on a fleet in memory."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""From what a probe printed to what it proves: pure parsers, fed with what hosts really said."""
+"""Pure parsers turn what a probe printed into what it proves; they are fed with what hosts really said."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Specification and seed to plan: the same in, the same out; mistakes are told by name."""
+"""The same specification and seed give the same plan, and mistakes are reported by name."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A wheel in an empty environment: one package, typed, with all that is looked up in it."""
+"""A wheel in an empty environment is one typed package with all the files that are looked up in it."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The bundle: named by its content, complete, and alike for everybody who builds it."""
+"""The bundle is named by its content, complete, and alike for everybody who builds it."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Asking a cluster: real sockets, brokers that answer, are silent, hang up, or talk nonsense."""
+"""The cluster client asks over real sockets brokers that answer, are silent, hang up, or talk nonsense."""
 
 from __future__ import annotations
 

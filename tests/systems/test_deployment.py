@@ -1,5 +1,5 @@
-"""Our broker on real hosts: deployed, asked, driven by a real client, broken on purpose, read from its
-files."""
+"""Our broker runs on real hosts: it is deployed, asked, driven by a real client, broken on purpose, and read
+from its files."""
 
 from __future__ import annotations
 

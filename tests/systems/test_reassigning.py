@@ -1,4 +1,4 @@
-"""Asking a cluster to move replicas: what is asked again, what is refused, what the planner's lines say."""
+"""A cluster is asked to move replicas: some answers are asked for again, others are final."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The reader of log directories against batches that a foreign library (kafka-python) wrote."""
+"""The reader of log directories reads batches that a foreign library (kafka-python) wrote."""
 
 from __future__ import annotations
 

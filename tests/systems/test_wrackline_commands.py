@@ -1,4 +1,4 @@
-"""What deployment does on a host, word for word, with a remote that only listens."""
+"""A deployment runs these commands on a host, word for word; the remote of the test only listens."""
 
 from __future__ import annotations
 

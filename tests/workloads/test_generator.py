@@ -1,4 +1,4 @@
-"""The stream of operations: its rate, its mix, its seed, and what a stall does to it."""
+"""The stream of operations has a rate, a mix and a seed, and copes with a stall."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The workloads ``idempotent`` and ``compact`` with their real clients against the mock cluster."""
+"""The workloads ``idempotent`` and ``compact`` run with their real clients against the mock cluster."""
 
 from __future__ import annotations
 

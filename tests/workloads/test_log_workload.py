@@ -1,4 +1,4 @@
-"""The workload with its real clients, against librdkafka's own mock cluster on loopback."""
+"""The workload ``log`` runs with its real clients against librdkafka's own mock cluster on loopback."""
 
 from __future__ import annotations
 

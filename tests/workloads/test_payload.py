@@ -1,4 +1,4 @@
-"""Payloads tell whoever reads them whether they are what was sent."""
+"""A payload shows whoever reads it whether it is what was sent."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What the progress line and the wait for a warm load are told."""
+"""The tally gives the progress line and the wait for a warm load their figures."""
 
 from __future__ import annotations
 

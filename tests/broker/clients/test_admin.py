@@ -1,4 +1,4 @@
-"""Administration by unmodified clients: librdkafka's AdminClient and kafka-python's."""
+"""Unmodified clients administer the cluster: librdkafka's AdminClient and kafka-python's."""
 
 from __future__ import annotations
 

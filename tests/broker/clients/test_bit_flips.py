@@ -1,5 +1,4 @@
-"""One bit that changes on one node's disk, with two good copies beside it: everything acknowledged can be
-read."""
+"""One bit changes on one node's disk, two copies are good, and everything acknowledged can still be read."""
 
 from __future__ import annotations
 

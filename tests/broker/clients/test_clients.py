@@ -1,4 +1,4 @@
-"""Unmodified clients against our brokers: librdkafka, kafka-python, aiokafka, kcat."""
+"""Unmodified clients work with our brokers: librdkafka, kafka-python, aiokafka and kcat."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A broker whose disk refuses a write: what the rest of the cluster and its clients see (B57)."""
+"""A broker's disk refuses a write: these tests show what the cluster and its clients then see (B57)."""
 
 from __future__ import annotations
 

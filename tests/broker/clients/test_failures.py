@@ -1,4 +1,7 @@
-"""What real clients see when brokers die, stop, freeze and come back. Each test has a cluster of its own."""
+"""These tests show what real clients see when brokers die, stop, freeze and come back.
+
+Each test has a cluster of its own.
+"""
 
 from __future__ import annotations
 

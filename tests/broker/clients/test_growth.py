@@ -1,4 +1,4 @@
-"""A cluster that grows under load, reassignments under a kill, by the command line of our own."""
+"""A cluster grows under load, and replicas are reassigned under a kill, through our own command line."""
 
 from __future__ import annotations
 

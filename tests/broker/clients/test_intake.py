@@ -1,5 +1,4 @@
-"""What one client, or four hundred, can ask of a broker: its answers, its memory and its descriptors are
-bounded."""
+"""Whatever one client or four hundred ask, a broker bounds its answers, its memory and its descriptors."""
 
 from __future__ import annotations
 

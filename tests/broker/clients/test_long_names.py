@@ -1,4 +1,4 @@
-"""Topics whose names leave no room for what Kafka appends when it deletes a log (NAME_MAX is 255 bytes)."""
+"""Topic names may leave no room for what Kafka appends when it deletes a log (NAME_MAX is 255 bytes)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The cluster of the tests itself: it takes no port of another, and it does not outlive the tests."""
+"""The cluster that the tests start takes no port of another, and it does not outlive the tests."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Three controllers, apart from the brokers and in their processes: real processes, killed under load."""
+"""Three controllers, apart from the brokers or in their processes, are killed under load."""
 
 from __future__ import annotations
 

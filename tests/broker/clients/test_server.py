@@ -1,5 +1,4 @@
-"""The process itself: what a person or a stranger on the network can get wrong, and what a broken disk
-does."""
+"""The broker's process survives mistakes of persons, strangers on the network, and a broken disk."""
 
 from __future__ import annotations
 

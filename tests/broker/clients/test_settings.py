@@ -1,4 +1,4 @@
-"""Deleting records and retention, as real clients ask for and see them."""
+"""Records are deleted by request and by retention, as real clients ask for it and see it."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Unclean recovery with real processes: everybody with all the records is away, one that lags is there (R27,
+"""Unclean recovery runs with real processes: all complete replicas are away, and one that lags is there (R27,
 R29)."""
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Wrong frames against real nodes: a connection may end by them, a node may not."""
+"""Real nodes are sent wrong frames: a connection may end by them, a node may not."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What topic settings do on the broker, also while it runs; and deleting records (KIP-107)."""
+"""Topic settings take effect on a running broker, and records can be deleted (KIP-107)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""One connection: how much of what a client sends is taken up before it has read its answers."""
+"""A connection takes up only so many of a client's requests before the client has read its answers."""
 
 from __future__ import annotations
 

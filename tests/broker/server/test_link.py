@@ -1,4 +1,4 @@
-"""A connection to another node, in the moments between one connection and the next."""
+"""A link to another node fails its requests when the connection ends, and then connects anew."""
 
 from __future__ import annotations
 

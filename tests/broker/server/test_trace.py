@@ -1,4 +1,4 @@
-"""Lines of the trace: JSON that says what the core said."""
+"""Lines of the trace are JSON and say what the core said."""
 
 from __future__ import annotations
 

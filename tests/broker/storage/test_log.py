@@ -1,4 +1,5 @@
-"""A log on disk: append, roll, read, truncate, reset, search by time; files as Kafka lays them out."""
+"""A log on disk appends, rolls, reads, truncates, resets and searches by time; its files are laid out as
+Kafka's."""
 
 from __future__ import annotations
 

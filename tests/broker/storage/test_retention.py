@@ -1,4 +1,4 @@
-"""Old segments go, the log start moves and stays moved; a topic's own segment settings."""
+"""Old segments go, and the log start moves and stays moved; a topic has segment settings of its own."""
 
 from __future__ import annotations
 

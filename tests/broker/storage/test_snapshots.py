@@ -1,4 +1,4 @@
-"""Snapshots of the metadata log on disk: whole or not there, under Kafka's names (KIP-630)."""
+"""A snapshot of the metadata log is on disk whole or not at all, under Kafka's names (KIP-630)."""
 
 from __future__ import annotations
 

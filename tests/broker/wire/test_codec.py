@@ -1,4 +1,4 @@
-"""Every API in every version we speak: kio as the other side of the wire."""
+"""The codec speaks every API in every version of ours; kio is the other side of the wire."""
 
 from __future__ import annotations
 

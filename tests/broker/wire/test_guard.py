@@ -1,4 +1,5 @@
-"""What is refused before kio's reader sees it, and what is cut out: for every message in every version."""
+"""The guard refuses wrong messages before kio's reader sees them, and cuts out unknown tags, in every
+version."""
 
 from __future__ import annotations
 

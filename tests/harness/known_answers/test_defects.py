@@ -1,5 +1,4 @@
-"""The suites of historic defects: what they say, how their runs are counted, and two of them on a real
-fleet."""
+"""The suites of historic defects are counted with their twins, and two of them run on a real fleet."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The suites of findings: each a pair, what must come out of it, and one of them against Apache Kafka."""
+"""Each suite of findings is a pair with a known outcome, and one of them runs against Apache Kafka."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Why a finding is a contradiction: the cycle of edges that proves it, from the operations it cites."""
+"""A finding is explained by the cycle of edges that proves it, made of the operations it cites."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The HTML file: says what happened, loads nothing, escapes everything, stays bounded."""
+"""The HTML file says what happened, loads nothing, escapes everything and stays bounded."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""JUnit: what Jenkins and GitLab need, from every kind of verdict."""
+"""The JUnit file has what Jenkins and GitLab need, from every kind of verdict."""
 
 from __future__ import annotations
 

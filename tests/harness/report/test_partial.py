@@ -1,4 +1,4 @@
-"""Runs that lack something: the report is honest about it and shows the rest."""
+"""The report of a run that lacks something says so and shows the rest."""
 
 from __future__ import annotations
 

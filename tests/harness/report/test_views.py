@@ -1,4 +1,4 @@
-"""The view behind the page: numbers, neighbourhoods, timelines, charts."""
+"""The view behind the page computes its numbers, neighbourhoods, timelines and charts."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Who dies unasked, and who was taken by a fault."""
+"""The harness tells a node that died unasked from one that was taken by a fault."""
 
 from __future__ import annotations
 

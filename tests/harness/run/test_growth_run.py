@@ -1,4 +1,4 @@
-"""A run in which the cluster grows: a broker joins and replicas move while others are killed and cut off."""
+"""A cluster grows during a run: a broker joins and replicas move while others are killed and cut off."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a run writes down of its own course, and what is done when it does not go as it should."""
+"""A run records its own course, also when it does not go as it should."""
 
 from __future__ import annotations
 

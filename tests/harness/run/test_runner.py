@@ -1,4 +1,4 @@
-"""The runner's order of things: what is done, in which order, and what still is when something breaks."""
+"""The runner does its steps in this order, and still cleans up when something breaks."""
 
 from __future__ import annotations
 

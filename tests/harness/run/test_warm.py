@@ -1,4 +1,4 @@
-"""Waiting until a workload is warm, by a clock of paper."""
+"""A run waits until its workload is warm; the clock is simulated."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a specification becomes, before anything of it is started."""
+"""A specification becomes the parts of a run before any of them is started."""
 
 from __future__ import annotations
 

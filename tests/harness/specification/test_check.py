@@ -1,4 +1,4 @@
-"""What only the broker and librdkafka know of a specification is asked of them, before there is a host."""
+"""The broker and librdkafka are asked what only they know of a specification before there is a host."""
 
 from __future__ import annotations
 

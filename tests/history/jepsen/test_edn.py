@@ -1,4 +1,5 @@
-"""The reader of EDN: what Jepsen prints, what the usual library reads, and where a broken file is broken."""
+"""The EDN reader reads what Jepsen prints and what the usual library reads, and says where a broken file is
+broken."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""EDN and JSON, in and out."""
+"""Histories are read from and written to EDN and JSON."""
 
 from pathlib import Path
 

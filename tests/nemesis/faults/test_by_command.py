@@ -1,4 +1,4 @@
-"""Faults by a user's own commands: which there are, and what their probes prove."""
+"""A user's own commands make these faults, and their probes prove them."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Joining and moving: which replicas go where, what proves it, and that what is not complete is taken
+"""A broker joins and replicas move: the right ones move, a probe proves it, and an incomplete move is taken
 back."""
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Guided schedules as values: whom they hit, and when they refuse."""
+"""Guided schedules are values that say whom they hit and when they refuse."""
 
 from __future__ import annotations
 

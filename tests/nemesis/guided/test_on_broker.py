@@ -1,5 +1,4 @@
-"""Guided schedules against our broker under load: the defect shows, the right broker does not lose a
-record."""
+"""Guided schedules against our broker under load show the defect; the right broker does not lose a record."""
 
 from __future__ import annotations
 

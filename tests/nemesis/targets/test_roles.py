@@ -1,4 +1,4 @@
-"""Roles to hosts: from the cluster's own metadata, at injection time, the same way for the same pick."""
+"""Roles become hosts from the cluster's own metadata at injection time, in the same way for the same pick."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Every invariant: silent in a good state, and the only one to speak in a state that was spoilt for it."""
+"""Every invariant is silent in a good state, and the only one to speak in a state that was spoilt for it."""
 
 from __future__ import annotations
 

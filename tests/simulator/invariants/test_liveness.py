@@ -1,5 +1,4 @@
-"""Liveness: when faults stop everything comes right within a bounded virtual time, and what does not is
-named."""
+"""When faults stop, everything recovers within a bounded virtual time, and what does not is named."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The invariants of the controller quorum: a good state, and one spoilt state for each."""
+"""Each invariant of the controller quorum accepts a good state and rejects one that was spoilt for it."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a simulated run says of its own faults, and what its contract makes of that."""
+"""A simulated run records its own faults, and its contract judges by them."""
 
 from __future__ import annotations
 

@@ -1,5 +1,4 @@
-"""Whole runs: the same seed is the same run, defects are found, shrunk and found again by the printed
-command."""
+"""The same seed gives the same run; defects are found, shrunk and found again by the printed command."""
 
 from __future__ import annotations
 

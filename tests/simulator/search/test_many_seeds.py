@@ -1,4 +1,4 @@
-"""Many seeds: the same in one process and in two, gone on with from its file, ended by Ctrl-C."""
+"""A series of seeds gives the same in one process and in two, continues from its file, and ends by Ctrl-C."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The world: connections, cuts, holds, ends of processes, clocks, disks that forget."""
+"""The simulated world has connections, cuts, holds, ends of processes, clocks, and disks that forget."""
 
 from __future__ import annotations
 

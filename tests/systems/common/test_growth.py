@@ -1,4 +1,4 @@
-"""Which replicas move to a broker that has just joined."""
+"""These replicas move to a broker that has just joined."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Who is let in: SCRAM against the RFC's own exchange, secrets that are found and never shown."""
+"""Clients are let in by SCRAM as the RFC's own exchange shows it; secrets are found and never shown."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Finding a cluster: who does not answer, who answers otherwise, whom the specification does not know."""
+"""A cluster is found, and brokers that are silent, answer otherwise or are not specified are reported."""
 
 from __future__ import annotations
 

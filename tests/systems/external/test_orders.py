@@ -1,4 +1,4 @@
-"""The user's commands: what is put into them, what they may not become, and how they end."""
+"""The user's commands are filled in safely and end in time with all that they started."""
 
 from __future__ import annotations
 

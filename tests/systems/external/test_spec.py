@@ -1,4 +1,4 @@
-"""What a specification of a cluster that runs already may say, and the line that a mistake gives."""
+"""A specification of a cluster that runs already may say this, and a mistake in it gives one line."""
 
 from __future__ import annotations
 

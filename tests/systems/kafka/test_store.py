@@ -1,4 +1,5 @@
-"""The folder of installed versions: whole or not there, one process at a time, checksums kept."""
+"""The folder of installed versions has each one whole or not at all, serves one process at a time, and keeps
+checksums."""
 
 from __future__ import annotations
 

@@ -1,5 +1,5 @@
-"""Settings, elections, partitions and brokers at the controller, as administrators change them
-(docs/protocol.md 2.8, 2.16)."""
+"""Administrators change settings, leaders, partitions and brokers at the controller (docs/protocol.md 2.8,
+2.16)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Registration, heartbeats, sessions, controlled shutdown: docs/protocol.md 2.7, R12, R15, R36, C14, C15."""
+"""Brokers register, send heartbeats, expire and shut down: docs/protocol.md 2.7, R12, R15, R36, C14, C15."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""ISR, ELR, LastKnownELR and leader after each kind of change: docs/protocol.md R17-R24, R28, R35, C7."""
+"""Each kind of change gives its ISR, ELR, LastKnownELR and leader: docs/protocol.md R17-R24, R28, R35, C7."""
 
 from __future__ import annotations
 

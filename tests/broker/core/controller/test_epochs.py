@@ -1,4 +1,4 @@
-"""docs/protocol.md 2.3: the golden vectors A-G and the cache rules."""
+"""The epoch cache follows its rules and the golden vectors A to G of docs/protocol.md 2.3."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""AlterPartition at the controller: the table of docs/protocol.md 2.6, in its order."""
+"""The controller tests an AlterPartition in the order of the table of docs/protocol.md 2.6."""
 
 from __future__ import annotations
 

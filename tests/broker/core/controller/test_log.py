@@ -1,4 +1,4 @@
-"""The metadata log: nothing before commit (K02), restart, observers (K03)."""
+"""The metadata log shows nothing before commit (K02), survives a restart, and feeds observers (K03)."""
 
 from __future__ import annotations
 

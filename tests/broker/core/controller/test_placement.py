@@ -1,4 +1,4 @@
-"""Laws of placement and growth (docs/protocol.md Z05, Z06, Z08, Z09, 2.16, C10)."""
+"""Placement and growth obey these laws (docs/protocol.md Z05, Z06, Z08, Z09, 2.16, C10)."""
 
 from __future__ import annotations
 

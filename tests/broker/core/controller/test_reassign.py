@@ -1,4 +1,5 @@
-"""Reassignment at the controller, record by record (docs/protocol.md 2.10, C11, K54 is with real brokers)."""
+"""The controller reassigns replicas record by record (docs/protocol.md 2.10, C11); K54 is tested with real
+brokers."""
 
 from __future__ import annotations
 

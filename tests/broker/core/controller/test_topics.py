@@ -1,4 +1,4 @@
-"""CreateTopics, DeleteTopics and placement: docs/protocol.md 2.16, Z03-Z07, C10."""
+"""The controller creates, deletes and places topics: docs/protocol.md 2.16, Z03-Z07, C10."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""How a broker tells that it has asked a controller that is not in charge."""
+"""A broker notices that the controller it has asked is not in charge."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Golden cases of one voter (docs/protocol.md 2.12), and the defects that get them wrong (B46)."""
+"""One voter decides the golden cases of docs/protocol.md 2.12, and the defects get them wrong (B46)."""
 
 from __future__ import annotations
 

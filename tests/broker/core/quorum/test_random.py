@@ -1,5 +1,4 @@
-"""Random schedules over three and five voters: cuts, one-way cuts, kills, power cuts, restarts, clean
-stops."""
+"""Three and five voters go through random cuts, one-way cuts, kills, power cuts, restarts and clean stops."""
 
 from __future__ import annotations
 

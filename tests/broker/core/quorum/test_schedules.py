@@ -1,4 +1,4 @@
-"""Golden schedules over a quorum in virtual time (docs/protocol.md 2.12, B46, B47), with and without
+"""A quorum plays golden schedules in virtual time (docs/protocol.md 2.12, B46, B47), with and without
 brokers."""
 
 from __future__ import annotations

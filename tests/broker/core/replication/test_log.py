@@ -1,4 +1,4 @@
-"""The log as the core knows it, against simple models of what it must know."""
+"""The log as the core knows it agrees with simple models of what it must know."""
 
 from __future__ import annotations
 

@@ -1,4 +1,5 @@
-"""Who waits at a replica hears of it when the replica is taken away (docs/protocol.md 2.1.8, 2.2.9, 2.10)."""
+"""A client that waits at a replica is answered when the replica is taken away (docs/protocol.md 2.1.8, 2.2.9,
+2.10)."""
 
 from __future__ import annotations
 

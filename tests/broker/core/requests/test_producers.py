@@ -1,5 +1,5 @@
-"""Idempotent producers over leader changes, restarts and truncations (docs/protocol.md 2.1.3, K30): nothing
-is written twice, and nobody is told that a correct sequence is out of order."""
+"""Idempotent producers go through leader changes, restarts and truncations (docs/protocol.md 2.1.3, K30):
+nothing is written twice, and no producer is told that a correct sequence is out of order."""
 
 from __future__ import annotations
 
