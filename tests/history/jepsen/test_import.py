@@ -127,7 +127,7 @@ def test_a_failed_poll_outside_of_a_transaction_makes_the_position_unknown(tmp_p
     assert positions(run_dir) == [({"0": SOMEWHERE}, [])]
 
 
-def test_a_failed_poll_without_records_makes_the_position_unknown(tmp_path: Path) -> None:
+def test_a_failed_poll_without_records_makes_a_subscribed_position_unknown(tmp_path: Path) -> None:
     joins = [op(0, kind, "subscribe", [0]) for kind in ("invoke", "ok")]
     first, second = polled(0, "poll", "ok", [0, 1]), polled(0, "poll", "fail")
     assert positions(imported(tmp_path / "subscribed", joins, first, second)) == [({"0": SOMEWHERE}, [])]

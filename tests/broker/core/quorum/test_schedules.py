@@ -258,7 +258,7 @@ def test_brokers_survive_an_isolated_leader_that_they_can_still_reach() -> None:
     world.create_topic("after", replicas=(1, 2, 3))
 
 
-def test_the_oracle_catches_a_second_leader_of_one_epoch() -> None:
+def test_the_oracle_catches_a_leader_of_the_same_epoch_after_a_restart() -> None:
     """B46, KAFKA-10527: the canary."""
     world = Quorum(12, defects=("raft_keep_role",))
     leader = world.wait_active()
