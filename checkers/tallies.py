@@ -28,7 +28,7 @@ _SHIFT = 512
 _BITS = (("bucket", 12), ("spans", 1), ("segment", 14), ("second", 24), ("kind", 2), ("f", 8))
 ABORTED = 0
 """The kind of an operation that failed as it was meant to: no operation has that of an invocation."""
-_COUNTED = {"ok": OK, "fail": FAIL, "info": INFO, "aborted": ABORTED}
+_COUNTED = {"ok": OK, "fail": FAIL, "info": INFO}
 PERCENTS = (50, 95, 99)
 """Of the latencies of a whole period."""
 FIRST_ACK, LAST_ACK = -2, -3
@@ -293,8 +293,11 @@ def _grouped(
         some = order[lo:hi]
         kinds, n = parts["kind"][some], rows.n[some]
         told: dict[str, Any] = {name: int(n[kinds == number].sum()) for name, number in _COUNTED.items()}
-        told["fail"] += told["aborted"]
-        if maximum:
+        aborted = int(n[kinds == ABORTED].sum())
+        told["fail"] += aborted
+        if not maximum:
+            told["aborted"] = aborted
+        else:
             told |= _quantiles(parts["bucket"][some], n)
             ok = kinds == OK
             told["max_ms"] = round(float(rows.slowest[some][ok].max()) / 1e6, 3) if ok.any() else None
