@@ -33,14 +33,14 @@ from wrackline.checkers.contracts import contract_for, named
 from wrackline.checkers.cycles import TRANSACTIONS
 from wrackline.checkers.evidence import finished
 from wrackline.checkers.findings import FINDINGS
-from wrackline.checkers.groups import duplicates
+from wrackline.checkers.groups import KINDS, duplicates
 from wrackline.checkers.load import loads
 from wrackline.checkers.metrics import Figures, TransactionEnds, metrics
-from wrackline.checkers.plan import LOCAL_EVENTS, Judged, judge, survey_all
+from wrackline.checkers.plan import Judged, judge, survey_all
 from wrackline.checkers.registry import Evidence, checks, like, names
 from wrackline.checkers.runs import NO_HISTORY, AnalysisError, Place, Run, open_run
 from wrackline.checkers.session import MEMORY_VARIABLE, in_one_piece, session
-from wrackline.checkers.tables import Tables
+from wrackline.checkers.tables import Tables, few
 from wrackline.checkers.transactions import ends
 from wrackline.checkers.verdict import Found, verdict
 from wrackline.history.files import whole_file
@@ -85,12 +85,13 @@ def analyze(
     verdicts: dict[Path, dict[str, Any]] = {}
     judged: dict[Path, _Outcome] = {}
     facts = sum(run.facts for run in runs)
-    if facts < LOCAL_EVENTS:
+    is_local = few(runs)
+    if is_local:
         runs = _surveyed(None, runs, wrong)
     if any(run.files for run in runs):
         progress(f"starting Spark ({master}) for {sum(bool(run.files) for run in runs)} runs")
         with session(master, brief=facts < BRIEF_FACTS) as spark:
-            if facts >= LOCAL_EVENTS:
+            if not is_local:
                 runs = _surveyed(spark, runs, wrong)
             judged = _judge(spark, [run for run in runs if run.files], progress)
     nothing = _Outcome(Found(), Figures(), {"spark": "", "seconds": 0.0})
@@ -181,12 +182,11 @@ def _judged(
     spark: SparkSession, runs: Sequence[Run], progress: Callable[[str], None]
 ) -> dict[Path, _Outcome]:
     began = time.monotonic()
-    facts = sum(run.facts for run in runs)
     tables = Tables(spark, runs)
     progress(f"looking for {len(checks())} anomalies in {sum(run.rows for run in runs):,} events")
     scratch = Path(tempfile.mkdtemp(prefix=".analysis-", dir=runs[0].directory.parent))
     try:
-        with in_one_piece(spark) if facts < LOCAL_EVENTS else contextlib.nullcontext():
+        with in_one_piece(spark) if few(runs) else contextlib.nullcontext():
             judged = judge(tables)
             found = search(judged.evidence, scratch)
             _count_groups(tables, judged.figures)
@@ -206,7 +206,7 @@ def _judged(
 
 def _count_groups(tables: Tables, counted: Sequence[Figures]) -> None:
     """The metric ``group-duplicates``, where there are groups."""
-    if any(run.kinds & {"commit", "rebalance", "subscribe"} for run in tables.runs):
+    if any(run.kinds & KINDS for run in tables.runs):
         for row in duplicates(tables).collect():
             counted[row["run"]].groups[row["group"]] = (row["deliveries"], row["records"])
 
@@ -250,7 +250,7 @@ def search(evidence: Evidence, scratch: Path) -> list[Found]:
     if rows is None:
         return [_gather((), run) for run in runs]
     rows = rows.withColumn("rank", _rank(order))
-    if sum(run.facts for run in runs) < LOCAL_EVENTS:
+    if few(runs):
         return _search_here(rows, runs)
     (
         rows.repartition(max(1, min(len(runs), 64)), "run")

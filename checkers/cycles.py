@@ -50,8 +50,10 @@ _CYCLE = (
 
 def of_transactions(tables: Tables) -> DataFrame:
     """One row per record that a transaction sent (acknowledged) or was given, with its operation."""
-    events = tables.history.filter("f in ('send', 'poll') and extra like '%\"txn\"%'").withColumn(
-        "txn", F.get_json_object("extra", "$.txn").cast("bigint")
+    events = (
+        tables.events(tables.transactional)
+        .filter("f in ('send', 'poll') and extra like '%\"txn\"%'")
+        .withColumn("txn", F.get_json_object("extra", "$.txn").cast("bigint"))
     )
     by_process = SqlWindow.partitionBy("run", "process").orderBy("index")
     columns = ("run", "txn", "process", "f", "type", "topic", "records")
@@ -76,7 +78,8 @@ def of_transactions(tables: Tables) -> DataFrame:
     place = ["run", "topic", "partition"]
     # The offset of a lost record is used again, which is loss, and no order.
     stayed = (
-        tables.history.filter("f = 'drain' and type = 'ok'")
+        tables.events(tables.transactional)
+        .filter("f = 'drain' and type = 'ok'")
         .select("run", "topic", F.explode("records").alias("record"))
         .select(
             "run", "topic", "record.partition", "record.offset", "record.value", F.lit(True).alias("stayed")

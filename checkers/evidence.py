@@ -12,7 +12,7 @@ from pyspark.sql import functions as F
 from wrackline.checkers.findings import FINDINGS
 from wrackline.checkers.registry import Evidence, bit_of
 from wrackline.checkers.suspects import OF_A_PROOF
-from wrackline.checkers.tables import Tables
+from wrackline.checkers.tables import Tables, few
 
 MAX_OPERATIONS = 8
 MAX_FAULTS = 4
@@ -140,6 +140,8 @@ def events_of(rows: DataFrame, index: str, tables: Tables) -> DataFrame:
     """Rows beside what the event with this index says besides numbers: node, error, extra. Read anew: only
     findings need it, and there are few."""
     wanted = rows.select("run", F.col(index).alias("event")).distinct()
+    if few(tables.runs):
+        wanted = F.broadcast(wanted)  # else every query would shuffle the history
     events = tables.history.select("run", F.col("index").alias("event"), "node", "error", "extra")
     return (
         rows.withColumn("event", F.col(index))

@@ -19,6 +19,8 @@ from wrackline.checkers.registry import Evidence, Family, check
 from wrackline.checkers.tables import Tables
 
 COMMIT, COMMITTED, REBALANCE = "commit", "committed", "rebalance"
+KINDS = frozenset({COMMIT, COMMITTED, REBALANCE, "subscribe", "crash"})
+"""Where none of these is, there is no group."""
 _OFFSETS = T.MapType(T.StringType(), T.LongType())
 _LOG = ("run", "log", "topic", "partition", "log_start", "log_end", "complete")
 
@@ -38,9 +40,25 @@ def by_partition(rows: DataFrame, map_name: str, tables: Tables) -> DataFrame:
     )
 
 
+def _with_groups(tables: Tables) -> list[int]:
+    return [number for number, run in enumerate(tables.runs) if run.kinds & KINDS]
+
+
+def _history(tables: Tables) -> DataFrame:
+    return tables.events(_with_groups(tables))
+
+
+def _of_members(tables: Tables) -> DataFrame:
+    """Events of the kinds that groups alone have, and ``assign``."""
+    return tables.events(_with_groups(tables), KINDS | {"assign"})
+
+
 def events(tables: Tables, *kinds: str) -> DataFrame:
-    return tables.history.filter(F.col("f").isin(*kinds)).select(
-        *("run", "index", "time_ns", "process", "type", "f", "topic", "extra")
+    """``kinds``: some of ``_of_members``."""
+    return (
+        _of_members(tables)
+        .filter(F.col("f").isin(*kinds))
+        .select("run", "index", "time_ns", "process", "type", "f", "topic", "extra")
     )
 
 
@@ -290,16 +308,22 @@ def _members(tables: Tables) -> DataFrame:
     """run, process, group: every consumer that ever told of a group. One that assigns reads for a group only
     where it says so: its commits may be those of a transaction, and of another process."""
     named = said("group")
-    told = tables.history.filter(
-        F.col("f").isin(COMMIT, REBALANCE, "subscribe") | ((F.col("f") == "assign") & named.isNotNull())
-    ).select("run", "process", F.coalesce(named, F.lit("")).alias("group"))
+    told = (
+        _of_members(tables)
+        .filter(
+            F.col("f").isin(COMMIT, REBALANCE, "subscribe") | ((F.col("f") == "assign") & named.isNotNull())
+        )
+        .select("run", "process", F.coalesce(named, F.lit("")).alias("group"))
+    )
     return told.distinct()
 
 
 def deliveries(tables: Tables) -> DataFrame:
     """One row per record that a member of a group was given: run, log, group, offset."""
-    polls = tables.history.filter("f = 'poll' and type = 'ok'").join(
-        F.broadcast(_members(tables)), ["run", "process"]
+    polls = (
+        _history(tables)
+        .filter("f = 'poll' and type = 'ok'")
+        .join(F.broadcast(_members(tables)), ["run", "process"])
     )
     records = polls.select("run", "topic", "group", F.explode("records").alias("record")).select(
         "run", "topic", "group", F.col("record.partition").alias("partition"), "record.offset"
@@ -337,8 +361,10 @@ def group_skip(evidence: Evidence) -> DataFrame:
         .join(put, list(keys), "left")
         .withColumn("low", F.least("low_given", "low_start", "low_commit"))
     )
-    drained = tables.history.filter("f = 'drain' and type = 'ok'").select(
-        *("run", "topic", "index"), F.explode("records").alias("record")
+    drained = (
+        _history(tables)
+        .filter("f = 'drain' and type = 'ok'")
+        .select(*("run", "topic", "index"), F.explode("records").alias("record"))
     )
     kept = drained.select(
         *("run", "topic", F.col("record.partition").alias("partition"), F.col("index").alias("final_index")),

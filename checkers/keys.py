@@ -44,8 +44,10 @@ def lasting(rows: DataFrame, evidence: Evidence) -> DataFrame:
 def _last(tables: Tables) -> DataFrame:
     """run, topic, partition, value, last: the highest offset known of a record with the value's key."""
     hw = F.when(F.col("f") == "replica", F.get_json_object("extra", "$.hw").cast("bigint"))
-    some = F.broadcast(tables.small(compacted(tables), "run int, topic string"))
-    history = tables.history.filter("f in ('send', 'poll', 'drain', 'replica')").join(some, ["run", "topic"])
+    topics = compacted(tables)
+    some = F.broadcast(tables.small(topics, "run int, topic string"))
+    events = tables.events(run for run, _ in topics)
+    history = events.filter("f in ('send', 'poll', 'drain', 'replica')").join(some, ["run", "topic"])
     records = history.select(
         *("run", "topic", "f", "type", "key"), hw.alias("hw"), F.explode("records").alias("record")
     ).select("*", "record.partition", "record.value", "record.offset")

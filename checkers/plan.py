@@ -33,8 +33,6 @@ FACTS_PER_TASK = 1_500_000
 """So many records make a task of the shuffles: some 100 MiB."""
 FACTS_PER_SPLIT = 1_000_000
 """... and so many a task that reads."""
-LOCAL_EVENTS = 500_000
-"""With fewer events and records than this runs are surveyed without Spark."""
 
 
 @dataclass
@@ -271,5 +269,7 @@ def _take_counts(found: Judged, said: Mapping[str, Any], tables: Tables, places:
         found.problems[run] = said["problem"]
     take_counts(found.figures[run], said)
     _count(found, said.get("marks", {}))
+    if "transactions" in said.get("marks", {}):
+        tables.transactional.add(run)
     take_written(found.figures[run], said.get("written", ()), places)
     take_gaps(tables.runs[run], found.figures[run], said.get("gaps", ()), places)

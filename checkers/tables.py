@@ -10,8 +10,8 @@ columns are nanoseconds from the start of the run, for people.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field
 from functools import cached_property
 
 from pyspark.sql import DataFrame, SparkSession
@@ -26,8 +26,14 @@ HISTORY = (
     "partition int, offset bigint, value bigint, key string, leader_epoch int, high_watermark bigint, "
     f"records array<{RECORD}>, error string, node string, latency_ns bigint, extra string"
 )
+LOCAL_EVENTS = 500_000
+"""With fewer events and records than this, what can be done without Spark's shuffles is done without."""
 MANY, MANY_FACTS = 16, 2_000_000
 """From so many files on, up to so many events and records, the history is kept in memory."""
+
+
+def few(runs: Sequence[Run]) -> bool:
+    return sum(run.facts for run in runs) < LOCAL_EVENTS
 
 
 @dataclass
@@ -36,6 +42,9 @@ class Tables:
 
     spark: SparkSession
     runs: Sequence[Run]
+    transactional: set[int] = field(default_factory=set)
+    """Runs with transactions, as those find them who look at every event."""
+    _parts: dict[tuple[frozenset[int], frozenset[str]], DataFrame] = field(default_factory=dict)
 
     @cached_property
     def topics(self) -> dict[tuple[int, str], int]:
@@ -59,9 +68,27 @@ class Tables:
         )
         events = self.spark.read.schema(HISTORY).parquet(*paths)
         history = events.join(F.broadcast(numbers), "test_id").drop("test_id")
-        if len(paths) < MANY or sum(run.facts for run in self.runs) > MANY_FACTS:
+        if not self._many:
             return history
         return keep(history.coalesce(self.spark.sparkContext.defaultParallelism))
+
+    @cached_property
+    def _many(self) -> bool:
+        files = sum(len(run.files) for run in self.runs)
+        return files >= MANY and sum(run.facts for run in self.runs) <= MANY_FACTS
+
+    def events(self, runs: Iterable[int], kinds: frozenset[str] = frozenset()) -> DataFrame:
+        """``history`` of these runs, and of these kinds (none: of all). Of many small runs it is kept too:
+        what is looked for in few of them, by many queries, need not pass all events each time."""
+        part = frozenset(runs), kinds
+        if part not in self._parts:
+            some = self.history
+            if len(part[0]) < len(self.runs):
+                some = some.filter(F.col("run").isin(sorted(part[0])))
+            if kinds:
+                some = some.filter(F.col("f").isin(sorted(kinds)))
+            self._parts[part] = keep(some) if self._many and some is not self.history else some
+        return self._parts[part]
 
     @cached_property
     def logs(self) -> DataFrame:

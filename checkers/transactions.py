@@ -41,10 +41,14 @@ def _sent(tables: Tables) -> DataFrame:
         F.get_json_object("extra", "$.end_ns").cast("bigint").alias("end_ns"),
         F.col("record.offset").alias("offset"),
     )
-    events = tables.history.filter("f = 'send' and extra like '%\"txn\"%'").select(
-        *("run", "index", "time_ns", "type", "topic", "extra"),
-        F.get_json_object("extra", "$.txn").cast("bigint").alias("txn"),
-        F.explode("records").alias("record"),
+    events = (
+        tables.events(tables.transactional)
+        .filter("f = 'send' and extra like '%\"txn\"%'")
+        .select(
+            *("run", "index", "time_ns", "type", "topic", "extra"),
+            F.get_json_object("extra", "$.txn").cast("bigint").alias("txn"),
+            F.explode("records").alias("record"),
+        )
     )
     return (
         events.select("*", "record.partition", "record.value")
@@ -68,12 +72,16 @@ def sent(evidence: Evidence) -> DataFrame:
 def _given(tables: Tables) -> DataFrame:
     """One row per record that a poll gave: run, topic, partition, value, offset, poll_index, poll_ns,
     poll_process, poll_txn (null: of no transaction)."""
-    polls = tables.history.filter("f = 'poll' and type = 'ok'").select(
-        *("run", "topic", F.explode("records").alias("record")),
-        F.col("index").alias("poll_index"),
-        F.col("time_ns").alias("poll_ns"),
-        F.col("process").alias("poll_process"),
-        F.get_json_object("extra", "$.txn").cast("bigint").alias("poll_txn"),
+    polls = (
+        tables.events(tables.transactional)
+        .filter("f = 'poll' and type = 'ok'")
+        .select(
+            *("run", "topic", F.explode("records").alias("record")),
+            F.col("index").alias("poll_index"),
+            F.col("time_ns").alias("poll_ns"),
+            F.col("process").alias("poll_process"),
+            F.get_json_object("extra", "$.txn").cast("bigint").alias("poll_txn"),
+        )
     )
     return polls.select("*", "record.partition", "record.value", "record.offset").drop("record")
 
@@ -81,8 +89,10 @@ def _given(tables: Tables) -> DataFrame:
 def _final(tables: Tables) -> DataFrame:
     """One row per value of a partition in the final read: run, topic, partition, value, final_offset,
     final_index."""
-    drained = tables.history.filter("f = 'drain' and type = 'ok'").select(
-        "run", "topic", F.col("index").alias("final_index"), F.explode("records").alias("record")
+    drained = (
+        tables.events(tables.transactional)
+        .filter("f = 'drain' and type = 'ok'")
+        .select("run", "topic", F.col("index").alias("final_index"), F.explode("records").alias("record"))
     )
     first = F.min(F.struct(F.col("record.offset").alias("final_offset"), "final_index"))
     keys = (
@@ -306,7 +316,7 @@ def _told_of(rows: DataFrame) -> DataFrame:
 def ends(tables: Tables) -> DataFrame:
     """The metric ``transaction-ends``: run, transactional_id (empty where it is not on record), ends (a
     struct with the fields of wrackline.checkers.metrics.TransactionEnds)."""
-    events = tables.history.filter("f = 'send' and extra like '%\"txn\"%'")
+    events = tables.events(tables.transactional).filter("f = 'send' and extra like '%\"txn\"%'")
 
     def said(name: str) -> Column:
         return F.get_json_object("extra", f"$.{name}")
