@@ -230,20 +230,13 @@ class Cluster:
         return self._admin
 
     def _new_admin(self) -> AdminClient:
-        return AdminClient(
-            {
-                "bootstrap.servers": self.bootstrap,
-                "socket.timeout.ms": 5_000,
-                "log_level": 0,
-                # It forgets nodes that metadata no longer names; where the last one dies it would wait for
-                # that one for five minutes.
-                "metadata.recovery.rebootstrap.trigger.ms": 1_000,
-            }
-        )
+        return AdminClient({"bootstrap.servers": self.bootstrap, "socket.timeout.ms": 5_000, "log_level": 0})
 
     def wait_registered(self) -> None:
         wanted = {node.node_id for node in self.brokers.values() if node.running}
-        admin = self.admin()
+        # A client forgets nodes that metadata no longer names. Where the last one that it knows dies, it
+        # sometimes tries that one for ever, whatever the others do (librdkafka 2.16).
+        admin = self._admin = self._new_admin()
         wait_for(
             f"brokers {sorted(wanted)} unfenced ({self.tails()})",
             lambda: set(admin.list_topics(timeout=2).brokers) >= wanted,
