@@ -41,8 +41,22 @@ class Request(StrEnum):
     CONSUMER_GROUP_HEARTBEAT = "ConsumerGroupHeartbeat"
 
 
-_KEYS = dict(zip(Request, (0, 1, 8, 9, 11, 12, 14, 22, 24, 25, 26, 28, 68), strict=True))
-"""The two bytes behind a request's length."""
+_KEYS = {
+    Request.PRODUCE: 0,
+    Request.FETCH: 1,
+    Request.OFFSET_COMMIT: 8,
+    Request.OFFSET_FETCH: 9,
+    Request.JOIN_GROUP: 11,
+    Request.HEARTBEAT: 12,
+    Request.SYNC_GROUP: 14,
+    Request.INIT_PRODUCER_ID: 22,
+    Request.ADD_PARTITIONS_TO_TXN: 24,
+    Request.ADD_OFFSETS_TO_TXN: 25,
+    Request.END_TXN: 26,
+    Request.TXN_OFFSET_COMMIT: 28,
+    Request.CONSUMER_GROUP_HEARTBEAT: 68,
+}
+"""Kafka's API keys: the two bytes behind a request's length."""
 _BEHIND_TCP = "0>>22&0x3C@12>>26&0x3C@"
 """iptables u32: over the headers of IP and TCP, whatever options they have."""
 NEW_CONNECTION_S = 1.0

@@ -21,6 +21,7 @@ from wrackline.workloads.pace import Slot
 from wrackline.workloads.txn import TxnSpec
 from wrackline.workloads.txn.drawing import End, draw
 from wrackline.workloads.txn.ending import Ended, end
+from wrackline.workloads.txn.spec import TxnClientSettings
 
 PARTITIONS = 4
 TIMED_OUT = ClientError("_TIMED_OUT", again=True)
@@ -270,3 +271,11 @@ def test_a_fatal_error_breaks_the_producer_and_not_the_run(monkeypatch: pytest.M
     monkeypatch.setattr(producer, "_handle", Raising(fatal=False))
     with pytest.raises(KafkaException):
         producer.serve(0)
+
+
+def test_librdkafka_takes_no_request_longer_than_a_transaction() -> None:
+    longest = TxnClientSettings(socket_timeout_ms=3_100)
+    TxnSpec(client=longest, transaction_timeout_ms=3_000)
+    with pytest.raises(ValidationError, match="socket_timeout_ms 3100 must not be more than transaction_tim"):
+        TxnSpec(client=longest, transaction_timeout_ms=2_999)
+    TxnSpec(client=longest.model_copy(update={"library": "java"}), transaction_timeout_ms=2_999)

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Annotated, Literal
+from typing import Annotated, Literal, Self
 
-from pydantic import Field
+from pydantic import Field, model_validator
 
 from wrackline.plugins.capabilities import Capability
 from wrackline.plugins.fields import MILLISECONDS, Strict
@@ -13,6 +13,8 @@ from wrackline.workloads.clients.settings import ClientSettings
 from wrackline.workloads.log.spec import ClientsSpec
 
 Share = Annotated[float, Field(ge=0, le=1)]
+SPARE_MS = 100
+"""librdkafka lets a request take so much longer than the transaction that it belongs to."""
 
 
 class TxnClientSettings(ClientSettings):
@@ -70,6 +72,16 @@ class TxnSpec(ClientsSpec):
     reassign_every: Annotated[int, Field(ge=0)] = 40
     """On average, after so many polls a consumer outside of transactions takes other partitions or another
     position; 0: never."""
+
+    @model_validator(mode="after")
+    def _librdkafka_takes_the_deadlines(self) -> Self:
+        socket_ms, longest_ms = self.client.socket_timeout_ms, self.transaction_timeout_ms + SPARE_MS
+        if self.client.library == "librdkafka" and socket_ms > longest_ms:
+            raise ValueError(
+                f"client.socket_timeout_ms {socket_ms} must not be more than transaction_timeout_ms + "
+                f"{SPARE_MS}, which is {longest_ms}"
+            )
+        return self
 
     @property
     def shares(self) -> dict[str, tuple[int, float]]:
