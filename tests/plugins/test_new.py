@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -15,7 +16,7 @@ from wrackline.harness.cli.main import main
 pytestmark = [pytest.mark.slow, pytest.mark.apart]
 
 ROOT = Path(__file__).parents[2]
-KINDS = ("fault", "workload", "system", "fleet", pytest.param("check", marks=pytest.mark.spark))
+KINDS = ("fault", "workload", "system", "fleet", "check")
 
 
 def call(capsys: pytest.CaptureFixture[str], *arguments: str) -> tuple[int, str, str]:
@@ -25,37 +26,47 @@ def call(capsys: pytest.CaptureFixture[str], *arguments: str) -> tuple[int, str,
     return int(ended.value.code or 0), said.out, said.err
 
 
-@pytest.mark.parametrize("kind", KINDS)
-def test_a_skeleton_is_installed_found_and_passes_its_test(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str], kind: str
+@pytest.mark.spark
+def test_skeletons_are_installed_found_and_pass_their_tests(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    code, out, err = call(capsys, "new", kind, "brand-new", "--into", str(tmp_path))
-    assert (code, err) == (0, "")
-    folder, site = tmp_path / "wrackline-brand-new", tmp_path / "site"
-    assert f"pip install --no-deps --editable {folder}" in out
-    text = "".join(file.read_text() for file in folder.rglob("*") if file.is_file())
-    assert "brand-new" in text
-    assert "xample" not in text
+    """All five beside each other, as somebody has them who adds one of each."""
+    site = tmp_path / "site"
+    folders = {kind: tmp_path / f"wrackline-new-{kind}" for kind in KINDS}
+    for kind, folder in folders.items():
+        code, out, err = call(capsys, "new", kind, f"new-{kind}", "--into", str(tmp_path))
+        assert (code, err) == (0, "")
+        assert f"pip install --no-deps --editable {folder}" in out
+        text = "".join(file.read_text() for file in folder.rglob("*") if file.is_file())
+        assert f"new-{kind}" in text
+        assert "xample" not in text
 
-    def python(*arguments: str) -> str:
+    def python(*arguments: str | Path) -> str:
         environment = {**os.environ, "PYTHONPATH": f"{ROOT}{os.pathsep}{site}"}
-        command = [sys.executable, "-P", *arguments]
+        command = [sys.executable, "-P", *map(str, arguments)]
         done = subprocess.run(
             command, cwd=tmp_path, env=environment, capture_output=True, text=True, timeout=280, check=False
         )
         assert done.returncode == 0, done.stdout[-3000:] + done.stderr[-3000:]
         return done.stdout
 
-    options = ("--quiet", "--no-deps", "--no-index", "--no-build-isolation", "--target", str(site))
-    python("-m", "pip", "install", *options, str(folder))
-    rows = orjson.loads(python("-m", "wrackline.harness.cli.entry", "plugins", "--json"))
-    [row] = [row for row in rows if row["distribution"] == "wrackline-brand-new"]
-    assert (row["kind"], row["name"], row["problem"]) == (kind, "brand-new", "")
-    assert " passed" in python("-m", "pytest", "-q", "-p", "no:cacheprovider", str(folder / "tests"))
+    options = ("--quiet", "--no-deps", "--no-index", "--no-build-isolation", "--target", site)
+    python("-m", "pip", "install", *options, *folders.values())
+    listed = orjson.loads(python("-m", "wrackline.harness.cli.entry", "plugins", "--json"))
+    found = {
+        row["distribution"]: (row["kind"], row["name"], row["problem"])
+        for row in listed
+        if row["distribution"].startswith("wrackline-new-")
+    }
+    assert found == {f"wrackline-new-{kind}": (kind, f"new-{kind}", "") for kind in KINDS}
+    tests = [folder / "tests" for folder in folders.values()]
+    told = python("-m", "pytest", "-q", "-p", "no:cacheprovider", "-rA", *tests)
+    for kind in KINDS:
+        assert re.search(rf"^PASSED \S+/test_{kind}\.py::", told, re.MULTILINE), told
 
 
 def test_the_skeletons_fit_the_linter(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    for kind in ("fault", "workload", "system", "fleet", "check"):
+    for kind in KINDS:
         assert call(capsys, "new", kind, f"my-{kind}", "--into", str(tmp_path))[0] == 0
     for command in (["format", "--check"], ["check"]):
         call_ = [
