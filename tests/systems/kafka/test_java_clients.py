@@ -23,8 +23,10 @@ name: java
 fleet: {{kind: netns, brokers: 1, controllers: 1, combined: true, disk_mb: 512}}
 system: {{kind: apache-kafka, version: 4.4.0}}
 topic: {{name: log, partitions: 2, replication_factor: 1, min_insync_replicas: 1}}
-workload: {{name: {workload}, duration_s: 6, rate: 30, client: {{library: java, version: {version}}}}}
+workload: {{name: {workload}, duration_s: 6, rate: 30, client: {{library: java, version: {version}}}{more}}}
 """
+OFTEN = ", crash_every: 15"
+"""Six seconds are too short for a member to crash of itself."""
 
 
 @pytest.mark.timeout(600)
@@ -41,7 +43,9 @@ def test_a_run_with_java_clients_records_every_kind_of_operation(
     except Unavailable as wrong:
         pytest.skip(str(wrong))
     spec = tmp_path / "java.yaml"
-    spec.write_text(SPEC.format(workload=workload, version=version))
+    spec.write_text(
+        SPEC.format(workload=workload, version=version, more=OFTEN if workload == "group" else "")
+    )
     command = [sys.executable, "-m", "wrackline.harness.cli.entry", "run", str(spec), "--no-analysis"]
     done = subprocess.run(
         [*command, "--results", str(tmp_path / "results")],
