@@ -20,6 +20,7 @@ from importlib.metadata import version
 from pathlib import Path
 from typing import IO
 
+from wrackline.cache import cache_folder
 from wrackline.history.files import whole_file
 
 log = logging.getLogger("wrackline.checkers")
@@ -33,9 +34,8 @@ ROOM_BYTES = 1 << 30
 def archive_for(java: Path, java_says: str) -> Path:
     """Where the archive of this Java and the installed Spark is, or would be. ``java_says``: what
     ``java -version`` prints."""
-    base = os.environ.get("XDG_CACHE_HOME") or str(Path.home() / ".cache")
     of = "\n".join((str(java.resolve()), java_says, version("pyspark")))
-    return Path(base) / "wrackline" / f"spark-{hashlib.sha256(of.encode()).hexdigest()[:16]}.jsa"
+    return cache_folder() / f"spark-{hashlib.sha256(of.encode()).hexdigest()[:16]}.jsa"
 
 
 @dataclass

@@ -8,6 +8,8 @@ import shutil
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
+from wrackline.cache import cache_folder
+
 CLASSPATH_VARIABLE = "WRACKLINE_JVM_CLASSPATH"
 CLASSPATH_FILE = "classpath.txt"
 EXTRA = "pip install 'wrackline[jvm]'"
@@ -19,8 +21,7 @@ class JvmUnavailable(Exception):
 
 def jvm_home(environment: Mapping[str, str] = os.environ) -> Path:
     """Where `wrackline jvm install` keeps what it resolved."""
-    base = environment.get("XDG_CACHE_HOME") or str(Path.home() / ".cache")
-    return Path(base) / "wrackline" / "jvm"
+    return cache_folder(environment) / "jvm"
 
 
 def find_classpath(

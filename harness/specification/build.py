@@ -9,6 +9,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
+from wrackline.cache import cache_folder
 from wrackline.fleets.base import Fleet
 from wrackline.fleets.netns.state import DEFAULT_STATE_ROOT
 from wrackline.harness.specification.spec import Spec
@@ -27,12 +28,6 @@ class Parts:
     """Let the fleet outlive this process."""
 
 
-def cache_dir() -> Path:
-    """Where bundles of the broker are kept between runs."""
-    base = os.environ.get("XDG_CACHE_HOME") or str(Path.home() / ".cache")
-    return Path(base) / "wrackline"
-
-
 def state_root() -> Path:
     """Where the fleets of runs lie: where `wrackline fleet` looks for them."""
     return Path(os.environ.get("WRACKLINE_STATE_DIR") or DEFAULT_STATE_ROOT)
@@ -47,7 +42,7 @@ def build_parts(spec: Spec, test_id: str) -> Parts:
         controllers=spec.fleet.controller_hosts,
         spares=spec.fleet.spare_hosts,
         cluster_id=base64.urlsafe_b64encode(digest).decode().rstrip("="),
-        cache=cache_dir(),
+        cache=cache_folder(),
         test_id=test_id,
     )
     return Parts(fleet, spec.system.build(fleet, layout), fleet.detach)
