@@ -290,6 +290,9 @@ def settings(master: str, memory: str, scratch: Path, *, brief: bool = False) ->
         # A row of the shuffles is a packet of some hundred KiB (wrackline.checkers.packets).
         "spark.sql.execution.arrow.maxRecordsPerBatch": "64",
         "spark.sql.execution.arrow.maxBytesPerBatch": "8m",
+        # Each sort of a task holds a page. Spark gives a task some twelve by default, however much memory
+        # there is, and what is looked for together has more sorts than that at once.
+        "spark.buffer.pageSize": "1m",
         "spark.sql.session.timeZone": "UTC",
         _PIECES: str(2 * cores) if local else "64",
         # How the work is cut is known beforehand (wrackline.checkers.plan): what Spark would ask on the way
