@@ -3,9 +3,11 @@ and crash, and all of it is on record."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import contextlib
+from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import Any
+from types import SimpleNamespace
+from typing import Any, cast
 
 import orjson
 import pytest
@@ -13,9 +15,15 @@ from pydantic import ValidationError
 
 from tests.workloads.driving import Row, driven, recorded
 from wrackline.harness.specification.spec import SpecError, parse
+from wrackline.history import Recorder
+from wrackline.history.model import RunInfo, TopicInfo
 from wrackline.plugins.capabilities import Capability
+from wrackline.workloads.clients.base import Fetched, Library, Listener, Membership, Polled
 from wrackline.workloads.group import GroupSpec
+from wrackline.workloads.group.member import GroupMember
+from wrackline.workloads.log.processes import Context
 from wrackline.workloads.log.tally import Counts
+from wrackline.workloads.pace import Generator, Slot
 
 PARTITIONS = 4
 
@@ -102,6 +110,74 @@ def test_a_member_that_leaves_commits_what_it_was_given(mock_cluster: str, tmp_p
     final = [row for row in rows if row["f"] == "committed" and row["type"] == "ok"][-1]
     assert extra_of(final)["offsets"].items() >= extra_of(commit)["offsets"].items()
     assert final["index"] > commit["index"]
+
+
+class Refused:
+    """A member whose asynchronous commits are refused, and who is then told to give all up. It stands for a
+    coordinator whose group has just begun another generation, which no real one does when a test wants it."""
+
+    broken = False
+
+    def __init__(self) -> None:
+        self.committed_now: list[dict[int, int]] = []
+        self._polls = 0
+        self._later = False
+
+    def subscribe(self, topic: str, listener: Listener) -> None:
+        del topic
+        self._listener = listener
+
+    def membership(self) -> Membership:
+        return Membership("m", 1)
+
+    def committed(self, topic: str, partitions: Sequence[int]) -> dict[int, int]:
+        del topic
+        return dict.fromkeys(partitions, -1)
+
+    def poll(self, max_records: int | None = None, timeout_s: float | None = None) -> Polled:
+        del max_records, timeout_s
+        if not self._polls:
+            self._listener.assigned([0])
+        if self._later:
+            self._listener.committed("ILLEGAL_GENERATION")
+            self._listener.revoked([0])
+        self._polls += 1
+        records = [Fetched(0, 0, -1, 0, None, b"foreign")] if self._polls == 1 else []
+        return Polled(records, None, False, {})
+
+    def commit(self, topic: str, offsets: dict[int, int]) -> None:
+        del topic
+        self.committed_now.append(offsets)
+
+    def commit_later(self, topic: str, offsets: dict[int, int]) -> None:
+        del topic, offsets
+        self._later = True
+
+
+def test_what_was_refused_is_committed_when_the_partition_is_taken(tmp_path: Path) -> None:
+    spec = GroupSpec(commit_every=1, async_commits=1, ask_every=0, crash_every=0, leave_every=0)
+    client = Refused()
+    info = RunInfo("t1", "t", 1, "", "none", spec.name, "all", False, (TopicInfo("log", 1, 3, 2),))
+    with Recorder(tmp_path / "run", info) as recorder:
+        context = Context(
+            bootstrap="",
+            library=cast("Library", SimpleNamespace(member=lambda *_: client)),
+            topic="log",
+            partitions=1,
+            spec=spec,
+            recorder=recorder,
+            generator=cast("Generator", None),
+            tag=bytes(8),
+            stride=100,
+            enter=contextlib.nullcontext,
+            on_failure=pytest.fail,
+        )
+        member = GroupMember(context, 0, spec, "g", 0)
+        for number in range(2):
+            member.operate(Slot("poll", number, 0.0, number))
+    commits = [row for row in recorded(tmp_path / "run") if row["f"] == "commit" and row["type"] != "invoke"]
+    assert [(extra_of(row)["mode"], row["type"]) for row in commits] == [("async", "info"), ("sync", "ok")]
+    assert client.committed_now == [{0: 1}]
 
 
 def test_how_members_take_part_follows_from_the_protocol() -> None:

@@ -51,9 +51,9 @@ class GroupMember(Process):
         self._positions: dict[int, int] = {}
         """Next offset, where it is known, of partitions that it has."""
         self._saved: dict[int, int] = {}
-        """What was committed last, or where it began."""
-        self._commit: tuple[dict[str, Any], int] | None = None
-        """The asynchronous commit under way: what it said, and since when."""
+        """What it knows to be committed, or where it began."""
+        self._commit: tuple[dict[int, int], dict[str, Any], int] | None = None
+        """The asynchronous commit under way: its offsets, what it said, and since when."""
         self._back_at = 0.0
 
     # --- one poll
@@ -165,9 +165,11 @@ class GroupMember(Process):
 
     def committed(self, error: str | None) -> None:
         if self._commit is not None:
-            (extra, begin), self._commit = self._commit, None
+            (offsets, extra, begin), self._commit = self._commit, None
             self._committed(self._later, extra, begin, error)
-            if error is not None and error not in NEVER_SENT:
+            if error is None:
+                self._saved.update((p, at) for p, at in offsets.items() if p in self._held)
+            elif error not in NEVER_SENT:
                 self._later += self.context.stride
 
     def _taken(self, partitions: Iterable[int]) -> None:
@@ -220,13 +222,11 @@ class GroupMember(Process):
         offsets = self._due(self._held)
         if not offsets or self._commit is not None:
             return
-        self._commit = self._commit_begun(self._later, offsets, "async")
+        self._commit = (offsets, *self._commit_begun(self._later, offsets, "async"))
         try:
             client.commit_later(self.context.topic, offsets)
         except ClientError as refused:
             self.committed(refused.name)
-        else:
-            self._saved.update(offsets)
 
     def _commit_begun(
         self, process: int, offsets: Mapping[int, int], mode: str
