@@ -265,11 +265,11 @@ def search(evidence: Evidence, scratch: Path) -> list[Found]:
 def _search_here(rows: DataFrame, runs: Sequence[Run]) -> list[Found]:
     """The same without shuffle and files: few events have few findings, and a file of Spark's for each run
     takes longer than the search."""
-    few = rows.coalesce(rows.sparkSession.sparkContext.defaultParallelism).toArrow()
+    table = rows.coalesce(rows.sparkSession.sparkContext.defaultParallelism).toArrow()
     by = [(name, "ascending", "at_start") for name in ("run", *SORTED_BY)]
-    few = few.take(pc.sort_indices(few, sort_keys=by))
-    ends = np.searchsorted(few["run"].to_numpy(), np.arange(len(runs) + 1))
-    found = few.select(FINDINGS.names)
+    table = table.take(pc.sort_indices(table, sort_keys=by))
+    ends = np.searchsorted(table["run"].to_numpy(), np.arange(len(runs) + 1))
+    found = table.select(FINDINGS.names)
     return [
         _gather(found.slice(ends[number], ends[number + 1] - ends[number]).to_batches(), run)
         for number, run in enumerate(runs)

@@ -92,9 +92,8 @@ class Archive:
         try:
             if jvm.stdin is not None:
                 jvm.stdin.close()  # PySpark's JVM lives as long as this is open
-            if (
-                jvm.wait(DUMP_S) == 0
-            ):  # else what it wrote may be cut short, and a JVM dies of such an archive
+            # With another exit code what it wrote may be cut short, and a JVM dies of such an archive.
+            if jvm.wait(DUMP_S) == 0:
                 with whole_file(self.file) as part:
                     shutil.copyfile(self._made, part)
         except (OSError, subprocess.TimeoutExpired, KeyboardInterrupt) as wrong:

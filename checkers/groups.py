@@ -15,11 +15,12 @@ from pyspark.sql import types as T
 
 from wrackline.checkers.evidence import Window, findings, place, say, seconds
 from wrackline.checkers.keys import lasting
+from wrackline.checkers.operations import ROWS_OF_MEMBERS
 from wrackline.checkers.registry import Evidence, Family, check
 from wrackline.checkers.tables import Tables
 
 COMMIT, COMMITTED, REBALANCE = "commit", "committed", "rebalance"
-KINDS = frozenset({COMMIT, COMMITTED, REBALANCE, "subscribe", "crash"})
+KINDS = frozenset({COMMIT, COMMITTED, "subscribe", *ROWS_OF_MEMBERS})
 """Where none of these is, there is no group."""
 _OFFSETS = T.MapType(T.StringType(), T.LongType())
 _LOG = ("run", "log", "topic", "partition", "log_start", "log_end", "complete")

@@ -19,6 +19,7 @@ from wrackline.checkers import stages
 from wrackline.checkers.carries import below_of, carries
 from wrackline.checkers.chunks import SUMMARY
 from wrackline.checkers.context import Context, context_of, places_of
+from wrackline.checkers.cycles import TRANSACTIONS
 from wrackline.checkers.metrics import Figures, take_counts, take_gaps, take_written
 from wrackline.checkers.moments import DECIDED, SUMMARIES, beyond_of
 from wrackline.checkers.packets import SCHEMA, Kind, Packet, packets, unpack
@@ -269,7 +270,7 @@ def _take_counts(found: Judged, said: Mapping[str, Any], tables: Tables, places:
         found.problems[run] = said["problem"]
     take_counts(found.figures[run], said)
     _count(found, said.get("marks", {}))
-    if "transactions" in said.get("marks", {}):
+    if TRANSACTIONS in said.get("marks", {}):
         tables.transactional.add(run)
     take_written(found.figures[run], said.get("written", ()), places)
     take_gaps(tables.runs[run], found.figures[run], said.get("gaps", ()), places)

@@ -295,12 +295,12 @@ def _grouped(
         told: dict[str, Any] = {name: int(n[kinds == number].sum()) for name, number in _COUNTED.items()}
         aborted = int(n[kinds == ABORTED].sum())
         told["fail"] += aborted
-        if not maximum:
-            told["aborted"] = aborted
-        else:
+        if maximum:
             told |= _quantiles(parts["bucket"][some], n)
             ok = kinds == OK
             told["max_ms"] = round(float(rows.slowest[some][ok].max()) / 1e6, 3) if ok.any() else None
+        else:
+            told["aborted"] = aborted
         found.append(([int(parts[name][some[0]]) for name in by], told))
     return found
 
