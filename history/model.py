@@ -18,8 +18,8 @@ read        of the register: ok: ``records`` = the last record written to ``part
             it sent one
 rebalance   ok, without an invocation, also in the middle of a poll: a member was given partitions.
             ``extra`` = {"partitions": [..]} (all it has now), and what is known of {"group", "member",
-            "generation", "positions": {"p": start}, "revoked": [..]}; where it starts without a position,
-            nobody told
+            "generation", "protocol": "eager" | "cooperative" | "consumer", "positions": {"p": start},
+            "revoked": [..]}; where it starts without a position, nobody told
 subscribe   a consumer joins a group: ``extra`` = {"partitions": [..], "group"}
 commit      a consumer commits, in both events: ``extra`` = {"offsets": {"p": next offset}, "group", "member",
             "generation"} (the last two where known)

@@ -59,6 +59,7 @@ def test_what_members_are_told_and_commit_is_on_record(
         said = extra_of(row)
         if row["f"] == "rebalance":
             assert {"group", "member", "generation"} <= said.keys()
+            assert said["protocol"] == ("eager" if assignor == "range" else "cooperative")
             held[row["process"]] = set(said["partitions"])
             assert not held[row["process"]] & set(said.get("revoked", ()))
         elif row["f"] == "poll" and row["type"] == "ok":
@@ -184,6 +185,9 @@ def test_how_members_take_part_follows_from_the_protocol() -> None:
     classic, consumer = GroupSpec(), GroupSpec(protocol="consumer", static_members=True)
     assert classic.taking_part("g", "a").assignor == "cooperative-sticky"
     assert classic.taking_part("g", "a").instance == ""
+    assert classic.rebalances == "cooperative"
+    assert GroupSpec(assignor="roundrobin").rebalances == "eager"
+    assert consumer.rebalances == "consumer"
     assert classic.needs == {Capability.GROUPS}
     assert consumer.taking_part("g", "a").assignor == "uniform"
     assert consumer.taking_part("g", "a").instance == "a"

@@ -179,7 +179,13 @@ class GroupMember(Process):
             self._saved.pop(partition, None)
 
     def _rebalanced(self, extra: Mapping[str, Any]) -> None:
-        said = {"partitions": sorted(self._held), "group": self._group, **self._membership(), **extra}
+        said = {
+            "partitions": sorted(self._held),
+            "group": self._group,
+            "protocol": self._spec.rebalances,
+            **self._membership(),
+            **extra,
+        }
         self._event(self.process, Type.OK, "rebalance", extra=said)
 
     def _membership(self) -> dict[str, Any]:

@@ -98,6 +98,13 @@ class GroupSpec(ClientsSpec):
         """A member that is put out of its group while it leaves it waits for its session to end."""
         return super().patience_s + (self.session_timeout_ms + self.away_ms) / 1e3
 
+    @property
+    def rebalances(self) -> Literal["eager", "cooperative", "consumer"]:
+        """How partitions change hands: whether their owner gives them up before the next one has them."""
+        if self.protocol == "consumer":
+            return "consumer"
+        return "cooperative" if self.assignor in (None, "cooperative-sticky") else "eager"
+
     def taking_part(self, group: str, instance: str) -> GroupSettings:
         """How one member takes part."""
         usual = "uniform" if self.protocol == "consumer" else "cooperative-sticky"
