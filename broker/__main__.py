@@ -41,8 +41,8 @@ keys of both; the controller listens where controllers says and keeps its log in
 `wrackline-broker admin --help`: topics, reassignments, elections and settings of a running cluster.
 
 SIGTERM shuts down in the controlled way (leaderships move, logs are flushed); a second one stops at once.
-Exit codes: 0 stopped as asked, 2 cannot start (one line says why), 3 the disk failed while running,
-70 a bug, 130 second signal.
+Exit codes: 0 stopped as asked, 1 cannot go on (docs/broker.md says when), 2 cannot start (one line says why),
+3 the disk failed while running, 70 a bug, 130 second signal.
 """
 
 
