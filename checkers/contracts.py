@@ -20,6 +20,8 @@ always                 no replica-divergence, lost-on-replica, phantom, misroute
 where they ask the leader for the end (``read_by: end``) they are a matter of linearizable reads.
 ``precommitted-read``, ``read-cycle`` and ``torn-transaction`` are forbidden where consumers read at
 ``read_committed`` (the last where records may not be lost, either), and reported elsewhere.
+``unprocessed-input`` is forbidden, as what else consumers were given is, where the application takes its
+consumers back after an abort, and reported elsewhere.
 ``forgotten-commit`` follows what consumers were given: committed offsets are records of a log too.
 ``inconsistent-offset`` and ``wrong-offset`` in responses to clients follow loss: the offset of a record that
 was lost is used again, and a record that was lost may have been sent twice. ``poll-skip`` and ``poll-rewind``
@@ -58,8 +60,8 @@ OF_A_PRODUCER = ("duplicate", "session-order", "batch-order")
 OF_A_CONSUMER = ("poll-skip", "poll-rewind", "commit-beyond-end", "group-skip", "forgotten-commit")
 OF_SEVERAL_RECORDS = ("write-cycle", "write-read-cycle")
 OF_COMMITTED_READS = ("precommitted-read", "read-cycle")
-TORN = "torn-transaction"
-OF_TRANSACTIONS = (*OF_SEVERAL_RECORDS, *OF_COMMITTED_READS, TORN, "aborted-read")
+TORN, UNPROCESSED = "torn-transaction", "unprocessed-input"
+OF_TRANSACTIONS = (*OF_SEVERAL_RECORDS, *OF_COMMITTED_READS, TORN, UNPROCESSED, "aborted-read")
 """Where a run has transactions, what of it depends on client and system as a pair."""
 OF_READS = ("stale-read", "watermark-regression", "not-linearizable")
 OF_OBJECTS = ("register-not-linearizable", "queue-not-linearizable")
@@ -196,6 +198,8 @@ class Contract:
             return self._of_committed_reads()
         if anomaly == TORN:
             return self._torn(place)
+        if anomaly == UNPROCESSED:
+            return self._unprocessed(place)
         if anomaly in OF_OBJECTS and self.run.info.reads != "end":
             return self._object(place)
         if anomaly in (*OF_READS, *OF_OBJECTS):
@@ -262,6 +266,15 @@ class Contract:
             return Ruling(Meaning.VIOLATION, "a transaction is visible whole or not at all")
         return loss
 
+    def _unprocessed(self, place: Place | None) -> Ruling:
+        if self.run.info.rewinds:
+            return self._consumer(place)
+        why = (
+            "reported: when a transaction aborts, its consumer stays where it is (KAFKA-17582), and nobody "
+            "said that this application takes it back"
+        )
+        return Ruling(Meaning.ALLOWED, why)
+
     def _of_committed_reads(self) -> Ruling:
         match self.run.info.isolation:
             case "read_committed":
@@ -309,6 +322,10 @@ def promise_of(anomaly: str) -> str:
         return "forbidden where consumers read at read_committed; else reported"
     if anomaly == TORN:
         return "forbidden where consumers read at read_committed and loss is forbidden; else reported"
+    if anomaly == UNPROCESSED:
+        return (
+            "forbidden where consumers go back after an abort and committed records must stay; else reported"
+        )
     if anomaly in OF_READS:
         return "forbidden with +linearizable-reads; reported without"
     if anomaly in OF_OBJECTS:

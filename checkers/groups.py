@@ -320,17 +320,39 @@ def _members(tables: Tables) -> DataFrame:
 
 
 def deliveries(tables: Tables) -> DataFrame:
-    """One row per record that a member of a group was given: run, log, group, offset."""
+    """One row per record that a member of a group was given: run, log, group, offset, undone (the transaction
+    that it was given to was aborted), poll_index, poll_ns, poll_process."""
     polls = (
         _history(tables)
         .filter("f = 'poll' and type = 'ok'")
         .join(F.broadcast(_members(tables)), ["run", "process"])
     )
-    records = polls.select("run", "topic", "group", F.explode("records").alias("record")).select(
-        "run", "topic", "group", F.col("record.partition").alias("partition"), "record.offset"
-    )
+    records = polls.select(
+        *("run", "topic", "group", F.explode("records").alias("record")),
+        F.coalesce(said("aborted") == "fail", F.lit(False)).alias("undone"),
+        F.col("index").alias("poll_index"),
+        F.col("time_ns").alias("poll_ns"),
+        F.col("process").alias("poll_process"),
+    ).select("*", "record.partition", "record.offset")
     logs = F.broadcast(tables.logs_of_runs.select("run", "topic", "partition", "log"))
-    return records.join(logs, ["run", "topic", "partition"]).select("run", "log", "group", "offset")
+    return records.join(logs, ["run", "topic", "partition"]).select(
+        "run", "log", "group", "offset", "undone", "poll_index", "poll_ns", "poll_process"
+    )
+
+
+def kept(evidence: Evidence) -> DataFrame:
+    """One row per record of the final read that no later one of its key follows: run, topic, partition,
+    offset, value, final_index."""
+    drained = (
+        _history(evidence.tables)
+        .filter("f = 'drain' and type = 'ok'")
+        .select(*("run", "topic", "index"), F.explode("records").alias("record"))
+    )
+    records = drained.select(
+        *("run", "topic", F.col("record.partition").alias("partition"), F.col("index").alias("final_index")),
+        *("record.offset", "record.value"),
+    )
+    return lasting(records.filter("value >= 0"), evidence)
 
 
 @check(
@@ -362,17 +384,8 @@ def group_skip(evidence: Evidence) -> DataFrame:
         .join(put, list(keys), "left")
         .withColumn("low", F.least("low_given", "low_start", "low_commit"))
     )
-    drained = (
-        _history(tables)
-        .filter("f = 'drain' and type = 'ok'")
-        .select(*("run", "topic", "index"), F.explode("records").alias("record"))
-    )
-    kept = drained.select(
-        *("run", "topic", F.col("record.partition").alias("partition"), F.col("index").alias("final_index")),
-        *("record.offset", "record.value"),
-    ).filter("value >= 0")
     rows = (
-        lasting(kept, evidence)
+        kept(evidence)
         .join(F.broadcast(bounds), ["run", "topic", "partition"])
         .filter("offset >= low and offset < last.offset")
         .join(given, [*keys, "offset"], "anti")

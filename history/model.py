@@ -48,7 +48,8 @@ to it. What it sends and how often it polls is drawn before it begins.
 - Committed (the call returned success): ``send`` is ``ok``, each record has an offset, ``poll`` is ``ok``.
 - Aborted (the call returned success): ``send`` is ``fail`` and every record FAILED, also those that had been
   acknowledged; ``error`` says why it was aborted: "aborted" when it was meant to be. ``poll`` is ``ok`` with
-  ``extra.aborted`` = "fail": it gave what it gave, and its consumer then goes back (an ``assign``).
+  ``extra.aborted`` = "fail": it gave what it gave, and its consumer then goes back (an ``assign``), unless
+  the workload leaves it where it is (``RunInfo.rewinds``).
 - Anything else leaves it unknown whether the transaction took effect: ``send`` is ``info`` and every record
   UNKNOWN, ``poll`` is ``ok`` with ``extra.aborted`` = "info".
 - Offsets that it sends to a group are one operation ``commit``, of a process of its own, since the consumer's
@@ -236,6 +237,9 @@ class RunInfo:
     isolation: str = ""
     """``read_committed`` or ``read_uncommitted``: what consumers of transactions asked for; empty: nobody
     said."""
+    rewinds: bool = False
+    """After an abort the consumer of a transaction goes back to where that began; False: it does not, or
+    nobody said."""
     nodes: Mapping[str, str] = field(default_factory=dict)
     """Node id (as text) -> host name."""
     expected: tuple[str, ...] = ()

@@ -10,7 +10,8 @@ parts steps.
                             partition 1
 ``c: from 3``               consumer c is assigned partition 0 at offset 3; ``from 0 1/5``: both partitions;
                             ``from 3 in g``: it reads for this group without being a member
-``c: got a@0 b@1``          a poll gives these; ``(got`` and ``got a@0)`` are its two events
+``c: got a@0 b@1``          a poll gives these; ``(got`` and ``got a@0)`` are its two events; ``got a@0
+                            undone``: to a transaction that was aborted
 ``e: end 2``                the end offset is told to be 2; ``end 1/2`` of partition 1; ``(end`` and
                             ``end 2)``
 ``r: read a@0``             a read of a register; ``read nothing``, ``read 1/ nothing``: nothing is written in
@@ -246,13 +247,16 @@ class Case(Words):
         if invoke:
             self._event(process, Type.INVOKE, "poll")
         if complete:
+            words, flags = self._flags(words, (), ("undone",), step)
             given = tuple(self._record(word, step, epoch=-1) for word in words)
             bad = [
                 {"partition": r.partition, "offset": r.offset, "detail": "a wrong checksum"}
                 for r in given
                 if r.value == CORRUPT
             ]
-            self._event(process, Type.OK, "poll", records=given, extra={"corrupt": bad} if bad else None)
+            extra: dict[str, object] = {"corrupt": bad} if bad else {}
+            extra |= {"aborted": "fail"} if flags else {}
+            self._event(process, Type.OK, "poll", records=given, extra=extra or None)
 
     def _get(self, process: int, f: str, words: list[str], invoke: bool, complete: bool, step: str) -> None:
         self.workload = _WORKLOADS[f]

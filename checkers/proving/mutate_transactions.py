@@ -7,7 +7,9 @@ from wrackline.checkers.proving.edit import Edit
 from wrackline.checkers.proving.edit_groups import end_of_clients
 from wrackline.checkers.proving.edit_transactions import Fresh, append, land, two_logs
 from wrackline.checkers.proving.mutation import mutation
-from wrackline.history.model import Event, Type
+from wrackline.history.model import Event, Record, Type
+
+_OPERATION = (Type.INVOKE, Type.OK)
 
 
 @mutation("precommitted-read", "a transaction is given what it sends itself", transactions=True)
@@ -107,4 +109,34 @@ def keep_the_offsets_alone(edit: Edit) -> bool:
         for kind in (Type.INVOKE, Type.OK)
     ]
     append(edit, *one.begins(), commit[0], done, commit[1], *told)
+    return True
+
+
+@mutation(
+    "unprocessed-input",
+    "a transaction is given the first record and aborts, and its group commits past that",
+    transactions=True,
+)
+def commit_past_an_abort(edit: Edit) -> bool:
+    log = edit.log(0)
+    if not log:
+        return False
+    one, who = Fresh(edit), {"group": "of-a-transaction"}
+    one.sends(edit, (0, 0))
+    begun = list(one.begins(polls=True))
+    reader, asker = begun[1].process, edit.process()
+    put = {**who, "positions": {"0": log[0].offset}}
+    undone, past = {**one.extra, "aborted": "fail"}, {"0": log[0].offset + 1}
+    first = (Record(0, log[0].offset, log[0].value),)
+    edit.insert(
+        end_of_clients(edit),
+        *(Event(reader, kind, "assign", topic=TOPIC, extra=put, time_ns=one.now) for kind in _OPERATION),
+        *begun,
+        Event(reader, Type.OK, "poll", topic=TOPIC, records=first, extra=undone, time_ns=one.now),
+        one.ends(Type.FAIL, "abort"),
+        *(
+            Event(asker, kind, "commit", topic=TOPIC, extra={**who, "offsets": past}, time_ns=one.now)
+            for kind in _OPERATION
+        ),
+    )
     return True

@@ -54,6 +54,12 @@ FINDINGS: Mapping[str, Known] = {
     "acks-one": Known("with acks=1 the leader alone has what it acknowledges", Verdict.PASS),
     "min-isr-one": Known("with min.insync.replicas=1 so does a leader alone in the ISR", Verdict.PASS),
     "unclean-on": Known("with unclean election on a replica that lacks records leads", Verdict.PASS),
+    "abort-position": Known(
+        "after an abort a consumer stays where it is, and what it was given is never processed",
+        Verdict.PASS,
+        ("unprocessed-input",),
+        run_s=60,
+    ),
     "late-end-txn": Known(_LATE.format("4.4.0"), Verdict.VIOLATION, _LATE_SHOWS, run_s=150),
     "late-end-txn-392": Known(_LATE.format("3.9.2"), Verdict.VIOLATION, _LATE_SHOWS, run_s=150),
 }

@@ -32,6 +32,7 @@ _NEED_NO_ORDER: Final = frozenset(
         "misrouted", "phantom", "poll-rewind", "poll-skip", "replica-divergence", "wrong-offset",
         "commit-beyond-end", "commit-regression", "group-skip", "zombie-commit",
         "double-owner", "forgotten-commit", "phantom-commit", "torn-transaction",
+        "unprocessed-input",
     )
 )  # fmt: skip
 """These are wrong in any order of the operations: a cycle would explain something else."""

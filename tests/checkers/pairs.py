@@ -285,6 +285,15 @@ PAIRS: dict[str, tuple[str, str]] = {
         "p: a@0 b@1 | c: from 0 in g | c: got a@0 | c: from 2 in g | e: commit 2 txn 1 | final a@0 b@1",
         "p: a@0 b@1 | c: from 0 in g | c: got a@0 b@1 | e: commit 2 txn 1 | final a@0 b@1",
     ),
+    "unprocessed-input": (
+        "p: a@0 b@1 | c: from 0 in g | c: got a@0 undone | c: got b@1 | e: commit 2 txn 2 | final a@0 b@1",
+        "p: a@0 b@1 | c: from 0 in g | c: got a@0 undone | c: from 0 in g | c: got a@0 b@1 "
+        "| e: commit 2 txn 2 | final a@0 b@1",
+    ),
+    "unprocessed-input of what was committed past": (
+        "p: a@0 b@1 | c: from 0 in g | c: got a@0 undone | c: got b@1 | e: commit 2 txn 2 | final a@0 b@1",
+        "p: a@0 b@1 | c: from 0 in g | c: got a@0 b@1 undone | e: commit 2 txn 2 ? | final a@0 b@1",
+    ),
     "forgotten-commit": (
         "p: a@0 b@1 | c: gen 1 from 0 | c: got a@0 b@1 | c: commit 2 | d: gen 2 from 1",
         "p: a@0 b@1 | c: gen 1 from 0 | c: got a@0 b@1 | c: commit 2 ? | d: gen 2 from 1",

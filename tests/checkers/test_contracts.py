@@ -90,6 +90,7 @@ REPORTED = (
     "write-read-cycle",
     "torn-transaction",
     "precommitted-read",
+    "unprocessed-input",
 )
 READS = dict.fromkeys(REPORTED, A)
 PLAIN = dict.fromkeys(("duplicate", "session-order", "batch-order"), A)
@@ -144,6 +145,14 @@ def test_transactional_read_anomalies_are_forbidden_only_under_read_committed(
     assert meaning(contract, "read-cycle") is expected
     assert meaning(contract, "torn-transaction") is expected
     assert meaning(contract, "write-read-cycle") is A, "writes are not isolated"
+
+
+def test_input_must_be_processed_where_the_application_goes_back_after_an_abort() -> None:
+    of = run(rewinds=True)
+    assert meaning(contract_for(of), "unprocessed-input") is V
+    of.faults = [cut("n1", 10), cut("n2", 10, "f2")]
+    assert meaning(contract_for(of), "unprocessed-input") is A
+    assert meaning(contract_for(run(rewinds=False)), "unprocessed-input") is A
 
 
 def test_half_a_transaction_may_be_lost_where_the_whole_may_and_so_may_a_commit() -> None:

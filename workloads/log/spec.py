@@ -114,6 +114,11 @@ class ClientsSpec(Strict):
         return ""
 
     @property
+    def rewinds(self) -> bool:
+        """Whether consumers of transactions go back after an abort."""
+        return False
+
+    @property
     def topic_configs(self) -> dict[str, str]:
         """Settings of the topic, with Kafka's names, that the workload rests on; a specification cannot
         change them."""

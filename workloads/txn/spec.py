@@ -62,6 +62,9 @@ class TxnSpec(ClientsSpec):
     """How often a transaction polls before it writes."""
     offsets: Share = 0.5
     """Share of the transactions that send the offsets of what was polled, after their writes."""
+    after_abort: Literal["rewind", "go-on"] = "rewind"
+    """What a worker does with its consumer after an abort: ``rewind`` takes it back to where the transaction
+    began, ``go-on`` leaves it where it is, as Kafka does (KAFKA-17582)."""
     hold_ms: Annotated[int, Field(ge=0, le=60_000), MILLISECONDS] = 250
     """At most: how long a transaction waits between two writes, and before it sends offsets."""
     end_hold_ms: Annotated[int, Field(ge=0, le=60_000), MILLISECONDS] = 100
@@ -116,6 +119,10 @@ class TxnSpec(ClientsSpec):
     @property
     def isolation(self) -> str:
         return self.isolation_level
+
+    @property
+    def rewinds(self) -> bool:
+        return self.after_abort == "rewind"
 
     @property
     def contiguous(self) -> bool:

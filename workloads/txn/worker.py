@@ -2,8 +2,9 @@
 
 A worker reads what is committed, writes to several partitions, sends the offsets of what it read, and ends
 the transaction: consume, transform, produce. After an abort its consumer goes back to where the transaction
-began. Where nobody knows how a transaction ended, producer and consumer are given up: the next producer of
-the same transactional id ends what is left open, and the next consumer begins at what is committed.
+began, unless the specification leaves it where it is. Where nobody knows how a transaction ended, producer
+and consumer are given up: the next producer of the same transactional id ends what is left open, and the next
+consumer begins at what is committed.
 """
 
 from __future__ import annotations
@@ -236,7 +237,8 @@ class Worker(Process):
     # --- going on
 
     def _go_on(self, ended: Ended, before: Mapping[int, int]) -> None:
-        if ended.kind is Type.FAIL and self._consumer is not None and self._positions != before:
+        undone = ended.kind is Type.FAIL and self._positions != before
+        if undone and self._spec.rewinds and self._consumer is not None:
             self._assign(self._consumer, before)
         if ended.kind is Type.INFO:
             self._left_open = True

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from tests.checkers.cases.base import A, B, C, D, E, case
+from tests.checkers.cases.base import A, B, C, D, E, case, two
 from tests.checkers.histories import TOPIC, History
 from wrackline.history.model import FAILED, UNKNOWN, Record, Type
 
@@ -158,3 +158,25 @@ def _(h: History) -> History:
     one = (1, 1, ((0, 0, A),), ((1, 0, C),))
     other = (2, 4, ((0, 1, B), (1, 0, C)), ())
     return h.transaction(one, other).drain((0, A), (1, B)).drain((0, C), partition=1)
+
+
+def given_to_an_aborted_transaction(h: History) -> History:
+    """The first of two records, to a consumer that reads for a group."""
+    two(h)
+    for kind in (Type.INVOKE, Type.OK):
+        h.event(3, kind, "assign", topic=TOPIC, extra={"positions": {"0": 0}, "group": "g"})
+    h.event(3, Type.INVOKE, "poll", topic=TOPIC, extra={"txn": 9})
+    undone = {"txn": 9, "aborted": "fail"}
+    h.event(3, Type.OK, "poll", topic=TOPIC, records=(Record(0, 0, A),), extra=undone)
+    return asked_to(h, 4, 9, Type.FAIL, "abort", Record(0, 2, C))
+
+
+@case("unprocessed-input", unprocessed_input=1)
+def _(h: History) -> History:
+    return given_to_an_aborted_transaction(h).poll(3, (1, B)).commit(5, 2, 1).drain((0, A), (1, B))
+
+
+@case("good: what an aborted transaction was given is processed later")
+def _(h: History) -> History:
+    given_to_an_aborted_transaction(h).assign(3, 0).poll(3, (0, A), (1, B))
+    return h.commit(5, 2, 1).drain((0, A), (1, B))
