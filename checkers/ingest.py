@@ -13,7 +13,6 @@ from collections.abc import Iterator
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.compute as pc
 
 from wrackline.checkers.columns import NOTHING
 from wrackline.checkers.context import Context
@@ -34,7 +33,7 @@ from wrackline.checkers.suspects import ACKED, REFUSED, UNSURE, bucket_of
 from wrackline.checkers.tallies import Tally
 from wrackline.checkers.untold import Mates
 from wrackline.checkers.validity import check_answers, check_numbers, check_order
-from wrackline.history.model import ABORTED_AS_MEANT, ACKED_WITHOUT_OFFSET, FAILED
+from wrackline.history.model import ACKED_WITHOUT_OFFSET, FAILED
 
 
 class Ingest:
@@ -74,8 +73,7 @@ class Ingest:
         self._bases = np.concatenate([self._bases, np.array(bases, dtype=np.int64)])
         if not self.sends_only:
             self._reads.take(fresh, self._base(fresh.topic))
-            if fresh.extra is not None:
-                self.tally.transactional += pc.sum(pc.match_substring(fresh.extra, '"txn"')).as_py() or 0
+            self.tally.transactional += int(fresh.txn.sum())
         batch = joined(self._open, fresh)
         operations, still_open = self._paired(batch)
         self._open = picked(batch, still_open)
@@ -175,9 +173,8 @@ class Ingest:
     def _operations(self, batch: Batch, operations: Operations) -> None:
         if not self.sends_only:
             drain = self._number("drain")
-            as_meant = self.names["error"].number(ABORTED_AS_MEANT)
             some = operations.take(operations.f != drain)
-            self.tally.operations(batch, some, self._number("poll"), as_meant)
+            self.tally.operations(batch, some, self.names)
             self._ends(operations)
             self._shown(operations)
             if self.split.run in self.context.objects:

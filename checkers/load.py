@@ -16,13 +16,11 @@ LEFT_OUT_LIMIT = 0.5
 """Of the operations asked for during faults this share may be left out, unless the threshold ``left_out``
 says another: a partition without a leader takes none, and a quarter to a half of the partitions is what one
 host leads."""
-SERVICE = frozenset({"assign", "drain"})
-"""Kinds of operations that nobody asks for at a rate."""
 
 
 @dataclass(frozen=True, slots=True)
 class Load:
-    """Operations per second in one stretch of a run."""
+    """Operations per second in one stretch of a run, of those that a rate asks for."""
 
     asked: float
     begun: float
@@ -65,11 +63,10 @@ def _load(run: Run, figures: Figures, stretch: tuple[int, int]) -> Load | None:
     if run.info.rate <= 0 or end <= begin:
         return None
     total = Outcomes()
-    for f, outcomes in counted(run, figures, begin, end).items():
-        if f not in SERVICE:
-            total.add(outcomes)
+    for outcomes in counted(run, figures, begin, end).values():
+        total.add(outcomes)
     seconds = (end - begin) / 1e9
-    return Load(run.info.rate, total.all / seconds, total.done / seconds)
+    return Load(run.info.rate, total.begun / seconds, total.done / seconds)
 
 
 def loads(run: Run, figures: Figures) -> dict[str, Any]:

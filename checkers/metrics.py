@@ -23,23 +23,22 @@ class Outcomes:
     ok: int = 0
     fail: int = 0
     info: int = 0
-    aborted: int = 0
-    """Among ``fail``: of transactions that were aborted as they were meant to be."""
+    begun: int = 0
+    """Among all: those that the asked rate is about (wrackline.history.model.UNASKED says which are not)."""
+    done: int = 0
+    """Among ``begun``: those that had the outcome they were meant to have. A transaction that was to be
+    aborted, and was, is done and ``fail``."""
 
     @property
     def all(self) -> int:
         return self.ok + self.fail + self.info
 
-    @property
-    def done(self) -> int:
-        """Operations that had the outcome they were meant to have."""
-        return self.ok + self.aborted
-
     def add(self, other: Outcomes) -> None:
         self.ok += other.ok
         self.fail += other.fail
         self.info += other.info
-        self.aborted += other.aborted
+        self.begun += other.begun
+        self.done += other.done
 
 
 @dataclass
@@ -191,7 +190,7 @@ def take_counts(figures: Figures, said: Mapping[str, Any]) -> None:
         figures.seconds.append(one)
     for one in said.get("segments", ()):
         figures.segments[one["segment"], one["f"]] = Outcomes(
-            one["ok"], one["fail"], one["info"], one["aborted"]
+            *(one[name] for name in ("ok", "fail", "info", "begun", "done"))
         )
     figures.latency |= said.get("latency", {})
     figures.acked_records += said.get("acked", 0)
@@ -296,14 +295,13 @@ def isr_under(run: Run, fault: Fault, place: Place) -> tuple[bool | None, int | 
 
 
 def rate_before_first_fault(run: Run, figures: Figures) -> float | None:
-    """Operations per second that were done, as they were meant to be, in the main phase before anything went
-    wrong; None when there was no such time."""
+    """Operations per second, of those that a rate asks for, that were done, as they were meant to be, in the
+    main phase before anything went wrong; None when there was no such time."""
     before = _quiet_start(run)
     if before is None:
         return None
     counts = counted(run, figures, before.begin_ns, before.end_ns)
-    done = sum(one.done for f, one in counts.items() if f != "assign")  # nobody asks for those at a rate
-    return round(done / before.seconds, 3)
+    return round(sum(one.done for one in counts.values()) / before.seconds, 3)
 
 
 def _quiet_start(run: Run) -> Stretch | None:

@@ -14,6 +14,7 @@ from pathlib import Path
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from wrackline.checkers.packets import NONE, Bools, Ints
@@ -94,6 +95,8 @@ class Batch:
     begin: Ints
     size: Ints
     """Records of event i are rows [begin, begin + size) of the records' columns."""
+    txn: Ints
+    """1: it belongs to a transaction (only where ``extra`` was read)."""
     record_partition: Ints
     record_offset: Ints
     record_value: Ints
@@ -124,6 +127,7 @@ EVENT_COLUMNS = (
     "told",
     "begin",
     "size",
+    "txn",
 )
 RECORD_COLUMNS = ("record_partition", "record_offset", "record_value", "record_epoch")
 
@@ -205,12 +209,19 @@ def _batch(batch: pa.RecordBatch, names: Mapping[str, Names]) -> Batch:
         told=ints(batch.column("high_watermark")),
         begin=offsets[:-1],
         size=size,
+        txn=_of_transactions(batch),
         record_partition=ints(fields["partition"]),
         record_offset=ints(fields["offset"]),
         record_value=ints(fields["value"]),
         record_epoch=ints(fields["leader_epoch"]),
         extra=batch.column("extra") if "extra" in batch.schema.names else None,
     )
+
+
+def _of_transactions(batch: pa.RecordBatch) -> Ints:
+    if "extra" not in batch.schema.names:
+        return np.zeros(len(batch), np.int64)
+    return ints(pc.match_substring(batch.column("extra"), '"txn"').cast(pa.int64()), null=0)
 
 
 def joined(before: Batch | None, batch: Batch) -> Batch:

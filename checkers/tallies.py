@@ -20,12 +20,13 @@ from wrackline.checkers.operations import Operations
 from wrackline.checkers.packets import NONE, Bools, Ints, Kind, Rows, Writer, grouped
 from wrackline.checkers.splits import FAIL, INFO, OK, Batch, Names
 from wrackline.checkers.suspects import ACKED, OUTCOMES
+from wrackline.history.model import ABORTED_AS_MEANT, UNASKED
 
 BUCKETS = 50.0
 """Latencies are counted in buckets of this many to a factor of e: quantiles are right to 1 %."""
 _SHIFT = 512
 """Added to buckets, so that none is negative; 0 stands for no latency."""
-_BITS = (("bucket", 12), ("spans", 1), ("segment", 14), ("second", 24), ("kind", 2), ("f", 8))
+_BITS = (("bucket", 12), ("spans", 1), ("segment", 14), ("second", 24), ("kind", 2), ("asked", 1), ("f", 8))
 ABORTED = 0
 """The kind of an operation that failed as it was meant to: no operation has that of an invocation."""
 _COUNTED = {"ok": OK, "fail": FAIL, "info": INFO}
@@ -65,10 +66,9 @@ class Tally:
         """(log, segment, acked) -> records whose outcome came then."""
         self._gaps = _Gaps(context.spans[run])
 
-    def operations(self, batch: Batch, operations: Operations, poll: int, as_meant: int) -> None:
-        """``poll``: the number of this kind; ``as_meant``: that of the error of transactions that were to be
-        aborted."""
-        polls = (operations.f == poll) & (operations.kind == OK)
+    def operations(self, batch: Batch, operations: Operations, names: Mapping[str, Names]) -> None:
+        f = names["f"]
+        polls = (operations.f == f.number("poll")) & (operations.kind == OK)
         self._read += int(batch.size[operations.tells[polls]].sum())
         edges = self.context.edges[self.run]
         done = np.where(operations.complete_ns == NONE, operations.invoke_ns, operations.complete_ns)
@@ -76,9 +76,12 @@ class Tally:
         milliseconds = np.maximum(taken / 1e6, 1e-3)
         bucket = np.where(operations.kind == OK, np.rint(np.log(milliseconds) * BUCKETS) + _SHIFT, 0)
         segment = np.searchsorted(edges, operations.invoke_ns, "right")
-        aborted = (operations.kind == FAIL) & (operations.error == as_meant)
+        aborted = (operations.kind == FAIL) & (operations.error == names["error"].number(ABORTED_AS_MEANT))
+        asked = ~np.isin(operations.f, [f.number(name) for name in UNASKED])
+        asked &= (operations.f == f.number("send")) | (batch.txn[operations.tells] == 0)
         key = _key(
             f=operations.f,
+            asked=asked.astype(np.int64),
             kind=np.where(aborted, ABORTED, operations.kind),
             second=done // 1_000_000_000,
             segment=segment,
@@ -293,14 +296,15 @@ def _grouped(
         some = order[lo:hi]
         kinds, n = parts["kind"][some], rows.n[some]
         told: dict[str, Any] = {name: int(n[kinds == number].sum()) for name, number in _COUNTED.items()}
-        aborted = int(n[kinds == ABORTED].sum())
-        told["fail"] += aborted
+        told["fail"] += int(n[kinds == ABORTED].sum())
         if maximum:
             told |= _quantiles(parts["bucket"][some], n)
             ok = kinds == OK
             told["max_ms"] = round(float(rows.slowest[some][ok].max()) / 1e6, 3) if ok.any() else None
         else:
-            told["aborted"] = aborted
+            asked = parts["asked"][some] == 1
+            told["begun"] = int(n[asked].sum())
+            told["done"] = int(n[asked & ((kinds == OK) | (kinds == ABORTED))].sum())
         found.append(([int(parts[name][some[0]]) for name in by], told))
     return found
 

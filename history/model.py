@@ -114,6 +114,9 @@ ACKED_WITHOUT_OFFSET = -3
 """``offset`` of a record sent: acknowledged without an offset."""
 ABORTED_AS_MEANT = "aborted"
 """``error`` of a transaction that was aborted because the workload wanted it so, and not for a failure."""
+UNASKED = frozenset({"assign", "subscribe", "commit", "committed", "drain"})
+"""Kinds of operations that no rate asks for: they come along with others. So does what belongs to a
+transaction besides its sends."""
 
 MARKER = 15
 """``attempt`` in the value of a record that a read sent to see the log's end for certain; no write, no

@@ -35,11 +35,16 @@ def good_run(**changes: Any) -> Run:
     return run
 
 
+def outcomes(ok: int, fail: int = 0, info: int = 0) -> Outcomes:
+    """Of operations that a rate asks for."""
+    return Outcomes(ok, fail, info, ok + fail + info, ok)
+
+
 def good_figures(run: Run, ok: int = 1_000) -> Figures:
     figures = Figures(acked_records=1_000)
     for number in range(1, len(metrics.boundaries(run)) + 1):
         for f in ("send", "poll", "end"):
-            figures.segments[number, f] = Outcomes(ok, 1, 1)
+            figures.segments[number, f] = outcomes(ok, 1, 1)
         figures.written[PLACE, number] = Written(ok, ok)
     return figures
 

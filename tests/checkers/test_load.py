@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from tests.checkers.good_runs import good_figures, good_run, missing
-from tests.checkers.histories import History
+from tests.checkers.good_runs import good_figures, good_run, missing, outcomes
+from tests.checkers.histories import TOPIC, History
 from tests.checkers.without_spark import ingested
 from wrackline.checkers import stages
 from wrackline.checkers.context import context_of
@@ -20,38 +20,34 @@ from wrackline.history.model import ABORTED_AS_MEANT, FAILED, Type
 RATE = "asked rate reached before the first fault"
 
 
-def of_sends(outcomes: Outcomes) -> tuple[list[str], float]:
+def of_sends(sends: Outcomes) -> tuple[list[str], float]:
     """(what is missing, sends done a second) of a run that asked for one a second and has these in each
     segment."""
     run = good_run(rate=1)
     figures = good_figures(run)
     for number in range(1, len(boundaries(run)) + 1):
         for f in ("poll", "end"):
-            figures.segments[number, f] = Outcomes(1)
-        figures.segments[number, "send"] = outcomes
+            figures.segments[number, f] = outcomes(1)
+        figures.segments[number, "send"] = sends
     load = load_of_main(run, figures)
     assert load is not None
     return missing(run, figures), load.done
 
 
 def test_a_transaction_that_was_to_be_aborted_is_done() -> None:
-    lacks, done = of_sends(Outcomes(ok=10, fail=10, aborted=10))
+    lacks, done = of_sends(Outcomes(ok=10, fail=10, begun=20, done=20))
     assert lacks == []
     assert done > 60 / 60 * 0.95
 
 
 def test_one_that_was_aborted_for_a_failure_is_not() -> None:
-    lacks, done = of_sends(Outcomes(ok=10, fail=10, aborted=0))
+    lacks, done = of_sends(Outcomes(ok=10, fail=10, begun=20, done=10))
     assert lacks == [RATE]
     assert done < 60 / 60 * 0.95
 
 
-def test_what_it_was_aborted_for_is_read_from_the_history(tmp_path: Path) -> None:
-    history = History()
-    for value, error in enumerate((None, ABORTED_AS_MEANT, "_TIMED_OUT", ABORTED_AS_MEANT)):
-        history.invoke_send(1, value)
-        kind = Type.OK if error is None else Type.FAIL
-        history.complete_send(1, (value, value if error is None else FAILED), kind=kind, error=error)
+def counted(history: History, tmp_path: Path) -> dict[str, Outcomes]:
+    """By kind of operation, of a history that has one segment."""
     history.write(tmp_path)
     run = load_run(tmp_path)
     context = context_of([run], marks())
@@ -62,6 +58,34 @@ def test_what_it_was_aborted_for_is_read_from_the_history(tmp_path: Path) -> Non
     ]
     figures = Figures()
     take_counts(figures, figures_of(0, rows, context))
-    (sends,) = (outcomes for (_, f), outcomes in figures.segments.items() if f == "send")
-    assert sends == Outcomes(ok=1, fail=3, info=0, aborted=2)
-    assert sends.done == 3
+    return {f: found for (_, f), found in figures.segments.items()}
+
+
+def test_what_it_was_aborted_for_is_read_from_the_history(tmp_path: Path) -> None:
+    history = History()
+    for value, error in enumerate((None, ABORTED_AS_MEANT, "_TIMED_OUT", ABORTED_AS_MEANT)):
+        history.invoke_send(1, value)
+        kind = Type.OK if error is None else Type.FAIL
+        history.complete_send(1, (value, value if error is None else FAILED), kind=kind, error=error)
+    assert counted(history, tmp_path)["send"] == Outcomes(ok=1, fail=3, info=0, begun=4, done=3)
+
+
+def test_what_comes_along_with_a_transaction_is_not_what_the_rate_asks_for(tmp_path: Path) -> None:
+    """Else a worker that makes half of its transactions would seem to make all: each has a poll and a commit
+    of offsets besides its sends."""
+    history = History()
+    extra = {"txn": 1}
+    for process, f in ((1, "send"), (2, "poll"), (3, "commit")):
+        history.event(process, Type.INVOKE, f, topic=TOPIC, extra=extra)
+    for process, f in ((3, "commit"), (2, "poll"), (1, "send")):
+        history.event(process, Type.OK, f, topic=TOPIC, extra=extra)
+    history.assign(4, 0).poll(4)
+    history.event(5, Type.INVOKE, "committed", topic=TOPIC).event(5, Type.OK, "committed", topic=TOPIC)
+    found = counted(history, tmp_path)
+    assert {f: (one.ok, one.begun, one.done) for f, one in found.items()} == {
+        "send": (1, 1, 1),
+        "poll": (2, 1, 1),
+        "commit": (1, 0, 0),
+        "assign": (1, 0, 0),
+        "committed": (1, 0, 0),
+    }

@@ -7,14 +7,14 @@ import dataclasses
 
 import pytest
 
-from tests.checkers.good_runs import PLACE, SECOND, decided, found, good_figures, good_run, missing
+from tests.checkers.good_runs import PLACE, SECOND, decided, found, good_figures, good_run, missing, outcomes
 from tests.checkers.histories import TOPIC, info
 from wrackline.checkers import metrics
 from wrackline.checkers.conditions import conditions
 from wrackline.checkers.contracts import contract_for
 from wrackline.checkers.course import Trouble
 from wrackline.checkers.findings import Verdict
-from wrackline.checkers.metrics import Figures, Outcomes, TransactionEnds
+from wrackline.checkers.metrics import Figures, TransactionEnds
 from wrackline.checkers.registry import names
 from wrackline.checkers.runs import Fault, Run
 from wrackline.checkers.system_words import pair
@@ -78,7 +78,7 @@ def test_a_replica_that_was_not_read() -> None:
 def test_a_kind_of_operation_that_never_succeeded_in_a_healthy_phase() -> None:
     run = good_run()
     figures = good_figures(run)
-    figures.segments[1, "poll"] = Outcomes(0, 5, 0)
+    figures.segments[1, "poll"] = outcomes(0, 5, 0)
     (condition,) = [one for one in conditions(run, figures) if not one.ok]
     assert condition.detail == "no poll succeeded in main from 0.0 to 20.0 s (5 tried)"
 
@@ -86,7 +86,7 @@ def test_a_kind_of_operation_that_never_succeeded_in_a_healthy_phase() -> None:
 def test_failed_operations_during_a_fault_do_not_prevent_a_pass() -> None:
     run = good_run()
     figures = good_figures(run)
-    figures.segments[2, "poll"] = Outcomes(0, 5, 0)
+    figures.segments[2, "poll"] = outcomes(0, 5, 0)
     assert missing(run, figures) == []
 
 
@@ -152,9 +152,9 @@ def asked(rate: float, during_faults: int) -> tuple[Run, Figures]:
     for number, edge in enumerate(edges, 1):
         stretch = [0, 20, 25, 60, 70]
         seconds = stretch[stretch.index(edge // SECOND) + 1] - edge // SECOND if edge < 70 * SECOND else 0
-        figures.segments[number, "send"] = Outcomes(during_faults if edge == 20 * SECOND else seconds * 100)
+        figures.segments[number, "send"] = outcomes(during_faults if edge == 20 * SECOND else seconds * 100)
         for f in ("poll", "end"):
-            figures.segments[number, f] = Outcomes(1)
+            figures.segments[number, f] = outcomes(1)
     return run, figures
 
 

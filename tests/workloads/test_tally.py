@@ -17,4 +17,19 @@ def test_a_transaction_that_was_to_be_aborted_is_done() -> None:
     ):
         tally.count(Event(1, kind, "send", error=error))
     counts = tally.counts()
-    assert (counts.fail, counts.aborted, counts.done, counts.operations) == (2, 1, 2, 4)
+    assert (counts.fail, counts.done, counts.operations) == (2, 2, 4)
+
+
+def test_what_comes_along_with_a_transaction_is_not_what_the_rate_asks_for() -> None:
+    tally = Tally()
+    for f, extra in (
+        ("send", {"txn": 1}),
+        ("poll", {"txn": 1}),
+        ("commit", {"txn": 1}),
+        ("poll", {}),
+        ("assign", {}),
+        ("committed", {}),
+    ):
+        tally.count(Event(1, Type.OK, f, extra=extra))
+    counts = tally.counts()
+    assert (counts.done, counts.operations) == (2, 6)

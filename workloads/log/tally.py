@@ -6,7 +6,7 @@ import threading
 from collections import Counter
 from dataclasses import dataclass
 
-from wrackline.history.model import ABORTED_AS_MEANT, ACKED_WITHOUT_OFFSET, Event, Type
+from wrackline.history.model import ABORTED_AS_MEANT, ACKED_WITHOUT_OFFSET, UNASKED, Event, Type
 
 
 @dataclass(frozen=True, slots=True)
@@ -16,16 +16,11 @@ class Counts:
     ok: dict[str, int]
     """By kind."""
     fail: int
-    aborted: int
-    """Among ``fail``: they belong to transactions that were aborted as they were meant to be."""
     info: int
+    done: int
+    """Among those that a rate asks for: they had the outcome they were meant to have."""
     acked_records: int
     read_records: int
-
-    @property
-    def done(self) -> int:
-        """Operations that had the outcome they were meant to have."""
-        return sum(self.ok.values()) + self.aborted
 
 
 class Tally:
@@ -34,8 +29,8 @@ class Tally:
     def __init__(self) -> None:
         self._lock = threading.Lock()
         self._fail = 0
-        self._aborted = 0
         self._info = 0
+        self._done = 0
         self._ok: Counter[str] = Counter()
         self._acked = 0
         self._read = 0
@@ -48,9 +43,10 @@ class Tally:
                 self._ok[event.f] += 1
             elif event.type is Type.FAIL:
                 self._fail += 1
-                self._aborted += event.error == ABORTED_AS_MEANT
             else:
                 self._info += 1
+            if event.f not in UNASKED and (event.f == "send" or "txn" not in (event.extra or {})):
+                self._done += event.type is Type.OK or event.error == ABORTED_AS_MEANT
             if event.f == "send":
                 for record in event.records:
                     self._acked += record.offset >= 0 or record.offset == ACKED_WITHOUT_OFFSET
@@ -63,8 +59,8 @@ class Tally:
                 operations=sum(self._ok.values()) + self._fail + self._info,
                 ok=dict(self._ok),
                 fail=self._fail,
-                aborted=self._aborted,
                 info=self._info,
+                done=self._done,
                 acked_records=self._acked,
                 read_records=self._read,
             )
