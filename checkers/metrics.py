@@ -7,13 +7,15 @@ plain Python.
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, field, replace
 from typing import Any
 
 from wrackline.checkers.runs import Fault, Phase, Place, Run
 
 RECOVERY_NS = 10_000_000_000
 """A gap in acks that begins so long after a fault has ended is not that fault's."""
+QUIET_NS = 1_000_000_000
+"""The stretch before anything goes wrong that the asked rate is measured in is so long at least."""
 HEALTHY_NS = 5_000_000_000
 """A stretch without faults, between or after faults, counts as a healthy phase from this length on."""
 
@@ -141,7 +143,8 @@ def boundaries(run: Run) -> list[int]:
     times |= {time for phase in run.phases for time in (phase.begin_ns, phase.end_ns)}
     times |= {time for fault in run.faults for time in in_force(run, fault)}
     times |= {time for time in trouble(run) if time is not None}
-    return sorted(times)
+    quiet = _quiet_start(run)
+    return sorted(times | ({quiet.end_ns} if quiet else set()))
 
 
 def in_force(run: Run, fault: Fault) -> tuple[int, int]:
@@ -305,9 +308,14 @@ def rate_before_first_fault(run: Run, figures: Figures) -> float | None:
 
 
 def _quiet_start(run: Run) -> Stretch | None:
+    """A second of it at least; a member that crashes ends it, as a fault does."""
     first = first_fault_ns(run)
     quiet = [stretch for stretch in healthy(run) if first is None or stretch.end_ns <= first]
-    return next((stretch for stretch in quiet if stretch.name != "warm"), quiet[0] if quiet else None)
+    whole = next((stretch for stretch in quiet if stretch.name != "warm"), quiet[0] if quiet else None)
+    if whole is None:
+        return None
+    crash = next((at for at in run.crashes if whole.begin_ns + QUIET_NS <= at < whole.end_ns), whole.end_ns)
+    return replace(whole, end_ns=crash)
 
 
 def no_progress(run: Run, figures: Figures) -> list[str]:

@@ -124,6 +124,8 @@ class Run:
     drains: dict[Place, FinalRead] = field(default_factory=dict)
     """The same, and those that gave nothing."""
     replicas: dict[Place, dict[str, ReplicaRead]] = field(default_factory=dict)
+    crashes: list[int] = field(default_factory=list)
+    """When members of groups crashed: the others wait until their group has put them out."""
     end_ns: int = 0
     rows: int = 0
     facts: int = 0
@@ -266,6 +268,8 @@ def _take(run: Run, row: Mapping[str, Any], phases: list[tuple[str, int]]) -> No
             _take_replica(run, row)
         case _, "drain":
             _take_final(run, row)
+        case _, "crash":
+            run.crashes.append(row["time_ns"])
 
 
 def _take_fault(run: Run, row: Mapping[str, Any]) -> None:

@@ -87,7 +87,8 @@ def survey(split: Split) -> Survey:
             _edges(process, kind, np.flatnonzero(client), group, firsts, lasts)
             drain = fs.names.index("drain") if "drain" in fs.names else -1
             latecomers.take(file, group, kind, client & (f != drain), f == drain)
-            told = np.flatnonzero((process < 0) | (f == drain))
+            crash = fs.names.index("crash") if "crash" in fs.names else -1
+            told = np.flatnonzero((process < 0) | (f == drain) | (f == crash))
             if len(told):
                 found.rows += _small(file, group, told)
             found.events += len(process)

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import pytest
+
 from tests.checkers.good_runs import good_figures, good_run, missing, outcomes
 from tests.checkers.histories import TOPIC, History
 from tests.checkers.without_spark import ingested
@@ -89,3 +91,12 @@ def test_what_comes_along_with_a_transaction_is_not_what_the_rate_asks_for(tmp_p
         "assign": (1, 0, 0),
         "committed": (1, 0, 0),
     }
+
+
+def test_when_members_crashed_is_known_of_a_run(tmp_path: Path) -> None:
+    history = History()
+    history.assign(4, 0).poll(4).event(4, Type.OK, "crash", topic=TOPIC, extra={"group": "g"})
+    crashed_ns = history.clock_ns
+    history.assign(5, 0).poll(5).write(tmp_path)
+    [crash] = load_run(tmp_path).crashes
+    assert crash == pytest.approx(crashed_ns, abs=10**9)

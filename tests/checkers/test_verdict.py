@@ -158,6 +158,21 @@ def asked(rate: float, during_faults: int) -> tuple[Run, Figures]:
     return run, figures
 
 
+def test_a_member_that_crashes_ends_the_time_in_which_the_asked_rate_must_be_reached() -> None:
+    """The others wait until their group has put it out, which is the workload's doing."""
+    run = good_run(rate=100)
+    run.crashes = [8 * SECOND, 30 * SECOND]
+    figures = good_figures(run, ok=10_000)
+    assert metrics.boundaries(run) == [at * SECOND for at in (0, 8, 20, 25, 60, 70)]
+    for f in ("send", "poll", "end"):
+        figures.segments[1, f] = outcomes(300)
+        figures.segments[2, f] = outcomes(100)
+    assert metrics.rate_before_first_fault(run, figures) == pytest.approx(900 / 8)
+    assert missing(run, figures) == []
+    run.crashes = [SECOND // 2]
+    assert metrics.boundaries(run) == [at * SECOND for at in (0, 20, 25, 60, 70)]
+
+
 def test_a_load_far_below_the_asked_rate_during_faults_prevents_a_pass() -> None:
     run, figures = asked(100, during_faults=200)
     assert missing(run, figures) == ["asked load kept up during faults"]
