@@ -28,6 +28,7 @@ import time
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from dataclasses import asdict, dataclass
+from functools import partial
 from itertools import pairwise
 from pathlib import Path
 from statistics import median
@@ -149,10 +150,13 @@ class OnLoopback:
             if not self._controller_too or active is self._cluster.brokers[self.leader()]:
                 return
             active.kill()
-            wait_for("another controller", lambda gone=active: self._cluster.active_controller() is not gone)
+            wait_for("another controller", partial(self._another_than, active))
             active.start()
             self._cluster.wait_isr("log")
         raise AssertionError("20 restarts did not bring the active controller to the leader's node")
+
+    def _another_than(self, gone: object) -> bool:
+        return self._cluster.active_controller() is not gone
 
     def strike(self, node_id: int, how: signal.Signals) -> None:
         self._cluster.brokers[node_id].signal(how)

@@ -99,7 +99,8 @@ class _Run:
                 process.kill()
                 process.join()
         if process.exitcode != 0:
-            how = f"signal {-process.exitcode}" if (process.exitcode or 0) < 0 else f"code {process.exitcode}"
+            code = process.exitcode or 0
+            how = f"signal {-code}" if code < 0 else f"code {code}"
             self._tell(api, self.numbers[position.value], f"the process ended with {how}")
             return position.value + 1, taken.value
         return position.value, taken.value

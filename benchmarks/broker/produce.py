@@ -92,7 +92,7 @@ def _create(bootstrap: str, topic: str, partitions: int, replication: int) -> No
     deadline = time.monotonic() + 15
     while time.monotonic() < deadline:
         try:
-            found = admin.list_topics(topic, timeout=5).topics[topic].partitions.values()
+            found = list(admin.list_topics(topic, timeout=5).topics[topic].partitions.values())
         except KafkaException:
             found = []
         if len(found) == partitions and all(len(part.isrs) == replication for part in found):

@@ -23,7 +23,7 @@ from pathlib import Path
 
 from confluent_kafka import KafkaError, Message, Producer
 
-from wrackline.harness.run.setup import new_test_id, run_info
+from wrackline.harness.run.setup import new_test_id, plan_of, run_info
 from wrackline.harness.specification.build import Parts, build_parts, topic_configs
 from wrackline.harness.specification.spec import Spec, parse
 from wrackline.history import Recorder
@@ -155,7 +155,7 @@ def one_at_a_time(bootstrap: str, topic: str, seconds: float) -> Reports:
 def recorded(spec: Spec, parts: Parts, seconds: float) -> None:
     with (
         tempfile.TemporaryDirectory(prefix="wrackline-live-") as folder,
-        Recorder(Path(folder) / "run", run_info(spec, "bench", parts.system)) as recorder,
+        Recorder(Path(folder) / "run", run_info(spec, "bench", parts.system, plan_of(spec))) as recorder,
     ):
         workload = LogWorkload(
             spec.workload,

@@ -10,6 +10,7 @@ import struct
 import threading
 from collections.abc import Iterable
 from dataclasses import dataclass
+from functools import partial
 
 HIDDEN = "127.0.0.2"
 _HEADER = struct.Struct(">hhih")
@@ -40,9 +41,7 @@ class Proxy:
     def __enter__(self) -> Proxy:
         self._thread.start()
         for port in self._ports:
-            listening = asyncio.start_server(
-                lambda r, w, port=port: self._serve(r, w, port), "127.0.0.1", port
-            )
+            listening = asyncio.start_server(partial(self._serve, port=port), "127.0.0.1", port)
             asyncio.run_coroutine_threadsafe(listening, self._loop).result(_START_S)
         return self
 

@@ -5,8 +5,10 @@ from __future__ import annotations
 
 import asyncio
 import subprocess
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
+from concurrent.futures import Future
 from contextlib import suppress
+from typing import Any
 
 from aiokafka import AIOKafkaConsumer, AIOKafkaProducer
 from aiokafka import TopicPartition as AioPartition
@@ -33,14 +35,18 @@ _VALUES = [b"value %d" % number for number in range(20)]
 
 def librdkafka_client(bootstrap: str) -> None:
     topic = "of-librdkafka"
-    settings = {"bootstrap.servers": bootstrap, "client.id": "librdkafka", "log_level": 0}
+    settings: dict[str, str | int | float | bool] = {
+        "bootstrap.servers": bootstrap,
+        "client.id": "librdkafka",
+        "log_level": 0,
+    }
     admin = AdminClient(settings)
 
-    def done(futures: dict[object, object]) -> None:
+    def done(futures: Mapping[Any, Future[Any]]) -> None:
         # A refusal is an answer too: what counts is that it was asked.
         with suppress(KafkaException):
             for future in futures.values():
-                future.result(_WAIT_S)  # type: ignore[attr-defined]
+                future.result(_WAIT_S)
 
     done(admin.create_topics([NewTopic(topic, 2, 3, config={"min.insync.replicas": "2"})]))
     for more in ({}, {"enable.idempotence": True, "compression.type": "zstd"}):
