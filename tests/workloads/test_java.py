@@ -3,7 +3,10 @@ there are. Against Apache Kafka itself: tests/systems/kafka/test_java_clients.py
 
 from __future__ import annotations
 
+import contextlib
 from pathlib import Path
+from types import SimpleNamespace
+from typing import Any, cast
 
 import jpype
 import orjson
@@ -17,7 +20,9 @@ from wrackline.systems.kafka import releases
 from wrackline.workloads.clients import versions
 from wrackline.workloads.clients.base import GroupSettings, RefusedSetting, Unavailable
 from wrackline.workloads.clients.java import configs
+from wrackline.workloads.clients.java.consumers import JavaConsumer
 from wrackline.workloads.clients.java.errors import Thrown, error_of, failed
+from wrackline.workloads.clients.java.jvm import Kafka
 from wrackline.workloads.clients.java.library import Java
 from wrackline.workloads.clients.java.store import CLIENT, ClientStore
 from wrackline.workloads.clients.settings import ClientSettings
@@ -71,6 +76,47 @@ def test_settings_of_consumers_and_members() -> None:
     assert "session.timeout.ms" not in made
     with pytest.raises(RefusedSetting, match=r"kafka-clients 4\.1\.0 or newer"):
         configs.member("h:1", LogSpec(), new, close_options=False)
+
+
+class Late(Exception):
+    """In the place of Java's TimeoutException."""
+
+
+class KeepsWhatCameLate:
+    """In the place of the library's consumer, and like it: a request that had no answer in time stays under
+    way, and its answer is the next call's. No real cluster is late when a test wants it to be."""
+
+    def __init__(self) -> None:
+        self.now, self.late = 1, False
+        self._under_way: int | None = None
+
+    def committed(self, asked: set[int], wait: float) -> dict[int, Any]:
+        del wait
+        answer = self.now if self._under_way is None else self._under_way
+        self._under_way = answer if self.late else None
+        if self.late:
+            raise Late
+        return dict.fromkeys(asked, SimpleNamespace(offset=lambda: answer))
+
+
+def test_an_answer_that_came_late_is_not_taken_for_what_is_committed_now() -> None:
+    handle = KeepsWhatCameLate()
+    kafka = SimpleNamespace(
+        named=lambda _: lambda: None,
+        made=lambda *_: handle,
+        sets=set,
+        place=lambda _, partition: partition,
+        ms=float,
+        in_our_words=contextlib.nullcontext,
+    )
+    consumer = JavaConsumer(cast("Kafka", kafka), LogSpec(client=JAVA), {})
+    assert consumer.committed("log", [0]) == {0: 1}
+    handle.late = True
+    for _ in range(2):
+        with pytest.raises(Late):
+            consumer.committed("log", [0])
+    handle.now, handle.late = 2, False
+    assert consumer.committed("log", [0]) == {0: 2}
 
 
 def thrown(

@@ -43,6 +43,8 @@ class JavaConsumer:
         """The library gave more than was asked for."""
         self._taken: list[Any] = []
         self._broken = False
+        self._unanswered = False
+        """What was asked last of the group's commits had no answer in time."""
         deserializer = kafka.named("org.apache.kafka.common.serialization.ByteArrayDeserializer")
         self._handle = kafka.made("consumer.KafkaConsumer", config, deserializer(), deserializer())
         opened(self)
@@ -98,8 +100,15 @@ class JavaConsumer:
         asked = self._kafka.sets()
         for partition in partitions:
             asked.add(self._kafka.place(topic, partition))
+        wait = self._kafka.ms(self._client.end_timeout_ms / 1e3)
         with self._kafka.in_our_words():
-            told = self._handle.committed(asked, self._kafka.ms(self._client.end_timeout_ms / 1e3))
+            if self._unanswered:
+                # The request is still under way, and its answer is given to whoever asks the same next,
+                # however old it is by then (ConsumerCoordinator.fetchCommittedOffsets): not to us.
+                self._handle.committed(asked, wait)
+            self._unanswered = True
+            told = self._handle.committed(asked, wait)
+            self._unanswered = False
         found = {}
         for partition in partitions:
             one = told.get(self._kafka.place(topic, partition))
