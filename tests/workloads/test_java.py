@@ -244,3 +244,19 @@ def test_a_machine_without_maven_is_told_so(tmp_path: Path, monkeypatch: pytest.
     with pytest.raises(Unavailable, match=r"kafka-clients 4\.4\.0 cannot be installed: no Maven found"):
         ClientStore(tmp_path / "store").install("4.4.0")
     assert ClientStore(tmp_path / "store").find("4.4.0") is None
+
+
+@pytest.mark.parametrize(("version", "refused"), [("4.0.0", True), ("4.1.0", False)])
+def test_a_protocol_that_the_clients_version_lacks_is_refused_before_there_is_any_host(
+    version: str, refused: bool
+) -> None:
+    spec = parse(
+        "name: x\nsystem: {kind: apache-kafka}\nworkload: {name: group, protocol: consumer, "
+        f"client: {{library: java, version: {version}}}}}",
+        "x.yaml",
+    )
+    if not refused:
+        ask_clients(spec, "x.yaml")
+        return
+    with pytest.raises(SpecError, match=r"protocol consumer needs kafka-clients 4\.1\.0 or newer"):
+        ask_clients(spec, "x.yaml")

@@ -95,6 +95,10 @@ class Settings(Protocol):
         """``read_committed``, ``read_uncommitted``; empty where the workload has no transactions."""
 
     @property
+    def membership(self) -> GroupSettings | None:
+        """How members take part; None where the workload has no group."""
+
+    @property
     def client(self) -> ClientSettings: ...
 
 

@@ -105,6 +105,10 @@ class GroupSpec(ClientsSpec):
             return "consumer"
         return "cooperative" if self.assignor in (None, "cooperative-sticky") else "eager"
 
+    @property
+    def membership(self) -> GroupSettings:
+        return self.taking_part("group", "member")
+
     def taking_part(self, group: str, instance: str) -> GroupSettings:
         """How one member takes part."""
         usual = "uniform" if self.protocol == "consumer" else "cooperative-sticky"

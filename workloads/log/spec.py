@@ -11,6 +11,7 @@ from pydantic import Field, model_validator
 from wrackline.plugins.capabilities import Capability
 from wrackline.plugins.fields import SECONDS, Lax, NoBoolean, Strict
 from wrackline.workloads import payload
+from wrackline.workloads.clients.base import GroupSettings
 from wrackline.workloads.clients.settings import ClientSettings
 from wrackline.workloads.pace import Spacing
 from wrackline.workloads.payload import MAX_BYTES, OVERHEAD
@@ -112,6 +113,11 @@ class ClientsSpec(Strict):
         """What consumers ask for: ``read_committed`` or ``read_uncommitted``; empty where there are no
         transactions."""
         return ""
+
+    @property
+    def membership(self) -> GroupSettings | None:
+        """How members of its group take part; None where there is no group."""
+        return None
 
     @property
     def rewinds(self) -> bool:

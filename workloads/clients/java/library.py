@@ -14,6 +14,7 @@ from wrackline.workloads.clients.java.jvm import Kafka, look
 from wrackline.workloads.clients.java.members import JavaMember
 from wrackline.workloads.clients.java.producers import JavaProducer, JavaTransactionalProducer
 from wrackline.workloads.clients.java.store import ClientStore
+from wrackline.workloads.clients.versions import WITH_CLOSE_OPTIONS, line_of
 
 PROBE_TXN_MS = 10_000
 _COORDINATOR = "org.apache.kafka.common.requests.FindCoordinatorRequest$CoordinatorType"
@@ -38,6 +39,9 @@ class Java:
             raise RefusedSetting("clients with TLS or SASL need library librdkafka")
         configs.producer("", settings)
         configs.consumer("", settings, isolation=None, group="")
+        if settings.membership is not None:
+            newer = line_of(self._version) >= WITH_CLOSE_OPTIONS
+            configs.member("", settings, settings.membership, close_options=newer)
 
     def prepare(self, say: Callable[[str], None]) -> None:
         ClientStore().install(self._version, say=say).verify()
