@@ -128,7 +128,10 @@ class ReplicaLog:
     """The one in the replica's checkpoint file; -1 when there is none."""
     records: Sequence[StoredRecord]
     problem: str | None = None
-    """What was wrong with the files (bad CRC, hole); the records before it are still here."""
+    """What was wrong with the files (bad CRC, offsets that go back); the records before it are still here."""
+    hole: str | None = None
+    """The first place where offsets are missing between batches. The cleaner of a compacted topic leaves
+    such; in another topic something is gone. The records behind it are here, too."""
 
 
 class System(Protocol):

@@ -190,9 +190,10 @@ def read_log(
     found: list[StoredRecord] = []
     leo = first
     problem = None if segments else f"{folder.name}: no segment files"
+    holes: list[str] = []
     try:
         for segment in segments:
-            leo = _read_segment(segment, leo, found)
+            leo = _read_segment(segment, leo, found, holes)
     except SegmentError as wrong:
         problem = f"{folder.name}/{wrong}"
         leo = max(leo, found[-1].offset + 1) if found else leo
@@ -205,20 +206,24 @@ def read_log(
         high_watermark=high_watermarks.get((topic, partition), -1),
         records=[record for record in found if record.offset >= start],
         problem=problem,
+        hole=f"{folder.name}/{holes[0]}" if holes else None,
     )
 
 
-def _read_segment(segment: Path, leo: int, into: list[StoredRecord]) -> int:
-    """Add the segment's records; the offset after its last batch. Raises SegmentError on a hole."""
+def _read_segment(segment: Path, leo: int, into: list[StoredRecord], holes: list[str]) -> int:
+    """Add the segment's records, and the holes between its batches; the offset after its last batch. Raises
+    SegmentError where offsets go back."""
     base = int(segment.stem)
-    if base != leo:
-        raise SegmentError(f"{segment.name}: a hole: the segment before it ends at offset {leo}")
+    if base < leo:
+        raise SegmentError(f"{segment.name}: the segment before it ends at offset {leo}")
+    if base > leo:
+        holes.append(f"{segment.name}: a hole: the segment before it ends at offset {leo}")
     for batch, data in batches(segment.read_bytes(), file=segment.name):
-        if batch.base_offset != leo:
-            raise SegmentError(
-                f"{segment.name}: a hole: offset {batch.base_offset} follows {leo - 1} at byte "
-                f"{batch.position}"
-            )
+        where = f"offset {batch.base_offset} follows {leo - 1} at byte {batch.position}"
+        if batch.base_offset < leo:
+            raise SegmentError(f"{segment.name}: {where}")
+        if batch.base_offset > max(leo, base):
+            holes.append(f"{segment.name}: a hole: {where}")
         into.extend(records(batch, data, file=segment.name))
         leo = batch.last_offset + 1
     return leo

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
 from typing import Any
 
 from wrackline.fleets.base import FleetError
@@ -16,10 +17,17 @@ CHUNK_RECORDS = 2_000
 
 
 def read_replicas(
-    system: System, recorder: Recorder, state: ClusterState, topic: str, partitions: int, key_of: KeyOf
+    system: System,
+    recorder: Recorder,
+    state: ClusterState,
+    topic: str,
+    partitions: int,
+    key_of: KeyOf,
+    *,
+    compacted: bool,
 ) -> list[str]:
     """One row per chunk of every replica there is by ``state``. Returns what could not be read, one line
-    each."""
+    each. ``compacted``: offsets may be missing."""
     brokers = [node for node in system.nodes if node.is_broker]
     wanted = [
         (node, partition)
@@ -35,6 +43,8 @@ def read_replicas(
                 problems.append(f"replica of {topic}-{partition} on {node.host.name}: {found}")
             else:
                 in_isr = _in_isr(state, topic, partition, node.node_id)
+                if not compacted and found.problem is None:
+                    found = replace(found, problem=found.hole)
                 _write(recorder, node, found, in_isr, key_of)
     return problems
 

@@ -310,6 +310,7 @@ class _Run:
                 topic.name,
                 topic.partitions,
                 self.spec.workload.key_of,
+                compacted=self.spec.workload.compacted,
             ):
                 self._note(problem)
         self.deaths.close()

@@ -110,13 +110,12 @@ def flipped(data: bytes, at: int) -> bytes:
         (flipped(simple(2), 70), "wrong CRC in the batch of offset 2 at byte"),
         (simple(2)[:-1], "the batch of offset 2 at byte .* only .* are there"),
         (simple(2)[:30], "30 bytes at byte .* are no whole batch header"),
-        (simple(3), "a hole: offset 3 follows 1"),
-        (simple(1), "a hole: offset 1 follows 1"),
+        (simple(1), "offset 1 follows 1"),
         (flipped(simple(2), 16), "no v2 record batch at byte .* .magic 3"),
         (bytes(100), "no v2 record batch at byte .* .magic 0"),
         (batch(2, [(1, None, b"a" * 300)], compression=1), "compressed with gzip"),
     ],
-    ids=["crc", "torn batch", "torn header", "hole", "overlap", "magic", "zeros", "compressed"],
+    ids=["crc", "torn batch", "torn header", "overlap", "magic", "zeros", "compressed"],
 )
 def test_the_first_wrong_thing_ends_the_reading_and_is_told(tmp_path: Path, bad: bytes, problem: str) -> None:
     torn = "are there" in problem or "no whole" in problem  # what follows would be read as part of it
@@ -128,10 +127,22 @@ def test_the_first_wrong_thing_ends_the_reading_and_is_told(tmp_path: Path, bad:
     assert found.leo == 2
 
 
+def test_offsets_that_a_cleaner_took_are_a_hole_and_the_rest_is_read(tmp_path: Path) -> None:
+    """Whole batches go, also the first of a segment, which keeps its name."""
+    segment(tmp_path, 0, simple(4), simple(6), simple(9))
+    found = read(tmp_path)
+    assert found.problem is None
+    assert "a hole: offset 4 follows -1 at byte 0" in str(found.hole)
+    assert (found.leo, [one.offset for one in found.records]) == (11, [4, 5, 6, 7, 9, 10])
+    segment(tmp_path, 0, simple(0), simple(2))
+    assert read(tmp_path).hole is None
+
+
 def test_a_missing_segment_and_a_missing_log_are_told(tmp_path: Path) -> None:
     segment(tmp_path, 0, simple(0))
     segment(tmp_path, 7, simple(7))
-    assert "a hole: the segment before it ends at offset 2" in str(read(tmp_path).problem)
+    assert "a hole: the segment before it ends at offset 2" in str(read(tmp_path).hole)
+    assert read(tmp_path).problem is None
     assert "no segment files" in str(read(tmp_path / "nowhere").problem)
 
 

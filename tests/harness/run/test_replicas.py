@@ -1,0 +1,49 @@
+"""What is written down of the replicas' own logs."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import cast
+
+import orjson
+import pyarrow.parquet as pq
+import pytest
+
+from tests.harness.doubles import PaperFleet, PaperSystem
+from wrackline.harness.run.replicas import read_replicas
+from wrackline.history import Recorder, history_files
+from wrackline.history.model import RunInfo, TopicInfo
+from wrackline.systems.base import Node, ReplicaLog, System
+from wrackline.workloads.payload import key_of
+
+HOLE = "0.log: a hole: offset 4 follows -1 at byte 0"
+
+
+class Cleaned(PaperSystem):
+    """A system whose replicas lack offsets."""
+
+    def replica_log(self, node: Node, topic: str, partition: int) -> ReplicaLog:
+        return ReplicaLog(node.node_id, topic, partition, 0, 5, 5, (), hole=HOLE)
+
+
+@pytest.mark.parametrize("compacted", [True, False])
+def test_offsets_may_be_missing_where_a_cleaner_takes_them_and_nowhere_else(
+    tmp_path: Path, compacted: bool
+) -> None:
+    system = Cleaned(PaperFleet([]), "")
+    info = RunInfo("t1", "t", 1, "", "none", "log", "all", False, (TopicInfo("log", 1, 3, 2),))
+    with Recorder(tmp_path / "run", info) as recorder:
+        found = read_replicas(
+            cast("System", system),
+            recorder,
+            system.describe(),
+            "log",
+            1,
+            lambda _, value: key_of(value),
+            compacted=compacted,
+        )
+    assert found == []
+    rows = pq.read_table(history_files(tmp_path / "run")[0]).to_pylist()
+    assert [(orjson.loads(row["extra"])["complete"], row["error"]) for row in rows] == [
+        (compacted, None if compacted else HOLE)
+    ] * 3
