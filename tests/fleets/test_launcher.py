@@ -118,7 +118,10 @@ def test_wrack_check_is_wracklines_own_command_and_wrack_lint_runs_the_linters(s
     assert done.returncode == 0
     assert [line.split("(")[0].split() for line in done.stdout.splitlines()] == [
         ["lint", "ok", *name.split()]
-        for name in ("ruff format", "ruff", "mypy", "import rules", "playbook", "launcher")
+        for name in (
+            *("ruff format", "ruff", "mypy", "mypy of benchmarks"),
+            *("import rules", "playbook", "launcher"),
+        )
     ]
     program(set_up / ".venv/bin/mypy", "#!/bin/sh\necho no such type\nexit 1\n")
     done = call(set_up / "wrack", "lint")
@@ -152,10 +155,12 @@ def test_the_closing_line_counts_the_tests_that_were_run(set_up: Path) -> None:
     done = call(set_up / "wrack", "test")
     assert done.returncode == 1
     assert "lint  FAILED  mypy\nno such type\n" in done.stdout
-    assert done.stdout.splitlines()[-1].startswith("wrack test: FAILED: mypy,pytest (after")
+    assert done.stdout.splitlines()[-1].startswith(
+        "wrack test: FAILED: mypy,mypy of benchmarks,pytest (after"
+    )
     pytest_is(set_up, 'echo "3 1" >"$WRACK_TALLY"')
     done = call(set_up / "wrack", "test")
-    assert done.stdout.splitlines()[-1].startswith("wrack test: FAILED: mypy (after")
+    assert done.stdout.splitlines()[-1].startswith("wrack test: FAILED: mypy,mypy of benchmarks (after")
 
 
 @pytest.mark.fleet
