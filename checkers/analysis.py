@@ -33,7 +33,7 @@ from wrackline.checkers.contracts import contract_for, named
 from wrackline.checkers.cycles import TRANSACTIONS
 from wrackline.checkers.evidence import finished
 from wrackline.checkers.findings import FINDINGS
-from wrackline.checkers.groups import KINDS, duplicates
+from wrackline.checkers.group_tables import KINDS, duplicates
 from wrackline.checkers.load import loads
 from wrackline.checkers.metrics import Figures, TransactionEnds, metrics
 from wrackline.checkers.plan import Judged, judge, survey_all

@@ -12,7 +12,7 @@ from pyspark.sql import Window as SqlWindow
 from pyspark.sql import functions as F
 
 from wrackline.checkers.evidence import Window, findings, place, say, seconds
-from wrackline.checkers.groups import (
+from wrackline.checkers.group_tables import (
     COMMIT,
     COMMITTED,
     MAY_FOLLOW,

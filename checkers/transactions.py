@@ -13,7 +13,7 @@ from pyspark.sql import functions as F
 
 from wrackline.checkers.cycles import TRANSACTIONS
 from wrackline.checkers.evidence import Window, findings, place, say, seconds
-from wrackline.checkers.groups import COMMIT, COMMITTED, deliveries, kept, operations
+from wrackline.checkers.group_tables import COMMIT, COMMITTED, deliveries, kept, operations
 from wrackline.checkers.keys import compacted
 from wrackline.checkers.registry import Evidence, Family, check
 from wrackline.checkers.tables import Tables, keep

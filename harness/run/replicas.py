@@ -8,6 +8,7 @@ from dataclasses import replace
 from typing import Any
 
 from wrackline.fleets.base import FleetError
+from wrackline.harness.specification.spec import Spec
 from wrackline.history import Recorder
 from wrackline.history.model import REPLICA, Event, Record, Type
 from wrackline.systems.base import ClusterState, DeployError, Node, ReplicaLog, StoredRecord, System
@@ -16,22 +17,14 @@ from wrackline.workloads.payload import KeyOf, decode, run_tag
 CHUNK_RECORDS = 2_000
 
 
-def read_replicas(
-    system: System,
-    recorder: Recorder,
-    state: ClusterState,
-    topic: str,
-    partitions: int,
-    key_of: KeyOf,
-    *,
-    compacted: bool,
-) -> list[str]:
+def read_replicas(system: System, recorder: Recorder, state: ClusterState, spec: Spec) -> list[str]:
     """One row per chunk of every replica there is by ``state``. Returns what could not be read, one line
-    each. ``compacted``: offsets may be missing."""
+    each."""
+    topic, workload = spec.topic.name, spec.workload
     brokers = [node for node in system.nodes if node.is_broker]
     wanted = [
         (node, partition)
-        for partition in range(partitions)
+        for partition in range(spec.topic.partitions)
         for node in brokers
         if _holds(state, topic, partition, node.node_id)
     ]
@@ -43,9 +36,9 @@ def read_replicas(
                 problems.append(f"replica of {topic}-{partition} on {node.host.name}: {found}")
             else:
                 in_isr = _in_isr(state, topic, partition, node.node_id)
-                if not compacted and found.problem is None:
+                if not workload.compacted and found.problem is None:
                     found = replace(found, problem=found.hole)
-                _write(recorder, node, found, in_isr, key_of)
+                _write(recorder, node, found, in_isr, workload.key_of)
     return problems
 
 

@@ -299,19 +299,10 @@ class _Run:
                     f"final read of {self.spec.topic.name}-{drained.partition} is not complete: "
                     f"{drained.problem}"
                 )
-        topic = self.spec.topic
         state = self.parts.system.describe(timeout_s=10.0)
         self.assignment.record(state)
         if "replicas" not in self.recorder.info.unread:
-            for problem in read_replicas(
-                self.parts.system,
-                self.recorder,
-                state,
-                topic.name,
-                topic.partitions,
-                self.spec.workload.key_of,
-                compacted=self.spec.workload.compacted,
-            ):
+            for problem in read_replicas(self.parts.system, self.recorder, state, self.spec):
                 self._note(problem)
         self.deaths.close()
 

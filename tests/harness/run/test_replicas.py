@@ -11,10 +11,11 @@ import pytest
 
 from tests.harness.doubles import PaperFleet, PaperSystem
 from wrackline.harness.run.replicas import read_replicas
+from wrackline.harness.specification.spec import parse
 from wrackline.history import Recorder, history_files
 from wrackline.history.model import RunInfo, TopicInfo
 from wrackline.systems.base import Node, ReplicaLog, System
-from wrackline.workloads.payload import key_of
+from wrackline.workloads.compact import CompactSpec
 
 HOLE = "0.log: a hole: offset 4 follows -1 at byte 0"
 
@@ -30,18 +31,13 @@ class Cleaned(PaperSystem):
 def test_offsets_may_be_missing_where_a_cleaner_takes_them_and_nowhere_else(
     tmp_path: Path, compacted: bool
 ) -> None:
+    spec = parse("name: x\ntopic: {partitions: 1}", "x.yaml")
+    if compacted:
+        spec = spec.model_copy(update={"workload": CompactSpec()})
     system = Cleaned(PaperFleet([]), "")
     info = RunInfo("t1", "t", 1, "", "none", "log", "all", False, (TopicInfo("log", 1, 3, 2),))
     with Recorder(tmp_path / "run", info) as recorder:
-        found = read_replicas(
-            cast("System", system),
-            recorder,
-            system.describe(),
-            "log",
-            1,
-            lambda _, value: key_of(value),
-            compacted=compacted,
-        )
+        found = read_replicas(cast("System", system), recorder, system.describe(), spec)
     assert found == []
     rows = pq.read_table(history_files(tmp_path / "run")[0]).to_pylist()
     assert [(orjson.loads(row["extra"])["complete"], row["error"]) for row in rows] == [
