@@ -19,7 +19,16 @@ PARTITIONS = 4
 
 def test_every_record_has_its_key_on_both_events(mock_cluster: str, tmp_path: Path) -> None:
     spec = CompactSpec(rate=300, senders=2, pollers=1, enders=0, keys=3)
-    with driven(mock_cluster, tmp_path / "run", spec, PARTITIONS, 200, tries=200, stop_s=20):
+    with driven(
+        mock_cluster,
+        tmp_path / "run",
+        spec,
+        PARTITIONS,
+        200,
+        tries=200,
+        stop_s=20,
+        until=lambda counts: counts.read_records > 0,
+    ):
         pass
     rows = recorded(tmp_path / "run")
     keys: dict[int, str] = {}
