@@ -218,11 +218,12 @@ def _read_segment(segment: Path, leo: int, into: list[StoredRecord], holes: list
         raise SegmentError(f"{segment.name}: the segment before it ends at offset {leo}")
     if base > leo:
         holes.append(f"{segment.name}: a hole: the segment before it ends at offset {leo}")
+        leo = base
     for batch, data in batches(segment.read_bytes(), file=segment.name):
-        where = f"offset {batch.base_offset} follows {leo - 1} at byte {batch.position}"
-        if batch.base_offset < leo:
-            raise SegmentError(f"{segment.name}: {where}")
-        if batch.base_offset > max(leo, base):
+        if batch.base_offset != leo:
+            where = f"offset {batch.base_offset} follows {leo - 1} at byte {batch.position}"
+            if batch.base_offset < leo:
+                raise SegmentError(f"{segment.name}: {where}")
             holes.append(f"{segment.name}: a hole: {where}")
         into.extend(records(batch, data, file=segment.name))
         leo = batch.last_offset + 1
