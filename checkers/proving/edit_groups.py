@@ -6,6 +6,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
+from wrackline.checkers.proving.columns import TOPIC
 from wrackline.checkers.proving.edit import Edit, Sent
 from wrackline.history.model import Event, Type
 
@@ -148,3 +149,9 @@ def end_of_clients(edit: Edit) -> int:
         for at, event in enumerate(edit.events)
         if event.f == "phase" and (event.extra or {})["phase"] == "heal"
     )
+
+
+def operation(process: int, f: str, extra: Mapping[str, Any], now: int) -> tuple[Event, Event]:
+    """With nothing between its two events."""
+    asked = Event(process, Type.INVOKE, f, topic=TOPIC, extra=extra, time_ns=now)
+    return asked, Event(process, Type.OK, f, topic=TOPIC, extra=extra, time_ns=now)

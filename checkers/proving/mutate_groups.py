@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import Any
-
 from wrackline.checkers.proving.columns import TOPIC
 from wrackline.checkers.proving.edit import Edit
 from wrackline.checkers.proving.edit_groups import (
@@ -15,6 +12,7 @@ from wrackline.checkers.proving.edit_groups import (
     given,
     highest,
     newest,
+    operation,
     operations,
     rebalances,
 )
@@ -28,12 +26,6 @@ def _say(edit: Edit, one: Told, partition: int, offset: int) -> None:
         extra = None if at is None else edit.events[at].extra
         if at is not None and extra is not None and "offsets" in extra:
             edit.change(at, extra={**extra, "offsets": {**extra["offsets"], str(partition): offset}})
-
-
-def _operation(process: int, f: str, extra: Mapping[str, Any], now: int) -> tuple[Event, Event]:
-    """With nothing between its two events."""
-    asked = Event(process, Type.INVOKE, f, topic=TOPIC, extra=extra, time_ns=now)
-    return asked, Event(process, Type.OK, f, topic=TOPIC, extra=extra, time_ns=now)
 
 
 @mutation("commit-regression", "a member commits one less than it had committed before")
@@ -123,7 +115,7 @@ def commit_one_more(edit: Edit) -> bool:
             log, now = edit.log(partition), edit.events[at_end].time_ns
             rest = tuple(record for record in log if record.offset >= stands)
             who = {name: said[name] for name in ("group", "member", "generation") if name in said}
-            commit = _operation(
+            commit = operation(
                 event.process, "commit", {"offsets": {str(partition): len(log) + 1}, **who}, now
             )
             asked = Event(event.process, Type.INVOKE, "poll", topic=TOPIC, time_ns=now)
@@ -175,7 +167,7 @@ def begin_at_the_end(edit: Edit) -> bool:
             edit.insert(
                 at_end,
                 Event(process, Type.OK, "rebalance", topic=TOPIC, extra=put, time_ns=now),
-                *_operation(process, "commit", {"offsets": {str(partition): end}, **who}, now),
+                *operation(process, "commit", {"offsets": {str(partition): end}, **who}, now),
             )
             return True
     return False

@@ -4,12 +4,10 @@ from __future__ import annotations
 
 from wrackline.checkers.proving.columns import TOPIC
 from wrackline.checkers.proving.edit import Edit
-from wrackline.checkers.proving.edit_groups import end_of_clients
+from wrackline.checkers.proving.edit_groups import end_of_clients, operation
 from wrackline.checkers.proving.edit_transactions import Fresh, append, land, two_logs
 from wrackline.checkers.proving.mutation import mutation
 from wrackline.history.model import Event, Record, Type
-
-_OPERATION = (Type.INVOKE, Type.OK)
 
 
 @mutation("precommitted-read", "a transaction is given what it sends itself", transactions=True)
@@ -104,10 +102,7 @@ def keep_the_offsets_alone(edit: Edit) -> bool:
         Event(reader, Type.INVOKE, "commit", topic=TOPIC, extra=said, time_ns=one.now),
         Event(reader, Type.INFO, "commit", topic=TOPIC, extra={**said, "asked": "commit"}, time_ns=one.now),
     ]
-    told = [
-        Event(asker, kind, "committed", topic=TOPIC, extra=who, time_ns=one.now)
-        for kind in (Type.INVOKE, Type.OK)
-    ]
+    told = operation(asker, "committed", who, one.now)
     append(edit, *one.begins(), commit[0], done, commit[1], *told)
     return True
 
@@ -130,13 +125,10 @@ def commit_past_an_abort(edit: Edit) -> bool:
     first = (Record(0, log[0].offset, log[0].value),)
     edit.insert(
         end_of_clients(edit),
-        *(Event(reader, kind, "assign", topic=TOPIC, extra=put, time_ns=one.now) for kind in _OPERATION),
+        *operation(reader, "assign", put, one.now),
         *begun,
         Event(reader, Type.OK, "poll", topic=TOPIC, records=first, extra=undone, time_ns=one.now),
         one.ends(Type.FAIL, "abort"),
-        *(
-            Event(asker, kind, "commit", topic=TOPIC, extra={**who, "offsets": past}, time_ns=one.now)
-            for kind in _OPERATION
-        ),
+        *operation(asker, "commit", {**who, "offsets": past}, one.now),
     )
     return True
