@@ -21,7 +21,7 @@ COMMIT, COMMITTED, REBALANCE = "commit", "committed", "rebalance"
 KINDS = frozenset({COMMIT, COMMITTED, "subscribe", *ROWS_OF_MEMBERS})
 """Where none of these is, there is no group."""
 _OFFSETS = T.MapType(T.StringType(), T.LongType())
-LOG = ("run", "log", "topic", "partition", "log_start", "log_end", "complete")
+_LOG = ("run", "log", "topic", "partition", "log_start", "log_end", "complete")
 
 
 def said(name: str) -> Column:
@@ -87,7 +87,7 @@ def operations(tables: Tables, f: str) -> DataFrame:
     )
     told = by_partition(whole, "offsets", tables).filter(F.col("offset") >= (0 if f == COMMIT else -1))
     return told.select(
-        *LOG,
+        *_LOG,
         *("process", "offset", "invoke_index", "invoke_ns", "complete_index", "complete_ns", "type"),
         F.coalesce(said("group"), F.lit("")).alias("group"),
         said("member").alias("member"),
@@ -145,6 +145,15 @@ def with_largest_before(asked: DataFrame, acked: DataFrame) -> DataFrame:
         .filter("row is not null")
         .select("row.*", "before")
     )
+
+
+def reached(tables: Tables) -> DataFrame:
+    """How far a group committed, one row per partition: run, log, topic, partition, log_start, log_end,
+    complete, group, last (offset, complete_index, complete_ns, process: of the largest offset whose commit
+    succeeded), low_commit (the smallest)."""
+    last = F.max(F.struct("offset", "complete_index", "complete_ns", "process")).alias("last")
+    commits = operations(tables, COMMIT).filter("type = 'ok'")
+    return commits.groupBy(*_LOG, "group").agg(last, F.min("offset").alias("low_commit"))
 
 
 MAY_FOLLOW = "c.run = {0}.run and c.log = {0}.log and c.group = {0}.group and c.until > {0}.before.since"

@@ -11,7 +11,6 @@ from wrackline.checkers.evidence import Window, findings, place, say, seconds
 from wrackline.checkers.group_tables import (
     COMMIT,
     COMMITTED,
-    LOG,
     MAY_FOLLOW,
     REBALANCE,
     accounts,
@@ -20,6 +19,7 @@ from wrackline.checkers.group_tables import (
     kept,
     members,
     operations,
+    reached,
     rewinds,
     said,
     untold,
@@ -182,10 +182,7 @@ def group_skip(evidence: Evidence) -> DataFrame:
     """Of records that are in the final read, from where the group began: the lowest offset that a member was
     put at or given, or that was committed."""
     tables = evidence.tables
-    commits = operations(tables, COMMIT).filter("type = 'ok'")
-    last = F.max(F.struct("offset", "complete_index", "complete_ns", "process")).alias("last")
     keys = ("run", "log", "group")
-    reached = commits.groupBy(*LOG, "group").agg(last, F.min("offset").alias("low_commit"))
     given = deliveries(tables)
     first = given.groupBy(*keys).agg(F.min("offset").alias("low_given"))
     put = (
@@ -196,7 +193,8 @@ def group_skip(evidence: Evidence) -> DataFrame:
         .agg(F.min("start").alias("low_start"))
     )
     bounds = (
-        reached.join(first, list(keys), "left")
+        reached(tables)
+        .join(first, list(keys), "left")
         .join(put, list(keys), "left")
         .withColumn("low", F.least("low_given", "low_start", "low_commit"))
     )

@@ -13,7 +13,7 @@ from pyspark.sql import functions as F
 
 from wrackline.checkers.cycles import TRANSACTIONS
 from wrackline.checkers.evidence import Window, findings, place, say, seconds
-from wrackline.checkers.group_tables import COMMIT, COMMITTED, deliveries, kept, operations
+from wrackline.checkers.group_tables import COMMIT, COMMITTED, deliveries, kept, operations, reached
 from wrackline.checkers.keys import compacted
 from wrackline.checkers.registry import Evidence, Family, check
 from wrackline.checkers.tables import Tables, keep
@@ -342,7 +342,6 @@ def ends(tables: Tables) -> DataFrame:
     Family.TRANSACTIONS,
     "–",
     "a group committed past a record that it was given in aborted transactions alone",
-    needs=[COMMIT],
     marks=[TRANSACTIONS],
 )
 def unprocessed_input(evidence: Evidence) -> DataFrame:
@@ -350,29 +349,27 @@ def unprocessed_input(evidence: Evidence) -> DataFrame:
     given."""
     tables = evidence.tables
     keys = ("run", "log", "group")
-    past = F.max(F.struct("offset", "complete_index", "complete_ns", "process")).alias("past")
-    reached = operations(tables, COMMIT).filter("type = 'ok'").groupBy(*keys, "topic", "partition").agg(past)
-    last = F.max(F.struct("poll_index", "poll_ns", "poll_process")).alias("given")
+    given = F.max(F.struct("poll_index", "poll_ns", "poll_process")).alias("given")
     unprocessed = (
         deliveries(tables)
         .groupBy(*keys, "offset")
-        .agg(F.min("undone").alias("undone"), last)
+        .agg(F.min("undone").alias("undone"), given)
         .filter("undone")
     )
     rows = (
-        unprocessed.join(F.broadcast(reached), list(keys))
-        .filter("offset < past.offset")
+        unprocessed.join(F.broadcast(reached(tables)), list(keys))
+        .filter("offset < last.offset")
         .join(kept(evidence), ["run", "topic", "partition", "offset"])
     )
     return findings(
         rows,
         "unprocessed-input",
-        operations=["given.poll_index", "past.complete_index", "final_index"],
+        operations=["given.poll_index", "last.complete_index", "final_index"],
         sentence=say(
             "value %d is at offset %d of %s; group %s committed offset %d (process %d at %s), but was given "
             "that record in aborted transactions alone, last by process %d at %s",
-            *("value", "offset", place(), "group", "past.offset", "past.process"),
-            *(seconds("past.complete_ns"), "given.poll_process", seconds("given.poll_ns")),
+            *("value", "offset", place(), "group", "last.offset", "last.process"),
+            *(seconds("last.complete_ns"), "given.poll_process", seconds("given.poll_ns")),
         ),
-        around=Window(F.col("given.poll_ns"), F.col("past.complete_ns")),
+        around=Window(F.col("given.poll_ns"), F.col("last.complete_ns")),
     )
