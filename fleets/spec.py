@@ -7,6 +7,7 @@ from typing import Annotated, ClassVar, Literal, Self
 
 from pydantic import Field, model_validator
 
+from wrackline.fleets.abilities import Ability
 from wrackline.fleets.base import Fleet
 from wrackline.plugins.fields import NoBoolean, Strict
 
@@ -35,6 +36,11 @@ class FleetSpec(Strict):
         what a fleet keeps while it is up; others use it too. Raises FleetError for hosts that cannot be
         named."""
         raise NotImplementedError
+
+    def lacks(self, ability: Ability) -> str | None:
+        """Why faults cannot have this of its hosts, in one line; None when they can."""
+        del ability
+        return None
 
     @property
     def broker_hosts(self) -> tuple[str, ...]:

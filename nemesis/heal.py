@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from wrackline.fleets.base import Fleet, FleetError
-from wrackline.nemesis.faults import chains
+from wrackline.nemesis.faults import chains, programs
 from wrackline.systems.base import DeployError, Node, System
 from wrackline.systems.external.standing import StandingSystem
 
@@ -13,7 +13,7 @@ class NemesisError(Exception):
 
 
 class Healer:
-    """Power first, then the network, then the processes: each needs the one before."""
+    """Power first, then what faults have left on hosts, then the processes: each needs the one before."""
 
     def __init__(self, fleet: Fleet, system: System) -> None:
         self._fleet = fleet
@@ -28,7 +28,7 @@ class Healer:
             return []
         repairs: list[str] = []
         problems: list[str] = []
-        for check in (self._power, self._chains, self._process):
+        for check in (self._power, self._programs, self._chains, self._process):
             for node in self._system.nodes:
                 try:
                     repairs += check(node)
@@ -43,6 +43,13 @@ class Healer:
             return []
         self._fleet.power.on(node.host)
         return [f"{node.host.name}: power on"]
+
+    def _programs(self, node: Node) -> list[str]:
+        remote = self._fleet.remote(node.host)
+        left = remote.run(programs.LIST_PROGRAMS).stdout.split()
+        for one in left:
+            remote.run(programs.end(*one.split("/", 1)))
+        return [f"{node.host.name}: program {one} ended" for one in left]
 
     def _chains(self, node: Node) -> list[str]:
         remote = self._fleet.remote(node.host)

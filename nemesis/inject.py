@@ -8,7 +8,6 @@ undone because a host has no power is kept and done by whoever powers it on.
 from __future__ import annotations
 
 import asyncio
-import threading
 import time
 from collections import Counter, defaultdict
 from collections.abc import AsyncIterator, Callable, Coroutine, Iterator, Mapping, Sequence
@@ -20,33 +19,25 @@ from typing import Any, NamedTuple, Protocol, TypeVar
 from wrackline.fleets.base import Fleet, FleetError, Host, PowerCut
 from wrackline.fleets.canary import CanaryLoss
 from wrackline.history.model import NEMESIS, Event, Type
-from wrackline.nemesis.faults import by_command, knocks
-from wrackline.nemesis.faults.moving import Mover
+from wrackline.nemesis.faults import by_command
 from wrackline.nemesis.faults.steps import (
     NEEDS_NO_POWER,
     NEEDS_SHELL,
-    Ask,
-    Carry,
     Commands,
     Done,
     Fault,
     FaultError,
     Join,
-    Knock,
-    KnockFrom,
-    MoveOff,
     PowerOff,
     PowerOn,
     Proof,
     Scene,
-    Settle,
     Shell,
-    StartNode,
     Step,
-    StopNode,
     Target,
     Trail,
 )
+from wrackline.nemesis.hands import Hands
 from wrackline.systems.base import DeployError, Node, System
 
 UNDO_TRIES = 4
@@ -113,13 +104,10 @@ class Stage:
         """Hosts that no fault has chosen to join yet."""
         self.idle = set(self.spares)
         """Hosts whose broker has not joined."""
-        self._mover = Mover(system, topics)
         self._recorder = recorder
         self._hosts: dict[str, Host] = {node.host.name: node.host for node in system.nodes}
-        self._nodes: dict[int, Node] = {node.node_id: node for node in system.nodes}
         self._threads = ThreadPoolExecutor(max_workers=32, thread_name_prefix="nemesis")
-        self._shells = {host: threading.Lock() for host in self._hosts}
-        """One command of ours at a time: iptables fails to list chains while another changes them."""
+        self._hands = Hands(fleet, system, topics)
         self._lasting: dict[str, tuple[Shell, ...]] = {}
         """By fault in force: the steps that are done again on a host that comes back."""
         self._switched: Counter[str] = Counter()
@@ -226,13 +214,6 @@ class Stage:
     def _carry_out(self, step: Step) -> Done:
         host = self._hosts[step.host]
         match step:
-            case Shell(command=command, timeout_s=timeout_s):
-                with self._shells[step.host]:
-                    return Done(step, self.fleet.remote(host).run(command, timeout_s=timeout_s).stdout)
-            case Knock(address=address, port=port, wait_s=wait_s):
-                return Done(step, self._knock(address, port, wait_s))
-            case KnockFrom():  # not alone: it waits, and changes nothing
-                return Done(step, self.fleet.remote(host).run(knocks.command(step, host.python)).stdout)
             case PowerOff():
                 with self._switching(step.host):
                     return Done(step, cut=self.fleet.power.cut(host))
@@ -244,22 +225,11 @@ class Stage:
                 problems = [problem for one in owed if (problem := self._attempt(one).error)]
                 problems += self._again(host) if cut is not None else []
                 return Done(step, cut=cut, canary=canary, error="; ".join(problems) or None)
-            case StartNode(node_id=node_id):
-                self.system.start(self._nodes[node_id])
-                return Done(step, str(self.system.pid(self._nodes[node_id])))
-            case StopNode(node_id=node_id, timeout_s=timeout_s):
-                self.system.stop(self._nodes[node_id], timeout_s=timeout_s)
-                return Done(step)
-            case Join(node_id=node_id):
-                moves = self._mover.join(step, self._nodes[node_id])
+            case Join():
+                done = self._hands.carry_out(step)
                 self.idle.discard(step.host)
-                return Done(step, moves)
-            case MoveOff():
-                return Done(step, self._mover.move_off(step))
-            case Settle():
-                return Done(step, self._mover.settle(step))
-            case Carry() | Ask():
-                return by_command.carried(self.system, self._nodes[step.node_id], step)
+                return done
+        return self._hands.carry_out(step)
 
     def in_force(self, fault_id: str, lasting: tuple[Shell, ...] | None) -> None:
         """``lasting``: what is to be done again at power-on from now on; None, before the undo: nothing any
@@ -274,7 +244,9 @@ class Stage:
         problems = []
         for fault_id, steps in list(self._lasting.items()):
             for step in steps:
-                with self._shells[host.name]:  # whoever undoes the fault meanwhile waits, and undoes this too
+                with self._hands.shells[
+                    host.name
+                ]:  # whoever undoes the fault meanwhile waits, and undoes this too
                     if step.host != host.name or fault_id not in self._lasting:
                         continue
                     result = self.fleet.remote(host).run(step.command, timeout_s=step.timeout_s, check=False)
@@ -297,10 +269,6 @@ class Stage:
         loss = self._canaries.after(host, cut.decided_ns)
         self._canaries.start(host)
         return loss
-
-    def _knock(self, address: str, port: int, wait_s: float) -> str:
-        with self.fleet.entered():
-            return knocks.knock(address, port, wait_s)
 
 
 @asynccontextmanager

@@ -8,6 +8,7 @@ from typing import Annotated, Literal
 
 from pydantic import Field, field_validator
 
+from wrackline.fleets.abilities import Ability
 from wrackline.fleets.base import Fleet
 from wrackline.fleets.netns.fleet import NetnsFleet
 from wrackline.fleets.spec import FleetSpec
@@ -35,6 +36,13 @@ class NetnsSpec(FleetSpec):
         if network.prefixlen > 26:
             raise ValueError(f"{subnet} has no room for the hosts: /26 is the smallest")
         return subnet
+
+    def lacks(self, ability: Ability) -> str | None:
+        if ability is Ability.KERNEL:
+            return "hosts of the fleet netns share this machine's kernel; those of the fleet qemu do not"
+        if ability is Ability.HYPERVISOR:
+            return "hosts of the fleet netns are no virtual machines; those of the fleet qemu are"
+        return None
 
     def build(self, name: str, state_dir: Path) -> Fleet:
         return NetnsFleet(

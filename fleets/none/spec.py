@@ -5,6 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import ClassVar, Literal
 
+from wrackline.fleets.abilities import Ability
 from wrackline.fleets.base import Fleet
 from wrackline.fleets.none.fleet import NoFleet
 from wrackline.fleets.spec import FleetSpec
@@ -25,6 +26,10 @@ class NoFleetSpec(FleetSpec):
     """There is nothing to combine."""
     spares: Literal[0] = 0
     """There are none."""
+
+    def lacks(self, ability: Ability) -> str:
+        del ability
+        return "the fleet none has no hosts"
 
     def build(self, name: str, state_dir: Path) -> Fleet:
         del state_dir

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from wrackline.fleets.abilities import Ability
 from wrackline.harness.specification.errors import Misfits
 from wrackline.harness.specification.sections import Sections
 from wrackline.nemesis.faults.by_command import beyond_commands
@@ -111,8 +112,12 @@ def _room_to_move(spec: Sections) -> Iterator[str]:
 
 
 def _possible(spec: Sections) -> Iterator[str]:
-    """Faults that cannot be done to such a system."""
+    """Faults that cannot be done to such a system, or on such hosts."""
     if spec.system.broker_names() is None:
+        if spec.fleet.hosts:
+            for place, fault in _faults(spec):
+                if (why := fault.refusal(spec.fleet, spec.system)) is not None:
+                    yield f"{place}: {why}"
         return
     for place, fault in _faults(spec):
         why = spec.system.cannot(fault.fault)
@@ -163,6 +168,9 @@ def _guided(spec: Sections) -> Iterator[str]:
     if guided is None:
         return
     topic, needs, where = spec.topic, NEEDS[guided.name], f"nemesis.guided {guided.name}"
+    for ability in (Ability.ROOT, Ability.NETWORK, Ability.POWER):
+        if (why := spec.fleet.lacks(ability)) and spec.fleet.hosts:
+            yield f"{where} needs {ability}: {why}"
     if guided.topic not in (None, topic.name):
         yield f"{where}: there is no topic {guided.topic!r}, the run's is {topic.name!r}"
     if guided.partition >= topic.partitions:

@@ -13,8 +13,9 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from enum import StrEnum
-from typing import Annotated, Literal
+from typing import Annotated, ClassVar, Literal
 
+from wrackline.fleets.abilities import Ability
 from wrackline.nemesis.faults import chains
 from wrackline.nemesis.faults.knocks import knock_results
 from wrackline.nemesis.faults.network import CLIENTS
@@ -157,6 +158,8 @@ def _stall(scene: Scene, target: Target, matches: tuple[str, ...]) -> str:
 
 class StallConnectionsSpec(FaultSpec):
     """Settings of the fault ``stall-connections``."""
+
+    needs: ClassVar[tuple[Ability, ...]] = (Ability.ROOT, Ability.NETWORK)
 
     fault: Literal["stall-connections"]
     """What clients send on the connections they have now is dropped; new connections pass."""

@@ -11,8 +11,9 @@ import json
 from collections import Counter
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import asdict, dataclass
-from typing import Any, Literal
+from typing import Any, ClassVar, Literal
 
+from wrackline.fleets.abilities import Ability
 from wrackline.nemesis.faults.spec import FaultSpec, Role
 from wrackline.nemesis.faults.steps import (
     Commands,
@@ -227,6 +228,8 @@ class Reassign:
 class AddBrokerSpec(FaultSpec):
     """Settings of the fault ``add-broker``."""
 
+    needs: ClassVar[tuple[Ability, ...]] = ()
+
     fault: Literal["add-broker"]
     """A broker on a spare host joins."""
     target: Role = SPARE
@@ -238,6 +241,8 @@ class AddBrokerSpec(FaultSpec):
 
 class ReassignSpec(FaultSpec):
     """Settings of the fault ``reassign``."""
+
+    needs: ClassVar[tuple[Ability, ...]] = ()
 
     fault: Literal["reassign"]
     """The target's replicas move to other brokers."""

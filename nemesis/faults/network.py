@@ -6,10 +6,11 @@ from collections import Counter as Tally
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from enum import StrEnum
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any, ClassVar, Literal
 
 from pydantic import model_validator
 
+from wrackline.fleets.abilities import Ability
 from wrackline.nemesis.faults import chains
 from wrackline.nemesis.faults.chains import Rule
 from wrackline.nemesis.faults.knocks import knock_results
@@ -305,6 +306,8 @@ def _dropped(probes: Sequence[Done]) -> tuple[Tally[str], Tally[str]]:
 
 class PartitionSpec(FaultSpec):
     """Settings of the fault ``partition``."""
+
+    needs: ClassVar[tuple[Ability, ...]] = (Ability.ROOT, Ability.NETWORK)
 
     fault: Literal["partition"]
     """Packets between hosts are dropped."""

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Literal
+from typing import ClassVar, Literal
 
+from wrackline.fleets.abilities import Ability
 from wrackline.fleets.base import PowerCut as Cut
 from wrackline.fleets.canary import FOLDER
 from wrackline.nemesis.faults.spec import FaultSpec
@@ -96,6 +97,8 @@ def _text(on: Done | None) -> str:
 
 class PowerCutSpec(FaultSpec):
     """Settings of the fault ``power-cut``."""
+
+    needs: ClassVar[tuple[Ability, ...]] = (Ability.POWER, Ability.DISK)
 
     fault: Literal["power-cut"]
     """The host loses its power and all unsynced bytes."""

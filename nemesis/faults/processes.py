@@ -5,8 +5,9 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable
 from dataclasses import dataclass
-from typing import Literal
+from typing import ClassVar, Literal
 
+from wrackline.fleets.abilities import Ability
 from wrackline.nemesis.faults.spec import FaultSpec
 from wrackline.nemesis.faults.steps import (
     Commands,
@@ -173,6 +174,8 @@ def _restarted(trail: Trail) -> str:
 class KillSpec(FaultSpec):
     """Settings of the fault ``kill``."""
 
+    needs: ClassVar[tuple[Ability, ...]] = ()
+
     fault: Literal["kill"]
     """The process is killed."""
 
@@ -183,6 +186,8 @@ class KillSpec(FaultSpec):
 class PauseSpec(FaultSpec):
     """Settings of the fault ``pause``."""
 
+    needs: ClassVar[tuple[Ability, ...]] = ()
+
     fault: Literal["pause"]
     """The process is stopped, and goes on afterwards."""
 
@@ -192,6 +197,8 @@ class PauseSpec(FaultSpec):
 
 class RestartSpec(FaultSpec):
     """Settings of the fault ``restart``."""
+
+    needs: ClassVar[tuple[Ability, ...]] = ()
 
     fault: Literal["restart"]
     """The process is asked to end, and is started again."""

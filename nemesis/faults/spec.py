@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Any
+from typing import Annotated, Any, ClassVar
 
 from pydantic import AfterValidator, WithJsonSchema, model_validator
 
+from wrackline.fleets.abilities import Ability
+from wrackline.fleets.spec import FleetSpec
 from wrackline.nemesis.faults.steps import Fault
 from wrackline.nemesis.targets.roles import ROLE, check_role
 from wrackline.plugins import fields
+from wrackline.systems.spec import SystemSpec
 
 
 class Strict(fields.Strict):
@@ -32,10 +35,24 @@ class FaultSpec(Strict):
     """The settings of one fault. A subclass says its name (``fault: Literal["kill"]``), which is also that of
     its entry point, has a field for each setting, and builds the fault."""
 
+    needs: ClassVar[tuple[Ability, ...]] = (Ability.ROOT,)
+    """What hosts must give for it."""
+
     fault: str
     """The fault's name."""
     target: Role = "one"
     """Whom it hits: a role such as `leader(log-0)`, resolved when the fault begins, or hosts by name."""
+
+    def refusal(self, fleet: FleetSpec, system: SystemSpec) -> str | None:
+        """Why it cannot be done to such a system on such hosts, in one line; None when it can. A system that
+        runs already, on hosts that are not ours, is asked otherwise
+        (`wrackline.nemesis.faults.by_command`)."""
+        if why := system.cannot(self.fault):
+            return why
+        for ability in self.needs:
+            if why := fleet.lacks(ability):
+                return f"{self.fault} needs {ability}: {why}"
+        return None
 
     def build(self) -> Fault:
         """The fault with these settings."""

@@ -1,0 +1,70 @@
+"""Carries out single steps of faults, on hosts and on the cluster. Power is the stage's own
+(`wrackline.nemesis.inject`), since what a host owes us is done when its power is back."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Sequence
+
+from wrackline.fleets.base import Fleet, Host
+from wrackline.nemesis.faults import by_command, knocks
+from wrackline.nemesis.faults.moving import Mover
+from wrackline.nemesis.faults.steps import (
+    Ask,
+    Carry,
+    Done,
+    Join,
+    Knock,
+    KnockFrom,
+    MoveOff,
+    PowerOff,
+    PowerOn,
+    Settle,
+    Shell,
+    StartNode,
+    Step,
+    StopNode,
+)
+from wrackline.systems.base import Node, System
+
+
+class Hands:
+    """Safe to use from several threads."""
+
+    def __init__(self, fleet: Fleet, system: System, topics: Sequence[str]) -> None:
+        self._fleet = fleet
+        self._system = system
+        self._mover = Mover(system, topics)
+        self._hosts: dict[str, Host] = {node.host.name: node.host for node in system.nodes}
+        self._nodes: dict[int, Node] = {node.node_id: node for node in system.nodes}
+        self.shells = {host: threading.Lock() for host in self._hosts}
+        """One command of ours at a time: iptables fails to list chains while another changes them."""
+
+    def carry_out(self, step: Step) -> Done:
+        """Raises FleetError, DeployError, FaultError or OSError when it cannot be done."""
+        host = self._hosts[step.host]
+        match step:
+            case Shell(command=command, timeout_s=timeout_s):
+                with self.shells[step.host]:
+                    return Done(step, self._fleet.remote(host).run(command, timeout_s=timeout_s).stdout)
+            case Knock(address=address, port=port, wait_s=wait_s):
+                with self._fleet.entered():
+                    return Done(step, knocks.knock(address, port, wait_s))
+            case KnockFrom():  # not alone: it waits, and changes nothing
+                return Done(step, self._fleet.remote(host).run(knocks.command(step, host.python)).stdout)
+            case StartNode(node_id=node_id):
+                self._system.start(self._nodes[node_id])
+                return Done(step, str(self._system.pid(self._nodes[node_id])))
+            case StopNode(node_id=node_id, timeout_s=timeout_s):
+                self._system.stop(self._nodes[node_id], timeout_s=timeout_s)
+                return Done(step)
+            case Join(node_id=node_id):
+                return Done(step, self._mover.join(step, self._nodes[node_id]))
+            case MoveOff():
+                return Done(step, self._mover.move_off(step))
+            case Settle():
+                return Done(step, self._mover.settle(step))
+            case Carry() | Ask():
+                return by_command.carried(self._system, self._nodes[step.node_id], step)
+            case PowerOff() | PowerOn():
+                raise AssertionError(f"{step}: power is switched by the stage")
