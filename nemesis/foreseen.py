@@ -14,7 +14,8 @@ from wrackline.nemesis.guided.catalogue import SCHEDULES
 from wrackline.nemesis.guided.steps import Aim, GuidedStep
 from wrackline.nemesis.schedule import Plan, PlannedFault
 from wrackline.nemesis.spec import ONCE, GuidedSpec
-from wrackline.nemesis.targets.roles import PLAIN, SPARE, TargetError, needs_metadata, resolve
+from wrackline.nemesis.targets.roles import Situation, TargetError, resolve
+from wrackline.nemesis.targets.words import SPARE, hosts_named, plain, settled_by_seed
 from wrackline.systems.base import ClusterState, Node, PartitionState
 
 LATE_S = 3.0
@@ -30,12 +31,12 @@ def foreseen(plan: Plan, nodes: Sequence[Node]) -> Mapping[str, tuple[str, ...] 
         role = fault.spec.target
         if role == SPARE:
             known[fault.id] = (spares.pop(0),) if spares else None
-        elif needs_metadata(role):
-            known[fault.id] = None
-        elif role not in PLAIN:  # hosts by name
-            known[fault.id] = tuple(role.split(","))
-        else:
+        elif hosts_named(role) and plain(role) == role:
+            known[fault.id] = hosts_named(role)
+        elif settled_by_seed(role) or hosts_named(role):
             known[fault.id] = _settled(fault, plan, nodes, known)
+        else:
+            known[fault.id] = None
     return known
 
 
@@ -49,9 +50,8 @@ def _settled(
     choices: set[tuple[str, ...] | None] = set()
     for taken, idle in product(held, _idle(fault, plan, nodes, known)):
         try:
-            choices.add(
-                resolve(fault.spec.target, nodes=nodes, state=None, pick=fault.pick, held=taken, idle=idle)
-            )
+            now = Situation(nodes, held=taken, idle=idle)
+            choices.add(resolve(fault.spec.target, now, fault.pick))
         except TargetError:
             choices.add(None)
     return choices.pop() if len(choices) == 1 else None

@@ -7,7 +7,7 @@ import asyncio
 import logging
 import threading
 import time
-from collections.abc import Coroutine, Sequence
+from collections.abc import Coroutine, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager
 from typing import Any
 
@@ -29,11 +29,15 @@ from wrackline.nemesis.heal import Healer, NemesisError
 from wrackline.nemesis.inject import Canaries, Hold, Injection, Recording, Stage, injected
 from wrackline.nemesis.schedule import Plan, PlannedFault
 from wrackline.nemesis.spec import GuidedSpec
-from wrackline.nemesis.targets.roles import SPARE, TargetError, needs_metadata, resolve
-from wrackline.systems.base import ClusterState, DeployError, System
+from wrackline.nemesis.targets.memory import Leaders
+from wrackline.nemesis.targets.roles import Situation, TargetError, resolve
+from wrackline.nemesis.targets.words import SPARE, coordinator_of, needs_memory, needs_metadata
+from wrackline.systems.base import ClusterState, Coordinated, DeployError, System
 
 RESOLVE_TIMEOUT_S = 5.0
 POLL_S = 0.05
+LOOK_S = 0.5
+"""How often somebody looks who leads, where a target is the leader before."""
 
 log = logging.getLogger(__name__)
 
@@ -50,14 +54,19 @@ class Nemesis:
         *,
         topics: Sequence[str] = (),
         canaries: Canaries | None = None,
+        coordinated: Mapping[str, Sequence[str]] | None = None,
     ) -> None:
         """``topics``: of the run, in order; what roles without a topic and guided schedules aim at.
+        ``coordinated``: ``group`` or ``transaction`` -> those of the run, by name.
         ``canaries``: started on every host; without them no power cut is proved."""
         self._plan = plan
         self._fleet = fleet
         self._system = system
         self._recorder = recorder
         self._topics = tuple(topics)
+        self._coordinated = dict(coordinated or {})
+        self._leaders = Leaders()
+        self._last: tuple[str, ...] = ()
         self._stage = Stage(fleet, system, recorder, topics, canaries)
         self._stop: asyncio.Event | None = None
         self._loop: asyncio.AbstractEventLoop | None = None
@@ -117,7 +126,14 @@ class Nemesis:
         work: list[Coroutine[Any, Any, None]] = [self._timed(fault) for fault in self._plan.faults]
         if self._plan.guided is not None:
             work.append(self._guided(self._plan.guided))
-        await asyncio.gather(*work)
+        looking = None
+        if any(needs_memory(fault.spec.target) for fault in self._plan.faults):
+            looking = asyncio.ensure_future(self._remember_leaders())
+        try:
+            await asyncio.gather(*work)
+        finally:
+            if looking is not None:
+                looking.cancel()
 
     async def _until(self, at_s: float) -> bool:
         """Sleep until that time of the plan; True when the run is being stopped instead."""
@@ -152,19 +168,20 @@ class Nemesis:
         role = planned.spec.target
         deadline = time.monotonic() + RESOLVE_TIMEOUT_S
         while True:
-            state = await self._describe() if needs_metadata(role) else None
-            held = self._stage.held if fault.holds_node else {}
+            now = Situation(
+                self._system.nodes,
+                await self._describe() if needs_metadata(role) else None,
+                held=self._stage.held if fault.holds_node else {},
+                topics=self._topics,
+                spares=self._stage.spares,
+                idle=self._stage.idle,
+                last=self._last,
+                former=self._leaders.former,
+                coordinators=await self._coordinators(role),
+            )
             try:
-                hosts = resolve(
-                    role,
-                    nodes=self._system.nodes,
-                    state=state,
-                    pick=planned.pick,
-                    held=held,
-                    topics=self._topics,
-                    spares=self._stage.spares,
-                    idle=self._stage.idle,
-                )
+                hosts = resolve(role, now, planned.pick)
+                self._last = hosts
                 if role == SPARE:
                     self._stage.spares.remove(*hosts)
                 return hosts
@@ -174,10 +191,31 @@ class Nemesis:
 
     async def _describe(self) -> ClusterState | None:
         try:
-            return await self._stage.in_thread(lambda: self._system.describe(timeout_s=2.0))
+            state = await self._stage.in_thread(lambda: self._system.describe(timeout_s=2.0))
         except DeployError as nobody:
             log.info("nobody describes the cluster: %s", nobody)
             return None
+        self._leaders.see(state)
+        return state
+
+    async def _coordinators(self, role: str) -> Mapping[str, Sequence[int]]:
+        """Of all groups or transactions of the run, where one is asked for."""
+        what = coordinator_of(role)
+        if what is None or not isinstance(self._system, Coordinated):
+            return {}
+        ask, found = self._system.coordinator, set()
+        for name in self._coordinated.get(what, ()):
+            try:
+                found.add(await self._stage.in_thread(lambda name=name: ask(what, name, timeout_s=2.0)))
+            except DeployError as nobody:
+                log.info("nobody says who coordinates %s %s: %s", what, name, nobody)
+        return {what: sorted(found)}
+
+    async def _remember_leaders(self) -> None:
+        """While the plan goes on; ended by whoever has begun it."""
+        while True:
+            await self._describe()
+            await asyncio.sleep(LOOK_S)
 
     def _record_miss(self, fault_id: str, fault: str, role: str, why: str) -> None:
         """A fault that never happened is a fault that was not proved."""

@@ -199,3 +199,12 @@ class Featured(Protocol):
 
     def features(self, *, timeout_s: float = 30.0) -> Mapping[str, int]:
         """Name of each feature -> its finalised level, as the cluster reports them. Raises DeployError."""
+
+
+@runtime_checkable
+class Coordinated(Protocol):
+    """A system whose groups or transactions have coordinators, besides all else."""
+
+    def coordinator(self, what: str, name: str, *, timeout_s: float = 5.0) -> int:
+        """The node that coordinates this group or, by its transactional id, this transaction (``what``).
+        Raises DeployError when nobody answers in time, or it has none now."""

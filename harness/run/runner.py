@@ -216,6 +216,7 @@ class _Run:
             self.recorder,
             topics=(spec.topic.name,),
             canaries=self.canaries,
+            coordinated={"group": workload.groups, "transaction": workload.transactional_ids},
         )
         self.deaths = Deaths(self.parts.fleet, self.parts.system, self.recorder, nemesis.hold_of)
         patience_s = spec.workload.patience_s

@@ -17,8 +17,14 @@ from wrackline.nemesis.faults.spec import FaultSpec
 from wrackline.nemesis.guided.catalogue import NEEDS
 from wrackline.nemesis.schedule import plan
 from wrackline.nemesis.spec import ONCE, RandomSpec, SpecError
-from wrackline.nemesis.targets.roles import SPARE, Cast, never
+from wrackline.nemesis.targets.words import SPARE, Cast, never
+from wrackline.plugins.capabilities import Capability
 
+COORDINATED = {
+    "group": {Capability.GROUPS, Capability.TRANSACTIONS},
+    "transaction": {Capability.TRANSACTIONS},
+}
+"""What a coordinator may be of -> what a workload needs of the system that has such a thing."""
 MIN_ISR = "min.insync.replicas"
 LONGEST_TOPIC = 249
 """Characters that a topic's name may have in Kafka."""
@@ -141,6 +147,8 @@ def _targets(spec: Sections) -> Iterator[str]:
         topic=spec.topic.name,
         partitions=spec.topic.partitions,
         replicas=spec.topic.replication_factor,
+        controllers=spec.fleet.controllers if names is None else None,
+        coordinated=[what for what, any_of in COORDINATED.items() if any_of & spec.workload.needs],
     )
     for place, role in _roles(spec):
         if why := never(role, cast):

@@ -27,7 +27,7 @@ from wrackline.nemesis.faults.steps import (
     StartNode,
     Trail,
 )
-from wrackline.nemesis.targets.roles import SPARE
+from wrackline.nemesis.targets.words import SPARE
 from wrackline.systems.base import ClusterState, Place
 
 JOIN_S = 30.0

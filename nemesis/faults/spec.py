@@ -9,7 +9,7 @@ from pydantic import AfterValidator, WithJsonSchema, model_validator
 from wrackline.fleets.abilities import Ability
 from wrackline.fleets.spec import FleetSpec
 from wrackline.nemesis.faults.steps import Fault
-from wrackline.nemesis.targets.roles import ROLE, check_role
+from wrackline.nemesis.targets.words import ROLE, check_role
 from wrackline.plugins import fields
 from wrackline.systems.spec import SystemSpec
 

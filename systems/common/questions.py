@@ -12,6 +12,8 @@ from kio.schema.api_versions.v3 import response as versions_response
 from kio.schema.describe_configs.v4 import request as configs_request
 from kio.schema.describe_configs.v4 import response as configs_response
 from kio.schema.errors import ErrorCode
+from kio.schema.find_coordinator.v3 import request as coordinator_request
+from kio.schema.find_coordinator.v3 import response as coordinator_response
 from kio.static.primitive import i8
 
 from wrackline.systems.base import DeployError, Node
@@ -21,6 +23,7 @@ ASK_S = 2.0
 """How long one node may take."""
 _BROKER = 4
 """The resource type of DescribeConfigs that stands for a node."""
+_KEY_TYPES = {"group": 0, "transaction": 1}
 _DEFAULT_CONFIG = 5
 """The source of a setting that nobody has given."""
 
@@ -71,6 +74,18 @@ def effective_settings(connection: Connection, node_id: int) -> list[Setting]:
         ),
         key=lambda one: one.name,
     )
+
+
+def coordinator_of(connection: Connection, what: str, name: str) -> int:
+    """The node that coordinates a ``group`` or ``transaction``. Raises ProtocolError, also when there is none
+    now."""
+    answer = connection.request(
+        coordinator_request.FindCoordinatorRequest(key=name, key_type=i8(_KEY_TYPES[what])),
+        coordinator_response.FindCoordinatorResponse,
+    )
+    if answer.error_code is not ErrorCode.none:
+        raise ProtocolError(f"FindCoordinator({name}) to {connection.address}: {answer.error_code.name}")
+    return int(answer.node_id)
 
 
 def first_answer(

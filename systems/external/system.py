@@ -15,7 +15,12 @@ from wrackline.fleets.base import Fleet, Host
 from wrackline.systems.base import ClusterState, DeployError, Node, Place, Refusal, ReplicaLog, TopicSpec
 from wrackline.systems.cluster_client import ClusterClient
 from wrackline.systems.common.on_hosts import on_each
-from wrackline.systems.common.questions import effective_settings, features_of, first_answer
+from wrackline.systems.common.questions import (
+    coordinator_of,
+    effective_settings,
+    features_of,
+    first_answer,
+)
 from wrackline.systems.external import questions
 from wrackline.systems.external.access.connection import Refused, SecuredConnection
 from wrackline.systems.external.access.security import Security
@@ -269,6 +274,9 @@ class ExternalSystem:
             return features_of(self.nodes, self._asked().connect, min(timeout_s, LOOK_S))
         except DeployError:
             return {}
+
+    def coordinator(self, what: str, name: str, *, timeout_s: float = 5.0) -> int:
+        return self._ask(lambda one: coordinator_of(one, what, name), timeout_s)
 
     def growth_plan(self, node: Node, topic: str, *, timeout_s: float = 30.0) -> dict[Place, tuple[int, ...]]:
         del topic, timeout_s

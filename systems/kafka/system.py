@@ -27,7 +27,13 @@ from wrackline.systems.common.growth import share_of
 from wrackline.systems.common.node_script import CONFIGS, RUNNING
 from wrackline.systems.common.nodes import nodes_on
 from wrackline.systems.common.on_hosts import data_dir, deploy_error, on_each
-from wrackline.systems.common.questions import ASK_S, effective_settings, features_of
+from wrackline.systems.common.questions import (
+    ASK_S,
+    coordinator_of,
+    effective_settings,
+    features_of,
+    first_answer,
+)
 from wrackline.systems.kafka.properties import LOGGING, OURS, logging_options, properties, properties_of, text
 from wrackline.systems.kafka.server import formatted, meta
 from wrackline.systems.kafka.settings import refused
@@ -161,6 +167,11 @@ class KafkaSystem(Deployed):
 
     def features(self, *, timeout_s: float = 30.0) -> Mapping[str, int]:
         return features_of(self.brokers, self._client.connect, timeout_s)
+
+    def coordinator(self, what: str, name: str, *, timeout_s: float = 5.0) -> int:
+        return first_answer(
+            self.brokers, self._client.connect, lambda one: coordinator_of(one, what, name), timeout_s
+        )
 
     # --- fetching files -----------------------------------------------------------------------------------
 

@@ -140,6 +140,11 @@ class Workload:
         """Consumer groups that commit offsets."""
         return ()
 
+    @property
+    def transactional_ids(self) -> Sequence[str]:
+        """Of the producers that make transactions."""
+        return ()
+
     def drain(self, *, deadline_s: float) -> list[Drained]:
         """The final read of every partition, and of what the groups have committed."""
         drained = drain(self._context, self._spec.concurrency, deadline_s=deadline_s)

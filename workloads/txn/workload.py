@@ -31,6 +31,10 @@ class TxnWorkload(Workload):
     def groups(self) -> Sequence[str]:
         return [worker.group for worker in self._workers]
 
+    @property
+    def transactional_ids(self) -> Sequence[str]:
+        return [worker.transactional_id for worker in self._workers]
+
     def start(self) -> None:
         super().start()
         self._probe.start()

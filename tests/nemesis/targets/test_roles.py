@@ -2,10 +2,15 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+from typing import Any
+
 import pytest
 
 from tests.nemesis.doubles import NODES, cluster, partition
-from wrackline.nemesis.targets.roles import TargetError, check_role, resolve
+from wrackline.nemesis.targets.memory import Leaders
+from wrackline.nemesis.targets.roles import Situation, TargetError, resolve
+from wrackline.nemesis.targets.words import Cast, check_role, never
 from wrackline.systems.base import ClusterState
 
 STATE = cluster(
@@ -16,9 +21,9 @@ STATE = cluster(
 
 
 def aim(
-    role: str, *, pick: int = 1, held: tuple[str, ...] = (), state: ClusterState | None = STATE
+    role: str, *, pick: int = 1, held: tuple[str, ...] = (), state: ClusterState | None = STATE, **more: Any
 ) -> tuple[str, ...]:
-    return resolve(role, nodes=NODES, state=state, pick=pick, held=held, topics=("log",))
+    return resolve(role, Situation(NODES, state, held=held, topics=("log",), **more), pick)
 
 
 @pytest.mark.parametrize(
@@ -37,6 +42,12 @@ def aim(
         ("majority", {("n1", "n2"), ("n1", "n3"), ("n2", "n3")}),
         ("all", {("n1", "n2", "n3")}),
         ("n3,n1", {("n3", "n1")}),
+        ("primaries", {("n2",)}),
+        ("replicas(log-0)", {("n1", "n2", "n3")}),
+        ("2 of all", {("n1", "n2"), ("n1", "n3"), ("n2", "n3")}),
+        ("1 of primaries", {("n2",)}),
+        ("1 of n1,c1", {("n1",), ("c1",)}),
+        ("2 of replicas(log-0)", {("n1", "n2"), ("n1", "n3"), ("n2", "n3")}),
         ("c1", {("c1",)}),
     ],
 )
@@ -90,7 +101,20 @@ def test_without_an_answer_from_the_cluster_roles_of_partitions_are_vacant() -> 
 
 
 @pytest.mark.parametrize(
-    "role", ["leadr(log-0)", "leader(log)", "everybody", "", "n1;reboot", "leader(log-x)", "n1\n"]
+    "role",
+    [
+        "0 of all",
+        "2 of one",
+        "2 of",
+        "coordinator(log)",
+        "leadr(log-0)",
+        "leader(log)",
+        "everybody",
+        "",
+        "n1;reboot",
+        "leader(log-x)",
+        "n1\n",
+    ],
 )
 def test_what_is_no_role_is_refused_with_the_list_of_roles(role: str) -> None:
     with pytest.raises(ValueError, match="is no role: use one, minority"):
@@ -100,7 +124,7 @@ def test_what_is_no_role_is_refused_with_the_list_of_roles(role: str) -> None:
 def test_a_spare_is_hit_by_nobody_until_it_has_joined() -> None:
     def roles(role: str, *, spares: tuple[str, ...] = (), idle: tuple[str, ...] = ()) -> set[tuple[str, ...]]:
         return {
-            resolve(role, nodes=NODES, state=STATE, pick=pick, topics=("log",), spares=spares, idle=idle)
+            resolve(role, Situation(NODES, STATE, topics=("log",), spares=spares, idle=idle), pick)
             for pick in range(60)
         }
 
@@ -111,3 +135,68 @@ def test_a_spare_is_hit_by_nobody_until_it_has_joined() -> None:
     assert roles("n3", idle=("n3",)) == {("n3",)}
     with pytest.raises(TargetError, match="no spare host is left"):
         roles("spare", idle=("n3",))
+
+
+def test_the_last_target_is_hit_again() -> None:
+    assert aim("last", last=("n1", "n3")) == ("n1", "n3")
+    with pytest.raises(TargetError, match="n3 is under another fault"):
+        aim("last", last=("n3",), held=("n3",))
+    with pytest.raises(TargetError, match="before this one"):
+        aim("last")
+
+
+def test_the_previous_leader_is_who_led_before_the_present_one() -> None:
+    seen = Leaders()
+    for leader in (2, 2, -1, 2, 3, -1, 3):
+        seen.see(cluster(partition(0, leader=leader)))
+    assert seen.former == {("log", 0): 2}
+    assert aim("previous-leader(log-0)", former=seen.former) == ("n2",)
+    with pytest.raises(TargetError, match="log-1 has had one leader only"):
+        aim("previous-leader(log-1)", former=seen.former)
+
+
+def test_coordinators_are_those_of_the_runs_groups_and_transactions() -> None:
+    known = {"group": [1, 3], "transaction": [2]}
+    assert {aim("coordinator(group)", pick=pick, coordinators=known) for pick in range(20)} == {
+        ("n1",),
+        ("n3",),
+    }
+    assert aim("coordinator(transaction)", coordinators=known) == ("n2",)
+    with pytest.raises(TargetError, match="nobody says who coordinates the run's groups"):
+        aim("coordinator(group)")
+
+
+def test_controllers_that_follow() -> None:
+    quorum = tuple(replace(one, roles=frozenset({"broker", "controller"})) for one in NODES[:3])
+    now = Situation(quorum, cluster(partition(0), controller=2))
+    assert resolve("follower-controllers", now, 1) == ("n1", "n3")
+    assert {resolve("follower-controller", now, pick) for pick in range(20)} == {("n1",), ("n3",)}
+    assert {resolve("1 of follower-controllers", now, pick) for pick in range(20)} == {("n1",), ("n3",)}
+    with pytest.raises(TargetError, match="one controller only"):
+        aim("follower-controller")
+
+
+CAST = Cast(("n1", "n2", "n3", "c1"), 3, 0, "log", 2, 3, controllers=1, coordinated=("group",))
+
+
+@pytest.mark.parametrize(
+    ("role", "why"),
+    [
+        ("4 of all", "there are 3 of them at most"),
+        ("3 of n1,n2", "there are 2 of them at most"),
+        ("1 of n1,n9", "there is no host n9"),
+        ("follower-controller", "there is one controller only"),
+        ("coordinator(transaction)", "the workload has no transaction"),
+        ("previous-leader(log-2)", "log has no partition 2"),
+        ("replicas(logs-0)", "there is no topic 'logs'"),
+    ],
+)
+def test_a_role_that_can_name_nobody_in_a_run_says_why(role: str, why: str) -> None:
+    said = never(role, CAST)
+    assert said is not None
+    assert why in said
+
+
+@pytest.mark.parametrize("role", ["3 of all", "coordinator(group)", "1 of replicas", "last", "primaries"])
+def test_a_role_that_can_name_somebody(role: str) -> None:
+    assert never(role, CAST) is None

@@ -1,0 +1,139 @@
+"""The words that a target may be: roles, a number of those who have a role, or hosts by name."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Collection
+from dataclasses import dataclass
+
+OF_PARTITION = re.compile(r"(leader|previous-leader|follower|isr-last|elr|replicas)(?:\((.+)-(\d+)\))?")
+COORDINATOR = re.compile(r"coordinator\((group|transaction)\)")
+SOME_OF = re.compile(r"([1-9]) of (.+)")
+_HOST = r"(?=[a-z0-9.-]*[0-9.-])[a-z][a-z0-9.-]*"
+"""A word without a digit, dot or dash is rather a role that is spelt wrongly."""
+_HOSTS = re.compile(rf"{_HOST}(?:,{_HOST})*")
+SPARE = "spare"
+LAST = "last"
+CONTROLLERS = ("controller", "follower-controller", "follower-controllers")
+BY_SEED = ("one", "minority", "majority", "half", "all", SPARE)
+"""Roles that need nothing of the cluster's own metadata."""
+PLAIN = (*BY_SEED, *CONTROLLERS, "primaries", LAST)
+_MANY = rf"(?:all|primaries|follower-controllers|replicas(?:\(.+-\d+\))?|{_HOSTS.pattern})"
+_ONE = f"(?:{'|'.join(PLAIN)}|{OF_PARTITION.pattern}|{COORDINATOR.pattern}|{_HOSTS.pattern})"
+_ROLE = f"(?:[1-9] of {_MANY}|{_ONE})"
+ROLE = f"^{_ROLE}$"
+"""What `check_role` takes, as a JSON schema says it."""
+HELP = (
+    "one, minority, majority, half, all, primaries, controller, follower-controller, "
+    "follower-controllers, spare, last, leader(TOPIC-P), previous-leader(TOPIC-P), follower(TOPIC-P), "
+    "isr-last(TOPIC-P), elr(TOPIC-P), replicas(TOPIC-P), coordinator(group), coordinator(transaction), "
+    "hosts by name (n1,n2), or a number of those: 2 of all, 1 of primaries, 2 of n1,n2,n3"
+)
+
+
+def check_role(role: str) -> str:
+    """The role as given. Raises ValueError when it is neither a role nor could be a list of hosts."""
+    if re.fullmatch(_ROLE, role):
+        return role
+    raise ValueError(f"target {role!r} is no role: use {HELP}")
+
+
+def plain(role: str) -> str:
+    """The role that ``2 of ROLE`` is about, or the role itself."""
+    found = SOME_OF.fullmatch(role)
+    return found[2] if found else role
+
+
+def hosts_named(role: str) -> tuple[str, ...]:
+    """The hosts that a target names itself; empty for a role."""
+    role = plain(role)
+    if role in PLAIN or OF_PARTITION.fullmatch(role) or COORDINATOR.fullmatch(role):
+        return ()
+    return tuple(dict.fromkeys(role.split(",")))
+
+
+def coordinator_of(role: str) -> str | None:
+    """``group`` or ``transaction`` where a coordinator is meant."""
+    found = COORDINATOR.fullmatch(plain(role))
+    return found[1] if found else None
+
+
+def needs_metadata(role: str) -> bool:
+    """Whether the cluster must be asked who has the role."""
+    role = plain(role)
+    return role in CONTROLLERS or role == "primaries" or bool(OF_PARTITION.fullmatch(role))
+
+
+def needs_memory(role: str) -> bool:
+    """Whether somebody must have looked at the leaders before."""
+    return plain(role).startswith("previous-leader")
+
+
+def settled_by_seed(role: str) -> bool:
+    """Whether the seed alone settles who has the role, if no other fault is in the way."""
+    role = plain(role)
+    return role in BY_SEED
+
+
+@dataclass(frozen=True, slots=True)
+class Cast:
+    """Whom roles may ever name in a run, as its specification says."""
+
+    hosts: tuple[str, ...]
+    """Empty: nobody knows them before the run."""
+    brokers: int | None
+    """None: nobody knows before the run."""
+    spares: int
+    topic: str
+    partitions: int
+    replicas: int
+    """Of each partition."""
+    controllers: int | None = None
+    """None: nobody knows before the run."""
+    coordinated: Collection[str] = ("group", "transaction")
+    """What the workload has a coordinator for."""
+
+
+def never(role: str, cast: Cast) -> str | None:
+    """Why a role can name nobody in a run with this cast, and what would; None when it can."""
+    if found := SOME_OF.fullmatch(role):
+        return never(found[2], cast) or _too_many(int(found[1]), found[2], cast)
+    if found := OF_PARTITION.fullmatch(role):
+        return _no_partition(cast, *found.groups())
+    if (what := coordinator_of(role)) is not None and what not in cast.coordinated:
+        return f"the workload has no {what} that could have a coordinator"
+    if role in CONTROLLERS[1:] and cast.controllers is not None and cast.controllers < 2:
+        return "there is one controller only, so none follows: fleet.controllers must be 3 or 5"
+    if role == "minority" and cast.brokers is not None and cast.brokers < 3:
+        return f"a minority of {cast.brokers} brokers is nobody: fleet.brokers must be 3 or more"
+    if role == "half" and len(cast.hosts) == 1:
+        return "there is one host only, it has no half: fleet.brokers must be more"
+    if role == SPARE and not cast.spares:
+        return "there is no spare host: fleet.spares is 0"
+    named = hosts_named(role)
+    if named and not cast.hosts:
+        return "no host has a name before the run; name them in system.hosts"
+    for host in named:
+        if host not in cast.hosts:
+            return f"there is no host {host}; there are {', '.join(cast.hosts)}"
+    return None
+
+
+def _too_many(count: int, role: str, cast: Cast) -> str | None:
+    most = len(hosts_named(role)) or {"follower-controllers": (cast.controllers or 99) - 1}.get(
+        role, cast.replicas if role.startswith("replicas") else cast.brokers or 99
+    )
+    return f"there are {most} of them at most" if count > most else None
+
+
+def _no_partition(cast: Cast, kind: str, topic: str | None, partition: str | None) -> str | None:
+    if topic is not None and topic != cast.topic:
+        return f"there is no topic {topic!r}: the run's is {cast.topic!r}, so {kind}({cast.topic}-0)"
+    if topic is not None and int(partition or 0) >= cast.partitions:
+        return (
+            f"{topic} has no partition {partition}: topic.partitions is {cast.partitions}, "
+            f"the last is {kind}({topic}-{cast.partitions - 1})"
+        )
+    if kind not in ("leader", "replicas") and cast.replicas < 2:
+        return f"a partition with one replica has no {kind}: topic.replication_factor is {cast.replicas}"
+    return None
