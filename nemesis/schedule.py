@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import random
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 from wrackline.nemesis.faults.spec import FaultSpec
-from wrackline.nemesis.spec import FAULT, GuidedSpec, NemesisSpec, RandomSpec, SpecError
+from wrackline.nemesis.spec import FAULT, GuidedSpec, NemesisSpec, QuietSpec, RandomSpec, SpecError
 
 
 @dataclass(frozen=True, slots=True)
@@ -89,9 +89,18 @@ def plan(spec: NemesisSpec, seed: int, duration_s: float) -> Plan:
                 f"nemesis.schedule.{number}: {one.inject.fault} ends at {one.at_s + one.duration_s:g} s, "
                 f"but the run lasts {duration_s:g} s; let it last longer or the fault begin earlier"
             )
+        if (quiet := _disturbed(spec.quiet, one.at_s, one.at_s + one.duration_s)) is not None:
+            raise SpecError(
+                f"nemesis.schedule.{number}: {one.inject.fault} from {one.at_s:g} to "
+                f"{one.at_s + one.duration_s:g} s would be in force from {quiet.at_s:g} to "
+                f"{quiet.ends_s:g} s, where nemesis.quiet wants no fault; move one of them"
+            )
         timed.append((one.at_s, one.duration_s, one.inject))
     if spec.random is not None:
-        timed += _draw(spec.random, chance, duration_s)
+        timed += _draw(spec.random, chance, duration_s, spec.quiet)
+    for name, lane in spec.lanes.items():
+        # By itself: what one lane draws does not depend on what stands in another.
+        timed += _draw(lane, random.Random(f"nemesis {seed} {name}"), duration_s, spec.quiet)
     timed.sort(key=lambda entry: entry[0])
     faults = tuple(
         PlannedFault(f"f{number}", at_s, lasts_s, fault, chance.getrandbits(32))
@@ -100,7 +109,9 @@ def plan(spec: NemesisSpec, seed: int, duration_s: float) -> Plan:
     return Plan(seed, duration_s, faults, spec.guided)
 
 
-def _draw(spec: RandomSpec, chance: random.Random, duration_s: float) -> list[tuple[float, float, FaultSpec]]:
+def _draw(
+    spec: RandomSpec, chance: random.Random, duration_s: float, quiet: Sequence[QuietSpec]
+) -> list[tuple[float, float, FaultSpec]]:
     drawn: list[tuple[float, float, FaultSpec]] = []
     at_s = spec.start_s
     # Every fault of the list gets its turn before one comes again: a short run must not miss one by chance.
@@ -109,8 +120,19 @@ def _draw(spec: RandomSpec, chance: random.Random, duration_s: float) -> list[tu
         lasts_s = round(chance.uniform(*spec.duration_s), 3)
         if at_s + lasts_s > duration_s - spec.tail_s:
             return drawn
+        if (stretch := _disturbed(quiet, at_s, at_s + lasts_s)) is not None:
+            at_s = stretch.ends_s
+            continue
         if not hat:
-            hat = list(spec.faults)
+            hat = [fault for fault in spec.faults for _ in range(spec.weights.get(fault.fault, 1))]
             chance.shuffle(hat)
         drawn.append((round(at_s, 3), lasts_s, hat.pop()))
         at_s += chance.uniform(*spec.every_s) + (0.0 if spec.overlap else lasts_s)
+
+
+def _disturbed(quiet: Sequence[QuietSpec], begins_s: float, ends_s: float) -> QuietSpec | None:
+    """The first stretch that should be quiet and would not be."""
+    for stretch in sorted(quiet, key=lambda one: one.at_s):
+        if begins_s < stretch.ends_s and ends_s > stretch.at_s:
+            return stretch
+    return None

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any, Literal, Self
 
 from pydantic import (
     Field,
@@ -18,6 +19,7 @@ from pydantic_core import CoreSchema, core_schema
 
 from wrackline.nemesis.faults.spec import FaultSpec, Strict
 from wrackline.nemesis.guided.catalogue import SCHEDULES
+from wrackline.nemesis.presets import PRESETS
 from wrackline.plugins.doors import Door
 from wrackline.plugins.fields import JsonSchema, Lax, Seconds, SomeSeconds
 from wrackline.plugins.registry import Group
@@ -31,6 +33,7 @@ FAULTS = Door(Group.FAULTS, FaultSpec, "fault")
 AnyFault = Annotated[FaultSpec, FAULTS]
 FAULT: TypeAdapter[FaultSpec] = TypeAdapter(AnyFault)
 Range = Annotated[tuple[SomeSeconds, SomeSeconds], Lax]
+LaneName = Annotated[str, Field(pattern=r"^[a-z][a-z0-9-]{0,19}$")]
 ONCE: Literal["add-broker"] = "add-broker"
 """Of the faults, the one that cannot be drawn at random."""
 
@@ -106,6 +109,8 @@ class RandomSpec(Strict):
     """How long a fault is in force: from, to."""
     overlap: bool = False
     """Whether a fault may begin while another is in force."""
+    weights: Annotated[dict[str, Annotated[int, Field(ge=1, le=100)]], Lax] = Field(default_factory=dict)
+    """By fault: how often it comes while one of weight 1, which is what is left out here, comes once."""
     start_s: Seconds = 2.0
     """When the first fault begins."""
     tail_s: Seconds = 2.0
@@ -118,12 +123,64 @@ class RandomSpec(Strict):
             raise ValueError(f"{ONCE} happens once to a spare host: put it into the schedule, at its time")
         return given
 
+    @model_validator(mode="after")
+    def _weights_of_these(self) -> Self:
+        there = {one.fault for one in self.faults}
+        if unknown := sorted(set(self.weights) - there):
+            raise ValueError(
+                f"weights: {', '.join(unknown)} is none of the faults; there are {', '.join(sorted(there))}"
+            )
+        return self
+
     @field_validator("every_s", "duration_s")
     @classmethod
     def _in_order(cls, given: Range) -> Range:
         if given[0] > given[1]:
             raise ValueError(f"[{given[0]:g}, {given[1]:g}]: the smaller number comes first")
         return given
+
+
+class QuietSpec(Strict):
+    """A stretch of the main phase in which no fault is in force."""
+
+    at_s: Seconds
+    """From the start of the nemesis."""
+    duration_s: SomeSeconds
+    """How long it is quiet."""
+
+    @property
+    def ends_s(self) -> float:
+        return self.at_s + self.duration_s
+
+
+class PresetSpec(Strict):
+    """A ready-made mixture of faults, in lanes."""
+
+    name: str
+    """The preset's name."""
+    interval_s: SomeSeconds = 10.0
+    """Each lane waits about so long, begins a fault, and ends it after about so long again; half of it to one
+    and a half."""
+
+    @model_validator(mode="before")
+    @classmethod
+    def _by_name(cls, given: Any) -> Any:
+        """``preset: NAME`` for ``preset: {name: NAME}``."""
+        return {"name": given} if isinstance(given, str) else given
+
+    @classmethod
+    def __get_pydantic_json_schema__(cls, core: CoreSchema, handler: GetJsonSchemaHandler) -> JsonSchema:
+        whole = handler(core)
+        name = handler.resolve_ref_schema(whole)["properties"]["name"]
+        name["enum"] = sorted(PRESETS)
+        return {"anyOf": [name, whole]}
+
+    @field_validator("name")
+    @classmethod
+    def _known(cls, name: str) -> str:
+        if name not in PRESETS:
+            raise ValueError(f"no preset {name!r}; there are {', '.join(sorted(PRESETS))}")
+        return name
 
 
 class GuidedSpec(Strict):
@@ -168,8 +225,39 @@ class NemesisSpec(Strict):
     """Faults at their times, counted from the beginning of the main phase."""
     random: RandomSpec | None = None
     """Faults drawn from the seed."""
+    lanes: Annotated[dict[LaneName, RandomSpec], Lax] = Field(default_factory=dict)
+    """Several such lists by name, each drawn by itself: faults of one lane overlap those of the others."""
+    preset: PresetSpec | None = None
+    """Lanes that others have found useful. A fault that the system or its hosts cannot be given is left
+    out."""
+    quiet: Annotated[tuple[QuietSpec, ...], Lax] = ()
+    """Stretches without any fault: none is drawn that would be in force then."""
     guided: GuidedSpec | None = None
     """Steps that follow the cluster's state."""
+
+    @property
+    def drawn(self) -> Mapping[str, RandomSpec]:
+        """All lists that faults are drawn from, by where they stand."""
+        lanes = {f"lanes.{name}": lane for name, lane in self.lanes.items()}
+        return {"random": self.random, **lanes} if self.random is not None else lanes
+
+    def without_preset(self, cannot: Callable[[FaultSpec], str | None]) -> tuple[NemesisSpec, list[str]]:
+        """The same with the preset's lanes written out, and what was left out of them: a line each.
+        ``cannot``: why a fault is not possible here."""
+        if self.preset is None:
+            return self, []
+        lanes, left_out = dict(self.lanes), []
+        for name, given in PRESETS[self.preset.name].lanes.items():
+            possible = []
+            for fault in map(FAULT.validate_python, given):
+                if why := cannot(fault):
+                    left_out.append(why)
+                else:
+                    possible.append(fault)
+            if possible:
+                around = (0.5 * self.preset.interval_s, 1.5 * self.preset.interval_s)
+                lanes[name] = RandomSpec(faults=tuple(possible), every_s=around, duration_s=around)
+        return self.model_copy(update={"lanes": lanes, "preset": None}), list(dict.fromkeys(left_out))
 
 
 def load(given: Any) -> NemesisSpec:

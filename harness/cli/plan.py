@@ -56,6 +56,8 @@ def _lines(ahead: Forecast) -> Iterator[str]:
         yield from _part("guided", _guided(ahead.guided))
     if not ahead.faults and ahead.guided is None:
         yield from _part("faults", ["none"])
+    if ahead.left_out:
+        yield from _part("left out", list(ahead.left_out))
     contract = ahead.contract
     lines = [f"{contract.name}: {contract.promise}"]
     lines += [f"must show: {', '.join(contract.expected)}"] if contract.expected else []

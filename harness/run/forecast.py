@@ -107,6 +107,8 @@ class Forecast:
     """The whole run, without the judge."""
     plan: Mapping[str, Any]
     """What the run saves as ``plan.json``."""
+    left_out: tuple[str, ...] = ()
+    """Faults of a preset that are not possible here, and why."""
 
 
 def forecast(spec: Spec) -> Forecast:
@@ -127,6 +129,7 @@ def forecast(spec: Spec) -> Forecast:
         contract=ContractAhead(terms.name, terms.terms.promise, info.expected, info.thresholds),
         usual_s=sum(phase.usual_s for phase in phases),
         plan=saved_plan(plan),
+        left_out=tuple(spec.left_out),
     )
 
 

@@ -66,6 +66,8 @@ def run(spec: Spec, options: Options) -> Outcome:
             stack.enter_context(logged_to(run_dir / "harness.log"))
             progress = stack.enter_context(options.progress)
             progress.say(f"run {test_id}  seed {spec.seed}")
+            for line in spec.left_out:
+                progress.say(f"preset, left out: {line}")
             made = _Run(spec, parts, test_id, run_dir, options, progress)
         except (OSError, RecordingFailed) as wrong:
             shutil.rmtree(run_dir, ignore_errors=True)

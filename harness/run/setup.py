@@ -21,7 +21,7 @@ def new_test_id(name: str) -> str:
 
 def plan_of(spec: Spec) -> Plan:
     """Every random choice of the nemesis, settled by the seed."""
-    return plan(spec.nemesis, spec.seed, spec.workload.duration_s)
+    return plan(spec.nemesis_here, spec.seed, spec.workload.duration_s)
 
 
 def saved_plan(chosen: Plan) -> dict[str, Any]:

@@ -14,6 +14,7 @@ from wrackline.fleets.base import Fleet
 from wrackline.fleets.netns.state import DEFAULT_STATE_ROOT
 from wrackline.harness.specification.spec import Spec
 from wrackline.nemesis.faults.spec import FaultSpec
+from wrackline.nemesis.spec import RandomSpec
 from wrackline.systems.base import System
 from wrackline.systems.spec import Layout
 
@@ -74,9 +75,13 @@ def _with_topic(spec: Spec, name: str) -> Spec:
     changed: dict[str, object] = {
         "schedule": tuple(one.model_copy(update={"inject": aimed(one.inject)}) for one in nemesis.schedule)
     }
+
+    def drawn(lane: RandomSpec) -> RandomSpec:
+        return lane.model_copy(update={"faults": tuple(map(aimed, lane.faults))})
+
     if nemesis.random is not None:
-        drawn = tuple(map(aimed, nemesis.random.faults))
-        changed["random"] = nemesis.random.model_copy(update={"faults": drawn})
+        changed["random"] = drawn(nemesis.random)
+    changed["lanes"] = {name: drawn(lane) for name, lane in nemesis.lanes.items()}
     topic = spec.topic.model_copy(update={"name": name})
     return spec.model_copy(update={"topic": topic, "nemesis": nemesis.model_copy(update=changed)})
 

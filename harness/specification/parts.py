@@ -11,12 +11,10 @@ from collections.abc import Iterator
 from wrackline.fleets.abilities import Ability
 from wrackline.harness.specification.errors import Misfits
 from wrackline.harness.specification.sections import Sections
-from wrackline.nemesis.faults.by_command import beyond_commands
-from wrackline.nemesis.faults.growth import ReassignSpec
 from wrackline.nemesis.faults.spec import FaultSpec
 from wrackline.nemesis.guided.catalogue import NEEDS
 from wrackline.nemesis.schedule import plan
-from wrackline.nemesis.spec import ONCE, RandomSpec, SpecError
+from wrackline.nemesis.spec import ONCE, NemesisSpec, RandomSpec, SpecError
 from wrackline.nemesis.targets.words import SPARE, Cast, never
 from wrackline.plugins.capabilities import Capability
 
@@ -103,7 +101,7 @@ def _replicas(spec: Sections) -> Iterator[str]:
 def _room_to_move(spec: Sections) -> Iterator[str]:
     """Faults that move replicas need brokers to move them to."""
     scheduled = [one.inject.fault for one in spec.nemesis.schedule]
-    drawn = [one.fault for one in spec.nemesis.random.faults] if spec.nemesis.random else []
+    drawn = [one.fault for lane in spec.nemesis_here.drawn.values() for one in lane.faults]
     added, spares = scheduled.count(ONCE), spec.fleet.spares
     if added > spares and spec.fleet.hosts:  # else nobody can add any
         yield (f"nemesis: {added} times add-broker needs as many spare hosts, fleet.spares is {spares}")
@@ -119,18 +117,11 @@ def _room_to_move(spec: Sections) -> Iterator[str]:
 
 def _possible(spec: Sections) -> Iterator[str]:
     """Faults that cannot be done to such a system, or on such hosts."""
-    if spec.system.broker_names() is None:
-        if spec.fleet.hosts:
-            for place, fault in _faults(spec):
-                if (why := fault.refusal(spec.fleet, spec.system)) is not None:
-                    yield f"{place}: {why}"
-        return
     for place, fault in _faults(spec):
-        why = spec.system.cannot(fault.fault)
-        if why is None and not isinstance(fault, ReassignSpec):
-            why = beyond_commands(fault.build())
-        if why is not None:
+        if (why := spec.cannot(fault)) is not None:
             yield f"{place}: {why}"
+    if spec.system.broker_names() is None:
+        return
     if spec.nemesis.guided is not None:
         yield (
             f"nemesis.guided {spec.nemesis.guided.name}: guided schedules cut single links and directions, "
@@ -166,9 +157,9 @@ def _faults(spec: Sections) -> Iterator[tuple[str, FaultSpec]]:
     """(where, settings) of every fault."""
     for number, one in enumerate(spec.nemesis.schedule):
         yield f"nemesis.schedule[{number}]", one.inject
-    if spec.nemesis.random is not None:
-        for number, drawn in enumerate(spec.nemesis.random.faults):
-            yield f"nemesis.random.faults[{number}]", drawn
+    for where, drawn in spec.nemesis_here.drawn.items():
+        for number, fault in enumerate(drawn.faults):
+            yield f"nemesis.{where}.faults[{number}]", fault
 
 
 def _guided(spec: Sections) -> Iterator[str]:
@@ -206,18 +197,23 @@ def _guided(spec: Sections) -> Iterator[str]:
 
 def _plan(spec: Sections) -> Iterator[str]:
     """Faults that do not fit in the run."""
+    nemesis = spec.nemesis_here
+    if spec.nemesis.preset is not None and nemesis.lanes == spec.nemesis.lanes:
+        yield f"nemesis.preset {spec.nemesis.preset.name}: nothing of it is possible here: {spec.left_out[0]}"
     try:
-        planned = plan(spec.nemesis, spec.seed, spec.workload.duration_s)
+        plan(nemesis, spec.seed, spec.workload.duration_s)
     except SpecError as wrong:
         yield str(wrong)
         return
-    if spec.nemesis.random is not None and len(planned.faults) == len(spec.nemesis.schedule):
-        yield _no_room(spec, spec.nemesis.random)
+    for where, drawn in nemesis.drawn.items():
+        alone = NemesisSpec(lanes={"alone": drawn}, quiet=nemesis.quiet)
+        if not plan(alone, spec.seed, spec.workload.duration_s).faults:
+            yield _no_room(spec, where, drawn)
 
 
-def _no_room(spec: Sections, drawn: RandomSpec) -> str:
+def _no_room(spec: Sections, where: str, drawn: RandomSpec) -> str:
     return (
-        f"nemesis.random: no fault fits into the run: the first begins at {drawn.start_s:g} s and lasts "
+        f"nemesis.{where}: no fault fits into the run: the first begins at {drawn.start_s:g} s and lasts "
         f"{drawn.duration_s[0]:g} to {drawn.duration_s[1]:g} s, {drawn.tail_s:g} s at the end are quiet, "
         f"and workload.duration_s is {spec.workload.duration_s:g}: let it last longer"
     )

@@ -10,6 +10,9 @@ from pydantic import AfterValidator, Field, field_validator, model_validator
 
 from wrackline.fleets.spec import FleetSpec
 from wrackline.harness.specification.errors import nearest
+from wrackline.nemesis.faults.by_command import beyond_commands
+from wrackline.nemesis.faults.growth import ReassignSpec
+from wrackline.nemesis.faults.spec import FaultSpec
 from wrackline.nemesis.spec import NemesisSpec
 from wrackline.plugins.doors import Door
 from wrackline.plugins.fields import MILLISECONDS, SECONDS, JsonSchema, Lax, Strict, in_milliseconds
@@ -149,6 +152,23 @@ class Sections(Strict):
     """What goes wrong."""
     contract: ContractSpec = ContractSpec()
     """What is expected of the run beyond what its configuration promises."""
+
+    @property
+    def nemesis_here(self) -> NemesisSpec:
+        """What goes wrong, with the lanes of a preset written out as far as they are possible here."""
+        return self.nemesis.without_preset(self.cannot)[0]
+
+    @property
+    def left_out(self) -> list[str]:
+        """Faults of the preset that are not possible here: a line each."""
+        return self.nemesis.without_preset(self.cannot)[1]
+
+    def cannot(self, fault: FaultSpec) -> str | None:
+        """Why the fault cannot be done to this system on these hosts; None when it can."""
+        if self.system.broker_names() is None:
+            return fault.refusal(self.fleet, self.system) if self.fleet.hosts else None
+        why = self.system.cannot(fault.fault)
+        return why if why is not None or isinstance(fault, ReassignSpec) else beyond_commands(fault.build())
 
     @model_validator(mode="before")
     @classmethod

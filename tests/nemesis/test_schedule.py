@@ -4,14 +4,17 @@ from __future__ import annotations
 
 import itertools
 import json
+from itertools import pairwise
 from typing import Any
 
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from wrackline.nemesis.schedule import Plan, plan
-from wrackline.nemesis.spec import SpecError, load
+from wrackline.nemesis.faults.spec import FaultSpec
+from wrackline.nemesis.presets import PRESETS
+from wrackline.nemesis.schedule import Plan, PlannedFault, plan
+from wrackline.nemesis.spec import NemesisSpec, SpecError, load
 
 RANDOM: dict[str, Any] = {
     "random": {
@@ -84,10 +87,10 @@ def test_nothing_asked_for_is_nothing_planned() -> None:
 @pytest.mark.parametrize(
     ("given", "mistake"),
     [
-        ({"randm": {}}, r"unknown key 'randm'; known keys: guided, random, schedule"),
+        ({"randm": {}}, r"unknown key 'randm'; known keys: guided, lanes, preset, quiet, random, schedule"),
         (
             {"randm": {}, "gided": "x"},
-            r"unknown keys 'randm' and 'gided'; known keys: guided, random, schedule",
+            r"unknown keys 'randm' and 'gided'; known keys: guided, lanes, preset, quiet, random, schedule",
         ),
         ({"random": {"faults": ["kil"]}}, r"nemesis.random.faults.0.*'kil'.*'kill', 'partition'"),
         (
@@ -129,3 +132,69 @@ def test_a_fault_that_does_not_fit_in_the_run_is_refused() -> None:
 def test_what_is_no_plan_is_refused() -> None:
     with pytest.raises(SpecError, match="not a nemesis plan"):
         Plan.from_dict({"seed": 1})
+
+
+def lane(*faults: str, **more: Any) -> dict[str, Any]:
+    return {"faults": list(faults), "every_s": [1, 2], "duration_s": [3, 4], **more}
+
+
+def overlapping(one: PlannedFault, other: PlannedFault) -> bool:
+    return one.at_s < other.at_s + other.duration_s and other.at_s < one.at_s + one.duration_s
+
+
+def test_lanes_overlap_each_other_and_not_themselves() -> None:
+    spec = load({"lanes": {"net": lane("partition"), "db": lane("kill", "pause")}})
+    faults = plan(spec, 3, 120.0).faults
+    net = [one for one in faults if one.spec.fault == "partition"]
+    nodes = [one for one in faults if one.spec.fault != "partition"]
+    for row in (net, nodes):
+        assert len(row) > 10
+        assert not any(overlapping(one, other) for one, other in pairwise(row))
+    assert any(overlapping(one, other) for one in net for other in nodes)
+    alone = plan(load({"lanes": {"db": lane("kill", "pause")}}), 3, 120.0).faults
+    assert [(one.at_s, one.spec) for one in alone] == [(one.at_s, one.spec) for one in nodes]
+
+
+def test_a_weight_says_how_often_a_fault_comes() -> None:
+    spec = load({"random": lane("kill", "pause", weights={"kill": 3})})
+    drawn = [one.spec.fault for one in plan(spec, 1, 600.0).faults]
+    rounds = [drawn[at : at + 4] for at in range(0, len(drawn) - 3, 4)]
+    assert len(rounds) > 20
+    assert all(sorted(each) == ["kill", "kill", "kill", "pause"] for each in rounds)
+    with pytest.raises(SpecError, match="weights: partition is none of the faults; there are kill, pause"):
+        load({"random": lane("kill", "pause", weights={"partition": 3})})
+
+
+def test_no_fault_is_in_force_where_it_shall_be_quiet() -> None:
+    quiet = [{"at_s": 20, "duration_s": 15}, {"at_s": 60, "duration_s": 5}]
+    spec = load({"random": lane("kill", overlap=True), "lanes": {"net": lane("partition")}, "quiet": quiet})
+    for seed in range(20):
+        faults = plan(spec, seed, 100.0).faults
+        assert not [one for one in faults if one.at_s < 35 and one.at_s + one.duration_s > 20]
+        assert not [one for one in faults if one.at_s < 65 and one.at_s + one.duration_s > 60]
+        assert any(one.at_s > 65 for one in faults)
+    scheduled = {"schedule": [{"at_s": 18, "duration_s": 3, "fault": "kill"}], "quiet": quiet}
+    with pytest.raises(SpecError, match="kill from 18 to 21 s would be in force from 20 to 35 s"):
+        plan(load(scheduled), 1, 100.0)
+
+
+@pytest.mark.parametrize("name", sorted(PRESETS))
+def test_a_preset_is_lanes_that_can_be_read_and_leaves_out_what_is_not_possible(name: str) -> None:
+    spec = load({"preset": {"name": name, "interval_s": 4}})
+    whole, nothing = spec.without_preset(lambda _fault: None)
+    assert nothing == []
+    assert list(whole.lanes) == list(PRESETS[name].lanes)
+    assert plan(whole, 1, 120.0).faults
+    assert NemesisSpec.model_validate(whole.model_dump()) == whole
+    rest, left_out = spec.without_preset(lambda fault: "no way" if fault.fault == "kill" else None)
+    assert not [one for row in rest.lanes.values() for one in row.faults if one.fault == "kill"]
+    assert left_out == (["no way"] if any(one.fault == "kill" for one in _faults(whole)) else [])
+
+
+def _faults(spec: NemesisSpec) -> list[FaultSpec]:
+    return [one for row in spec.lanes.values() for one in row.faults]
+
+
+def test_a_preset_that_there_is_not_is_refused_with_those_there_are() -> None:
+    with pytest.raises(SpecError, match=r"no preset .jepson.; there are .*jepsen"):
+        load({"preset": "jepson"})
