@@ -84,12 +84,14 @@ def _idle(
     fault: PlannedFault, plan: Plan, nodes: Sequence[Node], known: Mapping[str, tuple[str, ...] | None]
 ) -> Sequence[frozenset[str]]:
     """The spare hosts whose brokers may not have joined when this fault chooses, in every way it may be."""
-    idle = frozenset(node.host.name for node in nodes if node.spare)
-    ways = [idle]
+    spares = [node.host.name for node in nodes if node.spare]
+    ways = [frozenset(spares)]
     for other in plan.faults:
-        if other.spec.fault != ONCE or other is fault or other.at_s > fault.at_s:
+        if other.spec.fault not in ONCE or other is fault or other.at_s > fault.at_s:
             continue
-        joined = frozenset(known.get(other.id) or ())
+        # What replaces a broker is the first spare that is left; a broker that is added is the target itself.
+        joined = frozenset(known.get(other.id) or ()) & set(spares) or frozenset(spares[:1])
+        spares = [host for host in spares if host not in joined]
         after = [way - joined for way in ways]
         ways = after if other.at_s + LATE_S <= fault.at_s else [*ways, *after]
     return ways

@@ -8,6 +8,7 @@ from collections.abc import Sequence
 
 from wrackline.fleets.base import Fleet, Host
 from wrackline.nemesis.faults import by_command, knocks
+from wrackline.nemesis.faults.administering import Administering
 from wrackline.nemesis.faults.moving import Mover
 from wrackline.nemesis.faults.steps import (
     Ask,
@@ -24,6 +25,7 @@ from wrackline.nemesis.faults.steps import (
     StartNode,
     Step,
     StopNode,
+    TakeOver,
 )
 from wrackline.systems.base import Node, System
 
@@ -35,6 +37,7 @@ class Hands:
         self._fleet = fleet
         self._system = system
         self._mover = Mover(system, topics)
+        self._administering = Administering(fleet, system, topics)
         self._hosts: dict[str, Host] = {node.host.name: node.host for node in system.nodes}
         self._nodes: dict[int, Node] = {node.node_id: node for node in system.nodes}
         self.shells = {host: threading.Lock() for host in self._hosts}
@@ -60,6 +63,8 @@ class Hands:
                 return Done(step)
             case Join(node_id=node_id):
                 return Done(step, self._mover.join(step, self._nodes[node_id]))
+            case TakeOver(by_node=by_node):
+                return Done(step, self._mover.take_over(step, self._nodes[by_node]))
             case MoveOff():
                 return Done(step, self._mover.move_off(step))
             case Settle():
@@ -68,3 +73,5 @@ class Hands:
                 return by_command.carried(self._system, self._nodes[step.node_id], step)
             case PowerOff() | PowerOn():
                 raise AssertionError(f"{step}: power is switched by the stage")
+            case _:
+                return Done(step, self._administering.carry_out(step, host))

@@ -34,6 +34,7 @@ from wrackline.nemesis.faults.steps import (
     Scene,
     Shell,
     Step,
+    TakeOver,
     Target,
     Trail,
 )
@@ -148,6 +149,7 @@ class Stage:
                 is_broker=node.is_broker,
                 controller_port=node.controller_port,
                 pid=pid,
+                spare=node.host.name in self.spares,
             )
 
         seen = await asyncio.gather(
@@ -228,6 +230,13 @@ class Stage:
             case Join():
                 done = self._hands.carry_out(step)
                 self.idle.discard(step.host)
+                return done
+            case TakeOver(by_host=spare):
+                if spare not in self.spares:
+                    raise FaultError(f"{spare} is no spare any more: another fault has started its broker")
+                self.spares.remove(spare)
+                done = self._hands.carry_out(step)
+                self.idle.discard(spare)
                 return done
         return self._hands.carry_out(step)
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from typing import Annotated, Any, Literal, Self
+from typing import Annotated, Any, Self
 
 from pydantic import (
     Field,
@@ -34,8 +34,8 @@ AnyFault = Annotated[FaultSpec, FAULTS]
 FAULT: TypeAdapter[FaultSpec] = TypeAdapter(AnyFault)
 Range = Annotated[tuple[SomeSeconds, SomeSeconds], Lax]
 LaneName = Annotated[str, Field(pattern=r"^[a-z][a-z0-9-]{0,19}$")]
-ONCE: Literal["add-broker"] = "add-broker"
-"""Of the faults, the one that cannot be drawn at random."""
+ONCE = ("add-broker", "replace-broker")
+"""Faults that use a spare host up, and cannot be drawn at random."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,7 +46,7 @@ class _ByName:
         return core_schema.no_info_before_validator_function(self.whole, handler(source))
 
     def __get_pydantic_json_schema__(self, core: CoreSchema, handler: GetJsonSchemaHandler) -> JsonSchema:
-        drawn = {name: ref for name, ref in _by_name(handler(core)).items() if name != ONCE}
+        drawn = {name: ref for name, ref in _by_name(handler(core)).items() if name not in ONCE}
         return {"anyOf": [{"enum": list(drawn)}, *drawn.values()]}
 
     @staticmethod
@@ -119,8 +119,8 @@ class RandomSpec(Strict):
     @field_validator("faults")
     @classmethod
     def _no_growth(cls, given: tuple[FaultSpec, ...]) -> tuple[FaultSpec, ...]:
-        if any(one.fault == ONCE for one in given):
-            raise ValueError(f"{ONCE} happens once to a spare host: put it into the schedule, at its time")
+        if used := [one.fault for one in given if one.fault in ONCE]:
+            raise ValueError(f"{used[0]} uses a spare host up: put it into the schedule, at its time")
         return given
 
     @model_validator(mode="after")

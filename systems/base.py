@@ -208,3 +208,36 @@ class Coordinated(Protocol):
     def coordinator(self, what: str, name: str, *, timeout_s: float = 5.0) -> int:
         """The node that coordinates this group or, by its transactional id, this transaction (``what``).
         Raises DeployError when nobody answers in time, or it has none now."""
+
+
+class Admin(Protocol):
+    """What an administrator does (`wrackline.systems.administration`). Every error is a DeployError."""
+
+    def elect_preferred(self, places: Sequence[Place], *, timeout_s: float) -> None: ...
+
+    def topic_settings(self, topic: str, *, timeout_s: float) -> dict[str, str]:
+        """Those that it has been given; a setting that is not here has its default."""
+
+    def change_topic(self, topic: str, values: Mapping[str, str | None], *, timeout_s: float) -> None:
+        """None: the default shall hold again."""
+
+    def cluster_settings(self, *, timeout_s: float) -> dict[str, str]:
+        """Those that all brokers have been given while they ran."""
+
+    def change_cluster(self, values: Mapping[str, str | None], *, timeout_s: float) -> None: ...
+
+    def create_topic(self, topic: TopicSpec, *, timeout_s: float) -> None: ...
+
+    def delete_topic(self, topic: str, *, timeout_s: float) -> None: ...
+
+    def topic_id(self, topic: str, *, timeout_s: float) -> str | None: ...
+
+    def unregister(self, node_id: int, *, timeout_s: float) -> None: ...
+
+
+@runtime_checkable
+class Administered(Protocol):
+    """A system that can be told what an administrator tells a cluster, besides all else."""
+
+    @property
+    def admin(self) -> Admin: ...

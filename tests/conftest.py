@@ -13,12 +13,14 @@ import gc
 import logging
 import os
 from collections.abc import Generator, Iterator, Mapping
+from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pytest
 from hypothesis import settings
 
+from wrackline.fleets.base import FleetError
 from wrackline.fleets.netns.clean import clean, folders_mounted
 
 if TYPE_CHECKING:
@@ -41,7 +43,8 @@ def pytest_sessionstart() -> None:
     knows. Once, before there are workers: a fleet that is dead later is dead because a test wants it so."""
     if "PYTEST_XDIST_WORKER" not in os.environ:  # which what a test starts inherits
         for folder in folders_mounted():
-            clean(folder.root)
+            with suppress(FleetError):  # one of another version of this project is not ours to read
+                clean(folder.root)
     # Real runs clear up below their state root when they begin: theirs must not be the root of another
     # worker.
     os.environ["WRACKLINE_STATE_DIR"] = str(RUNS_ROOT)

@@ -8,10 +8,13 @@ from typing import Any
 
 from wrackline.harness.specification.spec import Spec
 from wrackline.history.model import PlanInfo, RunInfo, TopicInfo
+from wrackline.nemesis.faults.admin import MIN_ISR, ChangeConfigSpec
 from wrackline.nemesis.schedule import Plan, plan
 from wrackline.plugins.registry import version
 from wrackline.systems.base import System
 from wrackline.systems.spec import is_true
+
+UNCLEAN = "unclean.leader.election.enable"
 
 
 def new_test_id(name: str) -> str:
@@ -32,7 +35,10 @@ def saved_plan(chosen: Plan) -> dict[str, Any]:
 def run_info(spec: Spec, test_id: str, system: System, plan: Plan) -> RunInfo:
     """What the judge must know of the run besides its events."""
     configured, topic = spec.system.configured(), spec.topic
-    unclean = topic.configs.get("unclean.leader.election.enable", configured.unclean_election)
+    unclean = topic.configs.get(UNCLEAN, configured.unclean_election)
+    meanwhile = [one.spec.texts for one in plan.faults if isinstance(one.spec, ChangeConfigSpec)]
+    # What is promised is what holds from the first moment to the last.
+    of_topic = [{MIN_ISR: str(topic.min_insync_replicas)}, *meanwhile]
     every_write = str(topic.configs.get("flush.messages")) == "1"
     return RunInfo(
         test_id=test_id,
@@ -50,7 +56,7 @@ def run_info(spec: Spec, test_id: str, system: System, plan: Plan) -> RunInfo:
                 topic.name,
                 topic.partitions,
                 topic.replication_factor,
-                topic.min_insync_replicas,
+                min(int(one[MIN_ISR]) for one in of_topic if MIN_ISR in one),
                 contiguous=spec.workload.contiguous,
                 compacted=spec.workload.compacted,
             ),
@@ -58,7 +64,7 @@ def run_info(spec: Spec, test_id: str, system: System, plan: Plan) -> RunInfo:
         profile=configured.profile,
         defects=configured.defects,
         flush_mode="every-write" if every_write else configured.flush_mode,
-        unclean_election=is_true(unclean),
+        unclean_election=is_true(unclean) or any(is_true(one.get(UNCLEAN)) for one in meanwhile),
         recovery_strategy=configured.recovery_strategy,
         rate=spec.workload.rate,
         concurrency=spec.workload.concurrency,

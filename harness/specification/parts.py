@@ -102,17 +102,22 @@ def _room_to_move(spec: Sections) -> Iterator[str]:
     """Faults that move replicas need brokers to move them to."""
     scheduled = [one.inject.fault for one in spec.nemesis.schedule]
     drawn = [one.fault for lane in spec.nemesis_here.drawn.values() for one in lane.faults]
-    added, spares = scheduled.count(ONCE), spec.fleet.spares
-    if added > spares and spec.fleet.hosts:  # else nobody can add any
-        yield (f"nemesis: {added} times add-broker needs as many spare hosts, fleet.spares is {spares}")
-    factor = spec.topic.replication_factor
+    used = [name for name in scheduled if name in ONCE]
+    spares = spec.fleet.spares
+    if len(used) > spares and spec.fleet.hosts:  # else nobody can add any
+        names = " and ".join(dict.fromkeys(used))
+        yield f"nemesis: {len(used)} times {names} needs as many spare hosts, fleet.spares is {spares}"
+    factor, added = spec.topic.replication_factor, used.count("add-broker")
     brokers = _brokers(spec)
-    if "reassign" in (*scheduled, *drawn) and brokers is not None and brokers + added <= factor:
-        there = f"fleet.brokers is {brokers}" if spec.fleet.hosts else f"those in system.hosts are {brokers}"
-        yield (
-            f"nemesis: reassign needs more brokers than topic.replication_factor ({factor}): "
-            f"{there}, and {added} are added"
-        )
+    for name in ("reassign", "remove-broker"):
+        if name in (*scheduled, *drawn) and brokers is not None and brokers + added <= factor:
+            there = (
+                f"fleet.brokers is {brokers}" if spec.fleet.hosts else f"those in system.hosts are {brokers}"
+            )
+            yield (
+                f"nemesis: {name} needs more brokers than topic.replication_factor ({factor}): "
+                f"{there}, and {added} are added"
+            )
 
 
 def _possible(spec: Sections) -> Iterator[str]:
@@ -149,7 +154,7 @@ def _targets(spec: Sections) -> Iterator[str]:
 def _roles(spec: Sections) -> Iterator[tuple[str, str]]:
     """(where, target) of every fault, as the reader wrote it."""
     for place, fault in _faults(spec):
-        if (fault.fault, fault.target) != (ONCE, SPARE):  # _room_to_move counts the spare hosts
+        if fault.fault not in ONCE or fault.target != SPARE:  # _room_to_move counts the spare hosts
             yield place, fault.target
 
 

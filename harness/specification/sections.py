@@ -11,8 +11,8 @@ from pydantic import AfterValidator, Field, field_validator, model_validator
 from wrackline.fleets.spec import FleetSpec
 from wrackline.harness.specification.errors import nearest
 from wrackline.nemesis.faults.by_command import beyond_commands
-from wrackline.nemesis.faults.growth import ReassignSpec
 from wrackline.nemesis.faults.spec import FaultSpec
+from wrackline.nemesis.faults.steps import ClusterFault
 from wrackline.nemesis.spec import NemesisSpec
 from wrackline.plugins.doors import Door
 from wrackline.plugins.fields import MILLISECONDS, SECONDS, JsonSchema, Lax, Strict, in_milliseconds
@@ -167,8 +167,10 @@ class Sections(Strict):
         """Why the fault cannot be done to this system on these hosts; None when it can."""
         if self.system.broker_names() is None:
             return fault.refusal(self.fleet, self.system) if self.fleet.hosts else None
-        why = self.system.cannot(fault.fault)
-        return why if why is not None or isinstance(fault, ReassignSpec) else beyond_commands(fault.build())
+        built = fault.build()
+        if isinstance(built, ClusterFault):
+            return fault.refusal(self.fleet, self.system)
+        return self.system.cannot(fault.fault) or beyond_commands(built)
 
     @model_validator(mode="before")
     @classmethod

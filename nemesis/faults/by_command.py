@@ -6,11 +6,11 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from wrackline.nemesis.faults.growth import Reassign
 from wrackline.nemesis.faults.network import Partition
 from wrackline.nemesis.faults.steps import (
     Ask,
     Carry,
+    ClusterFault,
     Commands,
     Done,
     Fault,
@@ -80,7 +80,7 @@ def _short_of(scene: Scene, probe: Sequence[Done], wanted: str, when: str) -> st
 
 def here(system: System, fault: Fault) -> Fault:
     """The fault as it is done to this system. Raises FaultError when it cannot be."""
-    if not isinstance(system, StandingSystem) or isinstance(fault, Reassign):
+    if not isinstance(system, StandingSystem) or isinstance(fault, ClusterFault):
         return fault
     if why := beyond_commands(fault):
         raise FaultError(why)
@@ -94,7 +94,7 @@ def beyond_commands(fault: Fault) -> str | None:
             "partition: commands cut hosts off from all others, both ways (shape isolate), and nothing else"
         )
     if fault.name not in FAULTS:
-        return f"{fault.name}: it acts on hosts, and those of this cluster are not ours"
+        return f"{fault.name} acts on hosts, and those of an external cluster are not ours"
     return None
 
 

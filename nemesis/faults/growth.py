@@ -16,6 +16,7 @@ from typing import Any, ClassVar, Literal
 from wrackline.fleets.abilities import Ability
 from wrackline.nemesis.faults.spec import FaultSpec, Role
 from wrackline.nemesis.faults.steps import (
+    ClusterFault,
     Commands,
     Done,
     FaultError,
@@ -139,6 +140,12 @@ def _output(steps: Sequence[Done], kind: type) -> Any:
     return None
 
 
+def moves_said(steps: Sequence[Done], begun_by: type) -> str | None:
+    """The moves that a step began, for people; None when none began."""
+    begun = _output(steps, begun_by)
+    return None if begun is None else "; ".join(map(str, _read_moves(begun)))
+
+
 def _prove_moves(trail: Trail, begun_by: type) -> Proof:
     begun = _output(trail.do, begun_by)
     if begun is None:
@@ -195,7 +202,7 @@ class AddBroker:
 
 
 @dataclass(frozen=True, slots=True)
-class Reassign:
+class Reassign(ClusterFault):
     """The replicas of the target move to brokers that have none of the partition. Undo waits until they are
     complete, and takes back what is not in time."""
 

@@ -13,7 +13,7 @@ import time
 from collections.abc import Sequence
 
 from wrackline.nemesis.faults.growth import Move, moves_off, planned_moves, say_moves, say_settled
-from wrackline.nemesis.faults.steps import FaultError, Join, MoveOff, Settle
+from wrackline.nemesis.faults.steps import FaultError, Join, MoveOff, Settle, TakeOver
 from wrackline.systems.base import ClusterState, DeployError, Node, Place, System
 
 POLL_S = 0.1
@@ -34,17 +34,30 @@ class Mover:
     def join(self, step: Join, node: Node) -> str:
         """Waits until the broker is in the cluster, then gives it its share of every topic. Raises
         DeployError."""
-        deadline = time.monotonic() + step.join_s
-        while True:
-            state = self._describe()
-            if state is not None and node.node_id in state.brokers:
-                break
-            self._wait_or_give_up(deadline, f"node {node.node_id} did not join", state)
+        self._joined(node.node_id, step.join_s)
         with self._planning:
             state = self._still(step.plan_s)
             plan: dict[Place, tuple[int, ...]] = {}
             for topic in self._topics:
                 plan |= self._system.growth_plan(node, topic, timeout_s=step.plan_s)
+            return self._begin(step.fault_id, planned_moves(state, plan), step.plan_s)
+
+    def take_over(self, step: TakeOver, node: Node) -> str:
+        """Starts the spare ``node``, waits until it is in the cluster, and moves to it every replica of the
+        other. Raises DeployError."""
+        self._system.start(node)
+        self._joined(node.node_id, step.join_s)
+        with self._planning:
+            state = self._still(step.plan_s)
+            plan = {
+                (one.topic, one.partition): tuple(
+                    step.by_node if replica == step.node_id else replica for replica in one.replicas
+                )
+                for one in state.partitions
+                if one.topic in self._topics and step.node_id in one.replicas
+            }
+            if not plan:
+                raise DeployError(f"node {step.node_id} has no replica of {', '.join(self._topics)}")
             return self._begin(step.fault_id, planned_moves(state, plan), step.plan_s)
 
     def move_off(self, step: MoveOff) -> str:
@@ -77,10 +90,18 @@ class Mover:
                 time.sleep(POLL_S)
         if waiting:
             self._system.reassign(dict.fromkeys(move.place for move in waiting), timeout_s=CANCEL_S)
+            if step.must:
+                raise DeployError(f"not complete within {step.wait_s:g} s, taken back: {last}")
         with self._mutex:
             self._waiting.pop(step.fault_id, None)
             done = self._done.pop(step.fault_id, [])
         return say_settled(done, waiting, time.monotonic() - began, last)
+
+    def _joined(self, node_id: int, join_s: float) -> None:
+        """Waits until the broker is in the cluster. Raises DeployError."""
+        deadline = time.monotonic() + join_s
+        while (state := self._describe()) is None or node_id not in state.brokers:
+            self._wait_or_give_up(deadline, f"node {node_id} did not join", state)
 
     # --- helpers ------------------------------------------------------------------------------------------
 

@@ -12,6 +12,7 @@ from typing import Protocol
 
 from wrackline.fleets.base import PowerCut
 from wrackline.fleets.canary import CanaryLoss
+from wrackline.nemesis.faults.admin_steps import ADMIN_STEPS, AdminStep
 from wrackline.systems.external.commands.orders import Order
 
 
@@ -33,6 +34,8 @@ class Target:
     """None: the node does not run."""
     controller_port: int | None = None
     """Where a combined node's controller listens."""
+    spare: bool = False
+    """Its broker has not joined, and may."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -140,6 +143,19 @@ class MoveOff:
 
 
 @dataclass(frozen=True, slots=True)
+class TakeOver:
+    """A spare broker is started, waited for, and begins to get all replicas of a node. Output: the moves."""
+
+    host: str
+    node_id: int
+    by_host: str
+    by_node: int
+    fault_id: str
+    join_s: float
+    plan_s: float
+
+
+@dataclass(frozen=True, slots=True)
 class Settle:
     """Wait for the moves that a fault began; take back what is not complete in time. Output: what became of
     them."""
@@ -147,6 +163,8 @@ class Settle:
     host: str
     fault_id: str
     wait_s: float
+    must: bool = False
+    """It fails when a move is not complete in time: what comes after it would do harm."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -178,11 +196,13 @@ Step = (
     | StopNode
     | Join
     | MoveOff
+    | TakeOver
     | Settle
     | Carry
     | Ask
+    | AdminStep
 )
-NEEDS_NO_POWER = (PowerOn, Settle)
+NEEDS_NO_POWER = (PowerOn, Settle, *ADMIN_STEPS)
 """Undone whether the host is there or not: a switch, and what is asked of the cluster."""
 
 NEEDS_SHELL = (Shell, KnockFrom)
@@ -263,3 +283,9 @@ class Fault(Protocol):
         """Raises FaultError when it cannot be done to these targets."""
 
     def prove(self, scene: Scene, trail: Trail) -> Proof: ...
+
+
+class ClusterFault:
+    """Base of faults that ask the cluster alone, and so can be done to one whose hosts are not ours."""
+
+    __slots__ = ()

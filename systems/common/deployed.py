@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import ClassVar
 
 from wrackline.fleets.base import Fleet, Result
+from wrackline.systems.administration import Administrator
 from wrackline.systems.base import ClusterState, DeployError, Node, Place, ReplicaLog, TopicSpec
 from wrackline.systems.cluster_client import ClusterClient, active_controller
 from wrackline.systems.common import node_files
@@ -48,6 +49,7 @@ class Deployed(ABC):
             fleet, carriers, self.controllers, placed.voters, CONTROLLER_PORT, active
         )
         self._reassigner = Reassigner(self.brokers, self._client.connect)
+        self.admin = Administrator(self.brokers, self._client.connect)
 
     # --- starting and stopping ----------------------------------------------------------------------------
 

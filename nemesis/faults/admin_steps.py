@@ -1,0 +1,137 @@
+"""What faults ask of the cluster itself, as an administrator would: values that
+`wrackline.nemesis.faults.administering` carries out. ``host`` says only beside which steps each stands."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import StrEnum
+
+
+class Entity(StrEnum):
+    """Whose settings are changed."""
+
+    TOPIC = "topic"
+    """The run's topic."""
+    BROKERS = "brokers"
+    """All brokers, while they run."""
+
+
+@dataclass(frozen=True, slots=True)
+class ElectPreferred:
+    """The first replica of every partition of the run's topic shall lead. Output: what came of it."""
+
+    host: str
+
+
+@dataclass(frozen=True, slots=True)
+class Transfer:
+    """Whatever the node leads of the run's topic another member of the ISR shall lead. Output: from whom to
+    whom."""
+
+    host: str
+    node_id: int
+    fault_id: str
+
+
+@dataclass(frozen=True, slots=True)
+class GiveBack:
+    """The replicas of what a fault transferred stand in their old order again."""
+
+    host: str
+    fault_id: str
+
+
+@dataclass(frozen=True, slots=True)
+class ChangeSettings:
+    """Give settings to the topic or to all brokers."""
+
+    host: str
+    fault_id: str
+    entity: Entity
+    values: tuple[tuple[str, str], ...]
+
+
+@dataclass(frozen=True, slots=True)
+class RestoreSettings:
+    """Take back what a fault changed: what was before it holds again, or what a later fault wants."""
+
+    host: str
+    fault_id: str
+    entity: Entity
+
+
+@dataclass(frozen=True, slots=True)
+class LookAtSettings:
+    """Output: the settings that have been given, as JSON."""
+
+    host: str
+    entity: Entity
+    names: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Recreate:
+    """A topic beside the run's is made, deleted, and made again. Output: its two ids."""
+
+    host: str
+    fault_id: str
+
+
+@dataclass(frozen=True, slots=True)
+class LookAtTopic:
+    """Output: the id of that topic; empty when there is none."""
+
+    host: str
+    fault_id: str
+
+
+@dataclass(frozen=True, slots=True)
+class RemoveTopic:
+    """Delete that topic."""
+
+    host: str
+    fault_id: str
+
+
+@dataclass(frozen=True, slots=True)
+class FailOver:
+    """The active controller is stopped (SIGSTOP) until another one is active, and woken up. Output: who was
+    active before, and who is now."""
+
+    host: str
+    node_id: int
+    pid: int
+    wait_s: float
+
+
+@dataclass(frozen=True, slots=True)
+class Unregister:
+    """The cluster forgets a broker that was stopped."""
+
+    host: str
+    node_id: int
+
+
+@dataclass(frozen=True, slots=True)
+class LookForBroker:
+    """Output: ``there`` or ``not there``, by the cluster's metadata."""
+
+    host: str
+    node_id: int
+
+
+AdminStep = (
+    ElectPreferred
+    | Transfer
+    | GiveBack
+    | ChangeSettings
+    | RestoreSettings
+    | LookAtSettings
+    | Recreate
+    | LookAtTopic
+    | RemoveTopic
+    | FailOver
+    | Unregister
+    | LookForBroker
+)
+ADMIN_STEPS = AdminStep.__args__
