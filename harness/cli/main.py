@@ -59,6 +59,7 @@ COMMANDS = {
         f"{_HERE}.anomalies:anomalies_command",
         "Every anomaly that is looked for, and what contracts say of it.",
     ),
+    "faults": (f"{_HERE}.faults:faults_command", "Every fault: what it does, needs, and where it works."),
     "plugins": (
         f"{_HERE}.plugins:plugins_command",
         "Systems, fleets, faults, workloads and checks, and where each is from.",

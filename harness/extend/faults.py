@@ -1,0 +1,116 @@
+"""Every fault that is installed, what it needs, and on which fleets and systems it can be done: what
+``wrackline faults`` says, and what a specification is refused for."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from pydantic import BaseModel, ValidationError
+from pydantic_core import PydanticUndefined
+
+from wrackline.fleets.spec import FleetSpec
+from wrackline.harness.specification.sections import FLEET, SYSTEM
+from wrackline.nemesis.faults.spec import FaultSpec
+from wrackline.nemesis.spec import FAULTS
+from wrackline.systems.spec import SystemSpec
+
+
+@dataclass(frozen=True, slots=True)
+class Setting:
+    """A key that the fault takes."""
+
+    name: str
+    what: str
+    default: Any
+    """None also where it must be given: ``required`` tells."""
+    required: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Known:
+    """One fault."""
+
+    name: str
+    what: str
+    """One sentence."""
+    needs: tuple[str, ...]
+    """What hosts must give for it."""
+    target: str
+    """Whom it hits where nobody says whom."""
+    settings: tuple[Setting, ...]
+    refused: Mapping[str, str]
+    """By fleet, and by fleet and system (``netns apache-kafka``) where systems differ: why it cannot be done
+    there. What is not here works."""
+    module: str
+
+
+def known_faults() -> list[Known]:
+    """All of them, by name."""
+    fleets, systems = _examples(FLEET.models()), _examples(SYSTEM.models())
+    return [_known(name, model, fleets, systems) for name, model in sorted(FAULTS.models().items())]
+
+
+def fleets_with_hosts() -> list[str]:
+    """The kinds of fleets on which a fault may happen, the usual one first."""
+    kinds = [name for name, one in _examples(FLEET.models()).items() if one.hosts]
+    return sorted(kinds, key=lambda kind: (kind != FLEET.default, kind))
+
+
+def _known(name: str, model: type[BaseModel], fleets: Mapping[str, Any], systems: Mapping[str, Any]) -> Known:
+    assert issubclass(model, FaultSpec)
+    example = model.model_construct(fault=name)
+    refused: dict[str, str] = {}
+    for kind, fleet in fleets.items():
+        if not fleet.hosts:
+            continue
+        why = {
+            system: example.refusal(fleet, spec)
+            for system, spec in systems.items()
+            if spec.broker_names() is None
+        }
+        if len(set(why.values())) == 1:
+            one = next(iter(why.values()))
+            refused |= {kind: one} if one is not None else {}
+        else:
+            refused |= {f"{kind} {system}": one for system, one in why.items() if one is not None}
+    return Known(
+        name,
+        _text(model.model_fields["fault"].description),
+        tuple(str(need) for need in model.needs),
+        str(model.model_fields["target"].get_default()),
+        tuple(_settings(model)),
+        refused,
+        model.__module__,
+    )
+
+
+def _settings(model: type[BaseModel]) -> list[Setting]:
+    found = []
+    for name, field in model.model_fields.items():
+        if name in ("fault", "target"):
+            continue
+        default = field.get_default(call_default_factory=True) if not field.is_required() else None
+        default = None if default is PydanticUndefined else default
+        found.append(Setting(name, _text(field.description), default, field.is_required()))
+    return found
+
+
+def _text(description: str | None) -> str:
+    return " ".join((description or "").replace("``", "`").split())
+
+
+def _examples(models: Mapping[str, type[BaseModel]]) -> dict[str, Any]:
+    """Each with its default settings, and hosts enough for all that needs several of a kind."""
+    found: dict[str, Any] = {}
+    for name, model in models.items():
+        assert issubclass(model, FleetSpec | SystemSpec)
+        generous: dict[str, Any] = {"controllers": 3, "spares": 1} if issubclass(model, FleetSpec) else {}
+        for given in (generous, dict[str, Any]()):
+            try:
+                found[name] = model.model_validate(given)
+                break
+            except ValidationError:
+                found[name] = model.model_construct(**given)
+    return found
