@@ -16,6 +16,8 @@ from contextlib import asynccontextmanager, contextmanager
 from dataclasses import dataclass, field, replace
 from typing import Any, NamedTuple, Protocol, TypeVar
 
+import orjson
+
 from wrackline.fleets.base import Fleet, FleetError, Host, PowerCut
 from wrackline.fleets.canary import CanaryLoss
 from wrackline.history.model import NEMESIS, Event, Type
@@ -345,6 +347,17 @@ async def _undo(stage: Stage, injection: Injection, scene: Scene, commands: Comm
     _record(stage, injection, "ended", proof)
 
 
+def settings_of(fault: Fault) -> dict[str, Any]:
+    """What distinguishes this fault from others of its name, so that a history says all of what was done."""
+    names = [
+        name for name in getattr(fault, "__dataclass_fields__", ()) if name not in ("name", "holds_node")
+    ]
+    said: dict[str, Any] = orjson.loads(
+        orjson.dumps({name: getattr(fault, name) for name in names}, default=str)
+    )
+    return said
+
+
 def _record(stage: Stage, injection: Injection, phase: str, proof: Proof | None = None) -> None:
     extra: dict[str, Any] = {
         "id": injection.id,
@@ -353,6 +366,8 @@ def _record(stage: Stage, injection: Injection, phase: str, proof: Proof | None 
         "role": injection.role,
         "proved": None,
     }
+    if phase == "begin":
+        extra["how"] = settings_of(injection.fault)
     if proof is not None:
         # Some proofs need the fault to last a while: only the end is a verdict.
         extra["proved"] = proof.proved if phase == "ended" else proof.proved or None

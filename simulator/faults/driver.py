@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from random import Random
-from typing import Protocol
+from typing import Any, Protocol
 
 from wrackline.broker.model.image import PartitionImage
 from wrackline.broker.model.types import NodeId, TopicPartition
@@ -30,6 +30,13 @@ class Begun:
     undo: Callable[[], None]
     nodes: tuple[NodeId, ...] = ()
     down: frozenset[NodeId] = frozenset()
+    how: Mapping[str, Any] = field(default_factory=dict)
+    """What it did besides, for who does it again elsewhere; hosts are named."""
+
+
+def host(node: NodeId) -> str:
+    """The host that a node would be on in a fleet."""
+    return f"n{node}" if node < FIRST_CONTROLLER else f"c{node - FIRST_CONTROLLER + 1}"
 
 
 Begin = Callable[["FaultDriver", Fault, Random], Begun | None]
@@ -165,7 +172,7 @@ class FaultDriver:
         return self.world.image.partition(TopicPartition(self.topic, fault.partition))
 
     def target(self, fault: Fault, draw: Random) -> NodeId:
-        return self._who(fault, fault.role, draw)
+        return fault.on[0] if fault.on else self._who(fault, fault.role, draw)
 
     def _bind(self, fault: Fault) -> None:
         """Who is who in a sequence is settled when its first fault is due."""

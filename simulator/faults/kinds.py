@@ -16,6 +16,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Literal, get_args
 
+from wrackline.broker.model.types import NodeId
+
 Kind = Literal[
     "kill",
     "power",
@@ -95,6 +97,9 @@ class Fault:
     """Faults with one number share what their roles are bound to."""
     after: Wait | None = None
     until: Wait | None = None
+    on: tuple[NodeId, ...] = ()
+    """The very nodes, where they are known: of a cut the first from the others. Empty: whoever has the
+    role."""
 
     def __str__(self) -> str:
         words = f"f{self.id} {self.kind} {self.role}({self.partition})"

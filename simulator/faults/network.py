@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from random import Random
 
 from wrackline.broker.model.types import NodeId
-from wrackline.simulator.faults.driver import Begin, Begun, FaultDriver
+from wrackline.simulator.faults.driver import Begin, Begun, FaultDriver, host
 from wrackline.simulator.faults.kinds import Fault, Kind
 from wrackline.simulator.world.network import Hold, Matches, Message
 
@@ -21,7 +21,8 @@ def _cuts(driver: FaultDriver, description: str, pairs: Pairs, *, one_way: bool 
         for a, b in pairs:
             driver.world.mend(a, b, one_way=one_way)
 
-    return Begun(description, undo, tuple(dict.fromkeys(a for a, _ in pairs)))
+    how = {"pairs": [[host(a), host(b)] for a, b in pairs], "one_way": one_way}
+    return Begun(description, undo, tuple(dict.fromkeys(a for a, _ in pairs)), how=how)
 
 
 def _isolate(driver: FaultDriver, fault: Fault, draw: Random) -> Begun:
@@ -34,15 +35,17 @@ def _isolate(driver: FaultDriver, fault: Fault, draw: Random) -> Begun:
 def _cut(driver: FaultDriver, fault: Fault, draw: Random) -> Begun | None:
     """From one other broker, or from all of them."""
     node = driver.target(fault, draw)
-    others = [broker for broker in sorted(driver.world.brokers) if broker != node]
+    others = list(fault.on[1:]) or [broker for broker in sorted(driver.world.brokers) if broker != node]
     if not others:
         return None
-    chosen = others if draw.random() < 0.4 else [draw.choice(others)]
+    chosen = others if fault.on or draw.random() < 0.4 else [draw.choice(others)]
     return _cuts(driver, " ".join(f"n{n}" for n in [node, *chosen]), [(node, other) for other in chosen])
 
 
 def _cut_one_way(driver: FaultDriver, fault: Fault, draw: Random) -> Begun:
     node = driver.target(fault, draw)
+    if fault.on:
+        return _cuts(driver, f"{fault.on[0]}->{fault.on[1]}", [(fault.on[0], fault.on[1])], one_way=True)
     other = draw.choice([server.id for server in driver.world.servers() if server.id != node])
     pair = (node, other) if draw.random() < 0.5 else (other, node)
     return _cuts(driver, f"{pair[0]}->{pair[1]}", [pair], one_way=True)
@@ -77,9 +80,12 @@ def _some_controller(driver: FaultDriver, draw: Random) -> NodeId:
 # --- holding -----------------------------------------------------------------------------------------------
 
 
-def _hold(driver: FaultDriver, matches: Matches, label: str, node: NodeId) -> Begun:
+def _hold(driver: FaultDriver, matches: Matches, name: str, node: NodeId, *, sent: bool) -> Begun:
+    """``sent``: messages of this name that the node sends, else those that it is sent."""
+    label = f"{name} {'from' if sent else 'to'} n{node}"
     hold: Hold = driver.world.hold(matches, label)
-    return Begun(label, lambda: driver.world.release(hold), (node,))
+    how = {"message": name, "sent": sent}
+    return Begun(label, lambda: driver.world.release(hold), (node,), how=how)
 
 
 def _hold_named(name: str, *, sent_by_target: bool) -> Begin:
@@ -90,7 +96,7 @@ def _hold_named(name: str, *, sent_by_target: bool) -> Begin:
             end = message.source if sent_by_target else message.destination
             return end == node and message.name == name
 
-        return _hold(driver, matches, f"{name} {'from' if sent_by_target else 'to'} n{node}", node)
+        return _hold(driver, matches, name, node, sent=sent_by_target)
 
     return begin
 
@@ -106,7 +112,7 @@ def _lag(driver: FaultDriver, fault: Fault, draw: Random) -> Begun:
     def its_fetches(message: Message) -> bool:
         return message.name == "FetchRequest" and message.source == node
 
-    return _hold(driver, its_fetches, f"fetches of n{node}", node)
+    return _hold(driver, its_fetches, "FetchRequest", node, sent=True)
 
 
 NETWORK: Mapping[Kind, Begin] = {

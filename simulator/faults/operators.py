@@ -18,7 +18,7 @@ from wrackline.broker.model.admin_messages import (
 )
 from wrackline.broker.model.messages import Request
 from wrackline.broker.model.types import NodeId, TopicPartition
-from wrackline.simulator.faults.driver import Begin, Begun, FaultDriver
+from wrackline.simulator.faults.driver import Begin, Begun, FaultDriver, host
 from wrackline.simulator.faults.kinds import Fault, Kind
 
 _TIMEOUT_MS = 5_000
@@ -57,7 +57,8 @@ def _move_leader(driver: FaultDriver, fault: Fault, draw: Random) -> Begun | Non
     call = driver.world.ask(asked, moved, _TIMEOUT_MS)
     elect = ElectLeadersRequest(ElectionType.PREFERRED, (tp,), _TIMEOUT_MS)
     _then(driver, lambda: call.done, lambda: driver.world.ask(asked, elect, _TIMEOUT_MS))
-    return Begun(f"leader of {tp} to n{node}", _nothing, (node,))
+    was = {"leader_was": host(partition.leader)} if partition.leader in driver.world.brokers else {}
+    return Begun(f"leader of {tp} to n{node}", _nothing, (node,), how=was)
 
 
 def _then(driver: FaultDriver, ready: Callable[[], bool], then: Callable[[], object]) -> None:
@@ -122,7 +123,7 @@ def _min_isr(driver: FaultDriver, fault: Fault, draw: Random) -> Begun | None:
         _set_min_isr(driver, draw, was)
         _then_slowly(driver, was)
 
-    return Begun(f"{now} instead of {was}", undo)
+    return Begun(f"{now} instead of {was}", undo, how={"min_isr": now})
 
 
 def _then_slowly(driver: FaultDriver, min_isr: int) -> None:

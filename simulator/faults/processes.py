@@ -106,7 +106,9 @@ def _skew(driver: FaultDriver, fault: Fault, draw: Random) -> Begun | None:
     node = driver.target(fault, draw)
     rate = draw.choice((0.5, 0.8, 0.95, 1.05, 1.25, 2.0))
     driver.world.set_clock_rate(node, rate)
-    return Begun(f"n{node} at {rate}", lambda: driver.world.set_clock_rate(node, 1.0), (node,))
+    return Begun(
+        f"n{node} at {rate}", lambda: driver.world.set_clock_rate(node, 1.0), (node,), how={"rate": rate}
+    )
 
 
 # --- disks -------------------------------------------------------------------------------------------------

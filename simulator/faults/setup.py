@@ -59,13 +59,18 @@ class Setup:
     tcp: bool = True
     """False: messages may also be lost, doubled and overtaken within a connection."""
     max_skew: float = 0.001
+    replay: str = ""
+    """The directory of a run on real hosts, whose faults these are."""
+    given: tuple[Fault, ...] = ()
+    """The faults of that run; what kinds there are and how often they come has no meaning then."""
     keep_faults: tuple[int, ...] | None = None
     """Only these faults of the plan; None: all."""
     keep_clients: tuple[int, ...] | None = None
     """Only these clients, by number; None: all."""
 
     def plan(self) -> list[Fault]:
-        faults = plan(self.seed, self.seconds * 1000, self.partitions, self.fault_options())
+        drawn = plan(self.seed, self.seconds * 1000, self.partitions, self.fault_options())
+        faults = list(self.given) if self.replay else drawn
         return [fault for fault in faults if self.keep_faults is None or fault.id in self.keep_faults]
 
     @property
@@ -89,7 +94,7 @@ class Setup:
         names = {"kinds": "faults", "sequences": "chains"}
         for item in fields(self):
             value = getattr(self, item.name)
-            if item.name == "seed" or value == getattr(default, item.name):
+            if item.name in ("seed", "given") or value == getattr(default, item.name):
                 continue
             flag = "--" + names.get(item.name, item.name.replace("_", "-"))
             if item.name == "defects":

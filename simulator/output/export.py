@@ -3,14 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import asdict
 from pathlib import Path
 from typing import Any
+
+import orjson
 
 from wrackline.broker.model.types import FlushMode, RecoveryStrategy
 from wrackline.history.files import write_history
 from wrackline.history.model import Event, RunInfo, TopicInfo
 from wrackline.simulator.faults.setup import TOPIC, Setup
 
+SETUP = "setup.json"
+"""Beside the history: all that the run depended on."""
 _STARTED_AT = "1970-01-01T00:00:00Z"
 """Virtual time begins here in every run: the same run is the same bytes."""
 
@@ -46,3 +51,4 @@ def write_run(setup: Setup, events: Sequence[Event], run_dir: Path) -> None:
     """The run's information and its history. Raises OSError, FileExistsError where there is a history
     already."""
     write_history(run_dir, info_of(setup), events)
+    (run_dir / SETUP).write_bytes(orjson.dumps(asdict(setup), option=orjson.OPT_INDENT_2, default=str))

@@ -11,15 +11,11 @@ from typing import Any
 from wrackline.broker.model.types import NodeId, TopicPartition
 from wrackline.history.model import CONTROL, NEMESIS, Event, Type
 from wrackline.simulator.clients.history import History
-from wrackline.simulator.faults.driver import Begun
+from wrackline.simulator.faults.driver import Begun, host
 from wrackline.simulator.faults.kinds import Fault
-from wrackline.simulator.world.world import FIRST_CONTROLLER, SimServer, StepRecord, World
+from wrackline.simulator.world.world import SimServer, StepRecord, World
 
 _REPLACED = ("wipe", "restore")
-
-
-def host(node: NodeId) -> str:
-    return f"n{node}" if node < FIRST_CONTROLLER else f"c{node - FIRST_CONTROLLER + 1}"
 
 
 class NemesisRows:
@@ -37,7 +33,7 @@ class NemesisRows:
         self._before[fault.id] = {
             server.id: (self._seen.get(server.id, 0), server.incarnation) for server in self._servers(begun)
         }
-        self._row(fault, begun, "begin")
+        self._row(fault, begun, "begin", how=dict(begun.how))
         self._row(fault, begun, "active", **self._lost(fault, begun), proved=True, proof=begun.description)
 
     def ended(self, fault: Fault, begun: Begun) -> None:

@@ -1,0 +1,84 @@
+"""Faults that happened in one run, as a schedule for another: of the simulator's on real hosts, or of one
+fleet's on another. What does not exist there is left out, and said."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
+
+from wrackline.history.faults import Happened
+from wrackline.nemesis.faults.spec import FaultSpec
+from wrackline.nemesis.spec import FAULTS
+
+SHORTEST_S = 0.2
+"""A fault on real hosts lasts so long at least: it takes about as long to begin one."""
+
+_SAME: Mapping[str, dict[str, Any]] = {
+    "kill": {"fault": "kill"},
+    "kill-midway": {"fault": "kill"},
+    "controller-kill": {"fault": "kill"},
+    "power": {"fault": "power-cut"},
+    "power-midway": {"fault": "power-cut"},
+    "controller-power": {"fault": "power-cut"},
+    "clean": {"fault": "restart"},
+    "pause": {"fault": "pause"},
+    "controller-pause": {"fault": "pause"},
+    "elect": {"fault": "elect-preferred"},
+    "disk-full": {"fault": "disk-full"},
+    "disk-error": {"fault": "disk-errors"},
+    "wipe": {"fault": "power-cut", "disk": "wiped"},
+    "restore": {"fault": "power-cut", "disk": "stale"},
+}
+"""The simulator's kinds of faults that are a fault here with the same targets."""
+
+
+def carried_over(faults: Sequence[Happened], stretch: float = 1.0) -> tuple[list[dict[str, Any]], list[str]]:
+    """Entries of ``nemesis.schedule``, and a line for each fault that was left out. ``stretch``: times are
+    multiplied by it, for hosts that are slower."""
+    schedule: list[dict[str, Any]] = []
+    left_out: list[str] = []
+    models = FAULTS.models()
+    for one in faults:
+        made = [given for given in _here(one, models) if given["fault"] in models]
+        if not made:
+            left_out.append(f"{one.id} {one.fault} at {one.at_s:g} s: there is no such fault on real hosts")
+        for given in made:
+            lasts_s = round(max(SHORTEST_S, one.duration_s * stretch), 3)
+            schedule.append({"at_s": round(one.at_s * stretch, 3), "duration_s": lasts_s, **given})
+    return schedule, left_out
+
+
+def _here(one: Happened, models: Mapping[str, Any]) -> Iterator[dict[str, Any]]:
+    """What it is on real hosts: several faults, where one cut several pairs."""
+    target = {"target": ",".join(one.targets)} if one.targets else {}
+    how = one.how
+    if "pairs" in how:
+        for first, second in how["pairs"]:
+            direction = {"direction": "out"} if how.get("one_way") else {}
+            yield {"fault": "partition", "shape": "link", "target": f"{first},{second}", **direction}
+    elif "message" in how:
+        yield from _message(one)
+    elif "rate" in how and one.fault == "skew":
+        yield {"fault": "clock-drift", "rate": how["rate"], **target}
+    elif "min_isr" in how:
+        yield {"fault": "change-config", "configs": {"min.insync.replicas": how["min_isr"]}}
+    elif "leader_was" in how:
+        yield {"fault": "transfer-leadership", "target": how["leader_was"]}
+    elif one.fault in _SAME:
+        yield _SAME[one.fault] | (target if one.fault != "elect" else {})
+    elif one.targets and (model := models.get(one.fault)) is not None and issubclass(model, FaultSpec):
+        settings = {key: value for key, value in how.items() if key in model.model_fields}
+        yield {"fault": one.fault, **target, **_written(one.fault, settings, how)}
+
+
+def _written(fault: str, settings: Mapping[str, Any], how: Mapping[str, Any]) -> dict[str, Any]:
+    """A fault's own fields as its specification writes them, where the two differ."""
+    if fault == "change-config":
+        return {"entity": how["entity"], "configs": dict(how["values"])}
+    return dict(settings)
+
+
+def _message(one: Happened) -> Iterator[dict[str, Any]]:
+    """Requests or answers of one kind, kept back."""
+    del one
+    yield from ()

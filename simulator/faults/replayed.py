@@ -1,0 +1,105 @@
+"""What went wrong in a run on real hosts, as faults in virtual time: the same kinds at the same times on the
+same nodes, as far as the world has them."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
+
+from wrackline.broker.model.types import NodeId
+from wrackline.history.faults import Happened
+from wrackline.simulator.faults.kinds import Fault, Kind
+from wrackline.simulator.world.world import FIRST_CONTROLLER
+
+_SAME: Mapping[str, Kind] = {
+    "kill": "kill",
+    "pause": "pause",
+    "restart": "clean",
+    "power-cut": "power",
+    "disk-full": "disk-full",
+    "disk-errors": "disk-error",
+    "elect-preferred": "elect",
+}
+_DISKS: Mapping[str, Kind] = {"wiped": "wipe", "stale": "restore"}
+_ALONE: Mapping[str, Kind] = {
+    "power": "power",
+    "controller-power": "power",
+    "controller-kill": "kill",
+    "controller-pause": "pause",
+    "clean": "clean",
+    "wipe": "wipe",
+    "restore": "restore",
+    "disk-error": "disk-error",
+}
+"""The simulator's own kinds that say all with their node."""
+_HOST = re.compile(r"([nc])(\d+)")
+
+
+def node_of(host: str) -> NodeId | None:
+    """The node that a host of this name has; None for another name."""
+    found = _HOST.fullmatch(host)
+    if found is None:
+        return None
+    return NodeId(int(found[2]) if found[1] == "n" else FIRST_CONTROLLER + int(found[2]) - 1)
+
+
+def replayed(
+    faults: Sequence[Happened], brokers: int, controllers: int
+) -> tuple[tuple[Fault, ...], list[str]]:
+    """The faults, and a line for each that was left out."""
+    everybody = [NodeId(number) for number in range(1, brokers + 1)]
+    everybody += [NodeId(FIRST_CONTROLLER + number) for number in range(controllers)]
+    found: list[Fault] = []
+    left_out: list[str] = []
+    for one in faults:
+        made = list(_here(one, everybody))
+        if not made:
+            left_out.append(f"{one.id} {one.fault} at {one.at_s:g} s: there is no such fault in virtual time")
+        for kind, on in made:
+            found.append(
+                Fault(len(found), kind, one.at_s * 1000, one.duration_s * 1000, "any", 0, len(found), on=on)
+            )
+    return tuple(found), left_out
+
+
+def _here(one: Happened, everybody: Sequence[NodeId]) -> Iterator[tuple[Kind, tuple[NodeId, ...]]]:
+    """(kind, the nodes it acts on): several, where one fault has several targets."""
+    targets = [node for host in one.targets if (node := node_of(host)) in everybody]
+    how: Mapping[str, Any] = one.how
+    if "pairs" in how:  # it was in virtual time already
+        for ends in how["pairs"]:
+            pair = tuple(node for host in ends if (node := node_of(host)) is not None and node in everybody)
+            if len(pair) == 2:
+                yield "cut-one-way" if how.get("one_way") else "cut", pair
+    elif one.fault == "partition":
+        yield from _cuts(targets, how, everybody)
+    elif one.fault == "power-cut" and how.get("disk") in _DISKS:
+        yield from ((_DISKS[how["disk"]], (node,)) for node in targets if node is not None)
+    elif one.fault in _ALONE and not how:
+        yield from ((_ALONE[one.fault], (node,)) for node in targets if node is not None)
+    elif one.fault in _SAME:
+        yield from ((_SAME[one.fault], (node,)) for node in targets if node is not None)
+
+
+def _cuts(
+    targets: Sequence[NodeId | None], how: Mapping[str, Any], everybody: Sequence[NodeId]
+) -> Iterator[tuple[Kind, tuple[NodeId, ...]]]:
+    inside = [node for node in targets if node is not None]
+    outside = [node for node in everybody if node not in inside]
+    match how.get("shape"):
+        case "link" if len(inside) == 2:
+            inside, outside = inside[:1], inside[1:]
+        case "isolate" | "halves":
+            if how.get("controllers") is False:
+                outside = [node for node in outside if node < FIRST_CONTROLLER]
+        case _:
+            return
+    for node in inside:
+        match how.get("direction"):
+            case "in":
+                yield from (("cut-one-way", (other, node)) for other in outside)
+            case "out":
+                yield from (("cut-one-way", (node, other)) for other in outside)
+            case _ if outside:
+                yield "cut", (node, *outside)
