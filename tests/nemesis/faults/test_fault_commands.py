@@ -11,8 +11,9 @@ from typing import Any
 import pytest
 
 from tests.nemesis.doubles import combined_scene, scene
-from wrackline.nemesis.faults.network import Partition, Shape
+from wrackline.nemesis.faults.network import Partition
 from wrackline.nemesis.faults.processes import Kill, Pause, Restart
+from wrackline.nemesis.faults.shapes import Shape
 from wrackline.nemesis.faults.steps import Commands, FaultError, KnockFrom, Step
 from wrackline.nemesis.spec import FAULT
 
