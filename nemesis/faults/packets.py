@@ -322,7 +322,7 @@ class PacketsSpec(FaultSpec):
     rate_kbit: Annotated[int, Field(ge=0, le=100_000_000)] = 0
     """So many kilobits leave a host in a second; 0: whatever comes."""
     direction: Annotated[Direction, Lax] = Direction.BOTH
-    """Packets to the targets, packets from them, or both."""
+    """Which way packets are meant, as the targets see it."""
     links: Annotated[tuple[Annotated[Link, Lax], ...], Lax] = ()
     """Only packets of these kinds of connections. Empty: all between hosts of the system."""
     ports: Annotated[tuple[Annotated[int, Field(ge=1, le=65535)], ...], Lax] = ()
