@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from wrackline.fleets.base import Fleet, FleetError
-from wrackline.nemesis.faults import chains, programs
+from wrackline.nemesis.faults import chains, programs, shaping
 from wrackline.systems.base import DeployError, Node, System
 from wrackline.systems.external.standing import StandingSystem
 
@@ -28,7 +28,7 @@ class Healer:
             return []
         repairs: list[str] = []
         problems: list[str] = []
-        for check in (self._power, self._programs, self._chains, self._process):
+        for check in (self._power, self._chains, self._bands, self._programs, self._process):
             for node in self._system.nodes:
                 try:
                     repairs += check(node)
@@ -55,8 +55,15 @@ class Healer:
         remote = self._fleet.remote(node.host)
         left = chains.parse_chains(remote.run(chains.LIST_CHAINS).stdout)
         for fault_id in left:
-            remote.run(chains.remove(fault_id))
+            remote.run(chains.remove_everywhere(fault_id))
         return [f"{node.host.name}: chain {chains.chain(fault_id)} removed" for fault_id in left]
+
+    def _bands(self, node: Node) -> list[str]:
+        remote = self._fleet.remote(node.host)
+        left = remote.run(shaping.LIST_BANDS).stdout.split()
+        for device in left:
+            remote.run(shaping.remove_bands(device))
+        return [f"{node.host.name}: shaping of {device} removed" for device in left]
 
     def _process(self, node: Node) -> list[str]:
         pid = self._system.pid(node)

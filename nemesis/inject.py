@@ -152,6 +152,7 @@ class Stage:
                 controller_port=node.controller_port,
                 pid=pid,
                 spare=node.host.name in self.spares,
+                python=node.host.python,
             )
 
         seen = await asyncio.gather(

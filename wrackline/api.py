@@ -52,9 +52,10 @@ if TYPE_CHECKING:  # for editors and mypy; nothing is imported before it is aske
     from wrackline.harness.specification.spec import Spec, SpecError, load, parse
     from wrackline.history.model import Event, Record, Type
     from wrackline.nemesis.faults.growth import AddBrokerSpec, ReassignSpec
-    from wrackline.nemesis.faults.network import Direction, PartitionSpec, Shape
+    from wrackline.nemesis.faults.network import PartitionSpec
     from wrackline.nemesis.faults.power import PowerCutSpec
     from wrackline.nemesis.faults.processes import KillSpec, PauseSpec, RestartSpec
+    from wrackline.nemesis.faults.shapes import Direction, Link, Shape
     from wrackline.nemesis.faults.spec import FaultSpec
     from wrackline.nemesis.faults.steps import (
         Commands,
@@ -127,9 +128,10 @@ _HOMES = {
     "wrackline.harness.specification.spec": "Spec SpecError load parse",
     "wrackline.history.model": "Event Record Type",
     "wrackline.nemesis.faults.growth": "AddBrokerSpec ReassignSpec",
-    "wrackline.nemesis.faults.network": "Direction PartitionSpec Shape",
+    "wrackline.nemesis.faults.network": "PartitionSpec",
     "wrackline.nemesis.faults.power": "PowerCutSpec",
     "wrackline.nemesis.faults.processes": "KillSpec PauseSpec RestartSpec",
+    "wrackline.nemesis.faults.shapes": "Direction Link Shape",
     "wrackline.nemesis.faults.spec": "FaultSpec",
     "wrackline.nemesis.faults.steps": (
         "Commands Done Fault FaultError Knock KnockFrom PowerOff PowerOn Proof Scene Shell "
@@ -225,6 +227,7 @@ __all__ = [
     "KnockFrom",
     "Lax",
     "Layout",
+    "Link",
     "LogSpec",
     "LogWorkload",
     "NemesisSpec",

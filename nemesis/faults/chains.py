@@ -1,8 +1,8 @@
 """Our own tagged iptables chains: text in, text out.
 
-Each fault has one chain per host, ``WRACK-<fault id>``, entered from INPUT and OUTPUT. Undoing a fault
-removes its chain and nothing else: no rule of anybody else is ever touched, and nothing is ever flushed but
-our chain.
+Each fault has one chain per host, ``WRACK-<fault id>``, entered from INPUT and OUTPUT (or from the chains of
+another table, see `Place`). Undoing a fault removes its chain and nothing else: no rule of anybody else is
+ever touched, and nothing is ever flushed but our chain.
 """
 
 from __future__ import annotations
@@ -14,6 +14,27 @@ from dataclasses import dataclass
 PREFIX = "WRACK-"
 _FAULT_ID = re.compile(r"[A-Za-z0-9_.]{1,20}")
 _COUNTER = re.compile(r"^\s*(\d+)\s+(\d+)\s+(\S+)\s.*?/\*\s(.*?)\s\*/")
+
+
+@dataclass(frozen=True, slots=True)
+class Place:
+    """Where a chain of ours is entered from."""
+
+    table: str = "filter"
+    entries: tuple[str, ...] = ("INPUT", "OUTPUT")
+
+    @property
+    def iptables(self) -> str:
+        """The command, up to what is to be done."""
+        return "iptables -w 5" if self.table == "filter" else f"iptables -w 5 -t {self.table}"
+
+
+FILTER = Place()
+LEAVING = Place("mangle", ("POSTROUTING",))
+"""Behind all that may drop a packet which leaves the host."""
+ARRIVING = Place("nat", ("PREROUTING", "OUTPUT"))
+"""Where it is settled whom a connection is for, that comes from another host or from this one."""
+PLACES = (FILTER, LEAVING, ARRIVING)
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,40 +63,50 @@ def chain(fault_id: str) -> str:
     return PREFIX + fault_id
 
 
-def install(fault_id: str, rules: Sequence[Rule]) -> str:
+def install(fault_id: str, rules: Sequence[Rule], place: Place = FILTER) -> str:
     """Makes the chain and puts it in force in one transaction."""
     name = chain(fault_id)
     lines = "\n".join(
         f'-A {name} {rule.match} -m comment --comment "{rule.comment}" -j {rule.action}' for rule in rules
     )
+    jumps = "\n".join(f"-I {entry} 1 -j {name}" for entry in place.entries)
     return (
         "iptables-restore --noflush --wait 5 <<'WRACK'\n"
-        f"*filter\n:{name} - [0:0]\n{lines}\n-I INPUT 1 -j {name}\n-I OUTPUT 1 -j {name}\nCOMMIT\nWRACK"
+        f"*{place.table}\n:{name} - [0:0]\n{lines}\n{jumps}\nCOMMIT\nWRACK"
     )
 
 
-def remove(fault_id: str) -> str:
+def remove(fault_id: str, place: Place = FILTER) -> str:
     """Takes the chain away, whatever state it is in; fails when something of it is left."""
-    name = chain(fault_id)
+    name, iptables = chain(fault_id), place.iptables
     return (
-        "for c in INPUT OUTPUT; do "
-        f"while iptables -w 5 -D $c -j {name} 2>/dev/null; do :; done; done; "
-        f"iptables -w 5 -F {name} 2>/dev/null; iptables -w 5 -X {name} 2>/dev/null; "
-        f"! iptables -w 5 -S | grep -qw -e {name}"
+        f"for c in {' '.join(place.entries)}; do "
+        f"while {iptables} -D $c -j {name} 2>/dev/null; do :; done; done; "
+        f"{iptables} -F {name} 2>/dev/null; {iptables} -X {name} 2>/dev/null; "
+        f"! {iptables} -S | grep -qw -e {name}"
     )
 
 
-def list_counters(fault_id: str) -> str:
-    return f"iptables -w 5 -L {chain(fault_id)} -v -n -x"
+def remove_everywhere(fault_id: str) -> str:
+    """The same in every table that has one."""
+    name = chain(fault_id)
+    return "; ".join(
+        f"if {place.iptables} -S {name} >/dev/null 2>&1; then {remove(fault_id, place)} || exit 1; fi"
+        for place in PLACES
+    )
 
 
-def look(fault_id: str) -> str:
+def list_counters(fault_id: str, place: Place = FILTER) -> str:
+    return f"{place.iptables} -L {chain(fault_id)} -v -n -x"
+
+
+def look(fault_id: str, place: Place = FILTER) -> str:
     """Which life of the host this is, what stands in the chains that ours is entered from, and our counters.
     A chain that is not there is no error: the host may have lost it with its power."""
+    entered = " && ".join(f"{place.iptables} -S {entry}" for entry in place.entries)
     return (
         "echo \"-- boot $(cat /proc/sys/kernel/random/boot_id) $(cut -d ' ' -f 22 /proc/1/stat)\"; "
-        f"iptables -w 5 -S INPUT && iptables -w 5 -S OUTPUT && {{ {list_counters(fault_id)} 2>/dev/null || "
-        f"true; }}"
+        f"{entered} && {{ {list_counters(fault_id, place)} 2>/dev/null || true; }}"
     )
 
 
@@ -85,11 +116,11 @@ def boot(listing: str) -> str:
     return found[1] if found else ""
 
 
-def obstacle(listing: str, fault_id: str) -> str | None:
+def obstacle(listing: str, fault_id: str, place: Place = FILTER) -> str | None:
     """What keeps packets from our rules, by what `look` printed: a rule that they meet before ours; None when
     they meet ours first. (Other chains of ours may come before: they drop, or give back, and accept
     nothing.)"""
-    for entry in ("INPUT", "OUTPUT"):
+    for entry in place.entries:
         rules = [line for line in listing.splitlines() if line.startswith(f"-A {entry} ")]
         jump = f"-A {entry} -j {chain(fault_id)}"
         ahead = rules[: rules.index(jump)] if jump in rules else rules
@@ -101,9 +132,11 @@ def obstacle(listing: str, fault_id: str) -> str | None:
 
 
 LIST_CHAINS = (
-    f"command -v iptables >/dev/null || exit 0; iptables -w 5 -S | sed -n 's/^-N \\({PREFIX}.*\\)$/\\1/p'"
+    "command -v iptables >/dev/null || exit 0; for t in "
+    f"{' '.join(place.table for place in PLACES)}; do iptables -w 5 -t $t -S 2>/dev/null; done | "
+    f"sed -n 's/^-N \\({PREFIX}.*\\)$/\\1/p' | sort -u"
 )
-"""Prints the names of our chains on a host, one a line."""
+"""Prints the names of our chains on a host, in whatever table they are, one a line."""
 
 
 def parse_counters(listing: str) -> list[Counter]:

@@ -17,8 +17,8 @@ from typing import Annotated, ClassVar, Literal
 
 from wrackline.fleets.abilities import Ability
 from wrackline.nemesis.faults import chains
+from wrackline.nemesis.faults.cut_proof import CLIENTS
 from wrackline.nemesis.faults.knocks import knock_results
-from wrackline.nemesis.faults.network import CLIENTS
 from wrackline.nemesis.faults.spec import FaultSpec
 from wrackline.nemesis.faults.steps import Commands, Knock, Proof, Scene, Shell, Step, Target, Trail
 from wrackline.plugins.fields import Lax

@@ -11,7 +11,8 @@ from __future__ import annotations
 import errno
 import shlex
 import socket
-from collections.abc import Iterable
+import time
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 from wrackline.nemesis.faults.steps import Done, Knock, KnockFrom
@@ -19,8 +20,9 @@ from wrackline.nemesis.faults.steps import Done, Knock, KnockFrom
 ANSWERS = ("connected", "refused", "ECONNRESET")
 """Everything else is no answer: ``silence``, ``EHOSTUNREACH``."""
 _PROGRAM = """\
-import errno, socket, sys, threading
+import errno, socket, sys, threading, time
 def knock(way, address, port):
+    began = time.monotonic()
     try:
         socket.create_connection((address, int(port)), WAIT_S).close()
         answer = "connected"
@@ -30,21 +32,27 @@ def knock(way, address, port):
         answer = "refused"
     except OSError as error:
         answer = errno.errorcode.get(error.errno, "error")
-    print(way, answer, flush=True)
+    print(f"{way} {answer} {time.monotonic() - began:.4f}", flush=True)
 for way in WAYS:
     threading.Thread(target=knock, args=way.split()).start()
 """
 
 
 def command(step: KnockFrom, python: str) -> str:
-    """The command that knocks from a host. It prints a line for each way: ``n1>n2:9092 silence``."""
+    """The command that knocks from a host. It prints a line for each way: ``n1>n2:9092 silence 0.3001``."""
     ways = [f"{way.name} {way.address} {way.port}" for way in step.ways]
     program = _PROGRAM.replace("WAIT_S", f"{step.wait_s:g}").replace("WAYS", repr(ways))
     return f"{shlex.quote(python)} -I -S -c {shlex.quote(program)}"
 
 
 def knock(address: str, port: int, wait_s: float) -> str:
-    """The same, from where we are; what came of it."""
+    """The same, from where we are: what came of it, and after how many seconds."""
+    began = time.monotonic()
+    answer = _answer(address, port, wait_s)
+    return f"{answer} {time.monotonic() - began:.4f}"
+
+
+def _answer(address: str, port: int, wait_s: float) -> str:
     try:
         socket.create_connection((address, port), timeout=wait_s).close()
     except TimeoutError:
@@ -62,6 +70,8 @@ class Knocked:
     host: str
     """The host that knocked, or was knocked at from the control node."""
     answer: str
+    took_s: float | None = None
+    """None: nobody measured."""
 
     @property
     def answered(self) -> bool:
@@ -77,10 +87,14 @@ def knock_results(dones: Iterable[Done], clients: str) -> list[Knocked]:
             continue
         match done.step:
             case Knock(host=host, port=port):
-                found.append(Knocked(f"{clients}>{host}:{port}", host, done.output))
+                found.append(_knocked(f"{clients}>{host}:{port}", host, done.output.split()))
             case KnockFrom(host=host):
                 lines = (line.split() for line in done.output.splitlines())
-                found += [Knocked(line[0], host, line[1]) for line in lines if len(line) == 2]
+                found += [_knocked(line[0], host, line[1:]) for line in lines if len(line) >= 2]
             case _:
                 pass
     return found
+
+
+def _knocked(way: str, host: str, said: Sequence[str]) -> Knocked:
+    return Knocked(way, host, said[0] if said else "", float(said[1]) if len(said) > 1 else None)

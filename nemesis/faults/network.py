@@ -2,22 +2,40 @@
 
 from __future__ import annotations
 
-from collections import Counter as Tally
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from enum import StrEnum
 from typing import Annotated, Any, ClassVar, Literal
 
-from pydantic import model_validator
+from pydantic import Field, model_validator
 
 from wrackline.fleets.abilities import Ability
+from wrackline.fleets.spec import FleetSpec
 from wrackline.nemesis.faults import chains
 from wrackline.nemesis.faults.chains import Rule
+from wrackline.nemesis.faults.cut_proof import (
+    CLIENTS,
+    bypass,
+    dropped,
+    good,
+    leak,
+    look,
+    rebooted,
+    silence,
+    unseen,
+)
 from wrackline.nemesis.faults.knocks import knock_results
+from wrackline.nemesis.faults.shapes import (
+    SMALLEST_RING,
+    Direction,
+    Flow,
+    Link,
+    Shape,
+    cut_flows,
+    ports_of,
+)
 from wrackline.nemesis.faults.spec import FaultSpec
 from wrackline.nemesis.faults.steps import (
     Commands,
-    Done,
     FaultError,
     Knock,
     KnockFrom,
@@ -30,33 +48,9 @@ from wrackline.nemesis.faults.steps import (
     Way,
 )
 from wrackline.plugins.fields import Lax
+from wrackline.systems.spec import SystemSpec
 
-CLIENTS = "clients"
 CONTROL_WAIT_S = 0.5
-_AFTER_KNOCK = "--- after knocking"
-
-
-class Shape(StrEnum):
-    """Which hosts a partition cuts off from which."""
-
-    HALVES = "halves"
-    """Two sides, each whole: the targets and the rest."""
-    ISOLATE = "isolate"
-    """The targets from the rest: what `halves` does, aimed by role."""
-    CLIENTS = "clients"
-    """Clients (everything outside of the system) from the targets; the brokers still see each other."""
-    LINK = "link"
-    """Exactly between two named hosts."""
-
-
-class Direction(StrEnum):
-    """Packets to the targets, packets from them, or both."""
-
-    BOTH = "both"
-    IN = "in"
-    """Only what comes to the targets is dropped."""
-    OUT = "out"
-    """Only what the targets send is dropped."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,6 +71,10 @@ class Partition:
     controllers: bool = True
     """False: the targets go on talking to the controllers, and controllers among the targets to everybody."""
     direction: Direction = Direction.BOTH
+    links: tuple[Link, ...] = ()
+    """Only these kinds of connections are cut; empty: whatever is between the sides."""
+    ports: tuple[int, ...] = ()
+    """Only TCP from or to these ports is cut; empty: all."""
 
     @property
     def name(self) -> str:
@@ -86,127 +84,145 @@ class Partition:
     def holds_node(self) -> bool:
         return False
 
-    def cuts(self, scene: Scene) -> list[tuple[Target, Target]]:
-        """(sender, receiver) pairs between which packets are dropped. Raises FaultError when there is
-        none."""
-        ours, theirs = self._sides(scene)
-        pairs: list[tuple[Target, Target]] = []
-        for mine in ours:
-            for other in theirs:
-                if self.direction is not Direction.IN:
-                    pairs.append((mine, other))
-                if self.direction is not Direction.OUT:
-                    pairs.append((other, mine))
-        if not pairs:
-            raise FaultError(f"partition {self.shape}: nobody is left on the other side")
-        return pairs
+    def flows(self, scene: Scene) -> list[Flow]:
+        """What is dropped between hosts of the system. Raises FaultError when nothing at all is to be."""
+        flows: list[Flow] = []
+        if self.shape is not Shape.CLIENTS:
+            flows = cut_flows(
+                scene,
+                self.shape,
+                self.direction,
+                controllers=self.controllers,
+                links=self.links,
+                ports=self.ports,
+            )
+        if not flows and not self._off_clients(scene):
+            why = f"nothing of {', '.join(self.links)} is between the sides" if self.links else ""
+            raise FaultError(f"partition {self.shape}: {why or 'nobody is left on the other side'}")
+        return flows
 
-    def _sides(self, scene: Scene) -> tuple[Sequence[Target], Sequence[Target]]:
-        if self.shape is Shape.LINK:
-            if len(scene.targets) != 2:
-                raise FaultError(f"partition link: needs two hosts, not {len(scene.targets)}")
-            return scene.targets[:1], scene.targets[1:]
-        return scene.targets, [other for other in scene.others if self.controllers or other.is_broker]
+    def _off_clients(self, scene: Scene) -> Sequence[Target]:
+        """Brokers that clients are cut off from."""
+        if self.shape is Shape.CLIENTS:
+            return scene.targets
+        return [one for one in scene.targets if one.is_broker] if Link.CLIENT_BROKER in self.links else []
 
     def commands(self, scene: Scene) -> Commands:
-        if self.shape is Shape.CLIENTS:
-            return self._cut_clients(scene)
-        pairs = self.cuts(scene)
-        do: list[Shell] = []
-        undo: list[Shell] = []
-        probe: list[Step] = []
-        control: list[Step] = []
-        spared = [] if self.controllers else _of_controllers(pairs)
-        for host in _once(end for pair in pairs for end in pair):
-            rules = list(spared)
-            rules += [
-                Rule(f"-s {sender.address}/32", f"{sender.host}>{receiver.host}")
-                for sender, receiver in pairs
-                if receiver == host
-            ]
-            rules += [
-                Rule(f"-d {receiver.address}/32", f"{sender.host}>{receiver.host}")
-                for sender, receiver in pairs
-                if sender == host
-            ]
-            do.append(Shell(host.host, chains.install(scene.fault_id, rules)))
-            undo.append(Shell(host.host, chains.remove(scene.fault_id)))
-            knocks = self._knocks(host, [receiver for sender, receiver in pairs if sender == host])
-            probe += [*_look(host, scene.fault_id, knocks)]
-            control += [replace(knock, wait_s=CONTROL_WAIT_S) for knock in knocks]
-        return Commands(tuple(do), tuple(undo), tuple(probe), tuple(control), lasting=tuple(do))
+        flows = self.flows(scene)
+        rules: dict[Target, list[Rule]] = {}
+        knocks: dict[Target, list[KnockFrom | Knock]] = {}
+        spared = [] if self.controllers else _of_controllers(flows)
+        for host in _once(end for flow in flows for end in (flow.sender, flow.receiver)):
+            rules[host] = [*spared, *_drops(host, flows)]
+            knocks[host] = [*self._knocks(host, flows)]
+        for target in self._off_clients(scene):
+            rules.setdefault(target, []).extend(self._client_rules(scene, target))
+            knocks.setdefault(target, []).append(Knock(target.host, target.address, target.port))
+        return _carried_out(scene.fault_id, rules, knocks)
 
-    def _knocks(self, host: Target, receivers: Sequence[Target]) -> list[KnockFrom]:
-        ways = [
-            Way(f"{host.host}>{receiver.host}:{port}", receiver.address, port)
-            for receiver in receivers
-            for port in (receiver.port, receiver.controller_port if self.controllers else None)
-            if port is not None
-        ]
-        return [KnockFrom(host.host, tuple(ways))] if ways else []
+    def _knocks(self, host: Target, flows: Sequence[Flow]) -> list[KnockFrom]:
+        """At what the host may not ask; and, where only the answers are dropped, at whom it may."""
+        ways = {(flow.sender, flow.receiver) for flow in flows}
+        wanted: list[tuple[Target, int]] = []
+        for flow in flows:
+            if flow.sender == host:
+                every = ports_of(flow.receiver) if self.controllers else (flow.receiver.port,)
+                wanted += [(flow.receiver, port) for port in (every if flow.asked is None else flow.asked)]
+            elif flow.receiver == host and (host, flow.sender) not in ways:
+                wanted += [(flow.sender, port) for port in flow.answered]
+        named = [Way(f"{host.host}>{other.host}:{port}", other.address, port) for other, port in wanted]
+        return [KnockFrom(host.host, tuple(named))] if named else []
 
-    def _cut_clients(self, scene: Scene) -> Commands:
-        do: list[Shell] = []
-        undo: list[Shell] = []
-        probe: list[Step] = []
-        control: list[Step] = []
-        for target in scene.targets:
-            inside = [Rule("-i lo", "inside", "RETURN"), Rule("-o lo", "inside", "RETURN")]
-            for host in scene.hosts:
-                if host != target:
-                    inside += [Rule(f"{side} {host.address}/32", "inside", "RETURN") for side in ("-s", "-d")]
-            drops = []
-            if self.direction is not Direction.OUT:
-                drops.append(Rule(f"-d {target.address}/32 -p tcp --dport {target.port}", _to(target)))
-            if self.direction is not Direction.IN:
-                drops.append(Rule(f"-s {target.address}/32 -p tcp --sport {target.port}", _from(target)))
-            do.append(Shell(target.host, chains.install(scene.fault_id, [*inside, *drops])))
-            undo.append(Shell(target.host, chains.remove(scene.fault_id)))
-            knock = Knock(target.host, target.address, target.port)
-            probe += _look(target, scene.fault_id, [knock])
-            control.append(replace(knock, wait_s=CONTROL_WAIT_S))
-        return Commands(tuple(do), tuple(undo), tuple(probe), tuple(control), lasting=tuple(do))
+    def _client_rules(self, scene: Scene, target: Target) -> list[Rule]:
+        rules = [Rule("-i lo", "inside", "RETURN"), Rule("-o lo", "inside", "RETURN")]
+        for host in scene.hosts:
+            if host != target:
+                rules += [Rule(f"{side} {host.address}/32", "inside", "RETURN") for side in ("-s", "-d")]
+        if self.direction is not Direction.OUT:
+            rules.append(Rule(f"-d {target.address}/32 -p tcp --dport {target.port}", _to(target)))
+        if self.direction is not Direction.IN:
+            rules.append(Rule(f"-s {target.address}/32 -p tcp --sport {target.port}", _from(target)))
+        return rules
 
     def prove(self, scene: Scene, trail: Trail) -> Proof:
-        if flaw := _leak(trail) or _unseen(trail) or _bypass(scene.fault_id, trail):
+        if flaw := leak(trail) or unseen(trail) or bypass(scene.fault_id, trail):
             return Proof(False, flaw)
         # A host that lost its power, or its rules with it, is judged by the probe it answered.
         ours = chains.chain(scene.fault_id)
-        answered = {done.step.host for done in _good(trail.final) if ours in done.output}
-        late = [done for done in _good(trail.final) if done.step.host in answered]
-        early = [done for done in _good(trail.active) if done.step.host not in answered]
-        before, after = _dropped([*early, *late])
-        wanted = self._directions(scene, {done.step.host for done in _good(trail.active)})
+        answered = {done.step.host for done in good(trail.final) if ours in done.output}
+        late = [done for done in good(trail.final) if done.step.host in answered]
+        early = [done for done in good(trail.active) if done.step.host not in answered]
+        before, after = dropped([*early, *late])
+        wanted = self._directions(scene, {done.step.host for done in good(trail.active)})
         unmatched = sorted(wanted - {cut for cut, packets in after.items() if packets})
         if unmatched or not wanted:
             missing = ", ".join(unmatched) or "any host"
             return Proof(False, f"no packet was dropped on the way {missing}")
         first = knock_results(trail.active, CLIENTS)
-        traffic = sum(before.values()) - sum(knock.host in answered - _rebooted(trail) for knock in first)
+        traffic = sum(before.values()) - sum(knock.host in answered - rebooted(trail) for knock in first)
         way = "way" if len(wanted) == 1 else "ways"
         busiest = ", ".join(f"{cut} {packets}" for cut, packets in before.most_common(6) if packets)
         if traffic > 0:
-            dropped = f"{traffic} packets dropped, and a probe on each of {len(wanted)} {way} ({busiest})"
+            lost = f"{traffic} packets dropped, and a probe on each of {len(wanted)} {way} ({busiest})"
         else:
-            dropped = f"probe packets were dropped on {len(wanted)} {way}; no other traffic met the cut"
-        return Proof(True, f"{dropped}; {_silence(trail)}")
+            lost = f"probe packets were dropped on {len(wanted)} {way}; no other traffic met the cut"
+        return Proof(True, f"{lost}; {silence(trail)}")
 
     def _directions(self, scene: Scene, probed: set[str]) -> set[str]:
         """The ways that a probe packet must have tried: those whose sender could be asked."""
-        if self.shape is not Shape.CLIENTS:
-            return {f"{one.host}>{other.host}" for one, other in self.cuts(scene) if one.host in probed}
+        flows = self.flows(scene)
+        ways = {flow.way for flow in flows}
+        wanted = set()
+        for flow in flows:
+            knocked = flow.asked is None or bool(flow.asked)
+            # Of answers alone a packet shows only when the question gets through.
+            knocked |= f"{flow.receiver.host}>{flow.sender.host}" not in ways and flow.receiver.host in probed
+            if knocked and flow.sender.host in probed:
+                wanted.add(flow.way)
         # A cut of the answers alone shows in the clients' own handshakes: the broker's SYN-ACK is dropped.
-        return {
+        wanted |= {
             _from(target) if self.direction is Direction.OUT else _to(target)
-            for target in scene.targets
+            for target in self._off_clients(scene)
             if target.host in probed
         }
+        return wanted
 
 
-def _of_controllers(pairs: Sequence[tuple[Target, Target]]) -> list[Rule]:
+def _drops(host: Target, flows: Sequence[Flow]) -> list[Rule]:
+    """On a host: what it receives, then what it sends."""
+    return [
+        Rule(f"-s {flow.sender.address}/32{match}", flow.way)
+        for flow in flows
+        if flow.receiver == host
+        for match in flow.matches()
+    ] + [
+        Rule(f"-d {flow.receiver.address}/32{match}", flow.way)
+        for flow in flows
+        if flow.sender == host
+        for match in flow.matches()
+    ]
+
+
+def _carried_out(
+    fault_id: str,
+    rules: Mapping[Target, Sequence[Rule]],
+    knocks: Mapping[Target, Sequence[KnockFrom | Knock]],
+) -> Commands:
+    probe: list[Step] = []
+    control: list[Step] = []
+    for host in rules:
+        probe += look(host, fault_id, knocks[host])
+        control += [replace(knock, wait_s=CONTROL_WAIT_S) for knock in knocks[host]]
+    do = tuple(Shell(host.host, chains.install(fault_id, ours)) for host, ours in rules.items())
+    undo = tuple(Shell(host.host, chains.remove(fault_id)) for host in rules)
+    return Commands(do, undo, tuple(probe), tuple(control), lasting=do)
+
+
+def _of_controllers(flows: Sequence[Flow]) -> list[Rule]:
     """Lets pass what goes to or comes from the controllers of combined nodes: they share their hosts with
     brokers."""
-    ports = sorted({end.controller_port for pair in pairs for end in pair if end.controller_port is not None})
+    ends = (end for flow in flows for end in (flow.sender, flow.receiver))
+    ports = sorted({end.controller_port for end in ends if end.controller_port is not None})
     return [
         Rule(f"-p tcp --{side} {port}", "controllers", "RETURN")
         for port in ports
@@ -222,86 +238,12 @@ def _from(target: Target) -> str:
     return f"{target.host}>{CLIENTS}"
 
 
-def _good(probes: Sequence[Done]) -> list[Done]:
-    """The listings that hosts gave. (A knock says nothing: what it did shows in the listing after it.)"""
-    return [done for done in probes if isinstance(done.step, Shell) and not done.error and not done.skipped]
-
-
 def _once(targets: Iterable[Target]) -> list[Target]:
     return list(dict.fromkeys(targets))
 
 
-def _look(host: Target, fault_id: str, knocks: Sequence[Step]) -> list[Step]:
-    """Counters, the knocks, the counters again: three steps, for nobody else's must wait while a knock
-    does."""
-    look = chains.look(fault_id)
-    return [Shell(host.host, look), *knocks, Shell(host.host, f"echo '{_AFTER_KNOCK}'; {look}")]
-
-
-def _leak(trail: Trail) -> str | None:
-    answers = [
-        f"{knock.way} answered {when} ({knock.answer})"
-        for when, probe in (("at the beginning", trail.active), ("at the end", trail.final))
-        for knock in knock_results(probe, CLIENTS)
-        if knock.answered
-    ]
-    return f"the cut leaks: {', '.join(answers)}" if answers else None
-
-
-def _unseen(trail: Trail) -> str | None:
-    if trail.undo and not trail.final:
-        return "nobody looked at its end"
-    failed = [f"{done.step.host}: {done.error}" for done in trail.final if done.error and not done.skipped]
-    return f"its end could not be looked at: {'; '.join(failed)}" if failed else None
-
-
-def _bypass(fault_id: str, trail: Trail) -> str | None:
-    """A rule that lets packets pass before they meet ours. A host that has just come back may have none of
-    ours."""
-    rebooted = _rebooted(trail)
-    for when, probe in (("at the beginning", trail.active), ("at the end", trail.final)):
-        for done in _good(probe):
-            if done.step.host in rebooted and chains.chain(fault_id) not in done.output:
-                continue
-            if obstacle := chains.obstacle(done.output, fault_id):
-                return f"{done.step.host} {when}: {obstacle}"
-    return None
-
-
-def _rebooted(trail: Trail) -> set[str]:
-    """Hosts that had no power between the two probes."""
-    boots = {done.step.host: chains.boot(done.output) for done in _good(trail.active)}
-    return {
-        done.step.host
-        for done in _good(trail.final)
-        if done.step.host in boots and chains.boot(done.output) != boots[done.step.host]
-    }
-
-
-def _silence(trail: Trail) -> str:
-    """What the knocks showed: silence is the cut's where the same knock was answered without it."""
-    knocked = {knock.way for knock in knock_results((*trail.active, *trail.final), CLIENTS)}
-    silent = f"no TCP knock on {len(knocked)} {'port' if len(knocked) == 1 else 'ports'} was answered"
-    if not trail.control:
-        return silent
-    answered = {knock.way for knock in knock_results(trail.control, CLIENTS) if knock.answered}
-    if dumb := sorted(knocked - answered):
-        ways = ", ".join(dumb)
-        return f"{silent}, and none on {ways} after the undo either: there the packets alone are proof"
-    return f"{silent}, each was after the undo"
-
-
-def _dropped(probes: Sequence[Done]) -> tuple[Tally[str], Tally[str]]:
-    """Packets dropped by direction (both ends added up): before and after the probe's own packets."""
-    before: Tally[str] = Tally()
-    after: Tally[str] = Tally()
-    for done in probes:
-        first, _, second = done.output.partition(_AFTER_KNOCK)
-        for tally, listing in ((before, first), (after, second)):
-            for rule in chains.parse_counters(listing):
-                if rule.action == "DROP":
-                    tally[rule.comment] += rule.packets
-    return before, after
+_ONE_SIDED = (Shape.MAJORITIES_RING, Shape.BRIDGE)
+"""Shapes in which the targets are no side of their own."""
 
 
 class PartitionSpec(FaultSpec):
@@ -317,22 +259,47 @@ class PartitionSpec(FaultSpec):
     """False: the targets go on talking to the controllers."""
     direction: Annotated[Direction, Lax] = Direction.BOTH
     """Which way packets are dropped, as the targets see it."""
+    links: Annotated[tuple[Annotated[Link, Lax], ...], Lax] = ()
+    """Only these kinds of connections are cut. Empty: whatever is between the sides."""
+    ports: Annotated[tuple[Annotated[int, Field(ge=1, le=65535)], ...], Lax] = ()
+    """Only TCP from or to these ports is cut. Empty: everything."""
 
     @model_validator(mode="before")
     @classmethod
     def _default_target(cls, given: Any) -> Any:
-        """Halves means a random half unless a target is named."""
-        if isinstance(given, dict) and given.get("shape") == Shape.HALVES and "target" not in given:
+        """Halves means a random half unless a target is named; so does a ring, in which they take turns with
+        the rest."""
+        shapes = (Shape.HALVES, Shape.MAJORITIES_RING)
+        if isinstance(given, dict) and given.get("shape") in shapes and "target" not in given:
             return {**given, "target": "half"}
         return given
 
     @model_validator(mode="after")
-    def _link_names_two(self) -> PartitionSpec:
+    def _fits_together(self) -> PartitionSpec:
         if self.shape is Shape.LINK and (
             self.target.count(",") != 1 or len(set(self.target.split(","))) != 2
         ):
             raise ValueError(f"shape link needs two hosts as target (n1,n2), not {self.target!r}")
+        if self.shape in _ONE_SIDED and self.direction is not Direction.BOTH:
+            raise ValueError(f"shape {self.shape} has no direction {self.direction}: leave `direction` out")
+        narrowed = [key for key in ("links", "ports") if getattr(self, key)]
+        if len(narrowed) > 1:
+            raise ValueError("links and ports both say what is cut: give one of them")
+        if narrowed and self.shape is Shape.CLIENTS:
+            raise ValueError(f"shape clients cuts the brokers' port for clients: leave `{narrowed[0]}` out")
+        if narrowed and not self.controllers:
+            raise ValueError(f"`{narrowed[0]}` says what is cut: leave `controllers: false` out")
+        if Link.CLIENT_BROKER in self.links and self.shape in (*_ONE_SIDED, Shape.LINK):
+            raise ValueError(
+                f"shape {self.shape} has no side for clients: link client-broker goes with isolate or halves"
+            )
         return self
 
+    def refusal(self, fleet: FleetSpec, system: SystemSpec) -> str | None:
+        hosts = fleet.hosts if self.controllers else (*fleet.broker_hosts, *fleet.spare_hosts)
+        if self.shape is Shape.MAJORITIES_RING and hosts and len(hosts) < SMALLEST_RING:
+            return f"partition majorities-ring needs {SMALLEST_RING} hosts or more, there are {len(hosts)}"
+        return super().refusal(fleet, system)
+
     def build(self) -> Partition:
-        return Partition(self.shape, self.controllers, self.direction)
+        return Partition(self.shape, self.controllers, self.direction, self.links, self.ports)

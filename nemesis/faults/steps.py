@@ -36,6 +36,8 @@ class Target:
     """Where a combined node's controller listens."""
     spare: bool = False
     """Its broker has not joined, and may."""
+    python: str = "/usr/bin/python3"
+    """What runs programs of faults there."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,7 +84,8 @@ class Way:
 
 @dataclass(frozen=True, slots=True)
 class KnockFrom:
-    """Try TCP connections from a host, all at once. Output: a line for each, the way and what came of it."""
+    """Try TCP connections from a host, all at once. Output: a line for each, the way, what came of it, and
+    after how many seconds."""
 
     host: str
     ways: tuple[Way, ...]

@@ -8,9 +8,10 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 
-from wrackline.nemesis.faults.network import Direction, Partition, Shape
+from wrackline.nemesis.faults.network import Partition
 from wrackline.nemesis.faults.power import PowerCut
 from wrackline.nemesis.faults.processes import Kill
+from wrackline.nemesis.faults.shapes import Direction, Shape
 from wrackline.nemesis.guided import defects, transactions
 from wrackline.nemesis.guided.steps import Aim, Await, GuidedStep, Heal, Inject, Needs, Sleep
 from wrackline.systems.base import PartitionState

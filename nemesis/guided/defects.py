@@ -13,9 +13,10 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
 
-from wrackline.nemesis.faults.network import Direction, Partition, Shape
+from wrackline.nemesis.faults.network import Partition
 from wrackline.nemesis.faults.power import PowerCut
 from wrackline.nemesis.faults.processes import Kill
+from wrackline.nemesis.faults.shapes import Direction, Shape
 from wrackline.nemesis.faults.steps import Fault
 from wrackline.nemesis.guided.steps import (
     Aim,

@@ -261,7 +261,7 @@ def test_healing_repairs_whatever_it_finds_and_says_so(
     fleet.power.off = {"n2"}
     del system.pids[3]
     del fleet.answers["/stat"]
-    fleet.answers["sed -n"] = lambda host: (0, "WRACK-f4\n" if host == "n1" else "")
+    fleet.answers["iptables -w 5 -t"] = lambda host: (0, "WRACK-f4\n" if host == "n1" else "")
     fleet.answers["cut -d"] = lambda host: (0, "T\n" if host == "c1" else "S\n")
     repairs = Nemesis(plan(load({}), 1, 1.0), fleet, system, recorded).stop_and_heal()
     assert repairs == [

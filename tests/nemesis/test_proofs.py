@@ -16,9 +16,10 @@ from wrackline.fleets.base import PowerCut as Cut
 from wrackline.fleets.canary import FOLDER, CanaryLoss
 from wrackline.nemesis.faults.chains import Counter, Rule, chain, install, parse_chains, parse_counters
 from wrackline.nemesis.faults.knocks import command, knock_results
-from wrackline.nemesis.faults.network import Partition, Shape
+from wrackline.nemesis.faults.network import Partition
 from wrackline.nemesis.faults.power import PowerCut
 from wrackline.nemesis.faults.processes import Kill, Pause, Restart, process_state
+from wrackline.nemesis.faults.shapes import Shape
 from wrackline.nemesis.faults.steps import (
     Done,
     Knock,

@@ -92,7 +92,7 @@ def test_nothing_asked_for_is_nothing_planned() -> None:
             {"randm": {}, "gided": "x"},
             r"unknown keys 'randm' and 'gided'; known keys: guided, lanes, preset, quiet, random, schedule",
         ),
-        ({"random": {"faults": ["kil"]}}, r"nemesis.random.faults.0.*'kil'.*'kill', 'partition'"),
+        ({"random": {"faults": ["kil"]}}, r"nemesis.random.faults.0.*'kil'.*'kill', .*'partition'"),
         (
             {"random": {"faults": [{"fault": "kill", "shape": "x"}]}},
             "unknown key 'shape'; known keys: fault, target",

@@ -8,12 +8,12 @@ import socket
 import struct
 from collections.abc import Iterator, Sequence
 from contextlib import ExitStack, contextmanager
-from typing import Any
 
 import pytest
 
 from tests.nemesis.canaries import watched
 from tests.nemesis.doubles import Recorded
+from tests.nemesis.faults.running import Running, running
 from tests.nemesis.listeners import PORT, Listeners
 from wrackline.fleets.base import Host, PowerCut
 from wrackline.fleets.canary import Canaries
@@ -21,7 +21,7 @@ from wrackline.fleets.netns.fleet import NetnsFleet
 from wrackline.nemesis.faults import chains
 from wrackline.nemesis.faults.steps import PowerOn
 from wrackline.nemesis.runner import Nemesis
-from wrackline.nemesis.schedule import Plan, plan
+from wrackline.nemesis.schedule import plan
 from wrackline.nemesis.spec import load
 
 pytestmark = pytest.mark.fleet
@@ -50,60 +50,6 @@ def system(fleet: NetnsFleet, canaries: Canaries) -> Listeners:
     for node in system.nodes:
         system.start(node)
     return system
-
-
-class Running:
-    """A nemesis with one plan, and eyes of its own on the hosts."""
-
-    def __init__(self, fleet: NetnsFleet, system: Listeners, planned: Plan) -> None:
-        self.fleet = fleet
-        self.system = system
-        self.recorded = Recorded()
-        self.nemesis = Nemesis(
-            planned, fleet, system, self.recorded, topics=("log",), canaries=system.canaries
-        )
-
-    def active(self, *ids: str) -> None:
-        """Waits until the faults are in force."""
-        self.recorded.wait_for(
-            lambda: all("active" in self.recorded.phases(one) for one in ids), timeout_s=20
-        )
-
-    def connects(self, source: str | None, target: str) -> bool:
-        """Does a TCP connection come about from a host (None: from where the clients are)?"""
-        address = self.host(target).address
-        if source is not None:
-            command = f"timeout 0.3 bash -c ': </dev/tcp/{address}/{PORT}'"
-            return self.fleet.remote(self.host(source)).run(command, check=False).ok
-        try:
-            with self.fleet.entered():
-                socket.create_connection((address, PORT), timeout=0.3).close()
-        except OSError:
-            return False
-        return True
-
-    def host(self, name: str) -> Host:
-        return next(host for host in self.fleet.hosts if host.name == name)
-
-    def chains(self, name: str) -> list[str]:
-        return chains.parse_chains(self.fleet.remote(self.host(name)).run(chains.LIST_CHAINS).stdout)
-
-
-@contextmanager
-def running(fleet: NetnsFleet, system: Listeners, *faults: dict[str, Any]) -> Iterator[Running]:
-    """The faults in force at once; healed at the end, and nothing beyond their own undo must be needed."""
-    spec = load({"schedule": [{"at_s": 0.0, "duration_s": 20.0, **fault} for fault in faults]})
-    run = Running(fleet, system, plan(spec, seed=1, duration_s=30.0))
-    run.nemesis.start()
-    try:
-        run.active(*(f"f{number}" for number in range(1, len(faults) + 1)))
-        yield run
-    finally:
-        repairs = run.nemesis.stop_and_heal()
-    assert repairs == []
-    assert all(system.is_running(node) for node in system.nodes)
-    assert [run.chains(host.name) for host in fleet.hosts] == [[], [], []]
-    assert all(run.connects(None, host.name) and run.connects("n1", host.name) for host in fleet.hosts)
 
 
 def test_an_isolated_host_is_cut_off_from_hosts_but_not_from_clients(
