@@ -199,3 +199,12 @@ class Featured(Protocol):
 
     def features(self, *, timeout_s: float = 30.0) -> Mapping[str, int]:
         """Name of each feature -> its finalised level, as the cluster reports them. Raises DeployError."""
+
+
+@runtime_checkable
+class Furnished(Protocol):
+    """A system whose nodes need more than an empty data folder, besides all else."""
+
+    def furnish(self, node: Node) -> None:
+        """Lay the node's data folder out as the installation did; one with anything in it is left alone.
+        Raises DeployError."""

@@ -345,8 +345,7 @@ def test_what_is_left_out_needs_a_rate() -> None:
         ),
         (
             "nemesis: {schedule: [{at_s: 1, duration_s: 2, fault: kil}]}",
-            "nemesis.schedule[0].fault: there is no 'kil'; did you mean 'kill'? known here: add-broker, "
-            "kill, ",
+            "nemesis.schedule[0].fault: there is no 'kil'; did you mean 'kill'? known here: add-broker, ",
         ),
         ("nemesis: {schedule: [{at_s: 1, duration_s: 2}]}", "nemesis.schedule[0]: it needs the key 'fault'"),
         (

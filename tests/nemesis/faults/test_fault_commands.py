@@ -54,6 +54,8 @@ def test_every_fault_and_every_shape_has_a_golden_file() -> None:
         "restart",
         "add-broker",
         "reassign",
+        "evict-cache",
+        "drop-page-cache",
     }
     assert shapes - {None} == {str(shape) for shape in Shape}
 
