@@ -335,9 +335,12 @@ async def _undo(stage: Stage, injection: Injection, scene: Scene, commands: Comm
     for host in injection.hosts:
         if stage.held.get(host) == injection.id:
             del stage.held[host]
-    lost = by_command.doubtful(injection.fault, injection.trail)
-    proof = Proof(False, "it was never in force", lost)
-    if injection.failure is None:
+    if injection.failure is not None:
+        # Some of its hosts may have lost something nevertheless.
+        told = injection.fault.prove(scene, injection.trail) if scene.targets else Proof(False, "")
+        lost = {**told.lost, **by_command.doubtful(injection.fault, injection.trail)}
+        proof = Proof(False, "it was never in force", lost, told.damaged)
+    else:
         injection.trail = replace(injection.trail, control=await stage.run(commands.control))
         proof = injection.fault.prove(scene, injection.trail)
     _record(stage, injection, "ended", proof)

@@ -90,22 +90,24 @@ class PowerCut:
 
     def prove(self, scene: Scene, trail: Trail) -> Proof:
         off = {done.step.host: done for done in trail.do if done.cut}
-        uncut = [target.host for target in scene.targets if target.host not in off]
-        if uncut:
-            return Proof(False, f"the power of {', '.join(uncut)} was not cut")
         on = {done.step.host: done for done in trail.undo if isinstance(done.step, PowerOn) and done.cut}
+        uncut = [target.host for target in scene.targets if target.host not in off]
+        if uncut:  # others may have lost their power nevertheless
+            why = f"the power of {', '.join(uncut)} was not cut"
+            return Proof(False, why, lost_by_host(off, on), self._damaged(off))
         if not trail.undo:
             text = "; ".join(f"{_gone(host, off[host])}; what it lost shows at power-on" for host in off)
             return Proof(False, text + _spread(off))
         texts = [f"{_gone(host, off[host])}, {text_of(on.get(host))}" for host in sorted(off)]
-        damaged: dict[str, dict[str, int]] = {}
         proved = all(took_what_it_should(on.get(host)) for host in off)
         if self.disk is not Disk.KEPT:
-            damaged = {host: {} for host in off}
             flaws = [flaw for host in sorted(off) if (flaw := self._other_disk(host, trail))]
             texts += flaws or [f"the disk is another: {self._witnesses()}"]
             proved = not flaws and (proved or self.disk is Disk.WIPED)
-        return Proof(proved, "; ".join(texts) + _spread(off), lost_by_host(off, on), damaged)
+        return Proof(proved, "; ".join(texts) + _spread(off), lost_by_host(off, on), self._damaged(off))
+
+    def _damaged(self, off: Mapping[str, Done]) -> dict[str, dict[str, int]]:
+        return {} if self.disk is Disk.KEPT else {host: {} for host in off}
 
     def _other_disk(self, host: str, trail: Trail) -> str:
         """Why it does not show that the host got the disk it should; empty when it does."""

@@ -56,6 +56,14 @@ def test_every_fault_and_every_shape_has_a_golden_file() -> None:
         "reassign",
         "evict-cache",
         "drop-page-cache",
+        "disk-full",
+        "slow-disk",
+        "slow-fsync",
+        "disk-errors",
+        "read-only",
+        "bit-flip",
+        "truncate",
+        "roll-back",
     }
     assert shapes - {None} == {str(shape) for shape in Shape}
 
