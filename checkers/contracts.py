@@ -35,7 +35,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 from wrackline.checkers.findings import Meaning
-from wrackline.checkers.lossy_shutdowns import worst_losses
+from wrackline.checkers.lossy_shutdowns import changed_in_place, leadership_changed, worst_losses
 from wrackline.checkers.runs import Place, Run
 from wrackline.checkers.system_words import FLUSHED, elections, flushing, row
 
@@ -55,6 +55,8 @@ ALWAYS = (
     "phantom-commit",
     "double-owner",
 )
+OF_CHANGED_FILES = ("replica-divergence", "lost-on-replica", "corrupt")
+"""Of these, what a replica shows whose files were changed under it."""
 OF_AN_OFFSET = ("inconsistent-offset", "wrong-offset")
 OF_A_PRODUCER = ("duplicate", "session-order", "batch-order")
 OF_A_CONSUMER = ("poll-skip", "poll-rewind", "commit-beyond-end", "group-skip", "forgotten-commit")
@@ -177,6 +179,8 @@ class Contract:
     def ruling(self, anomaly: str, place: Place | None) -> Ruling:
         """What a finding in one partition means."""
         anomaly = self.like.get(anomaly, anomaly)
+        if anomaly in OF_CHANGED_FILES and (hosts := changed_in_place(self.run, place)):
+            return _of_changed_files(hosts)
         if anomaly in ALWAYS:
             return Ruling(Meaning.VIOLATION, "forbidden in every configuration")
         if anomaly in LOSS:
@@ -225,13 +229,19 @@ class Contract:
         return Ruling(Meaning.ALLOWED, f"{row(self.terms.row, self.run.info)}: loss is allowed")
 
     def _within_losses(self, place: Place | None) -> Ruling:
+        if hosts := changed_in_place(self.run, place):
+            return _of_changed_files(hosts)
+        worst = worst_losses(self.run, place)
         if self.terms.tolerates_power_loss:
-            why = "the high watermark passes synced records only, so no loss is allowed"
-            return Ruling(Meaning.VIOLATION, why)
-        lost, tolerated = len(worst_losses(self.run, place)), self._tolerated(place)
+            worst = [one for one in worst if one.synced]
+            if not worst:
+                why = "the high watermark passes synced records only, so no loss is allowed"
+                return Ruling(Meaning.VIOLATION, why)
+        lost, tolerated = len(worst), self._tolerated(place)
+        what = "synced" if self.terms.tolerates_power_loss else "unsynced"
         whose = "a partition's" if place is None else "the partition's"
         why = (
-            f"{lost or 'none'} of {whose} replicas lost unsynced bytes between two moments of full ISR; "
+            f"{lost or 'none'} of {whose} replicas lost {what} bytes between two moments of full ISR; "
             f"records may be lost only when more than {tolerated} (MinISR - 1) do"
         )
         return Ruling(Meaning.ALLOWED if lost > tolerated else Meaning.VIOLATION, why)
@@ -341,6 +351,11 @@ def speaks_of(anomaly: str) -> bool:
     return promise_of(anomaly) != _SILENCE
 
 
+def _of_changed_files(hosts: Sequence[str]) -> Ruling:
+    why = f"bytes in its files were changed on {', '.join(hosts)}, and no replica promises to find that"
+    return Ruling(Meaning.ALLOWED, why)
+
+
 def _listed(places: Sequence[Place]) -> str:
     return ", ".join(f"{topic}-{partition}" for topic, partition in places)
 
@@ -382,10 +397,3 @@ def named(name: str) -> Terms:
     return replace(
         TERMS[base], idempotence="idempotence" in modifiers, linearizable="linearizable-reads" in modifiers
     )
-
-
-def leadership_changed(run: Run, place: Place) -> bool:
-    """Whether acks of a single replica may have been lost: the leader changed, or something was done to the
-    cluster."""
-    leaders = {(sample.leader, sample.leader_epoch) for sample in run.cluster.get(place, ())}
-    return len(leaders) > 1 or bool(run.faults)

@@ -17,10 +17,13 @@ class LossyShutdown:
     fault_id: str
     known: bool = True
     """False: the fault may have lost bytes, but nobody could look."""
+    synced: bool = False
+    """What had been synced went, too."""
 
     def __str__(self) -> str:
         proof = "" if self.known else ", not proved"
-        return f"{self.host} at {self.time_ns / 1e9:.1f} s ({self.fault_id}{proof})"
+        also = ", synced ones too" if self.synced else ""
+        return f"{self.host} at {self.time_ns / 1e9:.1f} s ({self.fault_id}{proof}{also})"
 
 
 def worst_losses(run: Run, place: Place | None) -> list[LossyShutdown]:
@@ -60,8 +63,26 @@ def lossy_shutdowns(run: Run, place: Place) -> list[LossyShutdown]:
             if replicas and host not in replicas:
                 continue
             if not known or _touches(fault, host, place):
-                found.append(LossyShutdown(fault.struck_ns, host, fault.id, known))
+                synced = host in fault.damaged
+                found.append(LossyShutdown(fault.struck_ns, host, fault.id, known, synced))
     return sorted(found, key=lambda one: (one.time_ns, one.host))
+
+
+def changed_in_place(run: Run, place: Place | None) -> tuple[str, ...]:
+    """Hosts on which bytes in files of the partition (of any, for None) were changed or cut off while the
+    files stayed in use. A replica does not look for that: it may go on with what it has."""
+    if place is None:
+        return tuple(sorted({host for one in run.places for host in changed_in_place(run, one)}))
+    return tuple(
+        sorted(
+            {
+                host
+                for fault in run.faults
+                for host, files in fault.damaged.items()
+                if files and _touches(fault, host, place)
+            }
+        )
+    )
 
 
 def _replicas_at(run: Run, place: Place, time_ns: int) -> set[str]:
@@ -86,7 +107,10 @@ def _lossy_hosts(fault: Fault) -> list[tuple[str, bool]]:
 def _touches(fault: Fault, host: str, place: Place) -> bool:
     """Whether bytes of the partition may be among those lost: files of other partitions alone do not
     count."""
-    files = [path for path, size in fault.lost.get(host, {}).items() if size > 0]
+    damaged = fault.damaged.get(host)
+    if damaged is not None and not damaged:
+        return True  # the whole disk
+    files = [path for path, size in {**fault.lost.get(host, {}), **(damaged or {})}.items() if size > 0]
     if not files:
         return True
     folder = f"{place[0]}-{place[1]}"
@@ -96,3 +120,10 @@ def _touches(fault: Fault, host: str, place: Place) -> bool:
 def _of_a_partition(path: str) -> bool:
     folders: Sequence[str] = path.split("/")[:-1]
     return any(part.rpartition("-")[2].isdigit() and "-" in part for part in folders)
+
+
+def leadership_changed(run: Run, place: Place) -> bool:
+    """Whether acks of a single replica may have been lost: the leader changed, or something was done to the
+    cluster."""
+    leaders = {(sample.leader, sample.leader_epoch) for sample in run.cluster.get(place, ())}
+    return len(leaders) > 1 or bool(run.faults)

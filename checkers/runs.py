@@ -62,6 +62,9 @@ class Fault:
     error: str = ""
     lossy: tuple[str, ...] = ()
     lost: Mapping[str, Mapping[str, int]] = field(default_factory=dict)
+    damaged: Mapping[str, Mapping[str, int]] = field(default_factory=dict)
+    """Host -> file -> bytes that had been synced and are others now, or gone; a host without files has lost
+    its whole disk, or got an older one."""
     unsure: tuple[str, ...] = ()
     """Hosts that may have lost what they had not synced: nobody could look."""
 
@@ -284,6 +287,7 @@ def _take_fault(run: Run, row: Mapping[str, Any]) -> None:
     fault.error = str(extra.get("error") or fault.error)
     fault.lossy = tuple(extra.get("lossy") or fault.lossy)
     fault.lost = extra.get("lost") or fault.lost
+    fault.damaged = extra.get("damaged") or fault.damaged
     fault.unsure = tuple(extra.get("unsure") or fault.unsure)
     match extra["phase"]:
         case "begin":

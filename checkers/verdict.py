@@ -253,6 +253,7 @@ def _fault(fault: Fault) -> dict[str, Any]:
         "lossy": list(fault.lossy),
         "unsure": list(fault.unsure),
         "lost": {host: dict(files) for host, files in fault.lost.items()},
+        "damaged": {host: dict(files) for host, files in fault.damaged.items()},
     }
 
 

@@ -14,5 +14,7 @@ class Ability(StrEnum):
     POWER = "a switch for the power of its hosts"
     DISK = "a data disk that is a file system of its own"
     SWAPPED_DISK = "data disks that can be exchanged while a host is off"
+    PAGE_CACHE = "data disks whose unsynced bytes can be dropped while a host stays on"
+    THROTTLE = "data disks that can be held back from outside"
     KERNEL = "hosts with a kernel of their own: their clock, their memory"
     HYPERVISOR = "a hypervisor that can be asked to hold back a host's disk, link and processors"

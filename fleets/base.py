@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass, field
+from enum import StrEnum
 from pathlib import Path, PurePosixPath
-from typing import Protocol
+from typing import Protocol, runtime_checkable
 
 
 class FleetError(Exception):
@@ -128,6 +129,48 @@ class PowerSwitch(Protocol):
         """Power on and wait for SSH; what the last cut lost, or None when the host was on. Idempotent."""
 
     def is_on(self, host: Host) -> bool: ...
+
+
+class Disk(StrEnum):
+    """What a host finds at power-on in place of its data disk."""
+
+    KEPT = "kept"
+    """Its own, with all that was synced."""
+    STALE = "stale"
+    """An older copy of its own."""
+    WIPED = "wiped"
+    """An empty one."""
+
+
+@runtime_checkable
+class PageCache(Protocol):
+    """What a power switch may be able to do besides: take the unsynced bytes alone."""
+
+    def drop_page_cache(self, host: Host) -> PowerCut:
+        """Kill the programs that use the data disk and lose what they had not synced, while the host stays
+        on. Starting them again is the caller's. Raises FleetError, also when the host is off."""
+
+
+@runtime_checkable
+class SwappedDisk(Protocol):
+    """What a power switch may be able to do besides: give a host another data disk."""
+
+    def copy_disk(self, host: Host) -> None:
+        """Keep a copy of the data disk as it is now, all of it synced, in place of an earlier copy. The host
+        is on, and stands still meanwhile. Raises FleetError."""
+
+    def swap_disk(self, host: Host, disk: Disk) -> None:
+        """While the host is off, put an empty disk or the last copy in the place of its disk, which is gone
+        then. Raises FleetError, also when the host is on or has no copy."""
+
+
+@runtime_checkable
+class Throttle(Protocol):
+    """What a power switch may be able to do besides: hold a host's data disk back."""
+
+    def throttle(self, host: Host, bytes_per_s: int | None) -> None:
+        """From now on the disk reads and writes so many bytes a second each at most; None: as many as it
+        can. Also for a host that is off, from its power-on. Idempotent. Raises FleetError."""
 
 
 class Fleet(Protocol):

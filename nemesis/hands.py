@@ -6,14 +6,19 @@ from __future__ import annotations
 import threading
 from collections.abc import Sequence
 
-from wrackline.fleets.base import Fleet, Host
+from wrackline.fleets.base import Fleet, Host, PageCache, SwappedDisk, Throttle
 from wrackline.nemesis.faults import by_command, knocks
 from wrackline.nemesis.faults.administering import Administering
 from wrackline.nemesis.faults.moving import Mover
 from wrackline.nemesis.faults.steps import (
     Ask,
     Carry,
+    CopyDisk,
     Done,
+    DropPageCache,
+    FaultError,
+    Furnish,
+    HoldDisk,
     Join,
     Knock,
     KnockFrom,
@@ -25,9 +30,10 @@ from wrackline.nemesis.faults.steps import (
     StartNode,
     Step,
     StopNode,
+    SwapDisk,
     TakeOver,
 )
-from wrackline.systems.base import Node, System
+from wrackline.systems.base import Furnished, Node, System
 
 
 class Hands:
@@ -45,7 +51,7 @@ class Hands:
 
     def carry_out(self, step: Step) -> Done:
         """Raises FleetError, DeployError, FaultError or OSError when it cannot be done."""
-        host = self._hosts[step.host]
+        host, power = self._hosts[step.host], self._fleet.power
         match step:
             case Shell(command=command, timeout_s=timeout_s):
                 with self.shells[step.host]:
@@ -71,7 +77,33 @@ class Hands:
                 return Done(step, self._mover.settle(step))
             case Carry() | Ask():
                 return by_command.carried(self._system, self._nodes[step.node_id], step)
+            case DropPageCache():
+                if not isinstance(power, PageCache):
+                    raise self._lacking("drop a page cache")
+                return Done(step, cut=power.drop_page_cache(host))
+            case CopyDisk():
+                if not isinstance(power, SwappedDisk):
+                    raise self._lacking("copy a disk")
+                power.copy_disk(host)
+                return Done(step)
+            case SwapDisk(disk=disk):
+                if not isinstance(power, SwappedDisk):
+                    raise self._lacking("exchange a disk")
+                power.swap_disk(host, disk)
+                return Done(step)
+            case HoldDisk(bytes_per_s=bytes_per_s):
+                if not isinstance(power, Throttle):
+                    raise self._lacking("hold a disk back")
+                power.throttle(host, bytes_per_s)
+                return Done(step)
+            case Furnish(node_id=node_id):
+                if isinstance(self._system, Furnished):
+                    self._system.furnish(self._nodes[node_id])
+                return Done(step)
             case PowerOff() | PowerOn():
                 raise AssertionError(f"{step}: power is switched by the stage")
             case _:
                 return Done(step, self._administering.carry_out(step, host))
+
+    def _lacking(self, what: str) -> FaultError:
+        return FaultError(f"the power switch of the fleet {self._fleet.name} cannot {what}")

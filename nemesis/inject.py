@@ -27,6 +27,7 @@ from wrackline.nemesis.faults.steps import (
     NEEDS_SHELL,
     Commands,
     Done,
+    DropPageCache,
     Fault,
     FaultError,
     Join,
@@ -41,6 +42,7 @@ from wrackline.nemesis.faults.steps import (
     Trail,
 )
 from wrackline.nemesis.hands import Hands
+from wrackline.nemesis.meetings import Meetings
 from wrackline.systems.base import DeployError, Node, System
 
 UNDO_TRIES = 4
@@ -111,6 +113,7 @@ class Stage:
         self._hosts: dict[str, Host] = {node.host.name: node.host for node in system.nodes}
         self._threads = ThreadPoolExecutor(max_workers=32, thread_name_prefix="nemesis")
         self._hands = Hands(fleet, system, topics)
+        self._meetings = Meetings()
         self._lasting: dict[str, tuple[Shell, ...]] = {}
         """By fault in force: the steps that are done again on a host that comes back."""
         self._switched: Counter[str] = Counter()
@@ -219,9 +222,13 @@ class Stage:
     def _carry_out(self, step: Step) -> Done:
         host = self._hosts[step.host]
         match step:
-            case PowerOff():
+            case PowerOff(fault_id=fault_id, among=among):
+                self._meetings.meet(fault_id, among)
                 with self._switching(step.host):
                     return Done(step, cut=self.fleet.power.cut(host))
+            case DropPageCache():
+                dropped = self._hands.carry_out(step)
+                return replace(dropped, canary=self._canary_after(host, dropped.cut))
             case PowerOn():
                 with self._switching(step.host):
                     cut = self.fleet.power.on(host)
@@ -340,9 +347,12 @@ async def _undo(stage: Stage, injection: Injection, scene: Scene, commands: Comm
     for host in injection.hosts:
         if stage.held.get(host) == injection.id:
             del stage.held[host]
-    lost = by_command.doubtful(injection.fault, injection.trail)
-    proof = Proof(False, "it was never in force", lost)
-    if injection.failure is None:
+    if injection.failure is not None:
+        # Some of its hosts may have lost something nevertheless.
+        told = injection.fault.prove(scene, injection.trail) if scene.targets else Proof(False, "")
+        lost = {**told.lost, **by_command.doubtful(injection.fault, injection.trail)}
+        proof = Proof(False, "it was never in force", lost, told.damaged)
+    else:
         injection.trail = replace(injection.trail, control=await stage.run(commands.control))
         proof = injection.fault.prove(scene, injection.trail)
     _record(stage, injection, "ended", proof)
@@ -375,7 +385,9 @@ def _record(stage: Stage, injection: Injection, phase: str, proof: Proof | None 
         extra["proof"] = proof.text
     if phase == "ended" and proof is not None:
         extra["lost"] = {host: dict(files) for host, files in proof.lost.items()}
-        extra["lossy"] = sorted(proof.lost)
+        extra["lossy"] = sorted({*proof.lost, *proof.damaged})
+        if proof.damaged:
+            extra["damaged"] = {host: dict(files) for host, files in proof.damaged.items()}
     if errors := [*filter(None, [injection.failure]), *injection.trail.errors()]:
         extra["error"] = "; ".join(dict.fromkeys(errors))
     stage.record(injection.fault.name, extra)

@@ -241,3 +241,12 @@ class Administered(Protocol):
 
     @property
     def admin(self) -> Admin: ...
+
+
+@runtime_checkable
+class Furnished(Protocol):
+    """A system whose nodes need more than an empty data folder, besides all else."""
+
+    def furnish(self, node: Node) -> None:
+        """Lay the node's data folder out as the installation did; one with anything in it is left alone.
+        Raises DeployError."""

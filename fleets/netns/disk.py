@@ -21,6 +21,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from wrackline.fleets.base import FileLoss, FleetError
+from wrackline.fleets.netns import throttle
 from wrackline.fleets.netns.namespaces import run_tool
 
 FS_IOC_SHUTDOWN = 0x8004587D
@@ -136,6 +137,7 @@ def _configure(number: int, backing: int, name: str) -> Loop | None:
         if error.errno == errno.EBUSY:
             return None
         raise
+    throttle.free(path)  # what a killed run may have left of its own disk
     return Loop(path, descriptor)
 
 

@@ -9,9 +9,11 @@ import threading
 import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
+from pathlib import Path
 
-from wrackline.fleets.base import FleetError, Host, PowerCut
-from wrackline.fleets.netns.disk import FileSeen, compare, files_seen
+from wrackline.fleets.base import Disk, FleetError, Host, PowerCut
+from wrackline.fleets.netns import throttle
+from wrackline.fleets.netns.disk import FileSeen, compare, files_seen, make_image
 from wrackline.fleets.netns.machine import Machine
 from wrackline.fleets.netns.namespaces import signal_all, wait_dead
 
@@ -22,6 +24,18 @@ class _Switch:
     mutex: threading.Lock = field(default_factory=threading.Lock)
     last_cut: PowerCut | None = None
     before: Mapping[str, FileSeen] = field(default_factory=dict)
+    copy: Path | None = None
+    """Of the data disk, kept for `NetnsPower.swap_disk`."""
+    bytes_per_s: int | None = None
+    """What the data disk is held back to."""
+
+    def hold_back(self) -> None:
+        """Raises FleetError."""
+        device = self.machine.loop()
+        if device is not None and self.bytes_per_s is not None:
+            throttle.limit(device, self.bytes_per_s)
+        elif device is not None:
+            throttle.free(device)
 
 
 class NetnsPower:
@@ -69,6 +83,7 @@ class NetnsPower:
             machine.destroy()
             machine.plug(self._prefix_length)
             machine.boot()
+            switch.hold_back()
             lost = compare(switch.before, machine.data)
             machine.wait_ssh()
             cut, switch.last_cut, switch.before = switch.last_cut, None, {}
@@ -95,7 +110,43 @@ class NetnsPower:
             signal_all(sorted(users), signal.SIGKILL)
             wait_dead(users)
             machine.remount()
+            switch.hold_back()
             return PowerCut(host.name, decided_ns, lost_ns, compare(before, machine.data))
+
+    def copy_disk(self, host: Host) -> None:
+        """Keep a copy of the data disk as it is now, all of it synced, in place of an earlier copy. The host
+        is on, and stands still meanwhile. Raises FleetError."""
+        switch = self._switch(host)
+        with switch.mutex:
+            if not switch.machine.is_on:
+                raise FleetError(f"host {host.name} is off: its disk is copied while it is on")
+            switch.copy = switch.machine.copy_disk()
+
+    def swap_disk(self, host: Host, disk: Disk) -> None:
+        """While the host is off, put an empty disk or the last copy in the place of its disk, which is gone
+        then. Raises FleetError, also when the host is on or has no copy."""
+        switch = self._switch(host)
+        with switch.mutex:
+            machine = switch.machine
+            if machine.is_on:
+                raise FleetError(f"host {host.name} is on: its disk is exchanged while it is off")
+            match disk:
+                case Disk.STALE:
+                    if switch.copy is None:
+                        raise FleetError(f"there is no copy of the disk of {host.name}")
+                    switch.copy.replace(machine.image)
+                    switch.copy = None
+                case Disk.WIPED:
+                    machine.image.unlink()
+                    make_image(machine.image, machine.state.filesystem, machine.state.disk_mb)
+
+    def throttle(self, host: Host, bytes_per_s: int | None) -> None:
+        """From now on the data disk reads and writes so many bytes a second each at most; None: as many as it
+        can. Also for a host that is off, from its power-on. Idempotent. Raises FleetError."""
+        switch = self._switch(host)
+        with switch.mutex:
+            switch.bytes_per_s = bytes_per_s
+            switch.hold_back()
 
     def is_on(self, host: Host) -> bool:
         return self._switch(host).machine.is_on

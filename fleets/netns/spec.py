@@ -10,6 +10,7 @@ from pydantic import Field, field_validator
 
 from wrackline.fleets.abilities import Ability
 from wrackline.fleets.base import Fleet
+from wrackline.fleets.netns import throttle
 from wrackline.fleets.netns.fleet import NetnsFleet
 from wrackline.fleets.spec import FleetSpec
 
@@ -42,6 +43,8 @@ class NetnsSpec(FleetSpec):
             return "hosts of the fleet netns share this machine's kernel; those of the fleet qemu do not"
         if ability is Ability.HYPERVISOR:
             return "hosts of the fleet netns are no virtual machines; those of the fleet qemu are"
+        if ability is Ability.THROTTLE:
+            return throttle.missing()
         return None
 
     def build(self, name: str, state_dir: Path) -> Fleet:

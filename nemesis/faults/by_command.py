@@ -6,7 +6,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from wrackline.fleets.base import Disk
 from wrackline.nemesis.faults.network import Partition
+from wrackline.nemesis.faults.power import PowerCut
 from wrackline.nemesis.faults.steps import (
     Ask,
     Carry,
@@ -93,6 +95,8 @@ def beyond_commands(fault: Fault) -> str | None:
         return (
             "partition: commands cut hosts off from all others, both ways (shape isolate), and nothing else"
         )
+    if isinstance(fault, PowerCut) and fault.disk is not Disk.KEPT:
+        return f"power-cut: no command gives a host another disk (disk: {fault.disk})"
     if fault.name not in FAULTS:
         return f"{fault.name} acts on hosts, and those of an external cluster are not ours"
     return None

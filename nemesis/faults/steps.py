@@ -10,7 +10,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Protocol
 
-from wrackline.fleets.base import PowerCut
+from wrackline.fleets.base import Disk, PowerCut
 from wrackline.fleets.canary import CanaryLoss
 from wrackline.nemesis.faults.admin_steps import ADMIN_STEPS, AdminStep
 from wrackline.systems.external.commands.orders import Order
@@ -97,6 +97,9 @@ class PowerOff:
     """Take a host's power: what it has not synced is gone."""
 
     host: str
+    fault_id: str = ""
+    among: int = 1
+    """Of so many hosts at once: the first waits until the last of the fault is there."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -104,6 +107,44 @@ class PowerOn:
     """Give a host its power back, and wait until it answers."""
 
     host: str
+
+
+@dataclass(frozen=True, slots=True)
+class DropPageCache:
+    """Take the programs that use a host's data disk, and what they had not synced; the host stays on."""
+
+    host: str
+
+
+@dataclass(frozen=True, slots=True)
+class CopyDisk:
+    """Keep a copy of a host's data disk as it is now."""
+
+    host: str
+
+
+@dataclass(frozen=True, slots=True)
+class SwapDisk:
+    """Put another disk in the place of the data disk of a host that is off."""
+
+    host: str
+    disk: Disk
+
+
+@dataclass(frozen=True, slots=True)
+class Furnish:
+    """Lay a node's data folder out as its installation did, where it is empty."""
+
+    host: str
+    node_id: int
+
+
+@dataclass(frozen=True, slots=True)
+class HoldDisk:
+    """Let a host's data disk read and write so many bytes a second each; None: as many as it can."""
+
+    host: str
+    bytes_per_s: int | None
 
 
 @dataclass(frozen=True, slots=True)
@@ -195,6 +236,11 @@ Step = (
     | KnockFrom
     | PowerOff
     | PowerOn
+    | DropPageCache
+    | CopyDisk
+    | SwapDisk
+    | Furnish
+    | HoldDisk
     | StartNode
     | StopNode
     | Join
@@ -205,10 +251,10 @@ Step = (
     | Ask
     | AdminStep
 )
-NEEDS_NO_POWER = (PowerOn, Settle, *ADMIN_STEPS)
+NEEDS_NO_POWER = (PowerOn, SwapDisk, HoldDisk, Settle, *ADMIN_STEPS)
 """Undone whether the host is there or not: a switch, and what is asked of the cluster."""
 
-NEEDS_SHELL = (Shell, KnockFrom)
+NEEDS_SHELL = (Shell, KnockFrom, DropPageCache, CopyDisk, Furnish)
 """Left out on a host without power: there is nothing to ask, and nothing to do it to."""
 
 
@@ -235,9 +281,9 @@ class Done:
     output: str = ""
     error: str | None = None
     cut: PowerCut | None = None
-    """Of PowerOff and PowerOn."""
+    """Of PowerOff, PowerOn and DropPageCache."""
     canary: CanaryLoss | None = None
-    """Of PowerOn: what the host's canary lost; None when none watched the host."""
+    """Of PowerOn and DropPageCache: what the host's canary lost; None when none watched the host."""
     skipped: bool = False
     """The host had no power: there was nothing to do it to."""
 
@@ -265,11 +311,15 @@ class Trail:
 
 @dataclass(frozen=True, slots=True)
 class Proof:
-    """Did the fault take effect? ``lost``: host -> file -> bytes that a power cut took."""
+    """Did the fault take effect?"""
 
     proved: bool
     text: str
     lost: Mapping[str, Mapping[str, int]] = field(default_factory=dict)
+    """Host -> file -> bytes that a power cut took; a host without files lost nobody knows what."""
+    damaged: Mapping[str, Mapping[str, int]] = field(default_factory=dict)
+    """Host -> file -> bytes that had been synced and are others now, or gone, though the file is used on; a
+    host without files has lost its whole disk, or got an older one."""
 
 
 class Fault(Protocol):

@@ -17,7 +17,7 @@ from wrackline.systems.cluster_client import ClusterClient, active_controller
 from wrackline.systems.common import node_files
 from wrackline.systems.common.node_script import NodeScript
 from wrackline.systems.common.nodes import CONTROLLER_PORT, Nodes
-from wrackline.systems.common.on_hosts import on_each, run_on
+from wrackline.systems.common.on_hosts import data_dir, on_each, run_on
 from wrackline.systems.common.readiness import wait_ready
 from wrackline.systems.protocol import Connection
 from wrackline.systems.reassigning import Reassigner
@@ -56,6 +56,12 @@ class Deployed(ABC):
     def start(self, node: Node) -> None:
         """Returns when the node listens; raises DeployError with the last lines of its log when it dies."""
         self._script.start(node)
+
+    def furnish(self, node: Node) -> None:
+        """Lay the node's data folder out as the installation did; one with anything in it is left alone.
+        Raises DeployError."""
+        folder = data_dir(node.host)
+        self._command(node, f"mkdir -p {folder} && sync -f {folder}")
 
     def start_all(self) -> None:
         on_each(self._placed.started, self.start)

@@ -117,13 +117,28 @@ class KafkaSystem(Deployed):
             remote.put(self.config_for(node).encode(), CONFIG)
             for name, layout in LOGGING.items():
                 remote.put(layout.encode(), f"{CONFIGS}/{name}")
-            for path, content in files.items():
-                remote.put(content, f"{data}/{path}")
-            remote.put(meta(node.node_id, self._cluster_id).encode(), f"{data}/meta.properties")
+            self._format(node, files)
         except FleetError as wrong:
             raise deploy_error(node, "upload", str(wrong), "see that the host's disk has room") from wrong
         # Synced: a power cut soon after the start must not leave a disk that was never formatted.
         self._command(node, f"{self._script.folders(node)} && sync -f {data}", timeout_s=60.0)
+
+    def _format(self, node: Node, files: Mapping[str, bytes]) -> None:
+        """What an empty disk is given. Raises FleetError."""
+        remote, data = self.fleet.remote(node.host), data_dir(node.host)
+        for path, content in files.items():
+            remote.put(content, f"{data}/{path}")
+        remote.put(meta(node.node_id, self._cluster_id).encode(), f"{data}/meta.properties")
+
+    def furnish(self, node: Node) -> None:
+        data = data_dir(node.host)
+        if self._command(node, f"ls -A {data} 2>/dev/null; true").stdout.strip():
+            return
+        try:
+            self._format(node, formatted(self._release(), self._features))
+        except FleetError as wrong:
+            raise deploy_error(node, "format", str(wrong), "see that the host's disk has room") from wrong
+        self._command(node, f"sync -f {data}")
 
     def _send(self, node: Node, release: Release) -> None:
         """The whole folder, to the same path: the archive of classes knows its jars by path, size and time.

@@ -36,6 +36,13 @@ def cut(host: str, at_s: float, name: str = "f1", lost: dict[str, int] | None = 
     return Fault(name, "power-cut", (host,), "", ns, ns, ns, ns, True, "", "", (host,), {host: files})
 
 
+def damaged(host: str, at_s: float, files: dict[str, int] | None = None, name: str = "f9") -> Fault:
+    ns = int(at_s * 1e9)
+    fault = Fault(name, "bit-flip", (host,), "", ns, ns, ns, ns, True, "", "", (host,))
+    fault.damaged = {host: files or {}}
+    return fault
+
+
 def sample(
     at_s: float, *isr: int, leader: int = 1, epoch: int = 0, replicas: tuple[int, ...] = (1, 2, 3)
 ) -> Sample:
@@ -189,6 +196,30 @@ def test_flushed_before_it_counts_no_power_cut_excuses_loss() -> None:
     of = run(flush_mode="every-write")
     of.faults = [cut("n1", 10), cut("n2", 10), cut("n3", 10)]
     assert meaning(contract_for(of), "lost-write") is V
+
+
+def test_another_disk_counts_also_where_records_are_flushed_before_they_count() -> None:
+    of = run(flush_mode="every-write")
+    of.faults = [damaged("n2", 10, name="f8"), damaged("n3", 10)]
+    assert meaning(contract_for(of), "lost-write") is A
+    of.faults = [cut("n1", 10), cut("n2", 10), damaged("n3", 10)]
+    contract = contract_for(of)
+    assert meaning(contract, "lost-write") is V, "one is tolerated"
+    assert meaning(contract, "lost-on-replica") is V, "it gets back what it lacks"
+    assert "n3 at 10.0 s (f9, synced ones too)" in " ".join(contract.because)
+
+
+def test_what_a_replica_shows_whose_files_were_changed_is_no_violation_and_of_others_it_is() -> None:
+    of = run()
+    of.faults = [damaged("n1", 10, {"broker/log-0/00.log": 1})]
+    contract = contract_for(of)
+    for anomaly in ("corrupt", "lost-on-replica", "replica-divergence", "lost-write", "poll-skip"):
+        assert meaning(contract, anomaly) is A
+    assert meaning(contract, "phantom") is V
+    of.faults = [damaged("n1", 10, {"broker/log-1/00.log": 1})]
+    contract = contract_for(of)
+    for anomaly in ("corrupt", "lost-on-replica", "replica-divergence", "lost-write", "poll-skip"):
+        assert meaning(contract, anomaly) is V
 
 
 def test_a_full_isr_in_between_starts_the_count_again() -> None:

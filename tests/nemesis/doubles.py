@@ -7,7 +7,7 @@ from __future__ import annotations
 import threading
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from wrackline.fleets.base import FileLoss, FleetError, Host, PowerCut, Result
@@ -65,9 +65,13 @@ def combined_scene(host: str) -> Scene:
     return Scene("f1", (aimed(first),), tuple(map(aimed, others)))
 
 
-def scene(*hosts: str, fault_id: str = "f1", pid: int | None = 41) -> Scene:
-    """The four nodes of a small cluster, aimed at ``hosts``."""
-    others = tuple(target(one.host.name) for one in NODES if one.host.name not in hosts)
+def scene(*hosts: str, fault_id: str = "f1", pid: int | None = 41, spare: str | None = None) -> Scene:
+    """The four nodes of a small cluster, aimed at ``hosts``; the broker of ``spare`` has not joined."""
+    others = tuple(
+        replace(target(one.host.name), spare=one.host.name == spare)
+        for one in NODES
+        if one.host.name not in hosts
+    )
     return Scene(fault_id, tuple(target(host, pid=pid) for host in hosts), others)
 
 
