@@ -28,7 +28,7 @@ class Healer:
             return []
         repairs: list[str] = []
         problems: list[str] = []
-        for check in (self._power, self._chains, self._bands, self._programs, self._process):
+        for check in (self._power, self._programs, self._chains, self._bands, self._process):
             for node in self._system.nodes:
                 try:
                     repairs += check(node)

@@ -12,8 +12,12 @@ from typing import Any, Final
 from wrackline.harness.report.files import mapping, rows, texts, whole
 from wrackline.history.model import CONTROL, DIED, NEMESIS, Event
 
+_NETWORK: Final = (
+    *("partition", "isolate", "cut-off", "halves", "clients", "network", "drop", "connections"),
+    *("packets", "messages"),
+)
 _KINDS: Final = (
-    ("partition", ("partition", "isolate", "cut-off", "halves", "clients", "network", "drop", "connections")),
+    ("partition", _NETWORK),
     ("power", ("power",)),
     ("kill", ("kill", "crash", DIED)),
     ("pause", ("pause", "stop", "freeze")),

@@ -76,12 +76,19 @@ def install(fault_id: str, rules: Sequence[Rule], place: Place = FILTER) -> str:
     )
 
 
+def bypass(fault_id: str, place: Place = FILTER) -> str:
+    """Nothing enters the chain any more, and it is still there."""
+    return (
+        f"for c in {' '.join(place.entries)}; do "
+        f"while {place.iptables} -D $c -j {chain(fault_id)} 2>/dev/null; do :; done; done"
+    )
+
+
 def remove(fault_id: str, place: Place = FILTER) -> str:
     """Takes the chain away, whatever state it is in; fails when something of it is left."""
     name, iptables = chain(fault_id), place.iptables
     return (
-        f"for c in {' '.join(place.entries)}; do "
-        f"while {iptables} -D $c -j {name} 2>/dev/null; do :; done; done; "
+        f"{bypass(fault_id, place)}; "
         f"{iptables} -F {name} 2>/dev/null; {iptables} -X {name} 2>/dev/null; "
         f"! {iptables} -S | grep -qw -e {name}"
     )

@@ -12,52 +12,17 @@ on one connection, and that protocols with retries must stand (KAFKA-17754).
 from __future__ import annotations
 
 from dataclasses import dataclass
-from enum import StrEnum
 from typing import Annotated, ClassVar, Literal
 
 from wrackline.fleets.abilities import Ability
 from wrackline.nemesis.faults import chains
 from wrackline.nemesis.faults.cut_proof import CLIENTS
+from wrackline.nemesis.faults.kafka_apis import Api
 from wrackline.nemesis.faults.knocks import knock_results
 from wrackline.nemesis.faults.spec import FaultSpec
 from wrackline.nemesis.faults.steps import Commands, Knock, Proof, Scene, Shell, Step, Target, Trail
 from wrackline.plugins.fields import Lax
 
-
-class Request(StrEnum):
-    """Kafka's name of a request."""
-
-    PRODUCE = "Produce"
-    FETCH = "Fetch"
-    OFFSET_COMMIT = "OffsetCommit"
-    OFFSET_FETCH = "OffsetFetch"
-    JOIN_GROUP = "JoinGroup"
-    HEARTBEAT = "Heartbeat"
-    SYNC_GROUP = "SyncGroup"
-    INIT_PRODUCER_ID = "InitProducerId"
-    ADD_PARTITIONS_TO_TXN = "AddPartitionsToTxn"
-    ADD_OFFSETS_TO_TXN = "AddOffsetsToTxn"
-    END_TXN = "EndTxn"
-    TXN_OFFSET_COMMIT = "TxnOffsetCommit"
-    CONSUMER_GROUP_HEARTBEAT = "ConsumerGroupHeartbeat"
-
-
-_KEYS = {
-    Request.PRODUCE: 0,
-    Request.FETCH: 1,
-    Request.OFFSET_COMMIT: 8,
-    Request.OFFSET_FETCH: 9,
-    Request.JOIN_GROUP: 11,
-    Request.HEARTBEAT: 12,
-    Request.SYNC_GROUP: 14,
-    Request.INIT_PRODUCER_ID: 22,
-    Request.ADD_PARTITIONS_TO_TXN: 24,
-    Request.ADD_OFFSETS_TO_TXN: 25,
-    Request.END_TXN: 26,
-    Request.TXN_OFFSET_COMMIT: 28,
-    Request.CONSUMER_GROUP_HEARTBEAT: 68,
-}
-"""Kafka's API keys: the two bytes behind a request's length."""
 _BEHIND_TCP = "0>>22&0x3C@12>>26&0x3C@"
 """iptables u32: over the headers of IP and TCP, whatever options they have."""
 NEW_CONNECTION_S = 1.0
@@ -76,7 +41,7 @@ class StallConnections:
     connections were answered at the beginning and at the end.
     """
 
-    requests: tuple[Request, ...] = ()
+    requests: tuple[Api, ...] = ()
     """Empty: whatever is sent."""
 
     @property
@@ -100,7 +65,7 @@ class StallConnections:
 
     def _matches(self) -> tuple[str, ...]:
         """Of iptables, one for each rule of a connection."""
-        keys = [_KEYS[request] for request in self.requests]
+        keys = [request.key for request in self.requests]
         return tuple(f"-m u32 --u32 {_BEHIND_TCP}4>>16={key} " for key in keys) or ("",)
 
     def prove(self, scene: Scene, trail: Trail) -> Proof:
@@ -163,7 +128,7 @@ class StallConnectionsSpec(FaultSpec):
 
     fault: Literal["stall-connections"]
     """What clients send on the connections they have now is dropped; new connections pass."""
-    requests: Annotated[tuple[Annotated[Request, Lax], ...], Lax] = ()
+    requests: Annotated[tuple[Annotated[Api, Lax], ...], Lax] = ()
     """A connection goes silent with the first request of one of these kinds. Empty: at once, whatever is
     sent."""
 

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from wrackline.nemesis.faults.connections import Request, StallConnections
+from wrackline.nemesis.faults.connections import StallConnections
+from wrackline.nemesis.faults.kafka_apis import Api
 from wrackline.nemesis.guided.steps import Aim, GuidedStep, Heal, Inject, Sleep
 
 ROUNDS = 3
@@ -37,9 +38,7 @@ def late_end_txn(aim: Aim) -> tuple[GuidedStep, ...]:
         fault_id = f"g{number}"
         host = node.host.name
         steps += [
-            Inject(
-                fault_id, StallConnections((Request.END_TXN,)), (host,), "coordinator of some transactions"
-            ),
+            Inject(fault_id, StallConnections((Api.END_TXN,)), (host,), "coordinator of some transactions"),
             Sleep(STALL_S, f"clients give up what they asked {host} and ask again on new connections"),
             Heal((fault_id,)),
             Sleep(LATE_S, "what they had asked first arrives"),

@@ -60,6 +60,7 @@ RUNNING = "pid=$(cat /run/node.pid 2>/dev/null) && grep -qs node.py /proc/$pid/c
 
 class Listeners:
     name = "listeners"
+    program = NODE
 
     def __init__(self, fleet: NetnsFleet) -> None:
         self._fleet = fleet
@@ -70,7 +71,7 @@ class Listeners:
 
     def install(self) -> None:
         for node in self.nodes:
-            self._fleet.remote(node.host).put(NODE.encode(), "/opt/node.py")
+            self._fleet.remote(node.host).put(self.program.encode(), "/opt/node.py")
 
     def start(self, node: Node) -> None:
         addresses = [node.host.address, *(one.host.address for one in self.nodes if one != node)]
