@@ -4,6 +4,7 @@ fleet's on another. What does not exist there is left out, and said."""
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 from wrackline.history.faults import Happened
@@ -32,14 +33,37 @@ _SAME: Mapping[str, dict[str, Any]] = {
 """The simulator's kinds of faults that are a fault here with the same targets."""
 
 
-def carried_over(faults: Sequence[Happened], stretch: float = 1.0) -> tuple[list[dict[str, Any]], list[str]]:
+_MESSAGES: Mapping[str, tuple[str, str, bool]] = {
+    "FetchRequest": ("Fetch", "request", False),
+    "FetchResponse": ("Fetch", "answer", False),
+    "MetadataFetchResponse": ("Fetch", "answer", True),
+    "AlterPartitionRequest": ("AlterPartition", "request", True),
+    "AlterPartitionResponse": ("AlterPartition", "answer", True),
+    "BrokerHeartbeatRequest": ("BrokerHeartbeat", "request", True),
+}
+"""What the simulator held back: Kafka's name of the request, which half of it, and whether a controller is
+asked. Who asked is the node that it was about."""
+
+
+@dataclass(frozen=True, slots=True)
+class Stage:
+    """Where the faults shall happen."""
+
+    brokers: tuple[str, ...] = ()
+    controllers: tuple[str, ...] = ()
+    """Hosts by name."""
+
+
+def carried_over(
+    faults: Sequence[Happened], stage: Stage, stretch: float = 1.0
+) -> tuple[list[dict[str, Any]], list[str]]:
     """Entries of ``nemesis.schedule``, and a line for each fault that was left out. ``stretch``: times are
     multiplied by it, for hosts that are slower."""
     schedule: list[dict[str, Any]] = []
     left_out: list[str] = []
     models = FAULTS.models()
     for one in faults:
-        made = [given for given in _here(one, models) if given["fault"] in models]
+        made = [given for given in _here(one, stage, models) if given["fault"] in models]
         if not made:
             left_out.append(f"{one.id} {one.fault} at {one.at_s:g} s: there is no such fault on real hosts")
         for given in made:
@@ -48,7 +72,7 @@ def carried_over(faults: Sequence[Happened], stretch: float = 1.0) -> tuple[list
     return schedule, left_out
 
 
-def _here(one: Happened, models: Mapping[str, Any]) -> Iterator[dict[str, Any]]:
+def _here(one: Happened, stage: Stage, models: Mapping[str, Any]) -> Iterator[dict[str, Any]]:
     """What it is on real hosts: several faults, where one cut several pairs."""
     target = {"target": ",".join(one.targets)} if one.targets else {}
     how = one.how
@@ -57,7 +81,7 @@ def _here(one: Happened, models: Mapping[str, Any]) -> Iterator[dict[str, Any]]:
             direction = {"direction": "out"} if how.get("one_way") else {}
             yield {"fault": "partition", "shape": "link", "target": f"{first},{second}", **direction}
     elif "message" in how:
-        yield from _message(one)
+        yield from _message(one, stage)
     elif "rate" in how and one.fault == "skew":
         yield {"fault": "clock-drift", "rate": how["rate"], **target}
     elif "min_isr" in how:
@@ -78,7 +102,24 @@ def _written(fault: str, settings: Mapping[str, Any], how: Mapping[str, Any]) ->
     return dict(settings)
 
 
-def _message(one: Happened) -> Iterator[dict[str, Any]]:
-    """Requests or answers of one kind, kept back."""
-    del one
-    yield from ()
+def _message(one: Happened, stage: Stage) -> Iterator[dict[str, Any]]:
+    """Requests or answers of one kind, kept back where the node is that is asked."""
+    [about] = one.targets
+    if one.how["message"] == "ProduceResponse":
+        yield _held("Produce", "answer", [about], ["client"])
+    elif (known := _MESSAGES.get(one.how["message"])) is not None:
+        api, what, of_controller = known
+        asked = [host for host in (stage.controllers if of_controller else stage.brokers) if host != about]
+        if asked:
+            yield _held(api, what, asked, [about])
+
+
+def _held(api: str, what: str, asked: Sequence[str], peers: Sequence[str]) -> dict[str, Any]:
+    return {
+        "fault": "messages",
+        "target": ",".join(asked),
+        "apis": [api],
+        "what": what,
+        "do": "hold",
+        "peers": list(peers),
+    }

@@ -29,6 +29,7 @@ from wrackline.history.model import NEMESIS
 
 GIVEN: dict[str, dict[str, Any]] = {
     "add-broker": {},
+    "messages": {"apis": ["Fetch"], "what": "answer", "peers": ["broker"], "target": "leader"},
     "packets": {"delay_s": 0.05, "loss": 0.02, "duplicate": 0.02, "corrupt": 0.01, "target": "one"},
     "change-config": {"configs": {"min.insync.replicas": 1}},
     "partition": {"target": "leader"},

@@ -15,7 +15,7 @@ from wrackline.harness.specification.spec import SpecError
 from wrackline.history.faults import happened
 from wrackline.history.files import HistoryError, read_info
 from wrackline.history.model import RunInfo
-from wrackline.nemesis.replay import carried_over
+from wrackline.nemesis.replay import Stage, carried_over
 
 TAIL_S = 5.0
 """How long the main phase goes on after the last fault."""
@@ -41,8 +41,8 @@ def replay_of(run_dir: Path, *, fleet: str | None = None, stretch: float = 1.0) 
         raise SpecError(str(wrong)) from wrong
     if not faults:
         raise SpecError(f"{run_dir}: no fault was in force in this run, so there is nothing to do again")
-    schedule, left_out = carried_over(faults, stretch)
     spec = _of_a_run(run_dir) or _of_a_simulation(run_dir, info)
+    schedule, left_out = carried_over(faults, _stage(spec.get("fleet", {})), stretch)
     if fleet is not None:
         hosts = {key: value for key, value in spec.get("fleet", {}).items() if key in _HOSTS}
         spec["fleet"] = {"kind": fleet, **hosts}
@@ -52,6 +52,15 @@ def replay_of(run_dir: Path, *, fleet: str | None = None, stretch: float = 1.0) 
     spec["nemesis"] = {"schedule": schedule}
     head = f"# The faults of {info.name!r}, done again. A target is the host that it was there.\n"
     return Replay(head + yaml.safe_dump(spec, sort_keys=False), len(schedule), tuple(left_out))
+
+
+def _stage(fleet: Mapping[str, Any]) -> Stage:
+    brokers, controllers = fleet.get("brokers", 3), fleet.get("controllers", 1)
+    beside = "n" if fleet.get("combined") else "c"
+    return Stage(
+        tuple(f"n{number}" for number in range(1, brokers + 1)),
+        tuple(f"{beside}{number}" for number in range(1, controllers + 1)),
+    )
 
 
 _HOSTS = ("brokers", "controllers", "combined", "spares")

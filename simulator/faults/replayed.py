@@ -22,6 +22,13 @@ _SAME: Mapping[str, Kind] = {
     "elect-preferred": "elect",
 }
 _DISKS: Mapping[str, Kind] = {"wiped": "wipe", "stale": "restore"}
+_MESSAGES: Mapping[tuple[str, str], Kind] = {
+    ("Fetch", "request"): "hold-fetch-request",
+    ("Fetch", "answer"): "hold-fetch-response",
+    ("AlterPartition", "request"): "hold-alter-request",
+    ("AlterPartition", "answer"): "hold-alter-response",
+    ("BrokerHeartbeat", "request"): "hold-heartbeat",
+}
 _ALONE: Mapping[str, Kind] = {
     "power": "power",
     "controller-power": "power",
@@ -76,10 +83,26 @@ def _here(one: Happened, everybody: Sequence[NodeId]) -> Iterator[tuple[Kind, tu
         yield from _cuts(targets, how, everybody)
     elif one.fault == "power-cut" and how.get("disk") in _DISKS:
         yield from ((_DISKS[how["disk"]], (node,)) for node in targets if node is not None)
+    elif one.fault == "messages":
+        yield from _held(targets, how)
     elif one.fault in _ALONE and not how:
         yield from ((_ALONE[one.fault], (node,)) for node in targets if node is not None)
     elif one.fault in _SAME:
         yield from ((_SAME[one.fault], (node,)) for node in targets if node is not None)
+
+
+def _held(
+    targets: Sequence[NodeId | None], how: Mapping[str, Any]
+) -> Iterator[tuple[Kind, tuple[NodeId, ...]]]:
+    """Messages that are held until the fault ends, of one kind and of one who asks."""
+    apis, peers = how.get("apis", ()), how.get("peers", ())
+    if how.get("do") != "hold" or how.get("delay_s") or how.get("times") or len(apis) != 1 or len(peers) != 1:
+        return
+    if (apis[0], how.get("what"), peers[0]) == ("Produce", "answer", "client"):
+        yield from (("hold-produce-response", (node,)) for node in targets if node is not None)
+    kind, about = _MESSAGES.get((apis[0], how.get("what", ""))), node_of(peers[0])
+    if kind is not None and about is not None:
+        yield kind, (about,)
 
 
 def _cuts(

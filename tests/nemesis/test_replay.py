@@ -11,11 +11,13 @@ from wrackline.history.files import HistoryError, write_history
 from wrackline.history.model import CONTROL, NEMESIS, Event, RunInfo, TopicInfo, Type
 from wrackline.nemesis.faults.network import Direction, Partition, Shape
 from wrackline.nemesis.inject import settings_of
-from wrackline.nemesis.replay import carried_over
+from wrackline.nemesis.replay import Stage, carried_over
 from wrackline.nemesis.schedule import plan
 from wrackline.nemesis.spec import load
 
 INFO = RunInfo("t1", "made", 1, "1970", "wrackline", "log", "all", False, topics=(TopicInfo("log", 1, 3, 2),))
+
+STAGE = Stage(("n1", "n2", "n3"), ("c1",))
 
 
 def row(at_s: float, f: str, extra: dict[str, object], process: int = NEMESIS) -> Event:
@@ -46,17 +48,20 @@ def test_what_was_in_force_is_read_back_with_times_from_the_main_phase(tmp_path:
         row(7.5, "kill", {"id": "f2", "phase": "ended", "targets": ["n1"]}),
     )
     assert happened(run) == [Happened("f1", "partition", ("n2",), 1.0, 3.5, how)]
-    [given], left_out = carried_over(happened(run))
+    [given], left_out = carried_over(happened(run), STAGE)
     assert left_out == []
-    assert given.items() >= {
-        "at_s": 1.0,
-        "duration_s": 3.5,
-        "fault": "partition",
-        "target": "n2",
-        "shape": "isolate",
-        "controllers": False,
-        "direction": "out",
-    }.items()
+    assert (
+        given.items()
+        >= {
+            "at_s": 1.0,
+            "duration_s": 3.5,
+            "fault": "partition",
+            "target": "n2",
+            "shape": "isolate",
+            "controllers": False,
+            "direction": "out",
+        }.items()
+    )
     [again] = plan(load({"schedule": [given]}), 1, 30.0).faults
     assert again.spec.build() == Partition(Shape.ISOLATE, controllers=False, direction=Direction.OUT)
 
@@ -75,7 +80,7 @@ def test_what_the_simulator_did_is_done_with_the_faults_of_real_hosts() -> None:
         Happened("f4", "min-isr", (), 5.0, 1.0, {"min_isr": 1}),
         Happened("f5", "reassign", (), 6.0, 1.0),
     ]
-    schedule, left_out = carried_over(faults, stretch=2.0)
+    schedule, left_out = carried_over(faults, STAGE, stretch=2.0)
     said = [{key: value for key, value in one.items() if not key.endswith("_s")} for one in schedule]
     assert said == [
         {"fault": "power-cut", "target": "c1"},
@@ -88,3 +93,27 @@ def test_what_the_simulator_did_is_done_with_the_faults_of_real_hosts() -> None:
     assert [(one["at_s"], one["duration_s"]) for one in schedule[:2]] == [(2.0, 0.2), (4.0, 2.0)]
     assert left_out == ["f5 reassign at 6 s: there is no such fault on real hosts"]
     assert len(plan(load({"schedule": schedule}), 1, 60.0).faults) == 6
+
+
+def test_messages_that_were_held_are_held_where_they_are_asked_for() -> None:
+    def held(message: str, **more: object) -> dict[str, object]:
+        faults = [Happened("f1", "hold", ("n2",), 1.0, 1.0, {"message": message, **more})]
+        [given], _ = carried_over(faults, STAGE)
+        [planned] = plan(load({"schedule": [given]}), 1, 60.0).faults
+        return planned.spec.model_dump(mode="json", include={"target", "apis", "what", "do", "peers"})
+
+    hold = {"do": "hold", "peers": ["n2"]}
+    assert held("FetchRequest") == {"target": "n1,n3", "apis": ["Fetch"], "what": "request", **hold}
+    assert held("AlterPartitionResponse") == {
+        "target": "c1",
+        "apis": ["AlterPartition"],
+        "what": "answer",
+        **hold,
+    }
+    assert held("ProduceResponse") == {
+        "target": "n2",
+        "apis": ["Produce"],
+        "what": "answer",
+        "do": "hold",
+        "peers": ["client"],
+    }

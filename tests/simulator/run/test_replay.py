@@ -37,6 +37,19 @@ def test_a_partition_cuts_the_same_ways() -> None:
     assert kinds(partition("n1", "n3", shape="link", direction="in")) == [("cut-one-way", (3, 1))]
 
 
+def test_messages_are_held_of_the_one_who_asks() -> None:
+    def held(api: str, what: str, peers: list[str]) -> Happened:
+        how = {"apis": [api], "what": what, "do": "hold", "peers": peers, "delay_s": 0.0, "times": 0}
+        return Happened("f1", "messages", ("n1", "n3"), 1.0, 1.0, how)
+
+    assert kinds(held("Fetch", "answer", ["n2"])) == [("hold-fetch-response", (2,))]
+    assert kinds(held("Produce", "answer", ["client"])) == [
+        ("hold-produce-response", (1,)),
+        ("hold-produce-response", (3,)),
+    ]
+    assert kinds(held("Fetch", "answer", ["broker"])) == []
+
+
 def test_what_the_world_lacks_is_left_out_and_said() -> None:
     faults = [partition("n1", shape="clients"), Happened("f2", "kill", ("n1", "n3"), 4.0, 1.0)]
     made, left_out = replayed(faults, brokers=3, controllers=1)
