@@ -33,6 +33,8 @@ KILL_AFTER_S = 1.0
 GRACE_S = 3.0
 """How much longer than the host we wait for a command's deadline: the host reports it better than we can
 guess it."""
+LONGEST = 200
+"""Characters of a command in an error."""
 T = TypeVar("T")
 
 
@@ -64,7 +66,7 @@ class SshRemote:
         )
         if check and not result.ok:
             raise self._connection.error(
-                f"`{command}` ended with exit code {result.exit_code}: {_last_lines(result)}"
+                f"`{short(command)}` ended with exit code {result.exit_code}: {_last_lines(result)}"
             )
         return result
 
@@ -84,7 +86,8 @@ class SshRemote:
         except (paramiko.SSHException, EOFError, OSError) as error:
             self._connection.drop()
             raise self._connection.error(
-                f"connection lost during `{command}` ({error or 'closed'}); whether it ran is not known"
+                f"connection lost during `{short(command)}` ({error or 'closed'}); "
+                "whether it ran is not known"
             ) from error
         finally:
             channel.close()
@@ -98,7 +101,7 @@ class SshRemote:
     def _deadline(self, command: str, timeout_s: float, stderr: io.BytesIO, how: str) -> FleetError:
         errors = stderr.getvalue().decode(errors="replace").strip()[-200:]
         return self._connection.error(
-            f"`{command}` did not end within {timeout_s:g} s ({how}); its errors: {errors or 'none'};"
+            f"`{short(command)}` did not end within {timeout_s:g} s ({how}); its errors: {errors or 'none'};"
             " give it longer, or see what keeps it with `wrackline fleet ssh`"
         )
 
@@ -115,7 +118,7 @@ class SshRemote:
         except (paramiko.SSHException, EOFError, OSError) as error:
             own.drop()
             raise self._connection.error(
-                f"`{command}` could not be started: {error or 'connection closed'}"
+                f"`{short(command)}` could not be started: {error or 'connection closed'}"
             ) from error
         except FleetError:
             own.drop()
@@ -267,6 +270,12 @@ def run_on_all(
         return {}
     with ThreadPoolExecutor(len(remotes)) as pool:
         return dict(zip([remote.host.name for remote in remotes], pool.map(one, remotes), strict=True))
+
+
+def short(command: str) -> str:
+    """A command as an error names it: some have whole programs in them."""
+    first, more = command[:LONGEST].partition("\n")[0], len(command) > LONGEST or "\n" in command
+    return f"{first} ..." if more else first
 
 
 def _opened(content: Path | bytes) -> IO[bytes]:

@@ -11,6 +11,8 @@ from wrackline.history.faults import Happened
 from wrackline.nemesis.faults.spec import FaultSpec
 from wrackline.nemesis.spec import FAULTS
 
+UNDONE_S = 2.0
+"""A fault of messages may take so long to end."""
 SHORTEST_S = 0.2
 """A fault on real hosts lasts so long at least: it takes about as long to begin one."""
 
@@ -68,8 +70,22 @@ def carried_over(
             left_out.append(f"{one.id} {one.fault} at {one.at_s:g} s: there is no such fault on real hosts")
         for given in made:
             lasts_s = round(max(SHORTEST_S, one.duration_s * stretch), 3)
-            schedule.append({"at_s": round(one.at_s * stretch, 3), "duration_s": lasts_s, **given})
+            timed = {"at_s": round(one.at_s * stretch, 3), "duration_s": lasts_s, **given}
+            if given["fault"] == "messages" and any(_meet(timed, other) for other in schedule):
+                left_out.append(
+                    f"{one.id} {one.fault} at {one.at_s:g} s: a host has one fault of messages at a time"
+                )
+            else:
+                schedule.append(timed)
     return schedule, left_out
+
+
+def _meet(one: Mapping[str, Any], other: Mapping[str, Any]) -> bool:
+    """Whether two faults of messages are on one host at one time, or so close that the first is not over."""
+    if other["fault"] != "messages" or not set(one["target"].split(",")) & set(other["target"].split(",")):
+        return False
+    over_s: float = other["at_s"] + other["duration_s"] + UNDONE_S
+    return bool(one["at_s"] < over_s)
 
 
 def _here(one: Happened, stage: Stage, models: Mapping[str, Any]) -> Iterator[dict[str, Any]]:
