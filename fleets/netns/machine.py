@@ -15,37 +15,34 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from wrackline.fleets.base import FleetError, Host
-from wrackline.fleets.netns import throttle
-from wrackline.fleets.netns.disk import (
+from wrackline.fleets.local import throttle
+from wrackline.fleets.local.clean import discard_data, end_host
+from wrackline.fleets.local.disk import (
     LOOP_MAJOR,
     MOUNT_OPTIONS,
     attach_loop,
-    backed_by,
     loops_below,
     shut_down,
     wait_released,
 )
-from wrackline.fleets.netns.namespaces import (
-    delete_netns,
+from wrackline.fleets.local.keys import ETC
+from wrackline.fleets.local.namespaces import (
     entered_netns,
     ip_batch,
     is_alive,
     kill_processes_in_netns,
     mounts,
-    netns_exists,
     netns_path,
     processes_in,
-    processes_in_netns,
     run_tool,
     set_link,
     signal_all,
     wait_dead,
 )
-from wrackline.fleets.netns.state import FleetFolder, FleetState, lent_locks
+from wrackline.fleets.local.state import FleetFolder, FleetState, lent_locks
 
 BOOT_TIMEOUT_S = 20.0
 INIT_PROGRAM = Path(__file__).with_name("hostinit.py")
-ETC = "/etc/wrackline-fleet"
 # Folders that machines like to keep on file systems of their own; an overlay of / alone would show them
 # empty.
 _SEPARATE = (
@@ -107,8 +104,7 @@ class Machine:
 
     @property
     def port(self) -> str:
-        """The host's link at the bridge, in the control namespace."""
-        return f"p-{self.host.name}"
+        return self.state.port(self.host.name)
 
     @property
     def image(self) -> Path:
@@ -319,7 +315,7 @@ class Machine:
     def destroy(self) -> None:
         """Kill every process, and remove the host's network and mounts. Its image and system disk stay. Also
         for hosts that another process booted; idempotent."""
-        self.discard()
+        discard_data(self.netns, self.image)
         if (device := self.loop()) is not None:
             throttle.free(device)  # else what is still to be written takes its time
         kill_processes_in_netns(self.netns)
@@ -329,22 +325,4 @@ class Machine:
             self._chassis = None
         self._init_pid = 0
         wait_released(self.folder.path, self.image)
-        self._remove_network()
-
-    def discard(self) -> None:
-        """Spare the machine from writing back what is about to be thrown away; best effort."""
-        with contextlib.suppress(OSError, FleetError):
-            for pid in processes_in_netns(self.netns):
-                data = Path(f"/proc/{pid}/root{self.host.data_dir}")
-                if backed_by(data, self.image):
-                    shut_down(data, self.image)
-                    return
-
-    def _remove_network(self) -> None:
-        # The link goes first and for certain: sockets of killed programs could otherwise send their last
-        # bytes through it, minutes after the "power cut", for as long as the kernel keeps the namespace
-        # alive.
-        if netns_exists(self.netns) and netns_exists(self.state.control):
-            with contextlib.suppress(FleetError):
-                ip_batch([f"link del {self.port}"], netns=self.state.control)
-        delete_netns(self.netns)
+        end_host(self.folder, self.state, self.host.name)

@@ -23,8 +23,8 @@ from pathlib import Path
 import click
 
 from wrackline.fleets.base import FleetError
+from wrackline.fleets.local.namespaces import find_tool, run_tool
 from wrackline.fleets.netns.fleet import NetnsFleet
-from wrackline.fleets.netns.namespaces import find_tool, run_tool
 from wrackline.harness.cli.options import state_dir_option
 from wrackline.systems.kafka.store import Store
 from wrackline.workloads.clients.base import Unavailable

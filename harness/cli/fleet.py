@@ -13,10 +13,10 @@ from pathlib import Path
 import click
 
 from wrackline.fleets.base import FleetError
-from wrackline.fleets.netns.clean import FleetSeen, clean, end_detached, survey
+from wrackline.fleets.local.clean import FleetSeen, clean, end_detached, survey
+from wrackline.fleets.local.namespaces import find_tool
+from wrackline.fleets.local.state import FleetFolder
 from wrackline.fleets.netns.fleet import NetnsFleet
-from wrackline.fleets.netns.namespaces import find_tool
-from wrackline.fleets.netns.state import FleetFolder
 from wrackline.harness.cli.crash import EXIT_HOSTS
 from wrackline.harness.cli.options import state_dir_option
 

@@ -48,15 +48,18 @@ def test_what_was_in_force_is_read_back_with_times_from_the_main_phase(tmp_path:
     assert happened(run) == [Happened("f1", "partition", ("n2",), 1.0, 3.5, how)]
     [given], left_out = carried_over(happened(run))
     assert left_out == []
-    assert given.items() >= {
-        "at_s": 1.0,
-        "duration_s": 3.5,
-        "fault": "partition",
-        "target": "n2",
-        "shape": "isolate",
-        "controllers": False,
-        "direction": "out",
-    }.items()
+    assert (
+        given.items()
+        >= {
+            "at_s": 1.0,
+            "duration_s": 3.5,
+            "fault": "partition",
+            "target": "n2",
+            "shape": "isolate",
+            "controllers": False,
+            "direction": "out",
+        }.items()
+    )
     [again] = plan(load({"schedule": [given]}), 1, 30.0).faults
     assert again.spec.build() == Partition(Shape.ISOLATE, controllers=False, direction=Direction.OUT)
 
