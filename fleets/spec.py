@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Annotated, ClassVar, Literal, Self
 
@@ -20,6 +21,10 @@ class FleetSpec(Strict):
     needs_root: ClassVar[bool] = True
     """Whether only root can make its hosts."""
 
+    slowness: ClassVar[float] = 1.0
+    """So many times as long as on this machine itself things take on its hosts: by it the waits of a system
+    grow that the user has not set."""
+
     kind: str
     """The fleet's name."""
     brokers: Annotated[int, Field(ge=1, le=9)] = 3
@@ -36,6 +41,16 @@ class FleetSpec(Strict):
         what a fleet keeps while it is up; others use it too. Raises FleetError for hosts that cannot be
         named."""
         raise NotImplementedError
+
+    def prepare(self, say: Callable[[str], None]) -> None:
+        """Bring to this machine what its hosts are made of, before there are any. ``say`` is given a line for
+        whatever takes long. Raises FleetError."""
+
+    def with_packages(self, packages: Sequence[str]) -> Self:
+        """These settings, for a system whose hosts need these Debian packages besides what every host has.
+        The same settings where hosts are what they are."""
+        del packages
+        return self
 
     def lacks(self, ability: Ability) -> str | None:
         """Why faults cannot have this of its hosts, in one line; None when they can."""

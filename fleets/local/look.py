@@ -8,7 +8,7 @@ from __future__ import annotations
 import contextlib
 import os
 import zlib
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import NamedTuple
 
@@ -108,3 +108,23 @@ def _trailing_zeros(path: Path) -> int:
         return size
     finally:
         os.close(descriptor)
+
+
+def holders(pids: Iterable[int], device: int) -> list[int]:
+    """Of these processes, those with an open file, or their working directory, on a device."""
+    return [pid for pid in pids if any(_is_on(device, path) for path in _holds(pid))]
+
+
+def _holds(pid: int) -> Iterator[str]:
+    """Links to what a process holds on file systems."""
+    yield f"/proc/{pid}/cwd"
+    for folder in ("fd", "map_files"):
+        with contextlib.suppress(OSError):
+            yield from (entry.path for entry in os.scandir(f"/proc/{pid}/{folder}"))
+
+
+def _is_on(device: int, path: str) -> bool:
+    try:
+        return Path(path).stat().st_dev == device
+    except OSError:
+        return False

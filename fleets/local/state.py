@@ -125,6 +125,12 @@ class FleetFolder:
         """The output of the host's first process and of its sshd."""
         return self.path / f"{host}.log"
 
+    def last_words(self, host: str) -> str:
+        """The end of that output."""
+        with contextlib.suppress(OSError):
+            return self.log(host).read_text(errors="replace")[-400:].strip() or "nothing"
+        return "nothing"
+
     def write(self, state: FleetState) -> None:
         self.path.mkdir(mode=0o700, parents=True, exist_ok=True)
         half_written = self.state_file.with_suffix(".new")

@@ -6,11 +6,9 @@ import contextlib
 import json
 import os
 import signal
-import socket
 import subprocess
 import sys
 import time
-from collections.abc import Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -26,8 +24,9 @@ from wrackline.fleets.local.disk import (
     wait_released,
 )
 from wrackline.fleets.local.keys import ETC
+from wrackline.fleets.local.links import mac_address, plug_in, wait_banner
+from wrackline.fleets.local.look import holders
 from wrackline.fleets.local.namespaces import (
-    entered_netns,
     ip_batch,
     is_alive,
     kill_processes_in_netns,
@@ -35,7 +34,6 @@ from wrackline.fleets.local.namespaces import (
     netns_path,
     processes_in,
     run_tool,
-    set_link,
     signal_all,
     wait_dead,
 )
@@ -63,27 +61,6 @@ def layers() -> list[str]:
     """Mount points below / that hold programs and therefore need a layer of their own in a host's root."""
     mounted = {str(mount.point) for mount in mounts()}
     return [folder for folder in _SEPARATE if folder in mounted and not Path(folder).is_symlink()]
-
-
-def mac_address(address: str) -> str:
-    """Fixed per address, so that the neighbours' ARP entries stay right when a host comes back from a power
-    cut."""
-    return "02:57:" + ":".join(f"{byte:02x}" for byte in socket.inet_aton(address))
-
-
-def _holds(pid: int) -> Iterator[str]:
-    """Links to what a process holds on file systems."""
-    yield f"/proc/{pid}/cwd"
-    for folder in ("fd", "map_files"):
-        with contextlib.suppress(OSError):
-            yield from (entry.path for entry in os.scandir(f"/proc/{pid}/{folder}"))
-
-
-def _is_on(device: int, path: str) -> bool:
-    try:
-        return Path(path).stat().st_dev == device
-    except OSError:
-        return False
 
 
 @dataclass(slots=True)
@@ -213,42 +190,15 @@ class Machine:
             received += chunk
 
     def last_words(self) -> str:
-        with contextlib.suppress(OSError):
-            return self.folder.log(self.host.name).read_text(errors="replace")[-400:].strip() or "nothing"
-        return "nothing"
+        return self.folder.last_words(self.host.name)
 
     def wait_ssh(self) -> None:
         """Until sshd answers with its banner. Raises FleetError with the last thing seen."""
-        deadline = time.monotonic() + BOOT_TIMEOUT_S
-        seen = "nothing"
-        while time.monotonic() < deadline:
-            with entered_netns(self.state.control):
-                connection = socket.socket()
-            with connection:
-                connection.settimeout(0.1)
-                try:
-                    connection.connect((self.host.address, self.host.port))
-                    if connection.recv(4) == b"SSH-":
-                        return
-                    seen = "a connection that closed before its banner"
-                except OSError as error:
-                    seen = str(error)
-            if not self.is_on:
-                raise FleetError(
-                    f"host {self.host.name} died while booting; its last line: {self.last_words()}"
-                )
-            time.sleep(0.005)
-        raise FleetError(
-            f"no SSH on host {self.host.name} ({self.host.address}) within {BOOT_TIMEOUT_S:g} s; last: "
-            f"{seen}; the last line of its sshd: {self.last_words()}"
-        )
+        wait_banner(self.state.control, self.host, BOOT_TIMEOUT_S, lambda: self.is_on, self.last_words)
 
     def unplug(self) -> None:
         """Link down: from here on no packet leaves or reaches the host. The fast way, for a power cut."""
-        with entered_netns(self.state.control):
-            control = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
-        with control:
-            set_link(control, self.port, up=False)
+        plug_in(self.state.control, self.port, up=False)
 
     def freeze(self) -> None:
         """SIGSTOP every process of the host. None runs another instruction of its own program after this; a
@@ -261,8 +211,7 @@ class Machine:
 
     def disk_users(self) -> list[int]:
         """Processes of the host with an open file, or their working directory, on the data disk."""
-        disk = self.data.stat().st_dev
-        return [pid for pid in self.processes() if any(_is_on(disk, path) for path in _holds(pid))]
+        return holders(self.processes(), self.data.stat().st_dev)
 
     def processes(self) -> list[int]:
         return processes_in("pid", Path(f"/proc/{self._init_pid}/ns/pid").stat().st_ino)
