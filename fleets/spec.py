@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated, ClassVar, Literal, Self
 
@@ -11,6 +12,16 @@ from pydantic import Field, model_validator
 from wrackline.fleets.abilities import Ability
 from wrackline.fleets.base import Fleet
 from wrackline.plugins.fields import NoBoolean, Strict
+
+
+@dataclass(frozen=True, slots=True)
+class HostNeeds:
+    """What a system needs of hosts that are made for it."""
+
+    packages: tuple[str, ...] = ()
+    """Of Debian, besides Python and the usual tools."""
+    memory_mb: int = 256
+    """So much is enough for a node and the host's own programs."""
 
 
 class FleetSpec(Strict):
@@ -46,10 +57,10 @@ class FleetSpec(Strict):
         """Bring to this machine what its hosts are made of, before there are any. ``say`` is given a line for
         whatever takes long. Raises FleetError."""
 
-    def with_packages(self, packages: Sequence[str]) -> Self:
-        """These settings, for a system whose hosts need these Debian packages besides what every host has.
-        The same settings where hosts are what they are."""
-        del packages
+    def carrying(self, needs: HostNeeds) -> Self:
+        """These settings, so that hosts have what a system needs of them, where the user has said nothing
+        else. The same settings where hosts are what they are."""
+        del needs
         return self
 
     def lacks(self, ability: Ability) -> str | None:

@@ -9,12 +9,13 @@ So that it is lost, as by a disk whose own cache has no battery, the file lies o
 from __future__ import annotations
 
 import contextlib
-import time
+import os
+import shlex
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal
 
-from wrackline.fleets.base import FleetError
 from wrackline.fleets.local.disk import (
     MKFS,
     MOUNT_OPTIONS,
@@ -23,7 +24,7 @@ from wrackline.fleets.local.disk import (
     shut_down,
     wait_released,
 )
-from wrackline.fleets.local.namespaces import mounts, run_tool
+from wrackline.fleets.local.namespaces import find_tool, run_tool
 from wrackline.fleets.local.state import FleetFolder
 from wrackline.fleets.qemu.settings import SYSTEM_MB
 
@@ -54,11 +55,12 @@ class Disks:
 
     @property
     def shelf(self) -> Path:
-        """Where the shelf is mounted while the host is on."""
+        """Where the shelf is mounted, for the host's QEMU alone."""
         return self.folder.path / f"{self.host}.shelf"
 
     @property
     def data(self) -> Path:
+        """The data disk, as the host's QEMU finds it."""
         return self.image if self.cache == "kept" else self.shelf / "data.img"
 
     @property
@@ -74,39 +76,48 @@ class Disks:
             return
         make_image(self.image, SHELF, shelf_mb(self.disk_mb))
         self.shelf.mkdir(mode=0o700, exist_ok=True)
-        self.attach()
-        with self.data.open("wb") as file:
-            file.truncate(self.disk_mb * 2**20)
-        run_tool([*MKFS[self.filesystem], str(self.data)])
-        run_tool(["umount", str(self.shelf)])
+        with self.shelved() as prefix:
+            script = 'truncate -s "$1" "$2" && shift 2 && exec "$@"'
+            data, size = str(self.data), str(self.disk_mb * 2**20)
+            run_tool([*prefix, "sh", "-ec", script, "sh", size, data, *MKFS[self.filesystem], data])
         wait_released(self.folder.path, self.image)
 
-    def attach(self) -> None:
-        """Mount the shelf. Raises FleetError."""
+    @contextlib.contextmanager
+    def shelved(self) -> Iterator[list[str]]:
+        """The beginning of a command, by which a program sees the shelf. It is mounted for the program alone:
+        whoever else made a mount namespace meanwhile would keep a copy of the mount, and so the disk. Start
+        the program inside the context, and stay until it runs. Raises FleetError."""
         if self.cache == "kept":
+            yield []
             return
         loop = attach_loop(self.image)
         try:
             options = ["-o", MOUNT_OPTIONS[SHELF]] if MOUNT_OPTIONS[SHELF] else []
-            run_tool(["mount", "-t", SHELF, *options, loop.path, str(self.shelf)])
+            mount = shlex.join(["mount", "-t", SHELF, *options, loop.path, str(self.shelf)])
+            yield [
+                *(find_tool("unshare"), "--mount", "--propagation", "private"),
+                *(find_tool("sh"), "-ec", f'{mount}; exec "$@"', "sh"),
+            ]
         finally:
             loop.close()
 
-    def lose_cache(self) -> None:
-        """What was not flushed is gone. Raises FleetError."""
-        if self.cache == "volatile":
-            shut_down(self.shelf, self.image)
+    @contextlib.contextmanager
+    def cache_of(self, pid: int) -> Iterator[Callable[[], None]]:
+        """What loses the cache of the data disk that QEMU, process ``pid``, has: to be called when that was
+        killed. Held open until then, the shelf is not unmounted, and so not written back, when it dies."""
+        if self.cache == "kept":
+            yield lambda: None
+            return
+        try:
+            shelf = os.open(f"/proc/{pid}/root{self.shelf}", os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+        except OSError:  # it has ended by itself: a disk that nobody uses writes its cache back
+            yield lambda: None
+            return
+        try:
+            yield lambda: shut_down(Path(f"/proc/self/fd/{shelf}"), self.image)
+        finally:
+            os.close(shelf)
 
-    def detach(self, *, timeout_s: float = 5.0) -> None:
-        """Unmount the shelf; what is dirty on it by now is thrown away. Idempotent. Raises FleetError."""
-        deadline = time.monotonic() + timeout_s
-        while any(mount.point == self.shelf for mount in mounts()):
-            with contextlib.suppress(FleetError):
-                self.lose_cache()
-            try:
-                run_tool(["umount", str(self.shelf)])
-            except FleetError:
-                if time.monotonic() > deadline:
-                    raise
-                time.sleep(0.01)
+    def release(self) -> None:
+        """Until nobody has the shelf any more. Raises FleetError."""
         wait_released(self.folder.path, self.image)

@@ -85,7 +85,6 @@ class Machine:
         and sshd was started. Raises FleetError."""
         assert self.model is not None
         began = time.monotonic()
-        self.disks.attach()
         plug_in(self.state.control, self.link, up=True)
         self._begin()
         assert self._agent is not None
@@ -111,8 +110,7 @@ class Machine:
                         log.warning("host %s: %s", self.host.name, wrong)
                     return
         try:
-            self._start(snapshot.arguments)
-            self._await_waiting(self.model.boot_s * RESUME_SHARE)
+            self._start(snapshot.arguments, self.model.boot_s * RESUME_SHARE)
         except FleetError as wrong:
             log.warning(
                 "%s did not go on from its snapshot, so it boots from cold: %s", self.host.name, wrong
@@ -123,10 +121,10 @@ class Machine:
 
     def _cold(self) -> None:
         assert self.model is not None
-        self._start(())
-        self._await_waiting(self.model.boot_s)
+        self._start((), self.model.boot_s)
 
-    def _start(self, more: Sequence[str]) -> None:
+    def _start(self, more: Sequence[str], timeout_s: float) -> None:
+        """Returns when the guest asks who it is."""
         assert self.model is not None
         for socket in (self.qmp, self._port):
             socket.unlink(missing_ok=True)
@@ -141,17 +139,19 @@ class Machine:
             own(self.disks.system, self.disks.data, self.link),
             more,
         )
-        with log_file.open("ab") as said, entered_netns(self.state.control):
-            self._process = subprocess.Popen(
-                arguments,
-                cwd=self.folder.path,
-                stdin=subprocess.DEVNULL,
-                stdout=said,
-                stderr=said,
-                start_new_session=True,
-            )
-        self.paused = False
-        self._agent = Agent(self._port, self.host.name, lambda: self.is_on)
+        with self.disks.shelved() as prefix:
+            with log_file.open("ab") as said, entered_netns(self.state.control):
+                self._process = subprocess.Popen(
+                    [*prefix, *arguments],
+                    cwd=self.folder.path,
+                    stdin=subprocess.DEVNULL,
+                    stdout=said,
+                    stderr=said,
+                    start_new_session=True,
+                )
+            self.paused = False
+            self._agent = Agent(self._port, self.host.name, lambda: self.is_on)
+            self._await_waiting(timeout_s)
 
     def _await_waiting(self, timeout_s: float) -> None:
         assert self._agent is not None
@@ -226,10 +226,11 @@ class Machine:
 
     def lose_power(self) -> None:
         """From here on nothing reaches the data disk, and what was not flushed is gone from it."""
-        assert self._process is not None
-        self._process.kill()
-        with contextlib.suppress(FleetError):  # shut down already: nothing can reach it any more
-            self.disks.lose_cache()
+        if self._process is not None:
+            with self.disks.cache_of(self._process.pid) as lose_cache:
+                self._process.kill()
+                with contextlib.suppress(FleetError):  # shut down already: nothing can reach it any more
+                    lose_cache()
 
     def kill(self) -> None:
         """End its QEMU, and wait until it is gone. Idempotent. Raises FleetError."""
@@ -249,5 +250,6 @@ class Machine:
 
     def destroy(self) -> None:
         """Kill it and let go of its disks, which stay. Idempotent."""
+        self.lose_power()  # spares this machine from writing back what nobody will read
         self.kill()
-        self.disks.detach()
+        self.disks.release()

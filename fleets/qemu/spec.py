@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from pathlib import Path
 from typing import Annotated, ClassVar, Literal, Self
 
 from pydantic import Field
 
+from wrackline.fleets.abilities import Ability
 from wrackline.fleets.base import Fleet
 from wrackline.fleets.local.subnet import Subnet
 from wrackline.fleets.qemu.fleet import BOOT_S, SLOWNESS, QemuFleet
@@ -15,7 +16,7 @@ from wrackline.fleets.qemu.image.build import build
 from wrackline.fleets.qemu.image.recipe import check_machine, recipe
 from wrackline.fleets.qemu.image.store import Store
 from wrackline.fleets.qemu.settings import Hardware
-from wrackline.fleets.spec import FleetSpec
+from wrackline.fleets.spec import FleetSpec, HostNeeds
 from wrackline.plugins.fields import SECONDS, Lax
 
 PackageName = Annotated[str, Field(pattern=r"^[a-z0-9][a-z0-9+.-]+$")]
@@ -53,8 +54,16 @@ class QemuSpec(FleetSpec):
         check_machine()
         build(Store(), recipe(self.packages), say)
 
-    def with_packages(self, packages: Sequence[str]) -> Self:
-        return self.model_copy(update={"packages": tuple(sorted({*self.packages, *packages}))})
+    def carrying(self, needs: HostNeeds) -> Self:
+        changed: dict[str, object] = {"packages": tuple(sorted({*self.packages, *needs.packages}))}
+        if "memory_mb" not in self.model_fields_set:
+            changed["memory_mb"] = max(self.memory_mb, needs.memory_mb)
+        return self.model_copy(update=changed)
+
+    def lacks(self, ability: Ability) -> str | None:
+        """Nothing: a fault can have all there is of a virtual machine."""
+        del ability
+        return None
 
     def build(self, name: str, state_dir: Path) -> Fleet:
         return QemuFleet(
