@@ -9,6 +9,8 @@ from pathlib import Path
 PROGRAM = "qemu-system-x86_64"
 SYSTEM_MB = 4096
 """Size of a host's own part of its system disk; the file is sparse."""
+EMULATION = "tcg,thread=multi,tb-size=192"
+"""By default QEMU keeps up to a gigabyte of translated code for each guest."""
 CPU = {"tcg": "qemu64", "kvm": "host"}
 KERNEL_WORDS = (
     "console=ttyS0",
@@ -42,7 +44,7 @@ def computer(
     hardware: Hardware, accelerator: str, *, vmlinux: Path, initrd: Path, root: Path
 ) -> tuple[str, ...]:
     """What a guest sees from its first instruction on, and a snapshot of it depends on."""
-    accel = "tcg,thread=multi" if accelerator == "tcg" else accelerator
+    accel = EMULATION if accelerator == "tcg" else accelerator
     return (
         *("-accel", accel, "-M", "pc", "-cpu", CPU[accelerator]),
         *("-m", str(hardware.memory_mb), "-smp", str(hardware.cpus)),

@@ -33,7 +33,7 @@ def test_a_person_makes_enters_lists_and_ends_a_fleet(runner: CliRunner, state_r
             f"Error: fleet {name} is up already; `wrackline fleet down {name}` ends it\n",
         )
         listed = runner.invoke(fleet, ["list"])
-        assert f"{name}  detached  n1=198.18.0.11 c1=198.18.0.21" in listed.output
+        assert f"{name}  netns  detached  n1=198.18.0.11 c1=198.18.0.21" in listed.output
         shell = "from wrackline.harness.cli.fleet import fleet; fleet()"
         entered = subprocess.run(
             [sys.executable, "-c", shell, "ssh", "c1", "--fleet", name, "--", "hostname; exit 7"],
