@@ -98,9 +98,7 @@ def test_kvm_by_name_is_refused_where_there_is_none(tmp_path: Path, monkeypatch:
     monkeypatch.setattr(accelerators, "DEVICE", tmp_path / "kvm")
     image = Image(tmp_path, "0" * 16, "sid", (), "3.11", "6.1", "2026")
     assert accelerators.chosen("auto", image, tmp_path / "initrd", print) == "tcg"
-    with pytest.raises(
-        FleetError, match=r"fleet.accel kvm: .*No such file or directory; accel: tcg emulates"
-    ):
+    with pytest.raises(FleetError, match=r"fleet.accel kvm: .*No such file.*; accel: tcg emulates"):
         accelerators.chosen("kvm", image, tmp_path / "initrd", print)
 
 

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import datetime
+import re
 import shutil
 import subprocess
 import time
-from collections import deque
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -17,6 +17,7 @@ from wrackline.fleets.qemu.image.recipe import FETCH_KERNEL, OPTIONS, TIDY, Reci
 from wrackline.fleets.qemu.image.store import Image, Say, Store
 
 BUILD_TIMEOUT_S = 1800.0
+_COMPLAINT = re.compile(r"\b(error|E|W|Err)\b:", re.IGNORECASE)
 ROOM_MB = 96
 """Free on the system disk of an image: what ext4 needs for itself, for nobody writes there."""
 FIRST_MODULES = (
@@ -47,12 +48,12 @@ def build(store: Store, recipe: Recipe, say: Say) -> Image:
         try:
             image = _built(store, recipe, scratch, say)
         except OSError as wrong:
-            shutil.rmtree(scratch, ignore_errors=True)
+            store.clear(scratch)
             raise FleetError(
                 f"image {recipe.digest}: {wrong.filename or scratch}: {wrong.strerror or wrong}"
             ) from wrong
         except BaseException:
-            shutil.rmtree(scratch, ignore_errors=True)
+            store.clear(scratch)
             raise
         image = store.finish(scratch, image)
     size_mb = image.size_bytes // 2**20
@@ -80,6 +81,8 @@ def _bootstrap(recipe: Recipe, root: Path, scratch: Path, say: Say) -> None:
     listed = scratch / "sources.list"
     listed.write_text(sources())
     command = [
+        # Killed, it leaves what it has mounted: that must end with it.
+        *("unshare", "--mount", "--propagation", "private"),
         "mmdebstrap",
         *OPTIONS,
         f"--include={','.join(recipe.packages)}",
@@ -89,39 +92,46 @@ def _bootstrap(recipe: Recipe, root: Path, scratch: Path, say: Say) -> None:
         str(root),
         str(listed),
     ]
-    _run_aloud(command, lambda words: say(f"image {recipe.digest}: {words}"))
+    # Beside the scratch folder: it outlives a failure.
+    log = scratch.with_name(f"build-{recipe.digest}.log")
+    _run_aloud(command, log, lambda words: say(f"image {recipe.digest}: {words}"))
+    log.unlink()
     listed.unlink()
 
 
-def _run_aloud(command: Sequence[str], say: Say) -> None:
-    """Run a program that says ``I: what it is doing`` now and then. Raises FleetError with its last words."""
-    last: deque[str] = deque(maxlen=3)
-    with subprocess.Popen(
-        [find_tool(command[0]), *command[1:]],
-        stdin=subprocess.DEVNULL,
-        stdout=subprocess.PIPE,
-        stderr=subprocess.STDOUT,
-        text=True,
-        errors="replace",
-    ) as program:
+def _run_aloud(command: Sequence[str], log: Path, say: Say) -> None:
+    """Run a program that says ``I: what it is doing`` now and then; all it says is in the log. Raises
+    FleetError with what it complained of last."""
+    complaint = "it said nothing"
+    with (
+        log.open("w") as written,
+        subprocess.Popen(
+            [find_tool(command[0]), *command[1:]],
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            text=True,
+            errors="replace",
+        ) as program,
+    ):
         assert program.stdout is not None
         deadline = time.monotonic() + BUILD_TIMEOUT_S
         try:
             for line in program.stdout:
+                written.write(line)
                 if line.startswith("I: ") and line.endswith("...\n"):
                     say(line.removeprefix("I: ").rstrip(".\n"))
-                elif line.strip():
-                    last.append(line.strip())
+                elif _COMPLAINT.search(line) and len(line) < 300:
+                    complaint = line.strip()
                 if time.monotonic() > deadline:
-                    raise FleetError(
-                        f"{command[0]} did not end within {BUILD_TIMEOUT_S:g} s; it said: {'; '.join(last)}"
-                    )
+                    raise FleetError(f"mmdebstrap did not end within {BUILD_TIMEOUT_S:g} s; see {log}")
         except BaseException:
             program.terminate()
             raise
     if program.returncode != 0:
         raise FleetError(
-            f"{command[0]} failed: {'; '.join(last)}; see that `apt-get update` works on this machine"
+            f"mmdebstrap failed: {complaint}; everything it said is in {log}; "
+            "see that `apt-get update` works on this machine"
         )
 
 

@@ -37,6 +37,8 @@ OPTIONS = (
     "--skip=cleanup/apt/lists",  # the kernel is fetched by them
     '--aptopt=APT::Install-Recommends "false"',
     "--dpkgopt=force-unsafe-io",
+    # Where packages leave links, whether there are pages or not (Java does).
+    '--essential-hook=mkdir -p "$1/usr/share/man/man1"',
     *(f"--dpkgopt=path-exclude=/usr/share/{folder}/*" for folder in ("doc", "locale", "man")),
 )
 FETCH_KERNEL = f"""\

@@ -113,15 +113,20 @@ class Store:
             yield
 
     def scratch(self, digest: str) -> Path:
-        """An empty folder to build in; to be called with the lock held. What a killed build left there is
-        unmounted and removed."""
+        """An empty folder to build in; to be called with the lock held."""
         folder = self.root / f".build-{digest}"
+        self.clear(folder)
+        folder.mkdir()
+        return folder
+
+    @staticmethod
+    def clear(folder: Path) -> None:
+        """Remove a folder to build in; what a killed build had mounted there is unmounted. Raises
+        FleetError."""
         for point in sorted((mount.point for mount in mounts()), reverse=True):
             if point.is_relative_to(folder):
                 run_tool(["umount", str(point)])
         shutil.rmtree(folder, ignore_errors=True)
-        folder.mkdir()
-        return folder
 
     def finish(self, scratch: Path, image: Image) -> Image:
         """From now on it is there; to be called with the lock held."""
