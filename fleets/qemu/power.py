@@ -6,8 +6,9 @@ import threading
 import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
+from pathlib import Path
 
-from wrackline.fleets.base import FleetError, Host, PowerCut
+from wrackline.fleets.base import Disk, FleetError, Host, PowerCut
 from wrackline.fleets.local.look import FileSeen
 from wrackline.fleets.qemu.machine import Machine
 
@@ -18,6 +19,16 @@ class _Switch:
     mutex: threading.Lock = field(default_factory=threading.Lock)
     last_cut: PowerCut | None = None
     before: Mapping[str, FileSeen] = field(default_factory=dict)
+    copy: Path | None = None
+    """Of the data disk, kept for `QemuPower.swap_disk`."""
+    bytes_per_s: int | None = None
+    """What the data disk is held back to."""
+
+    def hold_back(self) -> None:
+        """Raises FleetError."""
+        each = self.bytes_per_s or 0
+        none = {"bps": 0, "iops": 0, "iops_rd": 0, "iops_wr": 0}
+        self.machine.ask_qemu("block_set_io_throttle", device="d2", bps_rd=each, bps_wr=each, **none)
 
 
 class QemuPower:
@@ -56,6 +67,8 @@ class QemuPower:
             machine.destroy()
             try:
                 lost = machine.boot(switch.before)
+                if switch.bytes_per_s is not None:
+                    switch.hold_back()
                 machine.wait_ssh()
             except BaseException:
                 machine.destroy()
@@ -75,16 +88,45 @@ class QemuPower:
             lost, ago_s = switch.machine.drop_page_cache()
             return PowerCut(host.name, decided_ns, time.monotonic_ns() - int(ago_s * 1e9), lost)
 
+    def copy_disk(self, host: Host) -> None:
+        """Keep a copy of the data disk as it is now, all of it synced, in place of an earlier copy. The host
+        is on, and stands still meanwhile. Raises FleetError."""
+        switch = self._switch(host)
+        with switch.mutex:
+            if not switch.machine.is_on:
+                raise FleetError(f"host {host.name} is off: its disk is copied while it is on")
+            switch.copy = switch.machine.copy_disk()
+
+    def swap_disk(self, host: Host, disk: Disk) -> None:
+        """While the host is off, put an empty disk or the last copy in the place of its disk, which is gone
+        then. Raises FleetError, also when the host is on or has no copy."""
+        switch = self._switch(host)
+        with switch.mutex:
+            if switch.machine.is_on:
+                raise FleetError(f"host {host.name} is on: its disk is exchanged while it is off")
+            disks = switch.machine.disks
+            match disk:
+                case Disk.STALE:
+                    if switch.copy is None:
+                        raise FleetError(f"there is no copy of the disk of {host.name}")
+                    switch.copy.replace(disks.image)
+                    switch.copy = None
+                case Disk.WIPED:
+                    disks.wipe()
+
     def is_on(self, host: Host) -> bool:
         return self._switch(host).machine.is_on
 
     # -- what QEMU does to a host that is on -----------------------------------------------------------------
 
     def throttle(self, host: Host, bytes_per_s: int | None) -> None:
-        """Hold the data disk back, reads and writes together; None: as fast as it is. Raises FleetError."""
-        limits = dict.fromkeys(("bps_rd", "bps_wr", "iops", "iops_rd", "iops_wr"), 0)
-        machine = self._switch(host).machine
-        machine.ask_qemu("block_set_io_throttle", device="d2", bps=bytes_per_s or 0, **limits)
+        """From now on the data disk reads and writes so many bytes a second each at most; None: as many as it
+        can. Also for a host that is off, from its power-on. Idempotent. Raises FleetError."""
+        switch = self._switch(host)
+        with switch.mutex:
+            switch.bytes_per_s = bytes_per_s
+            if switch.machine.is_on:
+                switch.hold_back()
 
     def link(self, host: Host, *, up: bool) -> None:
         """Pull the host's network cable, or plug it in; the host sees its carrier go. Raises FleetError."""

@@ -17,7 +17,16 @@ from pathlib import Path
 import pytest
 
 from tests.fleets.traces import machine_network, traces
-from wrackline.fleets.base import FileLoss, FleetError, HypervisorFleet, Remote
+from wrackline.fleets.base import (
+    Disk,
+    FileLoss,
+    FleetError,
+    Hypervisor,
+    PageCache,
+    Remote,
+    SwappedDisk,
+    Throttle,
+)
 from wrackline.fleets.local.clean import clean, survey
 from wrackline.fleets.qemu.fleet import QemuFleet
 
@@ -152,7 +161,7 @@ def test_what_the_disk_had_in_its_cache_is_lost_with_the_power_and_with_nothing_
 def test_the_page_cache_goes_and_the_host_stays(fleet: QemuFleet, remote: Remote) -> None:
     [host] = fleet.hosts
     holder = "exec 3>>/data/held; echo synced >&3; sync /data/held /data; echo unsynced >&3; sleep 300"
-    remote.run(f"setsid sh -c '{holder}' >/dev/null 2>&1 & sleep 1; pgrep -x sleep")
+    remote.run(f"setsid sh -c '{holder}' >/dev/null 2>&1 & until grep -q uns /data/held; do :; done")
     up_s = float(remote.run("cut -d ' ' -f 1 /proc/uptime").stdout)
     lost = fleet.power.drop_page_cache(host)
     assert lost.files["held"] == FileLoss(16, 7)
@@ -174,8 +183,9 @@ def test_a_host_has_a_kernel_and_a_clock_of_its_own(remote: Remote) -> None:
 
 
 def test_what_a_hypervisor_does_is_seen_from_outside_and_ends(fleet: QemuFleet, remote: Remote) -> None:
-    assert isinstance(fleet, HypervisorFleet)
-    [host], hypervisor = fleet.hosts, fleet.hypervisor
+    [host], power = fleet.hosts, fleet.power
+    for ability in (Hypervisor, PageCache, SwappedDisk, Throttle):
+        assert isinstance(power, ability)
     write = "dd if=/dev/zero of=/data/paced bs=64k count=16 oflag=direct 2>&1"
 
     def seconds() -> float:
@@ -183,15 +193,15 @@ def test_what_a_hypervisor_does_is_seen_from_outside_and_ends(fleet: QemuFleet, 
         remote.run(write)
         return time.monotonic() - began
 
-    hypervisor.throttle(host, 500_000)
+    power.throttle(host, 500_000)
     held_back_s = seconds()
-    hypervisor.throttle(host, None)
+    power.throttle(host, None)
     assert held_back_s > 1.5  # a megabyte, less what may come at once
     assert seconds() < held_back_s
 
     for stop, go in (
-        (lambda: hypervisor.link(host, up=False), lambda: hypervisor.link(host, up=True)),
-        (lambda: hypervisor.pause(host), lambda: hypervisor.resume(host)),
+        (lambda: power.link(host, up=False), lambda: power.link(host, up=True)),
+        (lambda: power.pause(host), lambda: power.resume(host)),
     ):
         assert banner(fleet) == b"SSH-"
         stop()
@@ -201,16 +211,35 @@ def test_what_a_hypervisor_does_is_seen_from_outside_and_ends(fleet: QemuFleet, 
         assert remote.run("echo back").stdout == "back\n"
 
 
+def test_a_host_comes_back_with_an_older_disk_or_an_empty_one(fleet: QemuFleet, remote: Remote) -> None:
+    [host] = fleet.hosts
+    remote.run("echo old >/data/version")  # not synced: the copy sees to that
+    fleet.power.copy_disk(host)
+    remote.run("echo new >/data/version; sync /data/version /data")
+    fleet.power.cut(host)
+    fleet.power.swap_disk(host, Disk.STALE)
+    fleet.power.on(host)
+    assert remote.run("cat /data/version").stdout == "old\n"
+    with pytest.raises(FleetError, match="n1 is on: its disk is exchanged while it is off"):
+        fleet.power.swap_disk(host, Disk.WIPED)
+    fleet.power.cut(host)
+    with pytest.raises(FleetError, match="there is no copy of the disk of n1"):
+        fleet.power.swap_disk(host, Disk.STALE)
+    fleet.power.swap_disk(host, Disk.WIPED)
+    fleet.power.on(host)
+    assert remote.run("ls /data").stdout == "lost+found\n"
+
+
 def test_a_paused_host_loses_its_power_uncounted(fleet: QemuFleet, remote: Remote) -> None:
     [host] = fleet.hosts
     remote.run("head -c 1000 /dev/zero >/data/unseen")
-    fleet.hypervisor.pause(host)
+    fleet.power.pause(host)
     assert not fleet.power.cut(host).counted
     assert fleet.power.on(host) is not None
     assert not remote.run("test -s /data/unseen", check=False).ok
     fleet.power.cut(host)
     with pytest.raises(FleetError, match="n1 is off"):
-        fleet.hypervisor.pause(host)
+        fleet.power.pause(host)
 
 
 def test_what_a_killed_owner_left_is_removed(state_root: Path) -> None:

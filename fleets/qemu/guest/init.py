@@ -212,6 +212,18 @@ def freeze_and_look(port: Port) -> None:
             signal.pause()
 
 
+def freeze_and_sync() -> dict[str, Any]:
+    """Stop every other process and sync the data disk, for a copy of it; `thaw` ends it."""
+    os.kill(-1, signal.SIGSTOP)
+    run(["sync", "-f", DATA])
+    return {}
+
+
+def thaw() -> dict[str, Any]:
+    os.kill(-1, signal.SIGCONT)
+    return {}
+
+
 def drop_page_cache(message: dict[str, Any]) -> dict[str, Any]:
     """Lose what is not synced of the data disk, and the programs that use it."""
     device = Path(DATA).stat().st_dev
@@ -262,6 +274,10 @@ def obey(port: Port, line: bytes) -> None:
                 freeze_and_look(port)
             case "drop-page-cache":
                 answer = drop_page_cache(message)
+            case "freeze-and-sync":
+                answer = freeze_and_sync()
+            case "thaw":
+                answer = thaw()
             case unknown:
                 answer = {"error": f"unknown order {unknown!r}"}
     except (OSError, ValueError, KeyError, TypeError) as wrong:
