@@ -173,6 +173,21 @@ class Throttle(Protocol):
         can. Also for a host that is off, from its power-on. Idempotent. Raises FleetError."""
 
 
+@runtime_checkable
+class Hypervisor(Protocol):
+    """What a power switch may be able to do besides, where hosts are virtual machines. All of it ends with
+    the host's power. Every method raises FleetError, also for a host that is off."""
+
+    def link(self, host: Host, *, up: bool) -> None:
+        """Pull the host's network cable, or plug it in; the host sees its carrier go."""
+
+    def pause(self, host: Host) -> None:
+        """Stop all processors of the host."""
+
+    def resume(self, host: Host) -> None:
+        """Its clock goes on from where it stood."""
+
+
 class Fleet(Protocol):
     """A set of hosts. ``up`` is idempotent, ``down`` leaves nothing, both clean up after a killed
     predecessor."""

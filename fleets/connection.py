@@ -44,18 +44,29 @@ class _Unknown(paramiko.MissingHostKeyPolicy):
 class HostConnection:
     """The connection to one host; safe to use from several threads."""
 
-    def __init__(self, host: Host, connector: Connector = plain_connector, *, known_hosts: Path) -> None:
+    def __init__(
+        self,
+        host: Host,
+        connector: Connector = plain_connector,
+        *,
+        known_hosts: Path,
+        slowness: float = 1.0,
+    ) -> None:
         """``known_hosts``: the only keys the host may show. There is no fleet without it: who takes any key
-        gives root's commands and files to whoever answers."""
+        gives root's commands and files to whoever answers. ``slowness``: so many times as long as usual a
+        connection may take to be made."""
         self.host = host
         self._connector = connector
         self._known_hosts = known_hosts
+        self._slowness = slowness
         self._mutex = threading.Lock()
         self._connection: fabric.Connection | None = None
 
     def again(self) -> HostConnection:
         """Another connection to the same host, not made yet."""
-        return HostConnection(self.host, self._connector, known_hosts=self._known_hosts)
+        return HostConnection(
+            self.host, self._connector, known_hosts=self._known_hosts, slowness=self._slowness
+        )
 
     def drop(self) -> None:
         """End the connection; the next channel makes a new one."""
@@ -75,7 +86,7 @@ class HostConnection:
     def channel(self, timeout_s: float, what: str) -> paramiko.Channel:
         """A channel of the kept connection, or of a new one when there is none or it has died. ``what``: what
         it is for, in errors. Raises FleetError."""
-        deadline = time.monotonic() + min(timeout_s, CONNECT_TIMEOUT_S)
+        deadline = time.monotonic() + min(timeout_s, CONNECT_TIMEOUT_S * self._slowness)
         kept = True
         while True:
             kept, transport = self._transport(deadline, what)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated, ClassVar, Literal, Self
 
@@ -12,6 +14,16 @@ from wrackline.fleets.base import Fleet
 from wrackline.plugins.fields import NoBoolean, Strict
 
 
+@dataclass(frozen=True, slots=True)
+class HostNeeds:
+    """What a system needs of hosts that are made for it."""
+
+    packages: tuple[str, ...] = ()
+    """Of Debian, besides Python and the usual tools."""
+    memory_mb: int = 256
+    """So much is enough for a node and the host's own programs."""
+
+
 class FleetSpec(Strict):
     """The settings of a fleet: how many hosts there are, and for what. A subclass says its name (``kind:
     Literal["netns"] = "netns"``), which is also that of its entry point, has a field for each further
@@ -19,6 +31,10 @@ class FleetSpec(Strict):
 
     needs_root: ClassVar[bool] = True
     """Whether only root can make its hosts."""
+
+    slowness: ClassVar[float] = 1.0
+    """So many times as long as on this machine itself things take on its hosts: by it the waits of a system
+    grow that the user has not set."""
 
     kind: str
     """The fleet's name."""
@@ -36,6 +52,16 @@ class FleetSpec(Strict):
         what a fleet keeps while it is up; others use it too. Raises FleetError for hosts that cannot be
         named."""
         raise NotImplementedError
+
+    def prepare(self, say: Callable[[str], None]) -> None:
+        """Bring to this machine what its hosts are made of, before there are any. ``say`` is given a line for
+        whatever takes long. Raises FleetError."""
+
+    def carrying(self, needs: HostNeeds) -> Self:
+        """These settings, so that hosts have what a system needs of them, where the user has said nothing
+        else. The same settings where hosts are what they are."""
+        del needs
+        return self
 
     def lacks(self, ability: Ability) -> str | None:
         """Why faults cannot have this of its hosts, in one line; None when they can."""

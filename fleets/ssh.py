@@ -41,10 +41,14 @@ T = TypeVar("T")
 class SshRemote:
     """A kept SSH connection to one host; safe to use from several threads; reconnects by itself."""
 
-    def __init__(self, host: Host, connector: Connector = plain_connector, *, known_hosts: Path) -> None:
-        """``known_hosts``: the only keys the host may show."""
+    def __init__(
+        self, host: Host, connector: Connector = plain_connector, *, known_hosts: Path, slowness: float = 1.0
+    ) -> None:
+        """``known_hosts``: the only keys the host may show. ``slowness``: deadlines are for hosts as fast as
+        this machine; here everything may take so many times as long."""
         self.host = host
-        self._connection = HostConnection(host, connector, known_hosts=known_hosts)
+        self._slowness = slowness
+        self._connection = HostConnection(host, connector, known_hosts=known_hosts, slowness=slowness)
         self._sftp: paramiko.SFTPClient | None = None
         self._sftp_mutex = threading.Lock()
 
@@ -55,7 +59,7 @@ class SshRemote:
         process group. Raises FleetError when the host cannot be reached, on the deadline, and (with
         ``check``) on an exit code other than 0."""
         stdout = io.BytesIO()
-        result = self._execute(command, stdout, timeout_s)
+        result = self._execute(command, stdout, timeout_s * self._slowness)
         result = Result(
             result.host,
             command,
@@ -110,9 +114,9 @@ class SshRemote:
         nor ``close`` ends it. Raises FleetError when it could not be started in time."""
         own = self._connection.again()
         try:
-            channel = own.channel(timeout_s, command)
+            channel = own.channel(timeout_s * self._slowness, command)
             channel.set_combine_stderr(True)
-            channel.settimeout(timeout_s)
+            channel.settimeout(timeout_s * self._slowness)
             channel.exec_command(f"exec sh -c {shlex.quote(command)}")
             channel.shutdown_write()
         except (paramiko.SSHException, EOFError, OSError) as error:
@@ -179,7 +183,7 @@ class SshRemote:
             " --warning=no-file-removed | gzip -1"
         )
         with tempfile.TemporaryFile() as archive:
-            result = self._execute(command, archive, FILE_TIMEOUT_S)
+            result = self._execute(command, archive, FILE_TIMEOUT_S * self._slowness)
             if not result.ok:
                 raise self._connection.error(
                     f"cannot fetch {path}: {result.stderr.strip() or f'exit code {result.exit_code}'}"
@@ -229,9 +233,9 @@ class SshRemote:
             channel = self._sftp.get_channel()
             if channel is not None and not channel.closed:
                 return True, self._sftp
-        channel = self._connection.channel(CONNECT_TIMEOUT_S, what)
+        channel = self._connection.channel(CONNECT_TIMEOUT_S * self._slowness, what)
         try:
-            channel.settimeout(FILE_TIMEOUT_S)
+            channel.settimeout(FILE_TIMEOUT_S * self._slowness)
             channel.invoke_subsystem("sftp")
             self._sftp = paramiko.SFTPClient(channel)
         except (paramiko.SSHException, EOFError, TimeoutError) as error:

@@ -5,11 +5,12 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Annotated, ClassVar
+from typing import Annotated, ClassVar, Self
 
 from pydantic import Field
 
 from wrackline.fleets.base import Fleet
+from wrackline.fleets.spec import HostNeeds
 from wrackline.plugins.capabilities import Capability
 from wrackline.plugins.fields import SECONDS, Strict
 from wrackline.systems.base import System
@@ -70,6 +71,15 @@ class Waits(Strict):
     full_isr_s: Seconds = 60.0
     """After healing, every replica is in the ISR again after this time at most."""
 
+    def slower(self, factor: float) -> Self:
+        """These waits on hosts that are so many times as slow, where the user has said nothing else. How long
+        a workload runs undisturbed is no deadline, and stays."""
+        deadlines = ("start_s", "ready_s", "warm_s", "full_isr_s")
+        changed = {
+            name: getattr(self, name) * factor for name in deadlines if name not in self.model_fields_set
+        }
+        return self.model_copy(update=changed)
+
 
 class SystemSpec(Strict):
     """The settings of a system. A subclass says its name (``kind: Literal["mine"] = "mine"``), which is also
@@ -77,6 +87,9 @@ class SystemSpec(Strict):
 
     usual_fleet: ClassVar[str] = "netns"
     """The kind of fleet that is meant where a specification says none."""
+
+    host_needs: ClassVar[HostNeeds] = HostNeeds()
+    """What hosts must have for it."""
 
     kind: str
     """The system's name."""

@@ -21,7 +21,7 @@ import pytest
 from hypothesis import settings
 
 from wrackline.fleets.base import FleetError
-from wrackline.fleets.netns.clean import clean, folders_mounted
+from wrackline.fleets.local.clean import clean, folders_mounted
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

@@ -12,47 +12,24 @@ What one fleet ``f`` with host ``n1`` consists of, and nothing else:
 
 from __future__ import annotations
 
-import ipaddress
-import os
-import re
-import threading
-import time
-from collections.abc import Callable, Sequence
-from concurrent.futures import ThreadPoolExecutor
-from contextlib import AbstractContextManager
+from collections.abc import Sequence
 from pathlib import Path
+from typing import ClassVar
 
-from wrackline.fleets.base import FleetError, Host, Remote
-from wrackline.fleets.netns.clean import clean, dismantle, folders_mounted, lives
-from wrackline.fleets.netns.disk import check_disk, check_room, make_image
-from wrackline.fleets.netns.keys import host_files, make_keys, sshd_config
+from wrackline.fleets.local.disk import make_image
+from wrackline.fleets.local.fleet import LocalFleet
+from wrackline.fleets.local.keys import host_files, sshd_config
+from wrackline.fleets.local.state import DEFAULT_STATE_ROOT
 from wrackline.fleets.netns.machine import Machine
-from wrackline.fleets.netns.namespaces import (
-    entered_netns,
-    ip_batch,
-    is_alive,
-    namespace_connector,
-    netns_exists,
-    run_tool,
-)
 from wrackline.fleets.netns.power import NetnsPower
-from wrackline.fleets.netns.state import (
-    DEFAULT_STATE_ROOT,
-    FleetFolder,
-    FleetLock,
-    FleetState,
-    boot_id,
-    check_names,
-)
-from wrackline.fleets.ssh import SshRemote
-
-FIRST_OTHER = 31
-LOCK_TIMEOUT_S = 5.0
 
 
-class NetnsFleet:
+class NetnsFleet(LocalFleet):
     """Hosts in namespaces of this machine (needs root). One owner per name; several fleets live side by
     side."""
+
+    kind: ClassVar[str] = "netns"
+    power: NetnsPower
 
     def __init__(
         self,
@@ -67,147 +44,25 @@ class NetnsFleet:
     ) -> None:
         """``state_dir``: folder for the folders of all fleets. ``detached``: the fleet outlives this
         process."""
-        check_names(name, tuple(hosts))
-        check_disk(filesystem, disk_mb)
-        network = _network(subnet)
-        addresses = _addresses(network, hosts)
-        self.name = name
-        self.folder = FleetFolder(state_dir.resolve(), name)
-        self.hosts = tuple(
-            Host(host, address, key_file=self.folder.key)
-            for host, address in zip(hosts, addresses, strict=True)
-        )
-        self.state = FleetState(
+        super().__init__(
             name,
-            tuple(hosts),
-            tuple(addresses),
-            subnet,
-            filesystem,
-            disk_mb,
-            os.getpid(),
-            boot_id(),
-            detached,
+            hosts,
+            subnet=subnet,
+            state_dir=state_dir,
+            disk_mb=disk_mb,
+            filesystem=filesystem,
+            detached=detached,
         )
-        self._network = network
-        self._mutex = threading.RLock()
-        self._lock: FleetLock | None = None
-        self._remotes: dict[str, SshRemote] = {}
         self._machines = {host.name: Machine(self.state, self.folder, host, {}) for host in self.hosts}
-        self.power = NetnsPower(self._machines, network.prefixlen, self._forget)
+        self.power = NetnsPower(self._machines, self._network.prefixlen, self._forget)
 
-    def __enter__(self) -> NetnsFleet:
-        self.up()
-        return self
+    def _machine_list(self) -> Sequence[Machine]:
+        return list(self._machines.values())
 
-    def __exit__(self, *exception: object) -> None:
-        self.down()
+    def _prepare(self) -> None:
+        """Nothing: hosts are made of this machine."""
 
-    # -- life ------------------------------------------------------------------------------------------------
-
-    def up(self) -> None:
-        """All hosts on, with SSH. Idempotent; removes what killed runs left. Raises FleetError and leaves
-        nothing."""
-        with self._mutex:
-            if self._lock is not None:
-                self._each(self.power.on)
-                return
-            _check_root()
-            clean(self.folder.root)
-            self._take_name()
-            try:
-                self._build()
-                self._each(self.power.on)
-            except BaseException:
-                self.down()
-                raise
-
-    def down(self) -> None:
-        """Remove everything ``up`` made. Idempotent; a fleet this object did not bring up is left alone."""
-        with self._mutex:
-            for remote in self._remotes.values():
-                remote.close()
-            self._remotes.clear()
-            if self._lock is None:
-                return
-            dismantle(self.folder, self.state, list(self._machines.values()))
-            self._lock.release()
-            self._lock = None
-
-    def detach(self) -> None:
-        """Let the fleet live on without this object; ``wrackline fleet down`` ends it."""
-        with self._mutex:
-            if self._lock is not None:
-                self._lock.release(remove=False)
-                self._lock = None
-
-    # -- use -------------------------------------------------------------------------------------------------
-
-    def remote(self, host: Host) -> Remote:
-        """The kept connection to a host (one per host, made on first use)."""
-        with self._mutex:
-            if host.name not in self._machines:
-                raise FleetError(
-                    f"no host {host.name} in fleet {self.name}; it has {', '.join(self._machines)}"
-                )
-            if host.name not in self._remotes:
-                connector = namespace_connector(self.state.control)
-                self._remotes[host.name] = SshRemote(host, connector, known_hosts=self.folder.known_hosts)
-            return self._remotes[host.name]
-
-    def entered(self) -> AbstractContextManager[None]:
-        """While inside, sockets of this thread, and of threads and processes started inside, are in the
-        fleet's network."""
-        return entered_netns(self.state.control)
-
-    # -- building --------------------------------------------------------------------------------------------
-
-    def _take_name(self) -> None:
-        deadline = time.monotonic() + LOCK_TIMEOUT_S
-        while (lock := FleetLock.try_acquire(self.folder.lock_file)) is None:
-            owner = self.folder.read()
-            # A clean-up of another process holds each lock for a moment; an owner holds it for its life.
-            if time.monotonic() > deadline or (owner is not None and is_alive(owner.owner_pid)):
-                who = f"process {owner.owner_pid}" if owner else "another process"
-                raise FleetError(
-                    f"fleet {self.name} is in use by {who}; wait for it to end, or take another name"
-                )
-            time.sleep(0.02)
-        left = self.folder.read()
-        if left is not None and lives(left):
-            lock.release(remove=False)
-            raise FleetError(f"fleet {self.name} is up already; `wrackline fleet down {self.name}` ends it")
-        if left is not None:
-            # It died between clean() and here.
-            dismantle(self.folder, left)
-        if netns_exists(self.state.control):
-            for elsewhere in [folder for folder in folders_mounted() if folder.name == self.name]:
-                clean(elsewhere.root)
-        if netns_exists(self.state.control):
-            lock.release()
-            raise FleetError(
-                f"the network namespace {self.state.control} exists, but {self.folder.root} knows "
-                "no such fleet; it belongs to another --state-dir, or remove it with "
-                f"`ip netns del {self.state.control}`"
-            )
-        self._lock = lock
-
-    def _build(self) -> None:
-        self.folder.write(self.state)
-        check_room(self.folder.path, self.state.disk_mb * len(self.hosts) + 64)
-        public_key, host_key = make_keys(self.folder, self.hosts)
-        self.folder.system.mkdir(mode=0o700)
-        run_tool(["mount", "-t", "tmpfs", "-o", "mode=700", f"wl-{self.name}", str(self.folder.system)])
-        gateway = next(self._network.hosts())
-        ip_batch([f"netns add {self.state.control}"])
-        ip_batch(
-            [
-                "link add br0 type bridge",
-                f"addr add {gateway}/{self._network.prefixlen} dev br0",
-                "link set lo up",
-                "link set br0 up",
-            ],
-            netns=self.state.control,
-        )
+    def _build_hosts(self, public_key: str, host_key: str) -> None:
         sshd = sshd_config()
         for machine in self._machines.values():
             machine.files = host_files(
@@ -216,48 +71,3 @@ class NetnsFleet:
         self._each(
             lambda host: make_image(self.folder.image(host.name), self.state.filesystem, self.state.disk_mb)
         )
-
-    def _each(self, action: Callable[[Host], object]) -> None:
-        with ThreadPoolExecutor(len(self.hosts)) as pool:
-            for done in [pool.submit(action, host) for host in self.hosts]:
-                done.result()
-
-    def _forget(self, host: Host) -> None:
-        remote = self._remotes.get(host.name)
-        if remote is not None:
-            remote.close()
-
-
-def _check_root() -> None:
-    if os.geteuid() != 0:
-        raise FleetError(
-            "a netns fleet needs root (network namespaces, mounts, loop devices); run it with sudo"
-        )
-
-
-def _network(subnet: str) -> ipaddress.IPv4Network:
-    try:
-        network = ipaddress.IPv4Network(subnet)
-    except ValueError as error:
-        raise FleetError(f"subnet {subnet!r}: {error}; for example 198.18.0.0/24") from error
-    if network.num_addresses < 64:
-        raise FleetError(
-            f"subnet {subnet} is too small for a fleet; /26 or larger, for example 198.18.0.0/24"
-        )
-    return network
-
-
-def _addresses(network: ipaddress.IPv4Network, hosts: Sequence[str]) -> list[str]:
-    """.11 and up for n1, n2, …; .21 and up for c1, c2, …; the rest from .31 on."""
-    addresses: list[str] = []
-    other = FIRST_OTHER
-    for host in hosts:
-        numbered = re.fullmatch(r"([nc])([1-9])", host)
-        if numbered:
-            offset = {"n": 10, "c": 20}[numbered[1]] + int(numbered[2])
-        else:
-            offset, other = other, other + 1
-        if offset >= network.num_addresses - 1:
-            raise FleetError(f"{len(hosts)} hosts do not fit into {network}")
-        addresses.append(str(network[offset]))
-    return addresses

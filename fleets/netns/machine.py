@@ -6,46 +6,41 @@ import contextlib
 import json
 import os
 import signal
-import socket
 import subprocess
 import sys
 import time
-from collections.abc import Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 
 from wrackline.fleets.base import FleetError, Host
-from wrackline.fleets.netns import throttle
-from wrackline.fleets.netns.disk import (
+from wrackline.fleets.local import throttle
+from wrackline.fleets.local.clean import discard_data, end_host
+from wrackline.fleets.local.disk import (
     LOOP_MAJOR,
     MOUNT_OPTIONS,
     attach_loop,
-    backed_by,
     loops_below,
     shut_down,
     wait_released,
 )
-from wrackline.fleets.netns.namespaces import (
-    delete_netns,
-    entered_netns,
+from wrackline.fleets.local.keys import ETC
+from wrackline.fleets.local.links import mac_address, plug_in, wait_banner
+from wrackline.fleets.local.look import holders
+from wrackline.fleets.local.namespaces import (
     ip_batch,
     is_alive,
     kill_processes_in_netns,
     mounts,
-    netns_exists,
     netns_path,
     processes_in,
-    processes_in_netns,
     run_tool,
-    set_link,
     signal_all,
     wait_dead,
 )
-from wrackline.fleets.netns.state import FleetFolder, FleetState, lent_locks
+from wrackline.fleets.local.state import FleetFolder, FleetState, lent_locks
 
 BOOT_TIMEOUT_S = 20.0
 INIT_PROGRAM = Path(__file__).with_name("hostinit.py")
-ETC = "/etc/wrackline-fleet"
 # Folders that machines like to keep on file systems of their own; an overlay of / alone would show them
 # empty.
 _SEPARATE = (
@@ -68,27 +63,6 @@ def layers() -> list[str]:
     return [folder for folder in _SEPARATE if folder in mounted and not Path(folder).is_symlink()]
 
 
-def mac_address(address: str) -> str:
-    """Fixed per address, so that the neighbours' ARP entries stay right when a host comes back from a power
-    cut."""
-    return "02:57:" + ":".join(f"{byte:02x}" for byte in socket.inet_aton(address))
-
-
-def _holds(pid: int) -> Iterator[str]:
-    """Links to what a process holds on file systems."""
-    yield f"/proc/{pid}/cwd"
-    for folder in ("fd", "map_files"):
-        with contextlib.suppress(OSError):
-            yield from (entry.path for entry in os.scandir(f"/proc/{pid}/{folder}"))
-
-
-def _is_on(device: int, path: str) -> bool:
-    try:
-        return Path(path).stat().st_dev == device
-    except OSError:
-        return False
-
-
 @dataclass(slots=True)
 class Machine:
     """Not thread-safe: its power switch keeps one caller at a time."""
@@ -107,8 +81,7 @@ class Machine:
 
     @property
     def port(self) -> str:
-        """The host's link at the bridge, in the control namespace."""
-        return f"p-{self.host.name}"
+        return self.state.port(self.host.name)
 
     @property
     def image(self) -> Path:
@@ -217,42 +190,15 @@ class Machine:
             received += chunk
 
     def last_words(self) -> str:
-        with contextlib.suppress(OSError):
-            return self.folder.log(self.host.name).read_text(errors="replace")[-400:].strip() or "nothing"
-        return "nothing"
+        return self.folder.last_words(self.host.name)
 
     def wait_ssh(self) -> None:
         """Until sshd answers with its banner. Raises FleetError with the last thing seen."""
-        deadline = time.monotonic() + BOOT_TIMEOUT_S
-        seen = "nothing"
-        while time.monotonic() < deadline:
-            with entered_netns(self.state.control):
-                connection = socket.socket()
-            with connection:
-                connection.settimeout(0.1)
-                try:
-                    connection.connect((self.host.address, self.host.port))
-                    if connection.recv(4) == b"SSH-":
-                        return
-                    seen = "a connection that closed before its banner"
-                except OSError as error:
-                    seen = str(error)
-            if not self.is_on:
-                raise FleetError(
-                    f"host {self.host.name} died while booting; its last line: {self.last_words()}"
-                )
-            time.sleep(0.005)
-        raise FleetError(
-            f"no SSH on host {self.host.name} ({self.host.address}) within {BOOT_TIMEOUT_S:g} s; last: "
-            f"{seen}; the last line of its sshd: {self.last_words()}"
-        )
+        wait_banner(self.state.control, self.host, BOOT_TIMEOUT_S, lambda: self.is_on, self.last_words)
 
     def unplug(self) -> None:
         """Link down: from here on no packet leaves or reaches the host. The fast way, for a power cut."""
-        with entered_netns(self.state.control):
-            control = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
-        with control:
-            set_link(control, self.port, up=False)
+        plug_in(self.state.control, self.port, up=False)
 
     def freeze(self) -> None:
         """SIGSTOP every process of the host. None runs another instruction of its own program after this; a
@@ -265,8 +211,7 @@ class Machine:
 
     def disk_users(self) -> list[int]:
         """Processes of the host with an open file, or their working directory, on the data disk."""
-        disk = self.data.stat().st_dev
-        return [pid for pid in self.processes() if any(_is_on(disk, path) for path in _holds(pid))]
+        return holders(self.processes(), self.data.stat().st_dev)
 
     def processes(self) -> list[int]:
         return processes_in("pid", Path(f"/proc/{self._init_pid}/ns/pid").stat().st_ino)
@@ -319,7 +264,7 @@ class Machine:
     def destroy(self) -> None:
         """Kill every process, and remove the host's network and mounts. Its image and system disk stay. Also
         for hosts that another process booted; idempotent."""
-        self.discard()
+        discard_data(self.netns, self.image)
         if (device := self.loop()) is not None:
             throttle.free(device)  # else what is still to be written takes its time
         kill_processes_in_netns(self.netns)
@@ -329,22 +274,4 @@ class Machine:
             self._chassis = None
         self._init_pid = 0
         wait_released(self.folder.path, self.image)
-        self._remove_network()
-
-    def discard(self) -> None:
-        """Spare the machine from writing back what is about to be thrown away; best effort."""
-        with contextlib.suppress(OSError, FleetError):
-            for pid in processes_in_netns(self.netns):
-                data = Path(f"/proc/{pid}/root{self.host.data_dir}")
-                if backed_by(data, self.image):
-                    shut_down(data, self.image)
-                    return
-
-    def _remove_network(self) -> None:
-        # The link goes first and for certain: sockets of killed programs could otherwise send their last
-        # bytes through it, minutes after the "power cut", for as long as the kernel keeps the namespace
-        # alive.
-        if netns_exists(self.netns) and netns_exists(self.state.control):
-            with contextlib.suppress(FleetError):
-                ip_batch([f"link del {self.port}"], netns=self.state.control)
-        delete_netns(self.netns)
+        end_host(self.folder, self.state, self.host.name)

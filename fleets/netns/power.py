@@ -12,10 +12,11 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from wrackline.fleets.base import Disk, FleetError, Host, PowerCut
-from wrackline.fleets.netns import throttle
-from wrackline.fleets.netns.disk import FileSeen, compare, files_seen, make_image
+from wrackline.fleets.local import throttle
+from wrackline.fleets.local.disk import compare, make_image
+from wrackline.fleets.local.look import FileSeen, files_seen
+from wrackline.fleets.local.namespaces import signal_all, wait_dead
 from wrackline.fleets.netns.machine import Machine
-from wrackline.fleets.netns.namespaces import signal_all, wait_dead
 
 
 @dataclass(slots=True)

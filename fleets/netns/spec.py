@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-from ipaddress import IPv4Network
 from pathlib import Path
 from typing import Annotated, Literal
 
-from pydantic import Field, field_validator
+from pydantic import Field
 
 from wrackline.fleets.abilities import Ability
 from wrackline.fleets.base import Fleet
-from wrackline.fleets.netns import throttle
+from wrackline.fleets.local import throttle
+from wrackline.fleets.local.subnet import Subnet
 from wrackline.fleets.netns.fleet import NetnsFleet
 from wrackline.fleets.spec import FleetSpec
 
@@ -24,19 +24,8 @@ class NetnsSpec(FleetSpec):
     """Size of each host's data disk."""
     filesystem: Literal["ext4", "xfs"] = "ext4"
     """The file system of each host's data disk."""
-    subnet: Annotated[str, Field(json_schema_extra={"pattern": "^[0-9./]+$"})] = "198.18.0.0/24"
+    subnet: Subnet = "198.18.0.0/24"
     """IPv4 addresses for the hosts."""
-
-    @field_validator("subnet")
-    @classmethod
-    def _a_network_with_room(cls, subnet: str) -> str:
-        try:
-            network = IPv4Network(subnet)
-        except ValueError as wrong:
-            raise ValueError(f"{wrong}; give it as 198.18.0.0/24") from wrong
-        if network.prefixlen > 26:
-            raise ValueError(f"{subnet} has no room for the hosts: /26 is the smallest")
-        return subnet
 
     def lacks(self, ability: Ability) -> str | None:
         if ability is Ability.KERNEL:

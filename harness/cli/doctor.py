@@ -23,8 +23,9 @@ from pathlib import Path
 import click
 
 from wrackline.fleets.base import FleetError
+from wrackline.fleets.local.namespaces import find_tool, run_tool
 from wrackline.fleets.netns.fleet import NetnsFleet
-from wrackline.fleets.netns.namespaces import find_tool, run_tool
+from wrackline.fleets.qemu.image.store import Store as ImageStore
 from wrackline.harness.cli.options import state_dir_option
 from wrackline.systems.kafka.store import Store
 from wrackline.workloads.clients.base import Unavailable
@@ -50,7 +51,15 @@ TOOLS = {
     "gzip": ("--version",),
     "python3": ("--version",),
 }
-OPTIONAL_TOOLS = {"mkfs.xfs": ("-V",), "kcat": ("-V",), "mvn": ("-v",)}
+OPTIONAL_TOOLS = {
+    "mkfs.xfs": ("-V",),
+    "kcat": ("-V",),
+    "mvn": ("-v",),
+    "qemu-system-x86_64": ("--version",),
+    "mmdebstrap": ("--version",),
+    "busybox": (),
+    "lz4": ("--version",),
+}
 PACKAGES = ("kio", "fabric", "pydantic", "pyarrow", "confluent_kafka", "pyspark", "jinja2")
 
 
@@ -84,6 +93,7 @@ class Check:
 def examine(state_root: Path) -> list[Check]:
     """Every check, in the order a person would mend them."""
     checks = [_root(), _kernel(), *_tools(), _host_python(), _java(), _kafka(), _java_clients(), _packages()]
+    checks += [_images()]
     checks += [_memory(), _room(state_root), _loopback()]
     checks += [_trial(name, command, mend) for name, command, mend in TRIALS]
     needed = {"root", "sshd", "ssh-keygen", "ip", "mkfs.ext4"}
@@ -187,6 +197,14 @@ def _java_clients() -> Check:
         return Check(name, False, "no JVM for this process", str(missing), required=False)
     versions = ", ".join(one.version for one in ClientStore().all())
     return Check(name, True, f"{jvm}; kafka-clients: {versions or 'none yet, a run installs it'}")
+
+
+def _images() -> Check:
+    """For the fleet qemu. None need be there: a run builds the one that it needs."""
+    store = ImageStore()
+    there = ", ".join(f"{image.digest} (Debian {image.release})" for image in store.all())
+    mend = "a run on the fleet qemu builds the one that it needs; `wrackline image build` does it beforehand"
+    return Check("images", bool(there), f"{there or 'none'} in {store.root}", mend, required=False)
 
 
 def _packages() -> Check:

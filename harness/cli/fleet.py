@@ -13,10 +13,14 @@ from pathlib import Path
 import click
 
 from wrackline.fleets.base import FleetError
-from wrackline.fleets.netns.clean import FleetSeen, clean, end_detached, survey
+from wrackline.fleets.local.clean import FleetSeen, clean, end_detached, survey
+from wrackline.fleets.local.fleet import LocalFleet
+from wrackline.fleets.local.namespaces import find_tool
+from wrackline.fleets.local.state import FleetFolder
 from wrackline.fleets.netns.fleet import NetnsFleet
-from wrackline.fleets.netns.namespaces import find_tool
-from wrackline.fleets.netns.state import FleetFolder
+from wrackline.fleets.qemu.accelerators import Accelerator
+from wrackline.fleets.qemu.fleet import QemuFleet
+from wrackline.fleets.qemu.settings import Hardware
 from wrackline.harness.cli.crash import EXIT_HOSTS
 from wrackline.harness.cli.options import state_dir_option
 
@@ -45,7 +49,7 @@ def need_root() -> None:
 
 @click.group()
 def fleet() -> None:
-    """Hosts in namespaces of this machine: make, enter, list, remove."""
+    """Hosts on this machine, namespaces or virtual machines: make, enter, list, remove."""
 
 
 @fleet.command()
@@ -58,22 +62,63 @@ def fleet() -> None:
     "--disk-mb", type=click.IntRange(8), default=256, show_default=True, help="Size of each data disk."
 )
 @click.option("--filesystem", type=click.Choice(["ext4", "xfs"]), default="ext4", show_default=True)
+@click.option(
+    "--kind",
+    type=click.Choice(["netns", "qemu"]),
+    default="netns",
+    show_default=True,
+    help="Namespaces of this machine, or virtual machines.",
+)
+@click.option(
+    "--memory-mb", type=click.IntRange(192), default=256, show_default=True, help="Of each virtual machine."
+)
+@click.option(
+    "--accel",
+    type=click.Choice(["auto", "tcg", "kvm"]),
+    default="auto",
+    show_default=True,
+    help="For virtual machines: KVM, or emulation.",
+)
 @state_dir_option
-def up(name: str, hosts: str, subnet: str, disk_mb: int, filesystem: str, state_dir: Path) -> None:
+def up(
+    name: str,
+    hosts: str,
+    subnet: str,
+    disk_mb: int,
+    filesystem: str,
+    kind: str,
+    memory_mb: int,
+    accel: Accelerator,
+    state_dir: Path,
+) -> None:
     """Make the fleet NAME (default: hands); it stays until `wrackline fleet down` or the machine's next
     boot."""
     need_root()
     with fleet_errors():
         names = [host.strip() for host in hosts.split(",") if host.strip()]
-        made = NetnsFleet(
-            name,
-            names,
-            subnet=subnet,
-            state_dir=state_dir,
-            disk_mb=disk_mb,
-            filesystem=filesystem,
-            detached=True,
-        )
+        made: LocalFleet
+        if kind == "qemu":
+            made = virtual = QemuFleet(
+                name,
+                names,
+                subnet=subnet,
+                state_dir=state_dir,
+                hardware=Hardware(memory_mb=memory_mb, disk_mb=disk_mb),
+                filesystem=filesystem,
+                accel=accel,
+                detached=True,
+            )
+            virtual.prepare(lambda line: click.echo(line, err=True))
+        else:
+            made = NetnsFleet(
+                name,
+                names,
+                subnet=subnet,
+                state_dir=state_dir,
+                disk_mb=disk_mb,
+                filesystem=filesystem,
+                detached=True,
+            )
         made.up()
         made.detach()
     for host in made.hosts:
@@ -137,7 +182,7 @@ def list_(state_dir: Path) -> None:
         hosts = " ".join(
             f"{host}={ip}" for host, ip in zip(seen.state.hosts, seen.state.addresses, strict=True)
         )
-        click.echo(f"{seen.state.name}  {seen.life}  {hosts}")
+        click.echo(f"{seen.state.name}  {seen.state.kind}  {seen.life}  {hosts}")
     if not fleets:
         click.echo(f"no fleets in {state_dir}")
 

@@ -80,7 +80,8 @@ COMMANDS = {
     "check": (f"{_HERE}.jvm:check_command", "Is a history of Jepsen's linearizable, or serializable?"),
     "jvm": (f"{_HERE}.jvm:jvm", "Knossos and Elle: get them, and see that they answer."),
     "kafka": (f"{_HERE}.kafka:kafka", "Versions of Apache Kafka: install, list, remove."),
-    "fleet": (f"{_HERE}.fleet:fleet", "Hosts in namespaces of this machine: make, enter, list, remove."),
+    "fleet": (f"{_HERE}.fleet:fleet", "Hosts on this machine: make, enter, list, remove."),
+    "image": (f"{_HERE}.image:image", "What virtual machines boot: build, list, remove."),
     "doctor": (
         f"{_HERE}.doctor:doctor",
         "Look at what this machine can do, and say how to mend what it cannot.",

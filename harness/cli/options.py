@@ -6,7 +6,7 @@ from pathlib import Path
 
 import click
 
-from wrackline.fleets.netns.state import DEFAULT_STATE_ROOT
+from wrackline.fleets.local.state import DEFAULT_STATE_ROOT
 from wrackline.history.files import private_folder
 
 

@@ -1,7 +1,8 @@
 """``wrackline demo``: three real runs, each with a verdict that is known beforehand.
 
 It proves the judge as much as the broker: a harness that calls everything good fails at run 2 and run 3, and
-one that calls everything bad fails at run 1.
+one that calls everything bad fails at run 1. On virtual machines (``--fleet qemu``) it is one run, for they
+are slow: what was promised is kept there too.
 """
 
 from __future__ import annotations
@@ -22,7 +23,9 @@ from wrackline.harness.specification.check import load_checked
 from wrackline.harness.specification.suites import suites_dir
 
 ACKED_AT_LEAST = 5_000
+ACKED_ON_VMS = 500
 SPECS = ("demo-acks-all.yaml", "demo-acks-one.yaml", "demo-canary.yaml")
+ON_VMS = "qemu-broker.yaml"
 STRICTER = "acks-all"
 
 
@@ -40,6 +43,20 @@ class Checked:
     @property
     def line(self) -> str:
         return f"{'as it must be' if not self.wrong else 'NOT AS IT MUST BE'}: {self.judged.line}"
+
+
+def demo_on_vms(results: Path, *, master: str = "local[*]") -> int:
+    """One run on virtual machines. Returns the exit code: 0 when it came out as it must."""
+    began = time.monotonic()
+    click.echo(f"--- the run: {ON_VMS}")
+    outcome = run(load_checked(suites_dir() / ON_VMS), Options(results))
+    click.echo("--- judging")
+    with judging_session(master):
+        [checked] = _judge([outcome], master)
+    checked.wrong += _promise_kept(checked.judged.verdict, acked_at_least=ACKED_ON_VMS, faults_wanted=2)
+    click.echo(f"--- the demo, {time.monotonic() - began:.0f} s")
+    _show(checked)
+    return 1 if checked.wrong else 0
 
 
 def demo(results: Path, *, master: str = "local[*]") -> int:
@@ -80,19 +97,22 @@ def _show(each: Checked) -> None:
     click.echo(f"   report: {each.judged.report}")
 
 
-def _promise_kept(verdict: Mapping[str, Any]) -> list[str]:
+def _promise_kept(
+    verdict: Mapping[str, Any], acked_at_least: int = ACKED_AT_LEAST, faults_wanted: int = 3
+) -> list[str]:
     """Run 1: passed, with enough acknowledged, every fault proved, and bytes really lost."""
     wrong = []
     if verdict["verdict"] != Verdict.PASS:
         wrong.append(f"the verdict must be pass, it is {verdict['verdict']}")
     acked = verdict["counts"]["acked_records"]
-    if acked < ACKED_AT_LEAST:
-        wrong.append(f"at least {ACKED_AT_LEAST:,} records must be acknowledged, {acked:,} were")
+    if acked < acked_at_least:
+        wrong.append(f"at least {acked_at_least:,} records must be acknowledged, {acked:,} were")
     faults = verdict["faults"]
     unproved = [f"{fault['id']} {fault['fault']}" for fault in faults if not fault["proved"]]
-    if unproved or len(faults) < 3:
+    if unproved or len(faults) < faults_wanted:
         wrong.append(
-            f"three faults must be proved; of {len(faults)} not proved: {', '.join(unproved) or 'none'}"
+            f"{faults_wanted} faults must be proved; of {len(faults)} not proved: "
+            f"{', '.join(unproved) or 'none'}"
         )
     lost = sum(
         size

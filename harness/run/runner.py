@@ -171,6 +171,7 @@ class _Run:
     def _set_up(self) -> None:
         spec, fleet, system = self.spec, self.parts.fleet, self.parts.system
         self._phase("setup")
+        spec.fleet.prepare(self.progress.say)
         spec.system.prepare(self.progress.say)
         library_of(spec.workload).prepare(self.progress.say)
         began = time.monotonic()

@@ -11,7 +11,7 @@ from pathlib import Path
 
 from wrackline.cache import cache_folder
 from wrackline.fleets.base import Fleet
-from wrackline.fleets.netns.state import DEFAULT_STATE_ROOT
+from wrackline.fleets.local.state import DEFAULT_STATE_ROOT
 from wrackline.harness.specification.spec import Spec
 from wrackline.nemesis.faults.spec import FaultSpec
 from wrackline.nemesis.spec import RandomSpec

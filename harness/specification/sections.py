@@ -4,7 +4,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from typing import Annotated, Any
+from typing import Annotated, Any, Self
 
 from pydantic import AfterValidator, Field, field_validator, model_validator
 
@@ -196,6 +196,22 @@ class Sections(Strict):
         partitions = topic.get("partitions") if isinstance(topic, dict) else None
         clients = _clients_for(named["name"], partitions) if isinstance(partitions, int) else {}
         return {**raw, "workload": {**named, **clients, **workload}}
+
+    @model_validator(mode="after")
+    def _fit_for_one_another(self) -> Self:
+        """Hosts have what the system needs, and the system is given the time that its hosts need, where the
+        user has said nothing else."""
+        if not self.fleet.hosts or self.system.broker_names() is not None:
+            return self
+        fleet = self.fleet.carrying(self.system.host_needs)
+        system = self.system
+        if fleet.slowness != 1.0:
+            system = system.model_copy(update={"waits": system.waits.slower(fleet.slowness)})
+        # In place, for a validator has no other way: nobody has seen this specification yet.
+        for name, fit in (("fleet", fleet), ("system", system)):
+            if fit is not getattr(self, name):
+                object.__setattr__(self, name, fit)
+        return self
 
 
 def _usual_fleet(system: Any) -> str:

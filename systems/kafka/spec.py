@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Annotated, Literal
+from typing import Annotated, ClassVar, Literal
 
 from pydantic import AfterValidator, Field
 
 from wrackline.fleets.base import Fleet
+from wrackline.fleets.spec import HostNeeds
 from wrackline.plugins.capabilities import EVERYTHING, Capability
 from wrackline.plugins.fields import SECONDS, Lax, in_milliseconds
 from wrackline.systems.base import System
@@ -42,6 +43,8 @@ class KafkaWaits(Waits):
 
 class KafkaSpec(SystemSpec):
     """Settings of the system ``apache-kafka``."""
+
+    host_needs: ClassVar[HostNeeds] = HostNeeds(packages=("openjdk-17-jre-headless",), memory_mb=768)
 
     kind: Literal["apache-kafka"] = "apache-kafka"
     """What is deployed: Apache Kafka in KRaft mode."""

@@ -16,9 +16,9 @@ import pytest
 
 from tests.fleets.traces import machine_network, traces
 from wrackline.fleets.base import FleetError
-from wrackline.fleets.netns.clean import clean, end_detached, folders_mounted, survey
+from wrackline.fleets.local.clean import clean, end_detached, folders_mounted, survey
+from wrackline.fleets.local.state import FleetFolder
 from wrackline.fleets.netns.fleet import NetnsFleet
-from wrackline.fleets.netns.state import FleetFolder
 
 pytestmark = pytest.mark.fleet
 
@@ -201,7 +201,7 @@ def test_a_detached_fleet_outlives_its_maker_until_it_is_ended(name: str, state_
 def test_an_up_that_fails_leaves_nothing(
     name: str, state_root: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("wrackline.fleets.netns.keys.SSHD_CONFIG", "NoSuchOption yes\n")
+    monkeypatch.setattr("wrackline.fleets.local.keys.SSHD_CONFIG", "NoSuchOption yes\n")
     monkeypatch.setattr("wrackline.fleets.netns.machine.BOOT_TIMEOUT_S", 1.0)
     fleet = NetnsFleet(name, ["n1", "n2"], state_dir=state_root, disk_mb=16)
     with pytest.raises(FleetError, match=r"no SSH on host n1 .*NoSuchOption"):

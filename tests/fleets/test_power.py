@@ -11,7 +11,8 @@ from pathlib import Path
 import pytest
 
 from wrackline.fleets.base import FileLoss, FleetError
-from wrackline.fleets.netns.disk import compare, files_seen, shut_down
+from wrackline.fleets.local.disk import compare, shut_down
+from wrackline.fleets.local.look import files_seen
 from wrackline.fleets.netns.fleet import NetnsFleet
 
 pytestmark = pytest.mark.fleet

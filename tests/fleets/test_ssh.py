@@ -11,8 +11,8 @@ from pathlib import Path
 import pytest
 
 from wrackline.fleets.base import FleetError, Host, Result
+from wrackline.fleets.local.namespaces import namespace_connector, run_tool
 from wrackline.fleets.netns.fleet import NetnsFleet
-from wrackline.fleets.netns.namespaces import namespace_connector, run_tool
 from wrackline.fleets.ssh import SshRemote, run_on_all
 
 pytestmark = pytest.mark.fleet

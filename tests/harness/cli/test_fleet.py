@@ -33,7 +33,7 @@ def test_a_person_makes_enters_lists_and_ends_a_fleet(runner: CliRunner, state_r
             f"Error: fleet {name} is up already; `wrackline fleet down {name}` ends it\n",
         )
         listed = runner.invoke(fleet, ["list"])
-        assert f"{name}  detached  n1=198.18.0.11 c1=198.18.0.21" in listed.output
+        assert f"{name}  netns  detached  n1=198.18.0.11 c1=198.18.0.21" in listed.output
         shell = "from wrackline.harness.cli.fleet import fleet; fleet()"
         entered = subprocess.run(
             [sys.executable, "-c", shell, "ssh", "c1", "--fleet", name, "--", "hostname; exit 7"],
@@ -75,7 +75,7 @@ def test_the_doctor_says_how_to_mend_what_is_missing(
     runner: CliRunner, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("JAVA_HOME", "/nowhere")
-    monkeypatch.setattr("wrackline.fleets.netns.disk.FS_IOC_SHUTDOWN", 0x80045878)
+    monkeypatch.setattr("wrackline.fleets.local.disk.FS_IOC_SHUTDOWN", 0x80045878)
     done = runner.invoke(doctor)
     assert done.exit_code == 2
     lines = done.output.splitlines()

@@ -45,7 +45,7 @@ def changed(found: Verdict, change: Callable[[Verdict], object]) -> Verdict:
         (verdict("inconclusive"), "must be pass"),
         (verdict("pass", acked=4_999), "at least 5,000"),
         (changed(verdict("pass"), lambda v: v["faults"][1].update(proved=False)), "not proved: f2 kill"),
-        (changed(verdict("pass"), lambda v: v["faults"].pop()), "three faults must be proved"),
+        (changed(verdict("pass"), lambda v: v["faults"].pop()), "3 faults must be proved"),
         (changed(verdict("pass"), lambda v: v["faults"][2].update(lost={})), "must lose records"),
         (changed(verdict("pass"), lambda v: v["faults"][2].update(lost=METADATA_ONLY)), "must lose records"),
     ],

@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
+from wrackline.fleets.local.state import DEFAULT_STATE_ROOT
 from wrackline.fleets.netns.fleet import NetnsFleet
-from wrackline.fleets.netns.state import DEFAULT_STATE_ROOT
 from wrackline.harness.specification.build import build_parts
 from wrackline.harness.specification.spec import parse
 

@@ -16,9 +16,9 @@ import pytest
 
 from tests.nemesis.faults.test_on_hosts import canaries, fleet, running, system
 from tests.nemesis.listeners import Listeners
-from wrackline.fleets.netns import throttle
+from wrackline.fleets.local import throttle
+from wrackline.fleets.local.throttle import FILES, FOLDER
 from wrackline.fleets.netns.fleet import NetnsFleet
-from wrackline.fleets.netns.throttle import FILES, FOLDER
 
 __all__ = ["canaries", "fleet", "system"]
 pytestmark = pytest.mark.fleet

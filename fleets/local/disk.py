@@ -1,4 +1,4 @@
-"""The data disk of a ``netns`` host: a sparse image file behind a loop device, and the way to lose what is
+"""The data disk of a host: a sparse image file behind a loop device, and the way to lose what is
 not synced.
 
 ``FS_IOC_SHUTDOWN`` with ``NOLOGFLUSH`` (Linux: ext4, XFS, f2fs) makes a mounted file system stop at once:
@@ -15,14 +15,14 @@ import os
 import stat
 import struct
 import time
-import zlib
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
 from wrackline.fleets.base import FileLoss, FleetError
-from wrackline.fleets.netns import throttle
-from wrackline.fleets.netns.namespaces import run_tool
+from wrackline.fleets.local import throttle
+from wrackline.fleets.local.look import FileSeen, losses
+from wrackline.fleets.local.namespaces import run_tool
 
 FS_IOC_SHUTDOWN = 0x8004587D
 NOLOGFLUSH = 2
@@ -31,11 +31,6 @@ LOOP_CLR_FD = 0x4C01
 LOOP_CTL_GET_FREE = 0x4C82
 LO_FLAGS_AUTOCLEAR = 4
 LOOP_MAJOR = 7
-TAIL_BYTES = 4096
-MAX_TAILS = 256
-# Looking must not change anything: an access time would be one more journal entry, and waits for the
-# journal's turn.
-LOOK = os.O_RDONLY | os.O_CLOEXEC | os.O_NOFOLLOW | os.O_NOATIME
 MIN_DISK_MB = {"ext4": 8, "xfs": 300}
 """Smallest disk that mkfs takes; xfsprogs refuses less than 300 MB."""
 MKFS = {
@@ -216,85 +211,16 @@ def shut_down(mount_point: Path, image: Path) -> None:
         os.close(descriptor)
 
 
-@dataclass(frozen=True, slots=True)
-class FileSeen:
-    """A file as programs see it."""
-
-    size_bytes: int
-    tail: int | None
-    """CRC-32 of its last bytes (up to TAIL_BYTES), which shows zeros and older content at an unchanged size;
-    None for all but the MAX_TAILS files written last."""
-
-
-@contextlib.contextmanager
-def files_seen(mount_point: Path) -> Iterator[dict[str, FileSeen]]:
-    """Every regular file below a mount point, by relative path. What is lost must be lost inside the context:
-    the files stay open until its end, because ext4 starts to write a truncated file back as soon as anybody
-    closes it."""
-    stats = _stat_all(mount_point)
-    latest = sorted(stats, key=lambda path: stats[path].st_mtime_ns)[-MAX_TAILS:]
-    with contextlib.ExitStack() as opened:
-        tails: dict[str, int] = {}
-        for path in latest:
-            # A program that is not stopped may remove a file under our eyes (only hosts that stay on have
-            # such).
-            with contextlib.suppress(FileNotFoundError):
-                descriptor = os.open(mount_point / path, LOOK)
-                opened.callback(os.close, descriptor)
-                size = stats[path].st_size
-                tails[path] = zlib.crc32(os.pread(descriptor, TAIL_BYTES, max(0, size - TAIL_BYTES)))
-        yield {path: FileSeen(stat.st_size, tails.get(path)) for path, stat in stats.items()}
-
-
-def _stat_all(mount_point: Path) -> dict[str, os.stat_result]:
-    stats: dict[str, os.stat_result] = {}
-    folders = [""]
-    while folders:
-        folder = folders.pop()
-        descriptor = os.open(mount_point / folder, LOOK | os.O_DIRECTORY)
-        try:
-            for entry in os.scandir(descriptor):
-                relative = f"{folder}/{entry.name}" if folder else entry.name
-                with contextlib.suppress(FileNotFoundError):
-                    if entry.is_dir(follow_symlinks=False):
-                        # Nobody's files; reading it would wait behind all that the disk has to write.
-                        if relative != "lost+found":
-                            folders.append(relative)
-                    elif entry.is_file(follow_symlinks=False):
-                        stats[relative] = entry.stat(follow_symlinks=False)
-        finally:
-            os.close(descriptor)
-    return stats
+def discard(mount_point: Path, image: Path) -> bool:
+    """Throw away what is dirty of a data disk that nobody will read again; whether that was one. Best
+    effort."""
+    with contextlib.suppress(OSError, FleetError):
+        if backed_by(mount_point, image):
+            shut_down(mount_point, image)
+            return True
+    return False
 
 
 def compare(before: Mapping[str, FileSeen], mount_point: Path) -> dict[str, FileLoss]:
     """What became of the files: those that shrank, vanished, or end in other bytes than they did."""
-    losses: dict[str, FileLoss] = {}
-    with files_seen(mount_point) as seen:
-        after = seen
-    for path, old in sorted(before.items()):
-        new = after.get(path)
-        if new is None:
-            losses[path] = FileLoss(old.size_bytes, 0)
-        elif new.size_bytes < old.size_bytes:
-            losses[path] = FileLoss(old.size_bytes, new.size_bytes)
-        elif new.size_bytes == old.size_bytes and None not in (old.tail, new.tail) and new.tail != old.tail:
-            kept = new.size_bytes - _trailing_zeros(mount_point / path)
-            losses[path] = FileLoss(old.size_bytes, min(kept, old.size_bytes), changed=True)
-    return losses
-
-
-def _trailing_zeros(path: Path) -> int:
-    """Length in bytes of the run of zeros at a file's end."""
-    descriptor = os.open(path, LOOK)
-    try:
-        size = end = os.fstat(descriptor).st_size
-        while end > 0:
-            begin = max(0, end - 65536)
-            kept = os.pread(descriptor, end - begin, begin).rstrip(b"\0")
-            if kept:
-                return size - begin - len(kept)
-            end = begin
-        return size
-    finally:
-        os.close(descriptor)
+    return {path: FileLoss(*loss) for path, loss in losses(before, mount_point).items()}

@@ -23,7 +23,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from wrackline.fleets.base import FleetError, Host
-from wrackline.fleets.netns.state import lent_locks
+from wrackline.fleets.local.state import lent_locks
 
 NETNS_DIR = Path("/run/netns")
 CLONE_NEWNET = 0x40000000

@@ -1,4 +1,4 @@
-"""SSH keys and the few files of /etc that make a ``netns`` host; new keys for every fleet, gone with it."""
+"""SSH keys and the few files of /etc that make a host of a fleet; new keys for every fleet, gone with it."""
 
 from __future__ import annotations
 
@@ -8,9 +8,11 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from wrackline.fleets.base import Host
-from wrackline.fleets.netns.machine import ETC
-from wrackline.fleets.netns.namespaces import find_tool, run_tool
-from wrackline.fleets.netns.state import FleetFolder
+from wrackline.fleets.local.namespaces import find_tool, run_tool
+from wrackline.fleets.local.state import FleetFolder
+
+ETC = "/etc/wrackline-fleet"
+"""Where a host has them."""
 
 SSHD_CONFIG = f"""\
 AddressFamily inet

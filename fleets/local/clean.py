@@ -1,55 +1,95 @@
-"""Taking a ``netns`` fleet apart, one's own or one whose owner was killed (``wrackline fleet clean``)."""
+"""Taking a fleet of this machine apart, one's own or one whose owner was killed (``wrackline fleet clean``).
+
+Whatever its kind, a fleet is processes in its network namespaces, mounts below its folder or inside those
+processes, loop devices on images in the folder, and the folder."""
 
 from __future__ import annotations
 
 import contextlib
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Protocol
 
-from wrackline.fleets.base import FleetError, Host
-from wrackline.fleets.netns.disk import wait_released
-from wrackline.fleets.netns.machine import Machine
-from wrackline.fleets.netns.namespaces import (
+from wrackline.fleets.base import FleetError
+from wrackline.fleets.local import throttle
+from wrackline.fleets.local.disk import discard, loops_below, wait_released
+from wrackline.fleets.local.namespaces import (
     delete_netns,
+    ip_batch,
     is_alive,
     kill_processes_in_netns,
     mounts,
     netns_exists,
+    processes_in_netns,
     run_tool,
 )
-from wrackline.fleets.netns.state import FleetFolder, FleetLock, FleetState, boot_id, folders
+from wrackline.fleets.local.state import FleetFolder, FleetLock, FleetState, boot_id, folders
 
 LAST_PROGRAM_TIMEOUT_S = 10.0
+DATA_DIR = "/data"
 
 
-def dismantle(folder: FleetFolder, state: FleetState, machines: list[Machine] | None = None) -> None:
+class Machine(Protocol):
+    """A host that this process made."""
+
+    def destroy(self) -> None:
+        """End its processes and give back what it holds. Idempotent."""
+
+
+def dismantle(folder: FleetFolder, state: FleetState, machines: Sequence[Machine] = ()) -> None:
     """Remove every process, network, mount, loop device and file of a fleet. Idempotent; the caller holds its
-    lock."""
-    if machines is None:
-        machines = [
-            Machine(state, folder, Host(name, address), {})
-            for name, address in zip(state.hosts, state.addresses, strict=True)
-        ]
-    with ThreadPoolExecutor(len(machines)) as pool:
-        for done in [pool.submit(machine.destroy) for machine in machines]:
+    lock. ``machines``: those that this process made."""
+    if machines:
+        with ThreadPoolExecutor(len(machines)) as pool:
+            for done in [pool.submit(machine.destroy) for machine in machines]:
+                done.result()
+    for device in loops_below(folder.path):
+        throttle.free(device)  # else what is still to be written takes its time
+    with ThreadPoolExecutor(len(state.hosts)) as pool:
+        for done in [pool.submit(end_host, folder, state, host) for host in state.hosts]:
             done.result()
     if netns_exists(state.control):
         kill_processes_in_netns(state.control)
         delete_netns(state.control)
+    unmount_below(folder)
     wait_released(folder.path)
-    unmount_system(folder)
     folder.remove()
 
 
-def unmount_system(folder: FleetFolder, *, timeout_s: float = 5.0) -> None:
-    """The tmpfs with the hosts' system disks; a host's mount namespace may need a moment to let go of it."""
+def end_host(folder: FleetFolder, state: FleetState, host: str) -> None:
+    """Kill what runs in a host's network namespace, and remove the namespace and the host's link at the
+    bridge. Idempotent; fine where hosts have no namespace."""
+    netns = state.netns(host)
+    discard_data(netns, folder.image(host))
+    kill_processes_in_netns(netns)
+    # The link goes first and for certain: sockets of killed programs could otherwise send their last bytes
+    # through it, minutes after the "power cut", for as long as the kernel keeps the namespace alive.
+    if netns_exists(netns) and netns_exists(state.control):
+        with contextlib.suppress(FleetError):
+            ip_batch([f"link del {state.port(host)}"], netns=state.control)
+    delete_netns(netns)
+
+
+def discard_data(netns: str, image: Path) -> None:
+    """Spare the machine from writing back what is about to be thrown away; best effort."""
+    for pid in processes_in_netns(netns):
+        if discard(Path(f"/proc/{pid}/root{DATA_DIR}"), image):
+            return
+
+
+def unmount_below(folder: FleetFolder, *, timeout_s: float = 5.0) -> None:
+    """Every mount below a fleet's folder; what used it may need a moment to let go. What is dirty on disks of
+    hosts is thrown away."""
     deadline = time.monotonic() + timeout_s
-    while any(mount.point == folder.system for mount in mounts()):
+    while points := [mount.point for mount in mounts() if mount.point.is_relative_to(folder.path)]:
         try:
-            run_tool(["umount", str(folder.system)])
+            for point in sorted(points, reverse=True):
+                for image in folder.path.glob("*.img"):
+                    discard(point, image)
+                run_tool(["umount", str(point)])
         except FleetError:
             if time.monotonic() > deadline:
                 raise

@@ -1,5 +1,5 @@
-"""What a ``netns`` fleet leaves on the machine while it is up: one folder, one lock, one JSON file that names
-it all.
+"""What a fleet of this machine leaves on it while it is up: one folder, one lock, one JSON file that names it
+all.
 
 The state file is written before the first resource is made, so whoever finds it knows everything there can be
 to remove. The lock is held by the owner for as long as it lives: the kernel drops it when the owner is
@@ -60,13 +60,19 @@ class FleetState:
     owner_pid: int
     boot_id: str
     detached: bool = False
+    kind: str = "netns"
 
     @property
     def control(self) -> str:
         """Network namespace with the fleet's bridge; the harness enters this one."""
         return f"wl-{self.name}"
 
+    def port(self, host: str) -> str:
+        """A host's link at the bridge, in the control namespace."""
+        return f"p-{host}"
+
     def netns(self, host: str) -> str:
+        """Network namespace of a host, where hosts have one."""
         return f"wl-{self.name}-{host}"
 
 
@@ -108,7 +114,8 @@ class FleetFolder:
 
     @property
     def system(self) -> Path:
-        """Mount point of the tmpfs with the hosts' system disks (the uppers of their root overlays)."""
+        """Mount point of a tmpfs: in a ``netns`` fleet with the hosts' system disks (the uppers of their root
+        overlays), in a ``qemu`` fleet with sockets."""
         return self.path / "system"
 
     def image(self, host: str) -> Path:
@@ -117,6 +124,12 @@ class FleetFolder:
     def log(self, host: str) -> Path:
         """The output of the host's first process and of its sshd."""
         return self.path / f"{host}.log"
+
+    def last_words(self, host: str) -> str:
+        """The end of that output."""
+        with contextlib.suppress(OSError):
+            return self.log(host).read_text(errors="replace")[-400:].strip() or "nothing"
+        return "nothing"
 
     def write(self, state: FleetState) -> None:
         self.path.mkdir(mode=0o700, parents=True, exist_ok=True)

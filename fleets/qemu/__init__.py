@@ -1,0 +1,1 @@
+"""Virtual machines on this machine, by QEMU: the fleet ``qemu``."""

@@ -1,0 +1,1 @@
+"""What the virtual machines of a fleet boot: built on this machine from its own Debian archive, and kept."""
