@@ -6,7 +6,7 @@ from __future__ import annotations
 import threading
 from collections.abc import Sequence
 
-from wrackline.fleets.base import Fleet, Host, PageCache, SwappedDisk, Throttle
+from wrackline.fleets.base import Fleet, Host, Hypervisor, PageCache, SwappedDisk, Throttle
 from wrackline.nemesis.faults import by_command, knocks
 from wrackline.nemesis.faults.administering import Administering
 from wrackline.nemesis.faults.moving import Mover
@@ -23,12 +23,14 @@ from wrackline.nemesis.faults.steps import (
     Knock,
     KnockFrom,
     MoveOff,
+    PlugHost,
     PowerOff,
     PowerOn,
     Settle,
     Shell,
     StartNode,
     Step,
+    StopHost,
     StopNode,
     SwapDisk,
     TakeOver,
@@ -95,6 +97,16 @@ class Hands:
                 if not isinstance(power, Throttle):
                     raise self._lacking("hold a disk back")
                 power.throttle(host, bytes_per_s)
+                return Done(step)
+            case PlugHost(up=up):
+                if not isinstance(power, Hypervisor):
+                    raise self._lacking("pull a network cable")
+                power.link(host, up=up)
+                return Done(step)
+            case StopHost(stopped=stopped):
+                if not isinstance(power, Hypervisor):
+                    raise self._lacking("stop a machine")
+                (power.pause if stopped else power.resume)(host)
                 return Done(step)
             case Furnish(node_id=node_id):
                 if isinstance(self._system, Furnished):

@@ -17,7 +17,7 @@ import re
 import shutil
 import weakref
 from collections.abc import Iterator
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, fields
 from pathlib import Path
 from typing import Any
 
@@ -141,7 +141,11 @@ class FleetFolder:
         """None when there is no state file (yet, or any more)."""
         try:
             content = json.loads(self.state_file.read_text()).items()
-            values: dict[str, Any] = {key: tuple(v) if isinstance(v, list) else v for key, v in content}
+            # A version of ours that is newer may say more; what it needs to be taken apart it says alike.
+            known = {one.name for one in fields(FleetState)}
+            values: dict[str, Any] = {
+                key: tuple(v) if isinstance(v, list) else v for key, v in content if key in known
+            }
             return FleetState(**values)
         except FileNotFoundError:
             return None

@@ -119,8 +119,8 @@ class Disks:
             os.close(shelf)
 
     def copy(self, pid: int) -> Path:
-        """A copy of the data disk beside it, while QEMU, process ``pid``, has it and its guest writes nothing.
-        Raises FleetError."""
+        """A copy of the data disk beside it, while QEMU, process ``pid``, has it and its guest writes
+        nothing. Raises FleetError."""
         copy = self.image.with_suffix(".copy")
         shelf = f"/proc/{pid}/root{self.shelf}"
         if self.cache == "volatile":

@@ -148,6 +148,22 @@ class HoldDisk:
 
 
 @dataclass(frozen=True, slots=True)
+class PlugHost:
+    """Pull the network cable of a virtual machine, or plug it in."""
+
+    host: str
+    up: bool
+
+
+@dataclass(frozen=True, slots=True)
+class StopHost:
+    """Stop all processors of a virtual machine, or let them go on."""
+
+    host: str
+    stopped: bool
+
+
+@dataclass(frozen=True, slots=True)
 class StartNode:
     """Output: the process id it has then."""
 
@@ -236,6 +252,8 @@ Step = (
     | KnockFrom
     | PowerOff
     | PowerOn
+    | PlugHost
+    | StopHost
     | DropPageCache
     | CopyDisk
     | SwapDisk

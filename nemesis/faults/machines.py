@@ -1,0 +1,124 @@
+"""Faults of a virtual machine as a whole, done by its hypervisor: all its processors stand still, or its
+network cable is out. Nobody can log in to such a host meanwhile, so what shows them is asked from outside."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import ClassVar, Literal
+
+from wrackline.fleets.abilities import Ability
+from wrackline.nemesis.faults.cut_proof import CLIENTS
+from wrackline.nemesis.faults.knocks import knock_results
+from wrackline.nemesis.faults.spec import FaultSpec
+from wrackline.nemesis.faults.steps import (
+    Commands,
+    Done,
+    Knock,
+    PlugHost,
+    Proof,
+    Scene,
+    Step,
+    StopHost,
+    Trail,
+)
+
+CONTROL_WAIT_S = 5.0
+"""A host that has stood still has much to catch up with."""
+SSH = 22
+
+
+def _commands(scene: Scene, do: Sequence[Step], undo: Sequence[Step]) -> Commands:
+    """The kernel of a host answers at the port of SSH whatever its node does."""
+    knocks = tuple(Knock(one.host, one.address, SSH, 1.0) for one in scene.targets)
+    again = tuple(Knock(one.host, one.address, SSH, CONTROL_WAIT_S) for one in scene.targets)
+    return Commands(tuple(do), tuple(undo), knocks, again)
+
+
+def _prove(scene: Scene, trail: Trail, what: str) -> Proof:
+    """Proved when no host answered by TCP at the beginning and at the end, and each did after the undo."""
+    names = ", ".join(one.host for one in scene.targets)
+    if errors := trail.errors():
+        return Proof(False, "; ".join(errors))
+    for when, probe in (("at the beginning", trail.active), ("at the end", trail.final)):
+        if answered := _answered(probe):
+            return Proof(False, f"{', '.join(sorted(answered))} answered {when}")
+    if not trail.undo:
+        return Proof(False, f"{names} {what}: no TCP knock was answered")
+    if dumb := {one.host for one in scene.targets} - _answered(trail.control):
+        return Proof(False, f"{', '.join(sorted(dumb))} did not answer after the undo either")
+    return Proof(True, f"{names} {what}: no TCP knock was answered, each was after the undo")
+
+
+def _answered(dones: Sequence[Done]) -> set[str]:
+    return {knock.host for knock in knock_results(dones, CLIENTS) if knock.answered}
+
+
+@dataclass(frozen=True, slots=True)
+class FreezeHost:
+    """The whole machine stands still, and its clock with it: it goes on as if no time had passed."""
+
+    @property
+    def name(self) -> str:
+        return "freeze-host"
+
+    @property
+    def holds_node(self) -> bool:
+        return True
+
+    def commands(self, scene: Scene) -> Commands:
+        return _commands(
+            scene,
+            [StopHost(one.host, stopped=True) for one in scene.targets],
+            [StopHost(one.host, stopped=False) for one in scene.targets],
+        )
+
+    def prove(self, scene: Scene, trail: Trail) -> Proof:
+        return _prove(scene, trail, "stood still")
+
+
+@dataclass(frozen=True, slots=True)
+class UnplugHost:
+    """The network cable is out: the host sees its carrier go, and goes on without a network."""
+
+    @property
+    def name(self) -> str:
+        return "unplug-host"
+
+    @property
+    def holds_node(self) -> bool:
+        return True
+
+    def commands(self, scene: Scene) -> Commands:
+        return _commands(
+            scene,
+            [PlugHost(one.host, up=False) for one in scene.targets],
+            [PlugHost(one.host, up=True) for one in scene.targets],
+        )
+
+    def prove(self, scene: Scene, trail: Trail) -> Proof:
+        return _prove(scene, trail, "had no network")
+
+
+class FreezeHostSpec(FaultSpec):
+    """Settings of the fault ``freeze-host``."""
+
+    needs: ClassVar[tuple[Ability, ...]] = (Ability.HYPERVISOR,)
+
+    fault: Literal["freeze-host"]
+    """A whole virtual machine stands still, its clock too, and goes on afterwards."""
+
+    def build(self) -> FreezeHost:
+        return FreezeHost()
+
+
+class UnplugHostSpec(FaultSpec):
+    """Settings of the fault ``unplug-host``."""
+
+    needs: ClassVar[tuple[Ability, ...]] = (Ability.HYPERVISOR,)
+
+    fault: Literal["unplug-host"]
+    """The network cable of a virtual machine is out; the host sees that."""
+
+    def build(self) -> UnplugHost:
+        return UnplugHost()
