@@ -7,7 +7,7 @@ import threading
 from collections.abc import Sequence
 
 from wrackline.fleets.base import Fleet, Host, PageCache, SwappedDisk, Throttle
-from wrackline.nemesis.faults import by_command, knocks
+from wrackline.nemesis.faults import by_command, clocks, knocks
 from wrackline.nemesis.faults.administering import Administering
 from wrackline.nemesis.faults.moving import Mover
 from wrackline.nemesis.faults.steps import (
@@ -23,8 +23,10 @@ from wrackline.nemesis.faults.steps import (
     Knock,
     KnockFrom,
     MoveOff,
+    OwnKernel,
     PowerOff,
     PowerOn,
+    ReadClock,
     Settle,
     Shell,
     StartNode,
@@ -91,6 +93,10 @@ class Hands:
                     raise self._lacking("exchange a disk")
                 power.swap_disk(host, disk)
                 return Done(step)
+            case OwnKernel():
+                return Done(step, clocks.own_kernel(self._fleet.remote(host)))
+            case ReadClock():
+                return Done(step, clocks.read(self._fleet.remote(host), step))
             case HoldDisk(bytes_per_s=bytes_per_s):
                 if not isinstance(power, Throttle):
                     raise self._lacking("hold a disk back")

@@ -34,6 +34,7 @@ from wrackline.systems.common.questions import (
     features_of,
     first_answer,
 )
+from wrackline.systems.kafka.faketime import under
 from wrackline.systems.kafka.properties import LOGGING, OURS, logging_options, properties, properties_of, text
 from wrackline.systems.kafka.server import formatted, meta
 from wrackline.systems.kafka.settings import refused
@@ -63,18 +64,20 @@ class KafkaSystem(Deployed):
         config: Mapping[str, str | int | float | bool] | None = None,
         jvm_options: Sequence[str] = JVM_OPTIONS,
         start_s: float = START_S,
+        faketime: bool = False,
         store: Store | None = None,
     ) -> None:
         """Which host gets which id: `wrackline.systems.common.nodes.nodes_on`. A combined node has its
         broker's id in the quorum too. ``cluster_id``: 16 bytes in base64url, 22 characters. ``features``:
-        levels that a new cluster is given, by name. Raises DeployError for a host that the fleet does not
-        have."""
+        levels that a new cluster is given, by name. ``faketime``: nodes have clocks of their own. Raises
+        DeployError for a host that the fleet does not have."""
         self.name = f"kafka-{version}"
         self.version = version
         self._cluster_id = cluster_id
         self._features = dict(features or {})
         self._config = dict(config or {})
         self._jvm_options = tuple(jvm_options)
+        self._faketime = faketime
         self._store = store or Store()
         placed = nodes_on(fleet, brokers=brokers, controllers=controllers, spares=spares, one_id=True)
         super().__init__(fleet, placed, start_s, Connection.active_controller)
@@ -166,7 +169,7 @@ class KafkaSystem(Deployed):
             *("-cp", release.classpath),
             *("kafka.Kafka", CONFIG),
         ]
-        return f"exec {shlex.join(command)}\n"
+        return under(shlex.join(command)) if self._faketime else f"exec {shlex.join(command)}\n"
 
     def config_for(self, node: Node) -> str:
         """The node's configuration file (properties)."""
