@@ -10,6 +10,7 @@ from wrackline.fleets.base import Fleet, Host, PageCache, SwappedDisk, Throttle
 from wrackline.nemesis.faults import by_command, clocks, knocks
 from wrackline.nemesis.faults.administering import Administering
 from wrackline.nemesis.faults.moving import Mover
+from wrackline.nemesis.faults.rolling import Roller
 from wrackline.nemesis.faults.steps import (
     Ask,
     Carry,
@@ -20,6 +21,7 @@ from wrackline.nemesis.faults.steps import (
     Furnish,
     HoldDisk,
     Join,
+    KillNode,
     Knock,
     KnockFrom,
     MoveOff,
@@ -27,6 +29,7 @@ from wrackline.nemesis.faults.steps import (
     PowerOff,
     PowerOn,
     ReadClock,
+    Roll,
     Settle,
     Shell,
     StartNode,
@@ -46,6 +49,7 @@ class Hands:
         self._system = system
         self._mover = Mover(system, topics)
         self._administering = Administering(fleet, system, topics)
+        self._roller = Roller(system, topics)
         self._hosts: dict[str, Host] = {node.host.name: node.host for node in system.nodes}
         self._nodes: dict[int, Node] = {node.node_id: node for node in system.nodes}
         self.shells = {host: threading.Lock() for host in self._hosts}
@@ -66,6 +70,13 @@ class Hands:
             case StartNode(node_id=node_id):
                 self._system.start(self._nodes[node_id])
                 return Done(step, str(self._system.pid(self._nodes[node_id])))
+            case KillNode(node_id=node_id):
+                node = self._nodes[node_id]
+                before = self._system.pid(node)
+                self._system.kill(node)
+                return Done(step, f"{before} {self._system.pid(node)}")
+            case Roll(node_ids=node_ids):
+                return Done(step, self._roller.roll(step, [self._nodes[one] for one in node_ids]))
             case StopNode(node_id=node_id, timeout_s=timeout_s):
                 self._system.stop(self._nodes[node_id], timeout_s=timeout_s)
                 return Done(step)

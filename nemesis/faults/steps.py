@@ -175,6 +175,27 @@ class StartNode:
 
 
 @dataclass(frozen=True, slots=True)
+class KillNode:
+    """kill -9, waited for. Output: the process ids before and after, ``None`` where none runs."""
+
+    host: str
+    node_id: int
+
+
+@dataclass(frozen=True, slots=True)
+class Roll:
+    """Restart nodes one after another; each when every replica is in the ISR again. Output: a line for
+    each."""
+
+    host: str
+    """Of the first."""
+    node_ids: tuple[int, ...]
+    to: str | None
+    """The version that each is started as; None: its own."""
+    wait_s: float
+
+
+@dataclass(frozen=True, slots=True)
 class StopNode:
     """Clean shutdown, waited for."""
 
@@ -263,6 +284,8 @@ Step = (
     | ReadClock
     | HoldDisk
     | StartNode
+    | KillNode
+    | Roll
     | StopNode
     | Join
     | MoveOff
