@@ -9,6 +9,9 @@ from dataclasses import dataclass
 
 from wrackline.checkers.runs import Fault, Place, Run
 
+TAKE_BYTES = ("power", "drop-page-cache", "read-only", "bit-flip", "truncate", "roll-back")
+"""How the names of faults begin that take bytes from a disk."""
+
 
 @dataclass(frozen=True, slots=True)
 class LossyShutdown:
@@ -95,11 +98,11 @@ def _replicas_at(run: Run, place: Place, time_ns: int) -> set[str]:
 
 
 def _lossy_hosts(fault: Fault) -> list[tuple[str, bool]]:
-    """Hosts that lost bytes; of a power fault that nobody saw the end of, any target may have, and so may a
-    host that died unasked and that nobody could look at."""
+    """Hosts that lost bytes; of a fault that takes some, and that nobody saw the end of, any target may have,
+    and so may a host that died unasked and that nobody could look at."""
     if fault.unsure:
         return [(host, host in fault.lossy) for host in sorted({*fault.lossy, *fault.unsure})]
-    if fault.lossy or fault.ended_ns is not None or not fault.name.startswith("power"):
+    if fault.lossy or fault.ended_ns is not None or not fault.name.startswith(TAKE_BYTES):
         return [(host, True) for host in fault.lossy]
     return [(host, False) for host in fault.targets]
 

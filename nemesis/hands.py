@@ -7,9 +7,10 @@ import threading
 from collections.abc import Sequence
 
 from wrackline.fleets.base import Fleet, Host, Hypervisor, PageCache, SwappedDisk, Throttle
-from wrackline.nemesis.faults import by_command, knocks
+from wrackline.nemesis.faults import by_command, clocks, knocks
 from wrackline.nemesis.faults.administering import Administering
 from wrackline.nemesis.faults.moving import Mover
+from wrackline.nemesis.faults.rolling import Roller
 from wrackline.nemesis.faults.steps import (
     Ask,
     Carry,
@@ -20,12 +21,16 @@ from wrackline.nemesis.faults.steps import (
     Furnish,
     HoldDisk,
     Join,
+    KillNode,
     Knock,
     KnockFrom,
     MoveOff,
+    OwnKernel,
     PlugHost,
     PowerOff,
     PowerOn,
+    ReadClock,
+    Roll,
     Settle,
     Shell,
     StartNode,
@@ -46,6 +51,7 @@ class Hands:
         self._system = system
         self._mover = Mover(system, topics)
         self._administering = Administering(fleet, system, topics)
+        self._roller = Roller(system, topics)
         self._hosts: dict[str, Host] = {node.host.name: node.host for node in system.nodes}
         self._nodes: dict[int, Node] = {node.node_id: node for node in system.nodes}
         self.shells = {host: threading.Lock() for host in self._hosts}
@@ -66,6 +72,13 @@ class Hands:
             case StartNode(node_id=node_id):
                 self._system.start(self._nodes[node_id])
                 return Done(step, str(self._system.pid(self._nodes[node_id])))
+            case KillNode(node_id=node_id):
+                node = self._nodes[node_id]
+                before = self._system.pid(node)
+                self._system.kill(node)
+                return Done(step, f"{before} {self._system.pid(node)}")
+            case Roll(node_ids=node_ids):
+                return Done(step, self._roller.roll(step, [self._nodes[one] for one in node_ids]))
             case StopNode(node_id=node_id, timeout_s=timeout_s):
                 self._system.stop(self._nodes[node_id], timeout_s=timeout_s)
                 return Done(step)
@@ -93,6 +106,10 @@ class Hands:
                     raise self._lacking("exchange a disk")
                 power.swap_disk(host, disk)
                 return Done(step)
+            case OwnKernel():
+                return Done(step, clocks.own_kernel(self._fleet.remote(host)))
+            case ReadClock():
+                return Done(step, clocks.read(self._fleet.remote(host), step))
             case HoldDisk(bytes_per_s=bytes_per_s):
                 if not isinstance(power, Throttle):
                     raise self._lacking("hold a disk back")

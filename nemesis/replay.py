@@ -99,7 +99,7 @@ def _here(one: Happened, stage: Stage, models: Mapping[str, Any]) -> Iterator[di
     elif "message" in how:
         yield from _message(one, stage)
     elif "rate" in how and one.fault == "skew":
-        yield {"fault": "clock-drift", "rate": how["rate"], **target}
+        yield {"fault": "clock-drift", "percent": round(100 * (how["rate"] - 1), 1), **target}
     elif "min_isr" in how:
         yield {"fault": "change-config", "configs": {"min.insync.replicas": how["min_isr"]}}
     elif "leader_was" in how:

@@ -250,3 +250,14 @@ class Furnished(Protocol):
     def furnish(self, node: Node) -> None:
         """Lay the node's data folder out as the installation did; one with anything in it is left alone.
         Raises DeployError."""
+
+
+@runtime_checkable
+class Upgradable(Protocol):
+    """A system whose nodes can become another version one by one, besides all else."""
+
+    def upgrade(self, node: Node, version: str) -> None:
+        """What the node, which does not run, is started as from now on. Raises DeployError."""
+
+    def running_version(self, node: Node) -> str:
+        """The version of the process that runs there; empty when none does. Raises DeployError."""

@@ -40,6 +40,7 @@ from wrackline.fleets.local.namespaces import (
 from wrackline.fleets.local.state import FleetFolder, FleetState, lent_locks
 
 BOOT_TIMEOUT_S = 20.0
+UMOUNT_TIMEOUT_S = 10.0
 INIT_PROGRAM = Path(__file__).with_name("hostinit.py")
 # Folders that machines like to keep on file systems of their own; an overlay of / alone would show them
 # empty.
@@ -221,7 +222,18 @@ class Machine:
         # With its PIDs, for umount looks into /proc/self; with its root, for in a chroot that is not the
         # namespace's.
         inside = ["nsenter", f"--target={self._init_pid}", "--mount", "--pid", "--root"]
-        run_tool([*inside, "umount", str(self.host.data_dir)])
+        deadline = time.monotonic() + UMOUNT_TIMEOUT_S
+        while True:
+            try:
+                run_tool([*inside, "umount", str(self.host.data_dir)])
+                break
+            except FleetError:
+                # The threads of a killed program let go of its files one after another, and somebody may have
+                # come meanwhile.
+                if time.monotonic() > deadline:
+                    raise
+                signal_all(self.disk_users(), signal.SIGKILL)
+                time.sleep(0.02)
         wait_released(self.folder.path, self.image)
         loop = attach_loop(self.image)
         try:

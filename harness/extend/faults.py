@@ -60,7 +60,7 @@ def fleets_with_hosts() -> list[str]:
 
 def _known(name: str, model: type[BaseModel], fleets: Mapping[str, Any], systems: Mapping[str, Any]) -> Known:
     assert issubclass(model, FaultSpec)
-    example = model.model_construct(fault=name)
+    example = _example(name, model)
     refused: dict[str, str] = {}
     for kind, fleet in fleets.items():
         if not fleet.hosts:
@@ -86,6 +86,14 @@ def _known(name: str, model: type[BaseModel], fleets: Mapping[str, Any], systems
     )
 
 
+def _example(name: str, model: type[FaultSpec]) -> FaultSpec:
+    """With what it says itself for the settings that must be given."""
+    try:
+        return model.model_validate({"fault": name, **model.example})
+    except ValidationError:  # of somebody who gives no example
+        return model.model_construct(fault=name)
+
+
 def _settings(model: type[BaseModel]) -> list[Setting]:
     found = []
     for name, field in model.model_fields.items():
@@ -102,11 +110,14 @@ def _text(description: str | None) -> str:
 
 
 def _examples(models: Mapping[str, type[BaseModel]]) -> dict[str, Any]:
-    """Each with its default settings, and hosts enough for all that needs several of a kind."""
+    """Each with its default settings, and hosts enough for all that needs several of a kind; a system that
+    has versions with an old one, for there are faults that upgrade it."""
     found: dict[str, Any] = {}
     for name, model in models.items():
         assert issubclass(model, FleetSpec | SystemSpec)
-        generous: dict[str, Any] = {"controllers": 3, "spares": 1} if issubclass(model, FleetSpec) else {}
+        generous: dict[str, Any] = (
+            {"controllers": 3, "spares": 1} if issubclass(model, FleetSpec) else {"version": "3.9.2"}
+        )
         for given in (generous, dict[str, Any]()):
             try:
                 found[name] = model.model_validate(given)

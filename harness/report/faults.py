@@ -17,8 +17,8 @@ _NETWORK: Final = (
     *("packets", "messages"),
 )
 _KINDS: Final = (
+    ("power", ("power", "page-cache")),
     ("partition", _NETWORK),
-    ("power", ("power",)),
     ("kill", ("kill", "crash", DIED)),
     ("pause", ("pause", "stop", "freeze")),
     ("restart", ("restart", "shutdown")),

@@ -256,6 +256,7 @@ class ChangeConfigSpec(FaultSpec):
     """Settings of the fault ``change-config``."""
 
     needs: ClassVar[tuple[Ability, ...]] = ()
+    example: ClassVar[Mapping[str, Any]] = {"configs": {"min.insync.replicas": 1}}
 
     fault: Literal["change-config"]
     """Settings of the topic or of all brokers are changed, and taken back."""

@@ -7,7 +7,7 @@ import json
 import re
 import shlex
 import zlib
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 from pathlib import Path
@@ -304,6 +304,7 @@ class MessagesSpec(FaultSpec):
     """Settings of the fault ``messages``."""
 
     needs: ClassVar[tuple[Ability, ...]] = (Ability.ROOT, Ability.NETWORK)
+    example: ClassVar[Mapping[str, Any]] = {"apis": ["Fetch"], "what": "answer", "peers": ["broker"]}
 
     fault: Literal["messages"]
     """Chosen requests or answers of Kafka's are held, dropped or repeated, or close their connection."""

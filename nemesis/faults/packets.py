@@ -3,9 +3,9 @@ limited rate. What Jepsen's packet nemesis does with netem."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Annotated, ClassVar, Literal
+from typing import Annotated, Any, ClassVar, Literal
 
 from pydantic import Field, model_validator
 
@@ -304,6 +304,7 @@ class PacketsSpec(FaultSpec):
     """Settings of the fault ``packets``."""
 
     needs: ClassVar[tuple[Ability, ...]] = (Ability.ROOT, Ability.NETWORK)
+    example: ClassVar[Mapping[str, Any]] = {"delay_s": 0.05, "loss": 0.02}
 
     fault: Literal["packets"]
     """Packets between hosts are held back, lost, damaged, repeated, overtaken, or limited in rate."""

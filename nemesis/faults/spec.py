@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Annotated, Any, ClassVar
 
 from pydantic import AfterValidator, WithJsonSchema, model_validator
@@ -37,6 +38,8 @@ class FaultSpec(Strict):
 
     needs: ClassVar[tuple[Ability, ...]] = (Ability.ROOT,)
     """What hosts must give for it."""
+    example: ClassVar[Mapping[str, Any]] = {}
+    """What a reader may write for the settings that have no default."""
 
     fault: str
     """The fault's name."""

@@ -140,6 +140,25 @@ class Furnish:
 
 
 @dataclass(frozen=True, slots=True)
+class OwnKernel:
+    """Make sure that a host's kernel is not that of this machine, whose clock and memory are everybody's."""
+
+    host: str
+
+
+@dataclass(frozen=True, slots=True)
+class ReadClock:
+    """Ask a host for the time, so many times. Output: a line for each with three numbers, in seconds: our own
+    clock (monotonic), by how much the host's is ahead of ours, and how uncertain that is."""
+
+    host: str
+    command: str
+    """Prints nanoseconds since 1970."""
+    times: int = 1
+    every_s: float = 0.1
+
+
+@dataclass(frozen=True, slots=True)
 class HoldDisk:
     """Let a host's data disk read and write so many bytes a second each; None: as many as it can."""
 
@@ -169,6 +188,27 @@ class StartNode:
 
     host: str
     node_id: int
+
+
+@dataclass(frozen=True, slots=True)
+class KillNode:
+    """kill -9, waited for. Output: the process ids before and after, ``None`` where none runs."""
+
+    host: str
+    node_id: int
+
+
+@dataclass(frozen=True, slots=True)
+class Roll:
+    """Restart nodes one after another; each when every replica is in the ISR again. Output: a line for
+    each."""
+
+    host: str
+    """Of the first."""
+    node_ids: tuple[int, ...]
+    to: str | None
+    """The version that each is started as; None: its own."""
+    wait_s: float
 
 
 @dataclass(frozen=True, slots=True)
@@ -258,8 +298,12 @@ Step = (
     | CopyDisk
     | SwapDisk
     | Furnish
+    | OwnKernel
+    | ReadClock
     | HoldDisk
     | StartNode
+    | KillNode
+    | Roll
     | StopNode
     | Join
     | MoveOff
@@ -272,7 +316,7 @@ Step = (
 NEEDS_NO_POWER = (PowerOn, SwapDisk, HoldDisk, Settle, *ADMIN_STEPS)
 """Undone whether the host is there or not: a switch, and what is asked of the cluster."""
 
-NEEDS_SHELL = (Shell, KnockFrom, DropPageCache, CopyDisk, Furnish)
+NEEDS_SHELL = (Shell, KnockFrom, DropPageCache, CopyDisk, Furnish, OwnKernel, ReadClock)
 """Left out on a host without power: there is nothing to ask, and nothing to do it to."""
 
 

@@ -58,6 +58,9 @@ class KafkaSpec(SystemSpec):
     """Settings of every node by Kafka's own names."""
     jvm_options: Annotated[tuple[str, ...], Lax] = JVM_OPTIONS
     """Options of the JVM that runs a node."""
+    clock: Literal["host", "faketime"] = "host"
+    """Where a node has the time from: from its host, or through libfaketime, which must be installed there.
+    Then faults can move the clock of a node whose host has no clock of its own."""
     waits: KafkaWaits = KafkaWaits()
     """How long a run waits for the system."""
 
@@ -84,6 +87,7 @@ class KafkaSpec(SystemSpec):
             config=self.config,
             jvm_options=self.jvm_options,
             start_s=self.waits.start_s,
+            faketime=self.clock == "faketime",
         )
 
     def configured(self) -> Configured:

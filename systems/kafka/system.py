@@ -7,6 +7,7 @@ No host formats a disk: with static voters the files are the same for every node
 
 from __future__ import annotations
 
+import re
 import shlex
 import tarfile
 import tempfile
@@ -34,6 +35,7 @@ from wrackline.systems.common.questions import (
     features_of,
     first_answer,
 )
+from wrackline.systems.kafka.faketime import under
 from wrackline.systems.kafka.properties import LOGGING, OURS, logging_options, properties, properties_of, text
 from wrackline.systems.kafka.server import formatted, meta
 from wrackline.systems.kafka.settings import refused
@@ -42,6 +44,7 @@ from wrackline.systems.protocol import Connection, ProtocolError
 
 CONFIG = f"{CONFIGS}/server.properties"
 START_S = 40.0
+_SERVER_JAR = re.compile(r"/kafka_2\.\d+-(\d+\.\d+\.\d+)\.jar")
 JVM_OPTIONS = ("-Xms96m", "-Xmx256m", "-XX:TieredStopAtLevel=1", "-XX:+UseSerialGC")
 
 
@@ -63,19 +66,23 @@ class KafkaSystem(Deployed):
         config: Mapping[str, str | int | float | bool] | None = None,
         jvm_options: Sequence[str] = JVM_OPTIONS,
         start_s: float = START_S,
+        faketime: bool = False,
         store: Store | None = None,
     ) -> None:
         """Which host gets which id: `wrackline.systems.common.nodes.nodes_on`. A combined node has its
         broker's id in the quorum too. ``cluster_id``: 16 bytes in base64url, 22 characters. ``features``:
-        levels that a new cluster is given, by name. Raises DeployError for a host that the fleet does not
-        have."""
+        levels that a new cluster is given, by name. ``faketime``: nodes have clocks of their own. Raises
+        DeployError for a host that the fleet does not have."""
         self.name = f"kafka-{version}"
         self.version = version
         self._cluster_id = cluster_id
         self._features = dict(features or {})
         self._config = dict(config or {})
         self._jvm_options = tuple(jvm_options)
+        self._faketime = faketime
         self._store = store or Store()
+        self._versions: dict[int, str] = {}
+        """Of nodes that were upgraded."""
         placed = nodes_on(fleet, brokers=brokers, controllers=controllers, spares=spares, one_id=True)
         super().__init__(fleet, placed, start_s, Connection.active_controller)
 
@@ -90,38 +97,59 @@ class KafkaSystem(Deployed):
     def install(self) -> None:
         """Release, script, configuration and an empty formatted disk to every host; starts nothing. The
         release must be on this machine. Raises DeployError."""
-        release = self._release()
+        release = self._release(self.version)
         files = formatted(release, self._features)
         on_each(self.nodes, lambda node: self._install(node, release, files))
 
-    def _release(self) -> Release:
-        found = self._store.find(self.version)
+    def _release(self, version: str) -> Release:
+        found = self._store.find(version)
         if found is None:
             raise DeployError(
-                f"Kafka {self.version} is not installed on this machine: `wrackline kafka install "
-                f"{self.version}` does it"
+                f"Kafka {version} is not installed on this machine: `wrackline kafka install {version}` "
+                "does it"
             )
         return found
 
     def _install(self, node: Node, release: Release, files: Mapping[str, bytes]) -> None:
-        wanted = (release.folder / RELEASE).read_bytes()
-        seen = self._command(node, f"cat {shlex.quote(str(release.folder / RELEASE))} 2>/dev/null; true")
         if running := self._command(node, RUNNING).stdout.strip():
             raise deploy_error(node, "install", f"a node runs there ({running})", "stop it first")
         data = data_dir(node.host)
         try:
-            if seen.stdout.encode() != wanted:
-                self._send(node, release)
-            remote = self.fleet.remote(node.host)
-            self._script.put(node, self._program(release))
-            remote.put(self.config_for(node).encode(), CONFIG)
-            for name, layout in LOGGING.items():
-                remote.put(layout.encode(), f"{CONFIGS}/{name}")
+            self._bring(node, release)
             self._format(node, files)
         except FleetError as wrong:
             raise deploy_error(node, "upload", str(wrong), "see that the host's disk has room") from wrong
         # Synced: a power cut soon after the start must not leave a disk that was never formatted.
         self._command(node, f"{self._script.folders(node)} && sync -f {data}", timeout_s=60.0)
+
+    def _bring(self, node: Node, release: Release) -> None:
+        """The release, where the host does not see it, and all that a start needs of it. Raises
+        FleetError."""
+        wanted = (release.folder / RELEASE).read_bytes()
+        seen = self._command(node, f"cat {shlex.quote(str(release.folder / RELEASE))} 2>/dev/null; true")
+        if seen.stdout.encode() != wanted:
+            self._send(node, release)
+        remote = self.fleet.remote(node.host)
+        self._script.put(node, self._program(release))
+        remote.put(self.config_for(node).encode(), CONFIG)
+        for name, layout in LOGGING.items():
+            remote.put(layout.encode(), f"{CONFIGS}/{name}")
+
+    def upgrade(self, node: Node, version: str) -> None:
+        release = self._release(version)
+        self._versions[node.node_id] = version
+        try:
+            self._bring(node, release)
+        except FleetError as wrong:
+            raise deploy_error(node, "upload", str(wrong), "see that the host's disk has room") from wrong
+
+    def running_version(self, node: Node) -> str:
+        pid = self.pid(node)
+        if pid is None:
+            return ""
+        said = self._command(node, f"tr '\\0' '\\n' </proc/{pid}/cmdline").stdout
+        found = _SERVER_JAR.search(said)
+        return found[1] if found else ""
 
     def _format(self, node: Node, files: Mapping[str, bytes]) -> None:
         """What an empty disk is given. Raises FleetError."""
@@ -135,7 +163,7 @@ class KafkaSystem(Deployed):
         if self._command(node, f"ls -A {data} 2>/dev/null; true").stdout.strip():
             return
         try:
-            self._format(node, formatted(self._release(), self._features))
+            self._format(node, formatted(self._release(self.version), self._features))
         except FleetError as wrong:
             raise deploy_error(node, "format", str(wrong), "see that the host's disk has room") from wrong
         self._command(node, f"sync -f {data}")
@@ -166,11 +194,12 @@ class KafkaSystem(Deployed):
             *("-cp", release.classpath),
             *("kafka.Kafka", CONFIG),
         ]
-        return f"exec {shlex.join(command)}\n"
+        return under(shlex.join(command)) if self._faketime else f"exec {shlex.join(command)}\n"
 
     def config_for(self, node: Node) -> str:
         """The node's configuration file (properties)."""
-        return text(properties(self.version, self._placed, node, self._config))
+        version = self._versions.get(node.node_id, self.version)
+        return text(properties(version, self._placed, node, self._config))
 
     # --- asking the cluster -------------------------------------------------------------------------------
 

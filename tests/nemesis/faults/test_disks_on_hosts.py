@@ -349,3 +349,27 @@ def test_files_that_are_not_there_cannot_be_changed(fleet: NetnsFleet, system: L
     ended = run.recorded.ended("f1")
     assert ended["proved"] is False
     assert "n2 has no open file none/*" in str(ended["error"])
+
+
+def test_a_node_is_killed_each_time_it_comes_up(fleet: NetnsFleet, system: Listeners) -> None:
+    first = system.pid(system.nodes[0])
+    seen = {first}
+    planned = {"fault": "crash-loop", "target": "n1", "times": 3, "up_s": 0.4, "duration_s": 0.3}
+    over = threading.Event()
+
+    def watch() -> None:
+        folder = Path(f"/proc/{fleet._machines['n1']._init_pid}/root/run/node.pid")
+        while not over.wait(0.05):
+            with contextlib.suppress(OSError, ValueError):
+                seen.add(int(folder.read_text()))
+
+    watcher = threading.Thread(target=watch)
+    watcher.start()
+    try:
+        with running(fleet, system, planned) as run:
+            run.recorded.wait_for(lambda: "ended" in run.recorded.phases("f1"), timeout_s=20)
+    finally:
+        over.set()
+        watcher.join()
+    assert run.recorded.ended("f1")["proved"] is True, run.recorded.ended("f1")
+    assert len(seen) == 4
