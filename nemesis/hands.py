@@ -9,35 +9,37 @@ from collections.abc import Sequence
 from wrackline.fleets.base import Fleet, Host, Hypervisor, PageCache, SwappedDisk, Throttle
 from wrackline.nemesis.faults import by_command, clocks, knocks
 from wrackline.nemesis.faults.administering import Administering
+from wrackline.nemesis.faults.host_steps import (
+    CopyDisk,
+    DropPageCache,
+    Furnish,
+    HoldDisk,
+    OwnKernel,
+    PlugHost,
+    ReadClock,
+    StopHost,
+    SwapDisk,
+)
 from wrackline.nemesis.faults.moving import Mover
 from wrackline.nemesis.faults.rolling import Roller
 from wrackline.nemesis.faults.steps import (
     Ask,
     Carry,
-    CopyDisk,
     Done,
-    DropPageCache,
     FaultError,
-    Furnish,
-    HoldDisk,
     Join,
     KillNode,
     Knock,
     KnockFrom,
     MoveOff,
-    OwnKernel,
-    PlugHost,
     PowerOff,
     PowerOn,
-    ReadClock,
     Roll,
     Settle,
     Shell,
     StartNode,
     Step,
-    StopHost,
     StopNode,
-    SwapDisk,
     TakeOver,
 )
 from wrackline.systems.base import Furnished, Node, System

@@ -22,12 +22,12 @@ from wrackline.fleets.base import Fleet, FleetError, Host, PowerCut
 from wrackline.fleets.canary import CanaryLoss
 from wrackline.history.model import NEMESIS, Event, Type
 from wrackline.nemesis.faults import by_command
+from wrackline.nemesis.faults.host_steps import DropPageCache
 from wrackline.nemesis.faults.steps import (
     NEEDS_NO_POWER,
     NEEDS_SHELL,
     Commands,
     Done,
-    DropPageCache,
     Fault,
     FaultError,
     Join,

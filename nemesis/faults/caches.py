@@ -12,18 +12,10 @@ from pydantic import Field
 from wrackline.fleets.abilities import Ability
 from wrackline.fleets.spec import FleetSpec
 from wrackline.nemesis.faults import programs
+from wrackline.nemesis.faults.host_steps import DropPageCache
 from wrackline.nemesis.faults.power import OURS, lost_by_host, text_of, took_what_it_should
 from wrackline.nemesis.faults.spec import FaultSpec
-from wrackline.nemesis.faults.steps import (
-    Commands,
-    DropPageCache,
-    Proof,
-    Scene,
-    Shell,
-    StartNode,
-    Target,
-    Trail,
-)
+from wrackline.nemesis.faults.steps import Commands, Proof, Scene, Shell, StartNode, Target, Trail
 from wrackline.plugins.fields import SECONDS
 from wrackline.systems.spec import SystemSpec
 

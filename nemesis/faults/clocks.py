@@ -19,14 +19,13 @@ from wrackline.fleets.abilities import Ability
 from wrackline.fleets.base import Remote
 from wrackline.fleets.spec import FleetSpec
 from wrackline.nemesis.faults import programs
+from wrackline.nemesis.faults.host_steps import OwnKernel, ReadClock
 from wrackline.nemesis.faults.spec import FaultSpec
 from wrackline.nemesis.faults.steps import (
     Commands,
     Done,
     FaultError,
-    OwnKernel,
     Proof,
-    ReadClock,
     Scene,
     Shell,
     Step,

@@ -9,19 +9,11 @@ from pydantic import Field
 
 from wrackline.fleets.abilities import Ability
 from wrackline.nemesis.faults import programs
+from wrackline.nemesis.faults.host_steps import HoldDisk
 from wrackline.nemesis.faults.outputs import last, throughout
 from wrackline.nemesis.faults.power import OURS
 from wrackline.nemesis.faults.spec import FaultSpec
-from wrackline.nemesis.faults.steps import (
-    Commands,
-    HoldDisk,
-    Proof,
-    Scene,
-    Shell,
-    StartNode,
-    Target,
-    Trail,
-)
+from wrackline.nemesis.faults.steps import Commands, Proof, Scene, Shell, StartNode, Target, Trail
 
 ENOSPC = "No space left on device"
 FILL, PROBE = f"{OURS}fill", f"{OURS}probe"

@@ -9,19 +9,10 @@ from typing import ClassVar, Literal
 
 from wrackline.fleets.abilities import Ability
 from wrackline.nemesis.faults.cut_proof import CLIENTS
+from wrackline.nemesis.faults.host_steps import PlugHost, StopHost
 from wrackline.nemesis.faults.knocks import knock_results
 from wrackline.nemesis.faults.spec import FaultSpec
-from wrackline.nemesis.faults.steps import (
-    Commands,
-    Done,
-    Knock,
-    PlugHost,
-    Proof,
-    Scene,
-    Step,
-    StopHost,
-    Trail,
-)
+from wrackline.nemesis.faults.steps import Commands, Done, Knock, Proof, Scene, Step, Trail
 
 CONTROL_WAIT_S = 5.0
 """A host that has stood still has much to catch up with."""

@@ -12,13 +12,12 @@ from wrackline.fleets.abilities import Ability
 from wrackline.fleets.base import Disk
 from wrackline.fleets.base import PowerCut as Cut
 from wrackline.fleets.spec import FleetSpec
+from wrackline.nemesis.faults.host_steps import CopyDisk, Furnish, SwapDisk
 from wrackline.nemesis.faults.spec import FaultSpec
 from wrackline.nemesis.faults.steps import (
     Commands,
-    CopyDisk,
     Done,
     FaultError,
-    Furnish,
     PowerOff,
     PowerOn,
     Proof,
@@ -26,7 +25,6 @@ from wrackline.nemesis.faults.steps import (
     Shell,
     StartNode,
     Step,
-    SwapDisk,
     Target,
     Trail,
 )

@@ -18,7 +18,8 @@ from wrackline.fleets.base import Result
 from wrackline.fleets.netns.spec import NetnsSpec
 from wrackline.nemesis.faults import clock_program, clocks
 from wrackline.nemesis.faults.clocks import ClockDriftSpec, ClockJumpSpec, ClockStrobeSpec, MovedClock
-from wrackline.nemesis.faults.steps import Done, FaultError, OwnKernel, ReadClock, Trail
+from wrackline.nemesis.faults.host_steps import OwnKernel, ReadClock
+from wrackline.nemesis.faults.steps import Done, FaultError, Trail
 from wrackline.nemesis.hands import Hands
 from wrackline.nemesis.runner import Nemesis
 from wrackline.nemesis.schedule import plan

@@ -16,17 +16,9 @@ from wrackline.nemesis.faults.caches import DroppedPageCache, EvictCache, EvictC
 from wrackline.nemesis.faults.disk_bytes import BitFlip, Changed, RollBack, Truncate
 from wrackline.nemesis.faults.disk_errors import DiskErrorsSpec, ReadOnly, ReadOnlySpec, SlowFsyncSpec
 from wrackline.nemesis.faults.disk_space import DiskFull, SlowDisk
+from wrackline.nemesis.faults.host_steps import DropPageCache, SwapDisk
 from wrackline.nemesis.faults.power import EARLY, PowerCut, PowerCutSpec
-from wrackline.nemesis.faults.steps import (
-    Done,
-    DropPageCache,
-    FaultError,
-    PowerOff,
-    PowerOn,
-    Shell,
-    SwapDisk,
-    Trail,
-)
+from wrackline.nemesis.faults.steps import Done, FaultError, PowerOff, PowerOn, Shell, Trail
 from wrackline.systems.wrackline.spec import WracklineSpec
 
 SANG = CanaryLoss("n1", 800, 0, 200, None, 4.0)
