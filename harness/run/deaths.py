@@ -75,8 +75,8 @@ class Deaths:
         *,
         every_s: float = LOOK_EVERY_S,
     ) -> None:
-        """``hold``: of a host, by its name; asked before and after each look. ``every_s``: a look costs a slow
-        host much of its time."""
+        """``hold``: of a host, by its name; asked before and after each look. ``every_s``: between two
+        looks, which take much of a slow host's time."""
         self._every_s = every_s
         self._fleet = fleet
         self._system = system

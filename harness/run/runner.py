@@ -220,13 +220,9 @@ class _Run:
             canaries=self.canaries,
             coordinated={"group": workload.groups, "transaction": workload.transactional_ids},
         )
-        self.deaths = Deaths(
-            self.parts.fleet,
-            self.parts.system,
-            self.recorder,
-            nemesis.hold_of,
-            every_s=LOOK_EVERY_S * spec.fleet.slowness,
-        )
+        every_s = LOOK_EVERY_S * spec.fleet.slowness
+        fleet, system = self.parts.fleet, self.parts.system
+        self.deaths = Deaths(fleet, system, self.recorder, nemesis.hold_of, every_s=every_s)
         patience_s = spec.workload.patience_s
         try:
             self._disturb(workload, nemesis, self.deaths)
