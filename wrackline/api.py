@@ -43,6 +43,8 @@ if TYPE_CHECKING:  # for editors and mypy; nothing is imported before it is aske
     from wrackline.fleets.netns.fleet import NetnsFleet
     from wrackline.fleets.netns.spec import NetnsSpec
     from wrackline.fleets.none.spec import NoFleetSpec
+    from wrackline.fleets.qemu.fleet import QemuFleet
+    from wrackline.fleets.qemu.spec import QemuSpec
     from wrackline.fleets.spec import FleetSpec
     from wrackline.harness.extend.python import run
     from wrackline.harness.extend.rehearsal import RehearsalFailed, anomalies_in, rehearse
@@ -119,6 +121,8 @@ _HOMES = {
     "wrackline.fleets.netns.fleet": "NetnsFleet",
     "wrackline.fleets.netns.spec": "NetnsSpec",
     "wrackline.fleets.none.spec": "NoFleetSpec",
+    "wrackline.fleets.qemu.fleet": "QemuFleet",
+    "wrackline.fleets.qemu.spec": "QemuSpec",
     "wrackline.fleets.spec": "FleetSpec",
     "wrackline.harness.extend.python": "run",
     "wrackline.harness.extend.rehearsal": "RehearsalFailed anomalies_in rehearse",
@@ -248,6 +252,8 @@ __all__ = [
     "PowerSwitch",
     "Process",
     "Proof",
+    "QemuFleet",
+    "QemuSpec",
     "RandomSpec",
     "ReassignSpec",
     "Reassigner",

@@ -27,6 +27,8 @@ log = logging.getLogger(__name__)
 
 FASTEST_BYTES_S = 2**30
 SAVE_TIMEOUT_S = 120.0
+KEPT = 6
+"""Snapshots of an image, the youngest; each has some 100 MB."""
 
 
 def digest(words: Sequence[str], disk_mb: int) -> str:
@@ -73,9 +75,16 @@ class Snapshot:
                     raise FleetError(f"a snapshot could not be saved in {self.path.parent}: {status}")
                 time.sleep(0.05)
             fresh.rename(self.path)
+            self._prune()
         finally:
             fresh.unlink(missing_ok=True)
         qmp.ask(socket, "cont")
+
+    def _prune(self) -> None:
+        """Each change of the guest's programs, and of a fleet's hardware, leaves one behind."""
+        saved = sorted(self.path.parent.glob("*.ram"), key=lambda file: file.stat().st_mtime)
+        for old in saved[:-KEPT]:
+            old.unlink(missing_ok=True)
 
     def remove(self) -> None:
         self.path.unlink(missing_ok=True)

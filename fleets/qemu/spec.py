@@ -11,8 +11,10 @@ from pydantic import Field
 from wrackline.fleets.abilities import Ability
 from wrackline.fleets.base import Fleet
 from wrackline.fleets.local.subnet import Subnet
+from wrackline.fleets.qemu.accelerators import chosen
 from wrackline.fleets.qemu.fleet import BOOT_S, SLOWNESS, QemuFleet
 from wrackline.fleets.qemu.image.build import build
+from wrackline.fleets.qemu.image.initrd import initrd
 from wrackline.fleets.qemu.image.recipe import check_machine, recipe
 from wrackline.fleets.qemu.image.store import Store
 from wrackline.fleets.qemu.settings import Hardware
@@ -52,7 +54,8 @@ class QemuSpec(FleetSpec):
 
     def prepare(self, say: Callable[[str], None]) -> None:
         check_machine()
-        build(Store(), recipe(self.packages), say)
+        image = build(Store(), recipe(self.packages), say)
+        chosen(self.accel, image, initrd(image), say)
 
     def carrying(self, needs: HostNeeds) -> Self:
         changed: dict[str, object] = {"packages": tuple(sorted({*self.packages, *needs.packages}))}

@@ -66,8 +66,18 @@ class Deaths:
     """A thread that looks at every node. A node that a fault has is not looked at; one that a fault had is
     looked at afresh, since whoever ends a fault starts the node again."""
 
-    def __init__(self, fleet: Fleet, system: System, recorder: Recorder, hold: Callable[[str], Hold]) -> None:
-        """``hold``: of a host, by its name; asked before and after each look."""
+    def __init__(
+        self,
+        fleet: Fleet,
+        system: System,
+        recorder: Recorder,
+        hold: Callable[[str], Hold],
+        *,
+        every_s: float = LOOK_EVERY_S,
+    ) -> None:
+        """``hold``: of a host, by its name; asked before and after each look. ``every_s``: between two
+        looks, which take much of a slow host's time."""
+        self._every_s = every_s
         self._fleet = fleet
         self._system = system
         self._recorder = recorder
@@ -113,7 +123,7 @@ class Deaths:
                 self._take(node, found)
 
     def _run(self) -> None:
-        while not self._ended.wait(LOOK_EVERY_S):
+        while not self._ended.wait(self._every_s):
             try:
                 self.look()
             except RecordingFailed:

@@ -13,7 +13,7 @@ from typing import Any
 
 from wrackline.checkers.contracts import contract_for
 from wrackline.checkers.runs import Run
-from wrackline.harness.run.runner import DRAIN_S, GUIDED_S, RECOVERED_S
+from wrackline.harness.run.runner import GUIDED_S, RECOVERED_S
 from wrackline.harness.run.setup import plan_of, run_info, saved_plan
 from wrackline.harness.specification.build import build_parts
 from wrackline.harness.specification.spec import Spec
@@ -160,7 +160,7 @@ def _phases(spec: Spec, plan: Plan) -> tuple[Phase, ...]:
         Phase(
             "drain",
             READ_S,
-            DRAIN_S,
+            waits.drain_s,
             "every partition is read to its end, and every replica's files",
         ),
         Phase("collect", COLLECTED_S, None, "logs of the nodes; the hosts are removed"),

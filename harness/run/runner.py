@@ -18,7 +18,7 @@ import orjson
 from wrackline.fleets.base import FleetError
 from wrackline.fleets.canary import Canaries
 from wrackline.harness.run.account import Account, left_out_lines
-from wrackline.harness.run.deaths import Deaths, down
+from wrackline.harness.run.deaths import LOOK_EVERY_S, Deaths, down
 from wrackline.harness.run.full_isr import wait_full_isr
 from wrackline.harness.run.interrupt import Interrupts
 from wrackline.harness.run.logfile import logged_to
@@ -49,7 +49,6 @@ GUIDED_S = 90.0
 """How long a guided schedule may go on after the main phase's own time."""
 RECOVERED_S = 3.0
 """How long the workload goes on after every replica is back in the ISR."""
-DRAIN_S = 60.0
 STEP_S = 0.25
 TEAR_DOWN = "tear down"
 
@@ -221,7 +220,9 @@ class _Run:
             canaries=self.canaries,
             coordinated={"group": workload.groups, "transaction": workload.transactional_ids},
         )
-        self.deaths = Deaths(self.parts.fleet, self.parts.system, self.recorder, nemesis.hold_of)
+        every_s = LOOK_EVERY_S * spec.fleet.slowness
+        fleet, system = self.parts.fleet, self.parts.system
+        self.deaths = Deaths(fleet, system, self.recorder, nemesis.hold_of, every_s=every_s)
         patience_s = spec.workload.patience_s
         try:
             self._disturb(workload, nemesis, self.deaths)
@@ -251,7 +252,7 @@ class _Run:
             with suppress(RecordingFailed):  # faults are undone, recorded or not
                 self._phase("heal")
                 deaths.look()  # before healing starts whoever is down
-            for repair in nemesis.stop_and_heal():
+            for repair in nemesis.stop_and_heal(timeout_s=self.spec.system.waits.undo_s):
                 self._note(f"healing beyond the faults' own undo: {repair}")
 
     def _warm(self, workload: Workload) -> bool:
@@ -295,8 +296,9 @@ class _Run:
         self.deaths.look()
         for line in down(self.parts.system):
             self._note(line)
+        drain_s = self.spec.system.waits.drain_s
         for drained in self.workload.drain(
-            deadline_s=DRAIN_S / 3 if self.interrupts.asked.is_set() else DRAIN_S
+            deadline_s=drain_s / 3 if self.interrupts.asked.is_set() else drain_s
         ):
             if not drained.complete:
                 self._note(
