@@ -44,6 +44,8 @@ NAME = "messages"
 OWN = "127.0.0.87"
 """The address from which the proxy connects to its node: by it its connections are told from others."""
 KNOCK_S = 1.0
+START_S = 45
+"""An emulated host under load took 16 s until the proxy was ready; others take a fifth of a second."""
 _PROGRAM = Path(__file__).with_name("message_program.py")
 _HOST = re.compile(r"[a-z][a-z0-9-]*\d+")
 
@@ -113,8 +115,8 @@ class Messages:
         probe: list[Step] = []
         control: list[Step] = []
         for target in scene.targets:
-            do.append(Shell(target.host, self._put_on(scene, target), timeout_s=30.0))
-            undo.append(Shell(target.host, take_off(scene.fault_id), timeout_s=30.0))
+            do.append(Shell(target.host, self._put_on(scene, target), timeout_s=2 * START_S))
+            undo.append(Shell(target.host, take_off(scene.fault_id), timeout_s=START_S))
             probe.append(Shell(target.host, _look(scene.fault_id)))
             control.append(Knock(target.host, target.address, target.port, KNOCK_S))
         return Commands(tuple(do), tuple(undo), tuple(probe), tuple(control), lasting=tuple(do))
@@ -160,7 +162,7 @@ class Messages:
                 '  echo "$other: another fault has the messages of this host; one must end first" >&2',
                 "  exit 1",
                 "done",
-                f"{{ {programs.start(scene.fault_id, NAME, run, ready='^ready')}; }} || exit 1",
+                f"{{ {programs.start(scene.fault_id, NAME, run, ready='^ready', wait_s=START_S)}; }} || exit 1",
                 chains.install(scene.fault_id, to_proxy, ARRIVING),
                 "[ $? -eq 0 ] || exit 1",
                 chains.install(scene.fault_id, guard),

@@ -68,10 +68,8 @@ def test_settings_that_do_not_fit_are_refused(settings: dict[str, object], why: 
 
 def test_a_host_that_there_is_not_is_refused_before_there_are_hosts() -> None:
     spec = FAULT.validate_python({"fault": "messages", "apis": ["Fetch"], "peers": ["n2", "n7"]})
-    assert (
-        spec.refusal(NetnsSpec(), WracklineSpec())
-        == "messages: there is no host n7; there are n1, n2, n3, c1"
-    )
+    why = spec.refusal(NetnsSpec(), WracklineSpec())
+    assert why == "messages: there is no host n7; there are n1, n2, n3, c1"
 
 
 def look(running: bool = True, nat: str = "-A {} -j WRACK-f1", **counts: object) -> Done:
