@@ -27,6 +27,14 @@ class Host:
     data_dir: PurePosixPath = PurePosixPath("/data")
     """Mount point of the disk that loses unsynced data in a power cut."""
     python: str = "/usr/bin/python3"
+    root: PurePosixPath = PurePosixPath("/")
+    """Where the folders of a system begin (``opt/wrackline`` and others): ``/``, except for a host that is
+    only a folder of this machine."""
+
+    @property
+    def is_folder(self) -> bool:
+        """It is a folder of a machine, and shares processes and network with its neighbours there."""
+        return self.root != PurePosixPath("/")
 
 
 @dataclass(frozen=True, slots=True)

@@ -12,7 +12,7 @@ from pathlib import Path
 
 from wrackline.systems.base import Node
 from wrackline.systems.common.nodes import Nodes
-from wrackline.systems.common.on_hosts import data_dir
+from wrackline.systems.common.folders import data_dir
 from wrackline.systems.common.questions import Setting
 from wrackline.systems.kafka.releases import parsed
 
