@@ -69,6 +69,12 @@ class FleetSpec(Strict):
         return None
 
     @property
+    def untested(self) -> tuple[str, ...]:
+        """What no run on these hosts can show, whatever its faults: a few words, and why. The verdict says
+        so."""
+        return ()
+
+    @property
     def broker_hosts(self) -> tuple[str, ...]:
         return tuple(f"n{number}" for number in range(1, self.brokers + 1))
 

@@ -201,7 +201,9 @@ class OnFleet:
 
     def trace(self, node_id: int) -> list[str]:
         host = self._nodes[node_id].host
-        return self._parts.fleet.remote(host).get(f"{folders_of(host).logs}/trace.jsonl").decode().splitlines()
+        return (
+            self._parts.fleet.remote(host).get(f"{folders_of(host).logs}/trace.jsonl").decode().splitlines()
+        )
 
     def restore(self, node_id: int) -> None:
         self._parts.system.start(self._nodes[node_id])

@@ -15,6 +15,7 @@ from pathlib import Path
 
 import orjson
 
+from wrackline.fleets.abilities import Ability
 from wrackline.fleets.base import FleetError
 from wrackline.fleets.canary import Canaries
 from wrackline.harness.run.account import Account, left_out_lines
@@ -105,7 +106,8 @@ class _Run:
         self.watch = Watch(self.recorder, progress)
         self.observer = Observer(self.parts.system, self.recorder, spec.topic.name)
         self.assignment = Assignment(self.parts.system, self.recorder, spec.topic.name)
-        self.canaries = Canaries(parts.fleet, parts.fleet.hosts)
+        with_power = () if spec.fleet.lacks(Ability.POWER) else parts.fleet.hosts
+        self.canaries = Canaries(parts.fleet, with_power)
         self.deaths: Deaths | None = None
         self.workload: Workload | None = None
         self.notes: list[str] = []

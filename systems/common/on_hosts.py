@@ -22,7 +22,9 @@ def run_on(fleet: Fleet, node: Node, command: str, *, timeout_s: float = 30.0, c
         raise deploy_error(node, command, str(wrong), "see that the host is up and reachable") from wrong
     if check and not result.ok:
         output = (result.stderr or result.stdout).strip()
-        raise deploy_error(node, command, f"exit code {result.exit_code}: {output}", way_out_of(output, node.host))
+        raise deploy_error(
+            node, command, f"exit code {result.exit_code}: {output}", way_out_of(output, node.host)
+        )
     return result
 
 

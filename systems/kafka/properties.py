@@ -11,8 +11,8 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from wrackline.systems.base import Node
-from wrackline.systems.common.nodes import Nodes
 from wrackline.systems.common.folders import data_dir
+from wrackline.systems.common.nodes import Nodes
 from wrackline.systems.common.questions import Setting
 from wrackline.systems.kafka.releases import parsed
 
