@@ -91,6 +91,7 @@ class ProcessFleet:
             data_dir=PurePosixPath(folder / "data"),
             python=_python(),
             root=PurePosixPath(folder),
+            is_folder=True,
         )
 
     def __enter__(self) -> ProcessFleet:

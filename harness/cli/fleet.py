@@ -14,6 +14,7 @@ import click
 import orjson
 
 from wrackline.fleets.base import FleetError
+from wrackline.fleets.become import COMMANDS, sudo_rule
 from wrackline.fleets.local.fleet import LocalFleet
 from wrackline.fleets.netns.fleet import NetnsFleet
 from wrackline.fleets.qemu.accelerators import Accelerator
@@ -179,6 +180,16 @@ def clean_(state_dir: Path) -> None:
     with fleet_errors():
         removed = clean(state_dir)
     click.echo(f"removed {', '.join(removed)}" if removed else "nothing to remove")
+
+
+@fleet.command(name="sudo-rule")
+@click.argument("user")
+def sudo_rule_(user: str) -> None:
+    """Print what USER may do on hosts of the fleet `inventory` with `become: named`, as a line for
+    /etc/sudoers.d."""
+    for path, why in COMMANDS.items():
+        click.echo(f"# {path}: {why}")
+    click.echo(sudo_rule(user))
 
 
 def _choose(name: str | None, fleets: list[Seen]) -> Seen:

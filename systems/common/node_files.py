@@ -7,9 +7,9 @@ from collections.abc import Callable
 from pathlib import Path
 
 from wrackline.fleets.base import Fleet, FleetError
+from wrackline.fleets.folders import data_dir, folders_of
 from wrackline.systems import segments
 from wrackline.systems.base import DeployError, Node, ReplicaLog
-from wrackline.systems.common.folders import data_dir, folders_of
 from wrackline.systems.common.on_hosts import deploy_error, run_on
 
 

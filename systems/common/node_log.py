@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from wrackline.fleets.base import Host, Result
-from wrackline.systems.common.folders import folders_of
+from wrackline.fleets.folders import folders_of
 
 
 def why_it_died(result: Result, host: Host) -> tuple[str, str]:

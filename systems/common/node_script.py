@@ -10,8 +10,8 @@ from collections.abc import Sequence
 from importlib.resources import files
 
 from wrackline.fleets.base import Fleet
+from wrackline.fleets.folders import data_dir, folders_of
 from wrackline.systems.base import Node
-from wrackline.systems.common.folders import data_dir, folders_of
 from wrackline.systems.common.node_log import last_line, way_out_of, why_it_died
 from wrackline.systems.common.nodes import CONTROLLER_PORT
 from wrackline.systems.common.on_hosts import deploy_error, on_each, run_on

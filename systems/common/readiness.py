@@ -5,9 +5,9 @@ from __future__ import annotations
 import time
 from collections.abc import Callable
 
+from wrackline.fleets.folders import folders_of
 from wrackline.systems.base import ClusterState, DeployError, Node
 from wrackline.systems.cluster_client import ASK_TIMEOUT_S
-from wrackline.systems.common.folders import folders_of
 from wrackline.systems.common.nodes import Nodes
 from wrackline.systems.common.on_hosts import on_each
 

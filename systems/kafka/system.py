@@ -14,6 +14,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from wrackline.fleets.base import Fleet, FleetError
+from wrackline.fleets.folders import data_dir, folders_of
 from wrackline.systems.base import (
     About,
     DeployError,
@@ -23,7 +24,6 @@ from wrackline.systems.base import (
     TopicSpec,
 )
 from wrackline.systems.common.deployed import Deployed
-from wrackline.systems.common.folders import data_dir, folders_of
 from wrackline.systems.common.growth import share_of
 from wrackline.systems.common.nodes import nodes_on
 from wrackline.systems.common.on_hosts import deploy_error, on_each

@@ -12,9 +12,9 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from wrackline.fleets.base import Fleet, FleetError
+from wrackline.fleets.folders import data_dir, folders_of
 from wrackline.systems.base import Node, Place, Refusal, TopicSpec
 from wrackline.systems.common.deployed import Deployed
-from wrackline.systems.common.folders import data_dir, folders_of
 from wrackline.systems.common.node_log import last_line
 from wrackline.systems.common.nodes import nodes_on
 from wrackline.systems.common.on_hosts import deploy_error, on_each

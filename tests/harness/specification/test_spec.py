@@ -34,8 +34,8 @@ MISTAKES = [
     ("name: X Y", "x.yaml: name: string should match pattern '^[a-z0-9][a-z0-9-]{0,39}$', not 'X Y'"),
     (
         "name: x\nfleet: {kind: ec2}",
-        "x.yaml: fleet.kind: there is no 'ec2'; known here: netns, none, process; `wrackline plugins` "
-        "lists all",
+        "x.yaml: fleet.kind: there is no 'ec2'; known here: inventory, netns, none, process; "
+        "`wrackline plugins` lists all",
     ),
     (
         "name: x\nfleet: {subnet: 10.0.0.0/30}",
