@@ -21,6 +21,7 @@ from wrackline.fleets.qemu.accelerators import Accelerator
 from wrackline.fleets.qemu.fleet import QemuFleet
 from wrackline.fleets.qemu.settings import Hardware
 from wrackline.harness.cli.crash import EXIT_HOSTS
+from wrackline.harness.cli.fleet_inventory import inventory_command
 from wrackline.harness.cli.fleets_seen import Seen, clean, see
 from wrackline.harness.cli.options import state_dir_option
 
@@ -190,6 +191,9 @@ def sudo_rule_(user: str) -> None:
     for path, why in COMMANDS.items():
         click.echo(f"# {path}: {why}")
     click.echo(sudo_rule(user))
+
+
+fleet.add_command(inventory_command)
 
 
 def _choose(name: str | None, fleets: list[Seen]) -> Seen:
