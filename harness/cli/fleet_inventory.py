@@ -12,7 +12,7 @@ import click
 import orjson
 
 from wrackline.cache import cache_folder
-from wrackline.fleets.netns import relay
+from wrackline.fleets.local import relay
 from wrackline.harness.cli.fleets_seen import Seen, see
 from wrackline.harness.cli.options import WrongInput, state_dir_option
 
