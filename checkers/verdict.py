@@ -108,7 +108,8 @@ def decide(
     if missing:
         return Verdict.INCONCLUSIVE, missing
     allowed = [f"{one.count} {one.anomaly}, allowed: {one.why}" for one in anomalies if one.count]
-    return Verdict.PASS, ["nothing that the contract forbids was found", *_unread(run), *allowed]
+    untested = [f"not tested: {what}" for what in run.info.untested]
+    return Verdict.PASS, ["nothing that the contract forbids was found", *_unread(run), *untested, *allowed]
 
 
 def _unread(run: Run) -> list[str]:

@@ -14,6 +14,17 @@ class FleetError(Exception):
     """A host, its SSH or its power switch failed. The message names the host, the command and the way out."""
 
 
+class Become(StrEnum):
+    """What a user who is not root may do as root, by ``sudo`` without a password."""
+
+    NOBODY = "nobody"
+    """Nothing."""
+    NAMED = "named"
+    """A few commands (`wrackline.fleets.become`)."""
+    ROOT = "root"
+    """Everything; every command is carried out as root."""
+
+
 @dataclass(frozen=True, slots=True)
 class Host:
     """A machine we can log in to."""
@@ -27,6 +38,25 @@ class Host:
     data_dir: PurePosixPath = PurePosixPath("/data")
     """Mount point of the disk that loses unsynced data in a power cut."""
     python: str = "/usr/bin/python3"
+    root: PurePosixPath = PurePosixPath("/")
+    """Where the folders of a system begin (``opt/wrackline`` and others): ``/`` where we may write there."""
+    is_folder: bool = False
+    """It is only a folder of a machine, and shares processes and network with its neighbours there."""
+    login_address: str = ""
+    """Where its SSH answers, where that is not ``address``."""
+    become: Become = Become.NOBODY
+    """As whom commands are carried out, where ``user`` is not root."""
+    alias: str = ""
+    """What its owner calls it."""
+
+    @property
+    def ssh_address(self) -> str:
+        return self.login_address or self.address
+
+    @property
+    def called(self) -> str:
+        """Its name for people, in errors."""
+        return f"{self.name} ({self.alias})" if self.alias else self.name
 
 
 @dataclass(frozen=True, slots=True)

@@ -19,14 +19,15 @@ import paramiko
 from wrackline.fleets.base import FleetError, Host
 
 CONNECT_TIMEOUT_S = 10.0
-Connector = Callable[[Host, float], socket.socket]
-"""Opens a TCP connection to a host within so many seconds; raises OSError or FleetError."""
+Connector = Callable[[Host, float], "socket.socket | paramiko.Channel"]
+"""Opens a TCP connection to a host within so many seconds, itself or through another host; raises OSError
+or FleetError."""
 
 logging.getLogger("paramiko").setLevel(logging.CRITICAL)
 
 
 def plain_connector(host: Host, timeout_s: float) -> socket.socket:
-    return socket.create_connection((host.address, host.port), timeout=timeout_s)
+    return socket.create_connection((host.ssh_address, host.port), timeout=timeout_s)
 
 
 class _UnknownHost(paramiko.SSHException):
@@ -98,6 +99,16 @@ class HostConnection:
                 if not kept or time.monotonic() > deadline:
                     raise self.error(f"no answer to `{what}`: {error or 'connection closed'}") from error
 
+    def tunnel(self, address: str, port: int, timeout_s: float) -> paramiko.Channel:
+        """A connection that the host makes for us, as OpenSSH's ProxyJump has it. Raises FleetError."""
+        deadline, where = time.monotonic() + timeout_s, f"{address}:{port}"
+        _, transport = self._transport(deadline, f"reach {where}")
+        try:
+            left = max(0.1, deadline - time.monotonic())
+            return transport.open_channel("direct-tcpip", (address, port), ("127.0.0.1", 0), timeout=left)
+        except (paramiko.SSHException, EOFError, OSError) as wrong:
+            raise self.error(f"it cannot reach {where} for us: {wrong or 'connection closed'}") from wrong
+
     def _transport(self, deadline: float, what: str) -> tuple[bool, paramiko.Transport]:
         """Whether the connection was there already, and its transport."""
         if not self._mutex.acquire(timeout=max(0.1, deadline - time.monotonic())):
@@ -118,7 +129,7 @@ class HostConnection:
 
     def _connect(self, deadline: float) -> fabric.Connection:
         timeout_s = max(0.5, deadline - time.monotonic())
-        where = f"{self.host.address}:{self.host.port}"
+        where = f"{self.host.ssh_address}:{self.host.port}"
         if self.host.key_file is not None and not self.host.key_file.exists():
             raise self.error(f"the key {self.host.key_file} does not exist; is the fleet up?")
         try:
@@ -130,19 +141,22 @@ class HostConnection:
         except ConnectionRefusedError as error:
             raise self.error(f"{where} refused the connection; is sshd running there?") from error
         except socket.gaierror as error:
-            raise self.error(f"unknown host {self.host.address}: {error.strerror}; check its name") from error
+            raise self.error(
+                f"unknown host {self.host.ssh_address}: {error.strerror}; check its name"
+            ) from error
         except OSError as error:
             raise self.error(f"no connection to {where}: {error.strerror or error}") from error
         # Requests are small and wait for answers: with Nagle's algorithm each command would take 40 ms
         # longer.
-        sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+        if isinstance(sock, socket.socket):
+            sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
         try:
             return self._log_in(sock, timeout_s)
         except BaseException:
             sock.close()
             raise
 
-    def _log_in(self, sock: socket.socket, timeout_s: float) -> fabric.Connection:
+    def _log_in(self, sock: socket.socket | paramiko.Channel, timeout_s: float) -> fabric.Connection:
         host = self.host
         config = fabric.Config(overrides={"load_ssh_configs": False})
         arguments: dict[str, object] = {
@@ -155,7 +169,7 @@ class HostConnection:
         if host.key_file is not None:
             arguments["key_filename"] = str(host.key_file)
         connection = fabric.Connection(
-            host.address, user=host.user, port=host.port, config=config, connect_kwargs=arguments
+            host.ssh_address, user=host.user, port=host.port, config=config, connect_kwargs=arguments
         )
         try:
             connection.client.load_host_keys(str(self._known_hosts))
@@ -169,25 +183,25 @@ class HostConnection:
             connection.open()
         except _UnknownHost as error:
             raise self.error(
-                f"{host.address} shows a host key ({error}) and {self._known_hosts} has none for it;"
+                f"{host.ssh_address} shows a host key ({error}) and {self._known_hosts} has none for it;"
                 " compare the key with the host's own, then add its line there"
             ) from error
         except paramiko.BadHostKeyException as error:
             raise self.error(
-                f"{host.address} shows another host key than {self._known_hosts} has;"
+                f"{host.ssh_address} shows another host key than {self._known_hosts} has;"
                 " if the host was made anew, remove its line there"
             ) from error
         except paramiko.AuthenticationException as error:
             raise self.error(
-                f"{host.address} does not let {host.user} in with the key {host.key_file}; "
+                f"{host.ssh_address} does not let {host.user} in with the key {host.key_file}; "
                 "is it the right key?"
             ) from error
         except (paramiko.SSHException, EOFError, OSError, ValueError) as error:
             raise self.error(
-                f"SSH to {host.address}:{host.port} failed: {error or 'connection closed'}"
+                f"SSH to {host.ssh_address}:{host.port} failed: {error or 'connection closed'}"
             ) from error
         return connection
 
     def error(self, words: str) -> FleetError:
         """An error whose message begins with the host's name."""
-        return FleetError(f"host {self.host.name}: {words}")
+        return FleetError(f"host {self.host.called}: {words}")

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Annotated, ClassVar, Literal, Self
+from typing import Annotated, Any, ClassVar, Literal, Self
 
 from pydantic import Field, model_validator
 
@@ -35,6 +35,9 @@ class FleetSpec(Strict):
     slowness: ClassVar[float] = 1.0
     """So many times as long as on this machine itself things take on its hosts: by it the waits of a system
     grow that the user has not set."""
+
+    example: ClassVar[Mapping[str, Any]] = {}
+    """What stands for settings without a default where no hosts are meant, only the kind."""
 
     kind: str
     """The fleet's name."""
@@ -67,6 +70,12 @@ class FleetSpec(Strict):
         """Why faults cannot have this of its hosts, in one line; None when they can."""
         del ability
         return None
+
+    @property
+    def untested(self) -> tuple[str, ...]:
+        """What no run on these hosts can show, whatever its faults: a few words, and why. The verdict says
+        so."""
+        return ()
 
     @property
     def broker_hosts(self) -> tuple[str, ...]:

@@ -23,7 +23,8 @@ from typing import IO, TypeVar
 
 import paramiko
 
-from wrackline.fleets.base import FleetError, Host, Remote, Result
+from wrackline.fleets.base import Become, FleetError, Host, Remote, Result
+from wrackline.fleets.become import carried
 from wrackline.fleets.channel import Sink, SshStream, pump
 from wrackline.fleets.connection import CONNECT_TIMEOUT_S, Connector, HostConnection, plain_connector
 
@@ -79,7 +80,7 @@ class SshRemote:
         channel = self._connection.channel(timeout_s, command)
         stderr = io.BytesIO()
         try:
-            wrapped = f"exec timeout -k {KILL_AFTER_S:g} {timeout_s:g} sh -c {shlex.quote(command)}"
+            wrapped = carried(self.host, command, f"timeout -k {KILL_AFTER_S:g} {timeout_s:g}")
             channel.settimeout(timeout_s)
             channel.exec_command(wrapped)
             channel.shutdown_write()
@@ -117,7 +118,7 @@ class SshRemote:
             channel = own.channel(timeout_s * self._slowness, command)
             channel.set_combine_stderr(True)
             channel.settimeout(timeout_s * self._slowness)
-            channel.exec_command(f"exec sh -c {shlex.quote(command)}")
+            channel.exec_command(carried(self.host, command))
             channel.shutdown_write()
         except (paramiko.SSHException, EOFError, OSError) as error:
             own.drop()
@@ -137,6 +138,9 @@ class SshRemote:
 
     def put(self, content: Path | bytes, path: str, *, mode: int = 0o644) -> None:
         """Write a file on the host, atomically, making its folders. Raises FleetError."""
+        if self.host.become is Become.ROOT:
+            self._put_as_root(content, path, mode)
+            return
         target = PurePosixPath(path)
         half_written = str(target.with_name(f".{target.name}.{uuid.uuid4().hex[:8]}"))
 
@@ -156,6 +160,23 @@ class SshRemote:
                 raise self._connection.error(f"cannot write {path}: {why}") from error
 
         self._with_files(f"put {path}", write)
+
+    def _put_as_root(self, content: Path | bytes, path: str, mode: int) -> None:
+        """By way of a file of the user's own: SFTP has the user's rights."""
+        target = PurePosixPath(path)
+        own, half_written = f"/var/tmp/.wrackline.{uuid.uuid4().hex}", target.with_name(f".{target.name}.new")
+
+        def write(sftp: paramiko.SFTPClient) -> None:
+            with _opened(content) as source:
+                sftp.putfo(source, own)
+
+        self._with_files(f"put {path}", write)
+        self.run(
+            f"mkdir -p {shlex.quote(str(target.parent))} && cp {own} {shlex.quote(str(half_written))} && "
+            f"chmod {mode:o} {shlex.quote(str(half_written))} && "
+            f"mv -f {shlex.quote(str(half_written))} {shlex.quote(path)}; done=$?; rm -f {own}; exit $done",
+            timeout_s=FILE_TIMEOUT_S,
+        )
 
     def get(self, path: str) -> bytes:
         """A file of the host. Raises FleetError when it is not there."""

@@ -264,6 +264,8 @@ class RunInfo:
     unread: Mapping[str, str] = field(default_factory=dict)
     """What nobody could look at in this system, and why: ``replicas`` (their own files), ``logs`` of the
     hosts, ``processes``."""
+    untested: tuple[str, ...] = ()
+    """What no run on such hosts can show, each with the reason."""
     notes: tuple[str, ...] = ()
     """What a reader must know of how the history came about: "interrupted at 12.0 s", "killed: ..."."""
 
@@ -276,7 +278,7 @@ class RunInfo:
         fields = orjson.loads(text)
         try:
             fields["topics"] = tuple(TopicInfo(**topic) for topic in fields["topics"])
-            for name in ("defects", "expected", "notes"):
+            for name in ("defects", "expected", "untested", "notes"):
                 fields[name] = tuple(fields.get(name, ()))
             if fields.get("plan") is not None:
                 fields["plan"] = PlanInfo(**fields["plan"])

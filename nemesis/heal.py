@@ -45,6 +45,8 @@ class Healer:
         return [f"{node.host.name}: power on"]
 
     def _programs(self, node: Node) -> list[str]:
+        if node.host.is_folder:  # no fault may start any there, and /run is everybody's
+            return []
         remote = self._fleet.remote(node.host)
         left = remote.run(programs.LIST_PROGRAMS).stdout.split()
         for one in left:
@@ -52,6 +54,8 @@ class Healer:
         return [f"{node.host.name}: program {one} ended" for one in left]
 
     def _chains(self, node: Node) -> list[str]:
+        if node.host.is_folder:  # those of this machine are none of its own
+            return []
         remote = self._fleet.remote(node.host)
         left = chains.parse_chains(remote.run(chains.LIST_CHAINS).stdout)
         for fault_id in left:

@@ -17,10 +17,9 @@ from wrackline.broker.defects import UnknownDefect
 from wrackline.broker.model.config import BrokerConfig, ControllerConfig
 from wrackline.broker.model.types import FlushMode, RecoveryStrategy
 from wrackline.broker.rules.profile import profile as rules_of
-from wrackline.history.faults import happened
-from wrackline.history.files import HistoryError, read_info
+from wrackline.history.files import HistoryError
 from wrackline.simulator.faults.kinds import DEFAULT_KINDS, KINDS, Kind
-from wrackline.simulator.faults.replayed import node_of, replayed
+from wrackline.simulator.faults.replayed import as_recorded
 from wrackline.simulator.faults.setup import Setup
 from wrackline.simulator.faults.swarm import swarm
 from wrackline.simulator.output.export import write_run
@@ -28,7 +27,7 @@ from wrackline.simulator.run import Result, run
 from wrackline.simulator.search.kill_table import command as kill_table
 from wrackline.simulator.search.many_seeds import DoneFileError, Row, Totals, drawn_as, run_seeds
 from wrackline.simulator.search.shrink import shrink
-from wrackline.simulator.world.world import FIRST_CONTROLLER, World, WorldOptions
+from wrackline.simulator.world.world import World, WorldOptions
 
 VIOLATION = 1
 INTERRUPTED = 130
@@ -268,37 +267,14 @@ def _setup(options: Mapping[str, Any]) -> Setup:
 
 
 def _replaying(setup: Setup, run_dir: Path) -> Setup:
-    """The same with the faults of a recorded run and what was promised there. Raises WrongCall."""
+    """Raises WrongCall."""
     try:
-        info, faults = read_info(run_dir), happened(run_dir)
+        same, left_out = as_recorded(setup, run_dir)
     except HistoryError as wrong:
         raise WrongCall(str(wrong)) from wrong
-    hosts = [node for name in info.nodes.values() if (node := node_of(name)) is not None]
-    brokers = [node for node in hosts if node < FIRST_CONTROLLER]
-    # Controllers beside brokers have no hosts of their own: then it is the caller who knows how many.
-    controllers = len(hosts) - len(brokers) or setup.controllers
-    if not brokers or not info.topics:
-        raise WrongCall(f"{run_dir}: nobody knows its brokers and its topic, so it cannot be replayed")
-    given, left_out = replayed(faults, len(brokers), controllers)
     for line in left_out:
         click.echo(f"left out: {line}", err=True)
-    topic = info.topics[0]
-    ends_s = max((one.at_ms + one.for_ms for one in given), default=0.0) / 1000
-    return replace(
-        setup,
-        replay=str(run_dir),
-        given=given,
-        seconds=max(setup.seconds, round(ends_s + 2.0, 1)),
-        brokers=len(brokers),
-        controllers=controllers,
-        partitions=topic.partitions,
-        replication_factor=topic.replication_factor,
-        min_isr=topic.min_insync_replicas,
-        acks=-1 if info.acks == "all" else int(info.acks),
-        idempotent=info.idempotence,
-        profile=info.profile or setup.profile,
-        defects=info.defects or setup.defects,
-    )
+    return same
 
 
 def _try_world(setup: Setup) -> None:

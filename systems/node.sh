@@ -1,29 +1,49 @@
 #!/bin/sh
 # Starts, stops and probes the one node of this host. Installed by systems/common/node_script.py.
 #
-#   node.sh start PORT WAIT_S   stop WAIT_S   kill   pause   resume   pid
+#   node.sh start [ADDRESS:]PORT WAIT_S   stop WAIT_S   kill   pause   resume   pid
+#
+# It is ROOT/opt/wrackline/node.sh, called by this path; ROOT is empty where the host is a whole machine, and the
+# host's folder where several share one. Those are given the ADDRESS (IPv4) that the node listens at.
 #
 # What is started is the shell script PROGRAM: its last command is an exec, and the path of the node's
 # configuration, a file in CONFIGS, is an argument of what it executes.
 # Exit codes: 0 done (or so already), 3 the node died while starting, 4 the port is taken, 5 it did not stop
 # in time, 6 it does not run. After an error stdout holds the last lines of the node's log.
 
-PID_FILE=/run/wrackline/broker.pid
-LOG=/var/log/wrackline/broker.log
-PROGRAM=/opt/wrackline/program
-CONFIGS=/etc/wrackline
+ROOT=${0%/opt/wrackline/node.sh}
+PID_FILE=$ROOT/run/wrackline/broker.pid
+LOG=$ROOT/var/log/wrackline/broker.log
+PROGRAM=$ROOT/opt/wrackline/program
+CONFIGS=$ROOT/etc/wrackline
 
 # The process id, when the process of the pid file is alive and ours. A zombie has no command line, a
 # recycled id another one.
 running() {
     pid=$(cat "$PID_FILE" 2>/dev/null) || return 1
-    [ -n "$pid" ] && tr '\0' '\n' 2>/dev/null <"/proc/$pid/cmdline" | grep -qx "$PROGRAM\|$CONFIGS/.*"
+    [ -n "$pid" ] && tr '\0' '\n' 2>/dev/null <"/proc/$pid/cmdline" | {
+        while IFS= read -r argument; do
+            case $argument in "$PROGRAM" | "$CONFIGS"/*) exit 0 ;; esac
+        done
+        exit 1
+    }
 }
 
+# Of a socket at an address of IPv4, also in its IPv6 form, the kernel's tables have the address at the end, in the
+# processor's order of bytes; of one at every address, zeros.
 listening() {
-    cat /proc/net/tcp /proc/net/tcp6 2>/dev/null |
-        awk -v port="$(printf ':%04X' "$1")" \
-            '$4 == "0A" && substr($2, length($2) - 4) == port { found = 1 } END { exit !found }'
+    address='' colon_port=$(printf ':%04X' "${1##*:}")
+    case $1 in *:*)
+        bytes=$(echo "${1%:*}" | tr . ' ')
+        [ "$(printf '\1\0' | od -An -tu2 | tr -d ' ')" = 1 ] &&
+            bytes=$(echo "$bytes" | awk '{ print $4, $3, $2, $1 }')
+        address=$(printf '%02X%02X%02X%02X' $bytes) ;;
+    esac
+    cat /proc/net/tcp /proc/net/tcp6 2>/dev/null | awk -v port="$colon_port" -v address="$address" '
+        $4 == "0A" && substr($2, length($2) - 4) == port {
+            at = substr($2, 1, length($2) - 5)
+            if (address == "" || at ~ (address "$") || at ~ /^0+$/) found = 1
+        } END { exit !found }'
 }
 
 log_tail() { tail -n 15 "$LOG" 2>/dev/null; }
@@ -41,7 +61,7 @@ start() {
         sleep 0.02
     done
     polls=0
-    mkdir -p /run/wrackline /var/log/wrackline
+    mkdir -p "$ROOT/run/wrackline" "$ROOT/var/log/wrackline"
     ulimit -n 65536 2>/dev/null
     cd /
     setsid sh "$PROGRAM" >>"$LOG" 2>&1 </dev/null &

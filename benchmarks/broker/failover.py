@@ -36,11 +36,11 @@ from typing import Protocol
 
 from confluent_kafka import KafkaError, Message, Producer
 
+from wrackline.fleets.folders import folders_of
 from wrackline.harness.run.setup import new_test_id
 from wrackline.harness.specification.build import Parts, build_parts, topic_configs
 from wrackline.harness.specification.spec import parse
 from wrackline.systems.base import Node, TopicSpec
-from wrackline.systems.common.node_log import LOGS
 
 sys.path.insert(0, str(Path(__file__).parents[2]))
 
@@ -200,8 +200,10 @@ class OnFleet:
             system.stop(node)
 
     def trace(self, node_id: int) -> list[str]:
-        remote = self._parts.fleet.remote(self._nodes[node_id].host)
-        return remote.get(f"{LOGS}/trace.jsonl").decode().splitlines()
+        host = self._nodes[node_id].host
+        return (
+            self._parts.fleet.remote(host).get(f"{folders_of(host).logs}/trace.jsonl").decode().splitlines()
+        )
 
     def restore(self, node_id: int) -> None:
         self._parts.system.start(self._nodes[node_id])

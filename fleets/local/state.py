@@ -23,9 +23,9 @@ from typing import Any
 
 from wrackline.fleets.base import FleetError
 
-DEFAULT_STATE_ROOT = Path("/var/tmp/wrackline")
-"""On a disk, not on a tmpfs: an fsync on a host then costs what an fsync costs. The uppers of the root
-overlays are on a tmpfs of their own."""
+DEFAULT_STATE_ROOT = Path(f"/var/tmp/wrackline-{os.geteuid()}" if os.geteuid() else "/var/tmp/wrackline")
+"""Each user has one. On a disk, not on a tmpfs: an fsync on a host then costs what an fsync costs. The uppers
+of the root overlays are on a tmpfs of their own."""
 _NAME = re.compile(r"[a-z0-9][a-z0-9-]{0,23}")
 _HOST = re.compile(r"[a-z][a-z0-9]{0,9}")
 

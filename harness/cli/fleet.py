@@ -11,17 +11,18 @@ from contextlib import contextmanager
 from pathlib import Path
 
 import click
+import orjson
 
 from wrackline.fleets.base import FleetError
-from wrackline.fleets.local.clean import FleetSeen, clean, end_detached, survey
+from wrackline.fleets.become import COMMANDS, sudo_rule
 from wrackline.fleets.local.fleet import LocalFleet
-from wrackline.fleets.local.namespaces import find_tool
-from wrackline.fleets.local.state import FleetFolder
 from wrackline.fleets.netns.fleet import NetnsFleet
 from wrackline.fleets.qemu.accelerators import Accelerator
 from wrackline.fleets.qemu.fleet import QemuFleet
 from wrackline.fleets.qemu.settings import Hardware
 from wrackline.harness.cli.crash import EXIT_HOSTS
+from wrackline.harness.cli.fleet_inventory import inventory_command
+from wrackline.harness.cli.fleets_seen import Seen, clean, see
 from wrackline.harness.cli.options import state_dir_option
 
 
@@ -134,11 +135,10 @@ def up(
 @state_dir_option
 def down(name: str | None, state_dir: Path) -> None:
     """Remove the fleet NAME (may be left out when there is one). The fleet of a run ends with its run."""
-    need_root()
     with fleet_errors():
-        chosen = _choose(name, [seen for seen in survey(state_dir) if seen.life != "dead"])
-        end_detached(FleetFolder(state_dir.resolve(), chosen.state.name))
-    click.echo(f"fleet {chosen.state.name} is gone")
+        chosen = _choose(name, [seen for seen in see(state_dir) if seen.life != "dead"])
+        chosen.end()
+    click.echo(f"fleet {chosen.name} is gone")
 
 
 @fleet.command(context_settings={"ignore_unknown_options": True})
@@ -148,41 +148,28 @@ def down(name: str | None, state_dir: Path) -> None:
 @state_dir_option
 def ssh(host: str, command: tuple[str, ...], name: str | None, state_dir: Path) -> None:
     """Open a shell on HOST, or run COMMAND there."""
-    need_root()
     with fleet_errors():
-        chosen = _choose(name, survey(state_dir))
-        state, folder = chosen.state, FleetFolder(state_dir.resolve(), chosen.state.name)
-        if host not in state.hosts:
-            raise click.UsageError(f"no host {host} in fleet {state.name}; it has {', '.join(state.hosts)}")
-        address = state.addresses[state.hosts.index(host)]
-        program = find_tool("ip")
-        find_tool("ssh")
-    options = {
-        "UserKnownHostsFile": str(folder.known_hosts),
-        "GlobalKnownHostsFile": "/dev/null",
-        "StrictHostKeyChecking": "yes",
-        "IdentitiesOnly": "yes",
-        "ConnectTimeout": "10",
-        "LogLevel": "ERROR",
-    }
-    arguments = [program, "netns", "exec", state.control, "ssh", "-F", "none", "-i", str(folder.key)]
-    for option, value in options.items():
-        arguments += ["-o", f"{option}={value}"]
-    os.execv(program, [*arguments, f"root@{address}", *command])
+        chosen = _choose(name, see(state_dir))
+        if host not in chosen.hosts:
+            raise click.UsageError(f"no host {host} in fleet {chosen.name}; it has {', '.join(chosen.hosts)}")
+        chosen.enter(host, command)
 
 
 @fleet.command(name="list")
+@click.option(
+    "--json", "as_json", is_flag=True, help="For machines; with how to get in, as Ansible calls it."
+)
 @state_dir_option
-def list_(state_dir: Path) -> None:
-    """Fleets of this machine and who owns them."""
-    need_root()
+def list_(state_dir: Path, as_json: bool) -> None:
+    """Fleets of this machine and who owns them. Those of namespaces only root sees."""
     with fleet_errors():
-        fleets = survey(state_dir)
+        fleets = see(state_dir)
+    if as_json:
+        click.echo(orjson.dumps([seen.as_json() for seen in fleets], option=orjson.OPT_INDENT_2).decode())
+        return
     for seen in fleets:
-        hosts = " ".join(
-            f"{host}={ip}" for host, ip in zip(seen.state.hosts, seen.state.addresses, strict=True)
-        )
-        click.echo(f"{seen.state.name}  {seen.state.kind}  {seen.life}  {hosts}")
+        hosts = " ".join(f"{host}={address}" for host, address in seen.addresses.items())
+        click.echo(f"{seen.name}  {seen.kind}  {seen.life}  {hosts}")
     if not fleets:
         click.echo(f"no fleets in {state_dir}")
 
@@ -191,18 +178,31 @@ def list_(state_dir: Path) -> None:
 @state_dir_option
 def clean_(state_dir: Path) -> None:
     """Remove what killed runs left. Never touches a living fleet."""
-    need_root()
     with fleet_errors():
-        removed = clean(state_dir.resolve())
+        removed = clean(state_dir)
     click.echo(f"removed {', '.join(removed)}" if removed else "nothing to remove")
 
 
-def _choose(name: str | None, fleets: list[FleetSeen]) -> FleetSeen:
-    found = [seen for seen in fleets if name in (None, seen.state.name)]
+@fleet.command(name="sudo-rule")
+@click.argument("user")
+def sudo_rule_(user: str) -> None:
+    """Print what USER may do on hosts of the fleet `inventory` with `become: named`, as a line for
+    /etc/sudoers.d."""
+    for path, why in COMMANDS.items():
+        click.echo(f"# {path}: {why}")
+    click.echo(sudo_rule(user))
+
+
+fleet.add_command(inventory_command)
+
+
+def _choose(name: str | None, fleets: list[Seen]) -> Seen:
+    found = [seen for seen in fleets if name in (None, seen.name)]
     if len(found) == 1:
         return found[0]
-    names = ", ".join(seen.state.name for seen in fleets) or "none"
+    names = ", ".join(seen.name for seen in fleets) or "none"
     if not found:
         what = f"no fleet {name} is up" if name else "no fleet is up"
-        raise HostTrouble(f"{what} (up: {names}); `wrackline fleet up` makes one")
+        sudo = "" if os.geteuid() == 0 else "; those of namespaces only root sees: run it with sudo"
+        raise HostTrouble(f"{what} (up: {names}); `wrackline fleet up` makes one{sudo}")
     raise click.UsageError(f"several fleets are up ({names}): name one")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from pathlib import Path
 
 import click
@@ -26,6 +27,11 @@ set_option = click.option(
     multiple=True,
     metavar="KEY=VALUE",
     help="Change one key, e.g. workload.rate=500. May be repeated.",
+)
+fleet_option = click.option(
+    "--fleet",
+    metavar="KIND",
+    help="Hosts of another kind, e.g. process; the same as --set fleet.kind=KIND.",
 )
 results_option = click.option(
     "--results",
@@ -77,6 +83,11 @@ master_option = click.option(
     callback=_there,
     help="Spark master to analyse on.",
 )
+
+
+def with_fleet(settings: Sequence[str], fleet: str | None) -> tuple[str, ...]:
+    """The settings of ``--set`` and that of ``--fleet``."""
+    return (*settings, *([f"fleet.kind={fleet}"] if fleet is not None else []))
 
 
 class WrongInput(click.ClickException):

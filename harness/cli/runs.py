@@ -15,11 +15,13 @@ from wrackline.harness.cli.fleet import need_root
 from wrackline.harness.cli.options import (
     WrongInput,
     contract_option,
+    fleet_option,
     master_option,
     need_writable,
     results_option,
     seed_option,
     set_option,
+    with_fleet,
 )
 from wrackline.harness.report import write_report
 from wrackline.harness.run import Judged, Options, Outcome, run
@@ -32,6 +34,7 @@ from wrackline.harness.specification.check import load_checked
 @click.argument("specs", nargs=-1, required=True, type=click.Path(path_type=Path), metavar="SPEC.yaml...")
 @seed_option
 @set_option
+@fleet_option
 @results_option
 @click.option(
     "--keep-fleet", is_flag=True, help="Leave the hosts up for a look; `wrackline fleet clean` removes them."
@@ -42,6 +45,7 @@ def run_command(
     specs: tuple[Path, ...],
     seed: int | None,
     settings: tuple[str, ...],
+    fleet: str | None,
     results: Path,
     keep_fleet: bool,
     no_analysis: bool,
@@ -54,12 +58,15 @@ def run_command(
       wrackline run suites/demo-acks-all.yaml --seed 42
     A longer and faster one, without a copy of the file:
       wrackline run suites/demo-acks-all.yaml --set workload.duration_s=300 --set workload.rate=1000
+    On other hosts than it says, where its faults can be done there:
+      wrackline run suites/laptop.yaml --fleet netns
     Several specifications are run one after another and judged together:
       wrackline run suites/defects/*.yaml
 
     Ctrl-C ends the run early: it is healed, read back and judged like any other. Ctrl-C again stops at once.
     Exit code: 0 pass, 1 violation, 2 wrong input, 3 inconclusive, 4 hosts or deployment failed.
     """
+    settings = with_fleet(settings, fleet)
     wanted = [load_checked(spec, settings=settings, seed=seed) for spec in specs]
     if any(spec.fleet.needs_root for spec in wanted):
         need_root()

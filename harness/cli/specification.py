@@ -12,7 +12,7 @@ import click
 import orjson
 import yaml
 
-from wrackline.harness.cli.options import seed_option, set_option
+from wrackline.harness.cli.options import fleet_option, seed_option, set_option, with_fleet
 from wrackline.harness.specification.check import load_checked
 from wrackline.harness.specification.errors import nearest
 from wrackline.harness.specification.schema import schema
@@ -43,7 +43,10 @@ def schema_command() -> int:
 @click.argument("specs", nargs=-1, required=True, type=click.Path(path_type=Path), metavar="SPEC.yaml...")
 @seed_option
 @set_option
-def validate_command(specs: tuple[Path, ...], seed: int | None, settings: tuple[str, ...]) -> int:
+@fleet_option
+def validate_command(
+    specs: tuple[Path, ...], seed: int | None, settings: tuple[str, ...], fleet: str | None
+) -> int:
     """Check all that `wrackline run` checks before it makes a host: keys and values, whether the parts fit
     each other, and what the broker and librdkafka would say to their settings. Needs no root.
 
@@ -57,7 +60,7 @@ def validate_command(specs: tuple[Path, ...], seed: int | None, settings: tuple[
     wrong = False
     for spec in specs:
         try:
-            load_checked(spec, settings=settings, seed=seed)
+            load_checked(spec, settings=with_fleet(settings, fleet), seed=seed)
         except SpecError as refused:
             wrong = True
             for mistake in refused.mistakes:

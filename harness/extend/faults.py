@@ -123,5 +123,6 @@ def _examples(models: Mapping[str, type[BaseModel]]) -> dict[str, Any]:
                 found[name] = model.model_validate(given)
                 break
             except ValidationError:
-                found[name] = model.model_construct(**given)
+                own = model.example if issubclass(model, FleetSpec) else {}
+                found[name] = model.model_construct(None, **{**given, **own})
     return found

@@ -15,6 +15,7 @@ from pathlib import Path
 
 import orjson
 
+from wrackline.fleets.abilities import Ability
 from wrackline.fleets.base import FleetError
 from wrackline.fleets.canary import Canaries
 from wrackline.harness.run.account import Account, left_out_lines
@@ -64,9 +65,7 @@ def run(spec: Spec, options: Options) -> Outcome:
             private_folder(run_dir)
             stack.enter_context(logged_to(run_dir / "harness.log"))
             progress = stack.enter_context(options.progress)
-            progress.say(f"run {test_id}  seed {spec.seed}")
-            for line in spec.left_out:
-                progress.say(f"preset, left out: {line}")
+            progress.say("\n".join((f"run {test_id}  seed {spec.seed}", *spec.left_out)))
             made = _Run(spec, parts, test_id, run_dir, options, progress)
         except (OSError, RecordingFailed) as wrong:
             shutil.rmtree(run_dir, ignore_errors=True)
@@ -104,7 +103,8 @@ class _Run:
         self.watch = Watch(self.recorder, progress)
         self.observer = Observer(self.parts.system, self.recorder, spec.topic.name)
         self.assignment = Assignment(self.parts.system, self.recorder, spec.topic.name)
-        self.canaries = Canaries(parts.fleet, parts.fleet.hosts)
+        with_power = () if spec.fleet.lacks(Ability.POWER) else parts.fleet.hosts
+        self.canaries = Canaries(parts.fleet, with_power)
         self.deaths: Deaths | None = None
         self.workload: Workload | None = None
         self.notes: list[str] = []

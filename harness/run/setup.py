@@ -81,4 +81,5 @@ def run_info(spec: Spec, test_id: str, system: System, plan: Plan) -> RunInfo:
             guided=plan.guided.name if plan.guided is not None else "",
         ),
         unread=configured.unread,
+        untested=spec.fleet.untested,
     )

@@ -204,7 +204,7 @@ def _plan(spec: Sections) -> Iterator[str]:
     """Faults that do not fit in the run."""
     nemesis = spec.nemesis_here
     if spec.nemesis.preset is not None and nemesis.lanes == spec.nemesis.lanes:
-        yield f"nemesis.preset {spec.nemesis.preset.name}: nothing of it is possible here: {spec.left_out[0]}"
+        yield f"nemesis.preset {spec.nemesis.preset.name}: nothing of it is possible here; {spec.left_out[0]}"
     try:
         plan(nemesis, spec.seed, spec.workload.duration_s)
     except SpecError as wrong:

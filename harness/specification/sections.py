@@ -161,7 +161,8 @@ class Sections(Strict):
     @property
     def left_out(self) -> list[str]:
         """Faults of the preset that are not possible here: a line each."""
-        return self.nemesis.without_preset(self.cannot)[1]
+        left_out = self.nemesis.without_preset(self.cannot)[1]
+        return [f"left out of the preset: {line}" for line in left_out]
 
     def cannot(self, fault: FaultSpec) -> str | None:
         """Why the fault cannot be done to this system on these hosts; None when it can."""

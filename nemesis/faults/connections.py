@@ -124,7 +124,7 @@ def _stall(scene: Scene, target: Target, matches: tuple[str, ...]) -> str:
 class StallConnectionsSpec(FaultSpec):
     """Settings of the fault ``stall-connections``."""
 
-    needs: ClassVar[tuple[Ability, ...]] = (Ability.ROOT, Ability.NETWORK)
+    needs: ClassVar[tuple[Ability, ...]] = (Ability.NETWORK,)
 
     fault: Literal["stall-connections"]
     """What clients send on the connections they have now is dropped; new connections pass."""

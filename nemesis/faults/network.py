@@ -249,7 +249,7 @@ _ONE_SIDED = (Shape.MAJORITIES_RING, Shape.BRIDGE)
 class PartitionSpec(FaultSpec):
     """Settings of the fault ``partition``."""
 
-    needs: ClassVar[tuple[Ability, ...]] = (Ability.ROOT, Ability.NETWORK)
+    needs: ClassVar[tuple[Ability, ...]] = (Ability.NETWORK,)
 
     fault: Literal["partition"]
     """Packets between hosts are dropped."""

@@ -5,11 +5,15 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
+from pathlib import Path
 from typing import Any
 
 from wrackline.broker.model.types import NodeId
-from wrackline.history.faults import Happened
+from wrackline.history.faults import Happened, happened
+from wrackline.history.files import HistoryError, read_info
 from wrackline.simulator.faults.kinds import Fault, Kind
+from wrackline.simulator.faults.setup import Setup
 from wrackline.simulator.world.world import FIRST_CONTROLLER
 
 _SAME: Mapping[str, Kind] = {
@@ -49,6 +53,37 @@ def node_of(host: str) -> NodeId | None:
     if found is None:
         return None
     return NodeId(int(found[2]) if found[1] == "n" else FIRST_CONTROLLER + int(found[2]) - 1)
+
+
+def as_recorded(setup: Setup, run_dir: Path) -> tuple[Setup, list[str]]:
+    """The same with the faults of a recorded run and what was promised there, and a line for each fault that
+    was left out. Raises HistoryError."""
+    info, faults = read_info(run_dir), happened(run_dir)
+    hosts = [node for name in info.nodes.values() if (node := node_of(name)) is not None]
+    brokers = [node for node in hosts if node < FIRST_CONTROLLER]
+    # Controllers beside brokers have no hosts of their own: then it is the caller who knows how many.
+    controllers = len(hosts) - len(brokers) or setup.controllers
+    if not brokers or not info.topics:
+        raise HistoryError(f"{run_dir}: nobody knows its brokers and its topic, so it cannot be replayed")
+    given, left_out = replayed(faults, len(brokers), controllers)
+    topic = info.topics[0]
+    ends_s = max((one.at_ms + one.for_ms for one in given), default=0.0) / 1000
+    same = replace(
+        setup,
+        replay=str(run_dir),
+        given=given,
+        seconds=max(setup.seconds, round(ends_s + 2.0, 1)),
+        brokers=len(brokers),
+        controllers=controllers,
+        partitions=topic.partitions,
+        replication_factor=topic.replication_factor,
+        min_isr=topic.min_insync_replicas,
+        acks=-1 if info.acks == "all" else int(info.acks),
+        idempotent=info.idempotence,
+        profile=info.profile or setup.profile,
+        defects=info.defects or setup.defects,
+    )
+    return same, left_out
 
 
 def replayed(

@@ -11,13 +11,14 @@ from pathlib import Path
 from typing import ClassVar
 
 from wrackline.fleets.base import Fleet, Result
+from wrackline.fleets.folders import data_dir
 from wrackline.systems.administration import Administrator
 from wrackline.systems.base import ClusterState, DeployError, Node, Place, ReplicaLog, TopicSpec
 from wrackline.systems.cluster_client import ClusterClient, active_controller
 from wrackline.systems.common import node_files
 from wrackline.systems.common.node_script import NodeScript
 from wrackline.systems.common.nodes import CONTROLLER_PORT, Nodes
-from wrackline.systems.common.on_hosts import data_dir, on_each, run_on
+from wrackline.systems.common.on_hosts import on_each, run_on
 from wrackline.systems.common.readiness import wait_ready
 from wrackline.systems.protocol import Connection
 from wrackline.systems.reassigning import Reassigner

@@ -7,10 +7,10 @@ from collections.abc import Callable
 from pathlib import Path
 
 from wrackline.fleets.base import Fleet, FleetError
+from wrackline.fleets.folders import data_dir, folders_of
 from wrackline.systems import segments
 from wrackline.systems.base import DeployError, Node, ReplicaLog
-from wrackline.systems.common.node_log import LOGS
-from wrackline.systems.common.on_hosts import data_dir, deploy_error, run_on
+from wrackline.systems.common.on_hosts import deploy_error, run_on
 
 
 def replica_log(fleet: Fleet, node: Node, topic: str, partition: int) -> ReplicaLog:
@@ -66,7 +66,7 @@ def collect(
     def config() -> None:
         (into / config_name).write_text(effective_config())
 
-    attempt("logs", lambda: fleet.remote(node.host).get_tree(LOGS, into))
+    attempt("logs", lambda: fleet.remote(node.host).get_tree(folders_of(node.host).logs, into))
     attempt("listing", listing)
     attempt("effective configuration", config)
     if missing:

@@ -1,26 +1,24 @@
-"""Where a node's log is on its host, and what its last lines say of why the node died."""
+"""What the last lines of a node's log say of why the node died."""
 
 from __future__ import annotations
 
-from wrackline.fleets.base import Result
-
-LOGS = "/var/log/wrackline"
-LOG = f"{LOGS}/broker.log"
+from wrackline.fleets.base import Host, Result
+from wrackline.fleets.folders import folders_of
 
 
-def why_it_died(result: Result) -> tuple[str, str]:
+def why_it_died(result: Result, host: Host) -> tuple[str, str]:
     """(what, way out): the last line of the log says it most often, those before it follow indented."""
     said = (result.stdout + result.stderr).strip() or "(its log is empty)"
     *before, last = said.split("\n")
     tail = "".join(f"\n    | {line}" for line in [*before, last]) if before else ""
-    return f"the node died: {last}", way_out_of(said) + tail
+    return f"the node died: {last}", way_out_of(said, host) + tail
 
 
 def last_line(result: Result) -> str:
     return ((result.stdout + result.stderr).strip() or "(no output)").splitlines()[-1]
 
 
-def way_out_of(said: str) -> str:
+def way_out_of(said: str, host: Host) -> str:
     for sign, way_out in (
         ("No space left", "the disk is full: make room, or give the fleet bigger disks"),
         ("Address already in use", "the port is taken: end the other process or use another port"),
@@ -32,4 +30,4 @@ def way_out_of(said: str) -> str:
     ):
         if sign in said:
             return way_out
-    return f"look at {LOG} on the host"
+    return f"look at {folders_of(host).log} on the host"

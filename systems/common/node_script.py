@@ -10,19 +10,11 @@ from collections.abc import Sequence
 from importlib.resources import files
 
 from wrackline.fleets.base import Fleet
+from wrackline.fleets.folders import data_dir, folders_of
 from wrackline.systems.base import Node
-from wrackline.systems.common.node_log import LOG, LOGS, last_line, way_out_of, why_it_died
+from wrackline.systems.common.node_log import last_line, way_out_of, why_it_died
 from wrackline.systems.common.nodes import CONTROLLER_PORT
-from wrackline.systems.common.on_hosts import data_dir, deploy_error, on_each, run_on
-
-HOME = "/opt/wrackline"
-SCRIPT = f"{HOME}/node.sh"
-PROGRAM = f"{HOME}/program"
-CONFIGS = "/etc/wrackline"
-"""The node's configuration is a file here, and its path one of the arguments of the process: by it the script
-knows its process."""
-RUNNING = f"[ -x {SCRIPT} ] && {SCRIPT} pid | sed 's/^/pid /'; true"
-"""Says ``pid 77`` when a node runs, also on a host without the script."""
+from wrackline.systems.common.on_hosts import deploy_error, on_each, run_on
 
 
 class NodeScript:
@@ -35,20 +27,23 @@ class NodeScript:
 
     def put(self, node: Node, program: str) -> None:
         """Install the script and what it starts. Raises FleetError."""
-        remote = self._fleet.remote(node.host)
-        remote.put(files("wrackline.systems").joinpath("node.sh").read_bytes(), SCRIPT, mode=0o755)
-        remote.put(program.encode(), PROGRAM)
+        remote, folders = self._fleet.remote(node.host), folders_of(node.host)
+        remote.put(files("wrackline.systems").joinpath("node.sh").read_bytes(), folders.script, mode=0o755)
+        remote.put(program.encode(), folders.program)
 
     @staticmethod
     def folders(node: Node) -> str:
         """The command that makes the folders a node writes to."""
-        return f"mkdir -p {LOGS} /run/wrackline {data_dir(node.host)}"
+        folders = folders_of(node.host)
+        return f"mkdir -p {folders.logs} {folders.run} {data_dir(node.host)}"
 
     def start(self, node: Node) -> None:
         """Returns when the node listens; raises DeployError with the last lines of its log when it dies."""
         # A combined node's broker listens when there is a quorum, its controller at once.
         port = CONTROLLER_PORT if node.is_controller else node.port
-        command = f"{SCRIPT} start {port} {self._start_s}"
+        # Neighbours of a host that is a folder listen on the same port, at addresses of their own.
+        at = f"{node.host.address}:{port}" if node.host.is_folder else str(port)
+        command = f"{_script(node)} start {at} {self._start_s}"
         result = run_on(self._fleet, node, command, timeout_s=self._start_s + 20.0, check=False)
         if result.exit_code == 4:
             raise deploy_error(
@@ -58,17 +53,17 @@ class NodeScript:
                 f"end it (ss -ltnp 'sport = :{port}' names it) or use another host",
             )
         if not result.ok:
-            raise deploy_error(node, command, *why_it_died(result))
+            raise deploy_error(node, command, *why_it_died(result, node.host))
 
     def stop(self, node: Node, timeout_s: float) -> None:
-        command = f"{SCRIPT} stop {max(1, round(timeout_s))}"
+        command = f"{_script(node)} stop {max(1, round(timeout_s))}"
         result = run_on(self._fleet, node, command, timeout_s=timeout_s + 20.0, check=False)
         if result.exit_code == 5:
             what = f"it still runs after {timeout_s:g} s: {last_line(result)}"
             raise deploy_error(node, command, what, "kill it, or give it more time")
         if not result.ok:
             raise deploy_error(
-                node, command, f"exit code {result.exit_code}: {last_line(result)}", way_out_of("")
+                node, command, f"exit code {result.exit_code}: {last_line(result)}", way_out_of("", node.host)
             )
 
     def stop_all(self, nodes: Sequence[Node], timeout_s: float) -> None:
@@ -77,23 +72,27 @@ class NodeScript:
         on_each([node for node in nodes if not node.is_broker], lambda node: self.stop(node, timeout_s))
 
     def kill(self, node: Node) -> None:
-        run_on(self._fleet, node, f"{SCRIPT} kill")
+        run_on(self._fleet, node, f"{_script(node)} kill")
 
     def pause(self, node: Node) -> None:
-        run_on(self._fleet, node, f"{SCRIPT} pause")
+        run_on(self._fleet, node, f"{_script(node)} pause")
 
     def resume(self, node: Node) -> None:
-        run_on(self._fleet, node, f"{SCRIPT} resume")
+        run_on(self._fleet, node, f"{_script(node)} resume")
 
     def pid(self, node: Node) -> int | None:
-        said = run_on(self._fleet, node, f"{SCRIPT} pid").stdout.strip()
+        said = run_on(self._fleet, node, f"{_script(node)} pid").stdout.strip()
         return int(said) if said else None
 
     def last_words(self, node: Node) -> str:
-        return run_on(self._fleet, node, f"tail -n 1 {LOG}", check=False).stdout.strip()
+        return run_on(self._fleet, node, f"tail -n 1 {folders_of(node.host).log}", check=False).stdout.strip()
 
     def assert_alive(self, node: Node) -> None:
         """Raises DeployError with the end of the log of a node that does not run."""
         if self.pid(node) is None:
-            log = run_on(self._fleet, node, f"tail -n 15 {LOG}", check=False)
-            raise deploy_error(node, "wait until ready", *why_it_died(log))
+            log = run_on(self._fleet, node, f"tail -n 15 {folders_of(node.host).log}", check=False)
+            raise deploy_error(node, "wait until ready", *why_it_died(log, node.host))
+
+
+def _script(node: Node) -> str:
+    return folders_of(node.host).script

@@ -6,7 +6,7 @@ from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from typing import TypeVar
 
-from wrackline.fleets.base import Fleet, FleetError, Host, Result
+from wrackline.fleets.base import Fleet, FleetError, Result
 from wrackline.systems.base import DeployError, Node
 from wrackline.systems.common.node_log import way_out_of
 
@@ -22,7 +22,9 @@ def run_on(fleet: Fleet, node: Node, command: str, *, timeout_s: float = 30.0, c
         raise deploy_error(node, command, str(wrong), "see that the host is up and reachable") from wrong
     if check and not result.ok:
         output = (result.stderr or result.stdout).strip()
-        raise deploy_error(node, command, f"exit code {result.exit_code}: {output}", way_out_of(output))
+        raise deploy_error(
+            node, command, f"exit code {result.exit_code}: {output}", way_out_of(output, node.host)
+        )
     return result
 
 
@@ -43,8 +45,3 @@ def on_each(nodes: Sequence[Node], action: Callable[[Node], T]) -> list[T]:
 
 def deploy_error(node: Node, command: str, what: str, way_out: str) -> DeployError:
     return DeployError(f"{node.host.name} (node {node.node_id}): {command}: {what}; {way_out}")
-
-
-def data_dir(host: Host) -> str:
-    """Where the node's own data is on its host."""
-    return str(host.data_dir / "broker")

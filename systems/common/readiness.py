@@ -5,9 +5,9 @@ from __future__ import annotations
 import time
 from collections.abc import Callable
 
+from wrackline.fleets.folders import folders_of
 from wrackline.systems.base import ClusterState, DeployError, Node
 from wrackline.systems.cluster_client import ASK_TIMEOUT_S
-from wrackline.systems.common.node_log import LOG
 from wrackline.systems.common.nodes import Nodes
 from wrackline.systems.common.on_hosts import on_each
 
@@ -45,6 +45,6 @@ def wait_ready(
         if now >= deadline:
             raise DeployError(
                 f"the cluster was not ready after {timeout_s:g} s; last seen: {last}; "
-                f"look at {LOG} on the hosts, or wait longer"
+                f"look at {folders_of(nodes.all[0].host).log} on the hosts, or wait longer"
             )
         time.sleep(0.05)

@@ -82,6 +82,8 @@ def formatted(release: Release, features: Mapping[str, int]) -> dict[str, bytes]
     kept = release.folder / "formatted" / f"{name}.json"
     if not kept.is_file():
         files = _format(release, features)
+        if not os.access(release.folder, os.W_OK):  # installed by root, used by another
+            return files
         kept.parent.mkdir(exist_ok=True)
         fresh = kept.with_name(f"{kept.name}.{os.getpid()}")
         fresh.write_bytes(

@@ -15,6 +15,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from wrackline.fleets.base import Fleet, FleetError
+from wrackline.fleets.folders import data_dir, folders_of
 from wrackline.systems.base import (
     About,
     DeployError,
@@ -25,9 +26,8 @@ from wrackline.systems.base import (
 )
 from wrackline.systems.common.deployed import Deployed
 from wrackline.systems.common.growth import share_of
-from wrackline.systems.common.node_script import CONFIGS, RUNNING
 from wrackline.systems.common.nodes import nodes_on
-from wrackline.systems.common.on_hosts import data_dir, deploy_error, on_each
+from wrackline.systems.common.on_hosts import deploy_error, on_each
 from wrackline.systems.common.questions import (
     ASK_S,
     coordinator_of,
@@ -42,7 +42,6 @@ from wrackline.systems.kafka.settings import refused
 from wrackline.systems.kafka.store import RELEASE, Release, Store
 from wrackline.systems.protocol import Connection, ProtocolError
 
-CONFIG = f"{CONFIGS}/server.properties"
 START_S = 40.0
 _SERVER_JAR = re.compile(r"/kafka_2\.\d+-(\d+\.\d+\.\d+)\.jar")
 JVM_OPTIONS = ("-Xms96m", "-Xmx256m", "-XX:TieredStopAtLevel=1", "-XX:+UseSerialGC")
@@ -111,7 +110,8 @@ class KafkaSystem(Deployed):
         return found
 
     def _install(self, node: Node, release: Release, files: Mapping[str, bytes]) -> None:
-        if running := self._command(node, RUNNING).stdout.strip():
+        folders = folders_of(node.host)
+        if running := self._command(node, folders.running).stdout.strip():
             raise deploy_error(node, "install", f"a node runs there ({running})", "stop it first")
         data = data_dir(node.host)
         try:
@@ -119,8 +119,10 @@ class KafkaSystem(Deployed):
             self._format(node, files)
         except FleetError as wrong:
             raise deploy_error(node, "upload", str(wrong), "see that the host's disk has room") from wrong
-        # Synced: a power cut soon after the start must not leave a disk that was never formatted.
-        self._command(node, f"{self._script.folders(node)} && sync -f {data}", timeout_s=60.0)
+        # Synced: a power cut soon after the start must not leave a disk that was never formatted. A host that
+        # is a folder loses no power, and its file system may have much of others' to write.
+        sync = "" if node.host.is_folder else f" && sync -f {data}"
+        self._command(node, self._script.folders(node) + sync, timeout_s=60.0)
 
     def _bring(self, node: Node, release: Release) -> None:
         """The release, where the host does not see it, and all that a start needs of it. Raises
@@ -130,10 +132,10 @@ class KafkaSystem(Deployed):
         if seen.stdout.encode() != wanted:
             self._send(node, release)
         remote = self.fleet.remote(node.host)
-        self._script.put(node, self._program(release))
-        remote.put(self.config_for(node).encode(), CONFIG)
+        self._script.put(node, self._program(node, release))
+        remote.put(self.config_for(node).encode(), _config(node))
         for name, layout in LOGGING.items():
-            remote.put(layout.encode(), f"{CONFIGS}/{name}")
+            remote.put(layout.encode(), f"{folders_of(node.host).configs}/{name}")
 
     def upgrade(self, node: Node, version: str) -> None:
         release = self._release(version)
@@ -182,7 +184,7 @@ class KafkaSystem(Deployed):
         )
         self._command(node, unpack, timeout_s=120.0)
 
-    def _program(self, release: Release) -> str:
+    def _program(self, node: Node, release: Release) -> str:
         """What the script starts."""
         command = [
             "java",
@@ -190,9 +192,9 @@ class KafkaSystem(Deployed):
             f"-XX:SharedArchiveFile={release.archive}",
             "-Xshare:auto",
             "-XX:-UsePerfData",
-            *logging_options(CONFIGS),
+            *logging_options(folders_of(node.host).configs),
             *("-cp", release.classpath),
-            *("kafka.Kafka", CONFIG),
+            *("kafka.Kafka", _config(node)),
         ]
         return under(shlex.join(command)) if self._faketime else f"exec {shlex.join(command)}\n"
 
@@ -225,4 +227,9 @@ class KafkaSystem(Deployed):
             with self._client.connect(node, ASK_S) as connection:
                 return properties_of(effective_settings(connection, node.node_id))
         except ProtocolError as silent:
-            return f"# from the node's file: {silent}\n" + self._command(node, f"cat {CONFIG}").stdout
+            return f"# from the node's file: {silent}\n" + self._command(node, f"cat {_config(node)}").stdout
+
+
+def _config(node: Node) -> str:
+    """The file that configures the node."""
+    return f"{folders_of(node.host).configs}/server.properties"

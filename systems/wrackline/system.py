@@ -12,17 +12,16 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from wrackline.fleets.base import Fleet, FleetError
+from wrackline.fleets.folders import data_dir, folders_of
 from wrackline.systems.base import Node, Place, Refusal, TopicSpec
 from wrackline.systems.common.deployed import Deployed
-from wrackline.systems.common.node_log import LOGS, last_line
-from wrackline.systems.common.node_script import CONFIGS, HOME, RUNNING
+from wrackline.systems.common.node_log import last_line
 from wrackline.systems.common.nodes import nodes_on
-from wrackline.systems.common.on_hosts import data_dir, deploy_error, on_each
+from wrackline.systems.common.on_hosts import deploy_error, on_each
 from wrackline.systems.wrackline import bundle as bundles
 from wrackline.systems.wrackline import settings
 from wrackline.systems.wrackline.config_text import planned_replicas, toml
 
-CONFIG = f"{CONFIGS}/broker.toml"
 START_S = 10.0
 """How long a node may take to listen."""
 
@@ -72,7 +71,8 @@ class WracklineSystem(Deployed):
         on_each(self.nodes, lambda node: self._install(node, bundle))
 
     def _install(self, node: Node, bundle: bundles.Bundle) -> None:
-        markers = [f"{HOME}/{archive.name}-{archive.digest}" for archive in bundle.archives]
+        home = folders_of(node.host).home
+        markers = [f"{home}/{archive.name}-{archive.digest}" for archive in bundle.archives]
         have = self._preflight(node, bundle, markers)
         wanted = [
             (archive, marker)
@@ -82,23 +82,24 @@ class WracklineSystem(Deployed):
         try:
             remote = self.fleet.remote(node.host)
             for archive, _ in wanted:
-                remote.put(archive.path, f"{HOME}/{archive.name}.tar.gz")
+                remote.put(archive.path, f"{home}/{archive.name}.tar.gz")
             self._script.put(node, self._program(node))
-            remote.put(self.config_for(node).encode(), CONFIG)
+            remote.put(self.config_for(node).encode(), _config(node))
         except FleetError as wrong:
             raise deploy_error(node, "upload", str(wrong), "see that the host's disk has room") from wrong
         steps = [
             f"tar -xzf {archive.name}.tar.gz && rm {archive.name}.tar.gz && touch {marker}"
             for archive, marker in wanted
         ]
-        self._command(node, " && ".join([f"cd {HOME}", *steps, self._script.folders(node)]), timeout_s=60.0)
+        self._command(node, " && ".join([f"cd {home}", *steps, self._script.folders(node)]), timeout_s=60.0)
 
     def _program(self, node: Node) -> str:
         """What the script starts."""
         allow = " --allow-defects" if self._defects else ""
-        variables = f"PYTHONPATH={HOME}/lib PYTHONUNBUFFERED=1 PYTHONDONTWRITEBYTECODE=1"
+        lib = f"{folders_of(node.host).home}/lib"
+        variables = f"PYTHONPATH={lib} PYTHONUNBUFFERED=1 PYTHONDONTWRITEBYTECODE=1"
         python = shlex.quote(node.host.python)
-        return f"exec env {variables} {python} -m wrackline.broker --config {CONFIG}{allow}\n"
+        return f"exec env {variables} {python} -m wrackline.broker --config {_config(node)}{allow}\n"
 
     def _preflight(self, node: Node, bundle: bundles.Bundle, markers: Sequence[str]) -> set[str]:
         """Which archives the host has already. Raises DeployError when its Python will not do, or a node
@@ -109,7 +110,7 @@ class WracklineSystem(Deployed):
             node,
             f"{python} -c {shlex.quote(version)} || echo none; "
             f"ls -d {' '.join(markers)} 2>/dev/null; "
-            f"{RUNNING}",
+            f"{folders_of(node.host).running}",
         )
         found, *rest = result.stdout.split("\n")
         if found == "none":
@@ -143,7 +144,7 @@ class WracklineSystem(Deployed):
             "controllers": self._placed.voter_list(),
             "profile": self._profile,
             "defects": list(self._defects),
-            "trace_file": f"{LOGS}/trace.jsonl",
+            "trace_file": f"{folders_of(node.host).logs}/trace.jsonl",
         }
         if len(node.roles) > 1:
             own["controller_id"] = self._placed.voters[node.host.name]
@@ -155,9 +156,9 @@ class WracklineSystem(Deployed):
     def growth_plan(self, node: Node, topic: str, *, timeout_s: float = 30.0) -> dict[Place, tuple[int, ...]]:
         """By the broker's own planner, on the new broker's host. Raises DeployError when it has no answer in
         time."""
-        first = f"{node.host.address}:{node.port}"
+        first, home = f"{node.host.address}:{node.port}", folders_of(node.host).home
         ask = (
-            f"PYTHONPATH={HOME}/lib {shlex.quote(node.host.python)} -m wrackline.broker admin --timeout 3 "
+            f"PYTHONPATH={home}/lib {shlex.quote(node.host.python)} -m wrackline.broker admin --timeout 3 "
             f"--bootstrap {first},{self.bootstrap()} "
             f"add-brokers {node.node_id} --topics {shlex.quote(topic)} --dry-run"
         )
@@ -175,9 +176,14 @@ class WracklineSystem(Deployed):
     def effective_config(self, node: Node) -> str:
         """What the node runs with, as TOML; of a node that never ran: what it would run with."""
         allow = " --allow-defects" if self._defects else ""
-        python = shlex.quote(node.host.python)
-        ask = f"{python} -m wrackline.broker --config {CONFIG}{allow} --print-effective-config"
+        python, home = shlex.quote(node.host.python), folders_of(node.host).home
+        ask = f"{python} -m wrackline.broker --config {_config(node)}{allow} --print-effective-config"
         command = (
-            f"cat {data_dir(node.host)}/effective-config.toml 2>/dev/null || PYTHONPATH={HOME}/lib {ask}"
+            f"cat {data_dir(node.host)}/effective-config.toml 2>/dev/null || PYTHONPATH={home}/lib {ask}"
         )
         return self._command(node, command).stdout
+
+
+def _config(node: Node) -> str:
+    """The file that configures the node."""
+    return f"{folders_of(node.host).configs}/broker.toml"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import subprocess
 import sys
@@ -34,6 +35,11 @@ def test_a_person_makes_enters_lists_and_ends_a_fleet(runner: CliRunner, state_r
         )
         listed = runner.invoke(fleet, ["list"])
         assert f"{name}  netns  detached  n1=198.18.0.11 c1=198.18.0.21" in listed.output
+        [told] = [
+            one for one in json.loads(runner.invoke(fleet, ["list", "--json"]).output) if one["name"] == name
+        ]
+        assert (told["kind"], told["life"], told["namespace"]) == ("netns", "detached", f"wl-{name}")
+        assert told["hosts"]["c1"]["ansible_host"] == "198.18.0.21"
         shell = "from wrackline.harness.cli.fleet import fleet; fleet()"
         entered = subprocess.run(
             [sys.executable, "-c", shell, "ssh", "c1", "--fleet", name, "--", "hostname; exit 7"],
@@ -54,14 +60,15 @@ def test_a_person_makes_enters_lists_and_ends_a_fleet(runner: CliRunner, state_r
     assert runner.invoke(fleet, ["clean"]).output == "nothing to remove\n"
 
 
-@pytest.mark.parametrize("command", [["up"], ["down"], ["list"], ["clean"], ["ssh", "n1"]])
-def test_without_root_nothing_is_tried(
-    runner: CliRunner, command: list[str], monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_without_root_no_namespace_is_tried(runner: CliRunner, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(os, "geteuid", lambda: 1000)
-    done = runner.invoke(fleet, command)
+    done = runner.invoke(fleet, ["up"])
     assert done.exit_code == 2
     assert "fleets need root" in done.stderr
+    for command in (["down"], ["ssh", "n1"]):
+        done = runner.invoke(fleet, command)
+        assert done.exit_code == 4
+        assert "run it with sudo" in done.stderr
 
 
 def test_the_doctor_finds_this_machine_able(runner: CliRunner) -> None:

@@ -33,9 +33,9 @@ MISTAKES = [
     ("name: x\nseed: -1", "x.yaml: seed: input should be greater than or equal to 0, not -1"),
     ("name: X Y", "x.yaml: name: string should match pattern '^[a-z0-9][a-z0-9-]{0,39}$', not 'X Y'"),
     (
-        "name: x\nfleet: {kind: vmware}",
-        "x.yaml: fleet.kind: there is no 'vmware'; known here: netns, none, qemu; `wrackline plugins` lists "
-        "all",
+        "name: x\nfleet: {kind: ec2}",
+        "x.yaml: fleet.kind: there is no 'ec2'; known here: inventory, netns, none, process, qemu; "
+        "`wrackline plugins` lists all",
     ),
     (
         "name: x\nfleet: {subnet: 10.0.0.0/30}",

@@ -1,0 +1,55 @@
+"""Where on a host a system has its own."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from wrackline.fleets.base import Host
+
+
+@dataclass(frozen=True, slots=True)
+class Folders:
+    """Paths on one host, as texts for commands; none needs quoting."""
+
+    home: str
+    """What is installed."""
+    configs: str
+    """The node's configuration is a file here, and its path one of the arguments of the process: by it the
+    script knows its process."""
+    logs: str
+    run: str
+    """What lasts as long as the host is on."""
+
+    @property
+    def script(self) -> str:
+        return f"{self.home}/node.sh"
+
+    @property
+    def program(self) -> str:
+        """What the script starts."""
+        return f"{self.home}/program"
+
+    @property
+    def log(self) -> str:
+        """What the node has said."""
+        return f"{self.logs}/broker.log"
+
+    @property
+    def running(self) -> str:
+        """The command that says ``pid 77`` when a node runs, also on a host without the script."""
+        return f"[ -x {self.script} ] && {self.script} pid | sed 's/^/pid /'; true"
+
+
+def folders_of(host: Host) -> Folders:
+    root = str(host.root).rstrip("/")
+    return Folders(
+        home=f"{root}/opt/wrackline",
+        configs=f"{root}/etc/wrackline",
+        logs=f"{root}/var/log/wrackline",
+        run=f"{root}/run/wrackline",
+    )
+
+
+def data_dir(host: Host) -> str:
+    """Where the node's own data is on its host."""
+    return str(host.data_dir / "broker")

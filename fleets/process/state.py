@@ -1,0 +1,224 @@
+"""What a fleet of processes leaves on the machine while it is up, and how it is found and ended again.
+
+Every process of the fleet has the fleet's folder in a variable of its environment, which its children
+inherit: by it they are found wherever they went, sessions of their own included. The folder has one JSON file
+that names the fleet; its lock is held by the owner for as long as that lives.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import signal
+import socket
+import time
+from collections.abc import Iterator, Sequence
+from contextlib import suppress
+from dataclasses import asdict, dataclass
+from pathlib import Path
+
+from wrackline.fleets.base import FleetError
+from wrackline.fleets.local.namespaces import is_alive, own_family, signal_all
+from wrackline.fleets.local.state import FleetLock, boot_id
+
+MARK = "WRACKLINE_PROCESS_FLEET"
+"""The variable of the environment."""
+END_S = 10.0
+BELOW = ".process"
+"""Folder of these fleets below the state root: no other kind of fleet has such a name."""
+
+
+@dataclass(frozen=True, slots=True)
+class ProcessState:
+    """Content of ``state.json``."""
+
+    name: str
+    hosts: tuple[str, ...]
+    addresses: tuple[str, ...]
+    owner_pid: int
+    boot_id: str
+    detached: bool = False
+
+    @property
+    def lives_alone(self) -> bool:
+        """It is meant to stay though nobody holds its lock."""
+        return self.detached and self.boot_id == boot_id()
+
+
+@dataclass(frozen=True, slots=True)
+class ProcessFolder:
+    """Where everything of one fleet is."""
+
+    root: Path
+    """Of all these fleets."""
+    name: str
+
+    @property
+    def path(self) -> Path:
+        return self.root / self.name
+
+    @property
+    def lock_file(self) -> Path:
+        return self.root / f"{self.name}.lock"
+
+    def host(self, name: str) -> Path:
+        return self.path / name
+
+    def write(self, state: ProcessState) -> None:
+        self.path.mkdir(mode=0o700, parents=True, exist_ok=True)
+        half_written = self.path / "state.new"
+        half_written.write_text(json.dumps(asdict(state), indent=1))
+        half_written.rename(self.path / "state.json")
+
+    def read(self) -> ProcessState | None:
+        """None when there is none."""
+        try:
+            said = json.loads((self.path / "state.json").read_text())
+            lists = {key: tuple(said[key]) for key in ("hosts", "addresses")}
+            return ProcessState(**{**said, **lists})
+        except FileNotFoundError:
+            return None
+        except (OSError, ValueError, TypeError, KeyError) as wrong:
+            raise FleetError(
+                f"{self.path / 'state.json'} is not a fleet's state ({wrong}); remove the folder by hand"
+            ) from wrong
+
+    def dismantle(self) -> None:
+        """End every process of the fleet and remove its folder. Idempotent; the caller holds the lock. Raises
+        FleetError."""
+        end_all(self.path)
+        with suppress(FileNotFoundError):
+            shutil.rmtree(self.path)
+
+
+def marked(folder: Path) -> list[int]:
+    """Ids of the living processes of a fleet, by its folder, without this process and its ancestors."""
+    mark, spared, found = f"{MARK}={folder}".encode(), own_family(), []
+    for entry in os.scandir("/proc"):
+        if entry.name.isdigit() and int(entry.name) not in spared:
+            with suppress(OSError):
+                if mark in Path(entry.path, "environ").read_bytes().split(b"\0") and is_alive(
+                    int(entry.name)
+                ):
+                    found.append(int(entry.name))
+    return found
+
+
+def end_all(folder: Path) -> None:
+    """SIGKILL every process of the fleet, and wait until it is gone. Raises FleetError."""
+    deadline = time.monotonic() + END_S
+    while left := marked(folder):
+        if time.monotonic() > deadline:
+            raise FleetError(f"processes {left} of {folder} did not end within {END_S:g} s of SIGKILL")
+        signal_all(left, signal.SIGKILL)
+        time.sleep(0.005)
+
+
+def folders(root: Path) -> Iterator[ProcessFolder]:
+    """Every fleet that has a folder or a lock."""
+    if root.is_dir():
+        names = {entry.name for entry in root.iterdir() if entry.is_dir()}
+        for name in sorted(names | {entry.stem for entry in root.glob("*.lock")}):
+            yield ProcessFolder(root, name)
+
+
+def clean(root: Path) -> list[str]:
+    """End the fleets whose owner is gone; their names. A living fleet is never touched. Raises FleetError."""
+    removed = []
+    for folder in folders(root):
+        lock = FleetLock.try_acquire(folder.lock_file)
+        if lock is None:
+            continue
+        state = folder.read()
+        dead = state is None or not state.lives_alone
+        try:
+            if dead and folder.path.exists():
+                folder.dismantle()
+                removed.append(folder.name)
+        finally:
+            lock.release(remove=dead)
+    return removed
+
+
+def end_detached(folder: ProcessFolder) -> None:
+    """End a fleet that outlived its maker. Raises FleetError when a run owns it."""
+    lock = FleetLock.try_acquire(folder.lock_file)
+    if lock is None:
+        state = folder.read()
+        owner = f"process {state.owner_pid}" if state else "another process"
+        raise FleetError(
+            f"fleet {folder.name} is in use by {owner}; end that run, and its fleet ends with it"
+        )
+    try:
+        folder.dismantle()
+    finally:
+        give_back(lock, folder.root)
+
+
+def give_back(lock: FleetLock, root: Path) -> None:
+    """With the folders that only these fleets needed, where they are empty now."""
+    lock.release()
+    with suppress(OSError):
+        root.parent.rmdir()
+
+
+def survey(root: Path) -> list[tuple[ProcessState, str]]:
+    """Every fleet, and ``owned by pid N``, ``detached`` or ``dead``."""
+    seen = []
+    for folder in folders(root):
+        state = folder.read()
+        if state is None:
+            continue
+        lock = FleetLock.try_acquire(folder.lock_file)
+        life = f"owned by pid {state.owner_pid}"
+        if lock is not None:
+            life = "detached" if state.lives_alone else "dead"
+            lock.release(remove=False)
+        seen.append((state, life))
+    return seen
+
+
+# -- addresses -----------------------------------------------------------------------------------------------
+
+
+class AddressLock:
+    """The right to a network of loopback addresses, against every other fleet of this machine, whoever's and
+    wherever its state is: a socket with a name that the kernel gives to one process at a time."""
+
+    def __init__(self, prefix: str) -> None:
+        """``prefix``: ``127.8.9.``. Raises FleetError when another fleet has it, or somebody listens
+        there."""
+        self._socket = socket.socket(socket.AF_UNIX)
+        try:
+            self._socket.bind(f"\0wrackline-{prefix}")
+        except OSError as taken:
+            self._socket.close()
+            raise FleetError(f"the addresses {prefix}* are another fleet's; begin the run again") from taken
+        if ports := listening(prefix):
+            self._socket.close()
+            raise FleetError(
+                f"somebody listens at {', '.join(ports)}, among this fleet's addresses: a broker that a "
+                "killed run of another user left, or a kept fleet? begin the run again"
+            )
+
+    def release(self) -> None:
+        self._socket.close()
+
+
+def listening(prefix: str) -> Sequence[str]:
+    """``127.8.9.11:9092`` and so on: who listens at addresses that begin so."""
+    found = []
+    for table in ("/proc/net/tcp", "/proc/net/tcp6"):
+        with suppress(FileNotFoundError):
+            for line in Path(table).read_text().splitlines()[1:]:
+                local, state = line.split()[1], line.split()[3]
+                raw, _, port = local.partition(":")
+                word = int(raw[-8:], 16)
+                address = socket.inet_ntoa(word.to_bytes(4, "little" if _LITTLE else "big"))
+                if state == "0A" and address.startswith(prefix):
+                    found.append(f"{address}:{int(port, 16)}")
+    return found
+
+
+_LITTLE = socket.htons(1) != 1

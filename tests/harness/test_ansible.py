@@ -1,0 +1,241 @@
+"""Ansible's roles, applied twice to hosts in namespaces that are found by the inventory of the fleets that
+are up; and the same roles under the strictest profile of its linter."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+import yaml
+
+from wrackline.fleets.become import COMMANDS, sudo_rule
+from wrackline.fleets.netns.fleet import NetnsFleet
+
+pytestmark = [pytest.mark.fleet, pytest.mark.slow]
+
+HERE = Path(__file__).parents[2]
+ROLES = HERE / "ansible" / "roles"
+LONG_AGO = 1_500_000_000
+OLD = 30 * 86_400
+WRACKLINE = """#!/bin/sh
+# Stands in for `wrackline run SUITE --results FOLDER`: a night is about what is run, kept and told.
+mkdir -p "$4/a-run" && echo "<testsuites name='$2'/>" >"$4/a-run/junit.xml"
+case $2 in *bad*) exit 1 ;; esac
+"""
+
+
+def beside(name: str) -> str:
+    return str(Path(sys.executable).with_name(name))
+
+
+@pytest.fixture(scope="module")
+def fleet(state_root: Path) -> Iterator[NetnsFleet]:
+    with NetnsFleet(f"ta-{os.getpid()}", ["n1", "n2"], state_dir=state_root, disk_mb=64) as made:
+        nodes = "mknod /dev/loop-control c 10 237; for n in $(seq 0 63); do mknod /dev/loop$n b 7 $n; done"
+        made.remote(made.hosts[1]).run(f"umount /data; {nodes}; rm -f /etc/fstab; touch /etc/fstab")
+        yield made
+        made.remote(made.hosts[1]).run("umount /data")
+
+
+def as_root(fleet: NetnsFleet, number: int, command: str) -> str:
+    return fleet.remote(fleet.hosts[number - 1]).run(command).stdout
+
+
+def variables(folder: Path) -> dict[str, object]:
+    return {
+        "ansible_python_interpreter": "/usr/bin/python3",
+        "host_user": "wl",
+        "host_public_keys": ["ssh-ed25519 AAAA somebody"],
+        "host_data_file_mb": 64,
+        "kafka_folder": str(folder / "kafka"),
+        "kafka_version": "9.9.9",
+        "nightly_suites": [
+            "/etc/wrackline/good.yaml",
+            "/etc/wrackline/bad one.yaml",
+            "/etc/wrackline/fine.yaml",
+        ],
+        "nightly_wrackline": "/usr/local/bin/wrackline-stand-in",
+        "nightly_on_failure": "/usr/bin/logger",
+    }
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A site's own files: a playbook of all roles that need no network, groups, and a release of Kafka."""
+    folder = tmp_path_factory.mktemp("site")
+    release = folder / "kafka" / "9.9.9"
+    (release / "libs").mkdir(parents=True)
+    (release / "libs" / "a.jar").write_text("jar")
+    os.utime(release / "libs" / "a.jar", (LONG_AGO, LONG_AGO))
+    (release / "release.json").write_text('{"version": "9.9.9"}\n')
+    books = [HERE / "ansible" / f"{name}.yml" for name in ("hosts", "kafka", "zookeeper", "nightly")]
+    (folder / "site.yml").write_text(yaml.safe_dump([{"import_playbook": str(book)} for book in books]))
+    groups = {"zookeeper": {"hosts": {"n1": None}}, "control": {"hosts": {"n1": None}}}
+    of_n2 = {"hosts": {"n2": {"host_data_disk": "file"}}}
+    site = {"all": {"children": {**groups, "with_a_made_disk": of_n2}, "vars": variables(folder)}}
+    (folder / "site.yaml").write_text(yaml.safe_dump(site))
+    return folder
+
+
+def apply(fleet: NetnsFleet, folder: Path) -> dict[str, dict[str, int]]:
+    """What Ansible counts, by host."""
+    environment = {
+        **os.environ,
+        "WRACKLINE_STATE_DIR": str(fleet.folder.root),
+        "ANSIBLE_HOME": str(folder / "home"),
+        "ANSIBLE_NOCOLOR": "1",
+        "ANSIBLE_PIPELINING": "1",
+        "ANSIBLE_SSH_CONTROL_PATH_DIR": str(folder / "cp"),
+        "XDG_CACHE_HOME": str(folder / "cache"),
+    }
+    program = "import sys; from wrackline.harness.cli.fleet import fleet; sys.exit(fleet())"
+    asked = subprocess.run(
+        [sys.executable, "-c", program, "inventory"],
+        env=environment,
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    done = subprocess.run(
+        [
+            beside("ansible-playbook"),
+            "-i",
+            asked.stdout.strip(),
+            "-i",
+            str(folder / "site.yaml"),
+            str(folder / "site.yml"),
+        ],
+        env=environment,
+        capture_output=True,
+        text=True,
+        timeout=400,
+        check=False,
+    )
+    assert done.returncode == 0, done.stdout[-6000:] + done.stderr[-2000:]
+    recap = re.findall(r"^(\w+) +: (ok=.*)$", done.stdout, re.MULTILINE)
+    return {
+        host: {key: int(value) for key, value in (one.split("=") for one in counts.split())}
+        for host, counts in recap
+    }
+
+
+@pytest.mark.nightly
+@pytest.mark.timeout(900)
+def test_roles_make_hosts_and_change_nothing_the_second_time(fleet: NetnsFleet, folder: Path) -> None:
+    first = apply(fleet, folder)
+    assert set(first) == {"n1", "n2"}
+    assert all(counts["changed"] for counts in first.values())
+    second = apply(fleet, folder)
+    assert {host: counts["changed"] for host, counts in second.items()} == {"n1": 0, "n2": 0}
+
+    for number in (1, 2):
+        assert sudo_rule("wl") in as_root(fleet, number, "cat /etc/sudoers.d/wrackline")
+        assert as_root(fleet, number, "su wl -c 'sudo -n iptables -S' | head -1") == "-P INPUT ACCEPT\n"
+        assert as_root(fleet, number, "stat -c '%U %a' /home/wl/.ssh/authorized_keys /data").split() == [
+            "wl",
+            "600",
+            "wl",
+            "755",
+        ]
+        assert "wl hard nofile 65536" in as_root(fleet, number, "cat /etc/security/limits.d/wrackline.conf")
+        jar = folder / "kafka" / "9.9.9" / "libs" / "a.jar"
+        assert as_root(fleet, number, f"stat -c %Y {jar}") == f"{LONG_AGO}\n"
+    assert as_root(fleet, 2, "df --output=fstype,target /data | tail -1").split() == ["ext4", "/data"]
+    assert "/data ext4 loop,noatime 0 2" in as_root(fleet, 2, "cat /etc/fstab")
+
+    _zookeeper_answers(fleet)
+    _a_night_is_kept(fleet)
+
+
+def _zookeeper_answers(fleet: NetnsFleet) -> None:
+    as_root(fleet, 1, "setsid wrackline-zookeeper >/var/log/zookeeper.log 2>&1 </dev/null &")
+    ask = "import socket; s = socket.create_connection(('127.0.0.1', 2181)); s.send(b'srvr')"
+    until = time.monotonic() + 40
+    while "Mode: standalone" not in (
+        said := as_root(fleet, 1, f'python3 -c "{ask}; print(s.recv(999))" 2>&1; true')
+    ):
+        assert time.monotonic() < until, said + as_root(fleet, 1, "tail -n 5 /var/log/zookeeper.log")
+        time.sleep(0.5)
+
+
+def _a_night_is_kept(fleet: NetnsFleet) -> None:
+    remote, nights = fleet.remote(fleet.hosts[0]), "/var/lib/wrackline/nightly"
+    remote.put(WRACKLINE.encode(), "/usr/local/bin/wrackline-stand-in", mode=0o755)
+    remote.run(f"mkdir {nights}/2020-01-01T020000 {nights}/mine && touch -d @{LONG_AGO} {nights}/*")
+    night = remote.run("wrackline-nightly", check=False)
+    assert night.exit_code == 1, night
+    assert night.stdout.splitlines() == [
+        "0 /etc/wrackline/good.yaml",
+        "1 /etc/wrackline/bad one.yaml",
+        "0 /etc/wrackline/fine.yaml",
+    ]
+    assert remote.run(f"ls {nights}/last/junit").stdout.splitlines() == [
+        "bad one.xml",
+        "fine.xml",
+        "good.xml",
+    ]
+    kept = remote.run(f"ls {nights}").stdout.split()
+    assert "mine" in kept
+    assert "2020-01-01T020000" not in kept
+    units = remote.run(
+        "cd /etc/systemd/system && cat wrackline-nightly.service wrackline-nightly.timer"
+    ).stdout
+    assert "OnFailure=wrackline-nightly-failed.service" in units
+    assert "OnCalendar=*-*-* 02:00:00" in units
+    verified = remote.run(
+        "systemd-analyze verify --man=no /etc/systemd/system/wrackline-*.service "
+        "/etc/systemd/system/wrackline-*.timer 2>&1",
+        check=False,
+    )
+    ours = [line for line in verified.stdout.splitlines() if "wrackline" in line]
+    assert ours == [], verified.stdout
+
+
+@pytest.mark.nightly
+def test_the_linter_has_nothing_to_say(tmp_path: Path) -> None:
+    command = [beside("ansible-lint"), "--offline", "--profile", "production", "--nocolor", "-q", "ansible"]
+    environment = {**os.environ, "ANSIBLE_HOME": str(tmp_path), "XDG_CACHE_HOME": str(tmp_path)}
+    done = subprocess.run(
+        command, cwd=HERE, env=environment, capture_output=True, text=True, timeout=200, check=False
+    )
+    assert done.returncode == 0, done.stdout + done.stderr
+
+
+def test_the_role_writes_the_rule_that_wrackline_prints() -> None:
+    defaults = yaml.safe_load((ROLES / "host" / "defaults" / "main.yml").read_text())
+    assert defaults["host_become_commands"] == list(COMMANDS)
+
+
+def test_the_inventory_of_fleets_is_one_for_ansible(fleet: NetnsFleet, tmp_path: Path) -> None:
+    program = "import sys; from wrackline.harness.cli.fleet import fleet; sys.exit(fleet())"
+    environment = {
+        **os.environ,
+        "WRACKLINE_STATE_DIR": str(fleet.folder.root),
+        "XDG_CACHE_HOME": str(tmp_path),
+        "ANSIBLE_HOME": str(tmp_path),
+    }
+    path = subprocess.run(
+        [sys.executable, "-c", program, "inventory"],
+        env=environment,
+        capture_output=True,
+        text=True,
+        check=True,
+    ).stdout.strip()
+    listed = subprocess.run(
+        [beside("ansible-inventory"), "-i", path, "--list"],
+        env=environment,
+        capture_output=True,
+        text=True,
+        timeout=60,
+        check=True,
+    )
+    found = json.loads(listed.stdout)
+    assert fleet.name.replace("-", "_") in found
+    assert any(name.endswith("n1") for name in found["brokers"]["hosts"])
