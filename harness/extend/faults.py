@@ -124,5 +124,5 @@ def _examples(models: Mapping[str, type[BaseModel]]) -> dict[str, Any]:
                 break
             except ValidationError:
                 own = model.example if issubclass(model, FleetSpec) else {}
-                found[name] = model.model_construct(None, **{**given, **own})
+                found[name] = model.model_construct(None, **{**generous, **own})
     return found
