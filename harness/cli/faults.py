@@ -54,7 +54,7 @@ def _table(faults: Sequence[Known]) -> Iterator[str]:
     head = "  ".join(f"{fleet:<{width}}" for fleet, width in zip(fleets, widths, strict=True))
     yield f"{'':<{longest}}  {head}"
     for one in faults:
-        cells = [f"{_works(one, fleet):<{width}}" for fleet, width in zip(fleets, widths, strict=True)]
+        cells = [f"{works(one, fleet):<{width}}" for fleet, width in zip(fleets, widths, strict=True)]
         begin = f"{one.name:<{longest}}  {'  '.join(cells)}  "
         yield from textwrap.wrap(begin + one.what, _WIDTH + 20, subsequent_indent=" " * len(begin))
     yield ""
@@ -68,7 +68,8 @@ def _table(faults: Sequence[Known]) -> Iterator[str]:
     yield from textwrap.wrap(f"targets: {HELP}", _WIDTH, subsequent_indent="  ")
 
 
-def _works(one: Known, fleet: str) -> str:
+def works(one: Known, fleet: str) -> str:
+    """``yes``, ``no``, or ``part``: with some systems."""
     if fleet in one.refused:
         return "no"
     return "part" if any(where.startswith(f"{fleet} ") for where in one.refused) else "yes"
