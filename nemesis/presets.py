@@ -10,10 +10,27 @@ _PARTITIONS = (
     {"fault": "partition", "target": "one"},
     {"fault": "partition", "target": "majority"},
     {"fault": "partition", "target": "primaries"},
+    {"fault": "partition", "shape": "majorities-ring", "target": "all"},
 )
 _NODES = ("one", "minority", "majority", "primaries", "all")
 _KILLS = tuple({"fault": "kill", "target": target} for target in _NODES)
 _PAUSES = tuple({"fault": "pause", "target": target} for target in _NODES)
+_PACKETS = (
+    {"fault": "packets", "target": "all", "delay_s": 0.05, "jitter_s": 0.05},
+    {"fault": "packets", "target": "one", "loss": 0.2},
+    {"fault": "packets", "target": "minority", "duplicate": 0.2, "reorder": 0.2, "delay_s": 0.02},
+    {"fault": "packets", "target": "one", "corrupt": 0.05},
+)
+_CLOCKS = (
+    {"fault": "clock-jump", "target": "minority", "offset_s": 60.0},
+    {"fault": "clock-jump", "target": "one", "offset_s": -60.0},
+    {"fault": "clock-strobe", "target": "one"},
+)
+_FILES = (
+    {"fault": "bit-flip", "target": "follower"},
+    {"fault": "truncate", "target": "follower"},
+    {"fault": "roll-back", "target": "follower"},
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -26,16 +43,24 @@ class Preset:
 
 PRESETS: Mapping[str, Preset] = {
     "jepsen": Preset(
-        "Everything in Jepsen's combined nemesis packages, each package a lane.",
-        {"partition": _PARTITIONS, "db": (*_KILLS, *_PAUSES)},
+        "Jepsen's combined nemesis packages: partitions, kills and pauses, packets, clocks, each a lane.",
+        {"partition": _PARTITIONS, "db": (*_KILLS, *_PAUSES), "packet": _PACKETS, "clock": _CLOCKS},
     ),
     "jepsen-partition": Preset(
-        "Jepsen's partition package: one host, a majority, or all leaders are cut off.",
+        "Its partition package: one host, a majority, a ring of majorities, or all leaders are cut off.",
         {"partition": _PARTITIONS},
     ),
     "jepsen-db": Preset(
-        "Jepsen's package of kills and pauses: one node, a minority, a majority, all leaders, or all.",
+        "Its package of kills and pauses: one node, a minority, a majority, all leaders, or all.",
         {"db": (*_KILLS, *_PAUSES)},
+    ),
+    "jepsen-packet": Preset(
+        "Its packet package: packets are late, lost, doubled, overtaken and damaged.", {"packet": _PACKETS}
+    ),
+    "jepsen-clock": Preset("Its clock package: clocks jump and strobe.", {"clock": _CLOCKS}),
+    "jepsen-file-corruption": Preset(
+        "Its file corruption package: bits are flipped, files cut off and rolled back, of followers alone.",
+        {"file-corruption": _FILES},
     ),
     "power": Preset(
         "Hosts lose their power with all that is not synced, while others are cut off.",
@@ -46,6 +71,19 @@ PRESETS: Mapping[str, Preset] = {
                 {"fault": "power-cut", "target": "leader"},
             ),
             "partition": ({"fault": "partition", "target": "one"},),
+        },
+    ),
+    "operations": Preset(
+        "What operators do every week, while single brokers are killed: leaders, settings, topics, restarts.",
+        {
+            "operations": (
+                {"fault": "transfer-leadership"},
+                {"fault": "elect-preferred"},
+                {"fault": "recreate-topic"},
+                {"fault": "change-config", "configs": {"segment.bytes": 1_048_576}},
+                {"fault": "rolling-restart"},
+            ),
+            "kill": ({"fault": "kill", "target": "one"},),
         },
     ),
 }
