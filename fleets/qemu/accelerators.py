@@ -49,7 +49,8 @@ def _no_device() -> str | None:
 def _flaw(image: Image, initrd: Path, say: Say) -> str | None:
     """Why KVM is of no use for this image on this machine; tried once, then known."""
     words = computer(Hardware(), "kvm", vmlinux=image.vmlinux, initrd=initrd, root=image.root)
-    known = image.folder / f"kvm-{digest([platform.release(), *words], 0)}.json"
+    # Not by what the guest's programs are: KVM fails before any of them, or not at all.
+    known = image.folder / f"kvm-{digest([platform.release(), image.digest], 0)}.json"
     store = Store(image.folder.parent)
     with store.locked(f"{image.digest}-kvm", say):
         with contextlib.suppress(OSError, ValueError, KeyError):
