@@ -155,7 +155,7 @@ class Messages:
         to_proxy, guard = self._rules(scene, target)
         arguments = (_PROGRAM.read_text(), self._settings(scene, target))
         run = f"exec {shlex.quote(target.python)} -I -S -c {' '.join(map(shlex.quote, arguments))}"
-        started = programs.start(scene.fault_id, NAME, run, ready="^ready", wait_s=START_S)
+        start = programs.start(scene.fault_id, NAME, run, ready="^ready", wait_s=START_S)
         others = f"ls -d {programs.FOLDER}/*/{NAME} 2>/dev/null | grep -v -e /{scene.fault_id}/"
         return "\n".join(
             (
@@ -163,7 +163,7 @@ class Messages:
                 '  echo "$other: another fault has the messages of this host; one must end first" >&2',
                 "  exit 1",
                 "done",
-                f"{{ {started}; }} || exit 1",
+                f"{{ {start}; }} || exit 1",
                 chains.install(scene.fault_id, to_proxy, ARRIVING),
                 "[ $? -eq 0 ] || exit 1",
                 chains.install(scene.fault_id, guard),

@@ -17,6 +17,7 @@ import pytest
 from tests.nemesis.doubles import Recorded
 from tests.nemesis.faults.running import Running, running
 from tests.nemesis.listeners import NODE, PORT, Listeners
+from wrackline.fleets.base import Fleet
 from wrackline.fleets.netns.fleet import NetnsFleet
 from wrackline.nemesis.faults.messages import MessagesSpec
 from wrackline.nemesis.faults.steps import PowerOn, Scene, Shell, Target
@@ -68,7 +69,7 @@ def system(fleet: NetnsFleet) -> Listeners:
 class Asker:
     """A client's connection."""
 
-    def __init__(self, fleet: NetnsFleet) -> None:
+    def __init__(self, fleet: Fleet) -> None:
         with fleet.entered():
             self.socket = socket.create_connection((fleet.hosts[0].address, PORT), timeout=5)
 
@@ -76,11 +77,12 @@ class Asker:
         body = struct.pack("!hhih", api, 1, correlation, 4) + b"test"
         self.socket.sendall(struct.pack("!i", len(body)) + body)
 
-    def answers(self, wait_s: float = 0.4) -> list[int | str]:
-        """The correlation ids of the answers that come in this time, and ``end`` of the connection."""
+    def answers(self, wait_s: float = 0.4, until: int | None = None) -> list[int | str]:
+        """The correlation ids of the answers that come in this time, ``until`` so many, and ``end`` of the
+        connection."""
         found: list[int | str] = []
         deadline = time.monotonic() + wait_s
-        while (rest := deadline - time.monotonic()) > 0:
+        while (rest := deadline - time.monotonic()) > 0 and len(found) != until:
             self.socket.settimeout(rest)
             try:
                 data = self.socket.recv(10, socket.MSG_WAITALL)
@@ -95,13 +97,13 @@ class Asker:
 
 
 @contextmanager
-def asker(fleet: NetnsFleet) -> Iterator[Asker]:
+def asker(fleet: Fleet) -> Iterator[Asker]:
     one = Asker(fleet)
     with one.socket:
         yield one
 
 
-def seen(fleet: NetnsFleet) -> list[tuple[int, int]]:
+def seen(fleet: Fleet) -> list[tuple[int, int]]:
     """Key and correlation id of what the node got since it was asked last."""
     said = fleet.remote(fleet.hosts[0]).run("cat /run/node.seen 2>/dev/null; rm -f /run/node.seen").stdout
     return [(int(line.split()[0]), int(line.split()[1])) for line in said.splitlines()]
