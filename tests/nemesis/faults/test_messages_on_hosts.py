@@ -221,11 +221,15 @@ def test_only_those_who_are_meant_are_hit(fleet: NetnsFleet, system: Listeners) 
             before.send(FETCH, 2)
             assert before.answers() == [2], "another peer's connection stays as it is"
     assert "Fetch request 9 of n2" in proof(run)
-    with running(fleet, system, {**held, "peers": ["client"]}) as run, asker(fleet) as one:
-        assert asked_by_n2() == "10"
+    lost = {"fault": "messages", "target": "n1", "apis": ["Produce"], "peers": ["client"], "do": "close"}
+    with running(fleet, system, lost, held) as run, asker(fleet) as one:
+        assert asked_by_n2() == "silence"
         one.send(FETCH, 3)
-        assert one.answers() == []
-    proof(run)
+        assert one.answers() == [3]
+        one.send(PRODUCE, 4)
+        assert one.answers() == ["end"]
+    assert "Produce requests met by a closed connection" in proof(run)
+    assert "Fetch request 9 of n2" in str(run.recorded.ended("f2")["proof"])
 
 
 def test_no_such_message_is_no_proof(fleet: NetnsFleet, system: Listeners) -> None:
@@ -266,7 +270,7 @@ def test_what_a_killed_harness_left_is_found_and_removed(fleet: NetnsFleet, syst
     second = spec.build().commands(Scene("f8", (aimed,), ())).do[0]
     assert isinstance(second, Shell)
     refused = fleet.remote(n1).run(second.command, check=False)
-    assert "another fault has the messages of this host" in refused.stderr
+    assert "another fault has messages of the same peers here" in refused.stderr
     nemesis = Nemesis(plan(load({}), 1, 1.0), fleet, system, Recorded())
     assert nemesis.stop_and_heal() == ["n1: program f9/messages ended", "n1: chain WRACK-f9 removed"]
     assert nemesis.stop_and_heal() == []
