@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from wrackline.history.faults import Happened
+from wrackline.nemesis.faults.messages import share_peers
 from wrackline.nemesis.faults.spec import FaultSpec
 from wrackline.nemesis.spec import FAULTS
 
@@ -73,7 +74,8 @@ def carried_over(
             timed = {"at_s": round(one.at_s * stretch, 3), "duration_s": lasts_s, **given}
             if given["fault"] == "messages" and any(_meet(timed, other) for other in schedule):
                 left_out.append(
-                    f"{one.id} {one.fault} at {one.at_s:g} s: a host has one fault of messages at a time"
+                    f"{one.id} {one.fault} at {one.at_s:g} s: a host has one fault of messages at a time "
+                    "for each who asks"
                 )
             else:
                 schedule.append(timed)
@@ -81,8 +83,11 @@ def carried_over(
 
 
 def _meet(one: Mapping[str, Any], other: Mapping[str, Any]) -> bool:
-    """Whether two faults of messages are on one host at one time, or so close that the first is not over."""
+    """Whether two faults of messages are on one host at one time, or so close that the first is not over, and
+    of the same peers."""
     if other["fault"] != "messages" or not set(one["target"].split(",")) & set(other["target"].split(",")):
+        return False
+    if not share_peers(one["peers"], other["peers"]):
         return False
     over_s: float = other["at_s"] + other["duration_s"] + UNDONE_S
     return bool(one["at_s"] < over_s)

@@ -43,6 +43,7 @@ NAME = "messages"
 """Of the program, and of its folder."""
 OWN = "127.0.0.87"
 """The address from which the proxy connects to its node: by it its connections are told from others."""
+EVERYBODY = "everybody"
 KNOCK_S = 1.0
 START_S = 45
 """An emulated host under load took 16 s until the proxy was ready; others take a fifth of a second."""
@@ -155,15 +156,22 @@ class Messages:
         to_proxy, guard = self._rules(scene, target)
         arguments = (_PROGRAM.read_text(), self._settings(scene, target))
         run = f"exec {shlex.quote(target.python)} -I -S -c {' '.join(map(shlex.quote, arguments))}"
-        started = programs.start(scene.fault_id, NAME, run, ready="^ready", wait_s=START_S)
+        start = programs.start(scene.fault_id, NAME, run, ready="^ready", wait_s=START_S)
+        words = self._asking(scene)
+        mine = " ".join(f"-e {word}" for word in (EVERYBODY, *words))
+        met = "true" if EVERYBODY in words else f'grep -qxF {mine} "$other/peers"'
+        here = programs.folder(scene.fault_id, NAME)
         others = f"ls -d {programs.FOLDER}/*/{NAME} 2>/dev/null | grep -v -e /{scene.fault_id}/"
         return "\n".join(
             (
                 f"for other in $({others}); do",
-                '  echo "$other: another fault has the messages of this host; one must end first" >&2',
-                "  exit 1",
+                f"  if {met}; then",
+                '    echo "$other: another fault has messages of the same peers here" >&2',
+                "    exit 1",
+                "  fi",
                 "done",
-                f"{{ {started}; }} || exit 1",
+                f"mkdir -p {here} && printf '%s\\n' {' '.join(words)} >{here}/peers",
+                f"{{ {start}; }} || exit 1",
                 chains.install(scene.fault_id, to_proxy, ARRIVING),
                 "[ $? -eq 0 ] || exit 1",
                 chains.install(scene.fault_id, guard),
@@ -172,6 +180,13 @@ class Messages:
                 f"ss -Ktn {self._connections(scene, target)} >/dev/null 2>&1; true",
             )
         )
+
+    def _asking(self, scene: Scene) -> list[str]:
+        """Whose messages it has: addresses, and a word for clients, or for everybody."""
+        if not self.peers:
+            return [EVERYBODY]
+        clients = [str(Kind.CLIENT)] if Kind.CLIENT in self.peers else []
+        return [*clients, *(one.address for one in scene.hosts if self._asks(one))]
 
     def _settings(self, scene: Scene, target: Target) -> str:
         return json.dumps(
@@ -254,6 +269,19 @@ _DONE = {
     Act.REPEAT: "repeated",
     Act.CLOSE: "met by a closed connection",
 }
+
+
+def share_peers(one: Sequence[str], other: Sequence[str]) -> bool:
+    """Whether two faults of messages, by their ``peers``, could be of the same connections: a host has one
+    of these at a time."""
+    if not one or not other:
+        return True
+    clients = {str(Kind.CLIENT)}
+    kinds = {str(Kind.BROKER), str(Kind.CONTROLLER)}
+    ours, theirs = set(one) - clients, set(other) - clients
+    if set(one) & set(other):
+        return True
+    return bool(ours and theirs and (ours | theirs) & kinds)
 
 
 def _kinds(host: Target) -> set[str]:

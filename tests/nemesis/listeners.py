@@ -9,8 +9,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from pathlib import Path
 
+from wrackline.fleets.base import Fleet
 from wrackline.fleets.canary import Canaries
-from wrackline.fleets.netns.fleet import NetnsFleet
 from wrackline.systems.base import ClusterState, DeployError, Node, Place, ReplicaLog, TopicSpec
 
 # ruff: noqa: ARG002 - the signatures are those of the seam
@@ -62,7 +62,7 @@ class Listeners:
     name = "listeners"
     program = NODE
 
-    def __init__(self, fleet: NetnsFleet) -> None:
+    def __init__(self, fleet: Fleet) -> None:
         self._fleet = fleet
         self.canaries: Canaries | None = None
         self.nodes: tuple[Node, ...] = tuple(

@@ -21,7 +21,9 @@ print("up", flush=True)
 try:
     while True:
         data, who = it.recvfrom(65536)
-        it.settimeout(1.5)
+        it.settimeout(2)
+        if data == b"end":
+            raise TimeoutError
         came.append([int(data[:8]), time.monotonic()])
         it.sendto(data[:8], who)
 except TimeoutError:
@@ -47,7 +49,12 @@ for number in range(COUNT):
     it.settimeout(5)
     it.send(b"%08d" % number + b"x" * (SIZE - 8))
     listen(time.monotonic() + PAUSE)
-listen(time.monotonic() + 1)
+listen(time.monotonic() + 0.5)
+try:
+    for _ in range(5):
+        it.send(b"end")
+except ConnectionRefusedError:
+    pass  # it has heard the first
 print(json.dumps(list(back.values())))
 """
 

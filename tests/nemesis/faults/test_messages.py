@@ -10,7 +10,7 @@ from kio.schema.index import api_key_map
 from tests.nemesis.doubles import combined_scene, scene
 from wrackline.fleets.netns.spec import NetnsSpec
 from wrackline.nemesis.faults.kafka_apis import Api
-from wrackline.nemesis.faults.messages import Act, Messages, What
+from wrackline.nemesis.faults.messages import Act, Messages, What, share_peers
 from wrackline.nemesis.faults.steps import Done, FaultError, Proof, Scene, Shell, Trail
 from wrackline.nemesis.spec import FAULT
 from wrackline.systems.wrackline.spec import WracklineSpec
@@ -64,6 +64,16 @@ def test_those_who_ask_are_known_by_their_addresses() -> None:
 def test_settings_that_do_not_fit_are_refused(settings: dict[str, object], why: str) -> None:
     with pytest.raises(ValueError, match=why):
         FAULT.validate_python({"fault": "messages", **settings})
+
+
+def test_a_host_has_one_such_fault_at_a_time_for_each_who_asks() -> None:
+    assert share_peers((), ("n2",))
+    assert share_peers(("n2", "n3"), ("n3",))
+    assert share_peers(("broker",), ("n3",))
+    assert share_peers(("broker",), ("controller",)), "a host may be both"
+    assert not share_peers(("n2",), ("n3",))
+    assert not share_peers(("client",), ("broker",))
+    assert not share_peers(("client",), ("n2",))
 
 
 def test_a_host_that_there_is_not_is_refused_before_there_are_hosts() -> None:

@@ -17,6 +17,7 @@ import pytest
 from tests.nemesis.doubles import Recorded
 from tests.nemesis.faults.running import Running, running
 from tests.nemesis.listeners import NODE, PORT, Listeners
+from wrackline.fleets.base import Fleet
 from wrackline.fleets.netns.fleet import NetnsFleet
 from wrackline.nemesis.faults.messages import MessagesSpec
 from wrackline.nemesis.faults.steps import PowerOn, Scene, Shell, Target
@@ -68,7 +69,7 @@ def system(fleet: NetnsFleet) -> Listeners:
 class Asker:
     """A client's connection."""
 
-    def __init__(self, fleet: NetnsFleet) -> None:
+    def __init__(self, fleet: Fleet) -> None:
         with fleet.entered():
             self.socket = socket.create_connection((fleet.hosts[0].address, PORT), timeout=5)
 
@@ -76,11 +77,12 @@ class Asker:
         body = struct.pack("!hhih", api, 1, correlation, 4) + b"test"
         self.socket.sendall(struct.pack("!i", len(body)) + body)
 
-    def answers(self, wait_s: float = 0.4) -> list[int | str]:
-        """The correlation ids of the answers that come in this time, and ``end`` of the connection."""
+    def answers(self, wait_s: float = 0.4, until: int | None = None) -> list[int | str]:
+        """The correlation ids of the answers that come in this time, ``until`` so many, and ``end`` of the
+        connection."""
         found: list[int | str] = []
         deadline = time.monotonic() + wait_s
-        while (rest := deadline - time.monotonic()) > 0:
+        while (rest := deadline - time.monotonic()) > 0 and len(found) != until:
             self.socket.settimeout(rest)
             try:
                 data = self.socket.recv(10, socket.MSG_WAITALL)
@@ -95,13 +97,13 @@ class Asker:
 
 
 @contextmanager
-def asker(fleet: NetnsFleet) -> Iterator[Asker]:
+def asker(fleet: Fleet) -> Iterator[Asker]:
     one = Asker(fleet)
     with one.socket:
         yield one
 
 
-def seen(fleet: NetnsFleet) -> list[tuple[int, int]]:
+def seen(fleet: Fleet) -> list[tuple[int, int]]:
     """Key and correlation id of what the node got since it was asked last."""
     said = fleet.remote(fleet.hosts[0]).run("cat /run/node.seen 2>/dev/null; rm -f /run/node.seen").stdout
     return [(int(line.split()[0]), int(line.split()[1])) for line in said.splitlines()]
@@ -219,11 +221,15 @@ def test_only_those_who_are_meant_are_hit(fleet: NetnsFleet, system: Listeners) 
             before.send(FETCH, 2)
             assert before.answers() == [2], "another peer's connection stays as it is"
     assert "Fetch request 9 of n2" in proof(run)
-    with running(fleet, system, {**held, "peers": ["client"]}) as run, asker(fleet) as one:
-        assert asked_by_n2() == "10"
+    lost = {"fault": "messages", "target": "n1", "apis": ["Produce"], "peers": ["client"], "do": "close"}
+    with running(fleet, system, lost, held) as run, asker(fleet) as one:
+        assert asked_by_n2() == "silence"
         one.send(FETCH, 3)
-        assert one.answers() == []
-    proof(run)
+        assert one.answers() == [3]
+        one.send(PRODUCE, 4)
+        assert one.answers() == ["end"]
+    assert "Produce requests met by a closed connection" in proof(run)
+    assert "Fetch request 9 of n2" in str(run.recorded.ended("f2")["proof"])
 
 
 def test_no_such_message_is_no_proof(fleet: NetnsFleet, system: Listeners) -> None:
@@ -264,7 +270,7 @@ def test_what_a_killed_harness_left_is_found_and_removed(fleet: NetnsFleet, syst
     second = spec.build().commands(Scene("f8", (aimed,), ())).do[0]
     assert isinstance(second, Shell)
     refused = fleet.remote(n1).run(second.command, check=False)
-    assert "another fault has the messages of this host" in refused.stderr
+    assert "another fault has messages of the same peers here" in refused.stderr
     nemesis = Nemesis(plan(load({}), 1, 1.0), fleet, system, Recorded())
     assert nemesis.stop_and_heal() == ["n1: program f9/messages ended", "n1: chain WRACK-f9 removed"]
     assert nemesis.stop_and_heal() == []

@@ -96,9 +96,11 @@ def knock(took_s: float, answer: str = "connected") -> Done:
     return Done(KnockFrom("n1", (Way("n1>n2:9092", "", 9092),)), f"n1>n2:9092 {answer} {took_s:.4f}\n")
 
 
-def prove(shaping: Shaping, final: Done, during_s: float = 0.1, after_s: float = 0.001) -> Proof:
+def prove(
+    shaping: Shaping, final: Done, during_s: float = 0.1, after_s: float = 0.001, answer: str = "connected"
+) -> Proof:
     active = [
-        knock(during_s),
+        knock(during_s, answer),
         replace(final, output=final.output.partition("counts")[0] + SNMP.format(bad=0)),
     ]
     trail = Trail(active=active, final=[final], undo=[Done(Shell("n1", "undo"))], control=[knock(after_s)])
@@ -121,6 +123,14 @@ def test_a_delay_is_proved_by_the_program_and_by_knocks_that_took_longer() -> No
     assert not always.proved, "something else is slow"
     assert prove(SLOW, program(60)).text == "none of 60 packets was held back"
     assert prove(SLOW, program(0)).text == "no packet came its way"
+
+
+def test_a_delay_that_no_knock_got_through_is_proved_by_the_program_alone() -> None:
+    cut_off = prove(SLOW, program(60, delayed=60, delay_s=6.0), answer="silence")
+    assert cut_off.proved
+    assert cut_off.text.endswith("no knock was answered while it lasted")
+    output = f"-- boot b1 17\n\n-- ended\nready netem eth0\n{NETEM.format(passed=50, lost=9)}"
+    assert not prove(SLOW, Done(Shell("n1", "look"), output), answer="silence").proved
 
 
 def test_a_program_that_ended_or_that_packets_pass_by_proves_nothing() -> None:

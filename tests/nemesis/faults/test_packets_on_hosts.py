@@ -154,9 +154,9 @@ def test_a_host_that_comes_back_has_slow_packets_again(fleet: NetnsFleet, system
 
 
 def test_a_host_has_one_such_fault_at_a_time(fleet: NetnsFleet, system: Listeners) -> None:
-    slow = {"at_s": 0.0, "duration_s": 3.0, "fault": "packets", "target": "n1", "delay_s": 0.01}
-    lossy = {"at_s": 0.5, "duration_s": 0.5, "fault": "packets", "target": "n1", "loss": 0.1}
-    run = Running(fleet, system, plan(load({"schedule": [slow, lossy]}), seed=1, duration_s=4.0))
+    slow = {"at_s": 0.0, "duration_s": 2.5, "fault": "packets", "target": "n1", "delay_s": 0.01}
+    lossy = {"at_s": 1.0, "duration_s": 0.2, "fault": "packets", "target": "n1", "loss": 0.1}
+    run = Running(fleet, system, plan(load({"schedule": [slow, lossy]}), seed=1, duration_s=3.0))
     run.nemesis.start()
     run.nemesis.wait(20)
     assert run.nemesis.stop_and_heal() == []
