@@ -25,7 +25,7 @@ from wrackline.nemesis.faults.steps import (
     Trail,
 )
 from wrackline.plugins.fields import SECONDS
-from wrackline.systems.kafka.releases import parsed
+from wrackline.systems.kafka.releases import NEWEST, parsed
 from wrackline.systems.kafka.spec import KafkaSpec
 from wrackline.systems.kafka.store import Store
 from wrackline.systems.spec import SystemSpec
@@ -174,7 +174,7 @@ class RollingUpgradeSpec(FaultSpec):
     """One node of Apache Kafka after another is stopped and started as another version, which stays."""
     target: Role = "all"
     """Which nodes, a role or hosts by name; by name they are upgraded in the order given."""
-    to: Annotated[str, AfterValidator(_version)]
+    to: Annotated[str, AfterValidator(_version)] = NEWEST
     """The version that they become; it must be installed on this machine (`wrackline kafka install`)."""
 
     def refusal(self, fleet: FleetSpec, system: SystemSpec) -> str | None:
@@ -183,7 +183,7 @@ class RollingUpgradeSpec(FaultSpec):
         if not isinstance(system, KafkaSpec):
             return f"rolling-upgrade needs the system apache-kafka: {system.kind} has one version only"
         if parsed(self.to) <= parsed(system.version):
-            return f"rolling-upgrade to {self.to}: the cluster has {system.version} already"
+            return f"rolling-upgrade to {self.to}: system.version must be older, not {system.version}"
         if Store().find(self.to) is None:
             return f"rolling-upgrade: Kafka {self.to} is not here: `wrackline kafka install {self.to}`"
         return None
