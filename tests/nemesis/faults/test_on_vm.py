@@ -51,7 +51,7 @@ def done(system: Listeners, look: Any = None, **fault: object) -> Any:
     seen = look() if look is not None else None
     assert nemesis.wait(180)
     assert nemesis.stop_and_heal() == []
-    assert recorded.ended("f1")["proved"] is True, recorded.ended("f1")
+    assert recorded.ended("f1")["proved"] is True, recorded.ended("f1")["proof"]
     print(recorded.ended("f1")["proof"])
     assert system.is_running(system.nodes[0])
     return seen
@@ -74,7 +74,7 @@ def test_the_clock_of_the_host_jumps_strobes_and_drifts(system: Listeners) -> No
         {"fault": "oom-kill"},
         {"fault": "memory-pressure", "size_mb": 40},
         {"fault": "cpu-pressure", "workers": 1, "percent": 50},
-        {"fault": "slow-disk"},
+        {"fault": "slow-disk", "bytes_per_s": 300_000},
         {"fault": "disk-full"},
         {"fault": "read-only"},
         {"fault": "bit-flip", "files": "node/bytes"},
