@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from wrackline.checkers import metrics
 from wrackline.checkers.acknowledged import acknowledged
 from wrackline.checkers.load import LEFT_OUT_LIMIT, load_during_faults
+from wrackline.checkers.lossy_shutdowns import changed_in_place
 from wrackline.checkers.metrics import Figures
 from wrackline.checkers.runs import Fault, Place, Run
 from wrackline.checkers.thresholds import LEFT_OUT, THRESHOLDS
@@ -186,7 +187,7 @@ def _replicas_read(run: Run) -> Condition:
         return Condition(
             name, True, f"none was read: {why}; what is judged is judged by the final read alone"
         )
-    short, whole = [], 0
+    short, changed, whole = [], [], 0
     for place in run.places:
         assigned = {run.host(node) for node in run.assignment.get(place, ())}
         there = run.replicas.get(place, {})
@@ -194,7 +195,9 @@ def _replicas_read(run: Run) -> Condition:
             short.append(f"no replica of {_name(place)} was read")
         for host in sorted(assigned | set(there)):
             replica = there.get(host)
-            if replica is None:
+            if replica is not None and not replica.complete and host in changed_in_place(run, place):
+                changed.append(f"{_name(place)} on {host}")
+            elif replica is None:
                 short.append(f"the replica of {_name(place)} on {host} was not read")
             elif not replica.complete:
                 why = f": {replica.problem}" if replica.problem else ""
@@ -202,6 +205,8 @@ def _replicas_read(run: Run) -> Condition:
             else:
                 whole += 1
     detail = _first(short) or f"{whole} replicas were read whole"
+    if changed and not short:
+        detail += f"; a fault had changed the files of {', '.join(changed)}"
     return Condition(name, not short, detail)
 
 

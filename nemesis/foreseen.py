@@ -70,7 +70,8 @@ def _held(
     for other in plan.faults:
         ends_s = other.at_s + other.duration_s
         begins_before = other.at_s <= fault.at_s and other is not fault
-        if not begins_before or not other.spec.build().holds_node or ends_s + LATE_S <= fault.at_s:
+        ended = ends_s + other.spec.begins_s + LATE_S <= fault.at_s
+        if not begins_before or not other.spec.build().holds_node or ended:
             continue
         hosts = known.get(other.id)
         if hosts is None:

@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import logging
 import threading
 import time
@@ -95,7 +96,8 @@ class Nemesis:
         """
         self._stop_asked.set()
         if self._loop is not None and self._stop is not None and not self._finished.is_set():
-            self._loop.call_soon_threadsafe(self._stop.set)
+            with contextlib.suppress(RuntimeError):  # the loop has just ended by itself
+                self._loop.call_soon_threadsafe(self._stop.set)
         if self._thread is not None:
             self._thread.join(timeout_s)
             if self._thread.is_alive():

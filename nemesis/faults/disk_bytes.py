@@ -308,5 +308,9 @@ class RollBackSpec(BytesSpec):
     """Put back the first chunk of this size, the third and so on, and leave the others and what the file has
     grown by. Without it the file is put back whole."""
 
+    @property
+    def begins_s(self) -> float:
+        return self.age_s
+
     def build(self) -> RollBack:
         return RollBack(self.files, self.running, self.age_s, self.chunk_kb)

@@ -210,5 +210,9 @@ class PowerCutSpec(FaultSpec):
             )
         return None
 
+    @property
+    def begins_s(self) -> float:
+        return self.age_s if self.disk is Disk.STALE else 0.0
+
     def build(self) -> PowerCut:
         return PowerCut(self.disk, self.age_s)

@@ -25,13 +25,16 @@ from wrackline.nemesis.faults.steps import (
     Trail,
 )
 from wrackline.plugins.fields import SECONDS
-from wrackline.systems.kafka.releases import parsed
+from wrackline.systems.kafka.releases import NEWEST, parsed
 from wrackline.systems.kafka.spec import KafkaSpec
 from wrackline.systems.kafka.store import Store
 from wrackline.systems.spec import SystemSpec
 
 NOBODY = "None"
 ROLL_S = 60.0
+"""For each node to end, and for the ISR to be full again."""
+START_S = 10.0
+ALL_S = 9 * (2 * ROLL_S + START_S)
 
 
 @dataclass(frozen=True, slots=True)
@@ -97,6 +100,10 @@ class CrashLoopSpec(FaultSpec):
     up_s: Annotated[float, Field(ge=0, le=60), SECONDS] = 1.0
     """How long it is up before it is killed again. It is down for as long as the fault lasts then."""
 
+    @property
+    def begins_s(self) -> float:
+        return self.times * (self.up_s + START_S)
+
     def build(self) -> CrashLoop:
         return CrashLoop(self.times, self.up_s)
 
@@ -156,6 +163,10 @@ class RollingRestartSpec(FaultSpec):
     target: Role = "all"
     """Which nodes, a role or hosts by name; by name they are restarted in the order given."""
 
+    @property
+    def begins_s(self) -> float:
+        return ALL_S
+
     def build(self) -> Rolling:
         return Rolling()
 
@@ -174,8 +185,12 @@ class RollingUpgradeSpec(FaultSpec):
     """One node of Apache Kafka after another is stopped and started as another version, which stays."""
     target: Role = "all"
     """Which nodes, a role or hosts by name; by name they are upgraded in the order given."""
-    to: Annotated[str, AfterValidator(_version)]
+    to: Annotated[str, AfterValidator(_version)] = NEWEST
     """The version that they become; it must be installed on this machine (`wrackline kafka install`)."""
+
+    @property
+    def begins_s(self) -> float:
+        return ALL_S
 
     def refusal(self, fleet: FleetSpec, system: SystemSpec) -> str | None:
         if (why := super().refusal(fleet, system)) is not None:
@@ -183,7 +198,7 @@ class RollingUpgradeSpec(FaultSpec):
         if not isinstance(system, KafkaSpec):
             return f"rolling-upgrade needs the system apache-kafka: {system.kind} has one version only"
         if parsed(self.to) <= parsed(system.version):
-            return f"rolling-upgrade to {self.to}: the cluster has {system.version} already"
+            return f"rolling-upgrade to {self.to}: system.version must be older, not {system.version}"
         if Store().find(self.to) is None:
             return f"rolling-upgrade: Kafka {self.to} is not here: `wrackline kafka install {self.to}`"
         return None

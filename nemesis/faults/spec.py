@@ -57,6 +57,11 @@ class FaultSpec(Strict):
                 return f"{self.fault} needs {ability}: {why}"
         return None
 
+    @property
+    def begins_s(self) -> float:
+        """How long its beginning may take, besides the time that it is in force then."""
+        return 0.0
+
     def build(self) -> Fault:
         """The fault with these settings."""
         raise NotImplementedError

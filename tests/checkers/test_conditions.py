@@ -193,6 +193,19 @@ def test_a_host_that_died_with_its_unsynced_bytes_may_have_lost_them() -> None:
     assert decided(run, lost_write=1)["verdict"] == Verdict.VIOLATION
 
 
+def test_a_replica_whose_files_a_fault_had_changed_need_not_be_read_whole() -> None:
+    run = good_run()
+    [place] = run.places
+    run.replicas[place]["n2"].complete = False
+    assert [one.name for one in unmet(run)] == ["every replica's log read"]
+    flip = Fault("f9", "bit-flip", ("n2",), "", 1, 1, 1, 1, True, lossy=("n2",))
+    flip.damaged = {"n2": {f"broker/{place[0]}-{place[1]}/0.log": 1}}
+    run.faults.append(flip)
+    assert unmet(run) == []
+    flip.damaged = {"n2": {"broker/another-0/0.log": 1}}
+    assert [one.name for one in unmet(run)] == ["every replica's log read"]
+
+
 def test_logs_that_were_not_fetched() -> None:
     run = good_run()
     run.course.files = {"n1": ("broker.log",), "n2": ("listing.txt",), "n3": ()}

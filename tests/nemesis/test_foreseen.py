@@ -110,3 +110,10 @@ def test_every_guided_schedule_can_be_shown(name: str) -> None:
     faults = [step for step in steps if isinstance(step, Inject)]
     assert faults
     assert {host for fault in faults for host in fault.hosts} <= {one.host.name for one in NODES}
+
+
+def test_a_fault_whose_beginning_takes_long_may_have_its_host_for_longer() -> None:
+    stale = {**at(0, "power-cut", "n1", 2), "disk": "stale", "age_s": 30}
+    assert scheduled(at(0, "power-cut", "n1", 2), at(20, "kill", "all"))["f2"] == ("n1", "n2", "n3")
+    assert scheduled(stale, at(20, "kill", "all"))["f2"] is None
+    assert scheduled(stale, at(40, "kill", "all"))["f2"] == ("n1", "n2", "n3")

@@ -26,7 +26,9 @@ PACKAGES = (
     "openssh-server",
     "procps",
     "python3",
+    "strace",
     "util-linux",
+    "util-linux-extra",
     "xfsprogs",
 )
 KERNEL = "linux-image-cloud-amd64"

@@ -213,7 +213,7 @@ def test_an_upgrade_that_cannot_be_is_refused(monkeypatch: pytest.MonkeyPatch, t
     to = RollingUpgradeSpec(fault="rolling-upgrade", to="4.4.0")
     assert to.target == "all"
     assert "wrackline has one version only" in str(to.refusal(fleet, WracklineSpec()))
-    assert "the cluster has 4.4.0 already" in str(to.refusal(fleet, KafkaSpec(version="4.4.0")))
+    assert "system.version must be older, not 4.4.0" in str(to.refusal(fleet, KafkaSpec(version="4.4.0")))
     monkeypatch.setenv("WRACKLINE_KAFKA_DIR", str(tmp_path))
     assert "`wrackline kafka install 4.4.0`" in str(to.refusal(fleet, KafkaSpec(version="4.1.1")))
     with pytest.raises(ValueError, match="is no version of Apache Kafka"):
