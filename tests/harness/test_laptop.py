@@ -51,6 +51,7 @@ def as_somebody(home: Path, *arguments: object) -> subprocess.Popen[str]:
             "PATH": os.environ["PATH"],
             "WRACKLINE_STATE_DIR": f"{home}/state",
             "PYTHONUNBUFFERED": "1",
+            "PYTHONPYCACHEPREFIX": f"{home}/compiled",  # he may not write beside the sources
         },
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
@@ -115,6 +116,7 @@ def test_what_such_hosts_cannot_do_is_refused_in_a_line() -> None:
         line.partition(": hosts of the fleet process are folders")[0].partition(": ")[2]
         for line in refused.value.mistakes
     ] == [
-        "nemesis.schedule[0]: partition needs commands on its hosts as root",
+        "nemesis.schedule[0]: partition needs hosts with a network of their own, in which packets can be "
+        "dropped",
         "nemesis.schedule[2]: power-cut needs a switch for the power of its hosts",
     ]
