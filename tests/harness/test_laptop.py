@@ -13,6 +13,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+import yaml
 
 from wrackline.checkers.conditions import conditions
 from wrackline.checkers.contracts import contract_for
@@ -106,6 +107,31 @@ def test_a_run_without_root(home: Path) -> None:
     )
     said(as_somebody(home, "fleet", "down"))
     assert not set(listening("127.")) & at
+    assert not (home / "state").exists()
+
+
+@pytest.mark.nightly
+def test_apache_kafka_without_root(home: Path) -> None:
+    """Its jars are root's, as `wrackline kafka install` leaves them."""
+    kafka = {
+        "name": "laptop-kafka",
+        "fleet": {"kind": "process", "brokers": 3, "controllers": 1, "combined": True},
+        "system": {"kind": "apache-kafka", "waits": {"steady_s": 0}},
+        "topic": {"partitions": 1, "replication_factor": 3, "min_insync_replicas": 2},
+        "workload": {"duration_s": 12, "rate": 30, "senders": 2, "pollers": 1, "enders": 1},
+        "nemesis": {
+            "schedule": [
+                {"at_s": 1, "duration_s": 2, "fault": "kill", "target": "leader(log-0)"},
+                {"at_s": 9, "duration_s": 1, "fault": "pause", "target": "follower(log-0)"},
+            ]
+        },
+    }
+    (home / "kafka.yaml").write_text(yaml.safe_dump(kafka))
+    said(as_somebody(home, "run", home / "kafka.yaml", "--results", home / "results", "--no-analysis"))
+    [run_dir] = (home / "results").iterdir()
+    met = {one.name: one for one in conditions(load_run(run_dir), Figures())}
+    assert met["every fault proved"].detail == "2 of 2", met
+    assert met["every replica's log read"].ok
     assert not (home / "state").exists()
 
 
