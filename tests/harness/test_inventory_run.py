@@ -20,8 +20,8 @@ pytestmark = [pytest.mark.fleet, pytest.mark.slow, pytest.mark.apart]
 
 FAULTS = [
     {"at_s": 1, "duration_s": 1.5, "fault": "kill", "target": "n2"},
-    {"at_s": 4, "duration_s": 4, "fault": "partition", "target": "n2"},
-    {"at_s": 9.5, "duration_s": 1, "fault": "power-cut", "target": "n2"},
+    {"at_s": 6, "duration_s": 4, "fault": "partition", "target": "n2"},
+    {"at_s": 15, "duration_s": 1, "fault": "power-cut", "target": "n2"},
 ]
 
 
@@ -33,7 +33,7 @@ def test_a_run_on_machines_of_an_inventory(state_root: Path, tmp_path: Path) -> 
             "fleet": machines.spec(keep_installed=False).model_dump(mode="json"),
             "system": {"config": config, "waits": {"steady_s": 0}},
             "topic": {"partitions": 1, "replication_factor": 2, "min_insync_replicas": 1},
-            "workload": {"duration_s": 12, "rate": 50, "senders": 2, "pollers": 1, "enders": 1},
+            "workload": {"duration_s": 17, "rate": 50, "senders": 2, "pollers": 1, "enders": 1},
             "nemesis": {"schedule": FAULTS},
         }
         spec = tmp_path / "inventory.yaml"
