@@ -147,7 +147,8 @@ class PaperNemesis:
         del host
         return Hold()
 
-    def stop_and_heal(self) -> list[str]:
+    def stop_and_heal(self, *, timeout_s: float) -> list[str]:
+        del timeout_s
         self.trail.append("heal")
         return []
 
