@@ -4,7 +4,9 @@ while the host stays on."""
 from __future__ import annotations
 
 import re
+import shlex
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Annotated, ClassVar, Literal
 
 from pydantic import Field
@@ -21,6 +23,7 @@ from wrackline.systems.spec import SystemSpec
 
 _ROUND = re.compile(r"^round (\d+) (\d+)$", re.MULTILINE)
 WHOLE_HOST = "whole_host"
+_PROGRAM = Path(__file__).with_name("evict_program.py")
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,20 +58,10 @@ class EvictCache:
         )
 
     def _rounds(self, target: Target) -> str:
-        """Each prints the bytes that were in the cache before it and after it."""
-        files = f"find {target.data_dir} -path '*/{OURS}*' -prune -o -type f -size +0 -print0"
-        fincore = "fincore -b -n -r -o RES 2>/dev/null | awk '{ n += $1 } END { print n + 0 }'"
-        resident = f"{files} | xargs -0 -r {fincore}"
-        evict = (
-            f"{files} | xargs -0 -r -n 1 sh -c 'dd if=\"$0\" iflag=nocache count=0 status=none' 2>/dev/null"
-        )
-        if self.whole_host:
-            evict = "echo 1 >/proc/sys/vm/drop_caches"
-        return (
-            "command -v fincore >/dev/null || { echo 'there is no fincore (util-linux)'; exit 1; }; "
-            f'while :; do before=$({resident}); {evict}; after=$({resident}); echo "round $before $after"; '
-            f"sleep {self.every_s:g}; done"
-        )
+        program = shlex.quote(_PROGRAM.read_text(encoding="ascii"))
+        which = "host" if self.whole_host else "files"
+        arguments = f"{target.data_dir} {OURS} {which} {self.every_s:g}"
+        return f"exec {shlex.quote(target.python)} -I -S -c {program} {arguments}"
 
     def prove(self, scene: Scene, trail: Trail) -> Proof:
         texts = []

@@ -28,7 +28,6 @@ PACKAGES = (
     "python3",
     "strace",
     "util-linux",
-    "util-linux-extra",
     "xfsprogs",
 )
 KERNEL = "linux-image-cloud-amd64"

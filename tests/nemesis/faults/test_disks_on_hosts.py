@@ -7,7 +7,6 @@ import errno
 import os
 import re
 import shutil
-import subprocess
 import threading
 import time
 from pathlib import Path
@@ -30,11 +29,13 @@ def data(fleet: NetnsFleet, host: str) -> Path:
 
 
 def resident(file: Path) -> int:
-    """Bytes of a file in the page cache, as the kernel says here."""
-    said = subprocess.run(
-        ["fincore", "-b", "-n", "-r", "-o", "RES", str(file)], capture_output=True, text=True
-    )
-    return int(said.stdout.strip() or 0)
+    """Bytes of a file that can be read without waiting for the disk."""
+    found, page = 0, bytearray(4096)
+    with file.open("rb", buffering=0) as opened:
+        for at in range(0, file.stat().st_size, len(page)):
+            with contextlib.suppress(BlockingIOError):
+                found += os.preadv(opened.fileno(), [page], at, os.RWF_NOWAIT)
+    return found
 
 
 def ready_to_lose(system: Listeners) -> None:
