@@ -10,7 +10,7 @@ _PARTITIONS = (
     {"fault": "partition", "target": "one"},
     {"fault": "partition", "target": "majority"},
     {"fault": "partition", "target": "primaries"},
-    {"fault": "partition", "shape": "majorities-ring", "target": "all"},
+    {"fault": "partition", "shape": "majorities-ring"},
 )
 _NODES = ("one", "minority", "majority", "primaries", "all")
 _KILLS = tuple({"fault": "kill", "target": target} for target in _NODES)
