@@ -68,6 +68,15 @@ def test_an_image_that_was_not_finished_is_none(tmp_path: Path) -> None:
     assert store.all() == ()
 
 
+def listens(path: Path) -> bool:
+    """The file is there a moment before anybody listens."""
+    try:
+        qmp.connect(path, 1.0).close()
+    except OSError:
+        return False
+    return True
+
+
 @pytest.fixture
 def empty_machine(tmp_path: Path) -> Iterator[Path]:
     """QEMU without any computer in it, but with its protocol, at a path longer than a socket's may be."""
@@ -77,7 +86,7 @@ def empty_machine(tmp_path: Path) -> Iterator[Path]:
     with subprocess.Popen([PROGRAM, *arguments], cwd=folder) as machine:
         try:
             deadline = time.monotonic() + 10
-            while not (folder / "qmp").exists() and time.monotonic() < deadline:
+            while not listens(folder / "qmp") and time.monotonic() < deadline:
                 time.sleep(0.01)
             yield folder / "qmp"
         finally:

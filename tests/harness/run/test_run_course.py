@@ -47,7 +47,7 @@ def test_clients_are_stopped_before_anything_is_read_though_healing_failed(
 ) -> None:
     """A full data disk: it was a false lost-write, exit code 1."""
 
-    def fails(_self: object) -> list[str]:
+    def fails(_self: object, **_: float) -> list[str]:
         raise NemesisError("the fleet could not be healed: n2: No space left on device")
 
     monkeypatch.setattr("wrackline.harness.run.runner.Nemesis.stop_and_heal", fails)
@@ -67,7 +67,7 @@ def test_clients_are_stopped_before_anything_is_read_though_healing_failed(
 def test_a_mistake_of_ours_ends_the_run_and_is_on_record(
     stage: Stage, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    def fails(_self: object) -> list[str]:
+    def fails(_self: object, **_: float) -> list[str]:
         raise KeyError("nobody thought of this")
 
     monkeypatch.setattr("wrackline.harness.run.runner.Nemesis.stop_and_heal", fails)

@@ -60,8 +60,8 @@ def test_a_host_that_sees_the_release_is_sent_its_configuration_and_a_formatted_
     seen_by_hosts(fleet, store)
     system_on(fleet, store).install()
     assert fleet.told("n1") == [
-        f"cat {store.root}/4.4.0/release.json 2>/dev/null; true",
         "[ -x /opt/wrackline/node.sh ] && /opt/wrackline/node.sh pid | sed 's/^/pid /'; true",
+        f"cat {store.root}/4.4.0/release.json 2>/dev/null; true",
         "mkdir -p /var/log/wrackline /run/wrackline /data/broker && sync -f /data/broker",
     ]
     assert {path for host, path in fleet.files if host == "n1"} == {
