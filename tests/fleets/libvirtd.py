@@ -13,12 +13,14 @@ from pathlib import Path
 BEGIN = """
 for folder in /etc/libvirt /var/lib /var/log /var/cache /run; do mount -t tmpfs libvirtd $folder; done
 mkdir /run/libvirt /var/log/libvirt /var/cache/libvirt
-# It wants the user to be there, whoever QEMU then runs as.
+# It wants the user to be there that QEMU runs as where qemu.conf says nothing.
 for file in passwd group; do cp /etc/$file "$1/$file"; done
 echo 'libvirt-qemu:x:64055:64055::/:/usr/sbin/nologin' >>"$1/passwd"
 echo 'libvirt-qemu:x:64055:' >>"$1/group"
 for file in passwd group; do mount --bind "$1/$file" /etc/$file; done
 cat >/etc/libvirt/qemu.conf <<'END'
+user = "root"
+group = "root"
 stdio_handler = "file"
 namespaces = []
 cgroup_controllers = []
