@@ -8,6 +8,7 @@ from __future__ import annotations
 import json
 import os
 import shutil
+import signal
 import socket
 import subprocess
 import sys
@@ -151,10 +152,7 @@ def test_what_libvirt_does_to_a_domain_is_seen_from_outside_and_ends(
     assert int(remote.run(carrier).stdout) == before + 2, "the guest saw its cable go and come"
 
 
-def test_what_an_owner_left_that_was_killed_in_the_midst_is_removed(
-    state_root: Path, hypervisor: Libvirtd
-) -> None:
-    name = f"tm-{os.getpid()}"
+def kill_an_owner_in_the_midst(name: str, state_root: Path, hypervisor: Libvirtd) -> None:
     command = [sys.executable, "-c", OWNER, name, str(state_root), hypervisor.uri]
     with subprocess.Popen(command) as owner:
         try:
@@ -168,12 +166,29 @@ def test_what_an_owner_left_that_was_killed_in_the_midst_is_removed(
             owner.kill()
     left = {trace.split()[0] for trace in traces(name, state_root)}
     assert left == {"netns", "process", "mount", "file"}
+
+
+def test_what_an_owner_left_that_was_killed_in_the_midst_is_removed(
+    state_root: Path, hypervisor: Libvirtd
+) -> None:
+    name = f"tm-{os.getpid()}"
+    kill_an_owner_in_the_midst(name, state_root, hypervisor)
     assert name in clean(state_root)
     assert traces(name, state_root) == []
     deadline = time.monotonic() + 10
     while f"wl-{name}-n1" in hypervisor.domains():
         assert time.monotonic() < deadline, "libvirt did not notice"
         time.sleep(0.1)
+
+
+@pytest.mark.nightly
+def test_it_is_removed_also_when_libvirtd_has_gone(state_root: Path, tmp_path: Path) -> None:
+    name = f"tg-{os.getpid()}"
+    with libvirtd(tmp_path) as gone:
+        kill_an_owner_in_the_midst(name, state_root, gone)
+        os.kill(gone.pid, signal.SIGKILL)
+    assert name in clean(state_root)
+    assert traces(name, state_root) == []
 
 
 def test_a_hypervisor_elsewhere_or_silent_is_refused_in_one_line() -> None:
