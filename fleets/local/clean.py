@@ -1,11 +1,12 @@
 """Taking a fleet of this machine apart, one's own or one whose owner was killed (``wrackline fleet clean``).
 
-Whatever its kind, a fleet is processes in its network namespaces, mounts below its folder or inside those
-processes, loop devices on images in the folder, and the folder."""
+Whatever its kind, a fleet is processes in its network namespaces (of libvirt: those with its hosts' names),
+mounts below its folder or inside those processes, loop devices on images in the folder, and the folder."""
 
 from __future__ import annotations
 
 import contextlib
+import signal
 import time
 from collections.abc import Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
@@ -16,6 +17,7 @@ from typing import Protocol
 from wrackline.fleets.base import FleetError
 from wrackline.fleets.local import throttle
 from wrackline.fleets.local.disk import discard, loops_below, wait_released
+from wrackline.fleets.local.domains import processes
 from wrackline.fleets.local.namespaces import (
     delete_netns,
     ip_batch,
@@ -25,11 +27,15 @@ from wrackline.fleets.local.namespaces import (
     netns_exists,
     processes_in_netns,
     run_tool,
+    signal_all,
+    wait_dead,
 )
 from wrackline.fleets.local.state import FleetFolder, FleetLock, FleetState, boot_id, folders
 
 LAST_PROGRAM_TIMEOUT_S = 10.0
 DATA_DIR = "/data"
+BY_LIBVIRT = "libvirt"
+"""The kind of fleet whose hosts are processes outside of its namespaces."""
 
 
 class Machine(Protocol):
@@ -65,6 +71,10 @@ def end_host(folder: FleetFolder, state: FleetState, host: str) -> None:
     netns = state.netns(host)
     discard_data(netns, folder.image(host))
     kill_processes_in_netns(netns)
+    if state.kind == BY_LIBVIRT:
+        pids = processes(netns)
+        signal_all(pids, signal.SIGKILL)
+        wait_dead(pids)
     # The link goes first and for certain: sockets of killed programs could otherwise send their last bytes
     # through it, minutes after the "power cut", for as long as the kernel keeps the namespace alive.
     if netns_exists(netns) and netns_exists(state.control):

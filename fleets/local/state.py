@@ -72,7 +72,7 @@ class FleetState:
         return f"p-{host}"
 
     def netns(self, host: str) -> str:
-        """Network namespace of a host, where hosts have one."""
+        """Network namespace of a host, where hosts have one; its name at libvirt, where libvirt has it."""
         return f"wl-{self.name}-{host}"
 
 

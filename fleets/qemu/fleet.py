@@ -29,7 +29,7 @@ from wrackline.fleets.qemu.image.initrd import initrd
 from wrackline.fleets.qemu.image.recipe import check_machine, recipe
 from wrackline.fleets.qemu.image.store import Say, Store
 from wrackline.fleets.qemu.machine import Machine, Model
-from wrackline.fleets.qemu.power import QemuPower
+from wrackline.fleets.qemu.power import VirtualPower
 from wrackline.fleets.qemu.settings import Hardware, computer
 from wrackline.fleets.qemu.snapshots import Snapshot
 
@@ -46,7 +46,7 @@ class QemuFleet(LocalFleet):
     """Virtual machines (needs root). One owner per name; several fleets live side by side."""
 
     kind: ClassVar[str] = "qemu"
-    power: QemuPower
+    power: VirtualPower
 
     def __init__(
         self,
@@ -78,7 +78,6 @@ class QemuFleet(LocalFleet):
             slowness=SLOWNESS,
         )
         self._accel: Accelerator = accel
-        self._boot_s = boot_s
         self._snapshots = snapshots
         self._packages = tuple(packages)
         self._model: Model | None = None
@@ -88,10 +87,12 @@ class QemuFleet(LocalFleet):
                 self.folder,
                 host,
                 Disks(self.folder, host.name, filesystem, self._hardware.disk_mb, cache),
+                boot_s,
+                self._network.prefixlen,
             )
             for host in self.hosts
         }
-        self.power = QemuPower(self._machines, self._forget)
+        self.power = VirtualPower(self._machines, self._forget)
 
     def prepare(self, say: Say) -> None:
         """The image, built now if it is not there. Raises FleetError."""
@@ -103,7 +104,7 @@ class QemuFleet(LocalFleet):
         accelerator = chosen(self._accel, image, first, say)
         words = computer(self._hardware, accelerator, vmlinux=image.vmlinux, initrd=first, root=image.root)
         snapshot = Snapshot.of(image, words, self._hardware.disk_mb) if self._snapshots else None
-        self._model = Model(words, snapshot, self._boot_s, self._network.prefixlen)
+        self._model = Model(words, snapshot)
 
     def _machine_list(self) -> Sequence[Machine]:
         return list(self._machines.values())

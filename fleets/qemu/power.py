@@ -1,4 +1,4 @@
-"""The power switch of a ``qemu`` fleet: QEMU is killed, and with it goes what the disk had not flushed."""
+"""The power switch of virtual machines with our image."""
 
 from __future__ import annotations
 
@@ -10,31 +10,25 @@ from pathlib import Path
 
 from wrackline.fleets.base import Disk, FleetError, Host, PowerCut
 from wrackline.fleets.local.look import FileSeen
-from wrackline.fleets.qemu.machine import Machine
+from wrackline.fleets.qemu.virtual import VirtualHost
 
 
 @dataclass(slots=True)
 class _Switch:
-    machine: Machine
+    machine: VirtualHost
     mutex: threading.Lock = field(default_factory=threading.Lock)
     last_cut: PowerCut | None = None
     before: Mapping[str, FileSeen] = field(default_factory=dict)
     copy: Path | None = None
-    """Of the data disk, kept for `QemuPower.swap_disk`."""
+    """Of the data disk, kept for `VirtualPower.swap_disk`."""
     bytes_per_s: int | None = None
     """What the data disk is held back to."""
 
-    def hold_back(self) -> None:
-        """Raises FleetError."""
-        each = self.bytes_per_s or 0
-        none = {"bps": 0, "iops": 0, "iops_rd": 0, "iops_wr": 0}
-        self.machine.ask_qemu("block_set_io_throttle", device="d2", bps_rd=each, bps_wr=each, **none)
 
-
-class QemuPower:
+class VirtualPower:
     """Thread-safe; hosts are switched independently of one another."""
 
-    def __init__(self, machines: Mapping[str, Machine], forget: Callable[[Host], None]) -> None:
+    def __init__(self, machines: Mapping[str, VirtualHost], forget: Callable[[Host], None]) -> None:
         """``forget`` is called with a host whose connections died with it."""
         self._switches = {name: _Switch(machine) for name, machine in machines.items()}
         self._forget = forget
@@ -68,7 +62,7 @@ class QemuPower:
             try:
                 lost = machine.boot(switch.before)
                 if switch.bytes_per_s is not None:
-                    switch.hold_back()
+                    machine.hold_back(switch.bytes_per_s)
                 machine.wait_ssh()
             except BaseException:
                 machine.destroy()
@@ -117,7 +111,7 @@ class QemuPower:
     def is_on(self, host: Host) -> bool:
         return self._switch(host).machine.is_on
 
-    # -- what QEMU does to a host that is on -----------------------------------------------------------------
+    # -- what the hypervisor does to a host that is on ------------------------------------------------------
 
     def throttle(self, host: Host, bytes_per_s: int | None) -> None:
         """From now on the data disk reads and writes so many bytes a second each at most; None: as many as it
@@ -126,23 +120,19 @@ class QemuPower:
         with switch.mutex:
             switch.bytes_per_s = bytes_per_s
             if switch.machine.is_on:
-                switch.hold_back()
+                switch.machine.hold_back(bytes_per_s)
 
     def link(self, host: Host, *, up: bool) -> None:
         """Pull the host's network cable, or plug it in; the host sees its carrier go. Raises FleetError."""
-        self._switch(host).machine.ask_qemu("set_link", name="n0", up=up)
+        self._switch(host).machine.set_link(up=up)
 
     def pause(self, host: Host) -> None:
         """Stop all processors of the host. Raises FleetError."""
-        machine = self._switch(host).machine
-        machine.ask_qemu("stop")
-        machine.paused = True
+        self._switch(host).machine.pause()
 
     def resume(self, host: Host) -> None:
         """Its clock goes on from where it stood. Raises FleetError."""
-        machine = self._switch(host).machine
-        machine.ask_qemu("cont")
-        machine.paused = False
+        self._switch(host).machine.resume()
 
     def _switch(self, host: Host) -> _Switch:
         try:

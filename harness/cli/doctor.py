@@ -59,6 +59,8 @@ OPTIONAL_TOOLS = {
     "mmdebstrap": ("--version",),
     "busybox": (),
     "lz4": ("--version",),
+    "virsh": ("--version",),
+    "libvirtd": ("--version",),
 }
 PACKAGES = ("kio", "fabric", "pydantic", "pyarrow", "confluent_kafka", "pyspark", "jinja2")
 

@@ -15,6 +15,8 @@ import orjson
 
 from wrackline.fleets.base import FleetError
 from wrackline.fleets.become import COMMANDS, sudo_rule
+from wrackline.fleets.libvirt.fleet import LibvirtFleet
+from wrackline.fleets.libvirt.virsh import URI
 from wrackline.fleets.local.fleet import LocalFleet
 from wrackline.fleets.netns.fleet import NetnsFleet
 from wrackline.fleets.qemu.accelerators import Accelerator
@@ -65,7 +67,7 @@ def fleet() -> None:
 @click.option("--filesystem", type=click.Choice(["ext4", "xfs"]), default="ext4", show_default=True)
 @click.option(
     "--kind",
-    type=click.Choice(["netns", "qemu"]),
+    type=click.Choice(["netns", "qemu", "libvirt"]),
     default="netns",
     show_default=True,
     help="Namespaces of this machine, or virtual machines.",
@@ -80,6 +82,7 @@ def fleet() -> None:
     show_default=True,
     help="For virtual machines: KVM, or emulation.",
 )
+@click.option("--uri", default=URI, show_default=True, help="The hypervisor, for the kind libvirt.")
 @state_dir_option
 def up(
     name: str,
@@ -90,6 +93,7 @@ def up(
     kind: str,
     memory_mb: int,
     accel: Accelerator,
+    uri: str,
     state_dir: Path,
 ) -> None:
     """Make the fleet NAME (default: hands); it stays until `wrackline fleet down` or the machine's next
@@ -97,29 +101,44 @@ def up(
     need_root()
     with fleet_errors():
         names = [host.strip() for host in hosts.split(",") if host.strip()]
+        hardware = Hardware(memory_mb=memory_mb, disk_mb=disk_mb)
         made: LocalFleet
-        if kind == "qemu":
-            made = virtual = QemuFleet(
-                name,
-                names,
-                subnet=subnet,
-                state_dir=state_dir,
-                hardware=Hardware(memory_mb=memory_mb, disk_mb=disk_mb),
-                filesystem=filesystem,
-                accel=accel,
-                detached=True,
-            )
-            virtual.prepare(lambda line: click.echo(line, err=True))
-        else:
-            made = NetnsFleet(
-                name,
-                names,
-                subnet=subnet,
-                state_dir=state_dir,
-                disk_mb=disk_mb,
-                filesystem=filesystem,
-                detached=True,
-            )
+        match kind:
+            case "netns":
+                made = NetnsFleet(
+                    name,
+                    names,
+                    subnet=subnet,
+                    state_dir=state_dir,
+                    disk_mb=disk_mb,
+                    filesystem=filesystem,
+                    detached=True,
+                )
+            case "qemu":
+                made = virtual = QemuFleet(
+                    name,
+                    names,
+                    subnet=subnet,
+                    state_dir=state_dir,
+                    hardware=hardware,
+                    filesystem=filesystem,
+                    accel=accel,
+                    detached=True,
+                )
+                virtual.prepare(lambda line: click.echo(line, err=True))
+            case _:
+                made = domains = LibvirtFleet(
+                    name,
+                    names,
+                    uri=uri,
+                    subnet=subnet,
+                    state_dir=state_dir,
+                    hardware=hardware,
+                    filesystem=filesystem,
+                    accel=accel,
+                    detached=True,
+                )
+                domains.prepare(lambda line: click.echo(line, err=True))
         made.up()
         made.detach()
     for host in made.hosts:

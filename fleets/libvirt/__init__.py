@@ -1,0 +1,1 @@
+"""Domains of a libvirt of this machine: the fleet ``libvirt``."""

@@ -1,0 +1,135 @@
+"""Domains of a libvirt of this machine, made from the image that the fleet ``qemu`` boots too.
+
+What one fleet ``f`` with host ``n1`` consists of, and nothing else:
+
+* network namespace ``wl-f`` with bridge ``br0`` (first address of the subnet). The harness enters it. The tap
+  that libvirt makes for a domain is moved there, and is called ``p-n1`` then, before the domain runs:
+  whatever network libvirtd is in, no packet of a host is ever seen in it;
+* the domain ``wl-f-n1``, which libvirt forgets with its end;
+* two files with the host's own system disk and its data disk;
+* a folder below the state root with keys, disks, logs, and the socket of each host's first process.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Sequence
+from pathlib import Path
+from typing import ClassVar
+
+from wrackline.fleets.base import FleetError, Host
+from wrackline.fleets.libvirt.domain import Computer
+from wrackline.fleets.libvirt.machine import DomainHost
+from wrackline.fleets.libvirt.virsh import URI, Virsh
+from wrackline.fleets.local.clean import BY_LIBVIRT
+from wrackline.fleets.local.fleet import LocalFleet
+from wrackline.fleets.local.keys import host_files, sshd_config
+from wrackline.fleets.local.state import DEFAULT_STATE_ROOT
+from wrackline.fleets.qemu.accelerators import Accelerator, chosen
+from wrackline.fleets.qemu.disk import Disks
+from wrackline.fleets.qemu.fleet import BOOT_S, SLOWNESS, WRITTEN_MB
+from wrackline.fleets.qemu.image.build import build
+from wrackline.fleets.qemu.image.initrd import initrd
+from wrackline.fleets.qemu.image.recipe import check_machine, recipe
+from wrackline.fleets.qemu.image.store import Say, Store
+from wrackline.fleets.qemu.power import VirtualPower
+from wrackline.fleets.qemu.settings import Hardware
+
+log = logging.getLogger(__name__)
+
+
+class LibvirtFleet(LocalFleet):
+    """Domains of libvirt (needs root). One owner per name; several fleets live side by side."""
+
+    kind: ClassVar[str] = BY_LIBVIRT
+    power: VirtualPower
+
+    def __init__(
+        self,
+        name: str,
+        hosts: Sequence[str],
+        *,
+        uri: str = URI,
+        subnet: str = "198.18.0.0/24",
+        state_dir: Path = DEFAULT_STATE_ROOT,
+        hardware: Hardware | None = None,
+        filesystem: str = "ext4",
+        accel: Accelerator = "auto",
+        boot_s: float = BOOT_S,
+        packages: Sequence[str] = (),
+        detached: bool = False,
+    ) -> None:
+        """``uri``: of a libvirt of this machine. ``boot_s``: a host answers SSH after so long at most.
+        ``packages``: of Debian, besides those of every image."""
+        self._hardware = hardware or Hardware()
+        super().__init__(
+            name,
+            hosts,
+            subnet=subnet,
+            state_dir=state_dir,
+            disk_mb=self._hardware.disk_mb,
+            filesystem=filesystem,
+            detached=detached,
+            slowness=SLOWNESS,
+        )
+        self._virsh = Virsh(uri)
+        self._accel: Accelerator = accel
+        self._packages = tuple(packages)
+        self._computer: Computer | None = None
+        self._machines = {
+            host.name: DomainHost(
+                self.state,
+                self.folder,
+                host,
+                Disks(self.folder, host.name, filesystem, self._hardware.disk_mb, "kept"),
+                boot_s,
+                self._network.prefixlen,
+                virsh=self._virsh,
+            )
+            for host in self.hosts
+        }
+        self.power = VirtualPower(self._machines, self._forget)
+
+    def prepare(self, say: Say) -> None:
+        """The image, built now if it is not there. Raises FleetError, also when libvirt does not answer."""
+        if self._computer is None:
+            self._computer = computer(self._virsh, self._hardware, self._accel, self._packages, say)
+
+    def _machine_list(self) -> Sequence[DomainHost]:
+        return list(self._machines.values())
+
+    def _prepare(self) -> None:
+        self.prepare(log.info)
+
+    @property
+    def _needed_mb(self) -> int:
+        return self.state.disk_mb + WRITTEN_MB
+
+    def _build_hosts(self, public_key: str, host_key: str) -> None:
+        sshd = sshd_config()
+        for host in self.hosts:
+            machine = self._machines[host.name]
+            machine.computer = self._computer
+            machine.files = host_files(host, self.hosts, public_key=public_key, host_key=host_key, sshd=sshd)
+        self._each(self._make_disks)
+
+    def _make_disks(self, host: Host) -> None:
+        self._machines[host.name].disks.make()
+
+
+def computer(
+    virsh: Virsh, hardware: Hardware, accel: Accelerator, packages: Sequence[str], say: Say
+) -> Computer:
+    """What hosts are made of; the image is built when it is not there. Raises FleetError."""
+    try:
+        models = virsh.security_models()
+    except FleetError as wrong:
+        raise FleetError(
+            f"the fleet libvirt finds no libvirt at {virsh.uri}: {wrong}; start libvirtd, or name another by "
+            "fleet.uri"
+        ) from wrong
+    check_machine()
+    image = build(Store(), recipe(packages), say)
+    first = initrd(image)
+    accelerator = chosen(accel, image, first, say)
+    return Computer(hardware, accelerator, image.vmlinux, first, image.root, models)
