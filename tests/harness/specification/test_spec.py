@@ -34,7 +34,7 @@ MISTAKES = [
     ("name: X Y", "x.yaml: name: string should match pattern '^[a-z0-9][a-z0-9-]{0,39}$', not 'X Y'"),
     (
         "name: x\nfleet: {kind: ec2}",
-        "x.yaml: fleet.kind: there is no 'ec2'; known here: inventory, netns, none, process, qemu; "
+        "x.yaml: fleet.kind: there is no 'ec2'; known here: inventory, libvirt, netns, none, process, qemu; "
         "`wrackline plugins` lists all",
     ),
     (

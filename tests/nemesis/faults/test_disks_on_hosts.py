@@ -50,12 +50,12 @@ def test_evicted_pages_are_not_in_the_page_cache(fleet: NetnsFleet, system: List
     fleet.remote(fleet.hosts[0]).run("head -c 4000000 /dev/urandom >/data/cold; sync /data/cold")
     assert resident(file) > 3_900_000
     with running(fleet, system, {"fault": "evict-cache", "target": "n1", "every_s": 0.2}) as run:
-        assert resident(file) == 0
-        file.read_bytes()
-        deadline = time.monotonic() + 10
-        while resident(file):
-            assert time.monotonic() < deadline, "it is evicted again and again"
-            time.sleep(0.05)
+        for _ in range(2):  # a round may meet pages that the kernel is busy with
+            deadline = time.monotonic() + 10
+            while resident(file):
+                assert time.monotonic() < deadline, "it is evicted again and again"
+                time.sleep(0.05)
+            file.read_bytes()
     ended = run.recorded.ended("f1")
     assert ended["proved"] is True, ended
     assert re.search(r"of \d{7,} bytes in the page cache \d+ were left", str(ended["proof"]))
