@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass
-from typing import Annotated, Any, Self
+from typing import Annotated, Any, ClassVar, Self
 
 from pydantic import (
     Field,
@@ -153,8 +153,41 @@ class QuietSpec(Strict):
         return self.at_s + self.duration_s
 
 
-class PresetSpec(Strict):
+class ByName(Strict):
+    """What stands in a specification with its keys, or by its name alone: ``guided: NAME`` for ``guided:
+    {name: NAME}``."""
+
+    of: ClassVar[str]
+    """What it is, where a name is refused."""
+    known: ClassVar[Collection[str]]
+
+    name: str
+
+    @model_validator(mode="before")
+    @classmethod
+    def _whole(cls, given: Any) -> Any:
+        return {"name": given} if isinstance(given, str) else given
+
+    @classmethod
+    def __get_pydantic_json_schema__(cls, core: CoreSchema, handler: GetJsonSchemaHandler) -> JsonSchema:
+        whole = handler(core)
+        name = handler.resolve_ref_schema(whole)["properties"]["name"]
+        name["enum"] = sorted(cls.known)
+        return {"anyOf": [name, whole]}
+
+    @field_validator("name")
+    @classmethod
+    def _known(cls, name: str) -> str:
+        if name not in cls.known:
+            raise ValueError(f"no {cls.of} {name!r}; there are {', '.join(sorted(cls.known))}")
+        return name
+
+
+class PresetSpec(ByName):
     """A ready-made mixture of faults, in lanes."""
+
+    of: ClassVar[str] = "preset"
+    known: ClassVar[Collection[str]] = PRESETS
 
     name: str
     """The preset's name."""
@@ -162,29 +195,12 @@ class PresetSpec(Strict):
     """Each lane waits about so long, begins a fault, and ends it after about so long again; half of it to one
     and a half."""
 
-    @model_validator(mode="before")
-    @classmethod
-    def _by_name(cls, given: Any) -> Any:
-        """``preset: NAME`` for ``preset: {name: NAME}``."""
-        return {"name": given} if isinstance(given, str) else given
 
-    @classmethod
-    def __get_pydantic_json_schema__(cls, core: CoreSchema, handler: GetJsonSchemaHandler) -> JsonSchema:
-        whole = handler(core)
-        name = handler.resolve_ref_schema(whole)["properties"]["name"]
-        name["enum"] = sorted(PRESETS)
-        return {"anyOf": [name, whole]}
-
-    @field_validator("name")
-    @classmethod
-    def _known(cls, name: str) -> str:
-        if name not in PRESETS:
-            raise ValueError(f"no preset {name!r}; there are {', '.join(sorted(PRESETS))}")
-        return name
-
-
-class GuidedSpec(Strict):
+class GuidedSpec(ByName):
     """A schedule that follows the cluster's state (nemesis.guided)."""
+
+    of: ClassVar[str] = "guided schedule"
+    known: ClassVar[Collection[str]] = SCHEDULES
 
     name: str
     """The schedule's name."""
@@ -196,26 +212,6 @@ class GuidedSpec(Strict):
     """The partition that the schedule aims at."""
     deadline_s: SomeSeconds = 30.0
     """For each wait on the cluster."""
-
-    @model_validator(mode="before")
-    @classmethod
-    def _by_name(cls, given: Any) -> Any:
-        """``guided: NAME`` for ``guided: {name: NAME}``."""
-        return {"name": given} if isinstance(given, str) else given
-
-    @classmethod
-    def __get_pydantic_json_schema__(cls, core: CoreSchema, handler: GetJsonSchemaHandler) -> JsonSchema:
-        whole = handler(core)
-        name = handler.resolve_ref_schema(whole)["properties"]["name"]
-        name["enum"] = sorted(SCHEDULES)
-        return {"anyOf": [name, whole]}
-
-    @field_validator("name")
-    @classmethod
-    def _known(cls, name: str) -> str:
-        if name not in SCHEDULES:
-            raise ValueError(f"no guided schedule {name!r}; there are {', '.join(sorted(SCHEDULES))}")
-        return name
 
 
 class NemesisSpec(Strict):
