@@ -70,6 +70,8 @@ class Waits(Strict):
     and so long again where it did not reach its rate, within ``warm_s``."""
     full_isr_s: Seconds = 60.0
     """After healing, every replica is in the ISR again after this time at most."""
+    recovered_s: Annotated[float, Field(ge=0), SECONDS] = 3.0
+    """So long the workload goes on after that."""
     undo_s: Seconds = 120.0
     """When the main phase is over, every fault is undone, and its nodes listen, after this time at most."""
     drain_s: Seconds = 60.0
@@ -77,7 +79,7 @@ class Waits(Strict):
 
     def slower(self, factor: float) -> Self:
         """These waits on hosts that are so many times as slow, where the user has said nothing else. How long
-        a workload runs undisturbed is no deadline, and stays."""
+        a workload runs undisturbed, before and after the faults, is no deadline, and stays."""
         deadlines = ("start_s", "ready_s", "warm_s", "full_isr_s", "undo_s", "drain_s")
         changed = {
             name: getattr(self, name) * factor for name in deadlines if name not in self.model_fields_set

@@ -23,7 +23,6 @@ from wrackline.harness.cli.options import (
     set_option,
     with_fleet,
 )
-from wrackline.harness.report import write_report
 from wrackline.harness.run import Judged, Options, Outcome, run
 from wrackline.harness.run import results as stored
 from wrackline.harness.run.judge import broken_down, exit_code, judge
@@ -154,6 +153,8 @@ def report_command(name: str, results: Path) -> int:
     run_dir = stored.find(name, results)
     if not (run_dir / "verdict.json").exists():
         raise WrongInput(f"{run_dir.name} was not judged yet: `wrackline analyze {run_dir.name}` does it")
+    from wrackline.harness.report import write_report  # late, like all that draws (harness/run/judge.py)
+
     click.echo(write_report(run_dir))
     return 0
 

@@ -13,7 +13,7 @@ from typing import Any
 
 from wrackline.checkers.contracts import contract_for
 from wrackline.checkers.runs import Run
-from wrackline.harness.run.runner import GUIDED_S, RECOVERED_S
+from wrackline.harness.run.runner import GUIDED_S
 from wrackline.harness.run.setup import plan_of, run_info, saved_plan
 from wrackline.harness.specification.build import build_parts
 from wrackline.harness.specification.spec import Spec
@@ -153,9 +153,9 @@ def _phases(spec: Spec, plan: Plan) -> tuple[Phase, ...]:
         Phase("main", guided_s, at_most_s, "the faults"),
         Phase(
             "heal",
-            HEALED_S + RECOVERED_S,
+            HEALED_S + waits.recovered_s,
             None,
-            f"faults are undone; {waits.full_isr_s:g} s for the full ISR; {RECOVERED_S:g} s more",
+            f"faults are undone; {waits.full_isr_s:g} s for the full ISR; {waits.recovered_s:g} s more",
         ),
         Phase(
             "drain",

@@ -10,12 +10,13 @@ from typing import Any
 import orjson
 
 from wrackline.checkers.findings import EXIT_CODES, Verdict
-from wrackline.checkers.jvm.referee import lines, referee, summary
 from wrackline.checkers.runs import AnalysisError
-from wrackline.harness.report import ReportError, write_report
-from wrackline.harness.report.files import replace_file
 from wrackline.harness.run.node_words import words_of_loss
 from wrackline.history import read_info
+
+# What judges and what draws import Spark and pandas, some of them by way of others: more than a second of the
+# processor that neither `wrackline --help` nor the start of a run should wait for. They are imported where
+# they are used.
 
 VERDICT_JSON = "verdict.json"
 _WORST_FIRST = (
@@ -64,7 +65,6 @@ def judge(
     Raises HistoryError or AnalysisError for a history that cannot be judged, UnknownContract,
     SparkUnavailable. The verdicts of the others are reported to ``progress`` before, and their reports are
     written."""
-    # It imports Spark, which takes a second that `wrackline --help` should not wait for.
     from wrackline.checkers.analysis import analyze
 
     try:
@@ -90,6 +90,9 @@ def _add_reasons(
 ) -> None:
     """What others say of the findings becomes part of the verdict: Knossos, where it is installed, of each
     witness; the logs of the nodes, of what was lost."""
+    from wrackline.checkers.jvm.referee import lines, referee, summary
+    from wrackline.harness.report.files import replace_file
+
     answers = referee(run_dir, run_dir / "findings.parquet", progress=progress)
     words = words_of_loss(run_dir, read_info(run_dir), verdict)
     if not answers and not words:
@@ -108,6 +111,8 @@ def _report(run_dir: Path, progress: Callable[[str], None]) -> Path | None:
     report could not be written: the verdict stands without it."""
     if read_verdict(run_dir) is None:
         return None
+    from wrackline.harness.report import ReportError, write_report
+
     try:
         return write_report(run_dir)
     except (ReportError, OSError) as wrong:

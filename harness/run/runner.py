@@ -48,8 +48,6 @@ log = logging.getLogger(__name__)
 
 GUIDED_S = 90.0
 """How long a guided schedule may go on after the main phase's own time."""
-RECOVERED_S = 3.0
-"""How long the workload goes on after every replica is back in the ISR."""
 STEP_S = 0.25
 TEAR_DOWN = "tear down"
 
@@ -277,7 +275,7 @@ class _Run:
         except DeployError as wrong:
             self._note(str(wrong))
             return
-        self._wait(RECOVERED_S, patient=False)
+        self._wait(self.spec.system.waits.recovered_s, patient=False)
 
     def _stop_workload(self, workload: Workload, patience_s: float) -> None:
         stuck = workload.stop(timeout_s=patience_s)

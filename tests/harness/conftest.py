@@ -19,5 +19,4 @@ def stage(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Stage]:
         monkeypatch.setattr(
             "wrackline.harness.run.runner.Nemesis", type("N", (PaperNemesis,), {"trail": fleet.trail})
         )
-        monkeypatch.setattr("wrackline.harness.run.runner.RECOVERED_S", 0.3)
         yield Stage(fleet, system, tmp_path / "results", io.StringIO())

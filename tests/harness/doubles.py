@@ -172,7 +172,7 @@ def paper_parts(bootstrap: str) -> tuple[Parts, PaperFleet, PaperSystem]:
 
 SPEC = f"""
 name: paper
-system: {{waits: {{warm_s: 10, steady_s: 0.3}}}}
+system: {{waits: {{warm_s: 10, steady_s: 0.3, recovered_s: 0.3}}}}
 topic: {{partitions: {PARTITIONS}}}
 workload: {{duration_s: 1, rate: 100, senders: 2, pollers: 1, enders: 1}}
 """

@@ -94,12 +94,9 @@ def test_an_interrupted_run_says_so(stage: Stage, number: signal.Signals) -> Non
     assert read_info(outcome.run_dir).plan == PlanInfo(60.0, {"f1": "kill"})
 
 
-def test_an_interruption_while_healing_is_on_record_too(
-    stage: Stage, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr("wrackline.harness.run.runner.RECOVERED_S", 1.5)
+def test_an_interruption_while_healing_is_on_record_too(stage: Stage) -> None:
     pressed = interrupt_when(stage, "heal")
-    outcome = stage.run()
+    outcome = stage.run("system.waits.recovered_s=1.5")
     pressed.join()
     assert list(unmet(loaded(outcome))) == ["the run went to its end"]
 

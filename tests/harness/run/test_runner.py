@@ -114,14 +114,11 @@ def test_ctrl_c_ends_the_run_early_and_in_good_order(stage: Stage) -> None:
     assert "interrupted: healing" in stage.screen.getvalue()
 
 
-def test_ctrl_c_twice_stops_at_once_and_still_tears_down(
-    stage: Stage, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_ctrl_c_twice_stops_at_once_and_still_tears_down(stage: Stage) -> None:
     """The second comes while healing goes on."""
-    monkeypatch.setattr("wrackline.harness.run.runner.RECOVERED_S", 60.0)
     pressed = interrupt_when(stage, "faults", times=2)
     with pytest.raises(Interrupted, match="`wrackline analyze` judges it"):
-        stage.run("workload.duration_s=60")
+        stage.run("workload.duration_s=60", "system.waits.recovered_s=60")
     pressed.join()
     assert stage.trail[-1] == "down"
     assert "stopped by the user before the final read" in read_info(stage.only_run()).notes
