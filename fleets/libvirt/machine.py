@@ -119,7 +119,7 @@ class DomainHost(VirtualHost):
 
     # -- power-off -------------------------------------------------------------------------------------------
 
-    def lose_power(self) -> None:
+    def switch_off(self) -> None:
         """Its processors stop, with all that is in the guest's memory. What had reached the disk stays."""
         if self.is_on:
             self.virsh.destroy(self.domain.name)

@@ -19,9 +19,9 @@ from typing import ClassVar
 from wrackline.fleets.local.disk import make_image
 from wrackline.fleets.local.fleet import LocalFleet
 from wrackline.fleets.local.keys import host_files, sshd_config
+from wrackline.fleets.local.power import LocalPower
 from wrackline.fleets.local.state import DEFAULT_STATE_ROOT
 from wrackline.fleets.netns.machine import Machine
-from wrackline.fleets.netns.power import NetnsPower
 
 
 class NetnsFleet(LocalFleet):
@@ -29,7 +29,7 @@ class NetnsFleet(LocalFleet):
     side."""
 
     kind: ClassVar[str] = "netns"
-    power: NetnsPower
+    power: LocalPower[Machine]
 
     def __init__(
         self,
@@ -53,8 +53,10 @@ class NetnsFleet(LocalFleet):
             filesystem=filesystem,
             detached=detached,
         )
-        self._machines = {host.name: Machine(self.state, self.folder, host, {}) for host in self.hosts}
-        self.power = NetnsPower(self._machines, self._network.prefixlen, self._forget)
+        self._machines = {
+            host.name: Machine(self.state, self.folder, host, self._network.prefixlen) for host in self.hosts
+        }
+        self.power = LocalPower(self._machines, self._forget)
 
     def _machine_list(self) -> Sequence[Machine]:
         return list(self._machines.values())

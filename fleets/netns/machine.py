@@ -9,23 +9,26 @@ import signal
 import subprocess
 import sys
 import time
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from wrackline.fleets.base import FleetError, Host
+from wrackline.fleets.base import FileLoss, FleetError, Host
 from wrackline.fleets.local import throttle
 from wrackline.fleets.local.clean import discard_data, end_host
 from wrackline.fleets.local.disk import (
     LOOP_MAJOR,
     MOUNT_OPTIONS,
     attach_loop,
+    compare,
     loops_below,
+    make_image,
     shut_down,
     wait_released,
 )
 from wrackline.fleets.local.keys import ETC
 from wrackline.fleets.local.links import mac_address, plug_in, wait_banner
-from wrackline.fleets.local.look import holders
+from wrackline.fleets.local.look import FileSeen, files_seen, holders
 from wrackline.fleets.local.namespaces import (
     ip_batch,
     is_alive,
@@ -71,7 +74,8 @@ class Machine:
     state: FleetState
     folder: FleetFolder
     host: Host
-    files: dict[str, tuple[str, int]]
+    prefix_length: int
+    files: dict[str, tuple[str, int]] = field(default_factory=dict)
     """Files of the host's /etc: path → content, mode."""
     _chassis: subprocess.Popen[bytes] | None = field(default=None, init=False)
     _init_pid: int = field(default=0, init=False)
@@ -97,7 +101,7 @@ class Machine:
     def is_on(self) -> bool:
         return self._init_pid > 0 and is_alive(self._init_pid)
 
-    def plug(self, prefix_length: int) -> None:
+    def _plug(self) -> None:
         """Make the host's network and join it to the bridge."""
         control = self.state.control
         mac = mac_address(self.host.address)
@@ -110,17 +114,20 @@ class Machine:
             netns=control,
         )
         ip_batch(
-            [f"addr add {self.host.address}/{prefix_length} dev eth0", "link set lo up", "link set eth0 up"],
+            [f"addr add {self.host.address}/{self.prefix_length} dev eth0", "link set lo up", "link set eth0 up"],
             netns=self.netns,
         )
 
-    def boot(self) -> None:
-        """Start the host's first process; returns when its disk is mounted and its sshd started."""
+    def boot(self, before: Mapping[str, FileSeen]) -> Mapping[str, FileLoss]:
+        """Power on; what became of the files that were there ``before``. Returns when the disk is mounted and
+        sshd was started. Raises FleetError."""
+        self._plug()
         loop = attach_loop(self.image)
         try:
             self._start_init(loop.path)
         finally:
             loop.close()
+        return compare(before, self.data)
 
     def _start_init(self, loop: str) -> None:
         reader, writer = os.pipe()
@@ -198,8 +205,39 @@ class Machine:
         wait_banner(self.state.control, self.host, BOOT_TIMEOUT_S, lambda: self.is_on, self.last_words)
 
     def unplug(self) -> None:
-        """Link down: from here on no packet leaves or reaches the host. The fast way, for a power cut."""
+        """Link down: from here on no packet leaves or reaches the host."""
         plug_in(self.state.control, self.port, up=False)
+
+    def lose_power(self) -> Mapping[str, FileSeen]:
+        """Every process stands still, then all that the data disk has not synced is lost. The files that were
+        there before. Raises FleetError."""
+        self.freeze()
+        before: Mapping[str, FileSeen] = {}
+        try:
+            with files_seen(self.data) as before:
+                self._lose_dirty_data()
+        except OSError:
+            # The disk answers no more (it was shut down before, or failed): nothing of it can reach the
+            # image.
+            with contextlib.suppress(FleetError):
+                self._lose_dirty_data()
+        return before
+
+    def drop_page_cache(self) -> tuple[Mapping[str, FileLoss], float]:
+        """Kill the programs that use the data disk, lose what they had not synced, and mount it again. What
+        was lost, and how many seconds ago that was. Raises FleetError."""
+        users: set[int] = set()
+        # Stopped one and all before the first dies: none may write, or learn, of another's end.
+        while new := set(self._disk_users()) - users:
+            signal_all(sorted(new), signal.SIGSTOP)
+            users |= new
+        with files_seen(self.data) as before:
+            self._lose_dirty_data()
+            lost_at = time.monotonic()
+        signal_all(sorted(users), signal.SIGKILL)
+        wait_dead(users)
+        self._remount()
+        return compare(before, self.data), time.monotonic() - lost_at
 
     def freeze(self) -> None:
         """SIGSTOP every process of the host. None runs another instruction of its own program after this; a
@@ -210,14 +248,14 @@ class Machine:
             signal_all(new, signal.SIGSTOP)
             stopped.update(new)
 
-    def disk_users(self) -> list[int]:
+    def _disk_users(self) -> list[int]:
         """Processes of the host with an open file, or their working directory, on the data disk."""
         return holders(self.processes(), self.data.stat().st_dev)
 
     def processes(self) -> list[int]:
         return processes_in("pid", Path(f"/proc/{self._init_pid}/ns/pid").stat().st_ino)
 
-    def remount(self) -> None:
+    def _remount(self) -> None:
         """Take the data disk away and mount it again, inside the running host. Raises FleetError."""
         # With its PIDs, for umount looks into /proc/self; with its root, for in a chroot that is not the
         # namespace's.
@@ -232,7 +270,7 @@ class Machine:
                 # come meanwhile.
                 if time.monotonic() > deadline:
                     raise
-                signal_all(self.disk_users(), signal.SIGKILL)
+                signal_all(self._disk_users(), signal.SIGKILL)
                 time.sleep(0.02)
         wait_released(self.folder.path, self.image)
         loop = attach_loop(self.image)
@@ -264,12 +302,25 @@ class Machine:
             self.thaw()
         return copy
 
-    def loop(self) -> str | None:
+    def wipe_disk(self) -> None:
+        """An empty data disk in place of what was there, while the host is off. Raises FleetError."""
+        self.image.unlink()
+        make_image(self.image, self.state.filesystem, self.state.disk_mb)
+
+    def hold_back(self, bytes_per_s: int | None) -> None:
+        """The data disk reads and writes so many bytes a second each at most. Raises FleetError."""
+        device = self._loop()
+        if device is not None and bytes_per_s is not None:
+            throttle.limit(device, bytes_per_s)
+        elif device is not None:
+            throttle.free(device)
+
+    def _loop(self) -> str | None:
         """The device that the data disk is behind; None while the host is off."""
         found = [device for device, image in loops_below(self.folder.path).items() if image == self.image]
         return found[0] if found else None
 
-    def lose_dirty_data(self) -> None:
+    def _lose_dirty_data(self) -> None:
         """Shut the data disk down without writing anything back. Raises FleetError."""
         shut_down(self.data, self.image)
 
@@ -277,7 +328,7 @@ class Machine:
         """Kill every process, and remove the host's network and mounts. Its image and system disk stay. Also
         for hosts that another process booted; idempotent."""
         discard_data(self.netns, self.image)
-        if (device := self.loop()) is not None:
+        if (device := self._loop()) is not None:
             throttle.free(device)  # else what is still to be written takes its time
         kill_processes_in_netns(self.netns)
         if self._chassis is not None:

@@ -155,7 +155,7 @@ class Machine(VirtualHost):
 
     # -- power-off -------------------------------------------------------------------------------------------
 
-    def lose_power(self) -> None:
+    def switch_off(self) -> None:
         """From here on nothing reaches the data disk, and what was not flushed is gone from it."""
         if self._process is not None:
             with self.disks.cache_of(self._process.pid) as lose_cache:
@@ -179,6 +179,6 @@ class Machine(VirtualHost):
 
     def destroy(self) -> None:
         """Kill it and let go of its disks, which stay. Idempotent."""
-        self.lose_power()  # spares this machine from writing back what nobody will read
+        self.switch_off()  # spares this machine from writing back what nobody will read
         self.kill()
         self.disks.release()

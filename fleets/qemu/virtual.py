@@ -46,6 +46,15 @@ class VirtualHost(ABC):
     def link(self) -> str:
         return self.state.port(self.host.name)
 
+    @property
+    def image(self) -> Path:
+        """Its data disk, as a file of this machine."""
+        return self.disks.image
+
+    def wipe_disk(self) -> None:
+        """An empty data disk in place of what was there, while the host is off. Raises FleetError."""
+        self.disks.wipe()
+
     # -- what runs the machine says --------------------------------------------------------------------------
 
     @property
@@ -62,7 +71,7 @@ class VirtualHost(ABC):
         """A copy of the data disk, all of it synced; the host stands still meanwhile. Raises FleetError."""
 
     @abstractmethod
-    def lose_power(self) -> None:
+    def switch_off(self) -> None:
         """From here on nothing reaches the data disk, and what was not flushed is gone from it."""
 
     @abstractmethod
@@ -140,7 +149,14 @@ class VirtualHost(ABC):
         """Link down: from here on no packet leaves or reaches the host."""
         plug_in(self.state.control, self.link, up=False)
 
-    def freeze_and_look(self) -> Mapping[str, FileSeen] | None:
+    def lose_power(self) -> Mapping[str, FileSeen] | None:
+        """All programs stand still, then all that was not synced is lost. The files that were there before;
+        None: the host did not say in time, and its power went all the same."""
+        seen = self._freeze_and_look()
+        self.switch_off()
+        return seen
+
+    def _freeze_and_look(self) -> Mapping[str, FileSeen] | None:
         """Stop all programs of the host and list the files of its data disk; None when it does not answer in
         time. Only its power may go next."""
         if self._agent is None or self.paused:

@@ -1,53 +1,86 @@
-"""The power switch of a ``netns`` fleet (docs/architecture.md section 5): link down, freeze, shut the disk
-down, kill, unmount."""
+"""The power switch of hosts on this machine. What a host does when its power goes, and when it comes back, its
+machine says: a namespace, or a virtual machine."""
 
 from __future__ import annotations
 
-import contextlib
-import signal
 import threading
 import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
+from typing import Generic, Protocol, TypeVar
 
-from wrackline.fleets.base import Disk, FleetError, Host, PowerCut
-from wrackline.fleets.local import throttle
-from wrackline.fleets.local.disk import compare, make_image
-from wrackline.fleets.local.look import FileSeen, files_seen
-from wrackline.fleets.local.namespaces import signal_all, wait_dead
-from wrackline.fleets.netns.machine import Machine
+from wrackline.fleets.base import Disk, FileLoss, FleetError, Host, PowerCut
+from wrackline.fleets.local.look import FileSeen
+
+
+class Powered(Protocol):
+    """A host as a machine with a power button. Not thread-safe: its switch keeps one caller at a time."""
+
+    @property
+    def is_on(self) -> bool: ...
+
+    @property
+    def image(self) -> Path:
+        """Its data disk, as a file of this machine."""
+
+    def unplug(self) -> None:
+        """Link down: from here on no packet leaves or reaches the host."""
+
+    def lose_power(self) -> Mapping[str, FileSeen] | None:
+        """Every program stands still, then all that the data disk has not synced is lost. The files that were
+        there before; None: the host did not say in time, and its power went all the same. Raises FleetError."""
+
+    def destroy(self) -> None:
+        """End what is left of it; its disks stay. Idempotent."""
+
+    def boot(self, before: Mapping[str, FileSeen]) -> Mapping[str, FileLoss]:
+        """Power on; what became of the files that were there ``before``. Returns when the disks are mounted
+        and sshd was started. Raises FleetError."""
+
+    def wait_ssh(self) -> None:
+        """Until sshd answers. Raises FleetError with the last thing seen."""
+
+    def drop_page_cache(self) -> tuple[Mapping[str, FileLoss], float]:
+        """Kill the programs that use the data disk, lose what they had not synced, and mount it again. What
+        was lost, and how many seconds ago that was. Raises FleetError."""
+
+    def copy_disk(self) -> Path:
+        """A copy of the data disk, all of it synced; the host stands still meanwhile. Raises FleetError."""
+
+    def wipe_disk(self) -> None:
+        """An empty data disk in place of what was there, while the host is off. Raises FleetError."""
+
+    def hold_back(self, bytes_per_s: int | None) -> None:
+        """The data disk reads and writes so many bytes a second each at most. Raises FleetError."""
+
+
+M = TypeVar("M", bound=Powered)
 
 
 @dataclass(slots=True)
-class _Switch:
-    machine: Machine
+class _Switch(Generic[M]):
+    machine: M
     mutex: threading.Lock = field(default_factory=threading.Lock)
     last_cut: PowerCut | None = None
     before: Mapping[str, FileSeen] = field(default_factory=dict)
     copy: Path | None = None
-    """Of the data disk, kept for `NetnsPower.swap_disk`."""
+    """Of the data disk, kept for `LocalPower.swap_disk`."""
     bytes_per_s: int | None = None
     """What the data disk is held back to."""
 
     def hold_back(self) -> None:
-        """Raises FleetError."""
-        device = self.machine.loop()
-        if device is not None and self.bytes_per_s is not None:
-            throttle.limit(device, self.bytes_per_s)
-        elif device is not None:
-            throttle.free(device)
+        """A disk that was mounted anew knows nothing of it. Raises FleetError."""
+        if self.bytes_per_s is not None:
+            self.machine.hold_back(self.bytes_per_s)
 
 
-class NetnsPower:
+class LocalPower(Generic[M]):
     """Thread-safe; hosts are switched independently of one another."""
 
-    def __init__(
-        self, machines: Mapping[str, Machine], prefix_length: int, forget: Callable[[Host], None]
-    ) -> None:
+    def __init__(self, machines: Mapping[str, M], forget: Callable[[Host], None]) -> None:
         """``forget`` is called with a host whose connections died with it."""
         self._switches = {name: _Switch(machine) for name, machine in machines.items()}
-        self._prefix_length = prefix_length
         self._forget = forget
 
     def cut(self, host: Host) -> PowerCut:
@@ -59,17 +92,9 @@ class NetnsPower:
             if not machine.is_on:
                 return switch.last_cut or PowerCut(host.name, decided_ns, decided_ns)
             machine.unplug()
-            machine.freeze()
-            switch.before = {}
-            try:
-                with files_seen(machine.data) as switch.before:
-                    machine.lose_dirty_data()
-            except OSError:
-                # The disk answers no more (it was shut down before, or failed): nothing of it can reach the
-                # image.
-                with contextlib.suppress(FleetError):
-                    machine.lose_dirty_data()
-            switch.last_cut = PowerCut(host.name, decided_ns, time.monotonic_ns())
+            seen = machine.lose_power()
+            switch.before = seen or {}
+            switch.last_cut = PowerCut(host.name, decided_ns, time.monotonic_ns(), counted=seen is not None)
             machine.destroy()
             self._forget(host)
             return switch.last_cut
@@ -82,13 +107,18 @@ class NetnsPower:
             if machine.is_on:
                 return None
             machine.destroy()
-            machine.plug(self._prefix_length)
-            machine.boot()
-            switch.hold_back()
-            lost = compare(switch.before, machine.data)
-            machine.wait_ssh()
+            try:
+                lost = machine.boot(switch.before)
+                switch.hold_back()
+                machine.wait_ssh()
+            except BaseException:
+                machine.destroy()
+                raise
             cut, switch.last_cut, switch.before = switch.last_cut, None, {}
             return replace(cut, files=lost) if cut is not None else None
+
+    def is_on(self, host: Host) -> bool:
+        return self._switch(host).machine.is_on
 
     def drop_page_cache(self, host: Host) -> PowerCut:
         """Kill the programs that use the data disk and lose what they had not synced, while the host stays
@@ -97,22 +127,12 @@ class NetnsPower:
         switch = self._switch(host)
         with switch.mutex:
             decided_ns = time.monotonic_ns()
-            machine = switch.machine
-            if not machine.is_on:
+            if not switch.machine.is_on:
                 raise FleetError(f"host {host.name} is off: it has no page cache to lose; switch it on first")
-            users: set[int] = set()
-            # Stopped one and all before the first dies: none may write, or learn, of another's end.
-            while new := set(machine.disk_users()) - users:
-                signal_all(sorted(new), signal.SIGSTOP)
-                users |= new
-            with files_seen(machine.data) as before:
-                machine.lose_dirty_data()
-                lost_ns = time.monotonic_ns()
-            signal_all(sorted(users), signal.SIGKILL)
-            wait_dead(users)
-            machine.remount()
+            lost, ago_s = switch.machine.drop_page_cache()
+            lost_ns = time.monotonic_ns() - int(ago_s * 1e9)
             switch.hold_back()
-            return PowerCut(host.name, decided_ns, lost_ns, compare(before, machine.data))
+            return PowerCut(host.name, decided_ns, lost_ns, lost)
 
     def copy_disk(self, host: Host) -> None:
         """Keep a copy of the data disk as it is now, all of it synced, in place of an earlier copy. The host
@@ -138,8 +158,7 @@ class NetnsPower:
                     switch.copy.replace(machine.image)
                     switch.copy = None
                 case Disk.WIPED:
-                    machine.image.unlink()
-                    make_image(machine.image, machine.state.filesystem, machine.state.disk_mb)
+                    machine.wipe_disk()
 
     def throttle(self, host: Host, bytes_per_s: int | None) -> None:
         """From now on the data disk reads and writes so many bytes a second each at most; None: as many as it
@@ -147,12 +166,10 @@ class NetnsPower:
         switch = self._switch(host)
         with switch.mutex:
             switch.bytes_per_s = bytes_per_s
-            switch.hold_back()
+            if switch.machine.is_on:
+                switch.machine.hold_back(bytes_per_s)
 
-    def is_on(self, host: Host) -> bool:
-        return self._switch(host).machine.is_on
-
-    def _switch(self, host: Host) -> _Switch:
+    def _switch(self, host: Host) -> _Switch[M]:
         try:
             return self._switches[host.name]
         except KeyError:
