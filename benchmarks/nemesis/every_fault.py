@@ -26,6 +26,7 @@ from wrackline.harness.run.runner import run
 from wrackline.harness.specification.check import load_checked
 from wrackline.history.files import history_files
 from wrackline.history.model import NEMESIS
+from wrackline.plugins.registry import Group, load
 
 GIVEN: dict[str, dict[str, Any]] = {
     "add-broker": {},
@@ -40,12 +41,16 @@ GIVEN: dict[str, dict[str, Any]] = {
     "roll-back": {"target": "follower"},
 }
 """What a fault must be told, or is better told, than its defaults."""
+OLDER = {"apache-kafka": {"version": "4.0.0"}}
+"""What a rolling upgrade can begin from."""
 
 
 def specification(arguments: argparse.Namespace) -> tuple[dict[str, Any], dict[str, str]]:
     """The run, and the faults that are refused with the reason."""
     refused: dict[str, str] = {}
     schedule: list[dict[str, Any]] = []
+    # A fault that meets another is not proved, and hosts that are emulated take their time over each.
+    pause_s = arguments.pause * load(Group.FLEETS, arguments.fleet)(kind=arguments.fleet).slowness
     at_s = 4.0
     for fault in known_faults():
         if arguments.only and fault.name not in arguments.only.split(","):
@@ -56,7 +61,7 @@ def specification(arguments: argparse.Namespace) -> tuple[dict[str, Any], dict[s
             continue
         given = GIVEN.get(fault.name, {})
         schedule.append({"at_s": at_s, "duration_s": arguments.lasts, "fault": fault.name, **given})
-        at_s += arguments.lasts + arguments.pause
+        at_s += arguments.lasts + pause_s
     spec = {
         "name": "every-fault",
         "fleet": {
@@ -66,7 +71,7 @@ def specification(arguments: argparse.Namespace) -> tuple[dict[str, Any], dict[s
             "controllers": 3,
             "combined": True,
         },
-        "system": {"kind": arguments.system},
+        "system": {"kind": arguments.system, **OLDER.get(arguments.system, {})},
         "topic": {"partitions": 2},
         "workload": {"duration_s": at_s + 2.0, "rate": arguments.rate},
         "nemesis": {"schedule": schedule},
@@ -103,7 +108,9 @@ def main() -> None:
     parser.add_argument("--only", default="", help="faults by name, separated by commas")
     parser.add_argument("--rate", type=float, default=50.0)
     parser.add_argument("--lasts", type=float, default=4.0, help="seconds that each fault is in force")
-    parser.add_argument("--pause", type=float, default=6.0, help="seconds between two faults")
+    parser.add_argument(
+        "--pause", type=float, default=6.0, help="seconds between two faults, on a fleet's own clock"
+    )
     arguments = parser.parse_args()
     spec, refused = specification(arguments)
     with tempfile.TemporaryDirectory(prefix="wrackline-faults-") as folder:

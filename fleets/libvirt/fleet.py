@@ -12,7 +12,6 @@ What one fleet ``f`` with host ``n1`` consists of, and nothing else:
 
 from __future__ import annotations
 
-import logging
 from collections.abc import Sequence
 from pathlib import Path
 from typing import ClassVar
@@ -22,27 +21,21 @@ from wrackline.fleets.libvirt.domain import Computer
 from wrackline.fleets.libvirt.machine import DomainHost
 from wrackline.fleets.libvirt.virsh import URI, Virsh
 from wrackline.fleets.local.clean import BY_LIBVIRT
-from wrackline.fleets.local.fleet import LocalFleet
-from wrackline.fleets.local.keys import host_files, sshd_config
 from wrackline.fleets.local.state import DEFAULT_STATE_ROOT
 from wrackline.fleets.qemu.accelerators import Accelerator, chosen
 from wrackline.fleets.qemu.disk import Disks
-from wrackline.fleets.qemu.fleet import BOOT_S, SLOWNESS, WRITTEN_MB
 from wrackline.fleets.qemu.image.build import build
 from wrackline.fleets.qemu.image.initrd import initrd
 from wrackline.fleets.qemu.image.recipe import check_machine, recipe
 from wrackline.fleets.qemu.image.store import Say, Store
-from wrackline.fleets.qemu.power import VirtualPower
 from wrackline.fleets.qemu.settings import Hardware
+from wrackline.fleets.qemu.virtual_fleet import BOOT_S, WRITTEN_MB, VirtualFleet
 
-log = logging.getLogger(__name__)
 
-
-class LibvirtFleet(LocalFleet):
+class LibvirtFleet(VirtualFleet[DomainHost]):
     """Domains of libvirt (needs root). One owner per name; several fleets live side by side."""
 
     kind: ClassVar[str] = BY_LIBVIRT
-    power: VirtualPower
 
     def __init__(
         self,
@@ -61,60 +54,40 @@ class LibvirtFleet(LocalFleet):
     ) -> None:
         """``uri``: of a libvirt of this machine. ``boot_s``: a host answers SSH after so long at most.
         ``packages``: of Debian, besides those of every image."""
-        self._hardware = hardware or Hardware()
+        self._virsh = Virsh(uri)
+        self._accel: Accelerator = accel
+        self._boot_s = boot_s
+        self._packages = tuple(packages)
+        self._computer: Computer | None = None
         super().__init__(
             name,
             hosts,
             subnet=subnet,
             state_dir=state_dir,
-            disk_mb=self._hardware.disk_mb,
+            hardware=hardware or Hardware(),
             filesystem=filesystem,
             detached=detached,
-            slowness=SLOWNESS,
         )
-        self._virsh = Virsh(uri)
-        self._accel: Accelerator = accel
-        self._packages = tuple(packages)
-        self._computer: Computer | None = None
-        self._machines = {
-            host.name: DomainHost(
-                self.state,
-                self.folder,
-                host,
-                Disks(self.folder, host.name, filesystem, self._hardware.disk_mb, "kept"),
-                boot_s,
-                self._network.prefixlen,
-                virsh=self._virsh,
-            )
-            for host in self.hosts
-        }
-        self.power = VirtualPower(self._machines, self._forget)
 
     def prepare(self, say: Say) -> None:
         """The image, built now if it is not there. Raises FleetError, also when libvirt does not answer."""
         if self._computer is None:
             self._computer = computer(self._virsh, self._hardware, self._accel, self._packages, say)
 
-    def _machine_list(self) -> Sequence[DomainHost]:
-        return list(self._machines.values())
-
-    def _prepare(self) -> None:
-        self.prepare(log.info)
+    def _machine(self, host: Host) -> DomainHost:
+        state = self.state
+        disks = Disks(self.folder, host.name, state.filesystem, state.disk_mb, "kept")
+        prefix_length = self._network.prefixlen
+        return DomainHost(state, self.folder, host, disks, self._boot_s, prefix_length, virsh=self._virsh)
 
     @property
     def _needed_mb(self) -> int:
         return self.state.disk_mb + WRITTEN_MB
 
     def _build_hosts(self, public_key: str, host_key: str) -> None:
-        sshd = sshd_config()
-        for host in self.hosts:
-            machine = self._machines[host.name]
+        for machine in self._machines.values():
             machine.computer = self._computer
-            machine.files = host_files(host, self.hosts, public_key=public_key, host_key=host_key, sshd=sshd)
-        self._each(self._make_disks)
-
-    def _make_disks(self, host: Host) -> None:
-        self._machines[host.name].disks.make()
+        super()._build_hosts(public_key, host_key)
 
 
 def computer(

@@ -13,9 +13,9 @@ from wrackline.fleets.base import Fleet
 from wrackline.fleets.libvirt.fleet import LibvirtFleet, computer
 from wrackline.fleets.libvirt.virsh import URI, Virsh, is_here
 from wrackline.fleets.local.subnet import Subnet
-from wrackline.fleets.qemu.fleet import BOOT_S, SLOWNESS
 from wrackline.fleets.qemu.settings import Hardware
 from wrackline.fleets.qemu.spec import PackageName
+from wrackline.fleets.qemu.virtual_fleet import BOOT_S, SLOWNESS
 from wrackline.fleets.spec import FleetSpec, HostNeeds
 from wrackline.plugins.fields import SECONDS, Lax
 

@@ -1,5 +1,5 @@
-"""The power switch of hosts on this machine. What a host does when its power goes, and when it comes back, its
-machine says: a namespace, or a virtual machine."""
+"""The power switch of hosts on this machine. What a host does when its power goes, and when it comes back,
+its machine says: a namespace, or a virtual machine."""
 
 from __future__ import annotations
 
@@ -29,7 +29,8 @@ class Powered(Protocol):
 
     def lose_power(self) -> Mapping[str, FileSeen] | None:
         """Every program stands still, then all that the data disk has not synced is lost. The files that were
-        there before; None: the host did not say in time, and its power went all the same. Raises FleetError."""
+        there before; None: the host did not say in time, and its power went all the same. Raises
+        FleetError."""
 
     def destroy(self) -> None:
         """End what is left of it; its disks stay. Idempotent."""

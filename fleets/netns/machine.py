@@ -114,7 +114,11 @@ class Machine:
             netns=control,
         )
         ip_batch(
-            [f"addr add {self.host.address}/{self.prefix_length} dev eth0", "link set lo up", "link set eth0 up"],
+            [
+                f"addr add {self.host.address}/{self.prefix_length} dev eth0",
+                "link set lo up",
+                "link set eth0 up",
+            ],
             netns=self.netns,
         )
 

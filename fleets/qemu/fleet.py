@@ -12,14 +12,11 @@ What one fleet ``f`` with host ``n1`` consists of, and nothing else:
 
 from __future__ import annotations
 
-import logging
 from collections.abc import Sequence
 from pathlib import Path
 from typing import ClassVar
 
 from wrackline.fleets.base import Host
-from wrackline.fleets.local.fleet import LocalFleet
-from wrackline.fleets.local.keys import host_files, sshd_config
 from wrackline.fleets.local.namespaces import ip_batch
 from wrackline.fleets.local.state import DEFAULT_STATE_ROOT
 from wrackline.fleets.qemu.accelerators import Accelerator, chosen
@@ -29,24 +26,15 @@ from wrackline.fleets.qemu.image.initrd import initrd
 from wrackline.fleets.qemu.image.recipe import check_machine, recipe
 from wrackline.fleets.qemu.image.store import Say, Store
 from wrackline.fleets.qemu.machine import Machine, Model
-from wrackline.fleets.qemu.power import VirtualPower
 from wrackline.fleets.qemu.settings import Hardware, computer
 from wrackline.fleets.qemu.snapshots import Snapshot
-
-log = logging.getLogger(__name__)
-
-SLOWNESS = 4.0
-"""So many times as long as on a host that is this machine itself a command may take."""
-BOOT_S = 120.0
-WRITTEN_MB = 512
-"""Room that a host's own part of its system disk may come to take."""
+from wrackline.fleets.qemu.virtual_fleet import BOOT_S, WRITTEN_MB, VirtualFleet
 
 
-class QemuFleet(LocalFleet):
+class QemuFleet(VirtualFleet[Machine]):
     """Virtual machines (needs root). One owner per name; several fleets live side by side."""
 
     kind: ClassVar[str] = "qemu"
-    power: VirtualPower
 
     def __init__(
         self,
@@ -66,33 +54,21 @@ class QemuFleet(LocalFleet):
     ) -> None:
         """``cache``: whether what a guest has written and not flushed is lost in a power cut. ``boot_s``: a
         host answers SSH after so long at most. ``packages``: of Debian, besides those of every image."""
-        self._hardware = hardware or Hardware()
+        self._accel: Accelerator = accel
+        self._boot_s = boot_s
+        self._cache: Cache = cache
+        self._snapshots = snapshots
+        self._packages = tuple(packages)
+        self._model: Model | None = None
         super().__init__(
             name,
             hosts,
             subnet=subnet,
             state_dir=state_dir,
-            disk_mb=self._hardware.disk_mb,
+            hardware=hardware or Hardware(),
             filesystem=filesystem,
             detached=detached,
-            slowness=SLOWNESS,
         )
-        self._accel: Accelerator = accel
-        self._snapshots = snapshots
-        self._packages = tuple(packages)
-        self._model: Model | None = None
-        self._machines = {
-            host.name: Machine(
-                self.state,
-                self.folder,
-                host,
-                Disks(self.folder, host.name, filesystem, self._hardware.disk_mb, cache),
-                boot_s,
-                self._network.prefixlen,
-            )
-            for host in self.hosts
-        }
-        self.power = VirtualPower(self._machines, self._forget)
 
     def prepare(self, say: Say) -> None:
         """The image, built now if it is not there. Raises FleetError."""
@@ -106,26 +82,19 @@ class QemuFleet(LocalFleet):
         snapshot = Snapshot.of(image, words, self._hardware.disk_mb) if self._snapshots else None
         self._model = Model(words, snapshot)
 
-    def _machine_list(self) -> Sequence[Machine]:
-        return list(self._machines.values())
-
-    def _prepare(self) -> None:
-        self.prepare(log.info)
+    def _machine(self, host: Host) -> Machine:
+        state = self.state
+        disks = Disks(self.folder, host.name, state.filesystem, state.disk_mb, self._cache)
+        return Machine(state, self.folder, host, disks, self._boot_s, self._network.prefixlen)
 
     @property
     def _needed_mb(self) -> int:
         return shelf_mb(self.state.disk_mb) + WRITTEN_MB
 
     def _build_hosts(self, public_key: str, host_key: str) -> None:
-        sshd = sshd_config()
         lines = []
-        for host in self.hosts:
-            machine = self._machines[host.name]
+        for machine in self._machines.values():
             machine.model = self._model
-            machine.files = host_files(host, self.hosts, public_key=public_key, host_key=host_key, sshd=sshd)
             lines += [f"tuntap add {machine.link} mode tap", f"link set {machine.link} master br0"]
         ip_batch(lines, netns=self.state.control)
-        self._each(self._make_disks)
-
-    def _make_disks(self, host: Host) -> None:
-        self._machines[host.name].disks.make()
+        super()._build_hosts(public_key, host_key)

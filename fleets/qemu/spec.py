@@ -12,12 +12,13 @@ from wrackline.fleets.abilities import Ability
 from wrackline.fleets.base import Fleet
 from wrackline.fleets.local.subnet import Subnet
 from wrackline.fleets.qemu.accelerators import chosen
-from wrackline.fleets.qemu.fleet import BOOT_S, SLOWNESS, QemuFleet
+from wrackline.fleets.qemu.fleet import QemuFleet
 from wrackline.fleets.qemu.image.build import build
 from wrackline.fleets.qemu.image.initrd import initrd
 from wrackline.fleets.qemu.image.recipe import check_machine, recipe
 from wrackline.fleets.qemu.image.store import Store
 from wrackline.fleets.qemu.settings import Hardware
+from wrackline.fleets.qemu.virtual_fleet import BOOT_S, SLOWNESS
 from wrackline.fleets.spec import FleetSpec, HostNeeds
 from wrackline.plugins.fields import SECONDS, Lax
 
