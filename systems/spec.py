@@ -10,7 +10,7 @@ from typing import Annotated, ClassVar, Self
 from pydantic import Field
 
 from wrackline.fleets.base import Fleet
-from wrackline.fleets.spec import HostNeeds
+from wrackline.fleets.spec import FleetSpec, HostNeeds
 from wrackline.plugins.capabilities import Capability
 from wrackline.plugins.fields import SECONDS, Strict
 from wrackline.systems.base import System
@@ -106,6 +106,11 @@ class SystemSpec(Strict):
     def offers(self) -> frozenset[Capability]:
         """What it has of that which only some workloads need."""
         return frozenset()
+
+    def refusal(self, fleet: FleetSpec) -> str | None:
+        """Why it cannot run on hosts of this fleet as these settings say, in one line; None when it can."""
+        del fleet
+        return None
 
     def prepare(self, say: Callable[[str], None]) -> None:
         """Bring to this machine what a deployment needs, before there is any host. ``say`` is given a line

@@ -66,6 +66,8 @@ def _fleet(spec: Sections) -> Iterator[str]:
         yield f"system.kind {spec.system.kind} needs no hosts: leave fleet out, or say fleet: {{kind: none}}"
     if not runs_already and not spec.fleet.hosts:
         yield f"system.kind {spec.system.kind} needs hosts, and fleet.kind {spec.fleet.kind} has none"
+    if refused := spec.system.refusal(spec.fleet):
+        yield refused
     longest = len(spec.system.topic_of("0" * LONGEST_TEST_ID, spec.topic.name))
     if longest > LONGEST_TOPIC:
         yield (

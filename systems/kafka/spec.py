@@ -7,8 +7,9 @@ from typing import Annotated, ClassVar, Literal
 
 from pydantic import AfterValidator, Field
 
+from wrackline.fleets.abilities import Ability
 from wrackline.fleets.base import Fleet
-from wrackline.fleets.spec import HostNeeds
+from wrackline.fleets.spec import FleetSpec, HostNeeds
 from wrackline.plugins.capabilities import EVERYTHING, Capability
 from wrackline.plugins.fields import SECONDS, Lax, in_milliseconds
 from wrackline.systems.base import System
@@ -69,6 +70,13 @@ class KafkaSpec(SystemSpec):
         """Groups by KIP-848 are ready for use since 4.0."""
         since_4 = parsed(self.version) >= parsed("4.0.0")
         return EVERYTHING if since_4 else EVERYTHING - {Capability.CONSUMER_PROTOCOL}
+
+    def refusal(self, fleet: FleetSpec) -> str | None:
+        """The file of a node's clock is in a folder that belongs to root, and is one for all where hosts are
+        folders."""
+        if self.clock == "host" or (why := fleet.lacks(Ability.ROOT)) is None:
+            return None
+        return f"system.clock: faketime needs {Ability.ROOT}: {why}"
 
     def prepare(self, say: Callable[[str], None]) -> None:
         release = install(Store(), self.version, say=say)

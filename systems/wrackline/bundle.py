@@ -2,7 +2,9 @@
 
 Two archives, because they change at different paces: ``deps`` (the runtime dependencies, from the versions
 installed beside us) and ``broker`` (our package). Both are named after the hash of their content, are
-precompiled, and unpack to ``lib/``. The broker is packed as files; nothing here imports it.
+precompiled, and unpack to ``lib/``. The dependencies come without their sources: they are more than a
+thousand modules, and every file that a host need not unpack is time before each run. The broker is packed as
+files; nothing here imports it.
 """
 
 from __future__ import annotations
@@ -53,7 +55,10 @@ def build(cache: Path) -> Bundle:
     python = f"{sys.version_info.major}.{sys.version_info.minor}"
     try:
         cache.mkdir(parents=True, exist_ok=True)
-        archives = (_archive("deps", _dependency_files(), cache), _archive("broker", _package_files(), cache))
+        archives = (
+            _archive("deps", _dependency_files(), cache, sources=False),
+            _archive("broker", _package_files(), cache, sources=True),
+        )
     except OSError as wrong:
         raise DeployError(
             f"control node: cannot build the bundle in {cache}: {wrong}; "
@@ -94,8 +99,8 @@ def _wanted(files: Iterable[Path]) -> list[Path]:
     return sorted(file for file in files if file.is_file() and file.suffix not in _UNUSED)
 
 
-def _digest(files: Mapping[str, Path]) -> str:
-    tag = f"{sys.implementation.cache_tag} {sysconfig.get_platform()}"
+def _digest(files: Mapping[str, Path], *, sources: bool) -> str:
+    tag = f"{sys.implementation.cache_tag} {sysconfig.get_platform()} {sources}"
     digest = hashlib.sha256(tag.encode())
     for name in sorted(files):
         content = hashlib.sha256(files[name].read_bytes()).hexdigest()
@@ -103,16 +108,16 @@ def _digest(files: Mapping[str, Path]) -> str:
     return digest.hexdigest()[:16]
 
 
-def _archive(name: str, files: Mapping[str, Path], cache: Path) -> Archive:
-    digest = _digest(files)
+def _archive(name: str, files: Mapping[str, Path], cache: Path, *, sources: bool) -> Archive:
+    digest = _digest(files, sources=sources)
     path = cache / f"{name}-{digest}.tar.gz"
     if not path.exists():
         with tempfile.TemporaryDirectory(dir=cache, prefix=f"{name}-") as scratch:
-            _pack(files, Path(scratch), path)
+            _pack(files, Path(scratch), path, sources=sources)
     return Archive(name, digest, path)
 
 
-def _pack(files: Mapping[str, Path], scratch: Path, path: Path) -> None:
+def _pack(files: Mapping[str, Path], scratch: Path, path: Path, *, sources: bool) -> None:
     lib = scratch / "lib"
     for name, source in files.items():
         target = lib / name
@@ -125,7 +130,11 @@ def _pack(files: Mapping[str, Path], scratch: Path, path: Path) -> None:
         stripdir=str(lib),
         prependdir="/opt/wrackline/lib",
         invalidation_mode=py_compile.PycInvalidationMode.UNCHECKED_HASH,
+        legacy=not sources,  # beside the source, where it is found without one
     )
+    if not sources:
+        for source in lib.rglob("*.py"):
+            source.unlink()
     packed = scratch / "packed"
     with (
         gzip.open(packed, "wb", compresslevel=6) as compressed,

@@ -44,9 +44,9 @@ def test_an_unpacked_bundle_runs_the_broker_with_nothing_else(cache: Path, tmp_p
 def test_another_content_has_another_name(tmp_path: Path) -> None:
     (tmp_path / "a.py").write_text("x = 1\n")
     files = {"broker/a.py": tmp_path / "a.py"}
-    first = bundle._archive("broker", files, tmp_path)
+    first = bundle._archive("broker", files, tmp_path, sources=True)
     (tmp_path / "a.py").write_text("x = 2\n")
-    second = bundle._archive("broker", files, tmp_path)
+    second = bundle._archive("broker", files, tmp_path, sources=True)
     assert first.digest != second.digest
     assert first.path.exists()
     assert second.path.exists()
