@@ -34,6 +34,7 @@ GIVEN: dict[str, dict[str, Any]] = {
     "packets": {"delay_s": 0.05, "loss": 0.02, "duplicate": 0.02, "corrupt": 0.01, "target": "one"},
     "change-config": {"configs": {"min.insync.replicas": 1}},
     "partition": {"target": "leader"},
+    "replace-broker": {"target": "leader"},
     "stall-connections": {"target": "leader"},
     "transfer-leadership": {"target": "leader"},
     "bit-flip": {"target": "follower"},
@@ -41,6 +42,7 @@ GIVEN: dict[str, dict[str, Any]] = {
     "roll-back": {"target": "follower"},
 }
 """What a fault must be told, or is better told, than its defaults."""
+ELSEWHERE = {"lazyfs": "lazyfs needs LazyFS, mounted on its hosts by whoever wants it (docs/nemesis.md)"}
 OLDER = {"apache-kafka": {"version": "4.0.0"}}
 """What a rolling upgrade can begin from."""
 
@@ -54,6 +56,9 @@ def specification(arguments: argparse.Namespace) -> tuple[dict[str, Any], dict[s
     at_s = 4.0
     for fault in known_faults():
         if arguments.only and fault.name not in arguments.only.split(","):
+            continue
+        if fault.name in ELSEWHERE:
+            refused[fault.name] = ELSEWHERE[fault.name]
             continue
         where = (arguments.fleet, f"{arguments.fleet} {arguments.system}")
         if why := next((fault.refused[one] for one in where if one in fault.refused), None):

@@ -9,11 +9,10 @@ import json
 import os
 import shutil
 import signal
-import socket
 import subprocess
 import sys
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -21,16 +20,8 @@ from pydantic import ValidationError
 
 from tests.fleets.libvirtd import Libvirtd, libvirtd
 from tests.fleets.traces import machine_network, traces
-from wrackline.fleets.base import (
-    Disk,
-    FileLoss,
-    FleetError,
-    Hypervisor,
-    PageCache,
-    Remote,
-    SwappedDisk,
-    Throttle,
-)
+from tests.fleets.virtual import obeys_its_hypervisor, silent
+from wrackline.fleets.base import Disk, FileLoss, FleetError, Remote
 from wrackline.fleets.canary import Canaries
 from wrackline.fleets.libvirt.fleet import LibvirtFleet
 from wrackline.fleets.libvirt.spec import LibvirtSpec
@@ -84,11 +75,6 @@ def remote(fleet: LibvirtFleet) -> Remote:
     return fleet.remote(fleet.hosts[0])
 
 
-def banner(fleet: LibvirtFleet) -> bytes:
-    with fleet.entered(), socket.create_connection((fleet.hosts[0].address, 22), timeout=3) as connection:
-        return connection.recv(4)
-
-
 def test_a_cut_takes_what_was_not_synced_and_the_canary_proves_it(
     fleet: LibvirtFleet, remote: Remote, hypervisor: Libvirtd
 ) -> None:
@@ -103,8 +89,7 @@ def test_a_cut_takes_what_was_not_synced_and_the_canary_proves_it(
     cut = fleet.power.cut(host)
     assert hypervisor.domains() == []
     assert not fleet.power.is_on(host)
-    with pytest.raises(OSError, match=r"timed out|No route"):
-        banner(fleet)
+    silent(fleet)
     back = fleet.power.on(host)
     assert back is not None
     assert back.counted
@@ -121,35 +106,7 @@ def test_a_cut_takes_what_was_not_synced_and_the_canary_proves_it(
 def test_what_libvirt_does_to_a_domain_is_seen_from_outside_and_ends(
     fleet: LibvirtFleet, remote: Remote
 ) -> None:
-    [host], power = fleet.hosts, fleet.power
-    for ability in (Hypervisor, PageCache, SwappedDisk, Throttle):
-        assert isinstance(power, ability)
-
-    def seconds() -> float:
-        began = time.monotonic()
-        remote.run("dd if=/dev/zero of=/data/paced bs=64k count=16 oflag=direct 2>&1")
-        return time.monotonic() - began
-
-    power.throttle(host, 500_000)
-    held_back_s = seconds()
-    power.throttle(host, None)
-    assert held_back_s > 1.5  # a megabyte, less what may come at once
-    assert seconds() < held_back_s
-
-    carrier = "cat /sys/class/net/eth0/carrier_changes"
-    before = int(remote.run(carrier).stdout)
-    pulls: list[tuple[Callable[[], None], Callable[[], None]]] = [
-        (lambda: power.link(host, up=False), lambda: power.link(host, up=True)),
-        (lambda: power.pause(host), lambda: power.resume(host)),
-    ]
-    for stop, go in pulls:
-        assert banner(fleet) == b"SSH-"
-        stop()
-        with pytest.raises(OSError, match=r"timed out|No route"):
-            banner(fleet)
-        go()
-        assert remote.run("echo back").stdout == "back\n"
-    assert int(remote.run(carrier).stdout) == before + 2, "the guest saw its cable go and come"
+    obeys_its_hypervisor(fleet, remote)
 
 
 def kill_an_owner_in_the_midst(name: str, state_root: Path, hypervisor: Libvirtd) -> None:

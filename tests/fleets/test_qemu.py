@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import os
 import signal
-import socket
 import subprocess
 import sys
 import time
@@ -17,16 +16,8 @@ from pathlib import Path
 import pytest
 
 from tests.fleets.traces import machine_network, traces
-from wrackline.fleets.base import (
-    Disk,
-    FileLoss,
-    FleetError,
-    Hypervisor,
-    PageCache,
-    Remote,
-    SwappedDisk,
-    Throttle,
-)
+from tests.fleets.virtual import obeys_its_hypervisor, silent
+from wrackline.fleets.base import Disk, FileLoss, FleetError, Remote
 from wrackline.fleets.local.clean import clean, survey
 from wrackline.fleets.qemu.fleet import QemuFleet
 
@@ -106,11 +97,6 @@ def letters(remote: Remote, name: str) -> set[str]:
     return set(remote.run(f"fold -w 1 /data/{name} | sort -u").stdout.split())
 
 
-def banner(fleet: QemuFleet) -> bytes:
-    with fleet.entered(), socket.create_connection((fleet.hosts[0].address, 22), timeout=3) as connection:
-        return connection.recv(4)
-
-
 def test_a_cut_loses_exactly_what_was_not_synced_and_a_snapshot_brings_the_host_back(
     fleet: QemuFleet, remote: Remote
 ) -> None:
@@ -126,8 +112,7 @@ def test_a_cut_loses_exactly_what_was_not_synced_and_a_snapshot_brings_the_host_
     )
     cut = fleet.power.cut(host)
     assert not fleet.power.is_on(host)
-    with pytest.raises(OSError, match=r"timed out|No route"):
-        banner(fleet)
+    silent(fleet)
     back = fleet.power.on(host)
     assert back is not None
     assert back.counted
@@ -187,32 +172,7 @@ def test_a_host_has_a_kernel_and_a_clock_of_its_own(remote: Remote) -> None:
 
 
 def test_what_a_hypervisor_does_is_seen_from_outside_and_ends(fleet: QemuFleet, remote: Remote) -> None:
-    [host], power = fleet.hosts, fleet.power
-    for ability in (Hypervisor, PageCache, SwappedDisk, Throttle):
-        assert isinstance(power, ability)
-    write = "dd if=/dev/zero of=/data/paced bs=64k count=16 oflag=direct 2>&1"
-
-    def seconds() -> float:
-        began = time.monotonic()
-        remote.run(write)
-        return time.monotonic() - began
-
-    power.throttle(host, 500_000)
-    held_back_s = seconds()
-    power.throttle(host, None)
-    assert held_back_s > 1.5  # a megabyte, less what may come at once
-    assert seconds() < held_back_s
-
-    for stop, go in (
-        (lambda: power.link(host, up=False), lambda: power.link(host, up=True)),
-        (lambda: power.pause(host), lambda: power.resume(host)),
-    ):
-        assert banner(fleet) == b"SSH-"
-        stop()
-        with pytest.raises(OSError, match=r"timed out|No route"):
-            banner(fleet)
-        go()
-        assert remote.run("echo back").stdout == "back\n"
+    obeys_its_hypervisor(fleet, remote)
 
 
 def test_a_host_comes_back_with_an_older_disk_or_an_empty_one(fleet: QemuFleet, remote: Remote) -> None:

@@ -41,6 +41,11 @@ MISTAKES = [
         "name: x\nfleet: {subnet: 10.0.0.0/30}",
         "x.yaml: fleet.subnet: 10.0.0.0/30 has no room for the hosts: /26 is the smallest",
     ),
+    (
+        "name: x\nfleet: {kind: process}\nsystem: {kind: apache-kafka, clock: faketime}",
+        "x.yaml: system.clock: faketime needs commands on its hosts as root: hosts of the fleet process are "
+        "folders of this machine, without root; those of the fleet netns are not",
+    ),
     ("name: x\nworkload: {acks: 2}", "x.yaml: workload.acks: input should be 0, 1 or 'all', not 2"),
     (
         "name: x\nworkload: {client: {poll_mss: 2}}",
