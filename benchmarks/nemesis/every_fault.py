@@ -2,7 +2,7 @@
 long from the decision until it was in force, and until it was undone.
 
     python benchmarks/nemesis/every_fault.py [--fleet netns|qemu] [--system wrackline|apache-kafka]
-        [--only kill,pause] [--rate N] [--lasts S] [--pause S]
+        [--only kill,pause] [--brokers N] [--spares N] [--rate N] [--lasts S] [--pause S]
 
 A fault that this fleet or system is refused stands in the table with the reason. The times are those of the
 run's own history: from the row in which the nemesis decided to the row in which the fault was done and
@@ -71,8 +71,8 @@ def specification(arguments: argparse.Namespace) -> tuple[dict[str, Any], dict[s
         "name": "every-fault",
         "fleet": {
             "kind": arguments.fleet,
-            "brokers": 4,
-            "spares": 2,
+            "brokers": arguments.brokers,
+            "spares": arguments.spares,
             "controllers": 3,
             "combined": True,
         },
@@ -110,6 +110,8 @@ def main() -> None:
     )
     parser.add_argument("--fleet", default="netns")
     parser.add_argument("--system", default="wrackline")
+    parser.add_argument("--brokers", type=int, default=4)
+    parser.add_argument("--spares", type=int, default=2)
     parser.add_argument("--only", default="", help="faults by name, separated by commas")
     parser.add_argument("--rate", type=float, default=50.0)
     parser.add_argument("--lasts", type=float, default=4.0, help="seconds that each fault is in force")
