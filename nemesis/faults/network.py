@@ -30,6 +30,7 @@ from wrackline.nemesis.faults.shapes import (
     Flow,
     Link,
     Shape,
+    Traffic,
     cut_flows,
     ports_of,
 )
@@ -54,7 +55,7 @@ CONTROL_WAIT_S = 0.5
 
 
 @dataclass(frozen=True, slots=True)
-class Partition:
+class Partition(Traffic):
     """Packets are dropped on both ends, so the cut holds when one end loses its rules in a power cut (until
     they are put there again at power-on).
 
@@ -70,11 +71,6 @@ class Partition:
     shape: Shape = Shape.ISOLATE
     controllers: bool = True
     """False: the targets go on talking to the controllers, and controllers among the targets to everybody."""
-    direction: Direction = Direction.BOTH
-    links: tuple[Link, ...] = ()
-    """Only these kinds of connections are cut; empty: whatever is between the sides."""
-    ports: tuple[int, ...] = ()
-    """Only TCP from or to these ports is cut; empty: all."""
 
     @property
     def name(self) -> str:
@@ -88,14 +84,7 @@ class Partition:
         """What is dropped between hosts of the system. Raises FaultError when nothing at all is to be."""
         flows: list[Flow] = []
         if self.shape is not Shape.CLIENTS:
-            flows = cut_flows(
-                scene,
-                self.shape,
-                self.direction,
-                controllers=self.controllers,
-                links=self.links,
-                ports=self.ports,
-            )
+            flows = cut_flows(scene, self.shape, self, controllers=self.controllers)
         if not flows and not self._off_clients(scene):
             why = f"nothing of {', '.join(self.links)} is between the sides" if self.links else ""
             raise FaultError(f"partition {self.shape}: {why or 'nobody is left on the other side'}")
@@ -302,4 +291,6 @@ class PartitionSpec(FaultSpec):
         return super().refusal(fleet, system)
 
     def build(self) -> Partition:
-        return Partition(self.shape, self.controllers, self.direction, self.links, self.ports)
+        return Partition(
+            self.shape, self.controllers, direction=self.direction, links=self.links, ports=self.ports
+        )

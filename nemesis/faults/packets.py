@@ -14,7 +14,7 @@ from wrackline.nemesis.faults import chains, shaping
 from wrackline.nemesis.faults.chains import LEAVING
 from wrackline.nemesis.faults.cut_proof import CLIENTS, good, rebooted, unseen
 from wrackline.nemesis.faults.knocks import knock_results
-from wrackline.nemesis.faults.shapes import Direction, Flow, Link, flow, ports_of
+from wrackline.nemesis.faults.shapes import Direction, Flow, Link, Traffic, ports_of
 from wrackline.nemesis.faults.shaping import Counted, Leaving, Shaping, counted
 from wrackline.nemesis.faults.spec import FaultSpec
 from wrackline.nemesis.faults.steps import (
@@ -43,7 +43,7 @@ ENOUGH = 5
 
 
 @dataclass(frozen=True, slots=True)
-class Packets:
+class Packets(Traffic):
     """What the targets send to other hosts, and what those send to them, is shaped where it leaves a host.
 
     Proved when all that was asked for was counted by netem, or by our program, and where there is a delay
@@ -52,11 +52,6 @@ class Packets:
     """
 
     shaping: Shaping
-    direction: Direction = Direction.BOTH
-    links: tuple[Link, ...] = ()
-    """Only these kinds of connections are meant; empty: whatever is between hosts of the system."""
-    ports: tuple[int, ...] = ()
-    """Only TCP from or to these ports is meant; empty: all."""
 
     @property
     def name(self) -> str:
@@ -68,14 +63,14 @@ class Packets:
 
     def flows(self, scene: Scene) -> list[Flow]:
         """What is meant between hosts of the system, also from target to target."""
-        ways: list[tuple[Target, Target]] = []
-        for target in scene.targets:
-            for other in scene.hosts:
-                if other != target:
-                    ways += [(target, other)] if self.direction is not Direction.IN else []
-                    ways += [(other, target)] if self.direction is not Direction.OUT else []
-        found = (flow(*way, self.links, self.ports) for way in dict.fromkeys(ways))
-        return [one for one in found if one is not None]
+        ways = dict.fromkeys(
+            way
+            for target in scene.targets
+            for other in scene.hosts
+            if other != target
+            for way in self.ways(target, other)
+        )
+        return [one for way in ways if (one := self.flow(*way))]
 
     def leaving(self, scene: Scene) -> list[Leaving]:
         """By host, what is meant of that which it sends. Raises FaultError when nothing is."""
@@ -356,4 +351,4 @@ class PacketsSpec(FaultSpec):
             reorder=self.reorder,
             rate_kbit=self.rate_kbit,
         )
-        return Packets(road, self.direction, self.links, self.ports)
+        return Packets(road, direction=self.direction, links=self.links, ports=self.ports)
