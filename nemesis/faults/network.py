@@ -34,7 +34,7 @@ from wrackline.nemesis.faults.shapes import (
     cut_flows,
     ports_of,
 )
-from wrackline.nemesis.faults.spec import FaultSpec
+from wrackline.nemesis.faults.spec import FaultSpec, check_alone
 from wrackline.nemesis.faults.steps import (
     Commands,
     FaultError,
@@ -48,6 +48,7 @@ from wrackline.nemesis.faults.steps import (
     Trail,
     Way,
 )
+from wrackline.nemesis.targets.words import is_clients
 from wrackline.plugins.fields import Lax
 from wrackline.systems.spec import SystemSpec
 
@@ -66,6 +67,8 @@ class Partition(Traffic):
 
     A knock needs both directions, so silence along ``n1>n2`` alone does not tell which of the two is cut.
     That each of them is, is shown by our rules being the first, and by the packets that they counted.
+
+    With ``at_clients`` the rules are on the clients' machine alone, and brokers know nothing of the cut.
     """
 
     shape: Shape = Shape.ISOLATE
@@ -82,6 +85,8 @@ class Partition(Traffic):
 
     def flows(self, scene: Scene) -> list[Flow]:
         """What is dropped between hosts of the system. Raises FaultError when nothing at all is to be."""
+        if self.at_clients:
+            return self.with_clients(scene)
         flows: list[Flow] = []
         if self.shape is not Shape.CLIENTS:
             flows = cut_flows(scene, self.shape, self, controllers=self.controllers)
@@ -101,13 +106,18 @@ class Partition(Traffic):
         rules: dict[Target, list[Rule]] = {}
         knocks: dict[Target, list[KnockFrom | Knock]] = {}
         spared = [] if self.controllers else _of_controllers(flows)
-        for host in _once(end for flow in flows for end in (flow.sender, flow.receiver)):
+        for host in self._ends(scene, flows):
             rules[host] = [*spared, *_drops(host, flows)]
             knocks[host] = [*self._knocks(host, flows)]
         for target in self._off_clients(scene):
             rules.setdefault(target, []).extend(self._client_rules(scene, target))
             knocks.setdefault(target, []).append(Knock(target.host, target.address, target.port))
         return _carried_out(scene.fault_id, rules, knocks)
+
+    def _ends(self, scene: Scene, flows: Sequence[Flow]) -> list[Target]:
+        """Where packets are dropped."""
+        ends = _once(end for flow in flows for end in (flow.sender, flow.receiver))
+        return [end for end in ends if end == scene.clients] if self.at_clients else ends
 
     def _knocks(self, host: Target, flows: Sequence[Flow]) -> list[KnockFrom]:
         """At what the host may not ask; and, where only the answers are dropped, at whom it may."""
@@ -166,7 +176,7 @@ class Partition(Traffic):
             knocked = flow.asked is None or bool(flow.asked)
             # Of answers alone a packet shows only when the question gets through.
             knocked |= f"{flow.receiver.host}>{flow.sender.host}" not in ways and flow.receiver.host in probed
-            if knocked and flow.sender.host in probed:
+            if knocked and (flow.sender.host in probed or self.at_clients):
                 wanted.add(flow.way)
         # A cut of the answers alone shows in the clients' own handshakes: the broker's SYN-ACK is dropped.
         wanted |= {
@@ -239,6 +249,7 @@ class PartitionSpec(FaultSpec):
     """Settings of the fault ``partition``."""
 
     needs: ClassVar[tuple[Ability, ...]] = (Ability.NETWORK,)
+    hits_clients: ClassVar[bool] = True
 
     fault: Literal["partition"]
     """Packets between hosts are dropped."""
@@ -265,6 +276,7 @@ class PartitionSpec(FaultSpec):
 
     @model_validator(mode="after")
     def _fits_together(self) -> PartitionSpec:
+        check_alone(self, "shape", "controllers", "links", "ports")
         if self.shape is Shape.LINK and (
             self.target.count(",") != 1 or len(set(self.target.split(","))) != 2
         ):
@@ -292,5 +304,10 @@ class PartitionSpec(FaultSpec):
 
     def build(self) -> Partition:
         return Partition(
-            self.shape, self.controllers, direction=self.direction, links=self.links, ports=self.ports
+            self.shape,
+            self.controllers,
+            direction=self.direction,
+            links=self.links,
+            ports=self.ports,
+            at_clients=is_clients(self.target),
         )

@@ -16,7 +16,7 @@ from wrackline.nemesis.faults.cut_proof import CLIENTS, good, rebooted, unseen
 from wrackline.nemesis.faults.knocks import knock_results
 from wrackline.nemesis.faults.shapes import Direction, Flow, Link, Traffic, ports_of
 from wrackline.nemesis.faults.shaping import Counted, Leaving, Shaping, counted
-from wrackline.nemesis.faults.spec import FaultSpec
+from wrackline.nemesis.faults.spec import FaultSpec, check_alone
 from wrackline.nemesis.faults.steps import (
     Commands,
     Done,
@@ -31,6 +31,7 @@ from wrackline.nemesis.faults.steps import (
     Trail,
     Way,
 )
+from wrackline.nemesis.targets.words import is_clients
 from wrackline.plugins.fields import Lax, Seconds
 
 KNOCKS = 5
@@ -63,6 +64,8 @@ class Packets(Traffic):
 
     def flows(self, scene: Scene) -> list[Flow]:
         """What is meant between hosts of the system, also from target to target."""
+        if self.at_clients:
+            return self.with_clients(scene)
         ways = dict.fromkeys(
             way
             for target in scene.targets
@@ -92,7 +95,7 @@ class Packets(Traffic):
             Shell(one.host.host, shaping.put_on(scene.fault_id, one, self.shaping), timeout_s=30.0)
             for one in leaving
         )
-        undo = tuple(Shell(one.host.host, shaping.take_off(scene.fault_id)) for one in leaving)
+        undo = tuple(Shell(one.host.host, shaping.take_off(scene.fault_id, one.host)) for one in leaving)
         probe: list[Step] = []
         control: list[Step] = []
         ends = (end for one in flows for end in (one.sender, one.receiver))
@@ -100,7 +103,7 @@ class Packets(Traffic):
             knocks = self._knocks(host, flows)
             if any(one.host == host and one.inside for one in leaving):
                 knocks += self._from_us(host)
-            probe += [*knocks, Shell(host.host, shaping.look(scene.fault_id))]
+            probe += [*knocks, Shell(host.host, shaping.look(scene.fault_id, host))]
             control += knocks
         return Commands(do, undo, tuple(probe), tuple(control), lasting=do)
 
@@ -208,7 +211,7 @@ class Packets(Traffic):
         flows = self.flows(scene)
         ways = {one.way for one in flows}
         turns = {}
-        for asker in scene.hosts:
+        for asker in {end: None for one in flows for end in (one.sender, one.receiver)}:
             for server, port in _asked_by(asker, flows):
                 there, back = f"{asker.host}>{server.host}", f"{server.host}>{asker.host}"
                 turns[f"{there}:{port}"] = (there in ways) + (back in ways)
@@ -301,6 +304,7 @@ class PacketsSpec(FaultSpec):
     """Settings of the fault ``packets``."""
 
     needs: ClassVar[tuple[Ability, ...]] = (Ability.ROOT, Ability.NETWORK)
+    hits_clients: ClassVar[bool] = True
     example: ClassVar[Mapping[str, Any]] = {"delay_s": 0.05, "loss": 0.02}
 
     fault: Literal["packets"]
@@ -328,6 +332,7 @@ class PacketsSpec(FaultSpec):
 
     @model_validator(mode="after")
     def _fits_together(self) -> PacketsSpec:
+        check_alone(self, "links", "ports")
         asked = ("delay_s", "loss", "duplicate", "corrupt", "reorder", "rate_kbit")
         if not any(getattr(self, key) for key in asked):
             raise ValueError(f"packets does nothing yet: set one of {', '.join(asked)}")
@@ -351,4 +356,10 @@ class PacketsSpec(FaultSpec):
             reorder=self.reorder,
             rate_kbit=self.rate_kbit,
         )
-        return Packets(road, direction=self.direction, links=self.links, ports=self.ports)
+        return Packets(
+            road,
+            direction=self.direction,
+            links=self.links,
+            ports=self.ports,
+            at_clients=is_clients(self.target),
+        )

@@ -63,6 +63,10 @@ class Link(StrEnum):
 class Traffic:
     """Which packets a fault of the network means, of those that come to the targets or leave them."""
 
+    at_clients: bool = False
+    """The clients' machine is the target: what goes between it and the port of the brokers that the scene
+    names as targets."""
+
     direction: Direction = Direction.BOTH
     links: tuple[Link, ...] = ()
     """Only these kinds of connections; empty: whatever is between hosts of the system."""
@@ -77,6 +81,23 @@ class Traffic:
         """The (sender, receiver) that the direction means, of a target and another host."""
         ways = [(mine, other)] if self.direction is not Direction.IN else []
         return [*ways, (other, mine)] if self.direction is not Direction.OUT else ways
+
+    def with_clients(self, scene: Scene) -> list[Flow]:
+        """What is meant between the clients' machine and brokers. Raises FaultError when nothing is."""
+        brokers = [one for one in scene.targets if one.is_broker]
+        if scene.clients is None:
+            raise FaultError("this fleet gives nobody the network that the clients are in")
+        if not brokers:
+            raise FaultError(
+                f"clients ask brokers, and {', '.join(one.host for one in scene.targets)} is none"
+            )
+        flows = []
+        for broker in brokers:
+            for sender, receiver in self.ways(scene.clients, broker):
+                asked = receiver is broker
+                port = (broker.port,)
+                flows.append(Flow(sender, receiver, port if asked else (), () if asked else port))
+        return flows
 
 
 SMALLEST_RING = 4

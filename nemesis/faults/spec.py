@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Annotated, Any, ClassVar
 
-from pydantic import AfterValidator, WithJsonSchema, model_validator
+from pydantic import AfterValidator, WithJsonSchema, field_validator, model_validator
 
 from wrackline.fleets.abilities import Ability
 from wrackline.fleets.spec import FleetSpec
 from wrackline.nemesis.faults.steps import Fault
-from wrackline.nemesis.targets.words import ROLE, check_role
+from wrackline.nemesis.targets.words import CONTROLLERS, ROLE, check_role, hosts_named, is_clients, plain
 from wrackline.plugins import fields
 from wrackline.systems.spec import SystemSpec
 
@@ -38,6 +38,8 @@ class FaultSpec(Strict):
 
     needs: ClassVar[tuple[Ability, ...]] = (Ability.ROOT,)
     """What hosts must give for it."""
+    hits_clients: ClassVar[bool] = False
+    """Whether the machine that clients are on may be its target."""
     example: ClassVar[Mapping[str, Any]] = {}
     """What a reader may write for the settings that have no default."""
 
@@ -52,10 +54,30 @@ class FaultSpec(Strict):
         (`wrackline.nemesis.faults.by_command`)."""
         if why := system.cannot(self.fault):
             return why
-        for ability in self.needs:
+        for ability in (*self.needs, *((Ability.CLIENTS,) if is_clients(self.target) else ())):
             if why := fleet.lacks(ability):
                 return f"{self.fault} needs {ability}: {why}"
+        return self._nobody_asks(fleet) if is_clients(self.target) else None
+
+    def _nobody_asks(self, fleet: FleetSpec) -> str | None:
+        """Of targets that are clients of controllers, where these have hosts of their own."""
+        named = set(hosts_named(self.target))
+        alone = {*fleet.controller_hosts} - {*fleet.broker_hosts, *fleet.spare_hosts}
+        if named <= alone if named else plain(self.target) in CONTROLLERS and alone:
+            return (
+                f"{self.fault}: clients ask brokers and no controller, so `target: {self.target}` is nobody"
+            )
         return None
+
+    @field_validator("target")
+    @classmethod
+    def _clients_only_where_they_can_be_hit(cls, role: str) -> str:
+        if is_clients(role) and not cls.hits_clients:
+            raise ValueError(
+                f"target {role!r}: the clients are the harness itself and only their network can be hit, by "
+                "packets or partition; aim this fault at hosts"
+            )
+        return role
 
     @property
     def begins_s(self) -> float:
@@ -65,3 +87,16 @@ class FaultSpec(Strict):
     def build(self) -> Fault:
         """The fault with these settings."""
         raise NotImplementedError
+
+
+def check_alone(spec: FaultSpec, *keys: str) -> None:
+    """Raises ValueError where the target is the clients' machine and one of the keys says something beside it
+    that only hosts can be meant by."""
+    if not is_clients(spec.target):
+        return
+    for key in keys:
+        if getattr(spec, key) != type(spec).model_fields[key].get_default():
+            raise ValueError(
+                f"target {spec.target!r} means what goes between clients and the brokers' port, and nothing "
+                f"else: leave `{key}` out"
+            )
