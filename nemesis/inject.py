@@ -308,8 +308,9 @@ async def injected(
     try:
         try:
             fault = injection.fault = by_command.here(stage.system, fault)
-            scene = await stage.scene(fault_id, hosts)
-            commands = fault.commands(scene)
+            found = await stage.scene(fault_id, hosts)
+            commands = fault.commands(found)
+            scene = found  # only of what can be done there may be a proof
         except (FaultError, DeployError, FleetError) as wrong:
             injection.failure = str(wrong)
         else:

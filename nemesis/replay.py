@@ -121,7 +121,7 @@ def _written(fault: str, settings: Mapping[str, Any], how: Mapping[str, Any]) ->
     """A fault's own fields as its specification writes them, where the two differ."""
     if fault == "change-config":
         return {"entity": how["entity"], "configs": dict(how["values"])}
-    return dict(settings)
+    return {**how.get("shaping", {}), **settings}
 
 
 def _message(one: Happened, stage: Stage) -> Iterator[dict[str, Any]]:

@@ -34,7 +34,7 @@ from wrackline.nemesis.faults.shapes import (
     cut_flows,
     ports_of,
 )
-from wrackline.nemesis.faults.spec import FaultSpec, check_alone
+from wrackline.nemesis.faults.spec import TrafficSpec
 from wrackline.nemesis.faults.steps import (
     Commands,
     FaultError,
@@ -48,7 +48,6 @@ from wrackline.nemesis.faults.steps import (
     Trail,
     Way,
 )
-from wrackline.nemesis.targets.words import is_clients
 from wrackline.plugins.fields import Lax
 from wrackline.systems.spec import SystemSpec
 
@@ -245,11 +244,11 @@ _ONE_SIDED = (Shape.MAJORITIES_RING, Shape.BRIDGE)
 """Shapes in which the targets are no side of their own."""
 
 
-class PartitionSpec(FaultSpec):
+class PartitionSpec(TrafficSpec):
     """Settings of the fault ``partition``."""
 
     needs: ClassVar[tuple[Ability, ...]] = (Ability.NETWORK,)
-    hits_clients: ClassVar[bool] = True
+    of_hosts_alone: ClassVar[tuple[str, ...]] = ("shape", "controllers", "links", "ports")
 
     fault: Literal["partition"]
     """Packets between hosts are dropped."""
@@ -276,7 +275,6 @@ class PartitionSpec(FaultSpec):
 
     @model_validator(mode="after")
     def _fits_together(self) -> PartitionSpec:
-        check_alone(self, "shape", "controllers", "links", "ports")
         if self.shape is Shape.LINK and (
             self.target.count(",") != 1 or len(set(self.target.split(","))) != 2
         ):
@@ -309,5 +307,5 @@ class PartitionSpec(FaultSpec):
             direction=self.direction,
             links=self.links,
             ports=self.ports,
-            at_clients=is_clients(self.target),
+            at_clients=self.at_clients,
         )

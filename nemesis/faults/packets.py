@@ -16,7 +16,7 @@ from wrackline.nemesis.faults.cut_proof import CLIENTS, good, rebooted, unseen
 from wrackline.nemesis.faults.knocks import knock_results
 from wrackline.nemesis.faults.shapes import Direction, Flow, Link, Traffic, ports_of
 from wrackline.nemesis.faults.shaping import Counted, Leaving, Shaping, counted
-from wrackline.nemesis.faults.spec import FaultSpec, check_alone
+from wrackline.nemesis.faults.spec import TrafficSpec
 from wrackline.nemesis.faults.steps import (
     Commands,
     Done,
@@ -31,7 +31,6 @@ from wrackline.nemesis.faults.steps import (
     Trail,
     Way,
 )
-from wrackline.nemesis.targets.words import is_clients
 from wrackline.plugins.fields import Lax, Seconds
 
 KNOCKS = 5
@@ -300,11 +299,11 @@ def _rise(trail: Trail, name: str) -> int:
 Share = Annotated[float, Field(ge=0, le=1)]
 
 
-class PacketsSpec(FaultSpec):
+class PacketsSpec(TrafficSpec):
     """Settings of the fault ``packets``."""
 
     needs: ClassVar[tuple[Ability, ...]] = (Ability.ROOT, Ability.NETWORK)
-    hits_clients: ClassVar[bool] = True
+    of_hosts_alone: ClassVar[tuple[str, ...]] = ("links", "ports")
     example: ClassVar[Mapping[str, Any]] = {"delay_s": 0.05, "loss": 0.02}
 
     fault: Literal["packets"]
@@ -332,7 +331,6 @@ class PacketsSpec(FaultSpec):
 
     @model_validator(mode="after")
     def _fits_together(self) -> PacketsSpec:
-        check_alone(self, "links", "ports")
         asked = ("delay_s", "loss", "duplicate", "corrupt", "reorder", "rate_kbit")
         if not any(getattr(self, key) for key in asked):
             raise ValueError(f"packets does nothing yet: set one of {', '.join(asked)}")
@@ -361,5 +359,5 @@ class PacketsSpec(FaultSpec):
             direction=self.direction,
             links=self.links,
             ports=self.ports,
-            at_clients=is_clients(self.target),
+            at_clients=self.at_clients,
         )

@@ -3,14 +3,23 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Annotated, Any, ClassVar
+from typing import Annotated, Any, ClassVar, Self
 
-from pydantic import AfterValidator, WithJsonSchema, field_validator, model_validator
+from pydantic import AfterValidator, WithJsonSchema, model_validator
 
 from wrackline.fleets.abilities import Ability
 from wrackline.fleets.spec import FleetSpec
 from wrackline.nemesis.faults.steps import Fault
-from wrackline.nemesis.targets.words import CONTROLLERS, ROLE, check_role, hosts_named, is_clients, plain
+from wrackline.nemesis.targets.words import (
+    CONTROLLERS,
+    ROLE,
+    ROLE_OR_CLIENTS,
+    check_any,
+    check_role,
+    hosts_named,
+    is_clients,
+    plain,
+)
 from wrackline.plugins import fields
 from wrackline.systems.spec import SystemSpec
 
@@ -30,6 +39,9 @@ class Strict(fields.Strict):
 
 
 Role = Annotated[str, AfterValidator(check_role), WithJsonSchema({"type": "string", "pattern": ROLE})]
+RoleOrClients = Annotated[
+    str, AfterValidator(check_any), WithJsonSchema({"type": "string", "pattern": ROLE_OR_CLIENTS})
+]
 
 
 class FaultSpec(Strict):
@@ -38,8 +50,6 @@ class FaultSpec(Strict):
 
     needs: ClassVar[tuple[Ability, ...]] = (Ability.ROOT,)
     """What hosts must give for it."""
-    hits_clients: ClassVar[bool] = False
-    """Whether the machine that clients are on may be its target."""
     example: ClassVar[Mapping[str, Any]] = {}
     """What a reader may write for the settings that have no default."""
 
@@ -54,30 +64,10 @@ class FaultSpec(Strict):
         (`wrackline.nemesis.faults.by_command`)."""
         if why := system.cannot(self.fault):
             return why
-        for ability in (*self.needs, *((Ability.CLIENTS,) if is_clients(self.target) else ())):
+        for ability in self.needs:
             if why := fleet.lacks(ability):
                 return f"{self.fault} needs {ability}: {why}"
-        return self._nobody_asks(fleet) if is_clients(self.target) else None
-
-    def _nobody_asks(self, fleet: FleetSpec) -> str | None:
-        """Of targets that are clients of controllers, where these have hosts of their own."""
-        named = set(hosts_named(self.target))
-        alone = {*fleet.controller_hosts} - {*fleet.broker_hosts, *fleet.spare_hosts}
-        if named <= alone if named else plain(self.target) in CONTROLLERS and alone:
-            return (
-                f"{self.fault}: clients ask brokers and no controller, so `target: {self.target}` is nobody"
-            )
         return None
-
-    @field_validator("target")
-    @classmethod
-    def _clients_only_where_they_can_be_hit(cls, role: str) -> str:
-        if is_clients(role) and not cls.hits_clients:
-            raise ValueError(
-                f"target {role!r}: the clients are the harness itself and only their network can be hit, by "
-                "packets or partition; aim this fault at hosts"
-            )
-        return role
 
     @property
     def begins_s(self) -> float:
@@ -89,14 +79,37 @@ class FaultSpec(Strict):
         raise NotImplementedError
 
 
-def check_alone(spec: FaultSpec, *keys: str) -> None:
-    """Raises ValueError where the target is the clients' machine and one of the keys says something beside it
-    that only hosts can be meant by."""
-    if not is_clients(spec.target):
-        return
-    for key in keys:
-        if getattr(spec, key) != type(spec).model_fields[key].get_default():
-            raise ValueError(
-                f"target {spec.target!r} means what goes between clients and the brokers' port, and nothing "
-                f"else: leave `{key}` out"
-            )
+class TrafficSpec(FaultSpec):
+    """Settings of a fault of the network, which may also hit that of the machine that clients are on."""
+
+    of_hosts_alone: ClassVar[tuple[str, ...]] = ()
+    """Settings that mean something between hosts of the system only."""
+
+    target: RoleOrClients = "one"
+    """Whom it hits: a role such as `leader(log-0)`, resolved when the fault begins, hosts by name, or the
+    clients of any of these: `clients of n1`."""
+
+    @property
+    def at_clients(self) -> bool:
+        return is_clients(self.target)
+
+    @model_validator(mode="after")
+    def _of_clients_alone(self) -> Self:
+        for key in self.of_hosts_alone if self.at_clients else ():
+            if getattr(self, key) != type(self).model_fields[key].get_default():
+                raise ValueError(
+                    f"target {self.target!r} means what goes between clients and the brokers' port, and "
+                    f"nothing else: leave `{key}` out"
+                )
+        return self
+
+    def refusal(self, fleet: FleetSpec, system: SystemSpec) -> str | None:
+        if (why := super().refusal(fleet, system)) or not self.at_clients:
+            return why
+        if why := fleet.lacks(Ability.CLIENTS):
+            return f"{self.fault} needs {Ability.CLIENTS}: {why}"
+        named = set(hosts_named(self.target))
+        alone = {*fleet.controller_hosts} - {*fleet.broker_hosts, *fleet.spare_hosts}
+        if named <= alone if named else plain(self.target) in CONTROLLERS and alone:
+            return f"{self.fault}: clients ask brokers and no controller, so {self.target!r} is nobody"
+        return None

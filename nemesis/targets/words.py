@@ -24,24 +24,38 @@ BY_SEED = ("one", "minority", "majority", "half", "all", SPARE)
 PLAIN = (*BY_SEED, *CONTROLLERS, "primaries", LAST)
 _MANY = rf"(?:all|primaries|follower-controllers|replicas(?:\(.+-\d+\))?|{_HOSTS.pattern})"
 _ONE = f"(?:{'|'.join(PLAIN)}|{OF_PARTITION.pattern}|{COORDINATOR.pattern}|{_HOSTS.pattern})"
-_HOSTS_HIT = f"(?:[1-9] of {_MANY}|{_ONE})"
-_ROLE = f"(?:{CLIENTS}(?: of (?!{SPARE}$){_HOSTS_HIT})?|{_HOSTS_HIT})"
+_ROLE = f"(?:[1-9] of {_MANY}|{_ONE})"
+_CLIENTS = f"{CLIENTS}(?: of (?!{SPARE}$){_ROLE})?"
 ROLE = f"^{_ROLE}$"
 """What `check_role` takes, as a JSON schema says it."""
+ROLE_OR_CLIENTS = f"^(?:{_CLIENTS}|{_ROLE})$"
+"""What `check_any` takes."""
 HELP = (
     "one, minority, majority, half, all, primaries, controller, follower-controller, "
     "follower-controllers, spare, last, leader(TOPIC-P), previous-leader(TOPIC-P), follower(TOPIC-P), "
     "isr-last(TOPIC-P), elr(TOPIC-P), replicas(TOPIC-P), coordinator(group), coordinator(transaction), "
-    "hosts by name (n1,n2), or a number of those: 2 of all, 1 of primaries, 2 of n1,n2,n3; and for faults of "
-    "the network clients, or clients of any of these: clients of n1, clients of leader(TOPIC-P)"
+    "hosts by name (n1,n2), or a number of those: 2 of all, 1 of primaries, 2 of n1,n2,n3"
 )
+HELP_CLIENTS = "clients, or the clients of any of these: clients of n1, clients of leader(TOPIC-P)"
 
 
 def check_role(role: str) -> str:
     """The role as given. Raises ValueError when it is neither a role nor could be a list of hosts."""
     if re.fullmatch(_ROLE, role):
         return role
+    if is_clients(role):
+        raise ValueError(
+            f"target {role!r}: of clients the network alone can be hit, by packets and partition; aim this "
+            "fault at hosts"
+        )
     raise ValueError(f"target {role!r} is no role: use {HELP}")
+
+
+def check_any(role: str) -> str:
+    """The same, and the clients of such a role."""
+    if re.fullmatch(_CLIENTS, role) or re.fullmatch(_ROLE, role):
+        return role
+    raise ValueError(f"target {role!r} is no role: use {HELP}; or {HELP_CLIENTS}")
 
 
 def is_clients(role: str) -> bool:
