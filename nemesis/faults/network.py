@@ -70,17 +70,12 @@ class Partition(Traffic):
     With ``at_clients`` the rules are on the clients' machine alone, and brokers know nothing of the cut.
     """
 
+    name: ClassVar[str] = "partition"
+    holds_node: ClassVar[bool] = False
+
     shape: Shape = Shape.ISOLATE
     controllers: bool = True
     """False: the targets go on talking to the controllers, and controllers among the targets to everybody."""
-
-    @property
-    def name(self) -> str:
-        return "partition"
-
-    @property
-    def holds_node(self) -> bool:
-        return False
 
     def flows(self, scene: Scene) -> list[Flow]:
         """What is dropped between hosts of the system. Raises FaultError when nothing at all is to be."""

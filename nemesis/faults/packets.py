@@ -51,15 +51,10 @@ class Packets(Traffic):
     receivers' kernels (TCP's InCsumErrors).
     """
 
+    name: ClassVar[str] = "packets"
+    holds_node: ClassVar[bool] = False
+
     shaping: Shaping
-
-    @property
-    def name(self) -> str:
-        return "packets"
-
-    @property
-    def holds_node(self) -> bool:
-        return False
 
     def flows(self, scene: Scene) -> list[Flow]:
         """What is meant between hosts of the system, also from target to target."""
