@@ -105,7 +105,9 @@ def test_a_specification_is_refused_in_a_line_that_says_where() -> None:
     assert line.startswith("x: nemesis.schedule[0].target: target 'clients': ")
     assert "of clients the network alone can be hit" in line
     [line] = mistakes({"kind": "netns"}, {"fault": "partition", "target": "clients of n7"})
-    assert line == "x: nemesis.schedule[0].target clients of n7: there is no host n7; there are n1, n2, n3, c1"
+    assert (
+        line == "x: nemesis.schedule[0].target clients of n7: there is no host n7; there are n1, n2, n3, c1"
+    )
     [line] = mistakes({"kind": "process"}, {"fault": "partition", "target": "clients"})
     assert line.startswith("x: nemesis.schedule[0]: partition needs hosts with a network of their own")
 
