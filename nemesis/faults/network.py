@@ -6,7 +6,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Annotated, Any, ClassVar, Literal
 
-from pydantic import Field, model_validator
+from pydantic import model_validator
 
 from wrackline.fleets.abilities import Ability
 from wrackline.fleets.spec import FleetSpec
@@ -251,12 +251,6 @@ class PartitionSpec(TrafficSpec):
     """Which hosts are cut off from which."""
     controllers: bool = True
     """False: the targets go on talking to the controllers."""
-    direction: Annotated[Direction, Lax] = Direction.BOTH
-    """Which way packets are dropped, as the targets see it."""
-    links: Annotated[tuple[Annotated[Link, Lax], ...], Lax] = ()
-    """Only these kinds of connections are cut. Empty: whatever is between the sides."""
-    ports: Annotated[tuple[Annotated[int, Field(ge=1, le=65535)], ...], Lax] = ()
-    """Only TCP from or to these ports is cut. Empty: everything."""
 
     @model_validator(mode="before")
     @classmethod
@@ -277,8 +271,6 @@ class PartitionSpec(TrafficSpec):
         if self.shape in _ONE_SIDED and self.direction is not Direction.BOTH:
             raise ValueError(f"shape {self.shape} has no direction {self.direction}: leave `direction` out")
         narrowed = [key for key in ("links", "ports") if getattr(self, key)]
-        if len(narrowed) > 1:
-            raise ValueError("links and ports both say what is cut: give one of them")
         if narrowed and self.shape is Shape.CLIENTS:
             raise ValueError(f"shape clients cuts the brokers' port for clients: leave `{narrowed[0]}` out")
         if narrowed and not self.controllers:

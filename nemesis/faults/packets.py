@@ -31,7 +31,7 @@ from wrackline.nemesis.faults.steps import (
     Trail,
     Way,
 )
-from wrackline.plugins.fields import Lax, Seconds
+from wrackline.plugins.fields import Seconds
 
 KNOCKS = 5
 """So often each way is knocked at: the quickest counts, since much may delay a knock and nothing speeds it
@@ -317,12 +317,6 @@ class PacketsSpec(TrafficSpec):
     """Share of the packets that are not held back, and so overtake others."""
     rate_kbit: Annotated[int, Field(ge=0, le=100_000_000)] = 0
     """So many kilobits leave a host in a second; 0: whatever comes."""
-    direction: Annotated[Direction, Lax] = Direction.BOTH
-    """Which way packets are meant, as the targets see it."""
-    links: Annotated[tuple[Annotated[Link, Lax], ...], Lax] = ()
-    """Only packets of these kinds of connections. Empty: all between hosts of the system."""
-    ports: Annotated[tuple[Annotated[int, Field(ge=1, le=65535)], ...], Lax] = ()
-    """Only TCP from or to these ports. Empty: everything."""
 
     @model_validator(mode="after")
     def _fits_together(self) -> PacketsSpec:
@@ -333,8 +327,6 @@ class PacketsSpec(TrafficSpec):
             raise ValueError(f"jitter_s {self.jitter_s:g} is more than delay_s {self.delay_s:g}")
         if self.reorder and not self.delay_s:
             raise ValueError("reorder: packets overtake those that are held back; set delay_s too")
-        if self.links and self.ports:
-            raise ValueError("links and ports both say which packets are meant: give one of them")
         if Link.CLIENT_BROKER in self.links and self.direction is Direction.IN:
             raise ValueError("what clients send is not shaped, only what they get: direction out or both")
         return self

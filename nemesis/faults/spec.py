@@ -5,10 +5,11 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Annotated, Any, ClassVar, Self
 
-from pydantic import AfterValidator, WithJsonSchema, model_validator
+from pydantic import AfterValidator, Field, WithJsonSchema, model_validator
 
 from wrackline.fleets.abilities import Ability
 from wrackline.fleets.spec import FleetSpec
+from wrackline.nemesis.faults.shapes import Direction, Link
 from wrackline.nemesis.faults.steps import Fault
 from wrackline.nemesis.targets.words import (
     CONTROLLERS,
@@ -21,6 +22,7 @@ from wrackline.nemesis.targets.words import (
     plain,
 )
 from wrackline.plugins import fields
+from wrackline.plugins.fields import Lax
 from wrackline.systems.spec import SystemSpec
 
 
@@ -89,12 +91,21 @@ class TrafficSpec(FaultSpec):
     """Whom it hits: a role such as `leader(log-0)`, resolved when the fault begins, hosts by name, or the
     clients of any of these: `clients of n1`."""
 
+    direction: Annotated[Direction, Lax] = Direction.BOTH
+    """Which way packets are meant, as the targets see it."""
+    links: Annotated[tuple[Annotated[Link, Lax], ...], Lax] = ()
+    """Only packets of these kinds of connections. Empty: whatever is between these hosts."""
+    ports: Annotated[tuple[Annotated[int, Field(ge=1, le=65535)], ...], Lax] = ()
+    """Only TCP from or to these ports. Empty: everything."""
+
     @property
     def at_clients(self) -> bool:
         return is_clients(self.target)
 
     @model_validator(mode="after")
-    def _of_clients_alone(self) -> Self:
+    def _means_something(self) -> Self:
+        if self.links and self.ports:
+            raise ValueError("links and ports both say which packets are meant: give one of them")
         for key in self.of_hosts_alone if self.at_clients else ():
             if getattr(self, key) != type(self).model_fields[key].get_default():
                 raise ValueError(
