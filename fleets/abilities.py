@@ -17,4 +17,5 @@ class Ability(StrEnum):
     PAGE_CACHE = "data disks whose unsynced bytes can be dropped while a host stays on"
     THROTTLE = "data disks that can be held back from outside"
     KERNEL = "hosts with a kernel of their own: their clock, their memory"
+    CLIENTS = "clients with a network of their own, in which packets can be dropped"
     HYPERVISOR = "a hypervisor that can be asked to hold back a host's disk, link and processors"

@@ -218,6 +218,20 @@ class Hypervisor(Protocol):
         """Its clock goes on from where it stood."""
 
 
+CLIENTS = "clients"
+"""What the machine is called that the clients are on."""
+
+
+@runtime_checkable
+class ClientsSide(Protocol):
+    """What a fleet may be able to do besides: let faults have the network that the clients are in."""
+
+    @property
+    def clients(self) -> Remote:
+        """Commands there, as root. Its host is called `CLIENTS`, has the address that clients come from, and
+        as ``root`` a folder for what is to lie there, which goes away with the fleet."""
+
+
 class Fleet(Protocol):
     """A set of hosts. ``up`` is idempotent, ``down`` leaves nothing, both clean up after a killed
     predecessor."""

@@ -68,7 +68,8 @@ class FleetSpec(Strict):
 
     def lacks(self, ability: Ability) -> str | None:
         """Why faults cannot have this of its hosts, in one line; None when they can."""
-        del ability
+        if ability is Ability.CLIENTS:
+            return f"the fleet {self.kind} does not say how"
         return None
 
     @property

@@ -6,8 +6,18 @@ from __future__ import annotations
 import threading
 from collections.abc import Sequence
 
-from wrackline.fleets.base import Fleet, Host, Hypervisor, PageCache, SwappedDisk, Throttle
-from wrackline.nemesis.faults import by_command, clocks, knocks
+from wrackline.fleets.base import (
+    CLIENTS,
+    ClientsSide,
+    Fleet,
+    Host,
+    Hypervisor,
+    PageCache,
+    Remote,
+    SwappedDisk,
+    Throttle,
+)
+from wrackline.nemesis.faults import by_command, clocks, knocks, programs
 from wrackline.nemesis.faults.administering import Administering
 from wrackline.nemesis.faults.host_steps import (
     CopyDisk,
@@ -41,8 +51,34 @@ from wrackline.nemesis.faults.steps import (
     Step,
     StopNode,
     TakeOver,
+    Target,
 )
 from wrackline.systems.base import Furnished, Node, System
+
+
+def hosts_of(fleet: Fleet, system: System) -> dict[str, Host]:
+    """Where steps can be carried out, by name: the hosts of the system, and the clients' machine."""
+    hosts = {node.host.name: node.host for node in system.nodes}
+    return hosts | ({CLIENTS: fleet.clients.host} if isinstance(fleet, ClientsSide) else {})
+
+
+def clients_of(fleet: Fleet) -> Target | None:
+    """The machine that the clients are on; None where no fault can have its network. The fleet's bridge is
+    there, so it hands on what hosts send to each other."""
+    if not isinstance(fleet, ClientsSide):
+        return None
+    host = fleet.clients.host
+    return Target(
+        host=CLIENTS,
+        address=host.address,
+        node_id=0,
+        port=0,
+        data_dir="",
+        is_broker=False,
+        python=host.python,
+        programs=programs.below(host.root),
+        hands_on=True,
+    )
 
 
 class Hands:
@@ -54,7 +90,7 @@ class Hands:
         self._mover = Mover(system, topics)
         self._administering = Administering(fleet, system, topics)
         self._roller = Roller(system, topics)
-        self._hosts: dict[str, Host] = {node.host.name: node.host for node in system.nodes}
+        self._hosts = hosts_of(fleet, system)
         self._nodes: dict[int, Node] = {node.node_id: node for node in system.nodes}
         self.shells = {host: threading.Lock() for host in self._hosts}
         """One command of ours at a time: iptables fails to list chains while another changes them."""
@@ -65,12 +101,12 @@ class Hands:
         match step:
             case Shell(command=command, timeout_s=timeout_s):
                 with self.shells[step.host]:
-                    return Done(step, self._fleet.remote(host).run(command, timeout_s=timeout_s).stdout)
+                    return Done(step, self._remote(host).run(command, timeout_s=timeout_s).stdout)
             case Knock(address=address, port=port, wait_s=wait_s):
                 with self._fleet.entered():
                     return Done(step, knocks.knock(address, port, wait_s))
             case KnockFrom():  # not alone: it waits, and changes nothing
-                return Done(step, self._fleet.remote(host).run(knocks.command(step, host.python)).stdout)
+                return Done(step, self._remote(host).run(knocks.command(step, host.python)).stdout)
             case StartNode(node_id=node_id):
                 self._system.start(self._nodes[node_id])
                 return Done(step, str(self._system.pid(self._nodes[node_id])))
@@ -135,6 +171,11 @@ class Hands:
                 raise AssertionError(f"{step}: power is switched by the stage")
             case _:
                 return Done(step, self._administering.carry_out(step, host))
+
+    def _remote(self, host: Host) -> Remote:
+        if host.name == CLIENTS and isinstance(self._fleet, ClientsSide):
+            return self._fleet.clients
+        return self._fleet.remote(host)
 
     def _lacking(self, what: str) -> FaultError:
         return FaultError(f"the power switch of the fleet {self._fleet.name} cannot {what}")

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from wrackline.fleets.base import Fleet, FleetError
+from wrackline.fleets.base import ClientsSide, Fleet, FleetError, Remote
 from wrackline.nemesis.faults import chains, programs, shaping
 from wrackline.systems.base import DeployError, Node, System
 from wrackline.systems.external.standing import StandingSystem
@@ -28,12 +28,17 @@ class Healer:
             return []
         repairs: list[str] = []
         problems: list[str] = []
-        for check in (self._power, self._programs, self._chains, self._bands, self._process):
+        for check in (self._power, self._left, self._process):
             for node in self._system.nodes:
                 try:
                     repairs += check(node)
                 except (FleetError, DeployError) as wrong:
                     problems.append(f"{node.host.name}: {wrong}")
+        if isinstance(self._fleet, ClientsSide):
+            try:
+                repairs += what_is_left(self._fleet.clients)
+            except FleetError as wrong:
+                problems.append(str(wrong))
         if problems:
             raise NemesisError("the fleet could not be healed: " + "; ".join(problems))
         return repairs
@@ -44,30 +49,10 @@ class Healer:
         self._fleet.power.on(node.host)
         return [f"{node.host.name}: power on"]
 
-    def _programs(self, node: Node) -> list[str]:
-        if node.host.is_folder:  # no fault may start any there, and /run is everybody's
+    def _left(self, node: Node) -> list[str]:
+        if node.host.is_folder:  # no fault may leave anything there, and what this machine has is everybody's
             return []
-        remote = self._fleet.remote(node.host)
-        left = remote.run(programs.LIST_PROGRAMS).stdout.split()
-        for one in left:
-            remote.run(programs.end(*one.split("/", 1)))
-        return [f"{node.host.name}: program {one} ended" for one in left]
-
-    def _chains(self, node: Node) -> list[str]:
-        if node.host.is_folder:  # those of this machine are none of its own
-            return []
-        remote = self._fleet.remote(node.host)
-        left = chains.parse_chains(remote.run(chains.LIST_CHAINS).stdout)
-        for fault_id in left:
-            remote.run(chains.remove_everywhere(fault_id))
-        return [f"{node.host.name}: chain {chains.chain(fault_id)} removed" for fault_id in left]
-
-    def _bands(self, node: Node) -> list[str]:
-        remote = self._fleet.remote(node.host)
-        left = remote.run(shaping.LIST_BANDS).stdout.split()
-        for device in left:
-            remote.run(shaping.remove_bands(device))
-        return [f"{node.host.name}: shaping of {device} removed" for device in left]
+        return what_is_left(self._fleet.remote(node.host))
 
     def _process(self, node: Node) -> list[str]:
         pid = self._system.pid(node)
@@ -82,3 +67,22 @@ class Healer:
             self._fleet.remote(node.host).run(f"cut -d ' ' -f 3 /proc/{pid}/stat; kill -CONT {pid}").stdout
         )
         return [f"{node.host.name}: process {pid} woken up"] if state.strip() == "T" else []
+
+
+def what_is_left(remote: Remote) -> list[str]:
+    """Ends programs and removes rules and shaping that faults have left where these commands are carried out;
+    a line for each. Raises FleetError."""
+    where = programs.below(remote.host.root)
+    ended = remote.run(programs.left(where)).stdout.split()
+    for one in ended:
+        remote.run(programs.end(*one.split("/", 1), where=where))
+    removed = chains.parse_chains(remote.run(chains.LIST_CHAINS).stdout)
+    for fault_id in removed:
+        remote.run(chains.remove_everywhere(fault_id))
+    bands = remote.run(shaping.LIST_BANDS).stdout.split()
+    for device in bands:
+        remote.run(shaping.remove_bands(device))
+    repairs = [f"program {one} ended" for one in ended]
+    repairs += [f"chain {chains.chain(fault_id)} removed" for fault_id in removed]
+    repairs += [f"shaping of {device} removed" for device in bands]
+    return [f"{remote.host.name}: {repair}" for repair in repairs]

@@ -18,7 +18,7 @@ from typing import Any, NamedTuple, Protocol, TypeVar
 
 import orjson
 
-from wrackline.fleets.base import Fleet, FleetError, Host, PowerCut
+from wrackline.fleets.base import CLIENTS, Fleet, FleetError, Host, PowerCut
 from wrackline.fleets.canary import CanaryLoss
 from wrackline.history.model import NEMESIS, Event, Type
 from wrackline.nemesis.faults import by_command
@@ -41,7 +41,7 @@ from wrackline.nemesis.faults.steps import (
     Target,
     Trail,
 )
-from wrackline.nemesis.hands import Hands
+from wrackline.nemesis.hands import Hands, clients_of, hosts_of
 from wrackline.nemesis.meetings import Meetings
 from wrackline.systems.base import DeployError, Node, System
 
@@ -110,7 +110,7 @@ class Stage:
         self.idle = set(self.spares)
         """Hosts whose broker has not joined."""
         self._recorder = recorder
-        self._hosts: dict[str, Host] = {node.host.name: node.host for node in system.nodes}
+        self._hosts = hosts_of(fleet, system)
         self._threads = ThreadPoolExecutor(max_workers=32, thread_name_prefix="nemesis")
         self._hands = Hands(fleet, system, topics)
         self._meetings = Meetings()
@@ -166,6 +166,7 @@ class Stage:
             fault_id,
             targets=tuple(by_name[host] for host in hosts),
             others=tuple(target for target in seen if target.host not in hosts),
+            clients=clients_of(self.fleet),
         )
 
     async def run(self, steps: Sequence[Step], *, undoing: bool = False) -> list[Done]:
@@ -205,7 +206,7 @@ class Stage:
         return replace(last, error=f"{last.error} (tried {UNDO_TRIES} times)")
 
     def _powered(self, host: str) -> bool:
-        return self.fleet.power.is_on(self._hosts[host])
+        return host == CLIENTS or self.fleet.power.is_on(self._hosts[host])
 
     def _attempt(self, step: Step) -> Done:
         if isinstance(step, NEEDS_SHELL) and not self._powered(step.host):
@@ -307,8 +308,9 @@ async def injected(
     try:
         try:
             fault = injection.fault = by_command.here(stage.system, fault)
-            scene = await stage.scene(fault_id, hosts)
-            commands = fault.commands(scene)
+            found = await stage.scene(fault_id, hosts)
+            commands = fault.commands(found)
+            scene = found  # only of what can be done there may be a proof
         except (FaultError, DeployError, FleetError) as wrong:
             injection.failure = str(wrong)
         else:

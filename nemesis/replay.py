@@ -95,8 +95,9 @@ def _meet(one: Mapping[str, Any], other: Mapping[str, Any]) -> bool:
 
 def _here(one: Happened, stage: Stage, models: Mapping[str, Any]) -> Iterator[dict[str, Any]]:
     """What it is on real hosts: several faults, where one cut several pairs."""
-    target = {"target": ",".join(one.targets)} if one.targets else {}
     how = one.how
+    clients = "clients of " if how.get("at_clients") else ""
+    target = {"target": clients + ",".join(one.targets)} if one.targets else {}
     if "pairs" in how:
         for first, second in how["pairs"]:
             direction = {"direction": "out"} if how.get("one_way") else {}
@@ -120,7 +121,7 @@ def _written(fault: str, settings: Mapping[str, Any], how: Mapping[str, Any]) ->
     """A fault's own fields as its specification writes them, where the two differ."""
     if fault == "change-config":
         return {"entity": how["entity"], "configs": dict(how["values"])}
-    return dict(settings)
+    return {**how.get("shaping", {}), **settings}
 
 
 def _message(one: Happened, stage: Stage) -> Iterator[dict[str, Any]]:

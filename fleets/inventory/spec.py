@@ -73,6 +73,11 @@ class InventorySpec(FleetSpec):
                 return "the fleet inventory does not reach around the hosts' own kernels to their disks"
             case Ability.HYPERVISOR:
                 return "the fleet inventory knows its hosts by SSH alone"
+            case Ability.CLIENTS:
+                return (
+                    "clients run on this machine, in the network that everything else here is in; aim at "
+                    "hosts (shape: clients, links: [client-broker])"
+                )
             case Ability.KERNEL if self._plain_user() and self.become is not Become.ROOT:
                 return f"fleet.become is {self.become}, not root"
         return None

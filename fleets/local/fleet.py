@@ -12,10 +12,10 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import AbstractContextManager
-from pathlib import Path
+from pathlib import Path, PurePosixPath
 from typing import ClassVar, Self
 
-from wrackline.fleets.base import FleetError, Host, PowerSwitch, Remote
+from wrackline.fleets.base import CLIENTS, FleetError, Host, PowerSwitch, Remote
 from wrackline.fleets.local.clean import Machine, clean, dismantle, folders_mounted, lives
 from wrackline.fleets.local.disk import check_disk, check_room
 from wrackline.fleets.local.keys import make_keys
@@ -27,12 +27,14 @@ from wrackline.fleets.local.namespaces import (
     netns_exists,
     run_tool,
 )
+from wrackline.fleets.local.remote import NamespaceRemote
 from wrackline.fleets.local.state import FleetFolder, FleetLock, FleetState, boot_id, check_names
 from wrackline.fleets.ssh import SshRemote
 
 FIRST_OTHER = 31
 LOCK_TIMEOUT_S = 5.0
 SPARE_ROOM_MB = 64
+_PATH = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
 
 
 class LocalFleet(ABC):
@@ -170,6 +172,16 @@ class LocalFleet(ABC):
         fleet's network."""
         return entered_netns(self.state.control)
 
+    @property
+    def clients(self) -> Remote:
+        """Commands in the network that we and the clients are in: that of the bridge."""
+        host = Host(CLIENTS, self._gateway, root=PurePosixPath(self.folder.clients), is_folder=True)
+        return NamespaceRemote(host, {"PATH": _PATH, "LC_ALL": "C.UTF-8"}, self.state.control)
+
+    @property
+    def _gateway(self) -> str:
+        return str(next(self._network.hosts()))
+
     # -- building --------------------------------------------------------------------------------------------
 
     def _take_name(self) -> None:
@@ -207,13 +219,13 @@ class LocalFleet(ABC):
         check_room(self.folder.path, self._needed_mb * len(self.hosts) + SPARE_ROOM_MB)
         public_key, host_key = make_keys(self.folder, self.hosts)
         self.folder.system.mkdir(mode=0o700)
+        self.folder.clients.mkdir(mode=0o700)
         run_tool(["mount", "-t", "tmpfs", "-o", "mode=700", f"wl-{self.name}", str(self.folder.system)])
-        gateway = next(self._network.hosts())
         ip_batch([f"netns add {self.state.control}"])
         ip_batch(
             [
                 "link add br0 type bridge",
-                f"addr add {gateway}/{self._network.prefixlen} dev br0",
+                f"addr add {self._gateway}/{self._network.prefixlen} dev br0",
                 "link set lo up",
                 "link set br0 up",
             ],

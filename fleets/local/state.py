@@ -118,6 +118,11 @@ class FleetFolder:
         overlays), in a ``qemu`` fleet with sockets."""
         return self.path / "system"
 
+    @property
+    def clients(self) -> Path:
+        """What faults of the clients' network keep while they are in force: the root of their programs."""
+        return self.path / "clients"
+
     def image(self, host: str) -> Path:
         return self.path / f"{host}.img"
 

@@ -24,8 +24,8 @@ from dataclasses import replace
 from pathlib import Path, PurePosixPath
 
 from wrackline.fleets.base import FleetError, Host, PowerCut, Remote
+from wrackline.fleets.local.remote import LocalRemote
 from wrackline.fleets.local.state import FleetLock, boot_id, check_names
-from wrackline.fleets.process.remote import LocalRemote
 from wrackline.fleets.process.state import (
     BELOW,
     MARK,

@@ -12,7 +12,7 @@ import orjson
 from wrackline.harness.extend.faults import Known, fleets_with_hosts, known_faults
 from wrackline.harness.specification.errors import nearest
 from wrackline.nemesis.presets import PRESETS
-from wrackline.nemesis.targets.words import HELP
+from wrackline.nemesis.targets.words import HELP, HELP_CLIENTS
 
 _WIDTH = 110
 
@@ -66,6 +66,9 @@ def _table(faults: Sequence[Known]) -> Iterator[str]:
         yield f"  {name:<{longest}}  {preset.what}"
     yield ""
     yield from textwrap.wrap(f"targets: {HELP}", _WIDTH, subsequent_indent="  ")
+    those = " and ".join(one.name for one in faults if one.clients)
+    if those:
+        yield from textwrap.wrap(f"of {those} also {HELP_CLIENTS}", _WIDTH, subsequent_indent="  ")
 
 
 def works(one: Known, fleet: str) -> str:
@@ -79,6 +82,8 @@ def _whole(one: Known) -> Iterator[str]:
     yield click.style(one.name, bold=True) + f"   ({one.module})"
     yield from textwrap.wrap(one.what, _WIDTH, initial_indent="  ", subsequent_indent="  ")
     yield f"  target: {one.target}, where nobody says another"
+    if one.clients:
+        yield f"  target may also be {HELP_CLIENTS}"
     for need in one.needs:
         yield f"  needs {need}"
     for setting in one.settings:
@@ -87,6 +92,9 @@ def _whole(one: Known) -> Iterator[str]:
         yield from textwrap.wrap(line, _WIDTH, initial_indent="  ", subsequent_indent="      ")
     for where, why in one.refused.items():
         line = f"not on {' with '.join(where.split(' ', 1))}: {why}"
+        yield from textwrap.wrap(line, _WIDTH, initial_indent="  ", subsequent_indent="      ")
+    for where, why in one.clients_refused.items():
+        line = f"not of clients on {where}: {why}"
         yield from textwrap.wrap(line, _WIDTH, initial_indent="  ", subsequent_indent="      ")
 
 

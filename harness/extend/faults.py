@@ -10,9 +10,10 @@ from typing import Any
 from pydantic import BaseModel, ValidationError
 from pydantic_core import PydanticUndefined
 
+from wrackline.fleets.base import CLIENTS
 from wrackline.fleets.spec import FleetSpec
 from wrackline.harness.specification.sections import FLEET, SYSTEM
-from wrackline.nemesis.faults.spec import FaultSpec
+from wrackline.nemesis.faults.spec import FaultSpec, TrafficSpec
 from wrackline.nemesis.spec import FAULTS
 from wrackline.systems.spec import SystemSpec
 
@@ -39,10 +40,14 @@ class Known:
     """What hosts must give for it."""
     target: str
     """Whom it hits where nobody says whom."""
+    clients: bool
+    """Whether it may hit the clients' machine."""
     settings: tuple[Setting, ...]
     refused: Mapping[str, str]
     """By fleet, and by fleet and system (``netns apache-kafka``) where systems differ: why it cannot be done
     there. What is not here works."""
+    clients_refused: Mapping[str, str]
+    """By fleet, where it can be done to hosts: why not to the clients' machine."""
     module: str
 
 
@@ -61,7 +66,11 @@ def fleets_with_hosts() -> list[str]:
 def _known(name: str, model: type[BaseModel], fleets: Mapping[str, Any], systems: Mapping[str, Any]) -> Known:
     assert issubclass(model, FaultSpec)
     example = _example(name, model)
+    of_clients = None
+    if isinstance(example, TrafficSpec):
+        of_clients = example.model_copy(update={"target": CLIENTS})
     refused: dict[str, str] = {}
+    clients_refused: dict[str, str] = {}
     for kind, fleet in fleets.items():
         if not fleet.hosts:
             continue
@@ -75,13 +84,18 @@ def _known(name: str, model: type[BaseModel], fleets: Mapping[str, Any], systems
             refused |= {kind: one} if one is not None else {}
         else:
             refused |= {f"{kind} {system}": one for system, one in why.items() if one is not None}
+        if of_clients is not None and kind not in refused:
+            no = of_clients.refusal(fleet, SYSTEM.usual())
+            clients_refused |= {kind: no} if no is not None else {}
     return Known(
         name,
         _text(model.model_fields["fault"].description),
         tuple(str(need) for need in model.needs),
         str(model.model_fields["target"].get_default()),
+        of_clients is not None,
         tuple(_settings(model)),
         refused,
+        clients_refused,
         model.__module__,
     )
 

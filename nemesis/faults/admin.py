@@ -51,13 +51,8 @@ class ElectPreferred(ClusterFault):
 
     Proved when the first replica of every partition leads that has it in its ISR."""
 
-    @property
-    def name(self) -> str:
-        return "elect-preferred"
-
-    @property
-    def holds_node(self) -> bool:
-        return False
+    name: ClassVar[str] = "elect-preferred"
+    holds_node: ClassVar[bool] = False
 
     def commands(self, scene: Scene) -> Commands:
         return Commands((steps.ElectPreferred(_first(scene)),), ())
@@ -75,13 +70,8 @@ class TransferLeadership(ClusterFault):
 
     Proved when the cluster's metadata names the new leaders."""
 
-    @property
-    def name(self) -> str:
-        return "transfer-leadership"
-
-    @property
-    def holds_node(self) -> bool:
-        return False
+    name: ClassVar[str] = "transfer-leadership"
+    holds_node: ClassVar[bool] = False
 
     def commands(self, scene: Scene) -> Commands:
         if len(scene.targets) != 1:
@@ -105,16 +95,11 @@ class ChangeConfig(ClusterFault):
     Proved when the cluster names the new values at the beginning and at the end, and others after the
     undo."""
 
+    name: ClassVar[str] = "change-config"
+    holds_node: ClassVar[bool] = False
+
     entity: Entity
     values: tuple[tuple[str, str], ...]
-
-    @property
-    def name(self) -> str:
-        return "change-config"
-
-    @property
-    def holds_node(self) -> bool:
-        return False
 
     def commands(self, scene: Scene) -> Commands:
         host = _first(scene)
@@ -162,13 +147,8 @@ class RecreateTopic(ClusterFault):
 
     Proved when the second topic of that name has another id, which is the one that is seen at the end."""
 
-    @property
-    def name(self) -> str:
-        return "recreate-topic"
-
-    @property
-    def holds_node(self) -> bool:
-        return False
+    name: ClassVar[str] = "recreate-topic"
+    holds_node: ClassVar[bool] = False
 
     def commands(self, scene: Scene) -> Commands:
         host = _first(scene)
@@ -195,13 +175,8 @@ class ControllerFailover:
 
     Proved when the cluster names another active controller afterwards."""
 
-    @property
-    def name(self) -> str:
-        return "controller-failover"
-
-    @property
-    def holds_node(self) -> bool:
-        return True
+    name: ClassVar[str] = "controller-failover"
+    holds_node: ClassVar[bool] = True
 
     def commands(self, scene: Scene) -> Commands:
         if len(scene.targets) != 1 or scene.targets[0].pid is None:

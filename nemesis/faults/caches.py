@@ -34,16 +34,11 @@ class EvictCache:
     Proved when the first round found pages and left fewer.
     """
 
+    name: ClassVar[str] = "evict-cache"
+    holds_node: ClassVar[bool] = False
+
     every_s: float = 1.0
     whole_host: bool = False
-
-    @property
-    def name(self) -> str:
-        return "evict-cache"
-
-    @property
-    def holds_node(self) -> bool:
-        return False
 
     def commands(self, scene: Scene) -> Commands:
         started = tuple(
@@ -112,13 +107,8 @@ class DroppedPageCache:
     Proved, as a power cut is, when the canary of every host lost what it should.
     """
 
-    @property
-    def name(self) -> str:
-        return "drop-page-cache"
-
-    @property
-    def holds_node(self) -> bool:
-        return True
+    name: ClassVar[str] = "drop-page-cache"
+    holds_node: ClassVar[bool] = True
 
     def commands(self, scene: Scene) -> Commands:
         up = tuple(

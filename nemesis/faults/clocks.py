@@ -89,6 +89,8 @@ class MovedClock:
     is afterwards.
     """
 
+    holds_node: ClassVar[bool] = False
+
     mode: Mode
     of_node: bool
     offset_s: float
@@ -98,10 +100,6 @@ class MovedClock:
     @property
     def name(self) -> str:
         return f"clock-{self.mode}"
-
-    @property
-    def holds_node(self) -> bool:
-        return False
 
     def commands(self, scene: Scene) -> Commands:
         started = tuple(self._start(scene.fault_id, one) for one in scene.targets)

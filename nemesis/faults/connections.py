@@ -41,16 +41,11 @@ class StallConnections:
     connections were answered at the beginning and at the end.
     """
 
+    name: ClassVar[str] = "stall-connections"
+    holds_node: ClassVar[bool] = False
+
     requests: tuple[Api, ...] = ()
     """Empty: whatever is sent."""
-
-    @property
-    def name(self) -> str:
-        return "stall-connections"
-
-    @property
-    def holds_node(self) -> bool:
-        return False
 
     def commands(self, scene: Scene) -> Commands:
         do: list[Step] = []

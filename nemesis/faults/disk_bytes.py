@@ -9,7 +9,7 @@ import re
 from abc import ABC, abstractmethod
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Annotated, Literal
+from typing import Annotated, ClassVar, Literal
 
 from pydantic import Field
 
@@ -76,16 +76,14 @@ class Changed(ABC):
     Proved when what was read back afterwards is what it should be then.
     """
 
+    holds_node: ClassVar[bool] = True
+
     files: str = "*/*-*/*.log"
     running: bool = False
 
     @property
     @abstractmethod
     def name(self) -> str: ...
-
-    @property
-    def holds_node(self) -> bool:
-        return True
 
     @abstractmethod
     def script(self, target: Target) -> str:
@@ -150,13 +148,11 @@ class _Report:
 class BitFlip(Changed):
     """One bit of a file is the other one."""
 
+    name: ClassVar[str] = "bit-flip"
+
     segment: str = "open"
     permille: int = 500
     bit: int = 0
-
-    @property
-    def name(self) -> str:
-        return "bit-flip"
 
     def script(self, target: Target) -> str:
         read = 'od -An -tu1 -N1 -j "$at" "$file" | tr -d " "'
@@ -185,12 +181,10 @@ class BitFlip(Changed):
 class Truncate(Changed):
     """The last bytes of a file are cut off."""
 
+    name: ClassVar[str] = "truncate"
+
     segment: str = "open"
     cut_bytes: int = 4_096
-
-    @property
-    def name(self) -> str:
-        return "truncate"
 
     def script(self, target: Target) -> str:
         return (
@@ -211,12 +205,10 @@ class RollBack(Changed):
     """Files are copied when the fault begins, and later are as they were then: whole, or every other
     chunk."""
 
+    name: ClassVar[str] = "roll-back"
+
     age_s: float = 3.0
     chunk_kb: int | None = None
-
-    @property
-    def name(self) -> str:
-        return "roll-back"
 
     def before(self, target: Target) -> tuple[Step, ...]:
         copies = f"{target.data_dir}/{COPIES}"

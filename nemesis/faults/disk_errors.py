@@ -43,15 +43,13 @@ class Intercepted:
     there afterwards.
     """
 
+    holds_node: ClassVar[bool] = True
+
     name: str
     calls: tuple[str, ...]
     how: str
     """What strace does to them, in its own words: ``error=EIO``, ``delay_enter=500000``."""
     every: int = 1
-
-    @property
-    def holds_node(self) -> bool:
-        return True
 
     def commands(self, scene: Scene) -> Commands:
         # Not before its end: until then strace keeps some of what it has to say to itself.
@@ -150,13 +148,8 @@ class ReadOnly:
     Proved when a file cannot be made at the beginning and at the end (read-only), and can be afterwards.
     """
 
-    @property
-    def name(self) -> str:
-        return "read-only"
-
-    @property
-    def holds_node(self) -> bool:
-        return True
+    name: ClassVar[str] = "read-only"
+    holds_node: ClassVar[bool] = True
 
     def commands(self, scene: Scene) -> Commands:
         probe = tuple(_touch(one) for one in scene.targets)

@@ -33,13 +33,8 @@ class DiskFull:
     Proved when no 64 KiB can be written at the beginning and at the end, and they can afterwards.
     """
 
-    @property
-    def name(self) -> str:
-        return "disk-full"
-
-    @property
-    def holds_node(self) -> bool:
-        return True
+    name: ClassVar[str] = "disk-full"
+    holds_node: ClassVar[bool] = True
 
     def commands(self, scene: Scene) -> Commands:
         fill = tuple(
@@ -106,15 +101,10 @@ class SlowDisk:
     at the end, and far less afterwards.
     """
 
+    name: ClassVar[str] = "slow-disk"
+    holds_node: ClassVar[bool] = False
+
     bytes_per_s: int = 1_000_000
-
-    @property
-    def name(self) -> str:
-        return "slow-disk"
-
-    @property
-    def holds_node(self) -> bool:
-        return False
 
     def commands(self, scene: Scene) -> Commands:
         probe = tuple(self._timed(one) for one in scene.targets)

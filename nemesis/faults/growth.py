@@ -169,15 +169,10 @@ class AddBroker:
     """A spare broker is started, joins, and gets its share of the replicas. On undo it stays: undone is only
     the wait, and what is not complete in time is taken back."""
 
+    name: ClassVar[str] = "add-broker"
+    holds_node: ClassVar[bool] = False
+
     settle_s: float = SETTLE_S
-
-    @property
-    def name(self) -> str:
-        return "add-broker"
-
-    @property
-    def holds_node(self) -> bool:
-        return False
 
     def commands(self, scene: Scene) -> Commands:
         if len(scene.targets) != 1:
@@ -206,15 +201,10 @@ class Reassign(ClusterFault):
     """The replicas of the target move to brokers that have none of the partition. Undo waits until they are
     complete, and takes back what is not in time."""
 
+    name: ClassVar[str] = "reassign"
+    holds_node: ClassVar[bool] = False
+
     settle_s: float = SETTLE_S
-
-    @property
-    def name(self) -> str:
-        return "reassign"
-
-    @property
-    def holds_node(self) -> bool:
-        return False
 
     def commands(self, scene: Scene) -> Commands:
         if len(scene.targets) != 1:

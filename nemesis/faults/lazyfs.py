@@ -10,7 +10,7 @@ from __future__ import annotations
 import re
 import shlex
 from dataclasses import dataclass
-from typing import Annotated, Literal, Self
+from typing import Annotated, ClassVar, Literal, Self
 
 from pydantic import Field, model_validator
 
@@ -39,6 +39,9 @@ class Lazy:
     when the folder answered no more at the end, and does after the undo.
     """
 
+    name: ClassVar[str] = "lazyfs"
+    holds_node: ClassVar[bool] = True
+
     kind: Kind
     fifo: str
     folder: str
@@ -46,14 +49,6 @@ class Lazy:
     remount: str = ""
     order: str = ""
     """What is written to the pipe, but for ``clear-cache``."""
-
-    @property
-    def name(self) -> str:
-        return "lazyfs"
-
-    @property
-    def holds_node(self) -> bool:
-        return True
 
     def commands(self, scene: Scene) -> Commands:
         clears = self.kind == "clear-cache"

@@ -49,13 +49,8 @@ def _answered(dones: Sequence[Done]) -> set[str]:
 class FreezeHost:
     """The whole machine stands still, and its clock with it: it goes on as if no time had passed."""
 
-    @property
-    def name(self) -> str:
-        return "freeze-host"
-
-    @property
-    def holds_node(self) -> bool:
-        return True
+    name: ClassVar[str] = "freeze-host"
+    holds_node: ClassVar[bool] = True
 
     def commands(self, scene: Scene) -> Commands:
         return _commands(
@@ -72,13 +67,8 @@ class FreezeHost:
 class UnplugHost:
     """The network cable is out: the host sees its carrier go, and goes on without a network."""
 
-    @property
-    def name(self) -> str:
-        return "unplug-host"
-
-    @property
-    def holds_node(self) -> bool:
-        return True
+    name: ClassVar[str] = "unplug-host"
+    holds_node: ClassVar[bool] = True
 
     def commands(self, scene: Scene) -> Commands:
         return _commands(

@@ -91,6 +91,9 @@ class Messages:
     go past it, and when it did what was asked for at least once.
     """
 
+    name: ClassVar[str] = "messages"
+    holds_node: ClassVar[bool] = False
+
     apis: tuple[Api, ...]
     what: What = What.REQUEST
     act: Act = Act.HOLD
@@ -101,14 +104,6 @@ class Messages:
     times: int = 0
     """So many messages at most on each target; 0: all."""
     share: float = 1.0
-
-    @property
-    def name(self) -> str:
-        return "messages"
-
-    @property
-    def holds_node(self) -> bool:
-        return False
 
     def commands(self, scene: Scene) -> Commands:
         do: list[Shell] = []

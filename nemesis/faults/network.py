@@ -6,7 +6,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Annotated, Any, ClassVar, Literal
 
-from pydantic import Field, model_validator
+from pydantic import model_validator
 
 from wrackline.fleets.abilities import Ability
 from wrackline.fleets.spec import FleetSpec
@@ -30,10 +30,11 @@ from wrackline.nemesis.faults.shapes import (
     Flow,
     Link,
     Shape,
+    Traffic,
     cut_flows,
     ports_of,
 )
-from wrackline.nemesis.faults.spec import FaultSpec
+from wrackline.nemesis.faults.spec import TrafficSpec
 from wrackline.nemesis.faults.steps import (
     Commands,
     FaultError,
@@ -54,7 +55,7 @@ CONTROL_WAIT_S = 0.5
 
 
 @dataclass(frozen=True, slots=True)
-class Partition:
+class Partition(Traffic):
     """Packets are dropped on both ends, so the cut holds when one end loses its rules in a power cut (until
     they are put there again at power-on).
 
@@ -65,37 +66,24 @@ class Partition:
 
     A knock needs both directions, so silence along ``n1>n2`` alone does not tell which of the two is cut.
     That each of them is, is shown by our rules being the first, and by the packets that they counted.
+
+    With ``at_clients`` the rules are on the clients' machine alone, and brokers know nothing of the cut.
     """
+
+    name: ClassVar[str] = "partition"
+    holds_node: ClassVar[bool] = False
 
     shape: Shape = Shape.ISOLATE
     controllers: bool = True
     """False: the targets go on talking to the controllers, and controllers among the targets to everybody."""
-    direction: Direction = Direction.BOTH
-    links: tuple[Link, ...] = ()
-    """Only these kinds of connections are cut; empty: whatever is between the sides."""
-    ports: tuple[int, ...] = ()
-    """Only TCP from or to these ports is cut; empty: all."""
-
-    @property
-    def name(self) -> str:
-        return "partition"
-
-    @property
-    def holds_node(self) -> bool:
-        return False
 
     def flows(self, scene: Scene) -> list[Flow]:
         """What is dropped between hosts of the system. Raises FaultError when nothing at all is to be."""
+        if self.at_clients:
+            return self.with_clients(scene)
         flows: list[Flow] = []
         if self.shape is not Shape.CLIENTS:
-            flows = cut_flows(
-                scene,
-                self.shape,
-                self.direction,
-                controllers=self.controllers,
-                links=self.links,
-                ports=self.ports,
-            )
+            flows = cut_flows(scene, self.shape, self, controllers=self.controllers)
         if not flows and not self._off_clients(scene):
             why = f"nothing of {', '.join(self.links)} is between the sides" if self.links else ""
             raise FaultError(f"partition {self.shape}: {why or 'nobody is left on the other side'}")
@@ -112,13 +100,18 @@ class Partition:
         rules: dict[Target, list[Rule]] = {}
         knocks: dict[Target, list[KnockFrom | Knock]] = {}
         spared = [] if self.controllers else _of_controllers(flows)
-        for host in _once(end for flow in flows for end in (flow.sender, flow.receiver)):
+        for host in self._ends(scene, flows):
             rules[host] = [*spared, *_drops(host, flows)]
             knocks[host] = [*self._knocks(host, flows)]
         for target in self._off_clients(scene):
             rules.setdefault(target, []).extend(self._client_rules(scene, target))
             knocks.setdefault(target, []).append(Knock(target.host, target.address, target.port))
         return _carried_out(scene.fault_id, rules, knocks)
+
+    def _ends(self, scene: Scene, flows: Sequence[Flow]) -> list[Target]:
+        """Where packets are dropped."""
+        ends = _once(end for flow in flows for end in (flow.sender, flow.receiver))
+        return [end for end in ends if end == scene.clients] if self.at_clients else ends
 
     def _knocks(self, host: Target, flows: Sequence[Flow]) -> list[KnockFrom]:
         """At what the host may not ask; and, where only the answers are dropped, at whom it may."""
@@ -177,7 +170,7 @@ class Partition:
             knocked = flow.asked is None or bool(flow.asked)
             # Of answers alone a packet shows only when the question gets through.
             knocked |= f"{flow.receiver.host}>{flow.sender.host}" not in ways and flow.receiver.host in probed
-            if knocked and flow.sender.host in probed:
+            if knocked and (flow.sender.host in probed or self.at_clients):
                 wanted.add(flow.way)
         # A cut of the answers alone shows in the clients' own handshakes: the broker's SYN-ACK is dropped.
         wanted |= {
@@ -246,10 +239,11 @@ _ONE_SIDED = (Shape.MAJORITIES_RING, Shape.BRIDGE)
 """Shapes in which the targets are no side of their own."""
 
 
-class PartitionSpec(FaultSpec):
+class PartitionSpec(TrafficSpec):
     """Settings of the fault ``partition``."""
 
     needs: ClassVar[tuple[Ability, ...]] = (Ability.NETWORK,)
+    of_hosts_alone: ClassVar[tuple[str, ...]] = ("shape", "controllers", "links", "ports")
 
     fault: Literal["partition"]
     """Packets between hosts are dropped."""
@@ -257,12 +251,6 @@ class PartitionSpec(FaultSpec):
     """Which hosts are cut off from which."""
     controllers: bool = True
     """False: the targets go on talking to the controllers."""
-    direction: Annotated[Direction, Lax] = Direction.BOTH
-    """Which way packets are dropped, as the targets see it."""
-    links: Annotated[tuple[Annotated[Link, Lax], ...], Lax] = ()
-    """Only these kinds of connections are cut. Empty: whatever is between the sides."""
-    ports: Annotated[tuple[Annotated[int, Field(ge=1, le=65535)], ...], Lax] = ()
-    """Only TCP from or to these ports is cut. Empty: everything."""
 
     @model_validator(mode="before")
     @classmethod
@@ -283,8 +271,6 @@ class PartitionSpec(FaultSpec):
         if self.shape in _ONE_SIDED and self.direction is not Direction.BOTH:
             raise ValueError(f"shape {self.shape} has no direction {self.direction}: leave `direction` out")
         narrowed = [key for key in ("links", "ports") if getattr(self, key)]
-        if len(narrowed) > 1:
-            raise ValueError("links and ports both say what is cut: give one of them")
         if narrowed and self.shape is Shape.CLIENTS:
             raise ValueError(f"shape clients cuts the brokers' port for clients: leave `{narrowed[0]}` out")
         if narrowed and not self.controllers:
@@ -302,4 +288,11 @@ class PartitionSpec(FaultSpec):
         return super().refusal(fleet, system)
 
     def build(self) -> Partition:
-        return Partition(self.shape, self.controllers, self.direction, self.links, self.ports)
+        return Partition(
+            self.shape,
+            self.controllers,
+            direction=self.direction,
+            links=self.links,
+            ports=self.ports,
+            at_clients=self.at_clients,
+        )

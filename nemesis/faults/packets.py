@@ -14,9 +14,9 @@ from wrackline.nemesis.faults import chains, shaping
 from wrackline.nemesis.faults.chains import LEAVING
 from wrackline.nemesis.faults.cut_proof import CLIENTS, good, rebooted, unseen
 from wrackline.nemesis.faults.knocks import knock_results
-from wrackline.nemesis.faults.shapes import Direction, Flow, Link, flow, ports_of
+from wrackline.nemesis.faults.shapes import Direction, Flow, Link, Traffic, ports_of
 from wrackline.nemesis.faults.shaping import Counted, Leaving, Shaping, counted
-from wrackline.nemesis.faults.spec import FaultSpec
+from wrackline.nemesis.faults.spec import TrafficSpec
 from wrackline.nemesis.faults.steps import (
     Commands,
     Done,
@@ -31,7 +31,7 @@ from wrackline.nemesis.faults.steps import (
     Trail,
     Way,
 )
-from wrackline.plugins.fields import Lax, Seconds
+from wrackline.plugins.fields import Seconds
 
 KNOCKS = 5
 """So often each way is knocked at: the quickest counts, since much may delay a knock and nothing speeds it
@@ -43,7 +43,7 @@ ENOUGH = 5
 
 
 @dataclass(frozen=True, slots=True)
-class Packets:
+class Packets(Traffic):
     """What the targets send to other hosts, and what those send to them, is shaped where it leaves a host.
 
     Proved when all that was asked for was counted by netem, or by our program, and where there is a delay
@@ -51,31 +51,23 @@ class Packets:
     receivers' kernels (TCP's InCsumErrors).
     """
 
+    name: ClassVar[str] = "packets"
+    holds_node: ClassVar[bool] = False
+
     shaping: Shaping
-    direction: Direction = Direction.BOTH
-    links: tuple[Link, ...] = ()
-    """Only these kinds of connections are meant; empty: whatever is between hosts of the system."""
-    ports: tuple[int, ...] = ()
-    """Only TCP from or to these ports is meant; empty: all."""
-
-    @property
-    def name(self) -> str:
-        return "packets"
-
-    @property
-    def holds_node(self) -> bool:
-        return False
 
     def flows(self, scene: Scene) -> list[Flow]:
         """What is meant between hosts of the system, also from target to target."""
-        ways: list[tuple[Target, Target]] = []
-        for target in scene.targets:
-            for other in scene.hosts:
-                if other != target:
-                    ways += [(target, other)] if self.direction is not Direction.IN else []
-                    ways += [(other, target)] if self.direction is not Direction.OUT else []
-        found = (flow(*way, self.links, self.ports) for way in dict.fromkeys(ways))
-        return [one for one in found if one is not None]
+        if self.at_clients:
+            return self.with_clients(scene)
+        ways = dict.fromkeys(
+            way
+            for target in scene.targets
+            for other in scene.hosts
+            if other != target
+            for way in self.ways(target, other)
+        )
+        return [one for way in ways if (one := self.flow(*way))]
 
     def leaving(self, scene: Scene) -> list[Leaving]:
         """By host, what is meant of that which it sends. Raises FaultError when nothing is."""
@@ -97,7 +89,7 @@ class Packets:
             Shell(one.host.host, shaping.put_on(scene.fault_id, one, self.shaping), timeout_s=30.0)
             for one in leaving
         )
-        undo = tuple(Shell(one.host.host, shaping.take_off(scene.fault_id)) for one in leaving)
+        undo = tuple(Shell(one.host.host, shaping.take_off(scene.fault_id, one.host)) for one in leaving)
         probe: list[Step] = []
         control: list[Step] = []
         ends = (end for one in flows for end in (one.sender, one.receiver))
@@ -105,7 +97,7 @@ class Packets:
             knocks = self._knocks(host, flows)
             if any(one.host == host and one.inside for one in leaving):
                 knocks += self._from_us(host)
-            probe += [*knocks, Shell(host.host, shaping.look(scene.fault_id))]
+            probe += [*knocks, Shell(host.host, shaping.look(scene.fault_id, host))]
             control += knocks
         return Commands(do, undo, tuple(probe), tuple(control), lasting=do)
 
@@ -213,7 +205,7 @@ class Packets:
         flows = self.flows(scene)
         ways = {one.way for one in flows}
         turns = {}
-        for asker in scene.hosts:
+        for asker in {end: None for one in flows for end in (one.sender, one.receiver)}:
             for server, port in _asked_by(asker, flows):
                 there, back = f"{asker.host}>{server.host}", f"{server.host}>{asker.host}"
                 turns[f"{there}:{port}"] = (there in ways) + (back in ways)
@@ -302,10 +294,11 @@ def _rise(trail: Trail, name: str) -> int:
 Share = Annotated[float, Field(ge=0, le=1)]
 
 
-class PacketsSpec(FaultSpec):
+class PacketsSpec(TrafficSpec):
     """Settings of the fault ``packets``."""
 
     needs: ClassVar[tuple[Ability, ...]] = (Ability.ROOT, Ability.NETWORK)
+    of_hosts_alone: ClassVar[tuple[str, ...]] = ("links", "ports")
     example: ClassVar[Mapping[str, Any]] = {"delay_s": 0.05, "loss": 0.02}
 
     fault: Literal["packets"]
@@ -324,12 +317,6 @@ class PacketsSpec(FaultSpec):
     """Share of the packets that are not held back, and so overtake others."""
     rate_kbit: Annotated[int, Field(ge=0, le=100_000_000)] = 0
     """So many kilobits leave a host in a second; 0: whatever comes."""
-    direction: Annotated[Direction, Lax] = Direction.BOTH
-    """Which way packets are meant, as the targets see it."""
-    links: Annotated[tuple[Annotated[Link, Lax], ...], Lax] = ()
-    """Only packets of these kinds of connections. Empty: all between hosts of the system."""
-    ports: Annotated[tuple[Annotated[int, Field(ge=1, le=65535)], ...], Lax] = ()
-    """Only TCP from or to these ports. Empty: everything."""
 
     @model_validator(mode="after")
     def _fits_together(self) -> PacketsSpec:
@@ -340,8 +327,6 @@ class PacketsSpec(FaultSpec):
             raise ValueError(f"jitter_s {self.jitter_s:g} is more than delay_s {self.delay_s:g}")
         if self.reorder and not self.delay_s:
             raise ValueError("reorder: packets overtake those that are held back; set delay_s too")
-        if self.links and self.ports:
-            raise ValueError("links and ports both say which packets are meant: give one of them")
         if Link.CLIENT_BROKER in self.links and self.direction is Direction.IN:
             raise ValueError("what clients send is not shaped, only what they get: direction out or both")
         return self
@@ -356,4 +341,10 @@ class PacketsSpec(FaultSpec):
             reorder=self.reorder,
             rate_kbit=self.rate_kbit,
         )
-        return Packets(road, self.direction, self.links, self.ports)
+        return Packets(
+            road,
+            direction=self.direction,
+            links=self.links,
+            ports=self.ports,
+            at_clients=self.at_clients,
+        )

@@ -48,16 +48,11 @@ class PowerCut:
     before the copy of a stale disk must be there.
     """
 
+    name: ClassVar[str] = "power-cut"
+    holds_node: ClassVar[bool] = True
+
     disk: Disk = Disk.KEPT
     age_s: float = 3.0
-
-    @property
-    def name(self) -> str:
-        return "power-cut"
-
-    @property
-    def holds_node(self) -> bool:
-        return True
 
     def commands(self, scene: Scene) -> Commands:
         among = len(scene.targets)

@@ -7,7 +7,7 @@ import re
 import shlex
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Annotated, Literal
+from typing import Annotated, ClassVar, Literal
 
 from pydantic import Field
 
@@ -46,17 +46,12 @@ def _run(target: Target, *arguments: object) -> str:
 class CpuPressure:
     """Programs on the host work without end. Proved by the processor time that they got between two looks."""
 
+    name: ClassVar[str] = "cpu-pressure"
+    holds_node: ClassVar[bool] = False
+
     workers: int = 2
     percent: int = 100
     nice: int = 0
-
-    @property
-    def name(self) -> str:
-        return "cpu-pressure"
-
-    @property
-    def holds_node(self) -> bool:
-        return False
 
     def commands(self, scene: Scene) -> Commands:
         burn = tuple(
@@ -133,15 +128,10 @@ class MemoryPressure:
     """A program on the host holds memory. Proved by what it has in memory at the beginning and at the end,
     and by its being gone afterwards."""
 
+    name: ClassVar[str] = "memory-pressure"
+    holds_node: ClassVar[bool] = False
+
     size_mb: int = 128
-
-    @property
-    def name(self) -> str:
-        return "memory-pressure"
-
-    @property
-    def holds_node(self) -> bool:
-        return False
 
     def commands(self, scene: Scene) -> Commands:
         hold = tuple(self._hold(scene.fault_id, one) for one in scene.targets)
@@ -207,13 +197,8 @@ class OomKill:
     Proved by the group's own count of such kills, and by the process's being gone.
     """
 
-    @property
-    def name(self) -> str:
-        return "oom-kill"
-
-    @property
-    def holds_node(self) -> bool:
-        return True
+    name: ClassVar[str] = "oom-kill"
+    holds_node: ClassVar[bool] = True
 
     def commands(self, scene: Scene) -> Commands:
         return Commands(

@@ -57,13 +57,8 @@ def _outputs(dones: Iterable[Done], kind: type) -> dict[str, str]:
 class Kill:
     """kill -9; on undo the node is started again. What was written stays in the page cache."""
 
-    @property
-    def name(self) -> str:
-        return "kill"
-
-    @property
-    def holds_node(self) -> bool:
-        return True
+    name: ClassVar[str] = "kill"
+    holds_node: ClassVar[bool] = True
 
     def commands(self, scene: Scene) -> Commands:
         # Waited for, so that the probe does not meet a process that is still dying.
@@ -86,13 +81,8 @@ class Kill:
 class Pause:
     """SIGSTOP; on undo SIGCONT. The node wakes up believing no time has passed."""
 
-    @property
-    def name(self) -> str:
-        return "pause"
-
-    @property
-    def holds_node(self) -> bool:
-        return True
+    name: ClassVar[str] = "pause"
+    holds_node: ClassVar[bool] = True
 
     def commands(self, scene: Scene) -> Commands:
         pids = {one.host: _running(self.name, one) for one in scene.targets}
@@ -123,13 +113,8 @@ class Pause:
 class Restart:
     """Clean stop; on undo the node is started again."""
 
-    @property
-    def name(self) -> str:
-        return "restart"
-
-    @property
-    def holds_node(self) -> bool:
-        return True
+    name: ClassVar[str] = "restart"
+    holds_node: ClassVar[bool] = True
 
     def commands(self, scene: Scene) -> Commands:
         for one in scene.targets:

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import re
 import shlex
+from pathlib import PurePosixPath
 
 FOLDER = "/run/wrackline/faults"
 _NAME = re.compile(r"[A-Za-z0-9_.-]{1,40}")
@@ -17,20 +18,28 @@ _RUNS = "ps -o stat= {} 2>/dev/null | grep -q '^[^Z]'"
 """Whether a process is there that has not ended: one that nobody has buried yet answers ``kill -0``."""
 
 
-def folder(fault_id: str, name: str) -> str:
-    """Where a program's ``pid`` and ``log`` are. Raises ValueError for a name that is no plain word."""
+def below(root: PurePosixPath) -> str:
+    """`FOLDER` on a machine where what is ours lies below ``root``, as a word of a shell."""
+    return shlex.quote(f"{'' if root == PurePosixPath('/') else root}{FOLDER}")
+
+
+def folder(fault_id: str, name: str, where: str = FOLDER) -> str:
+    """Where a program's ``pid`` and ``log`` are. ``where``: what `below` gave. Raises ValueError for a name
+    that is no plain word."""
     for word in (fault_id, name):
         if not _NAME.fullmatch(word):
             raise ValueError(f"{word!r}: use up to 40 letters, digits, dots, underscores or dashes")
-    return f"{FOLDER}/{fault_id}/{name}"
+    return f"{where}/{fault_id}/{name}"
 
 
-def start(fault_id: str, name: str, command: str, *, ready: str = "", wait_s: int = 10) -> str:
+def start(
+    fault_id: str, name: str, command: str, *, ready: str = "", wait_s: int = 10, where: str = FOLDER
+) -> str:
     """Starts ``command`` (of a shell, whose last program becomes the process) and waits until a line of its
     output matches the basic regular expression ``ready``; without one, until it has been there for a moment.
     Fails with its last lines when it ends before that or is not ready in time. One that runs already is left
     alone."""
-    here, one = folder(fault_id, name), '-p "$(cat pid)"'
+    here, one = folder(fault_id, name, where), '-p "$(cat pid)"'
     ready_yet = f"grep -q -e {shlex.quote(ready)} log" if ready else "[ $polls -ge 5 ]"
     return (
         f"mkdir -p {here} && cd {here} && "
@@ -45,27 +54,28 @@ def start(fault_id: str, name: str, command: str, *, ready: str = "", wait_s: in
     )
 
 
-def end(fault_id: str, name: str, *, signal: str = "TERM") -> str:
+def end(fault_id: str, name: str, *, signal: str = "TERM", where: str = FOLDER) -> str:
     """Ends the program with all that it has started, and prints its log. It is killed when it is still there
     after five seconds. Idempotent: one that is gone already, or never was, is no error."""
-    here = folder(fault_id, name)
+    here = folder(fault_id, name, where)
     return (
         f"if [ -d {here} ]; then cd {here} && pid=$(cat pid 2>/dev/null); "
         f'if [ -n "$pid" ]; then kill -{signal} -"$pid" 2>/dev/null; '
         f"polls=0; while {_RUNS.format('-s $pid')}; do polls=$((polls + 1)); "
         f'[ $polls -lt {END_S * 20} ] || {{ kill -KILL -"$pid" 2>/dev/null; break; }}; sleep 0.05; done; fi; '
-        f"cat log; cd /; rm -rf {here}; rmdir {FOLDER}/{fault_id} 2>/dev/null; fi; true"
+        f"cat log; cd /; rm -rf {here}; rmdir {where}/{fault_id} 2>/dev/null; fi; true"
     )
 
 
-def log(fault_id: str, name: str) -> str:
+def log(fault_id: str, name: str, where: str = FOLDER) -> str:
     """Prints what it has said so far, after a line ``-- running`` or ``-- ended``."""
-    here = folder(fault_id, name)
+    here = folder(fault_id, name, where)
     return (
         f"if pid=$(cat {here}/pid 2>/dev/null) && {_RUNS.format('-p $pid')}; then echo '-- running'; "
         f'else echo "-- ended"; fi; cat {here}/log 2>/dev/null; true'
     )
 
 
-LIST_PROGRAMS = f"cd {FOLDER} 2>/dev/null && ls -d */* 2>/dev/null; true"
-"""Prints what faults have left on a host, a line each: ``<fault id>/<name>``."""
+def left(where: str = FOLDER) -> str:
+    """Prints what faults have left on a host, a line each: ``<fault id>/<name>``."""
+    return f"cd {where} 2>/dev/null && ls -d */* 2>/dev/null; true"

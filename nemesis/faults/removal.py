@@ -67,13 +67,8 @@ class RemoveBroker:
 
     Proved when the moves were complete and the cluster's metadata knows the broker no more."""
 
-    @property
-    def name(self) -> str:
-        return "remove-broker"
-
-    @property
-    def holds_node(self) -> bool:
-        return True
+    name: ClassVar[str] = "remove-broker"
+    holds_node: ClassVar[bool] = True
 
     def commands(self, scene: Scene) -> Commands:
         one = _alone(self.name, scene)
@@ -87,13 +82,8 @@ class RemoveBroker:
 class ReplaceBroker:
     """A spare broker joins and gets all its replicas, then it is stopped and unregistered. Proved alike."""
 
-    @property
-    def name(self) -> str:
-        return "replace-broker"
-
-    @property
-    def holds_node(self) -> bool:
-        return True
+    name: ClassVar[str] = "replace-broker"
+    holds_node: ClassVar[bool] = True
 
     def commands(self, scene: Scene) -> Commands:
         one = _alone(self.name, scene)

@@ -44,16 +44,11 @@ class CrashLoop:
     Proved when as many processes as it should be were there and are gone, each another one.
     """
 
+    name: ClassVar[str] = "crash-loop"
+    holds_node: ClassVar[bool] = True
+
     times: int = 3
     up_s: float = 1.0
-
-    @property
-    def name(self) -> str:
-        return "crash-loop"
-
-    @property
-    def holds_node(self) -> bool:
-        return True
 
     def commands(self, scene: Scene) -> Commands:
         return Commands(
@@ -116,15 +111,13 @@ class Rolling:
     Proved when each node is another process, of the version it should be, and the ISR was full after each.
     """
 
+    holds_node: ClassVar[bool] = True
+
     to: str | None = None
 
     @property
     def name(self) -> str:
         return "rolling-restart" if self.to is None else "rolling-upgrade"
-
-    @property
-    def holds_node(self) -> bool:
-        return True
 
     def commands(self, scene: Scene) -> Commands:
         for one in scene.targets:

@@ -59,6 +59,47 @@ class Link(StrEnum):
     """From everybody outside of the system to the brokers' port."""
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Traffic:
+    """Which packets a fault of the network means, of those that come to the targets or leave them."""
+
+    at_clients: bool = False
+    """The clients' machine is the target: what goes between it and the port of the brokers that the scene
+    names as targets."""
+
+    direction: Direction = Direction.BOTH
+    links: tuple[Link, ...] = ()
+    """Only these kinds of connections; empty: whatever is between hosts of the system."""
+    ports: tuple[int, ...] = ()
+    """Only TCP from or to these ports; empty: all."""
+
+    def flow(self, sender: Target, receiver: Target) -> Flow | None:
+        """What is meant of that which one host sends to another; None when nothing is."""
+        return flow(sender, receiver, self.links, self.ports)
+
+    def ways(self, mine: Target, other: Target) -> list[Pair]:
+        """The (sender, receiver) that the direction means, of a target and another host."""
+        ways = [(mine, other)] if self.direction is not Direction.IN else []
+        return [*ways, (other, mine)] if self.direction is not Direction.OUT else ways
+
+    def with_clients(self, scene: Scene) -> list[Flow]:
+        """What is meant between the clients' machine and brokers. Raises FaultError when nothing is."""
+        brokers = [one for one in scene.targets if one.is_broker]
+        if scene.clients is None:
+            raise FaultError("this fleet gives nobody the network that the clients are in")
+        if not brokers:
+            raise FaultError(
+                f"clients ask brokers, and {', '.join(one.host for one in scene.targets)} is none"
+            )
+        flows = []
+        for broker in brokers:
+            for sender, receiver in self.ways(scene.clients, broker):
+                asked = receiver is broker
+                port = (broker.port,)
+                flows.append(Flow(sender, receiver, port if asked else (), () if asked else port))
+        return flows
+
+
 SMALLEST_RING = 4
 """Three hosts have no such ring: each would see all, or two of three links would be cut for one."""
 
@@ -124,25 +165,14 @@ def flow(sender: Target, receiver: Target, links: Sequence[Link], ports: Sequenc
     return Flow(sender, receiver, asked, answered) if asked or answered else None
 
 
-def cut_flows(
-    scene: Scene,
-    shape: Shape,
-    direction: Direction,
-    *,
-    controllers: bool = True,
-    links: Sequence[Link] = (),
-    ports: Sequence[int] = (),
-) -> list[Flow]:
+def cut_flows(scene: Scene, shape: Shape, traffic: Traffic, *, controllers: bool = True) -> list[Flow]:
     """What a partition drops between hosts of the system. Raises FaultError when the shape does not fit."""
-    flows = []
-    for mine, other in _sides(scene, shape, controllers):
-        ways = []
-        if direction is not Direction.IN:
-            ways.append((mine, other))
-        if direction is not Direction.OUT:
-            ways.append((other, mine))
-        flows += [one for way in ways if (one := flow(*way, links, ports))]
-    return flows
+    return [
+        one
+        for mine, other in _sides(scene, shape, controllers)
+        for way in traffic.ways(mine, other)
+        if (one := traffic.flow(*way))
+    ]
 
 
 def _sides(scene: Scene, shape: Shape, controllers: bool) -> list[Pair]:

@@ -104,6 +104,7 @@ class Leaving:
         queue = f"NFQUEUE --queue-num {queue_number(fault_id)} --queue-bypass"
         rules = [
             Rule("-o lo", "inside", "RETURN"),
+            *([Rule(f"! -s {self.host.address}/32", "others", "RETURN")] if self.host.hands_on else []),
             Rule(f"-m mark --mark {MARK:#x}", "copies", "RETURN"),
         ]
         rules += [
@@ -144,15 +145,17 @@ class Leaving:
 
 def put_on(fault_id: str, leaving: Leaving, shaping: Shaping) -> str:
     """Whatever the host's kernel has. Fails when another fault has the host's packets already."""
-    host, here = leaving.host, programs.folder(fault_id, NAME)
+    host, where = leaving.host, leaving.host.programs
+    here = programs.folder(fault_id, NAME, where)
     python = f"exec {shlex.quote(host.python)} -I -S -c"
     arguments = [shlex.quote(text) for text in (_PROGRAM.read_text(), shaping.settings(fault_id, host.host))]
+    run = " ".join([python, *arguments])
     filters = " &&\n  ".join(
         f"tc filter add dev $dev parent {BANDS}: protocol ip {one}" for one in leaving.filters()
     )
     return "\n".join(
         (
-            f"for other in $(ls -d {programs.FOLDER}/*/{NAME} 2>/dev/null | grep -v -e /{fault_id}/); do",
+            f"for other in $(ls -d {where}/*/{NAME} 2>/dev/null | grep -v -e /{fault_id}/); do",
             '  echo "$other: another fault has the packets of this host; one must end before the next" >&2',
             "  exit 1",
             "done",
@@ -166,20 +169,21 @@ def put_on(fault_id: str, leaving: Leaving, shaping: Shaping) -> str:
             f'then mkdir -p {here} && echo "ready netem $dev" >{here}/log && {filters}',
             "else",
             f"  {_take_bands('$dev')}",
-            f"  {{ {programs.start(fault_id, NAME, ' '.join([python, *arguments]), ready='^ready')}; }} &&",
+            f"  {{ {programs.start(fault_id, NAME, run, ready='^ready', where=where)}; }} &&",
             chains.install(fault_id, leaving.rules(fault_id), LEAVING),
             "fi",
         )
     )
 
 
-def take_off(fault_id: str) -> str:
+def take_off(fault_id: str, host: Target) -> str:
     """Idempotent. Prints what the program counted."""
+    here = programs.folder(fault_id, NAME, host.programs)
     return (
         f"{chains.remove(fault_id, LEAVING)} || exit 1; "
-        f"dev=$(sed -n 's/^ready netem //p' {programs.folder(fault_id, NAME)}/log 2>/dev/null); "
+        f"dev=$(sed -n 's/^ready netem //p' {here}/log 2>/dev/null); "
         f'[ -z "$dev" ] || {{ tc -s qdisc show dev $dev; {_take_bands("$dev")}; }}; '
-        f"{programs.end(fault_id, NAME)}"
+        f"{programs.end(fault_id, NAME, where=host.programs)}"
     )
 
 
@@ -201,11 +205,12 @@ def remove_bands(device: str) -> str:
     return _take_bands(shlex.quote(device))
 
 
-def look(fault_id: str) -> str:
+def look(fault_id: str, host: Target) -> str:
     """What stands in the way of our rules, what was counted, and what this host's TCP has seen."""
+    here = programs.folder(fault_id, NAME, host.programs)
     return (
-        f"{chains.look(fault_id, LEAVING)}; echo; {programs.log(fault_id, NAME)}; "
-        f"dev=$(sed -n 's/^ready netem //p' {programs.folder(fault_id, NAME)}/log 2>/dev/null); "
+        f"{chains.look(fault_id, LEAVING)}; echo; {programs.log(fault_id, NAME, host.programs)}; "
+        f"dev=$(sed -n 's/^ready netem //p' {here}/log 2>/dev/null); "
         f'[ -z "$dev" ] || tc -s qdisc show dev $dev; {TCP_COUNTERS}'
     )
 

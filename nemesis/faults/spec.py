@@ -3,15 +3,26 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Annotated, Any, ClassVar
+from typing import Annotated, Any, ClassVar, Self
 
-from pydantic import AfterValidator, WithJsonSchema, model_validator
+from pydantic import AfterValidator, Field, WithJsonSchema, model_validator
 
 from wrackline.fleets.abilities import Ability
 from wrackline.fleets.spec import FleetSpec
+from wrackline.nemesis.faults.shapes import Direction, Link
 from wrackline.nemesis.faults.steps import Fault
-from wrackline.nemesis.targets.words import ROLE, check_role
+from wrackline.nemesis.targets.words import (
+    CONTROLLERS,
+    ROLE,
+    ROLE_OR_CLIENTS,
+    check_any,
+    check_role,
+    hosts_named,
+    is_clients,
+    plain,
+)
 from wrackline.plugins import fields
+from wrackline.plugins.fields import Lax
 from wrackline.systems.spec import SystemSpec
 
 
@@ -30,6 +41,9 @@ class Strict(fields.Strict):
 
 
 Role = Annotated[str, AfterValidator(check_role), WithJsonSchema({"type": "string", "pattern": ROLE})]
+RoleOrClients = Annotated[
+    str, AfterValidator(check_any), WithJsonSchema({"type": "string", "pattern": ROLE_OR_CLIENTS})
+]
 
 
 class FaultSpec(Strict):
@@ -65,3 +79,48 @@ class FaultSpec(Strict):
     def build(self) -> Fault:
         """The fault with these settings."""
         raise NotImplementedError
+
+
+class TrafficSpec(FaultSpec):
+    """Settings of a fault of the network, which may also hit that of the machine that clients are on."""
+
+    of_hosts_alone: ClassVar[tuple[str, ...]] = ()
+    """Settings that mean something between hosts of the system only."""
+
+    target: RoleOrClients = "one"
+    """Whom it hits: a role such as `leader(log-0)`, resolved when the fault begins, hosts by name, or the
+    clients of any of these: `clients of n1`."""
+
+    direction: Annotated[Direction, Lax] = Direction.BOTH
+    """Which way packets are meant, as the targets see it."""
+    links: Annotated[tuple[Annotated[Link, Lax], ...], Lax] = ()
+    """Only packets of these kinds of connections. Empty: whatever is between these hosts."""
+    ports: Annotated[tuple[Annotated[int, Field(ge=1, le=65535)], ...], Lax] = ()
+    """Only TCP from or to these ports. Empty: everything."""
+
+    @property
+    def at_clients(self) -> bool:
+        return is_clients(self.target)
+
+    @model_validator(mode="after")
+    def _means_something(self) -> Self:
+        if self.links and self.ports:
+            raise ValueError("links and ports both say which packets are meant: give one of them")
+        for key in self.of_hosts_alone if self.at_clients else ():
+            if getattr(self, key) != type(self).model_fields[key].get_default():
+                raise ValueError(
+                    f"target {self.target!r} means what goes between clients and the brokers' port, and "
+                    f"nothing else: leave `{key}` out"
+                )
+        return self
+
+    def refusal(self, fleet: FleetSpec, system: SystemSpec) -> str | None:
+        if (why := super().refusal(fleet, system)) or not self.at_clients:
+            return why
+        if why := fleet.lacks(Ability.CLIENTS):
+            return f"{self.fault} needs {Ability.CLIENTS}: {why}"
+        named = set(hosts_named(self.target))
+        alone = {*fleet.controller_hosts} - {*fleet.broker_hosts, *fleet.spare_hosts}
+        if named <= alone if named else plain(self.target) in CONTROLLERS and alone:
+            return f"{self.fault}: clients ask brokers and no controller, so {self.target!r} is nobody"
+        return None

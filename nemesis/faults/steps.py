@@ -24,6 +24,7 @@ from wrackline.nemesis.faults.host_steps import (
     StopHost,
     SwapDisk,
 )
+from wrackline.nemesis.faults.programs import FOLDER
 from wrackline.systems.external.commands.orders import Order
 
 
@@ -49,6 +50,10 @@ class Target:
     """Its broker has not joined, and may."""
     python: str = "/usr/bin/python3"
     """What runs programs of faults there."""
+    programs: str = FOLDER
+    """Where these programs lie (`wrackline.nemesis.faults.programs`), as a word of a shell."""
+    hands_on: bool = False
+    """It hands on what others send to each other, which no fault of its own traffic means."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,6 +63,8 @@ class Scene:
     fault_id: str
     targets: tuple[Target, ...]
     others: tuple[Target, ...]
+    clients: Target | None = None
+    """The machine that the clients are on, where faults can have its network."""
 
     @property
     def hosts(self) -> tuple[Target, ...]:

@@ -7,7 +7,14 @@ import random
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
-from wrackline.nemesis.targets.words import LAST, OF_PARTITION, SOME_OF, SPARE, coordinator_of
+from wrackline.nemesis.targets.words import (
+    LAST,
+    OF_PARTITION,
+    SOME_OF,
+    SPARE,
+    coordinator_of,
+    without_clients,
+)
 from wrackline.systems.base import ClusterState, Node, PartitionState, Place
 
 
@@ -44,8 +51,9 @@ class Situation:
 
 
 def resolve(role: str, now: Situation, pick: int) -> tuple[str, ...]:
-    """Host names for a role, sorted. ``pick`` settles every free choice, so a plan chooses the same way again
-    in the same situation. Raises TargetError."""
+    """Host names for a role, sorted; for ``clients of ROLE`` the hosts that have the role. ``pick`` settles
+    every free choice, so a plan chooses the same way again in the same situation. Raises TargetError."""
+    role = without_clients(role)
     chance = random.Random(pick)
     if found := SOME_OF.fullmatch(role):
         everybody = resolve(found[2], replace(now, held=()), pick)

@@ -1,4 +1,5 @@
-"""The words that a target may be: roles, a number of those who have a role, or hosts by name."""
+"""The words that a target may be: roles, a number of those who have a role, hosts by name, or the clients of
+any of these."""
 
 from __future__ import annotations
 
@@ -6,9 +7,12 @@ import re
 from collections.abc import Collection
 from dataclasses import dataclass
 
+from wrackline.fleets.base import CLIENTS
+
 OF_PARTITION = re.compile(r"(leader|previous-leader|follower|isr-last|elr|replicas)(?:\((.+)-(\d+)\))?")
 COORDINATOR = re.compile(r"coordinator\((group|transaction)\)")
 SOME_OF = re.compile(r"([1-9]) of (.+)")
+_CLIENTS_OF = re.compile(rf"{CLIENTS}(?: of (.+))?")
 _HOST = r"(?=[a-z0-9.-]*[0-9.-])[a-z][a-z0-9.-]*"
 """A word without a digit, dot or dash is rather a role that is spelt wrongly."""
 _HOSTS = re.compile(rf"{_HOST}(?:,{_HOST})*")
@@ -21,25 +25,53 @@ PLAIN = (*BY_SEED, *CONTROLLERS, "primaries", LAST)
 _MANY = rf"(?:all|primaries|follower-controllers|replicas(?:\(.+-\d+\))?|{_HOSTS.pattern})"
 _ONE = f"(?:{'|'.join(PLAIN)}|{OF_PARTITION.pattern}|{COORDINATOR.pattern}|{_HOSTS.pattern})"
 _ROLE = f"(?:[1-9] of {_MANY}|{_ONE})"
+_CLIENTS = f"{CLIENTS}(?: of (?!{SPARE}$){_ROLE})?"
 ROLE = f"^{_ROLE}$"
 """What `check_role` takes, as a JSON schema says it."""
+ROLE_OR_CLIENTS = f"^(?:{_CLIENTS}|{_ROLE})$"
+"""What `check_any` takes."""
 HELP = (
     "one, minority, majority, half, all, primaries, controller, follower-controller, "
     "follower-controllers, spare, last, leader(TOPIC-P), previous-leader(TOPIC-P), follower(TOPIC-P), "
     "isr-last(TOPIC-P), elr(TOPIC-P), replicas(TOPIC-P), coordinator(group), coordinator(transaction), "
     "hosts by name (n1,n2), or a number of those: 2 of all, 1 of primaries, 2 of n1,n2,n3"
 )
+HELP_CLIENTS = "clients, or the clients of any of these: clients of n1, clients of leader(TOPIC-P)"
 
 
 def check_role(role: str) -> str:
     """The role as given. Raises ValueError when it is neither a role nor could be a list of hosts."""
     if re.fullmatch(_ROLE, role):
         return role
+    if is_clients(role):
+        raise ValueError(
+            f"target {role!r}: of clients the network alone can be hit, by packets and partition; aim this "
+            "fault at hosts"
+        )
     raise ValueError(f"target {role!r} is no role: use {HELP}")
 
 
+def check_any(role: str) -> str:
+    """The same, and the clients of such a role."""
+    if re.fullmatch(_CLIENTS, role) or re.fullmatch(_ROLE, role):
+        return role
+    raise ValueError(f"target {role!r} is no role: use {HELP}; or {HELP_CLIENTS}")
+
+
+def is_clients(role: str) -> bool:
+    """Whether the clients' machine is meant, and not hosts of the system."""
+    return bool(_CLIENTS_OF.fullmatch(role))
+
+
+def without_clients(role: str) -> str:
+    """The role that ``clients of ROLE`` is about, or the role itself; ``clients`` are those of all."""
+    found = _CLIENTS_OF.fullmatch(role)
+    return (found[1] or "all") if found else role
+
+
 def plain(role: str) -> str:
-    """The role that ``2 of ROLE`` is about, or the role itself."""
+    """The role that ``2 of ROLE``, or ``clients of ROLE``, is about, or the role itself."""
+    role = without_clients(role)
     found = SOME_OF.fullmatch(role)
     return found[2] if found else role
 
@@ -96,6 +128,7 @@ class Cast:
 
 def never(role: str, cast: Cast) -> str | None:
     """Why a role can name nobody in a run with this cast, and what would; None when it can."""
+    role = without_clients(role)
     if found := SOME_OF.fullmatch(role):
         return never(found[2], cast) or _too_many(int(found[1]), found[2], cast)
     if found := OF_PARTITION.fullmatch(role):

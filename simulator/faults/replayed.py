@@ -145,7 +145,7 @@ def _cuts(
 ) -> Iterator[tuple[Kind, tuple[NodeId, ...]]]:
     inside = [node for node in targets if node is not None]
     outside = [node for node in everybody if node not in inside]
-    match how.get("shape"):
+    match "clients" if how.get("at_clients") else how.get("shape"):  # the world's clients reach everybody
         case "link" if len(inside) == 2:
             inside, outside = inside[:1], inside[1:]
         case "isolate" | "halves":

@@ -18,7 +18,13 @@ from wrackline.fleets.inventory.read import InventoryError, Jump, login, read
 from wrackline.fleets.inventory.spec import InventorySpec
 from wrackline.nemesis.faults import chains, programs
 
-NEVER = {Ability.SWAPPED_DISK, Ability.PAGE_CACHE, Ability.THROTTLE, Ability.HYPERVISOR}
+NEVER = {
+    Ability.SWAPPED_DISK,
+    Ability.PAGE_CACHE,
+    Ability.THROTTLE,
+    Ability.HYPERVISOR,
+    Ability.CLIENTS,
+}
 INI = """
 [brokers]
 a ansible_host=192.0.2.1 bmc=10.0.0.1

@@ -42,6 +42,11 @@ def target(name: str, *, pid: int | None = None) -> Target:
     return Target(name, found.host.address, found.node_id, found.port, "/data", found.is_broker, pid)
 
 
+CLIENTS_SIDE = Target(
+    "clients", "198.18.0.1", 0, 0, "", is_broker=False, programs="/state/run/wrackline/faults", hands_on=True
+)
+"""The machine that the clients are on."""
+
 COMBINED: tuple[Node, ...] = tuple(
     Node(number, Host(f"n{number}", f"198.18.0.1{number}"), frozenset({"broker", "controller"}), 9092, 9093)
     for number in (1, 2, 3)
@@ -72,7 +77,7 @@ def scene(*hosts: str, fault_id: str = "f1", pid: int | None = 41, spare: str | 
         for one in NODES
         if one.host.name not in hosts
     )
-    return Scene(fault_id, tuple(target(host, pid=pid) for host in hosts), others)
+    return Scene(fault_id, tuple(target(host, pid=pid) for host in hosts), others, CLIENTS_SIDE)
 
 
 def partition(

@@ -69,6 +69,15 @@ def test_roles_that_the_cluster_gives_are_left_to_the_run() -> None:
     }
 
 
+def test_the_clients_of_hosts_are_foreseen_as_these_are() -> None:
+    faults = at(1, "partition", "clients"), at(9, "partition", "clients of n2,n1")
+    assert scheduled(*faults, at(20, "partition", "clients of leader(log-0)")) == {
+        "f1": ("n1", "n2", "n3"),
+        "f2": ("n2", "n1"),
+        "f3": None,
+    }
+
+
 def test_hosts_by_name_and_all_brokers_are_who_they_are() -> None:
     assert scheduled(at(1, "kill", "n3,n1"), at(20, "power-cut", "all")) == {
         "f1": ("n3", "n1"),

@@ -277,6 +277,7 @@ ONLY_THE_PARSER = (
         "the smaller number comes first",
         "needs two hosts as target",
         "there is no spare host",
+        "means what goes between clients and the brokers' port",
         "nothing is asked for",
     ),
     *(

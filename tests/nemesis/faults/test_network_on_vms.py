@@ -4,6 +4,8 @@ What takes minutes under emulation."""
 from __future__ import annotations
 
 import os
+import socket
+import time
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
@@ -42,7 +44,7 @@ def in_force(fleet: QemuFleet, system: Answerers, fault: dict[str, Any]) -> Iter
     assert ended["proved"] is True, dict(ended)
 
 
-def test_netem_shapes_packets_and_the_proxy_holds_messages(state_root: Path) -> None:
+def test_netem_shapes_packets_the_proxy_holds_messages_and_clients_are_hit(state_root: Path) -> None:
     fleet = QemuFleet(f"nv-{os.getpid()}", ["n1", "n2"], state_dir=state_root, accel="tcg")
     fleet.prepare(print)
     with fleet:
@@ -52,6 +54,7 @@ def test_netem_shapes_packets_and_the_proxy_holds_messages(state_root: Path) -> 
             system.start(node)
         shaped_by_netem(fleet, system)
         held_by_the_proxy(fleet, system)
+        clients_hit_on_their_side(fleet, system)
 
 
 def shaped_by_netem(fleet: QemuFleet, system: Answerers) -> None:
@@ -100,3 +103,27 @@ def held_by_the_proxy(fleet: QemuFleet, system: Answerers) -> None:
         assert one.answers(SLOW_S, until=3) == [2, 3, "end"]
     assert seen(fleet) == [(END_TXN, 2), (PRODUCE, 3)]
     assert "1 of 1 EndTxn requests held" in str(recorded.ended("f1")["proof"])
+
+
+def connected_s(fleet: QemuFleet, number: int) -> float:
+    began = time.monotonic()
+    with fleet.entered():
+        socket.create_connection((fleet.hosts[number].address, 9092), timeout=SLOW_S).close()
+    return time.monotonic() - began
+
+
+def clients_hit_on_their_side(fleet: QemuFleet, system: Answerers) -> None:
+    """Rules and a program on this machine, netem on the virtual one."""
+    usual_s = median(connected_s(fleet, 0) for _ in range(5))
+    with in_force(fleet, system, {"fault": "partition", "target": "clients of n1"}) as recorded:
+        with pytest.raises(TimeoutError), fleet.entered():
+            socket.create_connection((fleet.hosts[0].address, 9092), timeout=3.0)
+        connected_s(fleet, 1)
+        ask = f"timeout 20 bash -c ': </dev/tcp/{fleet.hosts[0].address}/9092'"
+        assert fleet.remote(fleet.hosts[1]).run(ask).ok, "n2 reaches n1"
+    assert "clients>n1" in str(recorded.ended("f1")["proof"])
+    slow = {"fault": "packets", "target": "clients of n1", "delay_s": 0.3}
+    with in_force(fleet, system, slow) as recorded:
+        assert median(connected_s(fleet, 0) for _ in range(3)) > usual_s + 0.5, "there and back"
+    assert "on clients, n1: " in str(recorded.ended("f1")["proof"])
+    assert connected_s(fleet, 0) < 0.5

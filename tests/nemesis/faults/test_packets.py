@@ -45,9 +45,9 @@ def test_who_is_hit() -> None:
 
     slow = Shaping(delay_s=0.1)
     assert senders(Packets(slow), scene("n1")) == ["n1", "n2", "n3", "c1"]
-    assert senders(Packets(slow, Direction.OUT), scene("n1")) == ["n1"]
-    assert senders(Packets(slow, Direction.IN), scene("n1")) == ["n2", "n3", "c1"]
-    every = Packets(slow, Direction.OUT).flows(scene("n1", "n2", "n3", "c1"))
+    assert senders(Packets(slow, direction=Direction.OUT), scene("n1")) == ["n1"]
+    assert senders(Packets(slow, direction=Direction.IN), scene("n1")) == ["n2", "n3", "c1"]
+    every = Packets(slow, direction=Direction.OUT).flows(scene("n1", "n2", "n3", "c1"))
     assert len({one.way for one in every}) == 12, "also from target to target"
     controllers = Packets(slow, links=(Link.BROKER_CONTROLLER,))
     assert {one.way for one in controllers.flows(scene("n1"))} == {"n1>c1", "c1>n1"}
@@ -104,7 +104,7 @@ def prove(
         replace(final, output=final.output.partition("counts")[0] + SNMP.format(bad=0)),
     ]
     trail = Trail(active=active, final=[final], undo=[Done(Shell("n1", "undo"))], control=[knock(after_s)])
-    return Packets(shaping, Direction.OUT).prove(scene("n1"), trail)
+    return Packets(shaping, direction=Direction.OUT).prove(scene("n1"), trail)
 
 
 SLOW = Shaping(delay_s=0.1)

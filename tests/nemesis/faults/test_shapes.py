@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from tests.nemesis.doubles import combined_scene, scene
 from wrackline.nemesis.faults.network import Partition, PartitionSpec
-from wrackline.nemesis.faults.shapes import Direction, Flow, Link, Shape, asked_ports, cut_flows
+from wrackline.nemesis.faults.shapes import Flow, Link, Shape, Traffic, asked_ports, cut_flows
 from wrackline.nemesis.faults.steps import FaultError, Scene, Target
 from wrackline.nemesis.spec import FAULT
 
@@ -38,7 +38,7 @@ def cut(flows: Sequence[Flow]) -> set[str]:
 @given(st.integers(min_value=4, max_value=12), st.data())
 def test_on_a_ring_everybody_sees_a_majority_and_no_two_the_same(count: int, data: st.DataObject) -> None:
     targets = data.draw(st.sets(st.integers(1, count), min_size=1))
-    flows = cut_flows(aimed(count, *targets), Shape.MAJORITIES_RING, Direction.BOTH)
+    flows = cut_flows(aimed(count, *targets), Shape.MAJORITIES_RING, Traffic())
     seen = {
         one.host: frozenset(
             other.host for other in hosts(count) if f"{other.host}>{one.host}" not in cut(flows)
@@ -53,7 +53,7 @@ def test_on_a_ring_everybody_sees_a_majority_and_no_two_the_same(count: int, dat
 
 def test_the_half_that_is_drawn_settles_the_ring() -> None:
     def opposite(*targets: int) -> set[str]:
-        return cut(cut_flows(aimed(4, *targets), Shape.MAJORITIES_RING, Direction.BOTH))
+        return cut(cut_flows(aimed(4, *targets), Shape.MAJORITIES_RING, Traffic()))
 
     assert opposite(1, 2) == {"n1>n2", "n2>n1", "n3>n4", "n4>n3"}
     assert opposite(1, 3) == {"n1>n3", "n3>n1", "n2>n4", "n4>n2"}
@@ -68,7 +68,7 @@ def test_three_hosts_have_no_ring_and_one_has_no_bridge() -> None:
 
 
 def test_the_bridge_sees_both_halves_which_do_not_see_each_other() -> None:
-    flows = cut_flows(aimed(5, 4), Shape.BRIDGE, Direction.BOTH)
+    flows = cut_flows(aimed(5, 4), Shape.BRIDGE, Traffic())
     halves = [("n5", "n2"), ("n5", "n3"), ("n1", "n2"), ("n1", "n3")]
     assert cut(flows) == {f"{one}>{other}" for pair in halves for one, other in (pair, pair[::-1])}
 

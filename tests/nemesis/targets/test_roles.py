@@ -49,6 +49,10 @@ def aim(
         ("1 of n1,c1", {("n1",), ("c1",)}),
         ("2 of replicas(log-0)", {("n1", "n2"), ("n1", "n3"), ("n2", "n3")}),
         ("c1", {("c1",)}),
+        ("clients", {("n1", "n2", "n3")}),
+        ("clients of n3", {("n3",)}),
+        ("clients of leader(log-0)", {("n2",)}),
+        ("clients of 2 of all", {("n1", "n2"), ("n1", "n3"), ("n2", "n3")}),
     ],
 )
 def test_a_role_names_these_hosts_over_all_picks(role: str, hosts: set[tuple[str, ...]]) -> None:
@@ -189,6 +193,8 @@ CAST = Cast(("n1", "n2", "n3", "c1"), 3, 0, "log", 2, 3, controllers=1, coordina
         ("coordinator(transaction)", "the workload has no transaction"),
         ("previous-leader(log-2)", "log has no partition 2"),
         ("replicas(logs-0)", "there is no topic 'logs'"),
+        ("clients of n9", "there is no host n9"),
+        ("clients of 4 of all", "there are 3 of them at most"),
     ],
 )
 def test_a_role_that_can_name_nobody_in_a_run_says_why(role: str, why: str) -> None:
@@ -197,6 +203,9 @@ def test_a_role_that_can_name_nobody_in_a_run_says_why(role: str, why: str) -> N
     assert why in said
 
 
-@pytest.mark.parametrize("role", ["3 of all", "coordinator(group)", "1 of replicas", "last", "primaries"])
+@pytest.mark.parametrize(
+    "role",
+    ["3 of all", "coordinator(group)", "1 of replicas", "last", "primaries", "clients", "clients of n1"],
+)
 def test_a_role_that_can_name_somebody(role: str) -> None:
     assert never(role, CAST) is None

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass
-from typing import Annotated, Literal
+from typing import Annotated, ClassVar, Literal
 
 from pydantic import Field
 
@@ -46,15 +46,10 @@ class OneCore:
     Proved when that is what the kernel says when it begins and before it ends, and no longer after the undo.
     """
 
+    name: ClassVar[str] = "one-core"
+    holds_node: ClassVar[bool] = True
+
     core: int
-
-    @property
-    def name(self) -> str:
-        return "one-core"
-
-    @property
-    def holds_node(self) -> bool:
-        return True
 
     def commands(self, scene: Scene) -> Commands:
         return Commands(

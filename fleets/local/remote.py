@@ -1,5 +1,5 @@
-"""Commands and files of a host that is a folder of this machine: what `wrackline.fleets.ssh` does, without
-SSH."""
+"""Commands and files of a host that is a folder of this machine, or a network namespace of it: what
+`wrackline.fleets.ssh` does, without SSH."""
 
 from __future__ import annotations
 
@@ -19,6 +19,7 @@ from typing import IO
 
 from wrackline.fleets.base import FleetError, Host, Result
 from wrackline.fleets.channel import SILENCE_S
+from wrackline.fleets.local.namespaces import entered_netns
 from wrackline.fleets.ssh import KILL_AFTER_S
 
 LOOK_S = 0.05
@@ -165,6 +166,18 @@ class LocalRemote:
 
     def _error(self, words: str) -> FleetError:
         return FleetError(f"host {self.host.name}: {words}")
+
+
+class NamespaceRemote(LocalRemote):
+    """Commands of this machine, in one of its network namespaces."""
+
+    def __init__(self, host: Host, environment: Mapping[str, str], netns: str) -> None:
+        super().__init__(host, environment)
+        self._netns = netns
+
+    def _started(self, command: str, *, stderr: int) -> subprocess.Popen[bytes]:
+        with entered_netns(self._netns):
+            return super()._started(command, stderr=stderr)
 
 
 def _carry(process: subprocess.Popen[bytes], sinks: Mapping[IO[bytes], bytearray], deadline: float) -> int:
