@@ -30,6 +30,7 @@ from wrackline.fleets.qemu.image.recipe import check_machine, recipe
 from wrackline.fleets.qemu.image.store import Say, Store
 from wrackline.fleets.qemu.machine import Machine, Model
 from wrackline.fleets.qemu.power import VirtualPower
+from wrackline.fleets.qemu.services import Init, files_for, packages_for
 from wrackline.fleets.qemu.settings import Hardware, computer
 from wrackline.fleets.qemu.snapshots import Snapshot
 
@@ -62,10 +63,12 @@ class QemuFleet(LocalFleet):
         boot_s: float = BOOT_S,
         snapshots: bool = True,
         packages: Sequence[str] = (),
+        init: Init = "minimal",
         detached: bool = False,
     ) -> None:
         """``cache``: whether what a guest has written and not flushed is lost in a power cut. ``boot_s``: a
-        host answers SSH after so long at most. ``packages``: of Debian, besides those of every image."""
+        host answers SSH after so long at most. ``packages``: of Debian, besides those of every image.
+        ``init``: who runs the services of a host."""
         self._hardware = hardware or Hardware()
         super().__init__(
             name,
@@ -79,7 +82,8 @@ class QemuFleet(LocalFleet):
         )
         self._accel: Accelerator = accel
         self._snapshots = snapshots
-        self._packages = tuple(packages)
+        self._init: Init = init
+        self._packages = packages_for(init, packages)
         self._model: Model | None = None
         self._machines = {
             host.name: Machine(
@@ -89,6 +93,7 @@ class QemuFleet(LocalFleet):
                 Disks(self.folder, host.name, filesystem, self._hardware.disk_mb, cache),
                 boot_s,
                 self._network.prefixlen,
+                init=init,
             )
             for host in self.hosts
         }
@@ -122,7 +127,8 @@ class QemuFleet(LocalFleet):
         for host in self.hosts:
             machine = self._machines[host.name]
             machine.model = self._model
-            machine.files = host_files(host, self.hosts, public_key=public_key, host_key=host_key, sshd=sshd)
+            etc = host_files(host, self.hosts, public_key=public_key, host_key=host_key, sshd=sshd)
+            machine.files = {**etc, **files_for(self._init)}
             lines += [f"tuntap add {machine.link} mode tap", f"link set {machine.link} master br0"]
         ip_batch(lines, netns=self.state.control)
         self._each(self._make_disks)
