@@ -1,16 +1,18 @@
 """Ansible's roles, applied twice to virtual machines whose first process is systemd: units are started, start
 again after they were killed, and are there after a power cut.
 
-Guests have no way to an archive of packages, so their image has the packages that the roles want: tasks that
-install find everything there. Installing itself is what `./wrack setup` does on this machine, by the same
-module. What the roles promise is looked for on the hosts and through their network, not asked of Ansible.
+Guests have no way to Debian's archive, so their image has the packages that the roles want, but for one: that
+lies in a small archive on each host, and a task really installs it. What the roles promise is looked for on
+the hosts and through their network, not asked of Ansible.
 """
 
 from __future__ import annotations
 
+import hashlib
 import os
 import re
 import socket
+import subprocess
 import time
 from collections.abc import Callable, Iterator
 from functools import partial
@@ -43,6 +45,9 @@ MODE = r"Mode: (leader|follower)"
 NIGHT = "wrackline-nightly"
 NIGHT_AT = int(time.time() + 13 * 3600) // 3600 * 3600
 """Far from now, and so from a real two o'clock: only the clock that the test sets comes there."""
+INSTALLED = "sudo"
+"""The package that the image has not."""
+ARCHIVE = "/srv/archive"
 DISK = "/dev/vdc"
 WRACKLINE = """#!/bin/sh
 # Stands in for `wrackline run SUITE --results FOLDER`: a night is about what is run, kept and told.
@@ -64,7 +69,20 @@ def packages() -> list[str]:
     clock, which the role is there to stop."""
     wanted = defaults("host")["host_packages"]
     assert isinstance(wanted, list)
-    return [*wanted, str(defaults("kafka")["kafka_java_package"]), "python3-apt", CLOCK]
+    there = [name for name in wanted if name != INSTALLED]
+    assert len(there) == len(wanted) - 1
+    return [*there, str(defaults("kafka")["kafka_java_package"]), "python3-apt", CLOCK]
+
+
+def archive(folder: Path) -> dict[str, bytes]:
+    """Files of an archive with one package, from where this machine's apt has its own."""
+    subprocess.run(["apt-get", "download", INSTALLED], cwd=folder, check=True, timeout=120)
+    [package] = folder.glob("*.deb")
+    said = subprocess.run(["dpkg-deb", "-f", package], capture_output=True, text=True, check=True).stdout
+    content = package.read_bytes()
+    digest, name = hashlib.sha256(content).hexdigest(), f"{INSTALLED}.deb"
+    listed = f"{said.strip()}\nFilename: ./{name}\nSize: {len(content)}\nSHA256: {digest}\n"
+    return {name: content, "Packages": listed.encode()}
 
 
 @pytest.fixture(scope="module")
@@ -127,10 +145,15 @@ def main_pid(fleet: QemuFleet, number: int) -> str:
 def site(fleet: QemuFleet, tmp_path_factory: pytest.TempPathFactory) -> Path:
     """The files of whoever has these machines: n2's data disk is one that nobody has formatted."""
     installed(KAFKA)
+    packed = archive(tmp_path_factory.mktemp("archive"))
     for number in (1, 2):
         remote = fleet.remote(fleet.hosts[number - 1])
         remote.put(WRACKLINE.encode(), "/usr/local/bin/wrackline-stand-in", mode=0o755)
         remote.put(TELL.encode(), "/usr/local/bin/tell", mode=0o755)
+        for name, content in packed.items():
+            remote.put(content, f"{ARCHIVE}/{name}")
+        remote.put(f"deb [trusted=yes] file:{ARCHIVE} ./\n".encode(), "/etc/apt/sources.list")
+        remote.run("apt-get -q update", timeout_s=120)
     on(fleet, 2, f"touch /data/from-before && umount /data && wipefs -qa {DISK} && rm -f /etc/fstab")
     folder = tmp_path_factory.mktemp("site")
     books = [ANSIBLE / f"{name}.yml" for name in ("hosts", "kafka", "zookeeper", "nightly")]
@@ -157,12 +180,13 @@ def site(fleet: QemuFleet, tmp_path_factory: pytest.TempPathFactory) -> Path:
 @pytest.fixture(scope="module")
 def applied(fleet: QemuFleet, site: Path) -> list[dict[str, dict[str, int]]]:
     """What Ansible counted the first time, and the second."""
-    # The control: before the roles there is a service that sets the clock, and none of ours.
+    # The control: before the roles there is no sudo, and a service that sets the clock.
     for number in (1, 2):
         assert on(fleet, number, "cat /proc/1/comm") == "systemd"
         until(partial(on, fleet, number, "systemctl is-system-running", check=False), "running|degraded")
         assert on(fleet, number, "systemctl --failed --plain --no-legend") == ""
         assert unit(fleet, number, CLOCK) == ["active", "enabled"]
+        assert not fleet.remote(fleet.hosts[number - 1]).run("command -v sudo", check=False).ok
         print(on(fleet, number, "systemd-analyze time"))
     around = {**environment(fleet.folder.root, site), "ANSIBLE_GATHERING": "smart"}
     hosts = [fleets_up(around), site / "site.yaml"]
