@@ -16,8 +16,8 @@ Init = Literal["minimal", "systemd"]
 SSHD = ("/usr/sbin/sshd", "-D", "-e", "-f", f"{ETC}/sshd_config")
 PACKAGES: Mapping[Init, tuple[str, ...]] = {
     "minimal": (),
-    # Without udev no unit of a device or of fstab ever comes up; without D-Bus logind starts again for ever.
-    "systemd": ("dbus", "systemd-sysv", "udev"),
+    # Without udev no unit of a device, and so of fstab, ever comes up.
+    "systemd": ("systemd-sysv", "udev"),
 }
 _SSH = f"""\
 [Service]
@@ -30,12 +30,21 @@ RestartPreventExitStatus=
 TasksMax=infinity
 OOMPolicy=continue
 """
+_MASKED = (
+    # Nobody logs in on a console.
+    "getty@.service",
+    "serial-getty@.service",
+    "systemd-logind.service",
+    # What begins by itself would take an emulated processor's time from whatever is measured.
+    "apt-daily.timer",
+    "apt-daily-upgrade.timer",
+    "e2scrub_reap.service",
+)
 _UNITS: Mapping[str, str] = {
     "ssh.service.d/wrackline.conf": _SSH,
-    # Empty is masked. Nobody logs in on a console, and the second serial port is the fleet's.
-    "getty@.service": "",
-    "serial-getty@.service": "",
+    **dict.fromkeys(_MASKED, ""),
 }
+"""A unit that is an empty file is masked."""
 
 
 def packages_for(init: Init, more: Sequence[str]) -> tuple[str, ...]:
