@@ -33,6 +33,7 @@ OOMPolicy=continue
 _MASKED = (
     # Nobody logs in on a console.
     "getty@.service",
+    "getty-static.service",
     "serial-getty@.service",
     "systemd-logind.service",
     # What begins by itself would take an emulated processor's time from whatever is measured.

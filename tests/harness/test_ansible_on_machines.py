@@ -32,13 +32,13 @@ pytestmark = [
     pytest.mark.fleet,
     pytest.mark.slow,
     pytest.mark.nightly,
-    pytest.mark.timeout(2700),
+    pytest.mark.timeout(7200),
     pytest.mark.skipif("ID=debian" not in Path("/etc/os-release").read_text(), reason="no Debian"),
 ]
 
 KAFKA = "3.9.2"
-BOOT_S, PLAY_S, UNIT_S = 400.0, 1200.0, 180.0
-"""What a machine keeps that others work on too; on a quiet one a fifth of it is enough."""
+BOOT_S, PLAY_S, UNIT_S = 400.0, 3000.0, 300.0
+"""What a machine keeps whose processors a dozen others want too; a quiet one is five times as quick."""
 CLOCK = "systemd-timesyncd"
 ZOOKEEPER = "wrackline-zookeeper"
 MODE = r"Mode: (leader|follower)"
@@ -76,7 +76,12 @@ def packages() -> list[str]:
 
 def archive(folder: Path) -> dict[str, bytes]:
     """Files of an archive with one package, from where this machine's apt has its own."""
-    subprocess.run(["apt-get", "download", INSTALLED], cwd=folder, check=True, timeout=120)
+    subprocess.run(
+        ["apt-get", "-q", "-o", "APT::Sandbox::User=root", "download", INSTALLED],
+        cwd=folder,
+        check=True,
+        timeout=120,
+    )
     [package] = folder.glob("*.deb")
     said = subprocess.run(["dpkg-deb", "-f", package], capture_output=True, text=True, check=True).stdout
     content = package.read_bytes()
