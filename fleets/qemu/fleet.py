@@ -26,6 +26,7 @@ from wrackline.fleets.qemu.image.initrd import initrd
 from wrackline.fleets.qemu.image.recipe import check_machine, recipe
 from wrackline.fleets.qemu.image.store import Say, Store
 from wrackline.fleets.qemu.machine import Machine, Model
+from wrackline.fleets.qemu.services import Init, packages_for
 from wrackline.fleets.qemu.settings import Hardware, computer
 from wrackline.fleets.qemu.snapshots import Snapshot
 from wrackline.fleets.qemu.virtual_fleet import BOOT_S, WRITTEN_MB, VirtualFleet
@@ -50,15 +51,18 @@ class QemuFleet(VirtualFleet[Machine]):
         boot_s: float = BOOT_S,
         snapshots: bool = True,
         packages: Sequence[str] = (),
+        init: Init = "minimal",
         detached: bool = False,
     ) -> None:
         """``cache``: whether what a guest has written and not flushed is lost in a power cut. ``boot_s``: a
-        host answers SSH after so long at most. ``packages``: of Debian, besides those of every image."""
+        host answers SSH after so long at most. ``packages``: of Debian, besides those of every image.
+        ``init``: who runs the services of a host."""
         self._accel: Accelerator = accel
         self._boot_s = boot_s
         self._cache: Cache = cache
         self._snapshots = snapshots
-        self._packages = tuple(packages)
+        self._init: Init = init
+        self._packages = packages_for(init, packages)
         self._model: Model | None = None
         super().__init__(
             name,
@@ -85,7 +89,8 @@ class QemuFleet(VirtualFleet[Machine]):
     def _machine(self, host: Host) -> Machine:
         state = self.state
         disks = Disks(self.folder, host.name, state.filesystem, state.disk_mb, self._cache)
-        return Machine(state, self.folder, host, disks, self._boot_s, self._network.prefixlen)
+        network = self._network
+        return Machine(state, self.folder, host, disks, self._boot_s, network.prefixlen, init=self._init)
 
     @property
     def _needed_mb(self) -> int:

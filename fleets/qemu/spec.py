@@ -17,6 +17,7 @@ from wrackline.fleets.qemu.image.build import build
 from wrackline.fleets.qemu.image.initrd import initrd
 from wrackline.fleets.qemu.image.recipe import check_machine, recipe
 from wrackline.fleets.qemu.image.store import Store
+from wrackline.fleets.qemu.services import packages_for
 from wrackline.fleets.qemu.settings import Hardware
 from wrackline.fleets.qemu.virtual_fleet import BOOT_S, SLOWNESS
 from wrackline.fleets.spec import FleetSpec, HostNeeds
@@ -53,9 +54,12 @@ class QemuSpec(FleetSpec):
     packages: Annotated[tuple[PackageName, ...], Lax] = ()
     """Debian packages in the image besides those that every image has, and those that the system needs."""
 
+    init: Literal["minimal", "systemd"] = "minimal"
+    """Who runs the services of a host: nobody but for sshd, or systemd, and then it is on later."""
+
     def prepare(self, say: Callable[[str], None]) -> None:
         check_machine()
-        image = build(Store(), recipe(self.packages), say)
+        image = build(Store(), recipe(packages_for(self.init, self.packages)), say)
         chosen(self.accel, image, initrd(image), say)
 
     def carrying(self, needs: HostNeeds) -> Self:
@@ -81,5 +85,6 @@ class QemuSpec(FleetSpec):
             boot_s=self.boot_s,
             snapshots=self.snapshots,
             packages=self.packages,
+            init=self.init,
             state_dir=state_dir,
         )

@@ -13,12 +13,12 @@ from pathlib import Path
 
 from wrackline.fleets.base import FileLoss, FleetError, Host
 from wrackline.fleets.local.disk import MOUNT_OPTIONS
-from wrackline.fleets.local.keys import ETC
 from wrackline.fleets.local.links import mac_address, plug_in, wait_banner
 from wrackline.fleets.local.look import FileSeen
 from wrackline.fleets.local.state import FleetFolder, FleetState
 from wrackline.fleets.qemu.agent import Agent
 from wrackline.fleets.qemu.disk import Disks
+from wrackline.fleets.qemu.services import SSHD, Init
 
 log = logging.getLogger(__name__)
 
@@ -39,6 +39,8 @@ class VirtualHost(ABC):
     prefix_length: int
     files: Mapping[str, tuple[str, int]] = field(default_factory=dict)
     """Files of the host's /etc: path → content, mode."""
+    init: Init = "minimal"
+    """Who runs its services."""
     paused: bool = False
     _agent: Agent | None = field(default=None, init=False)
 
@@ -125,7 +127,8 @@ class VirtualHost(ABC):
             **self._mount(),
             "before": before,
             "files": self.files,
-            "sshd": ["/usr/sbin/sshd", "-D", "-e", "-f", f"{ETC}/sshd_config"],
+            "init": self.init,
+            "sshd": SSHD,
         }
 
     def _mount(self) -> dict[str, object]:

@@ -13,6 +13,7 @@ from wrackline.fleets.local.fleet import LocalFleet
 from wrackline.fleets.local.keys import host_files, sshd_config
 from wrackline.fleets.qemu.image.store import Say
 from wrackline.fleets.qemu.power import VirtualPower
+from wrackline.fleets.qemu.services import files_for
 from wrackline.fleets.qemu.settings import Hardware
 from wrackline.fleets.qemu.virtual import VirtualHost
 
@@ -75,7 +76,6 @@ class VirtualFleet(LocalFleet, Generic[V]):
     def _build_hosts(self, public_key: str, host_key: str) -> None:
         sshd = sshd_config()
         for machine in self._machines.values():
-            machine.files = host_files(
-                machine.host, self.hosts, public_key=public_key, host_key=host_key, sshd=sshd
-            )
+            etc = host_files(machine.host, self.hosts, public_key=public_key, host_key=host_key, sshd=sshd)
+            machine.files = {**etc, **files_for(machine.init)}
         self._each(lambda host: self._machines[host.name].disks.make())

@@ -21,6 +21,7 @@ from wrackline.fleets.local.fleet import LocalFleet
 from wrackline.fleets.netns.fleet import NetnsFleet
 from wrackline.fleets.qemu.accelerators import Accelerator
 from wrackline.fleets.qemu.fleet import QemuFleet
+from wrackline.fleets.qemu.services import Init
 from wrackline.fleets.qemu.settings import Hardware
 from wrackline.harness.cli.crash import EXIT_HOSTS
 from wrackline.harness.cli.fleet_inventory import inventory_command
@@ -82,6 +83,20 @@ def fleet() -> None:
     show_default=True,
     help="For virtual machines: KVM, or emulation.",
 )
+@click.option(
+    "--init",
+    type=click.Choice(["minimal", "systemd"]),
+    default="minimal",
+    show_default=True,
+    help="Who runs the services of a host of the kind qemu: nobody but for sshd, or systemd.",
+)
+@click.option(
+    "--package",
+    "packages",
+    multiple=True,
+    metavar="NAME",
+    help="A further Debian package in the image of virtual machines; may be given again.",
+)
 @click.option("--uri", default=URI, show_default=True, help="The hypervisor, for the kind libvirt.")
 @state_dir_option
 def up(
@@ -93,12 +108,16 @@ def up(
     kind: str,
     memory_mb: int,
     accel: Accelerator,
+    init: Init,
+    packages: tuple[str, ...],
     uri: str,
     state_dir: Path,
 ) -> None:
     """Make the fleet NAME (default: hands); it stays until `wrackline fleet down` or the machine's next
     boot."""
     need_root()
+    if init == "systemd" and kind != "qemu":
+        raise click.UsageError(f"--init systemd is for --kind qemu; hosts of the kind {kind} run no services")
     with fleet_errors():
         names = [host.strip() for host in hosts.split(",") if host.strip()]
         hardware = Hardware(memory_mb=memory_mb, disk_mb=disk_mb)
@@ -123,6 +142,8 @@ def up(
                     hardware=hardware,
                     filesystem=filesystem,
                     accel=accel,
+                    packages=packages,
+                    init=init,
                     detached=True,
                 )
                 virtual.prepare(lambda line: click.echo(line, err=True))
@@ -136,6 +157,7 @@ def up(
                     hardware=hardware,
                     filesystem=filesystem,
                     accel=accel,
+                    packages=packages,
                     detached=True,
                 )
                 domains.prepare(lambda line: click.echo(line, err=True))

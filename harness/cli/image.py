@@ -9,6 +9,7 @@ import click
 from wrackline.fleets.qemu.image.build import build
 from wrackline.fleets.qemu.image.recipe import PACKAGES, recipe
 from wrackline.fleets.qemu.image.store import Store
+from wrackline.fleets.qemu.services import Init, packages_for
 from wrackline.harness.cli.fleet import fleet_errors, need_root
 
 
@@ -35,7 +36,14 @@ def image() -> None:
     metavar="NAME",
     help="A Debian package besides those that every image has; may be given again.",
 )
-def build_command(packages: tuple[str, ...]) -> None:
+@click.option(
+    "--init",
+    type=click.Choice(["minimal", "systemd"]),
+    default="minimal",
+    show_default=True,
+    help="Who runs the services of a host, as `fleet.init`.",
+)
+def build_command(packages: tuple[str, ...], init: Init) -> None:
     """Build an image of the Debian release that this machine runs, from the archive that its apt is set up
     for. One that is there already is not built again: the digest of all that goes in is its name.
 
@@ -43,7 +51,7 @@ def build_command(packages: tuple[str, ...]) -> None:
     """
     need_root()
     with fleet_errors():
-        made = build(Store(), recipe(packages), _say)
+        made = build(Store(), recipe(packages_for(init, packages)), _say)
     click.echo(f"{made.digest}  {made.folder}")
 
 

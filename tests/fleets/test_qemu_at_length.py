@@ -60,6 +60,34 @@ def test_kvm_is_taken_when_a_guest_came_up_by_it_and_else_is_refused_in_one_line
         assert "\n" not in str(caught.value)
 
 
+def test_systemd_runs_the_services_and_a_cut_loses_what_it_loses_everywhere(state_root: Path) -> None:
+    with QemuFleet(f"td-{os.getpid()}", ["n1"], state_dir=state_root, accel="tcg", init="systemd") as fleet:
+        [host] = fleet.hosts
+        remote = fleet.remote(host)
+        running = "until systemctl is-system-running | grep -E 'running|degraded'; do sleep 0.5; done"
+        state = remote.run(running, timeout_s=120).stdout
+        assert state == "running\n", remote.run("systemctl --failed --plain --no-legend").stdout
+        assert remote.run("cat /proc/1/comm").stdout == "systemd\n"
+        assert "sshd" in remote.run("ps -o comm= -p $(systemctl show -p MainPID --value ssh)").stdout
+
+        holder = "exec 3>>/data/held; echo synced >&3; sync /data/held /data; echo unsynced >&3; sleep 300"
+        remote.run(f"setsid sh -c '{holder}' >/dev/null 2>&1 & until grep -q uns /data/held; do :; done")
+        assert fleet.power.drop_page_cache(host).files["held"] == FileLoss(16, 7)
+        assert remote.run("cat /data/held; pgrep -cx sleep", check=False).stdout == "synced\n0\n"
+
+        first = remote.run("cat /proc/sys/kernel/random/boot_id").stdout
+        remote.run(
+            "echo synced >/data/f; sync /data/f /data; echo unsynced >>/data/f; echo kept >/root/system"
+        )
+        cut = fleet.power.cut(host)
+        assert cut.counted
+        back = fleet.power.on(host)
+        assert back is not None
+        assert dict(back.files) == {"f": FileLoss(16, 7)}
+        assert remote.run("cat /data/f /root/system").stdout == "synced\nkept\n"
+        assert remote.run("cat /proc/sys/kernel/random/boot_id").stdout != first
+
+
 def test_two_hosts_on_xfs_reach_one_another_and_come_back_from_cold(state_root: Path) -> None:
     hardware = Hardware(disk_mb=320)
     with QemuFleet(

@@ -16,6 +16,7 @@ from wrackline.fleets.qemu.guest.init import decode, encode
 from wrackline.fleets.qemu.image.kernel import unpacked
 from wrackline.fleets.qemu.image.recipe import Recipe, check_machine, recipe
 from wrackline.fleets.qemu.image.store import Image, Store
+from wrackline.fleets.qemu.services import files_for, packages_for
 from wrackline.fleets.qemu.settings import PROGRAM, escaped
 from wrackline.fleets.qemu.spec import QemuSpec
 from wrackline.fleets.spec import HostNeeds
@@ -29,6 +30,15 @@ def test_another_recipe_is_another_image() -> None:
     assert recipe(["tcpdump", "tcpdump"]) == recipe(["tcpdump"])
     with pytest.raises(FleetError, match="'a b' is no name of a Debian package"):
         recipe(["a b"])
+
+
+def test_systemd_comes_by_an_image_and_files_of_its_own_and_only_where_it_is_asked_for() -> None:
+    assert packages_for("minimal", ["tcpdump"]) == ("tcpdump",)
+    assert recipe(packages_for("minimal", [])) == recipe()
+    assert {"systemd-sysv", "udev"} <= set(recipe(packages_for("systemd", [])).packages)
+    assert files_for("minimal") == {}
+    sshd, _mode = files_for("systemd")["/etc/systemd/system/ssh.service.d/wrackline.conf"]
+    assert "\nExecStart=\nExecStart=/usr/sbin/sshd -D -e -f /etc/wrackline-fleet/sshd_config\n" in sshd
 
 
 def test_a_machine_without_the_programs_is_told_how_to_get_them(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -145,6 +155,7 @@ def test_a_specification_gets_what_its_system_needs_of_hosts() -> None:
         ("subnet: 198.18.0.0/28", "/26 is the smallest"),
         ("cache: none", "fleet.cache"),
         ("accel: hvf", "fleet.accel"),
+        ("init: runit", "fleet.init"),
         ("packages: [a b]", "fleet.packages"),
     ],
 )

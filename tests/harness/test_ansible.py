@@ -5,9 +5,7 @@ from __future__ import annotations
 
 import json
 import os
-import re
 import subprocess
-import sys
 import time
 from collections.abc import Iterator
 from pathlib import Path
@@ -15,13 +13,13 @@ from pathlib import Path
 import pytest
 import yaml
 
+from tests.harness.playbooks import ANSIBLE, HERE, apply, beside, environment, fleets_up
 from wrackline.fleets.become import COMMANDS, sudo_rule
 from wrackline.fleets.netns.fleet import NetnsFleet
 
 pytestmark = [pytest.mark.fleet, pytest.mark.slow]
 
-HERE = Path(__file__).parents[2]
-ROLES = HERE / "ansible" / "roles"
+ROLES = ANSIBLE / "roles"
 LONG_AGO = 1_500_000_000
 OLD = 30 * 86_400
 WRACKLINE = """#!/bin/sh
@@ -29,10 +27,6 @@ WRACKLINE = """#!/bin/sh
 mkdir -p "$4/a-run" && echo "<testsuites name='$2'/>" >"$4/a-run/junit.xml"
 case $2 in *bad*) exit 1 ;; esac
 """
-
-
-def beside(name: str) -> str:
-    return str(Path(sys.executable).with_name(name))
 
 
 @pytest.fixture(scope="module")
@@ -75,7 +69,7 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     (release / "libs" / "a.jar").write_text("jar")
     os.utime(release / "libs" / "a.jar", (LONG_AGO, LONG_AGO))
     (release / "release.json").write_text('{"version": "9.9.9"}\n')
-    books = [HERE / "ansible" / f"{name}.yml" for name in ("hosts", "kafka", "zookeeper", "nightly")]
+    books = [ANSIBLE / f"{name}.yml" for name in ("hosts", "kafka", "zookeeper", "nightly")]
     (folder / "site.yml").write_text(yaml.safe_dump([{"import_playbook": str(book)} for book in books]))
     groups = {"zookeeper": {"hosts": {"n1": None}}, "control": {"hosts": {"n1": None}}}
     of_n2 = {"hosts": {"n2": {"host_data_disk": "file"}}}
@@ -84,55 +78,15 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return folder
 
 
-def apply(fleet: NetnsFleet, folder: Path) -> dict[str, dict[str, int]]:
-    """What Ansible counts, by host."""
-    environment = {
-        **os.environ,
-        "WRACKLINE_STATE_DIR": str(fleet.folder.root),
-        "ANSIBLE_HOME": str(folder / "home"),
-        "ANSIBLE_NOCOLOR": "1",
-        "ANSIBLE_PIPELINING": "1",
-        "ANSIBLE_SSH_CONTROL_PATH_DIR": str(folder / "cp"),
-        "XDG_CACHE_HOME": str(folder / "cache"),
-    }
-    program = "import sys; from wrackline.harness.cli.fleet import fleet; sys.exit(fleet())"
-    asked = subprocess.run(
-        [sys.executable, "-c", program, "inventory"],
-        env=environment,
-        capture_output=True,
-        text=True,
-        check=True,
-    )
-    done = subprocess.run(
-        [
-            beside("ansible-playbook"),
-            "-i",
-            asked.stdout.strip(),
-            "-i",
-            str(folder / "site.yaml"),
-            str(folder / "site.yml"),
-        ],
-        env=environment,
-        capture_output=True,
-        text=True,
-        timeout=400,
-        check=False,
-    )
-    assert done.returncode == 0, done.stdout[-6000:] + done.stderr[-2000:]
-    recap = re.findall(r"^(\w+) +: (ok=.*)$", done.stdout, re.MULTILINE)
-    return {
-        host: {key: int(value) for key, value in (one.split("=") for one in counts.split())}
-        for host, counts in recap
-    }
-
-
 @pytest.mark.nightly
 @pytest.mark.timeout(900)
 def test_roles_make_hosts_and_change_nothing_the_second_time(fleet: NetnsFleet, folder: Path) -> None:
-    first = apply(fleet, folder)
+    around = environment(fleet.folder.root, folder)
+    hosts = [fleets_up(around), folder / "site.yaml"]
+    first = apply(folder / "site.yml", hosts, around)
     assert set(first) == {"n1", "n2"}
     assert all(counts["changed"] for counts in first.values())
-    second = apply(fleet, folder)
+    second = apply(folder / "site.yml", hosts, around)
     assert {host: counts["changed"] for host, counts in second.items()} == {"n1": 0, "n2": 0}
 
     for number in (1, 2):
@@ -201,9 +155,9 @@ def _a_night_is_kept(fleet: NetnsFleet) -> None:
 @pytest.mark.nightly
 def test_the_linter_has_nothing_to_say(tmp_path: Path) -> None:
     command = [beside("ansible-lint"), "--offline", "--profile", "production", "--nocolor", "-q", "ansible"]
-    environment = {**os.environ, "ANSIBLE_HOME": str(tmp_path), "XDG_CACHE_HOME": str(tmp_path)}
+    around = {**os.environ, "ANSIBLE_HOME": str(tmp_path), "XDG_CACHE_HOME": str(tmp_path)}
     done = subprocess.run(
-        command, cwd=HERE, env=environment, capture_output=True, text=True, timeout=200, check=False
+        command, cwd=HERE, env=around, capture_output=True, text=True, timeout=200, check=False
     )
     assert done.returncode == 0, done.stdout + done.stderr
 
@@ -214,23 +168,11 @@ def test_the_role_writes_the_rule_that_wrackline_prints() -> None:
 
 
 def test_the_inventory_of_fleets_is_one_for_ansible(fleet: NetnsFleet, tmp_path: Path) -> None:
-    program = "import sys; from wrackline.harness.cli.fleet import fleet; sys.exit(fleet())"
-    environment = {
-        **os.environ,
-        "WRACKLINE_STATE_DIR": str(fleet.folder.root),
-        "XDG_CACHE_HOME": str(tmp_path),
-        "ANSIBLE_HOME": str(tmp_path),
-    }
-    path = subprocess.run(
-        [sys.executable, "-c", program, "inventory"],
-        env=environment,
-        capture_output=True,
-        text=True,
-        check=True,
-    ).stdout.strip()
+    around = environment(fleet.folder.root, tmp_path)
+    path = fleets_up(around)
     listed = subprocess.run(
-        [beside("ansible-inventory"), "-i", path, "--list"],
-        env=environment,
+        [beside("ansible-inventory"), "-i", str(path), "--list"],
+        env=around,
         capture_output=True,
         text=True,
         timeout=60,

@@ -4,7 +4,8 @@ It begins, loads what faults need of the kernel, and *waits for its plan* on the
 of the guest is a certain host's until then, and none of its own disks is open. So a snapshot of a waiting
 guest is good for every host and every power-on, and each of them is given its name, keys, time and chance
 anew. Then it mounts the disks, makes the root an overlay of the shared system disk, starts sshd, reaps
-orphans, and answers on the serial port what nobody else can: which files the data disk has.
+orphans, and answers on the serial port what nobody else can: which files the data disk has. Where the plan
+wants systemd, that becomes the first process now and starts sshd; a child of this one answers on the port.
 
 A message is one line: JSON, deflated, in base64. While it waits it says ``waiting`` ten times a second.
 """
@@ -43,6 +44,7 @@ PORT = "/dev/ttyS1"
 SYSTEM_DISK, DATA_DISK = "/dev/vdb", "/dev/vdc"
 SYSTEM = "/run/wrackline-system"
 DATA = "/data"
+SYSTEMD = "/usr/lib/systemd/systemd"
 WAITING = b"waiting\n"
 WAITING_EVERY_S = 0.1
 SSHD_PAUSE_S = 0.2
@@ -193,6 +195,8 @@ def begin(plan: dict[str, Any]) -> dict[str, Any]:
     hostinit.write_files(plan["files"])
     join_network(plan)
     Path("/run/sshd").mkdir(mode=0o755, exist_ok=True)
+    if plan["init"] == "systemd" and not os.access(SYSTEMD, os.X_OK):
+        raise OSError(errno.ENOENT, f"the image has no {SYSTEMD}")
     return {"lost": lost}
 
 
@@ -251,7 +255,8 @@ def drop_page_cache(message: dict[str, Any]) -> dict[str, Any]:
 
 
 def others() -> list[int]:
-    return [int(entry.name) for entry in os.scandir("/proc") if entry.name.isdigit() and entry.name != "1"]
+    every = (int(entry.name) for entry in os.scandir("/proc") if entry.name.isdigit())
+    return [pid for pid in every if pid not in (1, os.getpid())]
 
 
 def signal_each(pids: set[int], number: signal.Signals) -> None:
@@ -298,12 +303,21 @@ def reap() -> set[int]:
     return ended
 
 
+def give_way(port: Port) -> None:
+    """Become systemd, which starts sshd; a child goes on obeying. Never returns."""
+    if os.fork() == 0:
+        os.setsid()
+        Path("/proc/self/oom_score_adj").write_text("-1000")  # the first process has no need of that
+        serve(port, [])
+    os.execve(SYSTEMD, [SYSTEMD], hostinit.ENVIRONMENT)
+
+
 def serve(port: Port, sshd: list[str]) -> None:
-    """Keep sshd running, reap, obey. Never returns."""
+    """Keep sshd running (none: somebody else does), reap, obey. Never returns."""
     reader, writer = os.pipe2(os.O_NONBLOCK | os.O_CLOEXEC)
     signal.set_wakeup_fd(writer, warn_on_full_buffer=False)
     signal.signal(signal.SIGCHLD, lambda _number, _frame: None)
-    daemon = hostinit.start(sshd)
+    daemon = hostinit.start(sshd) if sshd else None
     while True:
         select.select([reader, port.descriptor], [], [])
         with contextlib.suppress(BlockingIOError):
@@ -340,6 +354,8 @@ def main() -> None:
         time.sleep(5.0)  # for the line to be read; the end of the first process is a panic
         raise
     port.say(encode(report))
+    if plan["init"] == "systemd":
+        give_way(port)
     serve(port, plan["sshd"])
 
 

@@ -71,6 +71,12 @@ def test_without_root_no_namespace_is_tried(runner: CliRunner, monkeypatch: pyte
         assert "run it with sudo" in done.stderr
 
 
+def test_services_are_refused_where_a_host_runs_none(runner: CliRunner) -> None:
+    done = runner.invoke(fleet, ["up", "--init", "systemd"])
+    assert done.exit_code == 2
+    assert "--init systemd is for --kind qemu; hosts of the kind netns run no services" in done.stderr
+
+
 def test_the_doctor_finds_this_machine_able(runner: CliRunner) -> None:
     done = runner.invoke(doctor)
     assert done.exit_code == 0, done.output
