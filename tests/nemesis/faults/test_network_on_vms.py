@@ -44,17 +44,22 @@ def in_force(fleet: QemuFleet, system: Answerers, fault: dict[str, Any]) -> Iter
     assert ended["proved"] is True, dict(ended)
 
 
-def test_netem_shapes_packets_the_proxy_holds_messages_and_clients_are_hit(state_root: Path) -> None:
-    fleet = QemuFleet(f"nv-{os.getpid()}", ["n1", "n2"], state_dir=state_root, accel="tcg")
+@contextmanager
+def answering(name: str, state_root: Path) -> Iterator[tuple[QemuFleet, Answerers]]:
+    fleet = QemuFleet(f"{name}-{os.getpid()}", ["n1", "n2"], state_dir=state_root, accel="tcg")
     fleet.prepare(print)
     with fleet:
         system = Answerers(fleet)
         system.install()
         for node in system.nodes:
             system.start(node)
+        yield fleet, system
+
+
+def test_netem_shapes_packets_and_the_proxy_holds_messages(state_root: Path) -> None:
+    with answering("nv", state_root) as (fleet, system):
         shaped_by_netem(fleet, system)
         held_by_the_proxy(fleet, system)
-        clients_hit_on_their_side(fleet, system)
 
 
 def shaped_by_netem(fleet: QemuFleet, system: Answerers) -> None:
@@ -112,8 +117,13 @@ def connected_s(fleet: QemuFleet, number: int) -> float:
     return time.monotonic() - began
 
 
-def clients_hit_on_their_side(fleet: QemuFleet, system: Answerers) -> None:
+def test_clients_are_hit_on_their_side(state_root: Path) -> None:
     """Rules and a program on this machine, netem on the virtual one."""
+    with answering("nc", state_root) as (fleet, system):
+        clients_hit(fleet, system)
+
+
+def clients_hit(fleet: QemuFleet, system: Answerers) -> None:
     usual_s = median(connected_s(fleet, 0) for _ in range(5))
     with in_force(fleet, system, {"fault": "partition", "target": "clients of n1"}) as recorded:
         with pytest.raises(TimeoutError), fleet.entered():
