@@ -91,7 +91,8 @@ def test_clients_lose_one_broker_and_brokers_lose_nobody(fleet: NetnsFleet, syst
         assert fleet.remote(fleet.hosts[0]).run("echo SSH goes its way").ok
         assert not any(run.chains(host.name) for host in fleet.hosts), "hosts know nothing of it"
         [begun] = [one.extra for one in run.recorded.events if one.extra and one.extra["phase"] == "begin"]
-    assert not any(n1 in ends for ends in seen)
+    # n1 may say once more, of a connection from before the cut, what nobody has acknowledged.
+    assert not any(ends[:2] == (CLIENTS, n1) for ends in seen)
     assert seen[CLIENTS, fleet.hosts[1].address, SYN] == 1
     assert begun["targets"] == ["n1"]
     assert begun["role"] == "clients of n1"
