@@ -18,6 +18,7 @@ from tests.nemesis.doubles import Recorded
 from tests.nemesis.faults.datagrams import watch
 from tests.nemesis.faults.test_messages_on_hosts import END_TXN, PRODUCE, Answerers, asker, seen
 from wrackline.fleets.qemu.fleet import QemuFleet
+from wrackline.fleets.qemu.virtual_fleet import SLOWNESS
 from wrackline.nemesis.runner import Nemesis
 from wrackline.nemesis.schedule import plan
 from wrackline.nemesis.spec import load
@@ -38,7 +39,7 @@ def in_force(fleet: QemuFleet, system: Answerers, fault: dict[str, Any]) -> Iter
         recorded.wait_for(lambda: "active" in recorded.phases("f1"), timeout_s=2 * SLOW_S)
         yield recorded
     finally:
-        repairs = nemesis.stop_and_heal()
+        repairs = nemesis.stop_and_heal(timeout_s=120.0 * SLOWNESS)
     assert repairs == []
     ended = recorded.ended("f1")
     assert ended["proved"] is True, dict(ended)
