@@ -238,7 +238,7 @@ def test_zookeeper_answers_starts_again_and_outlives_a_power_cut(fleet: QemuFlee
     for number in (1, 2):
         assert asked(fleet, number, "ruok") == "imok"
         assert unit(fleet, number, ZOOKEEPER) == ["active", "enabled"]
-        assert on(fleet, number, f"ps -o user=,comm= -p {main_pid(fleet, number)}").split() == [
+        assert on(fleet, number, f"ps -o user:20=,comm= -p {main_pid(fleet, number)}").split() == [
             "zookeeper",
             "java",
         ]
