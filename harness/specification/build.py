@@ -45,6 +45,7 @@ def build_parts(spec: Spec, test_id: str) -> Parts:
         cluster_id=base64.urlsafe_b64encode(digest).decode().rstrip("="),
         cache=cache_folder(),
         test_id=test_id,
+        zookeeper=spec.fleet.zookeeper_hosts,
     )
     return Parts(fleet, spec.system.build(fleet, layout), fleet.detach)
 
