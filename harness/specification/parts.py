@@ -150,6 +150,7 @@ def _targets(spec: Sections) -> Iterator[str]:
         partitions=spec.topic.partitions,
         replicas=spec.topic.replication_factor,
         controllers=spec.fleet.controllers if names is None else None,
+        zookeepers=spec.fleet.zookeeper,
         coordinated=[what for what, any_of in COORDINATED.items() if any_of & spec.workload.needs],
     )
     for place, role in _roles(spec):
