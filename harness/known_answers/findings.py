@@ -61,9 +61,7 @@ FINDINGS: Mapping[str, Known] = {
         run_s=60,
     ),
     "late-end-txn": Known(_LATE.format("4.4.0"), Verdict.VIOLATION, _LATE_SHOWS, run_s=150),
-    "b01": Known(
-        "0.10.2.2 truncates to the high watermark, and elects who did", Verdict.VIOLATION, run_s=60
-    ),
+    "b01": Known("0.10.2.2 truncates to the high watermark, and elects who did", Verdict.VIOLATION, run_s=60),
     "b02": Known(
         "0.10.2.2: two replicas differ after the leader had lost its power",
         Verdict.VIOLATION,

@@ -139,7 +139,7 @@ class KafkaOnZooKeeper(JvmNodes):
 
     def config_for(self, node: Node) -> str:
         if node.is_zookeeper:
-            return server.config(data_dir(node.host), self.zookeepers, {})
+            return server.config(data_dir(node.host), node.host.address, self.zookeepers)
         return text(broker_properties(self._version_of(node), self._placed, node, self._config))
 
     # --- starting -----------------------------------------------------------------------------------------

@@ -37,14 +37,13 @@ def server_id(node: Node) -> int:
     return node.node_id - FIRST_ZOOKEEPER + 1
 
 
-def config(data: str, ensemble: Sequence[Node], given: Mapping[str, str], port: int = ZOOKEEPER_PORT) -> str:
-    """The configuration file of a server. ``data``: its folder. ``given``: settings by ZooKeeper's names,
-    which win over ours."""
+def config(data: str, address: str, ensemble: Sequence[Node], port: int = ZOOKEEPER_PORT) -> str:
+    """The configuration file of a server. ``data``: its folder. ``address``: where it listens for clients."""
     servers = {
         f"server.{server_id(one)}": f"{one.host.address}:{PEER_PORT}:{ELECTION_PORT}" for one in ensemble
     }
-    own = {"dataDir": data, "clientPort": str(port)}
-    return text({**CONFIG, **given, **own, **(servers if len(servers) > 1 else {})})
+    own = {"dataDir": data, "clientPort": str(port), "clientPortAddress": address}
+    return text({**CONFIG, **own, **(servers if len(servers) > 1 else {})})
 
 
 @contextmanager
@@ -67,7 +66,7 @@ def _prepared(folder: Path, port: int) -> list[str]:
     folder.mkdir(exist_ok=True)
     (folder / "data").mkdir()
     write_logging(folder)
-    (folder / "zoo.cfg").write_text(config(str(folder / "data"), (), {}, port))
+    (folder / "zoo.cfg").write_text(config(str(folder / "data"), "127.0.0.1", (), port))
     return [MAIN, str(folder / "zoo.cfg")]
 
 
