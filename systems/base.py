@@ -198,6 +198,14 @@ class System(Protocol):
 
 
 @runtime_checkable
+class Closable(Protocol):
+    """A system with connections or threads of its own, besides all else."""
+
+    def close(self) -> None:
+        """End them; the hosts may be gone afterwards. Idempotent."""
+
+
+@runtime_checkable
 class Featured(Protocol):
     """A system whose cluster can be asked for the levels of its features, besides all else."""
 
