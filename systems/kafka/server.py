@@ -27,7 +27,7 @@ from wrackline.systems.kafka.zookeeper import server as zookeeper
 _NAME_AND_TYPE = (
     re.compile(r'<a id="(?:broker|topic)configs_([^"]+)".*?<tr><th>Type:</th><td>(\w+)</td>', re.DOTALL),
     # Up to 2.4.
-    re.compile(r"<tr>\s*<td>([^<]+)</td>\s*<td>(?:(?!<tr>).)*?</td>\s*<td>(\w+)</td>", re.DOTALL),
+    re.compile(r"<tr>\s*<td>([^<]+)(?:</td>)+\s*<td>(?:(?!<tr>).)*?(?:</td>)+\s*<td>(\w+)</td>", re.DOTALL),
 )
 _STARTED = re.compile(rb"Kafka Server started|\[Kafka ?Server [^]]*\],? started")
 

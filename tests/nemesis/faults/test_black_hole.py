@@ -59,6 +59,12 @@ def test_small_packets_are_answered_and_large_ones_are_not() -> None:
     assert proof.text.endswith("after the undo all were")
 
 
+def test_its_beginning_is_proved_before_its_end_was_seen() -> None:
+    aimed = scene("n3", "n1")
+    proof = LINK.prove(aimed, Trail(active=told(aimed, "echo silence", 4)))
+    assert proof.proved, proof.text
+
+
 @pytest.mark.parametrize(
     ("echo", "after", "packets", "why"),
     [
