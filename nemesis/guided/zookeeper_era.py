@@ -94,16 +94,15 @@ class _Story:
             self.full_isr(),
         )
 
-    def preferred_again(self, *ids: str) -> tuple[GuidedStep, ...]:
+    def preferred_again(self, fault_id: str, *ids: str) -> tuple[GuidedStep, ...]:
         """All is healed; then P leads, so that what it holds is read, too."""
-        last = f"g{int(ids[-1][1:]) + 1}"
         return (
             Heal(ids),
             self.full_isr(),
             Sleep(1.0, "consumers read what the leader has"),
-            self.inject(last, ElectPreferred(), self.preferred, role="preferred leader"),
+            self.inject(fault_id, ElectPreferred(), self.preferred, role="preferred leader"),
             Sleep(2.0, "consumers read the same offsets from another leader"),
-            Heal((last,)),
+            Heal((fault_id,)),
         )
 
 
@@ -132,7 +131,7 @@ def fast_fail_over(aim: Aim) -> tuple[GuidedStep, ...]:
         story.inject("g4", Kill(), preferred, role="leader"),
         story.led_by(other),
         Sleep(2.5, "clients go on"),
-        *story.preferred_again("g2", "g3", "g4"),
+        *story.preferred_again("g5", "g2", "g3", "g4"),
     )
 
 
@@ -158,7 +157,7 @@ def short_log_leads(aim: Aim) -> tuple[GuidedStep, ...]:
         Heal(("g2",)),
         story.led_by(follower),
         Sleep(8.0, "the follower's log grows past its old end"),
-        *story.preferred_again("g1"),
+        *story.preferred_again("g3", "g1"),
     )
 
 

@@ -75,7 +75,9 @@ def test_b01_waits_for_all_partitions_that_fare_alike() -> None:
 )
 def test_every_fault_of_a_schedule_is_healed_by_it(name: str, nodes: tuple[Node, ...]) -> None:
     steps = SCHEDULES[name](Aim(THREE, {one.node_id: one for one in nodes}, "log", 0))
-    injected = {step.id for step in steps if isinstance(step, Inject)}
+    ids = [step.id for step in steps if isinstance(step, Inject)]
+    injected = set(ids)
+    assert len(ids) == len(injected), "each has an id of its own"
     healed = {fault_id for step in steps if isinstance(step, Heal) for fault_id in step.ids}
     assert injected == healed
 
