@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 
 from kio.schema.errors import ErrorCode
 from kio.schema.find_coordinator.v1 import request as coordinator_request
@@ -195,7 +196,10 @@ class KafkaOnZooKeeper(JvmNodes):
     # --- asking and telling the cluster -------------------------------------------------------------------
 
     def describe(self, *, timeout_s: float = 5.0) -> ClusterState:
-        return self._session.ask(cluster_state, timeout_s)
+        """A broker that is there to be the controller is not among the brokers: it carries no replicas."""
+        state = self._session.ask(cluster_state, timeout_s)
+        apart = {node.node_id for node in self.controllers}
+        return replace(state, brokers=tuple(one for one in state.brokers if one not in apart))
 
     def ensemble(self, *, timeout_s: float = 5.0) -> Mapping[int, str]:
         return modes(self.fleet, self.zookeepers, timeout_s)

@@ -29,7 +29,6 @@ from typing import Any
 import orjson
 
 from wrackline.systems.base import DeployError
-from wrackline.systems.kafka.releases import parsed
 
 VARIABLE = "WRACKLINE_KAFKA_DIR"
 DEFAULT = Path("/var/lib/wrackline/kafka")
@@ -104,7 +103,7 @@ class Store:
         """Those that are whole, oldest first."""
         folders = self.root.iterdir() if self.root.is_dir() else ()
         found = (self.find(folder.name) for folder in folders if not folder.name.startswith("."))
-        return tuple(sorted(filter(None, found), key=lambda one: parsed(one.version)))
+        return tuple(sorted(filter(None, found), key=lambda one: _numbers(one.version)))
 
     def find(self, version: str) -> Release | None:
         folder = self.root / version
@@ -183,6 +182,10 @@ class Store:
             (folder / RELEASE).unlink(missing_ok=True)  # first: what is half removed is not installed
             shutil.rmtree(folder)
         return True
+
+
+def _numbers(version: str) -> list[int]:
+    return [int(number) for number in version.split(".")]
 
 
 def _sha256(file: Path) -> str:
