@@ -15,7 +15,7 @@ from wrackline.fleets.abilities import Ability
 from wrackline.nemesis.faults import chains, ping_program
 from wrackline.nemesis.faults.chains import Rule
 from wrackline.nemesis.faults.cut_proof import bypass, dropped, look, unseen
-from wrackline.nemesis.faults.shapes import Direction, Flow, Shape, cut_flows
+from wrackline.nemesis.faults.shapes import Direction, Flow, Shape, Traffic, cut_flows
 from wrackline.nemesis.faults.spec import FaultSpec
 from wrackline.nemesis.faults.steps import (
     Commands,
@@ -51,17 +51,12 @@ class BlackHole:
     direction: Direction = Direction.BOTH
     from_bytes: int = 600
 
-    @property
-    def name(self) -> str:
-        return "mtu-black-hole"
-
-    @property
-    def holds_node(self) -> bool:
-        return False
+    name: ClassVar[str] = "mtu-black-hole"
+    holds_node: ClassVar[bool] = False
 
     def flows(self, scene: Scene) -> list[Flow]:
         """Raises FaultError when there is nobody on the other side."""
-        flows = cut_flows(scene, self.shape, self.direction)
+        flows = cut_flows(scene, self.shape, Traffic(direction=self.direction))
         if not flows:
             raise FaultError(f"{self.name} {self.shape}: nobody is left on the other side")
         return flows

@@ -25,13 +25,8 @@ class ExpireSession:
 
     Proved when the broker's own node in ZooKeeper belongs to another session afterwards."""
 
-    @property
-    def name(self) -> str:
-        return "expire-session"
-
-    @property
-    def holds_node(self) -> bool:
-        return False
+    name: ClassVar[str] = "expire-session"
+    holds_node: ClassVar[bool] = False
 
     def commands(self, scene: Scene) -> Commands:
         for one in scene.targets:
