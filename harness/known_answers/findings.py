@@ -81,7 +81,12 @@ FINDINGS: Mapping[str, Known] = {
         run_s=75,
     ),
     "b15": Known("2.0.0 lets a replica join the ISR that lacks committed records", Verdict.VIOLATION),
-    "b52": Known("0.8.2.2 elects a replica that was cut off, as it is set by default", Verdict.PASS),
+    "b52": Known(
+        "0.8.2.2 by default elects a replica that was cut off, and replicas differ afterwards",
+        Verdict.VIOLATION,
+        ("replica-divergence",),
+        run_s=60,
+    ),
     "late-end-txn-392": Known(_LATE.format("3.9.2"), Verdict.VIOLATION, _LATE_SHOWS, run_s=150),
 }
 

@@ -113,6 +113,8 @@ class Session:
         self._servers = servers
         self._mutex = threading.Lock()
         self._client: KazooClient | None = None
+        self._live = threading.Event()
+        """Set while the client is connected."""
 
     def ask(self, question: Callable[[Asking], T], timeout_s: float) -> T:
         """Asked again while the connection is lost. Raises DeployError."""
@@ -136,9 +138,9 @@ class Session:
     def end(self, session_id: int, password: bytes, timeout_s: float) -> None:
         """End another's session: who knows its id and password may take it over, and close it. Raises
         DeployError."""
-        client = self._started((session_id, password))
+        client, live = self._started((session_id, password))
         try:
-            if not client._live.wait(timeout_s):
+            if not live.wait(timeout_s):
                 raise DeployError(
                     f"ZooKeeper at {self._servers} did not give session {session_id:#x} within "
                     f"{timeout_s:g} s"
@@ -161,14 +163,15 @@ class Session:
         """Raises KazooTimeoutError, DeployError."""
         with self._mutex:
             if self._client is None:
-                self._client = self._started(None)
-            client = self._client
-        if not client._live.wait(max(0.0, deadline - time.monotonic())):
+                self._client, self._live = self._started(None)
+            client, live = self._client, self._live
+        if not live.wait(max(0.0, deadline - time.monotonic())):
             raise KazooTimeoutError("no server answers")
         return client
 
-    def _started(self, identity: tuple[int, bytes] | None) -> KazooClient:
-        """Its threads are begun in the fleet's network, and stay there."""
+    def _started(self, identity: tuple[int, bytes] | None) -> tuple[KazooClient, threading.Event]:
+        """The client, and what is set while it is connected. Its threads are begun in the fleet's network,
+        and stay there."""
         quiet = logging.getLogger(__name__)
         again = KazooRetry(max_tries=-1, delay=0.05, backoff=1, max_delay=0.2)
         client = KazooClient(
@@ -180,10 +183,10 @@ class Session:
         )
         try:
             with self._fleet.entered():
-                client.start_async()
+                live: threading.Event = client.start_async()
         except FleetError as wrong:
             raise DeployError(f"the fleet's network cannot be entered: {wrong}") from wrong
-        return client
+        return client, live
 
 
 SUPER_SECRET = 0xB3415C00
