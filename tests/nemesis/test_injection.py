@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Iterator, Sequence
-from typing import Any, cast
+from collections.abc import Iterator
+from typing import Any
 
 import pytest
 
@@ -16,9 +16,6 @@ from wrackline.nemesis.faults.network import Partition
 from wrackline.nemesis.faults.power import PowerCut
 from wrackline.nemesis.faults.processes import Kill, Pause
 from wrackline.nemesis.faults.steps import Fault
-from wrackline.nemesis.guided.catalogue import SCHEDULES
-from wrackline.nemesis.guided.steps import Aim, Await, AwaitGrowth, Flush, GuidedStep, Heal
-from wrackline.nemesis.guided.steps import Inject as GuidedInject
 from wrackline.nemesis.heal import NemesisError
 from wrackline.nemesis.inject import Hold, Stage, injected
 from wrackline.nemesis.runner import Nemesis
@@ -303,41 +300,6 @@ def test_a_guided_schedule_that_gets_nowhere_is_healed_and_not_proved(
         "schedule": "b01-truncate-to-hw",
         "faults": {"g1": "partition", "g2": "kill", "g3": "kill"},
     }
-
-
-def test_steps_that_look_at_disks_and_a_wait_that_is_given_up(
-    fleet: FakeFleet, system: FakeSystem, recorded: Recorded, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """What never comes is waited for no longer than it may be, and the schedule goes on."""
-
-    def steps(aim: Aim) -> Sequence[GuidedStep]:
-        del aim
-        return (
-            Flush(("n1", "n2")),
-            Await("nobody leads", "log", (0,), lambda state: state.leader < 0, patience_s=0.1),
-            AwaitGrowth("records on n2", "n2", "log", 0),
-            GuidedInject("g1", Kill(), ("n3",), "somebody"),
-            Heal(("g1",)),
-        )
-
-    monkeypatch.setitem(cast(dict[str, object], SCHEDULES), "power-cut-lossy", steps)
-    sizes = iter(range(100, 10_000))
-
-    class Growing(dict[str, tuple[int, str]]):
-        def items(self) -> Any:
-            return {**dict(super().items()), "wc -c": (0, f"{next(sizes) // 3}\n")}.items()
-
-    fleet.answers = cast(Any, Growing(fleet.answers))
-    spec = load({"guided": {"name": "power-cut-lossy", "at_s": 0, "deadline_s": 5}})
-    nemesis = Nemesis(plan(spec, 1, 10.0), fleet, system, recorded, topics=("log",))
-    nemesis.start()
-    assert nemesis.wait(10)
-    nemesis.stop_and_heal()
-    assert [host for host, command in fleet.commands if command == "sync -f /data/broker"] == ["n1", "n2"]
-    assert recorded.phases("g1") == ALL_PHASES
-    looked = [command for host, command in fleet.commands if "wc -c" in command and host == "n2"]
-    assert len(looked) > 1
-    assert looked[0] == "cat /data/broker/log-0/*.log 2>/dev/null | wc -c"
 
 
 def test_it_is_known_which_node_is_held_by_which_fault(stage: Stage) -> None:

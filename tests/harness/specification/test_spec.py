@@ -150,36 +150,6 @@ MISTAKES = [
         "must be false",
     ),
     (
-        "name: x\nfleet: {controllers: 0}",
-        "x.yaml: fleet.controllers: 0 goes with fleet.zookeeper: give 1, 3 or 5",
-    ),
-    (
-        "name: x\nfleet: {zookeeper: 1}",
-        "x.yaml: fleet.zookeeper is 1, and system.kind wrackline needs no ZooKeeper: leave it out",
-    ),
-    (
-        "name: x\nfleet: {zookeeper: 1, controllers: 3}\nsystem: {kind: apache-kafka, version: 1.1.1}",
-        "x.yaml: fleet: zookeeper: 3 controllers with ZooKeeper: there brokers elect one of themselves the "
-        "controller; leave it out, or say controllers: 1 for a broker that has no replicas and is the first "
-        "controller",
-    ),
-    (
-        "name: x\nfleet: {zookeeper: 1}\nsystem: {kind: apache-kafka, version: 1.1.1}\n"
-        "nemesis: {guided: fast-fail-over}",
-        "x.yaml: nemesis.guided fast-fail-over needs the controller on a host of its own: fleet.controllers "
-        "must be 1",
-    ),
-    (
-        "name: x\nnemesis: {schedule: [{at_s: 1, duration_s: 1, fault: expire-session}]}",
-        "x.yaml: nemesis.schedule[0]: expire-session needs ZooKeeper: fleet.zookeeper is 0",
-    ),
-    (
-        "name: x\nfleet: {zookeeper: 1}\nsystem: {kind: apache-kafka, version: 1.1.1}\n"
-        "nemesis: {schedule: [{at_s: 1, duration_s: 1, fault: partition, target: clients of z1}]}",
-        "x.yaml: nemesis.schedule[0]: partition: clients ask brokers and no ZooKeeper, so 'clients of z1' is "
-        "nobody",
-    ),
-    (
         "name: x\nfleet: {controllers: 3}\nnemesis: {guided: shrink-unheard}",
         "x.yaml: nemesis.guided shrink-unheard cuts a leader from the only controller: fleet.controllers "
         "must be 1, not 3",
