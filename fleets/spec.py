@@ -43,12 +43,16 @@ class FleetSpec(Strict):
     """The fleet's name."""
     brokers: Annotated[int, Field(ge=1, le=9)] = 3
     """How many broker hosts there are: n1, n2, ..."""
-    controllers: Annotated[Literal[1, 3, 5], NoBoolean] = 1
-    """How many controllers there are, on hosts c1, c2, ...; several are a quorum."""
+    controllers: Annotated[Literal[0, 1, 3, 5], NoBoolean] = 1
+    """How many controllers there are, on hosts c1, c2, ...; several are a quorum. With ZooKeeper: 0, for one
+    of the brokers is the controller, or 1, a broker that has no replicas and is the first controller."""
     combined: bool = False
     """The controllers run beside brokers, on the first of their hosts, in one process with each."""
     spares: Annotated[int, Field(ge=0, le=8)] = 0
     """Hosts with a broker that is not started: the fault ``add-broker`` does."""
+    zookeeper: Annotated[Literal[0, 1, 3, 5], NoBoolean] = 0
+    """How many ZooKeeper servers there are, on hosts z1, z2, ...; several are an ensemble. For systems that
+    keep their metadata there: Apache Kafka up to 2.8."""
 
     def build(self, name: str, state_dir: Path) -> Fleet:
         """The fleet of these `hosts`, under this name, not up. ``state_dir``: a folder of this machine for
@@ -92,8 +96,32 @@ class FleetSpec(Strict):
         return tuple(f"{kind}{number}" for number in range(1, self.controllers + 1))
 
     @property
+    def zookeeper_hosts(self) -> tuple[str, ...]:
+        return tuple(f"z{number}" for number in range(1, self.zookeeper + 1))
+
+    @property
     def hosts(self) -> tuple[str, ...]:
-        return tuple(dict.fromkeys((*self.broker_hosts, *self.spare_hosts, *self.controller_hosts)))
+        every = (*self.broker_hosts, *self.spare_hosts, *self.controller_hosts, *self.zookeeper_hosts)
+        return tuple(dict.fromkeys(every))
+
+    @model_validator(mode="before")
+    @classmethod
+    def _no_controllers_beside_zookeeper(cls, given: Any) -> Any:
+        """Unless they are asked for."""
+        if isinstance(given, dict) and given.get("zookeeper") and "controllers" not in given:
+            return {**given, "controllers": 0}
+        return given
+
+    @model_validator(mode="after")
+    def _controllers_fit(self) -> Self:
+        if self.zookeeper and (self.combined or self.controllers > 1):
+            what = "combined" if self.combined else f"{self.controllers} controllers"
+            raise ValueError(
+                f"zookeeper: {what} with ZooKeeper: there brokers elect one of themselves the controller; "
+                "leave it out, or say controllers: 1 for a broker that has no replicas and is the first "
+                "controller"
+            )
+        return self
 
     @model_validator(mode="after")
     def _brokers_enough(self) -> Self:

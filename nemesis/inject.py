@@ -156,6 +156,7 @@ class Stage:
                 pid=pid,
                 spare=node.host.name in self.spares,
                 python=node.host.python,
+                is_zookeeper=node.is_zookeeper,
             )
 
         seen = await asyncio.gather(

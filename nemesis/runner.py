@@ -15,11 +15,14 @@ from typing import Any
 from wrackline.fleets.base import Fleet
 from wrackline.history.model import CONTROL, NEMESIS, Event, Type
 from wrackline.nemesis.faults.steps import Fault
+from wrackline.nemesis.guided import disks
 from wrackline.nemesis.guided.catalogue import SCHEDULES
 from wrackline.nemesis.guided.steps import (
     Aim,
     Await,
     AwaitBroker,
+    AwaitGrowth,
+    Flush,
     GuidedError,
     GuidedStep,
     Heal,
@@ -32,8 +35,14 @@ from wrackline.nemesis.schedule import Plan, PlannedFault
 from wrackline.nemesis.spec import GuidedSpec
 from wrackline.nemesis.targets.memory import Leaders
 from wrackline.nemesis.targets.roles import Situation, TargetError, resolve
-from wrackline.nemesis.targets.words import SPARE, coordinator_of, needs_memory, needs_metadata
-from wrackline.systems.base import ClusterState, Coordinated, DeployError, System
+from wrackline.nemesis.targets.words import (
+    SPARE,
+    coordinator_of,
+    needs_ensemble,
+    needs_memory,
+    needs_metadata,
+)
+from wrackline.systems.base import ClusterState, Coordinated, DeployError, OnZooKeeper, System
 
 RESOLVE_TIMEOUT_S = 5.0
 POLL_S = 0.05
@@ -180,6 +189,7 @@ class Nemesis:
                 last=self._last,
                 former=self._leaders.former,
                 coordinators=await self._coordinators(role),
+                ensemble=await self._ensemble() if needs_ensemble(role) else {},
             )
             try:
                 hosts = resolve(role, now, planned.pick)
@@ -212,6 +222,16 @@ class Nemesis:
             except DeployError as nobody:
                 log.info("nobody says who coordinates %s %s: %s", what, name, nobody)
         return {what: sorted(found)}
+
+    async def _ensemble(self) -> Mapping[int, str]:
+        system = self._system
+        if not isinstance(system, OnZooKeeper):
+            return {}
+        try:
+            return await self._stage.in_thread(lambda: system.ensemble(timeout_s=2.0))
+        except DeployError as nobody:
+            log.info("no ZooKeeper server says what it is: %s", nobody)
+            return {}
 
     async def _remember_leaders(self) -> None:
         """While the plan goes on; ended by whoever has begun it."""
@@ -296,8 +316,17 @@ class Nemesis:
                 await asyncio.gather(*(live.pop(fault_id).end() for fault_id in ids))
             case Sleep(seconds=seconds):
                 return await self._pause(seconds)
+            case Await(patience_s=patience_s) if patience_s is not None:
+                with contextlib.suppress(GuidedError):
+                    return await self._await(step, patience_s)
             case Await() | AwaitBroker():
                 return await self._await(step, deadline_s)
+            case AwaitGrowth():
+                return await self._await_growth(step, deadline_s)
+            case Flush(hosts=hosts):
+                await asyncio.gather(
+                    *(self._stage.in_thread(disks.sync, self._fleet, self._system, host) for host in hosts)
+                )
         return self._stop_asked.is_set()
 
     async def _await(self, step: Await | AwaitBroker, deadline_s: float) -> bool:
@@ -311,6 +340,20 @@ class Nemesis:
             if time.monotonic() > deadline:
                 seen = step.seen(state) if state else "no answer"
                 raise GuidedError(f"waited {deadline_s:g} s for: {step.what}; last seen: {seen}")
+
+    async def _await_growth(self, step: AwaitGrowth, deadline_s: float) -> bool:
+        deadline, before = time.monotonic() + deadline_s, -1
+        while True:
+            size = await self._stage.in_thread(
+                disks.log_size, self._fleet, self._system, step.host, step.topic, step.partition
+            )
+            if 0 <= before < size:
+                return False
+            before = size if before < 0 else before
+            if await self._pause(0):
+                return True
+            if time.monotonic() > deadline:
+                raise GuidedError(f"waited {deadline_s:g} s for: {step.what}; it has {size} bytes as before")
 
 
 class _Live:

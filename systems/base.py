@@ -26,7 +26,7 @@ class Node:
     node_id: int
     host: Host
     roles: frozenset[str]
-    """``broker``, ``controller`` or both."""
+    """``broker``, ``controller`` or both; or ``zookeeper``."""
     port: int
     controller_port: int | None = None
     """Where the controller of a combined node listens."""
@@ -40,6 +40,10 @@ class Node:
     @property
     def is_controller(self) -> bool:
         return "controller" in self.roles
+
+    @property
+    def is_zookeeper(self) -> bool:
+        return "zookeeper" in self.roles
 
 
 @dataclass(frozen=True, slots=True)
@@ -194,6 +198,14 @@ class System(Protocol):
 
 
 @runtime_checkable
+class Closable(Protocol):
+    """A system with connections or threads of its own, besides all else."""
+
+    def close(self) -> None:
+        """End them; the hosts may be gone afterwards. Idempotent."""
+
+
+@runtime_checkable
 class Featured(Protocol):
     """A system whose cluster can be asked for the levels of its features, besides all else."""
 
@@ -250,6 +262,32 @@ class Furnished(Protocol):
     def furnish(self, node: Node) -> None:
         """Lay the node's data folder out as the installation did; one with anything in it is left alone.
         Raises DeployError."""
+
+
+@runtime_checkable
+class OnZooKeeper(Protocol):
+    """A system that keeps its metadata in ZooKeeper, besides all else."""
+
+    def ensemble(self, *, timeout_s: float = 5.0) -> Mapping[int, str]:
+        """Node of each ZooKeeper server that answers -> what it is: ``leader``, ``follower`` or, where there
+        is one only, ``standalone``."""
+
+    def expire_session(self, node: Node, *, timeout_s: float = 30.0) -> SessionEnd:
+        """End the session that this broker has with ZooKeeper, as if it had expired, and wait until the
+        broker has another. Raises DeployError."""
+
+
+@dataclass(frozen=True, slots=True)
+class SessionEnd:
+    """What became of a broker's session with ZooKeeper, by the owner of the broker's own node there."""
+
+    node: str
+    """``/brokers/ids/2``."""
+    before: int
+    after: int
+    """Another session; 0: the broker did not come back in time."""
+    absent_s: float
+    """So long the node was not there."""
 
 
 @runtime_checkable

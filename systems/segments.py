@@ -1,4 +1,5 @@
-"""Reader of Kafka log directories: segments of v2 record batches and the text checkpoints beside them.
+"""Reader of Kafka log directories: segments of v2 record batches, or of the messages that were before 0.11
+(wrackline.systems.message_sets), and the text checkpoints beside them.
 
 One reader reads both ours and Apache Kafka's (docs/protocol.md 5.2 has the layout). It shares no code with
 the broker it judges. Every batch is checked: CRC, magic, lengths, contiguous offsets. The first thing that is
@@ -16,6 +17,7 @@ from pathlib import Path
 from crc32c import crc32c
 
 from wrackline.systems.base import ReplicaLog, StoredRecord
+from wrackline.systems.message_sets import MAGIC_AT, Malformed, Message, message
 
 HIGH_WATERMARKS = "replication-offset-checkpoint"
 LOG_STARTS = "log-start-offset-checkpoint"
@@ -27,6 +29,8 @@ _CODECS = {1: "gzip", 2: "snappy", 3: "lz4", 4: "zstd"}
 _CODEC_MASK = 0x07
 _LOG_APPEND_TIME = 0x08
 _CONTROL = 0x20
+NO_EPOCH = -1
+"""Of a record of magic 0 or 1: nobody wrote down who led."""
 
 
 class SegmentError(Exception):
@@ -49,6 +53,8 @@ class Batch:
     producer_epoch: int
     base_sequence: int
     count: int
+    message: Message | None = None
+    """Of magic 0 or 1: what is here in place of a batch."""
 
     @property
     def is_control(self) -> bool:
@@ -68,6 +74,8 @@ def batches(data: bytes, *, file: str = "segment") -> Iterator[tuple[Batch, memo
 
 def _header(view: memoryview, at: int, file: str) -> Batch:
     left = len(view) - at
+    if left > MAGIC_AT and view[at + MAGIC_AT] < 2 and any(view[at + 8 : at + 12]):  # a message has a length
+        return _old(view, at, file)
     if left < _HEADER.size:
         raise SegmentError(f"{file}: {left} bytes at byte {at} are no whole batch header")
     (base, length, epoch, magic, crc, attributes, delta, first_ts, max_ts, pid, p_epoch, sequence, count) = (
@@ -87,9 +95,31 @@ def _header(view: memoryview, at: int, file: str) -> Batch:
     )
 
 
+def _old(view: memoryview, at: int, file: str) -> Batch:
+    try:
+        one = message(view, at)
+    except Malformed as wrong:
+        raise SegmentError(f"{file}: at byte {at}: {wrong}") from wrong
+    return Batch(
+        position=at,
+        base_offset=one.offset,
+        size_bytes=one.size_bytes,
+        leader_epoch=NO_EPOCH,
+        attributes=one.attributes,
+        last_offset=one.offset,
+        base_timestamp=one.timestamp_ms,
+        max_timestamp=one.timestamp_ms,
+        producer_id=-1,
+        producer_epoch=-1,
+        base_sequence=-1,
+        count=1,
+        message=one,
+    )
+
+
 def records(batch: Batch, data: memoryview, *, file: str = "segment") -> Iterator[StoredRecord]:
     """The records of one uncompressed batch; none for a control batch."""
-    if batch.is_control:
+    if batch.is_control and batch.message is None:
         return
     codec = batch.attributes & _CODEC_MASK
     if codec:
@@ -98,6 +128,9 @@ def records(batch: Batch, data: memoryview, *, file: str = "segment") -> Iterato
             f"{_CODECS.get(codec, f'codec {codec}')}, which this reader does not open: "
             "produce with compression.type=none"
         )
+    if (one := batch.message) is not None:
+        yield StoredRecord(one.offset, NO_EPOCH, one.timestamp_ms, one.key, one.value)
+        return
     at = _HEADER.size
     try:
         for _ in range(batch.count):

@@ -30,6 +30,8 @@ class Layout:
     """A folder for what may be kept between runs."""
     test_id: str = ""
     """Of the run; before there is one, its name."""
+    zookeeper: tuple[str, ...] = ()
+    """Hosts of ZooKeeper servers."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -131,6 +133,12 @@ class SystemSpec(Strict):
         """Of a system that runs already, and needs no fleet: its brokers' names, where somebody has said
         them. None: it is deployed onto the hosts of a fleet."""
         return None
+
+    def misfit(self, zookeeper: int) -> str | None:
+        """Why it cannot be deployed beside so many ZooKeeper servers; None when it can."""
+        if not zookeeper:
+            return None
+        return f"fleet.zookeeper is {zookeeper}, and system.kind {self.kind} needs no ZooKeeper: leave it out"
 
     def cannot(self, fault: str) -> str | None:
         """Why a fault of this name cannot be done to it; None when it can."""

@@ -50,6 +50,15 @@ class Decoded:
     detail: str | None = None
 
 
+NO_TIMESTAMP, NO_EPOCH = -1, -1
+
+
+def kept_timestamp(timestamp_ms: int, leader_epoch: int) -> int | None:
+    """A record's own timestamp; None where its format has none: that of before 0.10, which does not have the
+    leader's epoch, either."""
+    return None if timestamp_ms == NO_TIMESTAMP and leader_epoch == NO_EPOCH else timestamp_ms
+
+
 def run_tag(test_id: str) -> bytes:
     """The eight bytes that tell this run's payloads from another's."""
     return hashlib.blake2b(test_id.encode(), digest_size=8).digest()

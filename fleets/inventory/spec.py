@@ -19,7 +19,8 @@ from wrackline.fleets.inventory.read import Inventory, InventoryError, Login, lo
 from wrackline.fleets.spec import FleetSpec
 from wrackline.plugins.fields import Lax
 
-BROKERS, CONTROLLERS = "brokers", "controllers"
+BROKERS, CONTROLLERS, ZOOKEEPER = "brokers", "controllers", "zookeeper"
+GROUPS = (BROKERS, CONTROLLERS, ZOOKEEPER)
 """Groups of the inventory that say which hosts are which."""
 _PLAIN = re.compile(r"/[A-Za-z0-9_./+-]*")
 PlainPath = Annotated[str, Field(pattern=_PLAIN.pattern.join(("^", "$")))]
@@ -139,8 +140,9 @@ class InventorySpec(FleetSpec):
         carriers = (*self.broker_hosts, *self.spare_hosts)
         apart = [] if self.combined else list(self.controller_hosts)
         taken = self._members(inventory, BROKERS, len(carriers), [])
-        taken_apart = self._members(inventory, CONTROLLERS, len(apart), taken)
-        chosen = dict(zip((*carriers, *apart), (*taken, *taken_apart), strict=True))
+        taken += self._members(inventory, CONTROLLERS, len(apart), taken)
+        taken += self._members(inventory, ZOOKEEPER, self.zookeeper, taken)
+        chosen = dict(zip((*carriers, *apart, *self.zookeeper_hosts), taken, strict=True))
         return {name: login(alias, inventory.variables[alias]) for name, alias in chosen.items()}
 
     def _members(self, inventory: Inventory, group: str, wanted: int, taken: Sequence[str]) -> list[str]:
@@ -148,7 +150,7 @@ class InventorySpec(FleetSpec):
         if group in inventory.groups:
             there, where = list(inventory.groups[group]), f"its group {group}"
         else:
-            grouped = {host for one in (BROKERS, CONTROLLERS) for host in inventory.groups.get(one, ())}
+            grouped = {host for one in GROUPS for host in inventory.groups.get(one, ())}
             there, where = [host for host in inventory.variables if host not in grouped], "it"
         there = [host for host in there if host not in taken]
         if len(there) < wanted:

@@ -20,12 +20,14 @@ class NoFleetSpec(FleetSpec):
     """No hosts are made: for a system that runs already."""
     brokers: Literal[0] = 0
     """There are none."""
-    controllers: Literal[0] = 0  # type: ignore[assignment]  # fleets with hosts have one at least
+    controllers: Literal[0] = 0
     """There are none."""
     combined: Literal[False] = False
     """There is nothing to combine."""
     spares: Literal[0] = 0
     """There are none."""
+    zookeeper: Literal[0] = 0
+    """There is none."""
 
     def lacks(self, ability: Ability) -> str:
         del ability

@@ -16,7 +16,7 @@ from wrackline.fleets.local import relay
 from wrackline.harness.cli.fleets_seen import Seen, see
 from wrackline.harness.cli.options import WrongInput, state_dir_option
 
-ROLES = {"n": "brokers", "c": "controllers"}
+ROLES = {"n": "brokers", "c": "controllers", "z": "zookeeper"}
 """What the first letter of a host's name says it carries."""
 
 
@@ -31,8 +31,8 @@ def inventory_command(as_list: bool, host: str | None, state_dir: Path) -> None:
       wrackline fleet up mine
       ansible-playbook -i $(wrackline fleet inventory) ansible/hosts.yml --limit mine
 
-    There is a group for each fleet, by its name, and the groups `brokers` and `controllers`. Hosts are
-    reached through the fleet's own network.
+    There is a group for each fleet, by its name, and the groups `brokers`, `controllers` and `zookeeper`.
+    Hosts are reached through the fleet's own network.
     """
     if host is not None:
         click.echo("{}")

@@ -50,6 +50,7 @@ def install_command(version: str, repositories: tuple[str, ...], client: bool) -
     \b
       wrackline kafka install                              the newest that is known: 4.4.0
       wrackline kafka install 3.9.2
+      wrackline kafka install 1.1.1                        with the ZooKeeper server that it needs
       wrackline kafka install 4.4.0 --repository https://nexus.example.org/repository/maven-all/
       wrackline kafka install ~/Downloads/kafka_2.13-4.4.0.tgz
 
@@ -96,7 +97,7 @@ def _install_client(version: str, repositories: Sequence[str]) -> int:
 @click.option("--verify", is_flag=True, help="Look at the checksum of every jar.")
 def list_command(verify: bool) -> int:
     """List the installed versions, oldest first, with their size, where they came from, and the Java that
-    made the archive of their classes; then the versions of the client library."""
+    made the archive of their classes; then ZooKeeper, and the versions of the client library."""
     store = Store()
     releases = store.releases()
     for one in releases:
@@ -104,6 +105,10 @@ def list_command(verify: bool) -> int:
             one.verify()
         size = f"{one.size_bytes // _BYTES_IN_MB} MB"
         click.echo(f"{one.version:<8} {size:>7}  from {one.origin}; {one.java}")
+    for one in store.zookeeper.releases():
+        if verify:
+            one.verify()
+        click.echo(f"{one.version:<8} {one.program}, in {one.folder}")
     if not releases:
         click.echo(f"none in {store.root}; `wrackline kafka install` installs {NEWEST}")
     for library in ClientStore().all():

@@ -17,6 +17,8 @@ from wrackline.nemesis.faults.spec import FaultSpec, TrafficSpec
 from wrackline.nemesis.spec import FAULTS
 from wrackline.systems.spec import SystemSpec
 
+OLD_VERSION = "2.8.2"
+
 
 @dataclass(frozen=True, slots=True)
 class Setting:
@@ -54,6 +56,7 @@ class Known:
 def known_faults() -> list[Known]:
     """All of them, by name."""
     fleets, systems = _examples(FLEET.models()), _examples(SYSTEM.models())
+    systems |= _on_zookeeper(SYSTEM.models())
     return [_known(name, model, fleets, systems) for name, model in sorted(FAULTS.models().items())]
 
 
@@ -75,7 +78,7 @@ def _known(name: str, model: type[BaseModel], fleets: Mapping[str, Any], systems
         if not fleet.hosts:
             continue
         why = {
-            system: example.refusal(fleet, spec)
+            system: example.refusal(_fitting(fleet, spec), spec)
             for system, spec in systems.items()
             if spec.broker_names() is None
         }
@@ -98,6 +101,27 @@ def _known(name: str, model: type[BaseModel], fleets: Mapping[str, Any], systems
         clients_refused,
         model.__module__,
     )
+
+
+def _on_zookeeper(models: Mapping[str, type[BaseModel]]) -> dict[str, Any]:
+    """The systems that have a version which keeps its metadata in ZooKeeper, with that."""
+    found: dict[str, Any] = {}
+    for name, model in models.items():
+        try:
+            spec = model.model_validate({"version": OLD_VERSION})
+        except ValidationError:
+            continue
+        assert isinstance(spec, SystemSpec)
+        if spec.misfit(0) is not None:
+            found[f"{name} {OLD_VERSION}"] = spec
+    return found
+
+
+def _fitting(fleet: Any, system: Any) -> Any:
+    """The fleet as the system needs it: with ZooKeeper, or without."""
+    if system.misfit(0) is None:
+        return fleet
+    return fleet.model_copy(update={"zookeeper": 1, "controllers": 0, "combined": False})
 
 
 def _example(name: str, model: type[FaultSpec]) -> FaultSpec:

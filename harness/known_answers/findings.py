@@ -61,6 +61,32 @@ FINDINGS: Mapping[str, Known] = {
         run_s=60,
     ),
     "late-end-txn": Known(_LATE.format("4.4.0"), Verdict.VIOLATION, _LATE_SHOWS, run_s=150),
+    "b01": Known("0.10.2.2 truncates to the high watermark, and elects who did", Verdict.VIOLATION, run_s=60),
+    "b02": Known(
+        "0.10.2.2: two replicas differ after the leader had lost its power",
+        Verdict.VIOLATION,
+        ("replica-divergence",),
+        run_s=75,
+    ),
+    "b03": Known(
+        "2.0.1 with the protocol of 1.1: two replicas differ after a fast fail-over",
+        Verdict.VIOLATION,
+        ("replica-divergence",),
+        run_s=75,
+    ),
+    "b03-111": Known(
+        "1.1.1: two replicas differ after a fast fail-over",
+        Verdict.VIOLATION,
+        ("replica-divergence",),
+        run_s=75,
+    ),
+    "b15": Known("2.0.0 lets a replica join the ISR that lacks committed records", Verdict.VIOLATION),
+    "b52": Known(
+        "0.8.2.2 by default elects a replica that was cut off, and replicas differ afterwards",
+        Verdict.VIOLATION,
+        ("replica-divergence",),
+        run_s=60,
+    ),
     "late-end-txn-392": Known(_LATE.format("3.9.2"), Verdict.VIOLATION, _LATE_SHOWS, run_s=150),
 }
 

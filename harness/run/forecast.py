@@ -18,7 +18,17 @@ from wrackline.harness.run.setup import plan_of, run_info, saved_plan
 from wrackline.harness.specification.build import build_parts
 from wrackline.harness.specification.spec import Spec
 from wrackline.nemesis.foreseen import foreseen, guided_steps
-from wrackline.nemesis.guided.steps import Await, AwaitBroker, GuidedError, GuidedStep, Heal, Inject, Sleep
+from wrackline.nemesis.guided.steps import (
+    Await,
+    AwaitBroker,
+    AwaitGrowth,
+    Flush,
+    GuidedError,
+    GuidedStep,
+    Heal,
+    Inject,
+    Sleep,
+)
 from wrackline.nemesis.schedule import Plan
 from wrackline.systems.base import Node
 
@@ -214,8 +224,12 @@ def _in_words(step: GuidedStep) -> str:
             return f"{', '.join(ids)} undone"
         case Sleep(seconds=seconds, why=why):
             return f"{seconds:g} s: {why}"
-        case Await(what=what) | AwaitBroker(what=what):
+        case Await(what=what, patience_s=patience_s) if patience_s is not None:
+            return f"wait for {patience_s:g} s at most for: {what}"
+        case Await(what=what) | AwaitBroker(what=what) | AwaitGrowth(what=what):
             return f"wait for: {what}"
+        case Flush(hosts=hosts):
+            return f"{', '.join(hosts)} sync their disks"
 
 
 def _load(spec: Spec) -> LoadAhead:

@@ -12,7 +12,7 @@ from wrackline.harness.specification.spec import Spec
 from wrackline.history import Recorder
 from wrackline.history.model import REPLICA, Event, Record, Type
 from wrackline.systems.base import ClusterState, DeployError, Node, ReplicaLog, StoredRecord, System
-from wrackline.workloads.payload import KeyOf, decode, run_tag
+from wrackline.workloads.payload import KeyOf, decode, kept_timestamp, run_tag
 
 CHUNK_RECORDS = 2_000
 
@@ -96,7 +96,8 @@ def _decoded(
     records = []
     corrupt = []
     for stored in chunk:
-        found = decode(tag, stored.value, key=stored.key, timestamp_ms=stored.timestamp_ms, key_of=key_of)
+        kept = kept_timestamp(stored.timestamp_ms, stored.leader_epoch)
+        found = decode(tag, stored.value, key=stored.key, timestamp_ms=kept, key_of=key_of)
         records.append(
             Record(partition, stored.offset, found.value, stored.leader_epoch, stored.timestamp_ms)
         )

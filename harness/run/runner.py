@@ -385,6 +385,7 @@ class _Run:
             log.warning("%s", problem)
         if isinstance(self.parts.system, StandingSystem):
             self._attempt(TEAR_DOWN, self._leave_the_cluster)
+        self.parts.close()
         if self.options.keep_fleet and fleet.hosts:
             self.parts.keep()
             self.progress.say(

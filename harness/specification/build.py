@@ -15,7 +15,7 @@ from wrackline.fleets.local.state import DEFAULT_STATE_ROOT
 from wrackline.harness.specification.spec import Spec
 from wrackline.nemesis.faults.spec import FaultSpec
 from wrackline.nemesis.spec import RandomSpec
-from wrackline.systems.base import System
+from wrackline.systems.base import Closable, System
 from wrackline.systems.spec import Layout
 
 
@@ -27,6 +27,11 @@ class Parts:
     system: System
     keep: Callable[[], None]
     """Let the fleet outlive this process."""
+
+    def close(self) -> None:
+        """Nothing of ours asks the cluster any more."""
+        if isinstance(self.system, Closable):
+            self.system.close()
 
 
 def state_root() -> Path:
@@ -45,6 +50,7 @@ def build_parts(spec: Spec, test_id: str) -> Parts:
         cluster_id=base64.urlsafe_b64encode(digest).decode().rstrip("="),
         cache=cache_folder(),
         test_id=test_id,
+        zookeeper=spec.fleet.zookeeper_hosts,
     )
     return Parts(fleet, spec.system.build(fleet, layout), fleet.detach)
 

@@ -62,6 +62,10 @@ def _workload(spec: Sections) -> Iterator[str]:
 def _fleet(spec: Sections) -> Iterator[str]:
     """Whether there are hosts for what needs some, and none for what runs already."""
     runs_already = spec.system.broker_names() is not None
+    if not runs_already and spec.fleet.hosts and (why := spec.system.misfit(spec.fleet.zookeeper)):
+        yield why
+    if spec.fleet.hosts and not spec.fleet.controllers and not spec.fleet.zookeeper:
+        yield "fleet.controllers: 0 goes with fleet.zookeeper: give 1, 3 or 5"
     if runs_already and spec.fleet.hosts:
         yield f"system.kind {spec.system.kind} needs no hosts: leave fleet out, or say fleet: {{kind: none}}"
     if not runs_already and not spec.fleet.hosts:
@@ -146,6 +150,7 @@ def _targets(spec: Sections) -> Iterator[str]:
         partitions=spec.topic.partitions,
         replicas=spec.topic.replication_factor,
         controllers=spec.fleet.controllers if names is None else None,
+        zookeepers=spec.fleet.zookeeper,
         coordinated=[what for what, any_of in COORDINATED.items() if any_of & spec.workload.needs],
     )
     for place, role in _roles(spec):
@@ -190,6 +195,8 @@ def _guided(spec: Sections) -> Iterator[str]:
         )
     if needs.apart and spec.fleet.combined:
         yield f"{where} needs the controllers on hosts of their own: fleet.combined must be false"
+    if needs.apart and not spec.fleet.controllers and spec.fleet.hosts:
+        yield f"{where} needs the controller on a host of its own: fleet.controllers must be 1"
     if needs.one_controller and spec.fleet.controllers != 1:
         yield (
             f"{where} cuts a leader from the only controller: fleet.controllers must be 1, "

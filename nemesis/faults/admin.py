@@ -292,7 +292,7 @@ class ControllerFailoverSpec(FaultSpec):
     """The active controller."""
 
     def refusal(self, fleet: FleetSpec, system: SystemSpec) -> str | None:
-        if fleet.hosts and fleet.controllers < 2:
+        if fleet.hosts and fleet.controllers < 2 and not fleet.zookeeper:
             return "controller-failover needs another controller: fleet.controllers must be 3 or 5"
         return super().refusal(fleet, system)
 

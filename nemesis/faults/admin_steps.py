@@ -120,6 +120,16 @@ class LookForBroker:
     node_id: int
 
 
+@dataclass(frozen=True, slots=True)
+class EndSession:
+    """ZooKeeper ends the session of a broker, and it is waited until the broker has another. Output: the
+    `SessionEnd`, as JSON."""
+
+    host: str
+    node_id: int
+    wait_s: float
+
+
 AdminStep = (
     ElectPreferred
     | Transfer
@@ -133,5 +143,6 @@ AdminStep = (
     | FailOver
     | Unregister
     | LookForBroker
+    | EndSession
 )
 ADMIN_STEPS = AdminStep.__args__

@@ -7,13 +7,14 @@ import json
 import threading
 import time
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field
 
 from wrackline.fleets.base import Fleet, Host
 from wrackline.nemesis.faults.admin_steps import (
     AdminStep,
     ChangeSettings,
     ElectPreferred,
+    EndSession,
     Entity,
     FailOver,
     GiveBack,
@@ -32,6 +33,7 @@ from wrackline.systems.base import (
     Administered,
     ClusterState,
     DeployError,
+    OnZooKeeper,
     PartitionState,
     Place,
     System,
@@ -94,6 +96,8 @@ class Administering:
             case Unregister(node_id=node_id):
                 self._admin.unregister(node_id, timeout_s=ASK_S)
                 return ""
+            case EndSession():
+                return self._end_session(step)
             case LookForBroker(node_id=node_id):
                 return "there" if node_id in self._system.describe().brokers else "not there"
 
@@ -253,6 +257,14 @@ class Administering:
             if time.monotonic() > deadline:
                 raise DeployError(f"waited {SEEN_S:g} s for topic {name} to {'appear' if there else 'go'}")
             time.sleep(POLL_S)
+
+    # --- sessions -----------------------------------------------------------------------------------------
+
+    def _end_session(self, step: EndSession) -> str:
+        if not isinstance(self._system, OnZooKeeper):
+            raise FaultError(f"{self._system.name} has no sessions with ZooKeeper")
+        [node] = [one for one in self._system.nodes if one.node_id == step.node_id]
+        return json.dumps(asdict(self._system.expire_session(node, timeout_s=step.wait_s)))
 
     # --- controllers --------------------------------------------------------------------------------------
 

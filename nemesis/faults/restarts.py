@@ -25,7 +25,7 @@ from wrackline.nemesis.faults.steps import (
     Trail,
 )
 from wrackline.plugins.fields import SECONDS
-from wrackline.systems.kafka.releases import NEWEST, parsed
+from wrackline.systems.kafka.releases import NEWEST, on_zookeeper, parsed
 from wrackline.systems.kafka.spec import KafkaSpec
 from wrackline.systems.kafka.store import Store
 from wrackline.systems.spec import SystemSpec
@@ -192,6 +192,8 @@ class RollingUpgradeSpec(FaultSpec):
             return f"rolling-upgrade needs the system apache-kafka: {system.kind} has one version only"
         if parsed(self.to) <= parsed(system.version):
             return f"rolling-upgrade to {self.to}: system.version must be older, not {system.version}"
+        if on_zookeeper(system.version) and not on_zookeeper(self.to):
+            return f"rolling-upgrade to {self.to}: it has no ZooKeeper, {system.version} has; go up to 2.8"
         if Store().find(self.to) is None:
             return f"rolling-upgrade: Kafka {self.to} is not here: `wrackline kafka install {self.to}`"
         return None

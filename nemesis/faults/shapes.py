@@ -55,6 +55,10 @@ class Link(StrEnum):
     """From brokers to the controllers' port: heartbeats, metadata, changes of the ISR."""
     CONTROLLER_CONTROLLER = "controller-controller"
     """From controllers to the controllers' port: votes, and the metadata log's replication."""
+    BROKER_ZOOKEEPER = "broker-zookeeper"
+    """From brokers to ZooKeeper's port for clients: sessions, and all that is kept there."""
+    ZOOKEEPER_ZOOKEEPER = "zookeeper-zookeeper"
+    """From one ZooKeeper server to another: votes, and what the leader makes the others write."""
     CLIENT_BROKER = "client-broker"
     """From everybody outside of the system to the brokers' port."""
 
@@ -100,6 +104,8 @@ class Traffic:
         return flows
 
 
+ZOOKEEPER_PEERS = (2888, 3888)
+"""Where servers of an ensemble listen for each other: the leader, and each for votes."""
 SMALLEST_RING = 4
 """Three hosts have no such ring: each would see all, or two of three links would be cut for one."""
 
@@ -129,7 +135,7 @@ class Flow:
 
 
 def is_controller(host: Target) -> bool:
-    return host.controller_port is not None or not host.is_broker
+    return host.controller_port is not None or not (host.is_broker or host.is_zookeeper)
 
 
 def ports_of(host: Target) -> tuple[int, ...]:
@@ -141,12 +147,18 @@ def asked_ports(asker: Target, server: Target, links: Iterable[Link]) -> tuple[i
     """The ports of a server that another host of the system asks for these kinds of connections."""
     ports: list[int] = []
     controller_port = server.controller_port if server.is_broker else server.port
+    if server.is_zookeeper:
+        controller_port = None
     for link in links:
         match link:
             case Link.BROKER_BROKER if asker.is_broker and server.is_broker:
                 ports.append(server.port)
             case Link.BROKER_CONTROLLER if asker.is_broker and controller_port is not None:
                 ports.append(controller_port)
+            case Link.BROKER_ZOOKEEPER if server.is_zookeeper and not asker.is_zookeeper:
+                ports.append(server.port)
+            case Link.ZOOKEEPER_ZOOKEEPER if server.is_zookeeper and asker.is_zookeeper:
+                ports += ZOOKEEPER_PEERS
             case Link.CONTROLLER_CONTROLLER if is_controller(asker) and controller_port is not None:
                 ports.append(controller_port)
             case _:

@@ -15,10 +15,12 @@ from wrackline.nemesis.targets.words import (
     CONTROLLERS,
     ROLE,
     ROLE_OR_CLIENTS,
+    ZOOKEEPERS,
     check_any,
     check_role,
     hosts_named,
     is_clients,
+    needs_ensemble,
     plain,
 )
 from wrackline.plugins import fields
@@ -123,4 +125,7 @@ class TrafficSpec(FaultSpec):
         alone = {*fleet.controller_hosts} - {*fleet.broker_hosts, *fleet.spare_hosts}
         if named <= alone if named else plain(self.target) in CONTROLLERS and alone:
             return f"{self.fault}: clients ask brokers and no controller, so {self.target!r} is nobody"
+        servers = plain(self.target) == ZOOKEEPERS or needs_ensemble(self.target)
+        if named <= {*fleet.zookeeper_hosts} if named else servers:
+            return f"{self.fault}: clients ask brokers and no ZooKeeper, so {self.target!r} is nobody"
         return None

@@ -54,6 +54,7 @@ class Target:
     """Where these programs lie (`wrackline.nemesis.faults.programs`), as a word of a shell."""
     hands_on: bool = False
     """It hands on what others send to each other, which no fault of its own traffic means."""
+    is_zookeeper: bool = False
 
 
 @dataclass(frozen=True, slots=True)

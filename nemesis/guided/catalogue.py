@@ -12,7 +12,7 @@ from wrackline.nemesis.faults.network import Partition
 from wrackline.nemesis.faults.power import PowerCut
 from wrackline.nemesis.faults.processes import Kill
 from wrackline.nemesis.faults.shapes import Direction, Shape
-from wrackline.nemesis.guided import defects, transactions
+from wrackline.nemesis.guided import defects, transactions, zookeeper_era
 from wrackline.nemesis.guided.steps import Aim, Await, GuidedStep, Heal, Inject, Needs, Sleep
 from wrackline.systems.base import PartitionState
 
@@ -119,6 +119,7 @@ SCHEDULES: Mapping[str, Callable[[Aim], Sequence[GuidedStep]]] = {
     "power-cut-lossy": power_cut_lossy,
     "late-end-txn": transactions.late_end_txn,
     **defects.SCHEDULES,
+    **zookeeper_era.SCHEDULES,
 }
 NEEDS: Mapping[str, Needs] = {
     "b01-truncate-to-hw": Needs(replicas=3),
@@ -126,5 +127,6 @@ NEEDS: Mapping[str, Needs] = {
     "power-cut-lossy": Needs(replicas=2),
     "late-end-txn": Needs(replicas=1),
     **defects.NEEDS,
+    **zookeeper_era.NEEDS,
 }
 """What each schedule refuses when its time has come, so that it can be refused before."""

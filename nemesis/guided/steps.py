@@ -53,6 +53,8 @@ class Await:
     topic: str
     partitions: tuple[int, ...]
     met: Callable[[PartitionState], bool]
+    patience_s: float | None = None
+    """So long it is waited for, and then the schedule goes on; None: what is never met ends the schedule."""
 
     def holds(self, state: ClusterState) -> bool:
         found = [state.partition(self.topic, partition) for partition in self.partitions]
@@ -77,7 +79,24 @@ class AwaitBroker:
         return f"brokers {list(state.brokers)}"
 
 
-GuidedStep = Inject | Heal | Sleep | Await | AwaitBroker
+@dataclass(frozen=True, slots=True)
+class AwaitGrowth:
+    """Until the log of a replica has become longer than it was when the step began."""
+
+    what: str
+    host: str
+    topic: str
+    partition: int
+
+
+@dataclass(frozen=True, slots=True)
+class Flush:
+    """All that these hosts have written is on their data disks."""
+
+    hosts: tuple[str, ...]
+
+
+GuidedStep = Inject | Heal | Sleep | Await | AwaitBroker | AwaitGrowth | Flush
 
 
 @dataclass(frozen=True, slots=True)

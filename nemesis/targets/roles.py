@@ -9,6 +9,7 @@ from dataclasses import dataclass, field, replace
 
 from wrackline.nemesis.targets.words import (
     LAST,
+    OF_ENSEMBLE,
     OF_PARTITION,
     SOME_OF,
     SPARE,
@@ -44,6 +45,8 @@ class Situation:
     """Who led a partition before its present leader."""
     coordinators: Mapping[str, Sequence[int]] = field(default_factory=dict)
     """``group`` or ``transaction`` -> the nodes that coordinate those of the run."""
+    ensemble: Mapping[int, str] = field(default_factory=dict)
+    """Node of each ZooKeeper server that answers -> ``leader``, ``follower`` or ``standalone``."""
 
     @property
     def brokers(self) -> list[str]:
@@ -69,6 +72,8 @@ def resolve(role: str, now: Situation, pick: int) -> tuple[str, ...]:
         if not known:
             raise TargetError(f"nobody says who coordinates the run's {what}s")
         return _hosts([chance.choice(sorted(known))], role, now)
+    if found := OF_ENSEMBLE.fullmatch(role):
+        return _hosts([_of_ensemble(found[1], now, chance)], role, now)
     if role == "primaries":
         return _hosts(_leaders(now), role, now)
     if role.endswith(("controller", "controllers")):
@@ -88,6 +93,7 @@ def _by_seed(role: str, now: Situation, chance: random.Random) -> tuple[str, ...
     """Empty when it is no such role."""
     brokers = now.brokers
     free = [host for host in brokers if host not in now.held]
+    servers = [one.host.name for one in now.nodes if one.is_zookeeper and one.host.name not in now.held]
     match role:
         case "one":
             return _some(free, 1, role, chance)
@@ -97,6 +103,8 @@ def _by_seed(role: str, now: Situation, chance: random.Random) -> tuple[str, ...
             return _some(free, len(brokers) // 2 + 1, role, chance)
         case "all":
             return _some(free, len(free), role, chance)
+        case "zookeepers":
+            return _some(servers, len(servers), role, chance)
         case "half":
             every = [node.host.name for node in now.nodes if node.host.name not in (*now.held, *now.idle)]
             return _some(every, len(every) // 2, role, chance)
@@ -153,6 +161,16 @@ def _member(kind: str, partition: PartitionState, now: Situation, chance: random
     if not candidates:
         raise TargetError(f"{name} has no {kind} now (ISR {list(partition.isr)}, ELR {list(partition.elr)})")
     return chance.choice(candidates)
+
+
+def _of_ensemble(kind: str, now: Situation, chance: random.Random) -> int:
+    """A server that is alone leads nobody, and is what a leader is."""
+    wanted = ("leader", "standalone") if kind == "leader" else (kind,)
+    found = sorted(node_id for node_id, mode in now.ensemble.items() if mode in wanted)
+    if not found:
+        known = ", ".join(f"{node_id} {mode}" for node_id, mode in sorted(now.ensemble.items()))
+        raise TargetError(f"no ZooKeeper server is a {kind} now: {known or 'none answers'}")
+    return chance.choice(found)
 
 
 def _leaders(now: Situation) -> list[int]:

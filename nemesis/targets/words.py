@@ -11,6 +11,8 @@ from wrackline.fleets.base import CLIENTS
 
 OF_PARTITION = re.compile(r"(leader|previous-leader|follower|isr-last|elr|replicas)(?:\((.+)-(\d+)\))?")
 COORDINATOR = re.compile(r"coordinator\((group|transaction)\)")
+OF_ENSEMBLE = re.compile(r"(leader|follower)\(zookeeper\)")
+"""A ZooKeeper server, by what it is among the others."""
 SOME_OF = re.compile(r"([1-9]) of (.+)")
 _CLIENTS_OF = re.compile(rf"{CLIENTS}(?: of (.+))?")
 _HOST = r"(?=[a-z0-9.-]*[0-9.-])[a-z][a-z0-9.-]*"
@@ -19,11 +21,13 @@ _HOSTS = re.compile(rf"{_HOST}(?:,{_HOST})*")
 SPARE = "spare"
 LAST = "last"
 CONTROLLERS = ("controller", "follower-controller", "follower-controllers")
-BY_SEED = ("one", "minority", "majority", "half", "all", SPARE)
+ZOOKEEPERS = "zookeepers"
+BY_SEED = ("one", "minority", "majority", "half", "all", ZOOKEEPERS, SPARE)
 """Roles that need nothing of the cluster's own metadata."""
 PLAIN = (*BY_SEED, *CONTROLLERS, "primaries", LAST)
-_MANY = rf"(?:all|primaries|follower-controllers|replicas(?:\(.+-\d+\))?|{_HOSTS.pattern})"
-_ONE = f"(?:{'|'.join(PLAIN)}|{OF_PARTITION.pattern}|{COORDINATOR.pattern}|{_HOSTS.pattern})"
+_MANY = rf"(?:all|{ZOOKEEPERS}|primaries|follower-controllers|replicas(?:\(.+-\d+\))?|{_HOSTS.pattern})"
+_OTHERS = "|".join(one.pattern for one in (OF_PARTITION, COORDINATOR, OF_ENSEMBLE, _HOSTS))
+_ONE = f"(?:{'|'.join(PLAIN)}|{_OTHERS})"
 _ROLE = f"(?:[1-9] of {_MANY}|{_ONE})"
 _CLIENTS = f"{CLIENTS}(?: of (?!{SPARE}$){_ROLE})?"
 ROLE = f"^{_ROLE}$"
@@ -34,7 +38,8 @@ HELP = (
     "one, minority, majority, half, all, primaries, controller, follower-controller, "
     "follower-controllers, spare, last, leader(TOPIC-P), previous-leader(TOPIC-P), follower(TOPIC-P), "
     "isr-last(TOPIC-P), elr(TOPIC-P), replicas(TOPIC-P), coordinator(group), coordinator(transaction), "
-    "hosts by name (n1,n2), or a number of those: 2 of all, 1 of primaries, 2 of n1,n2,n3"
+    "zookeepers, leader(zookeeper), follower(zookeeper), hosts by name (n1,n2), "
+    "or a number of those: 2 of all, 1 of primaries, 2 of n1,n2,n3"
 )
 HELP_CLIENTS = "clients, or the clients of any of these: clients of n1, clients of leader(TOPIC-P)"
 
@@ -79,7 +84,7 @@ def plain(role: str) -> str:
 def hosts_named(role: str) -> tuple[str, ...]:
     """The hosts that a target names itself; empty for a role."""
     role = plain(role)
-    if role in PLAIN or OF_PARTITION.fullmatch(role) or COORDINATOR.fullmatch(role):
+    if role in PLAIN or any(one.fullmatch(role) for one in (OF_PARTITION, COORDINATOR, OF_ENSEMBLE)):
         return ()
     return tuple(dict.fromkeys(role.split(",")))
 
@@ -94,6 +99,11 @@ def needs_metadata(role: str) -> bool:
     """Whether the cluster must be asked who has the role."""
     role = plain(role)
     return role in CONTROLLERS or role == "primaries" or bool(OF_PARTITION.fullmatch(role))
+
+
+def needs_ensemble(role: str) -> bool:
+    """Whether the ZooKeeper servers must be asked what they are."""
+    return bool(OF_ENSEMBLE.fullmatch(plain(role)))
 
 
 def needs_memory(role: str) -> bool:
@@ -124,6 +134,7 @@ class Cast:
     """None: nobody knows before the run."""
     coordinated: Collection[str] = ("group", "transaction")
     """What the workload has a coordinator for."""
+    zookeepers: int = 0
 
 
 def never(role: str, cast: Cast) -> str | None:
@@ -135,6 +146,10 @@ def never(role: str, cast: Cast) -> str | None:
         return _no_partition(cast, *found.groups())
     if (what := coordinator_of(role)) is not None and what not in cast.coordinated:
         return f"the workload has no {what} that could have a coordinator"
+    if (role == ZOOKEEPERS or OF_ENSEMBLE.fullmatch(role)) and not cast.zookeepers:
+        return "there is no ZooKeeper server: fleet.zookeeper is 0"
+    if role == "follower(zookeeper)" and cast.zookeepers < 2:
+        return "there is one ZooKeeper server only, so none follows: fleet.zookeeper must be 3 or 5"
     if role in CONTROLLERS[1:] and cast.controllers is not None and cast.controllers < 2:
         return "there is one controller only, so none follows: fleet.controllers must be 3 or 5"
     if role == "minority" and cast.brokers is not None and cast.brokers < 3:
@@ -153,7 +168,8 @@ def never(role: str, cast: Cast) -> str | None:
 
 
 def _too_many(count: int, role: str, cast: Cast) -> str | None:
-    most = len(hosts_named(role)) or {"follower-controllers": (cast.controllers or 99) - 1}.get(
+    known = {"follower-controllers": (cast.controllers or 99) - 1, ZOOKEEPERS: cast.zookeepers}
+    most = len(hosts_named(role)) or known.get(
         role, cast.replicas if role.startswith("replicas") else cast.brokers or 99
     )
     return f"there are {most} of them at most" if count > most else None

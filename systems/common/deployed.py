@@ -13,7 +13,7 @@ from typing import ClassVar
 from wrackline.fleets.base import Fleet, Result
 from wrackline.fleets.folders import data_dir
 from wrackline.systems.administration import Administrator
-from wrackline.systems.base import ClusterState, DeployError, Node, Place, ReplicaLog, TopicSpec
+from wrackline.systems.base import Admin, ClusterState, DeployError, Node, Place, ReplicaLog, TopicSpec
 from wrackline.systems.cluster_client import ClusterClient, active_controller
 from wrackline.systems.common import node_files
 from wrackline.systems.common.node_script import NodeScript
@@ -50,7 +50,7 @@ class Deployed(ABC):
             fleet, carriers, self.controllers, placed.voters, CONTROLLER_PORT, active
         )
         self._reassigner = Reassigner(self.brokers, self._client.connect)
-        self.admin = Administrator(self.brokers, self._client.connect)
+        self.admin: Admin = Administrator(self.brokers, self._client.connect)
 
     # --- starting and stopping ----------------------------------------------------------------------------
 

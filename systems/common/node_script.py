@@ -13,7 +13,6 @@ from wrackline.fleets.base import Fleet
 from wrackline.fleets.folders import data_dir, folders_of
 from wrackline.systems.base import Node
 from wrackline.systems.common.node_log import last_line, way_out_of, why_it_died
-from wrackline.systems.common.nodes import CONTROLLER_PORT
 from wrackline.systems.common.on_hosts import deploy_error, on_each, run_on
 
 
@@ -23,7 +22,7 @@ class NodeScript:
     def __init__(self, fleet: Fleet, start_s: float) -> None:
         """``start_s``: how long a node may take to listen."""
         self._fleet = fleet
-        self._start_s = round(start_s)
+        self.start_s = round(start_s)
 
     def put(self, node: Node, program: str) -> None:
         """Install the script and what it starts. Raises FleetError."""
@@ -40,11 +39,11 @@ class NodeScript:
     def start(self, node: Node) -> None:
         """Returns when the node listens; raises DeployError with the last lines of its log when it dies."""
         # A combined node's broker listens when there is a quorum, its controller at once.
-        port = CONTROLLER_PORT if node.is_controller else node.port
+        port = node.controller_port or node.port
         # Neighbours of a host that is a folder listen on the same port, at addresses of their own.
         at = f"{node.host.address}:{port}" if node.host.is_folder else str(port)
-        command = f"{_script(node)} start {at} {self._start_s}"
-        result = run_on(self._fleet, node, command, timeout_s=self._start_s + 20.0, check=False)
+        command = f"{_script(node)} start {at} {self.start_s}"
+        result = run_on(self._fleet, node, command, timeout_s=self.start_s + 20.0, check=False)
         if result.exit_code == 4:
             raise deploy_error(
                 node,
@@ -67,9 +66,13 @@ class NodeScript:
             )
 
     def stop_all(self, nodes: Sequence[Node], timeout_s: float) -> None:
-        """Brokers first: a controlled shutdown needs the controller."""
-        on_each([node for node in nodes if node.is_broker], lambda node: self.stop(node, timeout_s))
-        on_each([node for node in nodes if not node.is_broker], lambda node: self.stop(node, timeout_s))
+        """Brokers first: a controlled shutdown needs the controller. ZooKeeper last: so does a controller."""
+        for of in (
+            [node for node in nodes if node.is_broker],
+            [node for node in nodes if not node.is_broker and not node.is_zookeeper],
+            [node for node in nodes if node.is_zookeeper],
+        ):
+            on_each(of, lambda node: self.stop(node, timeout_s))
 
     def kill(self, node: Node) -> None:
         run_on(self._fleet, node, f"{_script(node)} kill")

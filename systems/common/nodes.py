@@ -11,6 +11,8 @@ from wrackline.systems.base import DeployError, Node
 BROKER_PORT = 9092
 CONTROLLER_PORT = 9093
 FIRST_CONTROLLER = 101
+ZOOKEEPER_PORT = 2181
+FIRST_ZOOKEEPER = 201
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,6 +37,10 @@ class Nodes:
         return tuple(node for node in self.all if node.is_controller)
 
     @property
+    def zookeepers(self) -> tuple[Node, ...]:
+        return tuple(node for node in self.all if node.is_zookeeper)
+
+    @property
     def started(self) -> tuple[Node, ...]:
         return tuple(node for node in self.all if not node.spare)
 
@@ -55,16 +61,19 @@ def nodes_on(
     controllers: Sequence[str],
     spares: Sequence[str] = (),
     one_id: bool = False,
+    zookeepers: Sequence[str] = (),
+    controller_port: int = CONTROLLER_PORT,
 ) -> Nodes:
     """Brokers get the node ids 1, 2, ... in the order given, controllers 101, 102, ... A host named in both
     runs a broker and a controller in one process: a node with the broker's id and both roles. In the quorum
     such a node has the controller's id or, with ``one_id``, the broker's. ``spares`` are brokers too, with
-    the ids after.
+    the ids after. ``zookeepers`` get 201, 202, ... ``controller_port``: where a controller on a host of its
+    own listens.
 
     Raises DeployError for a host that the fleet does not have, or that is named twice.
     """
     known = {host.name: host for host in fleet.hosts}
-    if missing := [name for name in (*brokers, *spares, *controllers) if name not in known]:
+    if missing := [name for name in (*brokers, *spares, *controllers, *zookeepers) if name not in known]:
         raise DeployError(f"fleet {fleet.name} has no host {', '.join(missing)}: it has {', '.join(known)}")
     carriers = (*brokers, *spares)
     if len(set(carriers)) < len(carriers) or len(set(controllers)) < len(controllers):
@@ -78,11 +87,15 @@ def nodes_on(
         for name, number in broker_ids.items()
     )
     alone = (
-        Node(number, known[name], frozenset({"controller"}), CONTROLLER_PORT)
+        Node(number, known[name], frozenset({"controller"}), controller_port)
         for name, number in voters.items()
         if name not in broker_ids
     )
-    return Nodes((*carrying, *alone), voters)
+    ensemble = (
+        Node(number, known[name], frozenset({"zookeeper"}), ZOOKEEPER_PORT)
+        for number, name in enumerate(zookeepers, FIRST_ZOOKEEPER)
+    )
+    return Nodes((*carrying, *alone, *ensemble), voters)
 
 
 def _broker(number: int, host: Host, *, combined: bool, spare: bool) -> Node:

@@ -12,11 +12,13 @@ from pathlib import Path, PurePosixPath
 
 from wrackline.maven import Artifact, MavenFailed, resolve
 from wrackline.systems.base import DeployError
-from wrackline.systems.kafka.releases import artifacts, parsed
-from wrackline.systems.kafka.server import formatted, java_version, learn_settings, make_archive
+from wrackline.systems.kafka.jvm import java_version
+from wrackline.systems.kafka.releases import artifacts, on_zookeeper, parsed
+from wrackline.systems.kafka.server import formatted, learn_settings, make_archive
 from wrackline.systems.kafka.store import Release, Store
+from wrackline.systems.kafka.zookeeper.install import install_zookeeper
 
-_SERVER = re.compile(r"kafka_2\.\d+-(\d+\.\d+\.\d+)\.jar$")
+_SERVER = re.compile(r"kafka_2\.\d+-(\d+(?:\.\d+){2,3})\.jar$")
 
 
 def silent(_line: str) -> None:
@@ -33,11 +35,17 @@ def install(
 ) -> Release:
     """The version, installed now if it was not. ``repositories``: URLs asked before Maven Central;
     ``tarball``: the release as Apache publishes it, instead of Maven. Another process that installs the same
-    is waited for. Raises DeployError, in one line."""
+    is waited for. With a version that needs ZooKeeper that is installed, too. Raises DeployError, in one
+    line."""
     try:
         wanted = artifacts(version)
     except ValueError as wrong:
         raise DeployError(str(wrong)) from wrong
+    beside = None
+    if on_zookeeper(version):
+        if tarball is not None:
+            raise DeployError(f"{tarball}: Kafka {version} is taken from Maven alone: name its version")
+        beside = install_zookeeper(store, repositories=repositories, say=say)
     if (found := store.find(version)) is not None:
         return found
     java = java_version()
@@ -52,11 +60,11 @@ def install(
                 jars, origin = _resolved(version, wanted, scratch, repositories, say)
             folder = store.begin(version, jars)
             release = store.unfinished(folder, version, origin, java)
-            say(f"Kafka {version}: {len(jars)} jars; the server is asked for its settings and formats a disk")
+            say(f"Kafka {version}: {len(jars)} jars; the server is asked for its settings")
             learn_settings(release)
             formatted(release, {})
             say(f"Kafka {version}: one start, so that the JVM keeps its classes for later ones")
-            make_archive(release)
+            make_archive(release, beside)
             store.finish(release)
             shutil.rmtree(scratch)
         except MavenFailed as wrong:

@@ -17,7 +17,7 @@ from wrackline.systems.common.questions import Setting
 from wrackline.systems.kafka.releases import parsed
 
 LISTENER, CONTROLLER_LISTENER = "PLAINTEXT", "CONTROLLER"
-_BY_HARNESS = "the harness gives it to each node; leave it out"
+BY_HARNESS = "the harness gives it to each node; leave it out"
 OURS: Mapping[str, str] = dict.fromkeys(
     (
         "process.roles",
@@ -35,7 +35,7 @@ OURS: Mapping[str, str] = dict.fromkeys(
         "log.dirs",
         "metadata.log.dir",
     ),
-    _BY_HARNESS,
+    BY_HARNESS,
 )
 """Settings that every node has from us already."""
 DEFAULTS: Mapping[str, str] = {
@@ -98,10 +98,11 @@ def properties(
             "share.coordinator.state.topic.replication.factor": str(replicas),
             "share.coordinator.state.topic.min.isr": str(min_isr),
         }
-    return {**own, **internal, **DEFAULTS, **{key: _text(value) for key, value in config.items()}}
+    return {**own, **internal, **DEFAULTS, **{key: property_text(value) for key, value in config.items()}}
 
 
-def _text(value: str | int | float | bool) -> str:
+def property_text(value: str | int | float | bool) -> str:
+    """As a properties file has it."""
     return str(value).lower() if isinstance(value, bool) else str(value)
 
 

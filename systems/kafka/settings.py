@@ -31,7 +31,7 @@ def refused(
         (About.TOPIC_CONFIG, topic, known["topic"]),
     ):
         for key, value in given.items():
-            if key.startswith(_UNLISTED):
+            if key.startswith(_UNLISTED) or not types:
                 continue
             if key in types:
                 if wrong := _wrong(types[key], str(value).lower()):

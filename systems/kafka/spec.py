@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import Annotated, ClassVar, Literal
 
 from pydantic import AfterValidator, Field
@@ -14,10 +14,12 @@ from wrackline.plugins.capabilities import EVERYTHING, Capability
 from wrackline.plugins.fields import SECONDS, Lax, in_milliseconds
 from wrackline.systems.base import System
 from wrackline.systems.kafka.install import install
-from wrackline.systems.kafka.releases import NEWEST, parsed
+from wrackline.systems.kafka.on_zookeeper import KafkaOnZooKeeper
+from wrackline.systems.kafka.releases import NEWEST, on_zookeeper, parsed
 from wrackline.systems.kafka.server import formatted
 from wrackline.systems.kafka.store import Store
 from wrackline.systems.kafka.system import JVM_OPTIONS, START_S, KafkaSystem
+from wrackline.systems.kafka.zookeeper.properties import UNCLEAN_OFF_SINCE
 from wrackline.systems.spec import Configured, Layout, Seconds, SystemSpec, Waits, is_true
 
 NO_RECOVERY = "none"
@@ -48,7 +50,7 @@ class KafkaSpec(SystemSpec):
     host_needs: ClassVar[HostNeeds] = HostNeeds(packages=("openjdk-17-jre-headless",), memory_mb=768)
 
     kind: Literal["apache-kafka"] = "apache-kafka"
-    """What is deployed: Apache Kafka in KRaft mode."""
+    """What is deployed: Apache Kafka, with ZooKeeper up to 2.8 and in KRaft mode from 3.7 on."""
     version: Annotated[str, AfterValidator(_known)] = NEWEST
     """Which version; a run that needs it installs it (`wrackline kafka`)."""
     features: dict[str, Annotated[int, Field(ge=0)]] = Field(default_factory=dict)
@@ -67,9 +69,27 @@ class KafkaSpec(SystemSpec):
 
     @property
     def offers(self) -> frozenset[Capability]:
-        """Groups by KIP-848 are ready for use since 4.0."""
-        since_4 = parsed(self.version) >= parsed("4.0.0")
-        return EVERYTHING if since_4 else EVERYTHING - {Capability.CONSUMER_PROTOCOL}
+        """Groups by KIP-848 are ready for use since 4.0. Before 0.11 there are no transactions, and nobody
+        can be asked who coordinates a group."""
+        line = parsed(self.version)
+        if line < (0, 11):
+            return frozenset({Capability.COMPACTION})
+        return EVERYTHING if line >= (4, 0) else EVERYTHING - {Capability.CONSUMER_PROTOCOL}
+
+    def misfit(self, zookeeper: int) -> str | None:
+        if on_zookeeper(self.version) and not zookeeper:
+            return (
+                f"Kafka {self.version} keeps its metadata in ZooKeeper: say how many servers of it there "
+                "are, fleet.zookeeper: 1 or 3"
+            )
+        if zookeeper and not on_zookeeper(self.version):
+            return (
+                f"fleet.zookeeper is {zookeeper}, and Kafka {self.version} has controllers of its own "
+                "(KRaft): leave it out, or take a version up to 2.8"
+            )
+        if on_zookeeper(self.version) and self.features:
+            return f"system.features: Kafka {self.version} has none, leave them out"
+        return None
 
     def refusal(self, fleet: FleetSpec) -> str | None:
         """The file of a node's clock is in a folder that belongs to root, and is one for all where hosts are
@@ -84,6 +104,19 @@ class KafkaSpec(SystemSpec):
         formatted(release, self.features)  # what the server says of its features, it says before any host
 
     def build(self, fleet: Fleet, layout: Layout) -> System:
+        if on_zookeeper(self.version):
+            return KafkaOnZooKeeper(
+                fleet,
+                version=self.version,
+                brokers=layout.brokers,
+                zookeepers=layout.zookeeper,
+                controllers=layout.controllers,
+                spares=layout.spares,
+                config=self.config,
+                jvm_options=self.jvm_options,
+                start_s=self.waits.start_s,
+                faketime=self.clock == "faketime",
+            )
         return KafkaSystem(
             fleet,
             version=self.version,
@@ -105,6 +138,14 @@ class KafkaSpec(SystemSpec):
         return Configured(
             version=self.version,
             flush_mode="every-write" if every_write else "never",
-            unclean_election=is_true(self.config.get("unclean.leader.election.enable", False)),
+            unclean_election=is_true(
+                self.config.get("unclean.leader.election.enable", parsed(self.version) < UNCLEAN_OFF_SINCE)
+            ),
             recovery_strategy=NO_RECOVERY,
         )
+
+    def client_settings(self) -> Mapping[str, str]:
+        """Before 0.10 brokers cannot be asked which versions of the protocol they speak: they are told."""
+        if parsed(self.version) >= (0, 10):
+            return {}
+        return {"api.version.request": "false", "broker.version.fallback": self.version}

@@ -8,6 +8,8 @@
 ``release.json``       version, origin, Java, and the SHA-256 of every jar; written last
 =====================  ==================================================================================
 
+The folder ``zookeeper`` has the versions of ZooKeeper that those before 3 need, in the same way.
+
 Hosts of the netns fleet see the folder at the same path, and the archive needs that: it knows its jars by
 path, size and time. A folder without release.json was not finished and is made anew.
 """
@@ -27,7 +29,6 @@ from typing import Any
 import orjson
 
 from wrackline.systems.base import DeployError
-from wrackline.systems.kafka.releases import parsed
 
 VARIABLE = "WRACKLINE_KAFKA_DIR"
 DEFAULT = Path("/var/lib/wrackline/kafka")
@@ -48,6 +49,13 @@ class Release:
     """The JVM that made its archive of classes."""
     sha256: Mapping[str, str]
     """Name of each jar -> its checksum."""
+    program: str = "Kafka"
+    """What it is a version of: ``Kafka`` or ``ZooKeeper``."""
+
+    @property
+    def title(self) -> str:
+        """``Kafka 4.4.0``."""
+        return f"{self.program} {self.version}"
 
     @property
     def jars(self) -> tuple[Path, ...]:
@@ -71,29 +79,39 @@ class Release:
         """Every jar is what it was when it was installed. Raises DeployError."""
         for jar in self.jars:
             if not jar.is_file() or _sha256(jar) != self.sha256[jar.name]:
-                raise DeployError(
-                    f"{jar} is not what was installed: `wrackline kafka remove {self.version}`, then "
-                    f"`wrackline kafka install {self.version}`"
+                again = (
+                    f"`wrackline kafka remove {self.version}`, then `wrackline kafka install {self.version}`"
+                    if self.program == "Kafka"
+                    else f"remove {self.folder}, and the next run brings it again"
                 )
+                raise DeployError(f"{jar} is not what was installed: {again}")
 
 
 class Store:
     """The folder of all versions. Two processes may use it at the same time."""
 
-    def __init__(self, root: Path | None = None) -> None:
+    def __init__(self, root: Path | None = None, program: str = "Kafka") -> None:
         self.root = root or Path(os.environ.get(VARIABLE) or DEFAULT)
+        self._program = program
+
+    @property
+    def zookeeper(self) -> Store:
+        """Where ZooKeeper's own versions lie: a folder beside those of Kafka's."""
+        return Store(self.root / "zookeeper", "ZooKeeper")
 
     def releases(self) -> tuple[Release, ...]:
         """Those that are whole, oldest first."""
         folders = self.root.iterdir() if self.root.is_dir() else ()
         found = (self.find(folder.name) for folder in folders if not folder.name.startswith("."))
-        return tuple(sorted(filter(None, found), key=lambda one: parsed(one.version)))
+        return tuple(sorted(filter(None, found), key=lambda one: _numbers(one.version)))
 
     def find(self, version: str) -> Release | None:
         folder = self.root / version
         try:
             said = orjson.loads((folder / RELEASE).read_bytes())
-            return Release(said["version"], folder, said["origin"], said["java"], said["sha256"])
+            return Release(
+                said["version"], folder, said["origin"], said["java"], said["sha256"], self._program
+            )
         except (OSError, orjson.JSONDecodeError, KeyError, TypeError):
             return None
 
@@ -141,7 +159,7 @@ class Store:
     def unfinished(self, folder: Path, version: str, origin: str, java: str) -> Release:
         """The release in a folder that ``begin`` made; nobody finds it before ``finish``."""
         sums = {jar.name: _sha256(jar) for jar in sorted((folder / "libs").glob("*.jar"))}
-        return Release(version, folder, origin, java, sums)
+        return Release(version, folder, origin, java, sums, self._program)
 
     def finish(self, release: Release) -> None:
         """From now on it is installed."""
@@ -164,6 +182,10 @@ class Store:
             (folder / RELEASE).unlink(missing_ok=True)  # first: what is half removed is not installed
             shutil.rmtree(folder)
         return True
+
+
+def _numbers(version: str) -> list[int]:
+    return [int(number) for number in version.split(".")]
 
 
 def _sha256(file: Path) -> str:

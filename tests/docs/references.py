@@ -66,7 +66,7 @@ _ALONE = re.compile(r"(?<!\w)sections?\s+(?P<number>\d+(?:\.\d+)*)")
 _IN_BRACKETS = re.compile(r"\((?P<number>\d\.\d+(?:\.\d+)?)(?=\)|, [a-z])")
 _FIXED_IN = re.compile(r"(?:KAFKA-\d+|KIP-\d+|Kafka),? ?$")
 _STEP = re.compile(r"(?<![\w.-])(?P<number>2\.\d{1,2}\.\d)(?!\w|\.\d)")
-_OF_A_PROGRAM = re.compile(r"(?:[Kk]afka|version|clients?|librdkafka) $")
+_OF_A_PROGRAM = re.compile(r"(?:(?:[Kk]afka|version:?|clients?|librdkafka) |version=)$")
 _PATH = re.compile(
     rf"(?<![\w/.<~-])(?:\./)?(?P<path>(?:{'|'.join(FOLDERS)})/[\w./*-]*[\w/*])(?:::(?P<name>\w+(?:\.\w+)*))?"
 )

@@ -20,10 +20,10 @@ class Listening:
     name = "listening"
     power: PowerSwitch
 
-    def __init__(self) -> None:
-        self.hosts = tuple(
-            Host(name, f"198.18.0.{last}") for name, last in (("n1", 11), ("n2", 12), ("c1", 21))
-        )
+    def __init__(self, *more: str) -> None:
+        """``more``: hosts besides n1, n2 and c1."""
+        known = [("n1", 11), ("n2", 12), ("c1", 21), *zip(more, range(31, 40), strict=False)]
+        self.hosts = tuple(Host(name, f"198.18.0.{last}") for name, last in known)
         self.commands: list[tuple[str, str]] = []
         self.files: dict[tuple[str, str], Path | bytes] = {}
         self.answers: dict[str, Said] = {"version_info": (0, "3.11\n", "")}

@@ -7,7 +7,16 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from wrackline.history.model import CORRUPT, FOREIGN, value_of
-from wrackline.workloads.payload import MAX_BYTES, OVERHEAD, decode, encode, key_of, run_tag, topic_crc
+from wrackline.workloads.payload import (
+    MAX_BYTES,
+    OVERHEAD,
+    decode,
+    encode,
+    kept_timestamp,
+    key_of,
+    run_tag,
+    topic_crc,
+)
 
 TAG = run_tag("run-1")
 values = st.builds(value_of, st.integers(0, (1 << 21) - 1), st.integers(0, (1 << 28) - 1), st.integers(0, 15))
@@ -80,3 +89,9 @@ def test_a_missing_value_is_reported_and_a_payload_too_large_is_refused() -> Non
     assert decode(TAG, None).detail == "no value"
     with pytest.raises(ValueError, match="more than"):
         encode(TAG, 1, "log", 0, 1, MAX_BYTES + 1)
+
+
+def test_a_record_of_a_format_without_timestamps_has_none_to_compare() -> None:
+    assert kept_timestamp(-1, -1) is None
+    assert kept_timestamp(-1, 3) == -1, "one that got lost"
+    assert kept_timestamp(5, -1) == 5

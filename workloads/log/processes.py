@@ -21,7 +21,7 @@ from wrackline.workloads.clients.base import Client, ClientError, Consumer, Fetc
 from wrackline.workloads.log.spec import ClientsSpec
 from wrackline.workloads.log.tally import Tally
 from wrackline.workloads.pace import Generator, Slot
-from wrackline.workloads.payload import decode
+from wrackline.workloads.payload import decode, kept_timestamp
 
 log = logging.getLogger(__name__)
 
@@ -262,7 +262,8 @@ def read_records(
     records = []
     wrong = []
     for partition, offset, epoch, timestamp, key, payload in fetched:
-        found = decode(context.tag, payload, key=key, timestamp_ms=timestamp, key_of=context.spec.key_of)
+        kept = kept_timestamp(timestamp, epoch)
+        found = decode(context.tag, payload, key=key, timestamp_ms=kept, key_of=context.spec.key_of)
         records.append(Record(partition, offset, found.value, epoch, timestamp))
         if found.detail is not None:
             wrong.append({"partition": partition, "offset": offset, "detail": found.detail})

@@ -285,6 +285,9 @@ ONLY_THE_PARSER = (
         "more than the 9 there can be",
         "has no room for the hosts",
         "has no follower",
+        "0 goes with fleet.zookeeper",
+        "needs no ZooKeeper",
+        "with ZooKeeper: there brokers elect",
     ),
     *("give it as 198.18.0.0/24",),
     "input should be a valid integer, not",  # 3.0 is an integer for a schema; 0.5ms is a duration

@@ -96,3 +96,50 @@ def test_links_between_brokers_are_cut_and_those_of_clients_are_not(
         assert not run.connects(None, "n2")
         assert run.connects(None, "n3")
     assert run.recorded.ended("f1")["proved"] is True, run.recorded.ended("f1")
+
+
+ANSWERING = """
+import socket
+server = socket.create_server(("", 9997))
+server.settimeout(30)
+while True:
+    asked, _ = server.accept()
+    asked.sendall(b"x" * int(asked.recv(20)))
+    asked.close()
+"""
+ASKING = """
+import socket, sys
+with socket.create_connection((sys.argv[1], 9997), 2) as it:
+    it.settimeout(1)
+    it.sendall(sys.argv[2].encode())
+    got = 0
+    try:
+        while part := it.recv(65536):
+            got += len(part)
+    except TimeoutError:
+        pass
+print(got)
+"""
+
+
+def test_in_a_black_hole_short_answers_arrive_and_long_ones_do_not(
+    fleet: NetnsFleet, system: Listeners
+) -> None:
+    """Seen by a server and a client of the test's own: connections are made all the while."""
+    hosts = {host.name: host for host in fleet.hosts}
+    for name in ("n1", "n3"):
+        serve = f"setsid timeout 60 python3 -c '{ANSWERING}' >/dev/null 2>&1 </dev/null &"
+        fleet.remote(hosts[name]).run(serve)
+
+    def got(asker: str, server: str, wanted: int) -> int:
+        ask = f"python3 -c '{ASKING}' {hosts[server].address} {wanted}"
+        return int(fleet.remote(hosts[asker]).run(ask).stdout)
+
+    hole = {"fault": "mtu-black-hole", "target": "n2,n1", "shape": "link", "direction": "in"}
+    with running(fleet, system, hole) as run:
+        assert got("n2", "n1", 100) == 100
+        assert got("n2", "n1", 50_000) == 0
+        assert got("n3", "n1", 50_000) == 50_000, "another road"
+        assert got("n2", "n3", 50_000) == 50_000, "another sender"
+    assert got("n2", "n1", 50_000) == 50_000
+    assert run.recorded.ended("f1")["proved"] is True, run.recorded.ended("f1")

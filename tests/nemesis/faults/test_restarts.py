@@ -213,6 +213,8 @@ def test_an_upgrade_that_cannot_be_is_refused(monkeypatch: pytest.MonkeyPatch, t
     to = RollingUpgradeSpec(fault="rolling-upgrade", to="4.4.0")
     assert to.target == "all"
     assert "wrackline has one version only" in str(to.refusal(fleet, WracklineSpec()))
+    on_zookeeper = KafkaSpec(version="1.1.1")
+    assert "it has no ZooKeeper, 1.1.1 has" in str(to.refusal(NetnsSpec(zookeeper=1), on_zookeeper))
     assert "system.version must be older, not 4.4.0" in str(to.refusal(fleet, KafkaSpec(version="4.4.0")))
     monkeypatch.setenv("WRACKLINE_KAFKA_DIR", str(tmp_path))
     assert "`wrackline kafka install 4.4.0`" in str(to.refusal(fleet, KafkaSpec(version="4.1.1")))

@@ -125,3 +125,16 @@ def test_a_ring_is_drawn_as_a_half_is() -> None:
     spec = FAULT.validate_python({"fault": "partition", "shape": "majorities-ring"})
     assert isinstance(spec, PartitionSpec)
     assert spec.target == "half"
+
+
+def test_links_with_zookeeper_and_among_its_servers() -> None:
+    broker = hosts(1)[0]
+    one, other = (
+        Target(f"z{n}", f"198.18.0.3{n}", 200 + n, 2181, "/data", is_broker=False, is_zookeeper=True)
+        for n in (1, 2)
+    )
+    assert asked_ports(broker, one, [Link.BROKER_ZOOKEEPER]) == (2181,)
+    assert asked_ports(one, broker, list(Link)) == ()
+    assert asked_ports(one, other, [Link.ZOOKEEPER_ZOOKEEPER]) == (2888, 3888)
+    assert asked_ports(broker, one, [Link.BROKER_CONTROLLER, Link.BROKER_BROKER]) == ()
+    assert asked_ports(one, other, [Link.CONTROLLER_CONTROLLER, Link.BROKER_ZOOKEEPER]) == ()

@@ -70,12 +70,14 @@ def test_b01_waits_for_all_partitions_that_fare_alike() -> None:
     ("name", "nodes"),
     [
         *((name, NODES) for name in sorted(SCHEDULES)),
-        *((name, COMBINED) for name in sorted(SCHEDULES) if name not in OF_DEFECTS),
+        *((name, COMBINED) for name in sorted(SCHEDULES) if not NEEDS[name].apart),
     ],
 )
 def test_every_fault_of_a_schedule_is_healed_by_it(name: str, nodes: tuple[Node, ...]) -> None:
     steps = SCHEDULES[name](Aim(THREE, {one.node_id: one for one in nodes}, "log", 0))
-    injected = {step.id for step in steps if isinstance(step, Inject)}
+    ids = [step.id for step in steps if isinstance(step, Inject)]
+    injected = set(ids)
+    assert len(ids) == len(injected), "each has an id of its own"
     healed = {fault_id for step in steps if isinstance(step, Heal) for fault_id in step.ids}
     assert injected == healed
 
@@ -133,8 +135,43 @@ def test_the_schedules_of_defects_hit_leader_and_followers(name: str, faults: li
     assert set(OF_DEFECTS) <= set(SCHEDULES)
 
 
-@pytest.mark.parametrize("name", sorted(OF_DEFECTS))
-def test_the_schedules_of_defects_refuse_controllers_beside_brokers(name: str) -> None:
+@pytest.mark.parametrize(
+    ("name", "faults"),
+    [
+        (
+            "fast-fail-over",
+            [
+                ("kill", "n1"),
+                ("partition", "n1", "n2"),
+                ("elect-preferred", "n1"),
+                ("kill", "n1"),
+                ("elect-preferred", "n1"),
+            ],
+        ),
+        ("short-log-leads", [("kill", "n1"), ("power-cut", "n3"), ("elect-preferred", "n1")]),
+        (
+            "joined-too-early",
+            [
+                ("kill", "n1"),
+                ("partition", "n2"),
+                ("partition", "n3", "n2"),
+                ("mtu-black-hole", "n3", "n1"),
+                ("partition", "n1", "n2"),
+                ("elect-preferred", "n1"),
+                ("kill", "n1", "n2"),
+            ],
+        ),
+        ("alone-and-killed", [("partition", "n1"), ("kill", "n1")]),
+    ],
+)
+def test_the_schedules_of_the_zookeeper_era(name: str, faults: list[tuple[str, ...]]) -> None:
+    state = cluster(partition(0, leader=1, replicas=(1, 2, 3)))
+    assert hits(name, state) == faults
+    assert hits(name, THREE)[0] != faults[0], "where another leads already nobody is killed to make it so"
+
+
+@pytest.mark.parametrize("name", sorted(name for name in NEEDS if NEEDS[name].apart))
+def test_schedules_that_need_the_controllers_apart_refuse_controllers_beside_brokers(name: str) -> None:
     with pytest.raises(GuidedError, match=r"n1, n2, n3 are both: fleet\.combined must be false"):
         SCHEDULES[name](Aim(THREE, {one.node_id: one for one in COMBINED}, "log", 0))
 

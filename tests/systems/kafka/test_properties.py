@@ -55,9 +55,9 @@ def test_what_a_node_was_given_comes_first() -> None:
     assert properties_of(said) == "# given\nc=3\nsecret=\n\n# by default\nb=2\n"
 
 
-@pytest.mark.parametrize("version", ["3.6.2", "0.11.0.3", "4.4", "newest", ""])
+@pytest.mark.parametrize("version", ["3.6.2", "0.11.3", "0.8.1.1", "4.4", "2.8.2.1", "newest", ""])
 def test_a_version_that_cannot_run_is_refused(version: str) -> None:
-    with pytest.raises(ValueError, match=r"no version of Apache Kafka|is older than 3\.7\.0"):
+    with pytest.raises(ValueError, match=r"no version of Apache Kafka|older than 0\.8\.2|is between those"):
         parsed(version)
 
 
@@ -71,3 +71,16 @@ def test_each_version_line_has_what_it_needs_to_log_and_nothing_that_was_never_p
         *("log4j-slf4j-impl", "log4j-api", "log4j-core"),
     ]
     assert said("3.9.2") == ["kafka_2.13", "slf4j-reload4j"]
+
+
+def test_versions_on_zookeeper_have_what_java_17_does_not_bring() -> None:
+    def said(version: str) -> list[str]:
+        return [f"{one.name} {one.version}" for one in artifacts(version)]
+
+    log4j, client = "slf4j-reload4j 1.7.36", "zookeeper 3.4.10"
+    assert said("2.8.2") == ["kafka_2.13 2.8.2", log4j]
+    assert said("2.0.1") == ["kafka_2.12 2.0.1", log4j, client]
+    assert said("1.1.1") == ["kafka_2.12 1.1.1", log4j, client]
+    assert said("0.11.0.3") == ["kafka_2.12 0.11.0.3", "jaxb-api 2.3.1"]
+    assert said("0.10.2.2") == ["kafka_2.12 0.10.2.2", "jaxb-api 2.3.1"]
+    assert said("0.8.2.2") == ["kafka_2.11 0.8.2.2"]

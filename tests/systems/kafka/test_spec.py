@@ -39,7 +39,10 @@ def test_a_wait_that_is_given_leaves_the_others_as_kafka_needs_them() -> None:
     ("setting", "said"),
     [
         ("system.version=4.4", "system.version: input should be a valid string"),
-        ("system.version='2.8.2'", "afka 2.8.2 is older than 3.7.0"),
+        ("system.version='0.8.0.1'", "afka 0.8.0.1 is older than 0.8.2.0"),
+        ("system.version='3.3.1'", "afka 3.3.1 is between those that run here"),
+        ("system.version='2.8.2'", "afka 2.8.2 keeps its metadata in ZooKeeper: say how many"),
+        ("fleet.zookeeper=1", "afka 4.4.0 has controllers of its own"),
         ("system.version=newest", "'newest' is no version of Apache Kafka"),
         ("system.profile=kip966", "system.profile"),
     ],

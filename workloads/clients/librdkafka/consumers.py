@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from confluent_kafka import TIMESTAMP_NOT_AVAILABLE, KafkaError, Message, TopicPartition
 from confluent_kafka import Consumer as Handle
-from confluent_kafka import KafkaError, Message, TopicPartition
 
 from wrackline.workloads.clients.base import (
     Fetched,
@@ -14,6 +14,7 @@ from wrackline.workloads.clients.base import (
     Settings,
 )
 from wrackline.workloads.clients.librdkafka.common import Health, error_of, in_our_words, made
+from wrackline.workloads.payload import NO_TIMESTAMP
 
 POSITION_LOST = frozenset(
     {KafkaError.OFFSET_OUT_OF_RANGE, KafkaError._AUTO_OFFSET_RESET, KafkaError._LOG_TRUNCATION}
@@ -30,12 +31,18 @@ def _present(number: int | None) -> int:
     return -1 if number is None else number
 
 
+def _timestamp(message: Message) -> int:
+    """-1 of a record whose format has none, which librdkafka calls 0."""
+    kind, timestamp_ms = message.timestamp()
+    return NO_TIMESTAMP if kind == TIMESTAMP_NOT_AVAILABLE else timestamp_ms
+
+
 def _fetched(message: Message) -> Fetched:
     return Fetched(
         _present(message.partition()),
         _present(message.offset()),
         _present(message.leader_epoch()),
-        message.timestamp()[1],
+        _timestamp(message),
         message.key(),
         message.value(),
     )

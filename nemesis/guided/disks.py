@@ -1,0 +1,20 @@
+"""What guided schedules ask of the disks of single hosts."""
+
+from __future__ import annotations
+
+from wrackline.fleets.base import Fleet
+from wrackline.fleets.folders import data_dir
+from wrackline.systems.base import System
+
+
+def sync(fleet: Fleet, system: System, name: str) -> None:
+    """What the host has written is on its data disk. Raises FleetError."""
+    [host] = [node.host for node in system.nodes if node.host.name == name]
+    fleet.remote(host).run(f"sync -f {data_dir(host)}")
+
+
+def log_size(fleet: Fleet, system: System, name: str, topic: str, partition: int) -> int:
+    """Bytes of the segments of a replica. Raises FleetError."""
+    [host] = [node.host for node in system.nodes if node.host.name == name]
+    segments = f"{data_dir(host)}/{topic}-{partition}/*.log"
+    return int(fleet.remote(host).run(f"cat {segments} 2>/dev/null | wc -c").stdout)

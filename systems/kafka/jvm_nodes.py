@@ -1,0 +1,189 @@
+"""What the nodes of every version of Apache Kafka have in common: a JVM on each host, with the jars of an
+installed release.
+
+Hosts that do not see this machine's folder of the release are sent it whole, with the times of its files.
+"""
+
+from __future__ import annotations
+
+import re
+import shlex
+import tarfile
+import tempfile
+from abc import abstractmethod
+from collections.abc import Callable, Sequence
+from pathlib import Path
+
+from wrackline.fleets.base import Fleet, FleetError
+from wrackline.fleets.folders import data_dir, folders_of
+from wrackline.systems.base import DeployError, Node, Place
+from wrackline.systems.cluster_client import active_controller
+from wrackline.systems.common.deployed import Deployed
+from wrackline.systems.common.growth import share_of
+from wrackline.systems.common.nodes import Nodes
+from wrackline.systems.common.on_hosts import deploy_error, on_each
+from wrackline.systems.kafka.faketime import under
+from wrackline.systems.kafka.properties import LOGGING, logging_options
+from wrackline.systems.kafka.store import RELEASE, Release, Store
+from wrackline.systems.protocol import Connection
+
+_SERVER_JAR = re.compile(r"/kafka_2\.\d+-(\d+(?:\.\d+){2,3})\.jar")
+
+
+class JvmNodes(Deployed):
+    """Nodes that run a release of Apache Kafka, or what goes with it. Every error is a DeployError."""
+
+    collected_config = "effective.properties"
+
+    def __init__(
+        self,
+        fleet: Fleet,
+        placed: Nodes,
+        *,
+        version: str,
+        jvm_options: Sequence[str],
+        start_s: float,
+        faketime: bool,
+        store: Store,
+        active: Callable[[Connection], int] = active_controller,
+    ) -> None:
+        self.name = f"kafka-{version}"
+        self.version = version
+        self._jvm_options = tuple(jvm_options)
+        self._faketime = faketime
+        self._store = store
+        self._versions: dict[int, str] = {}
+        """Of nodes that were upgraded."""
+        super().__init__(fleet, placed, start_s, active)
+
+    # --- what each kind says ------------------------------------------------------------------------------
+
+    @abstractmethod
+    def config_for(self, node: Node) -> str:
+        """The node's configuration file (properties)."""
+
+    def _config_path(self, node: Node) -> str:
+        """The file that configures the node."""
+        return f"{folders_of(node.host).configs}/server.properties"
+
+    @abstractmethod
+    def _main(self, node: Node) -> Sequence[str]:
+        """The class that the node runs, and its arguments; before them, options of the JVM for it alone."""
+
+    @abstractmethod
+    def _release_of(self, node: Node) -> Release:
+        """What the node runs. Raises DeployError when it is not installed on this machine."""
+
+    @abstractmethod
+    def _format(self, node: Node) -> None:
+        """What an empty disk is given. Raises FleetError, DeployError."""
+
+    # --- installing ---------------------------------------------------------------------------------------
+
+    def install(self) -> None:
+        """Release, script, configuration and an empty disk that is ready for use to every host; starts
+        nothing. The release must be on this machine. Raises DeployError."""
+        on_each(self.nodes, self._install)
+
+    def _kafka(self, version: str) -> Release:
+        found = self._store.find(version)
+        if found is None:
+            raise DeployError(
+                f"Kafka {version} is not installed on this machine: `wrackline kafka install {version}` "
+                "does it"
+            )
+        return found
+
+    def _version_of(self, node: Node) -> str:
+        return self._versions.get(node.node_id, self.version)
+
+    def _install(self, node: Node) -> None:
+        folders = folders_of(node.host)
+        if running := self._command(node, folders.running).stdout.strip():
+            raise deploy_error(node, "install", f"a node runs there ({running})", "stop it first")
+        data = data_dir(node.host)
+        try:
+            self._bring(node)
+            self._format(node)
+        except FleetError as wrong:
+            raise deploy_error(node, "upload", str(wrong), "see that the host's disk has room") from wrong
+        # Synced: a power cut soon after the start must not leave a disk that was never formatted. A host that
+        # is a folder loses no power, and its file system may have much of others' to write.
+        sync = "" if node.host.is_folder else f" && sync -f {data}"
+        self._command(node, self._script.folders(node) + sync, timeout_s=60.0)
+
+    def _bring(self, node: Node) -> None:
+        """The release, where the host does not see it, and all that a start needs of it. Raises
+        FleetError."""
+        release = self._release_of(node)
+        wanted = (release.folder / RELEASE).read_bytes()
+        seen = self._command(node, f"cat {shlex.quote(str(release.folder / RELEASE))} 2>/dev/null; true")
+        if seen.stdout.encode() != wanted:
+            self._send(node, release)
+        remote = self.fleet.remote(node.host)
+        self._script.put(node, self._program(node, release))
+        remote.put(self.config_for(node).encode(), self._config_path(node))
+        for name, layout in LOGGING.items():
+            remote.put(layout.encode(), f"{folders_of(node.host).configs}/{name}")
+
+    def upgrade(self, node: Node, version: str) -> None:
+        self._kafka(version)
+        self._versions[node.node_id] = version
+        try:
+            self._bring(node)
+        except FleetError as wrong:
+            raise deploy_error(node, "upload", str(wrong), "see that the host's disk has room") from wrong
+
+    def running_version(self, node: Node) -> str:
+        pid = self.pid(node)
+        if pid is None:
+            return ""
+        said = self._command(node, f"tr '\\0' '\\n' </proc/{pid}/cmdline").stdout
+        found = _SERVER_JAR.search(said)
+        return found[1] if found else ""
+
+    def furnish(self, node: Node) -> None:
+        data = data_dir(node.host)
+        if self._command(node, f"ls -A {data} 2>/dev/null; true").stdout.strip():
+            return
+        try:
+            self._format(node)
+        except FleetError as wrong:
+            raise deploy_error(node, "format", str(wrong), "see that the host's disk has room") from wrong
+        self._command(node, f"mkdir -p {data} && sync -f {data}")
+
+    def _send(self, node: Node, release: Release) -> None:
+        """The whole folder, to the same path: the archive of classes knows its jars by path, size and time.
+        Raises FleetError."""
+        folder = shlex.quote(str(release.folder))
+        with tempfile.NamedTemporaryFile(prefix="wrackline-kafka-", suffix=".tar") as packed:
+            with tarfile.open(fileobj=packed, mode="w") as tar:
+                tar.add(release.folder, arcname=".")
+            packed.flush()
+            self.fleet.remote(node.host).put(Path(packed.name), f"{release.folder}.tar")
+        unpack = (
+            f"rm -rf {folder} && mkdir -p {folder} && tar -xf {folder}.tar -C {folder} && rm {folder}.tar"
+        )
+        self._command(node, unpack, timeout_s=120.0)
+
+    def _program(self, node: Node, release: Release) -> str:
+        """What the script starts."""
+        command = [
+            "java",
+            *self._jvm_options,
+            f"-XX:SharedArchiveFile={release.archive}",
+            "-Xshare:auto",
+            "-XX:-UsePerfData",
+            *logging_options(folders_of(node.host).configs),
+            *("-cp", release.classpath),
+            *self._main(node),
+        ]
+        return under(shlex.join(command)) if self._faketime else f"exec {shlex.join(command)}\n"
+
+    # --- asking the cluster -------------------------------------------------------------------------------
+
+    def wait_ready(self, *, timeout_s: float = 90.0) -> None:
+        super().wait_ready(timeout_s=timeout_s)
+
+    def growth_plan(self, node: Node, topic: str, *, timeout_s: float = 30.0) -> dict[Place, tuple[int, ...]]:
+        return share_of(self.describe(timeout_s=timeout_s), node.node_id, topic)

@@ -1,0 +1,57 @@
+"""Steps of guided schedules that are neither faults nor waits for the cluster, as the runner does them."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, cast
+
+import pytest
+
+from tests.nemesis.doubles import FakeFleet, FakeSystem, Recorded, cluster, partition
+from wrackline.nemesis import inject
+from wrackline.nemesis.faults.processes import Kill
+from wrackline.nemesis.guided.catalogue import SCHEDULES
+from wrackline.nemesis.guided.steps import Aim, Await, AwaitGrowth, Flush, GuidedStep, Heal, Inject
+from wrackline.nemesis.runner import Nemesis
+from wrackline.nemesis.schedule import plan
+from wrackline.nemesis.spec import load
+
+
+def test_steps_that_look_at_disks_and_a_wait_that_is_given_up(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """What never comes is waited for no longer than it may be, and the schedule goes on."""
+
+    monkeypatch.setattr(inject, "UNDO_PAUSE_S", 0.0)
+    fleet, recorded = FakeFleet(), Recorded()
+    fleet.answers["/stat"] = (0, "gone")
+    system = FakeSystem(fleet, cluster(partition(0, leader=2)))
+
+    def steps(aim: Aim) -> Sequence[GuidedStep]:
+        del aim
+        return (
+            Flush(("n1", "n2")),
+            Await("nobody leads", "log", (0,), lambda state: state.leader < 0, patience_s=0.1),
+            AwaitGrowth("records on n2", "n2", "log", 0),
+            Inject("g1", Kill(), ("n3",), "somebody"),
+            Heal(("g1",)),
+        )
+
+    monkeypatch.setitem(cast(dict[str, object], SCHEDULES), "power-cut-lossy", steps)
+    sizes = iter(range(100, 10_000))
+
+    class Growing(dict[str, tuple[int, str]]):
+        def items(self) -> Any:
+            return {**dict(super().items()), "wc -c": (0, f"{next(sizes) // 3}\n")}.items()
+
+    fleet.answers = cast(Any, Growing(fleet.answers))
+    spec = load({"guided": {"name": "power-cut-lossy", "at_s": 0, "deadline_s": 5}})
+    nemesis = Nemesis(plan(spec, 1, 10.0), fleet, system, recorded, topics=("log",))
+    nemesis.start()
+    assert nemesis.wait(10)
+    nemesis.stop_and_heal()
+    assert [host for host, command in fleet.commands if command == "sync -f /data/broker"] == ["n1", "n2"]
+    assert recorded.phases("g1") == ["begin", "active", "undo", "ended"]
+    looked = [command for host, command in fleet.commands if "wc -c" in command and host == "n2"]
+    assert len(looked) > 1
+    assert looked[0] == "cat /data/broker/log-0/*.log 2>/dev/null | wc -c"
