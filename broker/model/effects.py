@@ -13,6 +13,7 @@ from enum import StrEnum
 from typing import Any
 from uuid import UUID
 
+from wrackline.broker.model.coordination import CloseSession, Coordinate, OpenSession
 from wrackline.broker.model.messages import Request, Response
 from wrackline.broker.model.types import (
     EpochEntry,
@@ -232,6 +233,9 @@ Effect = (
     | CloseLogs
     | SetTimer
     | CancelTimer
+    | OpenSession
+    | Coordinate
+    | CloseSession
     | Trace
     | Exit
 )

@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from dataclasses import field
 from uuid import UUID
 
+from wrackline.broker.model.coordination import Coordinated, SessionChanged, WatchFired
 from wrackline.broker.model.messages import Request, Response
 from wrackline.broker.model.types import (
     NodeId,
@@ -138,4 +139,7 @@ Event = (
     | DiskFailed
     | StopRequested
     | LogsClosed
+    | SessionChanged
+    | Coordinated
+    | WatchFired
 )

@@ -1,0 +1,1 @@
+"""A deterministic ZooKeeper: a tree of nodes, sessions in virtual time, and the faults of both."""
