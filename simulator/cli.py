@@ -175,6 +175,12 @@ def _settings(config: type, pairs: tuple[str, ...]) -> tuple[tuple[str, Any], ..
     show_default=True,
     help="Share of faults that wait for each other.",
 )
+@click.option(
+    "--overlap/--no-overlap",
+    default=False,
+    show_default=True,
+    help="Profile zk08: faults also while another one lasts.",
+)
 @click.option("--max-lossy", type=int, help="Lossy faults at a time.  [default: MinISR - 1]")
 @click.option("--unclean/--no-unclean", default=False, show_default=True, help="Unclean leader election.")
 @click.option(

@@ -71,6 +71,12 @@ class BrokerConfig(NodeConfig):
     """Fetch sessions kept for consumers and followers; 0: none."""
     min_incremental_fetch_session_eviction_ms: int = 120_000
     """A session in use keeps its slot at least this long."""
+    # --- profile zk08, which has KeepInSyncTime in replica_lag_time_max_ms
+    zookeeper_session_timeout_ms: int = 6_000
+    leader_election_wait_ms: int = 3_000
+    """How long a new leader waits for the members of the ISR before it opens (LeaderElectionWaitTime)."""
+    preferred_replica_ms: int = 300
+    """The head start of the preferred replica in an election (PreferredReplicaTime)."""
 
 
 @dataclass(frozen=True, slots=True)

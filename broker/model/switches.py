@@ -27,6 +27,9 @@ class Switches:
     asks_epoch_first: bool = False
     """A follower asks its leader where the follower's last epoch ends before it fetches in a new leader epoch
     (KIP-101). True in profile kip101; in the others every fetch asks (K52)."""
+    has_controller: bool = True
+    """Controllers elect leaders and keep the metadata, and records name the leader epoch that they were
+    written in. False in profile zk08: its brokers coordinate through ZooKeeper, and there are no epochs."""
     fetch_names_epoch: bool = True
     """A fetch names the epoch of the last record of the follower's log, so that the leader notices a
     divergence. False in profile kip101, and the bug B55 (``no_divergence_check``), which is half of B02."""

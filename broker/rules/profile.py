@@ -25,6 +25,7 @@ from wrackline.broker.rules.snapshots import SnapshotRules
 from wrackline.broker.rules.topics import TopicRules
 from wrackline.broker.rules.truncation import TruncationRules
 from wrackline.broker.rules.watermark import HighWatermarkRules
+from wrackline.broker.rules.zookeeper import CaughtUp, NoEpochs, RaceRules, TruncateToOwnHighWatermark
 
 
 @dataclass(frozen=True)
@@ -51,6 +52,8 @@ class Rules:
     reassign: ReassignRules = field(default_factory=ReassignRules)
     rebalance: RebalanceRules = field(default_factory=RebalanceRules)
     raft: RaftRules = field(default_factory=RaftRules)
+    # without a controller
+    race: RaceRules = field(default_factory=RaceRules)
     # everyone's
     snapshots: SnapshotRules = field(default_factory=SnapshotRules)
 
@@ -67,7 +70,24 @@ def kip101() -> Rules:
     return replace(former, switches=replace(former.switches, asks_epoch_first=True, fetch_names_epoch=False))
 
 
-_PROFILES: dict[str, Callable[[], Rules]] = {"kip966": Rules, "kraft35": kraft35, "kip101": kip101}
+def zk08() -> Rules:
+    """The ZooKeeper design: no controller and no epochs, truncation to the high watermark."""
+    former = kip101()
+    return replace(
+        former,
+        switches=replace(former.switches, asks_epoch_first=False, has_controller=False),
+        truncation=TruncateToOwnHighWatermark(),
+        reads=NoEpochs(),
+        isr=CaughtUp(),
+    )
+
+
+_PROFILES: dict[str, Callable[[], Rules]] = {
+    "kip966": Rules,
+    "kraft35": kraft35,
+    "kip101": kip101,
+    "zk08": zk08,
+}
 
 
 def profile(name: str) -> Rules:

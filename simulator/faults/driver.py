@@ -136,7 +136,7 @@ class FaultDriver:
         look()
 
     def _begin(self, fault: Fault) -> None:
-        if self._stopped:
+        if self._stopped or (self.options.one_at_a_time and not self.recovered()):
             return
         begun = self.actions[fault.kind](self, fault, Random(f"{self.seed}/fault/{fault.id}"))
         if begun is None:
@@ -256,6 +256,25 @@ class FaultDriver:
         return all(_is_back(broker, self.world) for broker in self.world.brokers.values()) and all(
             set(partition.isr) == set(partition.replicas) for partition in self.world.image.partitions()
         )
+
+    def recovered(self) -> bool:
+        """No fault is in force, and every replica has all that its leader knows to be committed."""
+        world = self.world
+        if self._running or not self.all_in_sync():
+            return False
+        for partition in world.image.partitions():
+            core = None if partition.leader < 0 else world.brokers[partition.leader].core
+            leader = None if core is None else core.replica(partition.tp)
+            if leader is None or leader.leader is None or not leader.leader.open:
+                return False
+            for node in partition.replicas:
+                other = world.brokers[node].core
+                replica = None if other is None else other.replica(partition.tp)
+                if replica is None or replica.log.leo < leader.high_watermark:
+                    return False
+                if node != partition.leader and replica.leader_id != partition.leader:
+                    return False
+        return True
 
     # --- machines ------------------------------------------------------------------------------------------
 

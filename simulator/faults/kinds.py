@@ -52,13 +52,38 @@ Kind = Literal[
     "reassign",
     "reassign-cancel",
     "min-isr",
+    "session-expiry",
+    "connection-loss",
+    "zookeeper-leader",
+    "cut-zookeeper",
 ]
 KINDS: tuple[Kind, ...] = get_args(Kind)
 LOSSY = frozenset({"power", "power-midway", "wipe", "restore"})
 """May take what a broker had acknowledged to its leader: allowed MinISR - 1 times until the ISR is whole
 again."""
-DEFAULT_KINDS = tuple(kind for kind in KINDS if kind not in ("wipe", "restore"))
+OF_ZOOKEEPER: tuple[Kind, ...] = ("session-expiry", "connection-loss", "zookeeper-leader", "cut-zookeeper")
+"""There is something to do them to in profile zk08 alone."""
+DEFAULT_KINDS = tuple(kind for kind in KINDS if kind not in ("wipe", "restore", *OF_ZOOKEEPER))
 """Without those that need an operator's mistake: R37 and the contracts exclude them."""
+ZK08_KINDS: tuple[Kind, ...] = (
+    "kill",
+    "power",
+    "clean",
+    "kill-midway",
+    "power-midway",
+    "pause",
+    "isolate",
+    "cut",
+    "cut-one-way",
+    "lag",
+    "hold-fetch-response",
+    "hold-fetch-request",
+    "hold-produce-response",
+    "disk-error",
+    "disk-full",
+    *OF_ZOOKEEPER,
+)
+"""What can be done to brokers that have no controller."""
 
 Role = Literal[
     "leader", "follower", "isr-follower", "out-of-sync", "any", "first-leader", "one", "other", "spare"
@@ -119,5 +144,8 @@ class FaultOptions:
     """Share of plans that are pairs."""
     sequences: float = 0.35
     """Share of plans that are sequences."""
+    one_at_a_time: bool = False
+    """A fault begins only when none is in force and every replica has all that is committed: what profile
+    zk08 promises to survive. Those that come earlier are left out."""
     max_lossy: int = 1
     """Lossy faults at a time, at most: MinISR - 1 keeps the promise, more breaks it."""

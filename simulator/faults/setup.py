@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, fields
 from typing import Any
 
-from wrackline.simulator.faults.kinds import DEFAULT_KINDS, Fault, FaultOptions, Kind
+from wrackline.simulator.faults.kinds import DEFAULT_KINDS, ZK08_KINDS, Fault, FaultOptions, Kind
 from wrackline.simulator.faults.plan import plan
 
 TOPIC = "t"
@@ -46,6 +46,9 @@ class Setup:
     pairs: float = 0.25
     sequences: float = 0.35
     """Shares of what is planned (``plan``)."""
+    overlap: bool = False
+    """Profile zk08: faults may come while another one is in force or not yet recovered from, which is more
+    than the profile promises to survive."""
     max_lossy: int | None = None
     """Lossy faults at a time; None: what the profile promises to survive, MinISR - 1 in kip966, none before
     it."""
@@ -76,16 +79,23 @@ class Setup:
     @property
     def survives(self) -> int:
         """Lossy shutdowns at a time without which nothing is lost."""
-        return self.min_isr - 1 if self.profile == "kip966" else 0
+        return {"kip966": self.min_isr - 1, "zk08": 1}.get(self.profile, 0)
 
     def keeps_promise(self) -> bool:
         """Nothing that was acknowledged may be lost."""
         within = self.max_lossy is None or self.max_lossy <= self.survives
+        within = within and not (self.overlap and self.profile == "zk08")
         return within and self.acks == -1 and not self.unclean
 
     def fault_options(self) -> FaultOptions:
         lossy = self.survives if self.max_lossy is None else self.max_lossy
-        return FaultOptions(self.kinds, self.fault_every_ms, self.pairs, self.sequences, lossy)
+        kinds, alone = self.kinds, False
+        if self.profile == "zk08":
+            alone = not self.overlap
+            kinds = tuple(
+                kind for kind in (ZK08_KINDS if kinds == DEFAULT_KINDS else kinds) if kind in ZK08_KINDS
+            )
+        return FaultOptions(kinds, self.fault_every_ms, self.pairs, self.sequences, alone, lossy)
 
     def command(self) -> str:
         """The command that does this run again."""

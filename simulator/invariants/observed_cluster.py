@@ -48,7 +48,8 @@ class ObservedCluster:
     def broker(self, node: NodeId) -> Broker | None:
         """The node's core. None: it is down, or no broker."""
         server = self.world.brokers.get(node)
-        return None if server is None else server.core
+        core = None if server is None else server.core
+        return core if isinstance(core, Broker) else None
 
     def controller(self, node: NodeId) -> Controller | None:
         server = self.world.controllers.get(node)

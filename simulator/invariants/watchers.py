@@ -16,6 +16,7 @@ from kio.schema.errors import ErrorCode
 
 from wrackline.broker.core.broker import Broker
 from wrackline.broker.core.replication.replica import Replica
+from wrackline.broker.core.zk08.broker import ZookeeperBroker
 from wrackline.broker.model.effects import Reply
 from wrackline.broker.model.events import RequestReceived
 from wrackline.broker.model.messages import LATEST, FetchResponse, ListOffsetsRequest, ListOffsetsResponse
@@ -154,7 +155,7 @@ class Deaf(Watcher):
             elif now - self._clear_since[node] > _CLEAR_MS:
                 self._look(step, node, core)
 
-    def _look(self, step: StepRecord, node: NodeId, core: Broker) -> None:
+    def _look(self, step: StepRecord, node: NodeId, core: Broker | ZookeeperBroker) -> None:
         when, due = self._committed[0]
         if when <= step.at_ms - _LATE_MS and core.image.metadata_offset < due:
             knows = f"{node} knows the metadata up to {core.image.metadata_offset}"

@@ -99,7 +99,7 @@ class ClusterRows:
         self._replicas: dict[str, list[NodeId]] = {}
 
     def __call__(self, world: World, step: StepRecord) -> None:
-        if step.node not in world.controllers or not step.effects:
+        if world.controllers and (step.node not in world.controllers or not step.effects):
             return
         if world.image.metadata_offset == self._at:
             return

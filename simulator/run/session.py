@@ -24,6 +24,7 @@ from wrackline.simulator.faults.setup import TOPIC, Setup
 from wrackline.simulator.invariants.checker import Checker
 from wrackline.simulator.invariants.client_view import ClientView, Violation
 from wrackline.simulator.invariants.watchers import Deaf, EndOffsets, Stalls, Watcher
+from wrackline.simulator.invariants.zookeeper import ZookeeperChecker
 from wrackline.simulator.output.nemesis_rows import ClusterRows, NemesisRows
 from wrackline.simulator.output.timeline import Digest, Timeline
 from wrackline.simulator.run.result import Result
@@ -73,7 +74,7 @@ class Run:
         self._watched = tuple(TopicPartition(TOPIC, number) for number in range(setup.partitions))
         self.final: dict[int, list[Record]] | None = None
         self.found: list[Violation] = []
-        self._checker: Checker | None = None
+        self._checker: Checker | ZookeeperChecker | None = None
         self._watchers: list[Watcher] = []
         self._noticed = False
         """An invariant or a watcher has found something."""
@@ -102,7 +103,10 @@ class Run:
             world.add_client(client)
 
     def _add_invariants(self) -> None:
-        self._checker = checker = Checker(self.world)
+        zookeeper = self.world.zookeeper is not None
+        checker: Checker | ZookeeperChecker
+        checker = ZookeeperChecker(self.world) if zookeeper else Checker(self.world)
+        self._checker = checker
         self._watch()
         watchers = tuple(self._watchers)
 
@@ -121,7 +125,7 @@ class Run:
     def _watch(self) -> None:
         setup, watched = self.setup, self._watched
         self._watchers = [Stalls(watched, setup.profile)]
-        if setup.tcp:  # else what is lost comes again only after a time-out
+        if setup.tcp and self.world.zookeeper is None:  # else what is lost comes again only after a time-out
             self._watchers.append(Deaf(watched))
         if setup.keeps_promise():
             self._watchers.append(EndOffsets(watched))
@@ -178,6 +182,9 @@ class Run:
 
     def judge(self) -> None:
         self._look()
+        if not self.found and isinstance(self._checker, ZookeeperChecker) and self.setup.liveness:
+            self._checker.at_rest()
+            self._take_noticed()
         if not self.found and self.final is not None:
             self.found += self.client_view.final(self.final)
 

@@ -16,18 +16,21 @@ from kio.schema.errors import ErrorCode
 
 from wrackline.broker.core.broker import Broker
 from wrackline.broker.core.lifecycle import State
+from wrackline.broker.core.zk08.broker import ZookeeperBroker
 from wrackline.broker.defects import apply
+from wrackline.broker.model import coordination as zk
 from wrackline.broker.model import effects as fx
 from wrackline.broker.model import events as ev
 from wrackline.broker.model.effects import Effect
 from wrackline.broker.model.events import Event
 from wrackline.broker.model.messages import Refused
-from wrackline.broker.model.types import METADATA, SnapshotId, TopicPartition
+from wrackline.broker.model.types import METADATA, NodeId, SnapshotId, TopicPartition
 from wrackline.broker.rules.profile import Rules, profile
-from wrackline.simulator.world.errors import DiskRefused
+from wrackline.simulator.world.errors import DiskRefused, SimulationError
 from wrackline.simulator.world.network import Message
 from wrackline.simulator.world.nodes import Down, SimNode, SimServer, StepKind, StepRecord, WorldOptions
 from wrackline.simulator.world.transport import Transport
+from wrackline.simulator.zookeeper.ensemble import Ensemble
 
 _HAIR_MS = 1e-6
 """A timer of a skewed clock fires so much late: the core must never find it fired too early."""
@@ -44,6 +47,25 @@ class Execution(Transport):
         self._disk_random = Random(f"{seed}/disk")
         self._node_random = Random(f"{seed}/nodes")
         self._snapshot_random = Random(f"{seed}/snapshots")
+        self.zookeeper: Ensemble | None = None
+        """Of profile zk08, which has no controllers."""
+        if not self.rules.switches.has_controller:
+            self.zookeeper = Ensemble(self, seed)
+
+    # --- what ZooKeeper needs to know ----------------------------------------------------------------------
+
+    def life(self, node: NodeId) -> int:
+        """Which life of its process the node is in; 0 while it is down."""
+        found = self._nodes[node]
+        return found.incarnation if found.core is not None else 0
+
+    def is_paused(self, node: NodeId) -> bool:
+        return self._nodes[node].paused
+
+    def tell(self, node: NodeId, event: zk.SessionChanged | zk.Coordinated | zk.WatchFired) -> None:
+        found = self._nodes[node]
+        if found.core is not None:
+            self._put(found, event, None)
 
     # --- events --------------------------------------------------------------------------------------------
 
@@ -93,7 +115,8 @@ class Execution(Transport):
         if done < len(effects):
             record.effects = effects[:done]
         if not node.accepts and node.core is not None and isinstance(node, SimServer):
-            node.accepts = not isinstance(node.core, Broker) or node.core.state is not State.STARTING
+            broker = isinstance(node.core, Broker | ZookeeperBroker)
+            node.accepts = not broker or node.core.state is not State.STARTING
         return record
 
     def _carry_out_all(self, node: SimNode, effects: Sequence[Effect]) -> int:
@@ -237,6 +260,12 @@ class Execution(Transport):
         return self._record("down", node.id, note=self._end(node, how))
 
 
+def _zookeeper(world: Execution) -> Ensemble:
+    if world.zookeeper is None:
+        raise SimulationError("there is no ZooKeeper in this profile")
+    return world.zookeeper
+
+
 _CARRIERS: dict[type, Callable[[Execution, Any, Any], None]] = {
     fx.Send: Execution._send,
     fx.Reply: Execution._reply,
@@ -259,5 +288,8 @@ _CARRIERS: dict[type, Callable[[Execution, Any, Any], None]] = {
     fx.CloseLogs: Execution._close_logs,
     fx.SetTimer: Execution._set_timer,
     fx.CancelTimer: Execution._cancel_timer,
+    zk.OpenSession: lambda world, node, effect: _zookeeper(world).open(node.id, effect),
+    zk.Coordinate: lambda world, node, effect: _zookeeper(world).ask(node.id, effect),
+    zk.CloseSession: lambda world, node, effect: _zookeeper(world).close(node.id),  # noqa: ARG005
     fx.Exit: Execution._exit,
 }

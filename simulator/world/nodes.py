@@ -10,6 +10,7 @@ from uuid import UUID
 
 from wrackline.broker.core.broker import Broker
 from wrackline.broker.core.controller.controller import Controller
+from wrackline.broker.core.zk08.broker import ZookeeperBroker
 from wrackline.broker.model import effects as fx
 from wrackline.broker.model import events as ev
 from wrackline.broker.model.effects import Effect
@@ -120,7 +121,7 @@ class SimServer(SimNode):
 
 @dataclass(slots=True)
 class SimBroker(SimServer):
-    core: Broker | None = None
+    core: Broker | ZookeeperBroker | None = None
 
 
 @dataclass(slots=True)
@@ -164,6 +165,9 @@ BROKER_DEFAULTS: dict[str, Any] = {
     "recovery_point_checkpoint_interval_ms": 5_000,
     "metadata_log_max_records_between_snapshots": 40,
     "quorum_fetch_snapshot_max_bytes": 1_000,
+    "zookeeper_session_timeout_ms": 3_000,
+    "leader_election_wait_ms": 1_500,
+    "preferred_replica_ms": 200,
 }
 CONTROLLER_DEFAULTS: dict[str, Any] = {
     "session_timeout_ms": 3_000,

@@ -8,6 +8,7 @@ from uuid import UUID
 
 from wrackline.broker.core.broker import Broker
 from wrackline.broker.core.controller.controller import Controller
+from wrackline.broker.core.zk08.broker import ZookeeperBroker
 from wrackline.broker.model import events as ev
 from wrackline.broker.model.config import BrokerConfig, ControllerConfig
 from wrackline.broker.model.types import Endpoint, NodeId, TopicPartition
@@ -81,9 +82,10 @@ class Processes(Execution):
                 ControllerConfig(node, "simulated", host, 9093, self.endpoints, **settings), self.rules
             )
         settings = {**BROKER_DEFAULTS, **options.broker}
-        return Broker(
-            BrokerConfig(node, "simulated", f"n{node}", 9092, self.endpoints, **settings), self.rules
-        )
+        config = BrokerConfig(node, "simulated", f"n{node}", 9092, self.endpoints, **settings)
+        if self.zookeeper is not None:
+            return ZookeeperBroker(config, self.rules)
+        return Broker(config, self.rules)
 
     def kill(self, node: NodeId) -> StepRecord | None:
         """End the process as ``kill -9`` does: everything written stays, and peers see resets."""

@@ -6,6 +6,7 @@ Public and stable::
     world.brokers             id -> SimBroker      (.core is None while it is down, .disk, .incarnation, ...)
     world.controllers         id -> SimController  (the same attributes)
     world.clients             id -> SimClient
+    world.zookeeper           the Ensemble of profile zk08, else None
     world.image               committed ClusterImage of the active controller (the last known one if none is)
     world.step()              -> StepRecord, or None when nothing will ever happen again
     world.observers           called after EVERY step with (world, step)
@@ -30,6 +31,7 @@ from uuid import UUID
 
 from kio.schema.errors import ErrorCode
 
+from wrackline.broker.core.zk08.administration import create_cluster
 from wrackline.broker.model import events as ev
 from wrackline.broker.model.image import ClusterImage
 from wrackline.broker.model.messages import Request
@@ -55,6 +57,7 @@ from wrackline.simulator.world.nodes import (
     WorldOptions,
 )
 from wrackline.simulator.world.processes import Processes
+from wrackline.simulator.zookeeper.image import TreeImage
 
 __all__ = [
     "FIRST_CLIENT",
@@ -76,6 +79,7 @@ __all__ = [
 ]
 
 _CREATE_TRIES = 5
+_WATCHES_MS = 20.0
 _CREATE_AGAIN = (ErrorCode.request_timed_out, ErrorCode.invalid_replication_factor)
 
 
@@ -90,7 +94,12 @@ class World(Processes):
         self._looked_at = -2
         """End of the metadata that ``_unfenced`` is said of."""
         self._unfenced = False
+        self._tree_image: TreeImage | None = None
         ids = range(FIRST_CONTROLLER, FIRST_CONTROLLER + options.controllers)
+        if self.zookeeper is not None:
+            self._tree_image, ids = TreeImage(self.zookeeper.tree), ids[:0]
+            for operation in create_cluster(range(1, options.brokers + 1)):
+                self.zookeeper.administer(operation)
         self.endpoints = tuple(Endpoint(node, f"c{node - FIRST_CONTROLLER + 1}", 9093) for node in ids)
         self.brokers = {node: SimBroker(node) for node in range(1, options.brokers + 1)}
         self.controllers = {node: SimController(node) for node in ids}
@@ -122,6 +131,8 @@ class World(Processes):
 
     @property
     def image(self) -> ClusterImage:
+        if self._tree_image is not None:
+            return self._tree_image.image
         active = self.active_controller()
         if active is not None and active.core is not None:
             self._last_image = active.core.committed
@@ -192,6 +203,8 @@ class World(Processes):
             # Too few brokers: one was fenced again meanwhile, since its heartbeats got lost.
             if created is not None and created.error not in _CREATE_AGAIN:
                 raise SimulationError(f"topic {name} was not created: {error}")
+            if self.zookeeper is not None:
+                self.run(_WATCHES_MS)  # the broker has yet to hear of the others
         else:
             raise SimulationError(f"topic {name} was not created: {error}")
         self.until(lambda: self._everywhere(name, partitions), what=f"topic {name} on its replicas")

@@ -24,10 +24,10 @@ def begin(replica: Replica, isr: Iterable[NodeId]) -> None:
     """The replica leads from here on."""
     committed = frozenset(isr)
     replica.leader = LeaderState(committed, maximal=committed, leso=replica.log.leo)
-    _assigned(replica, replica.leader)
+    assigned(replica, replica.leader)
 
 
-def _assigned(replica: Replica, state: LeaderState) -> None:
+def assigned(replica: Replica, state: LeaderState) -> None:
     """One state per other assigned replica; a newcomer in the ISR has the benefit of the doubt for a lag."""
     me, now = replica.ctx.config.node_id, replica.ctx.now_ms
     known = state.followers
@@ -49,7 +49,7 @@ def reelected(replica: Replica, isr: Iterable[NodeId], epochs: int) -> None:
     state.followers = {other: follower for other, follower in state.followers.items() if other in kept}
     for follower in state.followers.values():
         follower.last_caught_up_ms = ctx.now_ms
-    _assigned(replica, state)
+    assigned(replica, state)
     _trace_isr(replica, state)
 
 
@@ -58,7 +58,7 @@ def isr_committed(replica: Replica, isr: Iterable[NodeId]) -> None:
     state = replica.leading
     state.isr = state.maximal = frozenset(isr)
     state.proposal = None
-    _assigned(replica, state)
+    assigned(replica, state)
     _trace_isr(replica, state)
     if replica.ctx.rules.switches.isr_change_moves_high_watermark:
         advance(replica)
@@ -77,7 +77,7 @@ def _end_recovery(replica: Replica) -> None:
     docs/protocol.md 2.6)."""
     state = replica.leading
     if state.recovering and state.proposal is None:
-        _propose(replica, state.isr, {})
+        propose(replica, state.isr, {})
 
 
 # --- high watermark ----------------------------------------------------------------------------------------
@@ -150,7 +150,7 @@ def fetched(replica: Replica, follower: NodeId, offset: int, broker_epoch: int) 
 def _expand(replica: Replica, follower: NodeId, state: Follower) -> None:
     """2.5. One proposal at a time."""
     ctx, leading = replica.ctx, replica.leading
-    if leading.proposal is not None:
+    if leading.proposal is not None or not leading.open:
         return
     facts = JoinFacts(
         leo=state.leo,
@@ -163,7 +163,7 @@ def _expand(replica: Replica, follower: NodeId, state: Follower) -> None:
         active=ctx.is_active(follower),
     )
     if ctx.rules.isr.may_join(facts):
-        _propose(replica, leading.isr | {follower}, {follower: facts.broker_epoch})
+        propose(replica, leading.isr | {follower}, {follower: facts.broker_epoch})
 
 
 def shrink(replica: Replica) -> None:
@@ -181,13 +181,13 @@ def shrink(replica: Replica) -> None:
         and rules.lags(LagFacts(follower.leo, leader_leo, follower.last_caught_up_ms, now, lag_max))
     }
     if late:
-        _propose(replica, state.isr - late, {})
+        propose(replica, state.isr - late, {})
 
 
 # --- the ISR proposal (docs/protocol.md 2.6) ---------------------------------------------------------------
 
 
-def _propose(replica: Replica, isr: frozenset[NodeId], joining: dict[NodeId, int]) -> None:
+def propose(replica: Replica, isr: frozenset[NodeId], joining: dict[NodeId, int]) -> None:
     """Own epoch for self, -1 for members already committed, the fetch-learned one for those that join."""
     ctx, state = replica.ctx, replica.leading
     epochs = {ctx.config.node_id: ctx.broker_epoch, **joining}

@@ -68,14 +68,14 @@ class Partitions:
         if replica is not None and (
             image is None or not mine or ctx.rules.metadata.is_another(replica.topic_id, image.topic_id)
         ):
-            self._remove(replica)
+            self.remove(replica)
             replica = None
         if image is None or not mine:
             return
         if replica is not None:
             replica.topic_id = image.topic_id
         if replica is None:
-            replica = self._create(image)
+            replica = self.create(image)
         if replica.failed or not ctx.rules.metadata.applies(replica.partition_epoch, image.partition_epoch):
             return
         if replica.leader_epoch == NO_EPOCH and not self._begins(image, before):
@@ -93,7 +93,7 @@ class Partitions:
         known = NO_EPOCH if before is None or before.topic_id != image.topic_id else before.leader_epoch
         return self._ctx.rules.switches.added_replica_follows_at_once or image.leader_epoch > known
 
-    def _create(self, image: PartitionImage) -> Replica:
+    def create(self, image: PartitionImage) -> Replica:
         """K54: also for a replica added without a new leader epoch."""
         replica = Replica(self._ctx, self.changes, image.tp, RecoveredLog(image.topic_id, 0, 0, 0, 0))
         replica.failed = image.tp in self._offline
@@ -102,7 +102,7 @@ class Partitions:
         self._replicas[image.tp] = replica
         return replica
 
-    def _remove(self, replica: Replica) -> None:
+    def remove(self, replica: Replica) -> None:
         """Deleted, re-created under another id, or reassigned away
         (docs/protocol.md 2.10): learnt, so the log goes."""
         self._fetchers.remove(replica.tp)

@@ -58,6 +58,9 @@ class LeaderState:
     """The ISR change that the controller has not decided on yet."""
     followers: dict[NodeId, Follower] = field(default_factory=dict)
     """One for each other assigned replica."""
+    open: bool = True
+    """False while a new leader of profile zk08 waits for its ISR: it serves followers and nobody else
+    (Z31)."""
     recovering: bool = False
     """Elected uncleanly, and the controller has not taken it that the recovery is over (KIP-704)."""
 

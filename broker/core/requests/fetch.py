@@ -93,7 +93,7 @@ class FetchHandler:
             return self._elsewhere(part)
         if replica.failed:
             return _error(part, ErrorCode.kafka_storage_error)
-        if replica.leader is None:
+        if replica.leader is None or (request.replica_id < 0 and not replica.leader.open):
             return self._elsewhere(part)
         rules = self._ctx.rules.reads
         error = rules.epoch_check(part.current_leader_epoch, replica.leader_epoch)

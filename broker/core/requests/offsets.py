@@ -38,12 +38,13 @@ class OffsetsHandler:
         replica = self._leading(part.tp, part.current_leader_epoch)
         if isinstance(replica, ErrorCode):
             return ListOffsetsResult(part.tp, replica)
-        log = replica.log
+        consumer, log = request.replica_id < 0, replica.log
+        if consumer and not replica.leading.open:
+            return ListOffsetsResult(part.tp, ErrorCode.not_leader_or_follower)
         if part.timestamp == EARLIEST:
             return ListOffsetsResult(
                 part.tp, offset=log.log_start, leader_epoch=log.epochs.epoch_at(log.log_start)
             )
-        consumer = request.replica_id < 0
         may_show = self._ctx.rules.high_watermark.may_show_end(replica.high_watermark, replica.leading.leso)
         if consumer and not may_show:
             known = request.knows_offset_not_available

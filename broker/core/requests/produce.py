@@ -98,7 +98,7 @@ class ProduceHandler:
             return self._elsewhere(part), -1
         if replica.failed:
             return _refused(part, ErrorCode.kafka_storage_error), -1
-        if replica.leader is None:
+        if replica.leader is None or not replica.leader.open:
             return self._elsewhere(part), -1
         error = ctx.rules.produce.refusal(request.acks, len(replica.leader.isr), replica.min_isr)
         if error is not NO_ERROR:

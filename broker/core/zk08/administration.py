@@ -1,0 +1,52 @@
+"""What an administrator writes into ZooKeeper: clusters, topics, reassignments (docs/protocol.md Z02, Z03,
+Z38).
+
+Each function is a list of operations, to be carried out in this order by whoever has a session.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+from wrackline.broker.model import znodes
+from wrackline.broker.model.coordination import Create, Operation, Set
+from wrackline.broker.model.types import NodeId, TopicPartition
+
+
+def create_cluster(brokers: Sequence[NodeId]) -> list[Operation]:
+    """``create cluster with brokers``: a broker that is not in the list does not register."""
+    return [
+        Create(znodes.BROKERS, znodes.of_ids(sorted(brokers))),
+        Create(znodes.IDS),
+        Create(znodes.TOPICS),
+        Create(znodes.REASSIGNED),
+    ]
+
+
+def add_brokers(present: Sequence[NodeId], added: Sequence[NodeId]) -> list[Operation]:
+    """``alter cluster add brokers``."""
+    return [Set(znodes.BROKERS, znodes.of_ids(sorted({*present, *added})))]
+
+
+def create_topic(
+    name: str, assignment: Mapping[int, Sequence[NodeId]], settings: Mapping[str, str]
+) -> list[Operation]:
+    """``assignment``: partition -> replicas, the preferred one first. There is no ISR yet, so that any
+    replica may lead (Z32)."""
+    operations: list[Operation] = [Create(znodes.topic(name), znodes.of_settings(settings))]
+    for number in sorted(assignment):
+        tp = TopicPartition(name, number)
+        operations += [
+            Create(znodes.partition(tp)),
+            Create(znodes.states(tp)),
+            Create(znodes.replicas(tp), znodes.of_ids(assignment[number])),
+        ]
+    return operations
+
+
+def reassign(tp: TopicPartition, target: Sequence[NodeId]) -> list[Operation]:
+    """The leader sees it, and removes the node when the partition has moved."""
+    return [
+        Create(f"{znodes.REASSIGNED}/{tp.topic}"),
+        Create(znodes.reassigned(tp), znodes.of_ids(target)),
+    ]

@@ -1,0 +1,400 @@
+"""The broker of profile zk08: one object, no I/O. It puts its parts together, hands events to them and
+collects effects, as ``broker/core/broker.py`` does for the profiles with a controller.
+
+``ZookeeperBroker(config, rules).handle(event, now_ms) -> list[Effect]``
+"""
+
+from __future__ import annotations
+
+from kio.schema.errors import ErrorCode
+
+from wrackline.broker.core.lifecycle import State
+from wrackline.broker.core.replication import roles
+from wrackline.broker.core.replication.context import Context
+from wrackline.broker.core.replication.fetcher import Fetchers
+from wrackline.broker.core.replication.purgatory import ProducePurgatory
+from wrackline.broker.core.replication.replica import Replica
+from wrackline.broker.core.requests.delete_records import DeleteRecordsHandler
+from wrackline.broker.core.requests.describe import describe
+from wrackline.broker.core.requests.fetch import FetchHandler
+from wrackline.broker.core.requests.offsets import OffsetsHandler
+from wrackline.broker.core.requests.produce import ProduceHandler
+from wrackline.broker.core.zk08.assigned import Assigned
+from wrackline.broker.core.zk08.checkpoints import Checkpoints
+from wrackline.broker.core.zk08.coordination import Coordination
+from wrackline.broker.core.zk08.duties import Duties
+from wrackline.broker.core.zk08.elections import Elections
+from wrackline.broker.core.zk08.leading import Leading
+from wrackline.broker.core.zk08.local import Local
+from wrackline.broker.core.zk08.state_changes import StateChanges
+from wrackline.broker.core.zk08.topics import Topics
+from wrackline.broker.core.zk08.view import Registered, View
+from wrackline.broker.model import znodes
+from wrackline.broker.model.config import BrokerConfig
+from wrackline.broker.model.coordination import (
+    Answer,
+    CloseSession,
+    Coordinated,
+    Create,
+    Get,
+    Outcome,
+    SessionChanged,
+    WatchFired,
+)
+from wrackline.broker.model.effects import CloseLogs, Effect, Exit
+from wrackline.broker.model.events import (
+    Boot,
+    DiskFailed,
+    Event,
+    Flushed,
+    LogsClosed,
+    LogStartMoved,
+    RequestCancelled,
+    RequestReceived,
+    ResponseReceived,
+    SendFailed,
+    StopRequested,
+    TimerFired,
+)
+from wrackline.broker.model.image import ClusterImage
+from wrackline.broker.model.messages import (
+    DeleteRecordsRequest,
+    FetchRequest,
+    ListOffsetsRequest,
+    ProduceRequest,
+    Refused,
+)
+from wrackline.broker.model.metadata_messages import (
+    CreateTopicsRequest,
+    DescribeClusterRequest,
+    DescribeTopicPartitionsRequest,
+    MetadataRequest,
+)
+from wrackline.broker.model.types import NO_EPOCH, NodeId, TopicPartition
+from wrackline.broker.model.znodes import StateRequest
+from wrackline.broker.rules.profile import Rules
+
+DISK_FAILURE = 3
+"""Exit code."""
+_REGISTER_AGAIN_MS = 200.0
+
+
+class ZookeeperBroker:
+    def __init__(self, config: BrokerConfig, rules: Rules) -> None:
+        self._ctx = ctx = Context(config, rules)
+        self.coordination = Coordination(
+            ctx, on_session=self._register, on_reconnected=self._look_at_all, on_lost=self._lost
+        )
+        self.view = View(
+            ctx,
+            self.coordination,
+            on_partition=self._partition,
+            on_deleted=self._deleted,
+            on_brokers=self._brokers,
+        )
+        self._fetchers = Fetchers(ctx)
+        self._assigned = assigned = Assigned(ctx, self._fetchers)
+        self._changes = assigned.changes
+        self._leading = Leading(ctx, self.coordination, self.view, assigned)
+        self._elections = Elections(
+            ctx, self.coordination, self.view, assigned, self._fetchers, self._leading
+        )
+        self._duties = Duties(ctx, self.coordination, self.view, self._leading)
+        self._leading.on_ruled_out = self._elections.resign
+        self._leading.on_open = self._duties.begin
+        self._leading.on_progress = self._duties.progress
+        self._leading.on_stop = self._duties.end
+        self._duties.resign = self._elections.resign
+        self._state_changes = StateChanges(ctx, self.coordination, self._state_request)
+        self._topics = Topics(ctx, self.coordination, self.view)
+        self._checkpoints = Checkpoints(ctx, assigned)
+        self._produces = ProducePurgatory(ctx)
+        self._produce = ProduceHandler(ctx, assigned, self._produces)
+        self._fetch = FetchHandler(ctx, assigned)
+        self._offsets = OffsetsHandler(ctx, assigned)
+        self._deletes = DeleteRecordsHandler(ctx, assigned)
+        self._deadlines = (self._produces.deadlines, self._fetch.purgatory.deadlines, self._deletes.deadlines)
+        self._members: tuple[NodeId, ...] = ()
+        """Of the cluster, as an administrator has created it."""
+        self._state = State.STARTING
+        self._exited = False
+
+    # --- for tests, invariants and introspection -----------------------------------------------------------
+
+    @property
+    def image(self) -> ClusterImage:
+        return self._ctx.image
+
+    @property
+    def state(self) -> State:
+        return self._state
+
+    @property
+    def broker_epoch(self) -> int:
+        """The creation of this broker's node in ZooKeeper: one for each of its sessions; -1: there is
+        none."""
+        return self._ctx.broker_epoch
+
+    def replica(self, tp: TopicPartition) -> Replica | None:
+        return self._assigned.get(tp)
+
+    def local(self, tp: TopicPartition) -> Local | None:
+        return self._assigned.locals.get(tp)
+
+    def fetching(self, tp: TopicPartition) -> tuple[NodeId, ...]:
+        return self._fetchers.of(tp)
+
+    # --- events --------------------------------------------------------------------------------------------
+
+    def handle(self, event: Event, now_ms: float) -> list[Effect]:
+        """Effects in the order in which they must be carried out."""
+        ctx = self._ctx
+        ctx.begin(now_ms)
+        if self._exited or (self._state is State.CLOSED and not isinstance(event, LogsClosed)):
+            return []
+        match event:
+            case RequestReceived():
+                self._request(event)
+            case ResponseReceived():
+                ctx.answered(event.correlation, event.response)
+            case SendFailed():
+                ctx.answered(event.correlation, None)
+            case TimerFired():
+                ctx.fired(event.key)
+            case Flushed():
+                self._flushed(event)
+            case SessionChanged() | Coordinated() | WatchFired():
+                self.coordination.handle(event)
+            case RequestCancelled():
+                self._cancelled(event.request_id)
+            case Boot():
+                self._boot(event)
+            case StopRequested():
+                self._stop()
+            case LogsClosed():
+                ctx.out += [CloseSession(), Exit(0, "clean shutdown")]
+            case LogStartMoved():
+                self._log_start_moved(event)
+            case DiskFailed():
+                self._disk_failed(event)
+            case _:
+                raise TypeError(f"profile zk08 knows no {type(event).__name__}")
+        self._settle()
+        self._exited = Exit in map(type, ctx.out)
+        return ctx.out
+
+    def _settle(self) -> None:
+        """What follows from the event: waiters of changed replicas, the committer, then what is to be
+        sent."""
+        changes, changed = self._changes, False
+        while changes.touched:
+            touched = list(changes.touched.values())
+            changes.touched.clear()
+            for replica in touched:
+                local = self._assigned.locals.get(replica.tp)
+                if local is not None and local.replica is replica and local.leads:
+                    self._leading.look(local)
+                if replica.produces:
+                    self._produces.look_at(replica)
+                if replica.fetches:
+                    self._fetch.purgatory.look_at(replica)
+                changed = True
+        if changed:
+            self._deletes.look()
+        if self._state is State.CLOSED:
+            return
+        self._fetchers.pump()
+        for deadlines in self._deadlines:
+            if deadlines.heap:
+                deadlines.arm()
+
+    # --- start and session ---------------------------------------------------------------------------------
+
+    def _boot(self, boot: Boot) -> None:
+        ctx = self._ctx
+        ctx.incarnation = boot.incarnation_id
+        self._assigned.recovered(boot.logs, boot.offline)
+        ctx.trace(
+            "start",
+            clean=boot.previous_broker_epoch != NO_EPOCH,
+            incarnation=str(boot.incarnation_id),
+            logs={str(tp): boot.logs[tp].leo for tp in sorted(boot.logs)},
+        )
+        self.coordination.keep(znodes.BROKERS, self._cluster)
+        self.view.start()
+        self._checkpoints.start()
+        self.coordination.open()
+
+    def _cluster(self, answer: Answer) -> None:
+        """``create cluster with brokers`` (Z02): whoever is not in the list does not register."""
+        self._members = znodes.to_ids(answer.data)
+        if self._ctx.broker_epoch == NO_EPOCH and self.coordination.session:
+            self._register()
+
+    def _register(self) -> None:
+        """brokerStartup (Z43), in each session."""
+        config, session = self._ctx.config, self.coordination.session
+        if not session or config.node_id not in self._members:
+            return
+        self._ctx.broker_epoch = NO_EPOCH
+        create = Create(
+            znodes.broker(config.node_id), znodes.of_address(config.host, config.port), ephemeral=True
+        )
+        self.coordination.ask(create, lambda answer: self._registered(session, answer))
+
+    def _registered(self, session: int, answer: Answer) -> None:
+        """A former session of this broker may have the node still: it goes when that one ends. Which session
+        has it tells the answer to another try, too, when the first answer was lost."""
+        if session != self.coordination.session or self._ctx.broker_epoch != NO_EPOCH:
+            return
+        stat = answer.stat
+        if stat is not None and stat.owner == session:
+            self._ctx.broker_epoch = stat.created
+            self._ctx.trace("registered", session=session, node=stat.created)
+            self._state = State.RUNNING
+            self._look_at_all()
+            return
+        if answer.outcome is Outcome.NODE_EXISTS:
+            self.coordination.ask(
+                Get(znodes.broker(self._ctx.config.node_id)), lambda found: self._found_node(session, found)
+            )
+            return
+        self._ctx.set_timer("register", self._ctx.now_ms + _REGISTER_AGAIN_MS, self._register_again)
+
+    def _found_node(self, session: int, answer: Answer) -> None:
+        if answer.stat is not None and answer.stat.owner == session:
+            self._registered(session, answer)
+        else:
+            self._ctx.set_timer("register", self._ctx.now_ms + _REGISTER_AGAIN_MS, self._register_again)
+
+    def _register_again(self) -> None:
+        if self._ctx.broker_epoch == NO_EPOCH:
+            self._register()
+
+    def _lost(self, why: str) -> None:
+        """The session is over, or may be: this broker leads nothing any more. Followers go on: whom they
+        follow may lead still."""
+        self._ctx.trace("session_lost", why=why)
+        for local in list(self._assigned.locals.values()):
+            self._elections.fence(local, f"session: {why}")
+
+    # --- what ZooKeeper tells ------------------------------------------------------------------------------
+
+    def _look_at_all(self) -> None:
+        if self._ctx.broker_epoch == NO_EPOCH:
+            self._register()
+            return
+        for partition in list(self._ctx.image.partitions()):
+            self._look(partition.tp)
+
+    def _partition(self, registered: Registered) -> None:
+        if self._ctx.broker_epoch != NO_EPOCH:
+            self._look(registered.tp)
+
+    def _look(self, tp: TopicPartition) -> None:
+        known, me = self.view.of(tp), self._ctx.config.node_id
+        image = self._ctx.image.partition(tp)
+        if known is None or image is None:
+            return
+        if me in image.replicas:
+            self._state_changes.listen(tp)
+            self._assigned.opened(image)
+        elif me in known.states:
+            self._state_changes.listen(tp)
+        local = self._assigned.locals.get(tp)
+        if local is not None and local.leads:
+            self._duties.replicas_changed(local, image.replicas)
+        self._elections.look(tp)
+
+    def _brokers(self) -> None:
+        """Who lives has changed: a leader that waits for its ISR may have nobody to wait for."""
+        for local in list(self._assigned.locals.values()):
+            if local.leads:
+                local.replica.touch()
+
+    def _deleted(self, tp: TopicPartition) -> None:
+        """The topic is gone from ZooKeeper."""
+        local = self._assigned.locals.get(tp)
+        self._state_changes.stop(tp)
+        if local is not None:
+            self._elections.fence(local, "deleted")
+            self._assigned.deleted(local)
+
+    def _state_request(self, tp: TopicPartition, request: StateRequest) -> None:
+        image, local = self._ctx.image.partition(tp), self._assigned.locals.get(tp)
+        match request:
+            case StateRequest.BECOME_FOLLOWER | StateRequest.REPLICA_ASSIGNED:
+                if image is not None:
+                    self._assigned.opened(image)
+                    self._elections.look(tp)
+            case StateRequest.REPLICA_UNASSIGNED | StateRequest.DELETE_REPLICA:
+                if image is not None and self._ctx.config.node_id in image.replicas:
+                    return  # assigned again meanwhile
+                self._state_changes.remove(tp)
+                if local is not None:
+                    self._elections.fence(local, request.value)
+                    self._assigned.deleted(local)
+
+    # --- requests ------------------------------------------------------------------------------------------
+
+    def _request(self, event: RequestReceived) -> None:
+        request_id, request, ctx = event.request_id, event.request, self._ctx
+        ctx.clock_ms = event.clock_ms
+        match request:
+            case ProduceRequest():
+                self._produce.handle(request_id, request)
+            case FetchRequest():
+                self._fetch.handle(request_id, request)
+            case ListOffsetsRequest():
+                self._offsets.list_offsets(request_id, request)
+            case DeleteRecordsRequest():
+                self._deletes.handle(request_id, request)
+            case MetadataRequest() | DescribeClusterRequest() | DescribeTopicPartitionsRequest():
+                ctx.reply(request_id, describe(ctx.image, request, ctx.config.cluster_id, ctx.config.node_id))
+            case CreateTopicsRequest():
+                self._topics.create(request_id, request)
+            case _:
+                kind = type(request).__name__
+                refusal = Refused(ErrorCode.unsupported_version, f"profile zk08 does not serve {kind}")
+                ctx.reply(request_id, refusal)
+
+    def _cancelled(self, request_id: int) -> None:
+        self._produce.cancel(request_id)
+        self._produces.cancel(request_id)
+        self._fetch.purgatory.cancel(request_id)
+        self._deletes.cancel(request_id)
+
+    # --- disk and the end ----------------------------------------------------------------------------------
+
+    def _flushed(self, event: Flushed) -> None:
+        replica = self._assigned.get(event.tp)
+        if replica is not None:
+            roles.flushed(replica, event.upto)
+            self._fetchers.flushed(event.tp)
+            self._checkpoints.flushed(replica)
+
+    def _log_start_moved(self, event: LogStartMoved) -> None:
+        replica = self._assigned.get(event.tp)
+        if replica is not None:
+            replica.log_start_moved(event.log_start)
+
+    def _disk_failed(self, event: DiskFailed) -> None:
+        """There is one log directory: without it the broker is of no use."""
+        for local in list(self._assigned.locals.values()):
+            self._elections.fence(local, "disk")
+            local.replica.failed = True
+            local.replica.touch()
+        self._settle()
+        reason = f"the disk of {event.tp} failed: {event.reason}; its log directory is offline"
+        self._ctx.trace("stop", how="disk", reason=reason)
+        self._ctx.out.append(Exit(DISK_FAILURE, reason))
+
+    def _stop(self) -> None:
+        """There is no controlled shutdown: leaders go with the session, when all logs are on the disk."""
+        for local in list(self._assigned.locals.values()):
+            self._elections.fence(local, "stop")
+        self._fetchers.stop()
+        self._settle()
+        self._state = State.CLOSED
+        high_watermarks = {replica.tp: replica.high_watermark for replica in self._assigned}
+        self._ctx.out.append(CloseLogs(max(self._ctx.broker_epoch, 0), high_watermarks))

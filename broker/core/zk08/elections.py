@@ -1,0 +1,228 @@
+"""Who leads, from one replica's view: leaderElection, becomeFollower and the way to becomeLeader
+(docs/protocol.md Z29 to Z32, Z45, Z47 to Z49, Z57)."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from wrackline.broker.core.replication.context import Context
+from wrackline.broker.core.replication.fetcher import Fetchers
+from wrackline.broker.core.zk08.assigned import Assigned
+from wrackline.broker.core.zk08.coordination import Coordination
+from wrackline.broker.core.zk08.leading import Leading
+from wrackline.broker.core.zk08.local import Local, Phase
+from wrackline.broker.core.zk08.view import Registered, View
+from wrackline.broker.model import znodes
+from wrackline.broker.model.coordination import Answer, Create, Delete, Get, Outcome
+from wrackline.broker.model.types import NO_LEADER, TopicPartition
+from wrackline.broker.rules.zookeeper import RaceFacts
+
+_RETRY_MS = 200.0
+
+
+class Elections:
+    def __init__(
+        self,
+        ctx: Context,
+        coordination: Coordination,
+        view: View,
+        assigned: Assigned,
+        fetchers: Fetchers,
+        leading: Leading,
+    ) -> None:
+        self._ctx = ctx
+        self._coordination = coordination
+        self._view = view
+        self._assigned = assigned
+        self._fetchers = fetchers
+        self._leading = leading
+
+    # --- what is heard -------------------------------------------------------------------------------------
+
+    def look(self, tp: TopicPartition) -> None:
+        """The leader-change listener (Z41, Z57): act on what ZooKeeper has of the partition now."""
+        local, known = self._assigned.locals.get(tp), self._view.of(tp)
+        image = self._ctx.image.partition(tp)
+        if local is None or known is None or image is None or local.replica.failed:
+            return
+        stat = known.leader_stat
+        if not self._coordination.session:
+            return
+        if stat is None:
+            if local.phase is not Phase.RUNNING:
+                self._no_leader(local)
+        elif known.leader != self._ctx.config.node_id:
+            if local.phase is not Phase.FOLLOWING or local.followed != stat.created:
+                self.become_follower(local, known)
+        elif stat.created == local.resigned:
+            return
+        elif stat.owner == self._coordination.session:
+            if not local.leads or local.followed != stat.created:
+                self._won(local, stat.created)
+        elif local.phase is not Phase.IDLE:
+            # The node of a former life or session of this broker: it goes when that session ends.
+            self._retire(local, "a former session's node")
+
+    def fence(self, local: Local, why: str) -> None:
+        """The session is over, or may be: whatever rests on it is given up (Z35)."""
+        if local.phase is not Phase.FOLLOWING:
+            self._retire(local, why)
+
+    def resign(self, local: Local, why: str, then: Delete | None = None) -> None:
+        """Give the leadership away, if this replica has it: its node is deleted, which starts an election
+        (Z53). ``then`` is deleted after it."""
+        created = local.followed
+        self._retire(local, why)
+        local.resigned = created
+        self._delete_node(local, created, then)
+
+    def _delete_node(self, local: Local, created: int, then: Delete | None) -> None:
+        """Only this one: after an answer that was lost the node may be another leader's already, so it is
+        looked at first. A node of our own session goes by our own doing or with the session."""
+        path = znodes.leader(local.replica.tp)
+
+        def seen(answer: Answer) -> None:
+            if answer.stat is not None and answer.stat.created == created:
+                self._coordination.ask(Delete(path), deleted)
+            elif answer.outcome is Outcome.CONNECTION_LOSS:
+                again()
+            elif then is not None and answer.outcome is not Outcome.SESSION_EXPIRED:
+                self._coordination.ask(then, lambda _: None)
+
+        def deleted(answer: Answer) -> None:
+            if answer.outcome is Outcome.CONNECTION_LOSS:
+                again()
+            elif answer.ok and then is not None:
+                self._coordination.ask(then, lambda _: None)
+
+        def again() -> None:
+            at_ms = self._ctx.now_ms + _RETRY_MS
+            self._ctx.set_timer(
+                f"resign:{local.replica.tp}", at_ms, lambda: self._delete_node(local, created, then)
+            )
+
+        self._coordination.ask(Get(path), seen)
+
+    def _retire(self, local: Local, why: str) -> None:
+        """No role: nothing is served and nothing fetched."""
+        replica = local.replica
+        if local.leads:
+            self._leading.stop(local)
+        self._fetchers.remove(replica.tp)
+        self._ctx.cancel_timer(f"run:{replica.tp}")
+        local.phase, local.followed, local.term = Phase.IDLE, -1, local.term + 1
+        replica.leader, replica.leader_id = None, NO_LEADER
+        self._ctx.trace("role", tp=str(replica.tp), role="none", why=why)
+        replica.touch()
+
+    # --- following -----------------------------------------------------------------------------------------
+
+    def become_follower(self, local: Local, known: Registered) -> None:
+        """Z30, Z47. The fetcher stops, the log is cut to the high watermark, a fetcher starts at its end."""
+        image, stat = self._ctx.image.partition(known.tp), known.leader_stat
+        if image is None or stat is None:
+            return
+        self._retire(local, "there is a leader")
+        local.phase, local.followed = Phase.FOLLOWING, stat.created
+        replica = local.replica
+        replica.adopt(image)
+        rules = self._ctx.rules.truncation
+        cut = rules.on_become_follower(replica.log.leo, replica.high_watermark)
+        if cut < replica.log.leo:
+            replica.truncate(cut, "became follower")
+        self._fetchers.add(replica)
+        self._trace(local, "follower")
+        replica.touch()
+
+    # --- elections -----------------------------------------------------------------------------------------
+
+    def _no_leader(self, local: Local) -> None:
+        """replicaStateChange (Z45) and the leader change event (Z57) come to this: run."""
+        self._retire(local, "there is no leader")
+        self._run(local)
+
+    def _run(self, local: Local) -> None:
+        """leaderElection(r) (Z49): read ISR and AR anew, and see whether this replica may run."""
+        tp = local.replica.tp
+        local.phase = Phase.RUNNING
+        local.term += 1
+        term = local.term
+
+        def assigned(replicas: Answer) -> None:
+            if replicas.ok:
+                self._coordination.ask(
+                    Get(znodes.isr(tp)), lambda isr: self._read(local, term, replicas, isr)
+                )
+            else:
+                self._again(local, term)
+
+        self._coordination.ask(Get(znodes.replicas(tp)), assigned)
+
+    def _read(self, local: Local, term: int, replicas: Answer, isr: Answer) -> None:
+        if local.term != term:
+            return
+        if isr.outcome not in (Outcome.OK, Outcome.NO_NODE):
+            self._again(local, term)
+            return
+        tp = local.replica.tp
+        unclean = self._ctx.image.setting(tp.topic, "unclean.leader.election.enable") == "true"
+        members, config = znodes.to_ids(isr.data), self._ctx.config
+        facts = RaceFacts(config.node_id, znodes.to_ids(replicas.data), members, self._view.live, unclean)
+        rules = self._ctx.rules.race
+        if not rules.may_run(facts):
+            # Some other replica will lead; who lives may change that where unclean elections are allowed.
+            self._later(local, term, _RETRY_MS, lambda: self._run(local))
+            return
+        wait_ms = rules.head_start_ms(facts, config.preferred_replica_ms)
+        if wait_ms > 0:
+            self._later(local, term, wait_ms, lambda: self._race(local, term))
+        else:
+            self._race(local, term)
+
+    def _race(self, local: Local, term: int) -> None:
+        me = str(self._ctx.config.node_id).encode()
+        create = Create(znodes.leader(local.replica.tp), me, ephemeral=True)
+        self._coordination.ask(create, lambda answer: self._raced(local, term, answer))
+
+    def _raced(self, local: Local, term: int, answer: Answer) -> None:
+        """Whatever the answer, the watch on the node tells who leads; only when nobody does run again."""
+        if local.term != term:
+            return
+        if answer.ok and answer.stat is not None and answer.stat.owner == self._coordination.session:
+            self._won(local, answer.stat.created)
+        else:
+            self._again(local, term)
+
+    def _again(self, local: Local, term: int) -> None:
+        self._later(local, term, _RETRY_MS, lambda: self._run(local))
+
+    def _later(self, local: Local, term: int, ms: float, then: Callable[[], None]) -> None:
+        """Unless the role has changed meanwhile: a watch may have told of a leader."""
+
+        def due() -> None:
+            if local.term == term and local.phase is Phase.RUNNING:
+                then()
+
+        self._ctx.set_timer(f"run:{local.replica.tp}", self._ctx.now_ms + ms, due)
+
+    def _won(self, local: Local, created: int) -> None:
+        image = self._ctx.image.partition(local.replica.tp)
+        if image is None:
+            return
+        self._retire(local, "won")
+        local.phase, local.followed = Phase.OPENING, created
+        local.replica.adopt(image)
+        self._leading.begin(local)
+        self._trace(local, "leader")
+
+    def _trace(self, local: Local, role: str) -> None:
+        replica = local.replica
+        self._ctx.trace(
+            "role",
+            tp=str(replica.tp),
+            role=role,
+            leader=replica.leader_id,
+            node=local.followed,
+            leo=replica.log.leo,
+            hwm=replica.high_watermark,
+        )
