@@ -79,7 +79,7 @@ class Setup:
     @property
     def survives(self) -> int:
         """Lossy shutdowns at a time without which nothing is lost."""
-        return {"kip966": self.min_isr - 1, "zk08": 1}.get(self.profile, 0)
+        return self.min_isr - 1 if self.profile == "kip966" else 0
 
     def keeps_promise(self) -> bool:
         """Nothing that was acknowledged may be lost."""

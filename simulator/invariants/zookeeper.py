@@ -132,8 +132,11 @@ class ZookeeperChecker:
             self.violations.append(Violation(name, NAMES[name], step.number, step.at_ms, step.node, tp, text))
 
     def _local(self, node: NodeId, tp: TopicPartition) -> Local | None:
-        core = self._world.brokers[node].core
-        return core.local(tp) if isinstance(core, ZookeeperBroker) else None
+        """None also where the disk has refused: the core has yet to hear that its last appends are not there,
+        and will end."""
+        server = self._world.brokers[node]
+        well = isinstance(server.core, ZookeeperBroker) and not server.disk.offline
+        return server.core.local(tp) if well else None  # type: ignore[union-attr]
 
     def _open(self, tp: TopicPartition) -> Iterator[tuple[NodeId, Local]]:
         """Who serves clients, rightly or not."""
