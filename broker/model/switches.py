@@ -19,20 +19,22 @@ class Switches:
 
     has_elr: bool = True
     """The controller remembers in ELR and LastKnownELR who left an ISR below MinISR, and compares the logs of
-    replicas before it elects one of them uncleanly (KIP-966). False in profiles kraft35 and kip101: nobody
-    outside the ISR is remembered, and no log is asked for (K26, K37)."""
+    replicas before it elects one of them uncleanly (KIP-966). False in profiles kraft35, kip101 and zk08:
+    nobody outside the ISR is remembered, and no log is asked for (K26, K37)."""
     min_isr_gates_high_watermark: bool = True
-    """The high watermark stands still while the ISR is below MinISR (R14). False in profiles kraft35 and
-    kip101 (conflict C1), and the bug B12 (``hw_no_minisr``)."""
+    """The high watermark stands still while the ISR is below MinISR (R14). False in profiles kraft35,
+    kip101 and zk08 (conflict C1), and the bug B12 (``hw_no_minisr``)."""
     asks_epoch_first: bool = False
     """A follower asks its leader where the follower's last epoch ends before it fetches in a new leader epoch
     (KIP-101). True in profile kip101; in the others every fetch asks (K52)."""
     has_controller: bool = True
     """Controllers elect leaders and keep the metadata, and records name the leader epoch that they were
-    written in. False in profile zk08: its brokers coordinate through ZooKeeper, and there are no epochs."""
+    written in. False in profile zk08: its brokers coordinate through ZooKeeper (Z29), and there are no
+    epochs (B05)."""
     fetch_names_epoch: bool = True
     """A fetch names the epoch of the last record of the follower's log, so that the leader notices a
-    divergence. False in profile kip101, and the bug B55 (``no_divergence_check``), which is half of B02."""
+    divergence. False in profiles kip101 and zk08, and the bug B55 (``no_divergence_check``), which is half
+    of B02."""
 
     # --- followers -----------------------------------------------------------------------------------------
 

@@ -31,9 +31,6 @@ class NoEpochs(ReadRules):
     """Whoever is assigned may fetch: nothing tells one life of a broker, or one leader, from another
     (B05)."""
 
-    def epoch_check(self, asked: int, own: int) -> ErrorCode:  # noqa: ARG002
-        return NO_ERROR
-
     def follower_check(
         self,
         follower: NodeId,

@@ -41,6 +41,7 @@ ELSEWHERE = {
     "raft.forgotten": "raft.grants",
     "profile.kraft35": SWITCHES,
     "profile.kip101": SWITCHES,
+    "profile.zk08": SWITCHES,
     "profile.profile": SWITCHES,
 }
 """Part of a decision -> the table of the whole decision."""

@@ -4,7 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from tests.broker.rules.decisions import cluster, elections, isr, logs, quorum, reassignment, requests
+from tests.broker.rules.decisions import (
+    cluster,
+    elections,
+    isr,
+    logs,
+    quorum,
+    reassignment,
+    requests,
+    zookeeper,
+)
 from tests.broker.rules.golden_tables import Decide, Row
 from wrackline.broker.rules.profile import Rules
 
@@ -16,8 +25,9 @@ TABLES: dict[str, Decide] = {
     **reassignment.TABLES,
     **cluster.TABLES,
     **quorum.TABLES,
+    **zookeeper.TABLES,
 }
-PROFILES = ("kip966", "kraft35", "kip101")
+PROFILES = ("kip966", "kraft35", "kip101", "zk08")
 SWITCHES = "profile.switches"
 """The one table whose rows ask every profile."""
 
