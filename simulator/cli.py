@@ -27,6 +27,7 @@ from wrackline.simulator.run import Result, run
 from wrackline.simulator.search.kill_table import command as kill_table
 from wrackline.simulator.search.many_seeds import DoneFileError, Row, Totals, drawn_as, run_seeds
 from wrackline.simulator.search.shrink import shrink
+from wrackline.simulator.stories.eras import eras
 from wrackline.simulator.world.world import World, WorldOptions
 
 VIOLATION = 1
@@ -253,6 +254,7 @@ def simulate(ctx: click.Context, /, **options: Any) -> None:
 
 
 simulate.add_command(kill_table)
+simulate.add_command(eras)
 
 
 def _setup(options: Mapping[str, Any]) -> Setup:

@@ -29,9 +29,11 @@ from wrackline.broker.model.types import NO_LEADER, NodeId
 from wrackline.simulator.clients.batches import encode
 from wrackline.simulator.guided.setting import CONTROLLER, LONG_MS, QUIET, Finding, Setting, T
 from wrackline.simulator.invariants.checker import Checker
+from wrackline.simulator.invariants.zookeeper import ZookeeperChecker
 from wrackline.simulator.world.errors import SimulationError
 from wrackline.simulator.world.network import Hold, Matches, Message
 from wrackline.simulator.world.world import Call, World, WorldOptions
+from wrackline.simulator.zookeeper.ensemble import ZOOKEEPER
 
 
 class Stage:
@@ -57,10 +59,16 @@ class Stage:
                 network=QUIET,
             ),
         )
-        self.checker = Checker(self.world)
+        zookeeper = self.world.zookeeper is not None
+        self.coordinator: NodeId = ZOOKEEPER if zookeeper else CONTROLLER
+        """Who ends the session of a broker that is cut off from it."""
+        self.checker: Checker | ZookeeperChecker
+        self.checker = ZookeeperChecker(self.world) if zookeeper else Checker(self.world)
         self.world.observers.append(self.checker)
         self.world.create_topic(T.topic, 1, setting.replicas, setting.topic)
-        self.until(lambda: self.leader is not None, "a leader")
+        self.until(
+            lambda: self.leader is not None and self.isr == self.replicas, "a leader, and all in the ISR"
+        )
 
     # --- what there is -------------------------------------------------------------------------------------
 
@@ -78,6 +86,7 @@ class Stage:
         replica = self.replica(node)
         partition = self.world.image.partition(T)
         knows = replica is not None and replica.leader is not None and partition is not None
+        knows = knows and replica.leading.open  # type: ignore[union-attr]
         return node if knows and replica.leader_epoch == partition.leader_epoch else None  # type: ignore[union-attr]
 
     @property
@@ -240,16 +249,16 @@ class Stage:
             self.cut(node, *nodes[at + 1 :])
 
     def fence(self, node: NodeId) -> None:
-        """Cut a broker off from the controller until its session has expired."""
+        """Cut a broker off from the controller, or from ZooKeeper, until its session has expired."""
         if self.up(node):
-            self.cut(node, CONTROLLER)
+            self.cut(node, self.coordinator)
         self.until(lambda: self.fenced(node), f"{node} fenced")
         self.say(f"{node} fenced: leader {self.elected}, ISR {sorted(self.isr)}, ELR {sorted(self.elr)}")
 
     def unfence(self, node: NodeId) -> None:
         if not self.up(node):
             self.world.start(node)
-        self.mend(node, CONTROLLER)
+        self.mend(node, self.coordinator)
         self.until(lambda: not self.fenced(node), f"{node} unfenced")
         self.say(f"{node} unfenced: leader {self.elected}, ISR {sorted(self.isr)}, ELR {sorted(self.elr)}")
 

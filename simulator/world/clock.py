@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from heapq import heappop, heappush
 from typing import Any
@@ -41,10 +42,11 @@ class Clock:
         """Do something to the world at a time. The action makes no step: what it does to the world may."""
         self._at(max(when_ms, self.now_ms), _call, action)
 
-    def step(self) -> StepRecord | None:
-        """Let the next thing happen and tell the observers. Returns None when the queue is empty."""
+    def step(self, end_ms: float = math.inf) -> StepRecord | None:
+        """Let the next thing happen and tell the observers. Returns None when nothing will happen up to
+        ``end_ms``."""
         queue = self._queue
-        while queue:
+        while queue and queue[0][0] <= end_ms:
             when, self._number, what, a, b = heappop(queue)
             if when > self.now_ms:
                 self.now_ms = when
@@ -67,7 +69,7 @@ class Clock:
     def run_to(self, end_ms: float) -> None:
         queue = self._queue
         while queue and queue[0][0] <= end_ms:
-            self.step()
+            self.step(end_ms)
         self.now_ms = max(self.now_ms, end_ms)
 
     def until(self, condition: Callable[[], bool], within_ms: float = 30_000, what: str = "") -> None:
@@ -76,7 +78,7 @@ class Clock:
         while not condition():
             if not self._queue or self._queue[0][0] > end_ms:
                 raise SimulationError(f"not within {within_ms:.0f} ms: {what or condition}")
-            self.step()
+            self.step(end_ms)
 
     def _record(self, kind: StepKind, node: NodeId, **more: Any) -> StepRecord:
         self.steps += 1

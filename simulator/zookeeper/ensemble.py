@@ -321,13 +321,13 @@ class Ensemble:
     def _hear(self, client: Client, connection: int) -> None:
         """The next event is at the client, or held up by a cut."""
         host = self._host
-        if client.connection != connection or not client.down:
+        if client.connection != connection or not client.down or host.life(client.node) != client.life:
             return
         if not self._is_reached(client):
             host.at(host.now_ms + _RETRANSMIT_MS, lambda: self._hear(client, connection))
             return
         event = client.down.popleft()
-        if host.life(client.node) != client.life or self._clients.get(client.node) is not client:
+        if self._clients.get(client.node) is not client:
             return
         if isinstance(event, Coordinated):
             client.asked.remove(event.correlation)

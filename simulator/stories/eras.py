@@ -1,0 +1,101 @@
+"""``wrackline simulate eras``: every story under every profile, as the table of docs/eras.md."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+import click
+
+from wrackline.simulator.guided.schedule import Played
+from wrackline.simulator.stories.story import ERAS, Story, ends_as_told, tell
+from wrackline.simulator.stories.tales import STORIES
+from wrackline.simulator.world.errors import SimulationError
+
+_HARM = {
+    "lost-write": "acknowledged record lost",
+    "divergence": "logs differ",
+    "stale-read": "stale read",
+}
+"""What a client or an operator sees, worst first; what the invariants say besides is in the log."""
+NOTHING = "unharmed"
+
+
+def outcome(played: Played) -> str:
+    """Of one telling."""
+    for oracle, words in _HARM.items():
+        if oracle in played.oracles:
+            return words
+    return ", ".join(played.oracles) or NOTHING
+
+
+def rows(stories: Sequence[Story], seeds: int) -> Iterator[tuple[Story, list[str], bool]]:
+    """Story, one cell for each profile, and whether all ended as the story says."""
+    for story in stories:
+        cells, right = [], True
+        for profile in ERAS:
+            ends: dict[str, int] = {}
+            for seed in range(seeds):
+                try:
+                    played = tell(story, profile, seed)
+                except SimulationError as wrong:
+                    ends[f"cannot be played: {wrong}"] = 1
+                    right = False
+                    continue
+                right = right and ends_as_told(story, profile, played)
+                ends[outcome(played)] = ends.get(outcome(played), 0) + 1
+            cells.append("; ".join(ends) if len(ends) == 1 else _shares(ends))
+        yield story, cells, right
+
+
+def _shares(ends: dict[str, int]) -> str:
+    return "; ".join(f"{words} ({count})" for words, count in ends.items())
+
+
+def table(found: Sequence[tuple[Story, list[str], bool]]) -> str:
+    """In Markdown."""
+    lines = [
+        f"| story | told by | {' | '.join(f'`{era}`' for era in ERAS)} |",
+        "|---" * (len(ERAS) + 2) + "|",
+    ]
+    for story, cells, _ in found:
+        marked = [cell if cell == NOTHING else f"**{cell}**" for cell in cells]
+        lines.append(f"| {story.name} | {story.told} | {' | '.join(marked)} |")
+    return "\n".join(lines)
+
+
+@click.command("eras")
+@click.option(
+    "--seeds", type=click.IntRange(1, 100), default=5, show_default=True, help="Tell each so many times."
+)
+@click.option("--story", "names", multiple=True, metavar="NAME", help="Only this one; may be repeated.")
+@click.option("--log", is_flag=True, help="What happens in each, line by line, with seed 0.")
+@click.pass_context
+def eras(ctx: click.Context, seeds: int, names: tuple[str, ...], log: bool) -> None:
+    """Tell Kafka's own stories under the rules of each era, and print how they end.
+
+    Exit codes: 0 when each ends as it is told, 1 when one does not.
+    """
+    known = {story.name: story for story in STORIES}
+    if wrong := [name for name in names if name not in known]:
+        raise click.BadParameter(f"no story {', '.join(wrong)}; there are: {', '.join(known)}")
+    chosen = [known[name] for name in names] or list(STORIES)
+    if log:
+        for story in chosen:
+            for era in ERAS:
+                _show(story, era)
+    found = list(rows(chosen, seeds))
+    click.echo(table(found))
+    ctx.exit(0 if all(right for _, _, right in found) else 1)
+
+
+def _show(story: Story, era: str) -> None:
+    click.echo(f"{story.name} under {era}: {story.what}")
+    try:
+        played = tell(story, era)
+    except SimulationError as wrong:
+        click.echo(f"  cannot be played: {wrong}")
+        return
+    for line in played.log:
+        click.echo(f"  {line}")
+    for finding in played.findings:
+        click.echo(f"  {finding.at_ms:10.1f}  FOUND {finding.oracle}: {finding.text}")
