@@ -35,6 +35,12 @@ def rules_of(settings: config.Settings) -> Rules:
         rules = profile(settings.node.profile)
     except ValueError as wrong:
         raise config.ConfigError(str(wrong), key="profile") from wrong
+    if not rules.switches.has_controller:
+        problem = (
+            f"profile {settings.node.profile!r} needs a ZooKeeper, which no broker on a host reaches yet: "
+            "run it with `wrackline simulate --profile zk08`, or choose kip101, kraft35 or kip966"
+        )
+        raise config.ConfigError(problem, key="profile")
     try:
         return apply(rules, names) if names else rules
     except ValueError as wrong:

@@ -8,7 +8,7 @@ from functools import partial
 from wrackline.broker.core.replication.context import Context
 from wrackline.broker.core.zk08.coordination import Coordination
 from wrackline.broker.model import znodes
-from wrackline.broker.model.coordination import Answer, Create, Delete, Get
+from wrackline.broker.model.coordination import Answer, Children, Create, Delete, Get, Outcome
 from wrackline.broker.model.types import TopicPartition
 from wrackline.broker.model.znodes import StateRequest
 
@@ -36,9 +36,22 @@ class StateChanges:
         self._coordination.drop(znodes.state(tp, self._ctx.config.node_id), children=True)
 
     def remove(self, tp: TopicPartition) -> None:
-        """The replica is gone for good."""
+        """The replica is gone for good, and further requests to it with it. What a lost connection leaves is
+        removed when the next leader asks again."""
         self.stop(tp)
-        self._coordination.ask(Delete(znodes.state(tp, self._ctx.config.node_id)), lambda _: None)
+        path = znodes.state(tp, self._ctx.config.node_id)
+
+        def found(answer: Answer) -> None:
+            for name in answer.children:
+                self._coordination.ask(Delete(f"{path}/{name}"), lambda _: None)
+            if answer.ok:
+                self._coordination.ask(Delete(path), deleted)
+
+        def deleted(answer: Answer) -> None:
+            if answer.outcome is Outcome.NOT_EMPTY:
+                self._coordination.ask(Children(path), found)
+
+        self._coordination.ask(Children(path), found)
 
     def _requests(self, tp: TopicPartition, answer: Answer) -> None:
         path = znodes.state(tp, self._ctx.config.node_id)

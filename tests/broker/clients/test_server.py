@@ -152,6 +152,7 @@ def valid(tmp_path: Path, **changes: object) -> Path:
         ({"controllers": []}, "name at least one"),
         ({"role": "king"}, "role = 'king'; it must be one of: broker, combined, controller"),
         ({"profile": "kip1"}, "no profile 'kip1'"),
+        ({"profile": "zk08"}, "profile 'zk08' needs a ZooKeeper"),
         ({"defects": ["trunc_hw"]}, "they load only with --allow-defects"),
         ({"log_level": "LOUD"}, "log_level = 'LOUD'"),
         ({"replica_lag_time_max_ms": 0}, "must be from 1"),

@@ -45,7 +45,11 @@ MISTAKES = [
         "profile: kraft35, defects: [kip101_v0]",
         "system.defects: these defects replace no rule of this profile",
     ),
-    ("profile: kip999", "system.profile: no profile 'kip999'; there are: kip101, kip966, kraft35"),
+    ("profile: kip999", "system.profile: no profile 'kip999'; there are: kip101, kip966, kraft35, zk08"),
+    (
+        "profile: zk08",
+        "system.profile: profile 'zk08' needs a ZooKeeper, which no broker on a host reaches yet",
+    ),
 ]
 
 
