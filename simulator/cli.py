@@ -125,7 +125,9 @@ def _settings(config: type, pairs: tuple[str, ...]) -> tuple[tuple[str, Any], ..
     "--seconds", type=float, default=20.0, show_default=True, help="Virtual length of the main phase."
 )
 @click.option("--steps", type=int, help="End the main phase after so many steps.")
-@click.option("--profile", default="kip966", show_default=True, help="Rules of the protocol.")
+@click.option(
+    "--profile", default="kip966", show_default=True, help="Rules of the protocol; zk08 has no MinISR."
+)
 @click.option(
     "--defect", "defects", multiple=True, metavar="NAME", help="A historic bug to put back; may be repeated."
 )
@@ -289,6 +291,7 @@ def _try_world(setup: Setup) -> None:
     """Names of profiles and defects are checked where they are known."""
     try:
         rules_of(setup.profile)
+        setup.check()
         World(0, WorldOptions(1, 1, setup.profile, setup.defects, boot=False))
     except (UnknownDefect, ValueError) as wrong:
         raise WrongCall(str(wrong)) from wrong
@@ -308,10 +311,8 @@ def _show(result: Result, options: Mapping[str, Any]) -> None:
     if options["shrinks"]:
         click.echo(f"seed {result.setup.seed} fails {result.violation.oracle}; making it smaller")
         shrunk = shrink(result)
-        click.echo(
-            f"{shrunk.faults_before} faults -> {shrunk.faults_after} in {shrunk.runs} runs, "
-            f"{shrunk.result.setup.seconds:g} s"
-        )
+        fewer = f"{shrunk.faults_before} faults -> {shrunk.faults_after}"
+        click.echo(f"{fewer} in {shrunk.runs} runs, {shrunk.result.setup.seconds:g} s")
         result = shrunk.result
     shown = run(result.setup, timeline=lines, full=options["full"], digest=options["digest"])
     click.echo(shown.timeline)
@@ -358,9 +359,8 @@ def _search(ctx: click.Context, setup: Setup, options: Mapping[str, Any]) -> Non
             reported_at = time.monotonic()
             left = totals.cpu_s / totals.seeds * (runs - totals.seeds)
             click.echo(
-                f"{totals.seeds} of {runs} seeds, {len(totals.violations)} violations, {totals.cpu_s:.0f} s "
-                "of "
-                f"CPU, some {left:.0f} s to go",
+                f"{totals.seeds} of {runs} seeds, {len(totals.violations)} violations, "
+                f"{totals.cpu_s:.0f} s of CPU, some {left:.0f} s to go",
                 err=True,
             )
 

@@ -56,12 +56,19 @@ Kind = Literal[
     "connection-loss",
     "zookeeper-leader",
     "cut-zookeeper",
+    "move-replicas",
 ]
 KINDS: tuple[Kind, ...] = get_args(Kind)
 LOSSY = frozenset({"power", "power-midway", "wipe", "restore"})
 """May take what a broker had acknowledged to its leader: allowed MinISR - 1 times until the ISR is whole
 again."""
-OF_ZOOKEEPER: tuple[Kind, ...] = ("session-expiry", "connection-loss", "zookeeper-leader", "cut-zookeeper")
+OF_ZOOKEEPER: tuple[Kind, ...] = (
+    "session-expiry",
+    "connection-loss",
+    "zookeeper-leader",
+    "cut-zookeeper",
+    "move-replicas",
+)
 """There is something to do them to in profile zk08 alone."""
 DEFAULT_KINDS = tuple(kind for kind in KINDS if kind not in ("wipe", "restore", *OF_ZOOKEEPER))
 """Without those that need an operator's mistake: R37 and the contracts exclude them."""

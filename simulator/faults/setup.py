@@ -71,6 +71,19 @@ class Setup:
     keep_clients: tuple[int, ...] | None = None
     """Only these clients, by number; None: all."""
 
+    def check(self) -> None:
+        """Raises ValueError for what profile zk08 has not."""
+        if self.profile != "zk08":
+            return
+        for wrong, what in (
+            (self.idempotent, "--idempotent: profile zk08 has no idempotent producers; leave it out"),
+            (self.combined, "--combined: profile zk08 has no controllers; leave it out"),
+            (self.controllers != 1, "--controllers: profile zk08 has none; leave it out"),
+            (bool(self.replay), "--replay: no run on real hosts has had profile zk08; leave it out"),
+        ):
+            if wrong:
+                raise ValueError(what)
+
     def plan(self) -> list[Fault]:
         drawn = plan(self.seed, self.seconds * 1000, self.partitions, self.fault_options())
         faults = list(self.given) if self.replay else drawn

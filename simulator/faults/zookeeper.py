@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from random import Random
 
+from wrackline.broker.core.zk08.administration import reassign
+from wrackline.broker.model import znodes
 from wrackline.simulator.faults.driver import Begin, Begun, FaultDriver
 from wrackline.simulator.faults.kinds import Fault, Kind
 from wrackline.simulator.zookeeper.ensemble import ZOOKEEPER
@@ -55,9 +57,25 @@ def _cut(driver: FaultDriver, fault: Fault, draw: Random) -> Begun | None:
     return Begun(" ".join(f"n{one}" for one in nodes), undo, tuple(nodes))
 
 
+def _move(driver: FaultDriver, fault: Fault, draw: Random) -> Begun | None:
+    """No failure, but a bad moment for one: an administrator gives the partition other replicas, or another
+    preferred one."""
+    world, partition = driver.world, driver.partition(fault)
+    if world.zookeeper is None or partition is None:
+        return None
+    target = tuple(draw.sample(sorted(world.brokers), len(partition.replicas)))
+    under_way = world.zookeeper.tree.data(znodes.reassigned(partition.tp)) is not None
+    if target == partition.replicas or under_way:
+        return None
+    for operation in reassign(partition.tp, target):
+        world.zookeeper.administer(operation)
+    return Begun(f"{partition.tp} to {','.join(map(str, target))}", _nothing)
+
+
 ZOOKEEPER_FAULTS: Mapping[Kind, Begin] = {
     "session-expiry": _expiry,
     "connection-loss": _connection_loss,
     "zookeeper-leader": _leader,
     "cut-zookeeper": _cut,
+    "move-replicas": _move,
 }

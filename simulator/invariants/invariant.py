@@ -1,8 +1,8 @@
 """The invariants of docs/invariants.md and what they have in common (``checker`` asks them).
 
-Each invariant is one small class with a ``check`` that looks only at what the step touched. I21 and I22
-belong to the ZooKeeper-era profile zk08, which we do not have. docs/invariants.md tells of each how it is
-checked and when it does not hold.
+Each invariant is one small class with a ``check`` that looks only at what the step touched. Those of
+profile zk08, I21 and I22 among them, are in ``zookeeper``. docs/invariants.md tells of each how it is checked
+and when it does not hold.
 """
 
 from __future__ import annotations

@@ -10,6 +10,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import replace
 from typing import Any
 
+from wrackline.broker.model import znodes
 from wrackline.broker.model.types import TopicPartition
 from wrackline.history.model import CONTROL, REPLICA, Event, Record, Type
 from wrackline.simulator.clients.batches import decode
@@ -95,7 +96,10 @@ class Run:
             self._add_invariants()
         for server in world.servers():
             world.start(server.id)
-        world.create_topic(TOPIC, setup.partitions, replication_factor=setup.replication_factor)
+        unclean = {"unclean.leader.election.enable": "true"} if setup.unclean and world.zookeeper else {}
+        world.create_topic(
+            TOPIC, setup.partitions, configs=unclean, replication_factor=setup.replication_factor
+        )
         self._say("phase", {"phase": "main"})
         world.watchers.append(ClusterRows(self.history, self._watched))
         for client in self._make_clients():
@@ -229,7 +233,8 @@ class Run:
         if not all(server.up for server in world.servers()) or not world.all_unfenced():
             return False
         for partition in world.image.partitions():
-            if partition.leader < 0 or set(partition.isr) != set(partition.replicas):
+            moves = world.zookeeper and world.zookeeper.tree.data(znodes.reassigned(partition.tp)) is not None
+            if moves or partition.leader < 0 or set(partition.isr) != set(partition.replicas):
                 return False
             ends = set()
             for node in partition.replicas:

@@ -1,85 +1,41 @@
 """Profile zk08 row by row: a cluster without a controller, against the simulator's ZooKeeper. Brokers are 1,
-2, 3 (and 4); 1 is preferred. Codes are those of docs/protocol.md 1.1."""
+2 and 3; 1 is preferred. Codes are those of docs/protocol.md 1.1."""
 
 from __future__ import annotations
 
-from dataclasses import replace
 from typing import Any
 
 import pytest
 from kio.schema.errors import ErrorCode
 
-from wrackline.broker.core.zk08.administration import add_brokers, reassign
+from tests.simulator.zookeeper.zk08 import (
+    SESSION_MS,
+    changes,
+    ids_at,
+    local,
+    node_data,
+    open_leaders,
+    staged,
+    traces,
+    zookeeper,
+)
+from wrackline.broker.core.zk08.administration import add_brokers
 from wrackline.broker.core.zk08.broker import ZookeeperBroker
-from wrackline.broker.core.zk08.local import Local, Phase
+from wrackline.broker.core.zk08.local import Phase
 from wrackline.broker.model import znodes
-from wrackline.broker.model.coordination import Coordinate, Create, Delete, Set
-from wrackline.broker.model.effects import Checkpoint, Trace, Truncate
+from wrackline.broker.model.coordination import Create, Delete, Set
+from wrackline.broker.model.effects import Checkpoint, Truncate
 from wrackline.broker.model.events import Boot
 from wrackline.broker.model.types import NodeId
 from wrackline.broker.model.znodes import StateRequest
-from wrackline.simulator.faults.setup import Setup
-from wrackline.simulator.guided.setting import Setting, T
+from wrackline.simulator.guided.setting import T
 from wrackline.simulator.guided.stage import Stage
-from wrackline.simulator.run import run
 from wrackline.simulator.world.world import StepRecord, World, WorldOptions
-from wrackline.simulator.zookeeper.ensemble import ZOOKEEPER, Ensemble
-
-SESSION_MS = 3_000
-QUICK = Setting(profile="zk08", idempotent=False, lag_ms=1_000)
-
-
-def staged(**changes: Any) -> Stage:
-    return Stage(QUICK.but(**changes))
 
 
 @pytest.fixture
 def s() -> Stage:
     return staged()
-
-
-def zookeeper(stage: Stage) -> Ensemble:
-    assert stage.world.zookeeper is not None
-    return stage.world.zookeeper
-
-
-def node_data(stage: Stage, path: str) -> bytes | None:
-    return zookeeper(stage).tree.data(path)
-
-
-def ids_at(stage: Stage, path: str) -> tuple[NodeId, ...] | None:
-    data = node_data(stage, path)
-    return None if data is None else znodes.to_ids(data)
-
-
-def local(stage: Stage, node: NodeId) -> Local:
-    core = stage.world.brokers[node].core
-    assert isinstance(core, ZookeeperBroker)
-    found = core.local(T)
-    assert found is not None
-    return found
-
-
-def traces(stage: Stage, kind: str) -> list[tuple[NodeId, dict[str, Any]]]:
-    """Filled from now on."""
-    found: list[tuple[NodeId, dict[str, Any]]] = []
-
-    def look(world: World, step: StepRecord) -> None:
-        del world
-        for effect in step.effects:
-            if isinstance(effect, Trace) and effect.kind == kind:
-                found.append((step.node, dict(effect.fields)))
-
-    stage.world.observers.append(look)
-    return found
-
-
-def changes(stage: Stage) -> list[tuple[str, bytes | None]]:
-    """Path and data (None: deleted) of each change in ZooKeeper from now on."""
-    found: list[tuple[str, bytes | None]] = []
-    tree = zookeeper(stage).tree
-    tree.on_change = lambda path: found.append((path, tree.data(path)))
-    return found
 
 
 # --- paths -------------------------------------------------------------------------------------------------
@@ -347,175 +303,3 @@ def test_z44_a_request_to_follow_is_acted_upon_once_and_removed(s: Stage) -> Non
     s.until(lambda: zookeeper(s).tree.children(znodes.state(T, 2)) == [], "both were taken")
     assert [node for node, _ in heard] == [2, 2]
     assert cut == [], "it follows this leader already"
-
-
-# --- reassignment ------------------------------------------------------------------------------------------
-
-
-def moved() -> Stage:
-    stage = staged(brokers=4)
-    stage.commit(b"a")
-    return stage
-
-
-def reassigned(s: Stage) -> bool:
-    image = s.world.image.partition(T)
-    return (
-        image is not None
-        and image.replicas == (2, 3, 4)
-        and set(image.isr) == {2, 3, 4}
-        and node_data(s, znodes.reassigned(T)) is None
-        and T not in s.world.brokers[1].disk.logs
-        and s.leader is not None
-    )
-
-
-def test_z54_the_writes_of_a_reassignment_are_in_the_documents_order() -> None:
-    s = moved()
-    seen = changes(s)
-    for operation in reassign(T, (2, 3, 4)):
-        zookeeper(s).administer(operation)
-    s.until(lambda: reassigned(s), "moved", 20_000)
-    paths = {znodes.isr(T), znodes.replicas(T), znodes.leader(T), znodes.reassigned(T)}
-    after = [(path, data) for path, data in seen if path in paths]
-    start = next(
-        at for at, (path, data) in enumerate(after) if path == znodes.isr(T) and b"4" in (data or b"")
-    )
-    names = [path.rpartition("/")[2] for path, _ in after[start : start + 3]]
-    assert names == ["ISR", "replicas", "leader"]
-    assert set(znodes.to_ids(after[start][1] or b"")) == {1, 2, 3, 4}, "RAR + ISR"
-    assert after[start + 2][1] is None, "deleted"
-    assert (znodes.reassigned(T), None) in after[start + 3 :]
-    assert s.values(4) == [b"a"]
-    s.finish()
-    assert s.findings() == ()
-
-
-@pytest.mark.parametrize("writes", range(4))
-def test_z54_a_leader_that_dies_between_the_writes_leaves_what_the_next_one_can_end(writes: int) -> None:
-    """After none, one, two and three of the writes."""
-    s = moved()
-    wanted = (znodes.isr(T), znodes.replicas(T), znodes.leader(T))
-    begun: list[str] = []
-
-    def dies(event: object, effects: Any) -> int | None:
-        del event
-        for at, effect in enumerate(effects):
-            if isinstance(effect, Coordinate) and isinstance(effect.operation, Set | Delete):
-                path = effect.operation.path
-                switching = path == znodes.isr(T) and b"4" in getattr(effect.operation, "data", b"")
-                if path in wanted and (begun or switching):
-                    begun.append(path)
-                    if len(begun) > writes:
-                        return at
-                elif path == znodes.reassigned(T) and len(begun) >= writes:
-                    return at
-        return None
-
-    s.world.cut_process(1, dies)
-    for operation in reassign(T, (2, 3, 4)):
-        zookeeper(s).administer(operation)
-    s.until(lambda: not s.up(1), "1 died on the way", 20_000)
-    s.run(SESSION_MS + 2_000)
-    s.start(1)
-    s.until(lambda: reassigned(s), "moved all the same", 40_000)
-    assert s.values(4) == [b"a"]
-
-
-# --- sessions ----------------------------------------------------------------------------------------------
-
-
-def open_leaders(s: Stage) -> list[NodeId]:
-    return [
-        node
-        for node, server in s.world.brokers.items()
-        if server.core and local(s, node).phase is Phase.LEADING
-    ]
-
-
-def test_a_leader_that_is_cut_off_stops_before_its_session_ends(s: Stage) -> None:
-    s.commit(b"a")
-    s.cut(1, ZOOKEEPER)
-    cut_at = s.world.now_ms
-    s.until(lambda: open_leaders(s) == [], "1 stops by its own rule")
-    assert s.world.now_ms - cut_at < SESSION_MS * 1.15
-    assert node_data(s, znodes.leader(T)) == b"1", "ZooKeeper has not ended the session yet"
-    s.until(lambda: s.leader in (2, 3), "another leads")
-
-
-def test_a_session_that_is_over_ends_the_leadership_at_once(s: Stage) -> None:
-    s.commit(b"a")
-    zookeeper(s).expire(1)
-    s.until(lambda: 1 not in open_leaders(s), "1 has heard")
-    s.until(lambda: s.leader is not None, "a leader", 10_000)
-    s.finish()
-    assert s.findings() == ()
-
-
-def test_a_lost_connection_costs_no_leadership(s: Stage) -> None:
-    s.commit(b"a")
-    created = zookeeper(s).tree.nodes[znodes.leader(T)].created
-    zookeeper(s).disconnect(1)
-    s.run(1_000)
-    s.acked(1, b"b")
-    assert zookeeper(s).tree.nodes[znodes.leader(T)].created == created
-
-
-@pytest.mark.parametrize("seed", range(8))
-def test_a_write_of_the_isr_that_nobody_knows_the_outcome_of_is_found_out(seed: int) -> None:
-    s = Stage(QUICK, (), seed)
-    s.commit(b"a")
-    s.kill(3)
-    asked: list[float] = []
-
-    def drops(world: World, step: StepRecord) -> None:
-        del world
-        written = [e.operation.path for e in step.effects if isinstance(e, Coordinate)]
-        if znodes.isr(T) in written and not asked:
-            asked.append(step.at_ms)
-            s.world.at(step.at_ms + seed / 3, lambda: zookeeper(s).disconnect(1))
-
-    s.world.observers.append(drops)
-    s.acked(1, b"b")
-    assert asked
-    assert s.isr == {1, 2}
-    s.finish()
-    assert s.findings() == ()
-
-
-def test_without_a_leader_in_zookeeper_nobody_is_elected_and_nobody_is_fenced_by_it(s: Stage) -> None:
-    s.commit(b"a")
-    zookeeper(s).change_leader(10_000)
-    s.run(9_000)
-    assert open_leaders(s) == [], "1 has stopped by its own rule: it cannot know"
-    assert zookeeper(s).expired == []
-    s.until(lambda: s.leader == 1, "it leads on", 10_000)
-    s.finish()
-    assert s.findings() == ()
-
-
-# --- whole runs --------------------------------------------------------------------------------------------
-
-SHORT = Setup(seed=4, seconds=8.0, profile="zk08")
-
-
-def test_the_same_seed_is_the_same_run() -> None:
-    first, second = run(SHORT, digest=True), run(SHORT, digest=True)
-    assert first.digest == second.digest
-    assert first.acked > 20
-    assert run(replace(SHORT, seed=5), digest=True).digest != first.digest
-
-
-@pytest.mark.parametrize("seed", range(12))
-def test_nothing_is_lost_under_one_fault_at_a_time(seed: int) -> None:
-    result = run(replace(SHORT, seed=seed))
-    assert result.violation is None, result.violation
-
-
-def test_faults_that_overlap_lose_what_was_acknowledged() -> None:
-    found = {
-        result.violation.oracle
-        for seed in range(12)
-        if (result := run(replace(SHORT, seed=seed, seconds=10.0, overlap=True))).violation is not None
-    }
-    assert found & {"I01", "I07", "lost-write"}
