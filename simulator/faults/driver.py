@@ -11,6 +11,7 @@ from dataclasses import dataclass, field
 from random import Random
 from typing import Any, Protocol
 
+from wrackline.broker.core.replication.replica import Replica
 from wrackline.broker.model.image import PartitionImage
 from wrackline.broker.model.types import NodeId, TopicPartition
 from wrackline.simulator.faults.kinds import Fault, FaultOptions, Kind, Role, Wait
@@ -136,7 +137,7 @@ class FaultDriver:
         look()
 
     def _begin(self, fault: Fault) -> None:
-        if self._stopped or (self.options.one_at_a_time and not self.recovered()):
+        if self._stopped or (self.options.one_by_one and not self.recovered()):
             return
         begun = self.actions[fault.kind](self, fault, Random(f"{self.seed}/fault/{fault.id}"))
         if begun is None:
@@ -258,23 +259,31 @@ class FaultDriver:
         )
 
     def recovered(self) -> bool:
-        """No fault is in force, and every replica has all that its leader knows to be committed."""
-        world = self.world
-        if self._running or not self.all_in_sync():
-            return False
-        for partition in world.image.partitions():
-            core = None if partition.leader < 0 else world.brokers[partition.leader].core
-            leader = None if core is None else core.replica(partition.tp)
-            if leader is None or leader.leader is None or not leader.leader.open:
+        """Every member of every ISR has what is committed, follows the leader, and is in no fault's reach;
+        so the next failure is one more, and not half of two. Who is out of the ISR may be down, or cut off,
+        for long."""
+        partitions = list(self.world.image.partitions())
+        members = {node for partition in partitions for node in partition.isr}
+        for running in self._running:
+            if not running.begun.nodes or members.intersection(running.begun.nodes):
                 return False
-            for node in partition.replicas:
-                other = world.brokers[node].core
-                replica = None if other is None else other.replica(partition.tp)
-                if replica is None or replica.log.leo < leader.high_watermark:
-                    return False
-                if node != partition.leader and replica.leader_id != partition.leader:
-                    return False
+        return all(self._is_settled(partition) for partition in partitions)
+
+    def _is_settled(self, partition: PartitionImage) -> bool:
+        leader = self._replica(partition.leader, partition.tp)
+        if leader is None or leader.leader is None or not leader.leader.open or leader.leader.proposal:
+            return False
+        for node in partition.isr:
+            replica = self._replica(node, partition.tp)
+            if replica is None or replica.log.leo < leader.high_watermark:
+                return False
+            if replica.leader_id != partition.leader or not _is_back(self.world.brokers[node], self.world):
+                return False
         return True
+
+    def _replica(self, node: NodeId, tp: TopicPartition) -> Replica | None:
+        server = self.world.brokers.get(node)
+        return None if server is None or server.core is None or server.paused else server.core.replica(tp)
 
     # --- machines ------------------------------------------------------------------------------------------
 

@@ -151,8 +151,8 @@ class FaultOptions:
     """Share of plans that are pairs."""
     sequences: float = 0.35
     """Share of plans that are sequences."""
-    one_at_a_time: bool = False
-    """A fault begins only when none is in force and every replica has all that is committed: what profile
-    zk08 promises to survive. Those that come earlier are left out."""
+    one_by_one: bool = False
+    """A fault begins only when every member of the ISR has what is committed and no fault in force reaches
+    one: what profile zk08 promises to survive. Those that come earlier are left out."""
     max_lossy: int = 1
     """Lossy faults at a time, at most: MinISR - 1 keeps the promise, more breaks it."""

@@ -47,8 +47,8 @@ class Setup:
     sequences: float = 0.35
     """Shares of what is planned (``plan``)."""
     overlap: bool = False
-    """Profile zk08: faults may come while another one is in force or not yet recovered from, which is more
-    than the profile promises to survive."""
+    """Profile zk08: a fault may come while the ISR has yet to recover from another one, which is more than
+    the profile survives."""
     max_lossy: int | None = None
     """Lossy faults at a time; None: what the profile promises to survive, MinISR - 1 in kip966, none before
     it."""

@@ -1,9 +1,9 @@
 """The invariants of profile zk08 (docs/invariants.md): those of the catalogue that can be stated without
 controllers and epochs, and I21 and I22, which are this profile's own.
 
-They hold while the profile keeps its promise: one fault at a time, the next one when all replicas have what
-is committed (``FaultOptions.one_at_a_time``). The checker knows what no node knows: what was committed and
-acknowledged, and whose session ZooKeeper has.
+They hold while failures come one by one (``FaultOptions.one_by_one``): the next one when every member of the
+ISR has what is committed. The checker knows what no node knows: what was committed and acknowledged, and
+whose session ZooKeeper has.
 """
 
 from __future__ import annotations

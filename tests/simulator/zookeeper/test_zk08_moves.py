@@ -20,6 +20,7 @@ from tests.simulator.zookeeper.zk08 import (
 from wrackline.broker.core.zk08.administration import reassign
 from wrackline.broker.model import znodes
 from wrackline.broker.model.coordination import Coordinate, Delete, Set
+from wrackline.broker.rules.zookeeper import RaceRules
 from wrackline.simulator.cli import simulate
 from wrackline.simulator.faults.setup import Setup
 from wrackline.simulator.faults.swarm import swarm
@@ -185,7 +186,7 @@ def test_the_same_seed_is_the_same_run() -> None:
 
 
 @pytest.mark.parametrize("seed", range(12))
-def test_nothing_is_lost_under_one_fault_at_a_time(seed: int) -> None:
+def test_nothing_is_lost_by_failures_that_come_one_by_one(seed: int) -> None:
     result = run(replace(SHORT, seed=seed))
     assert result.violation is None, result.violation
 
@@ -210,3 +211,12 @@ def test_what_the_profile_has_not_is_refused_in_one_line(option: str) -> None:
 def test_a_swarm_draws_nothing_that_the_profile_has_not() -> None:
     for seed in range(40):
         swarm(replace(SHORT, seed=seed)).check()
+
+
+def test_the_search_notices_an_election_that_looks_at_no_isr(monkeypatch: pytest.MonkeyPatch) -> None:
+    hunted = Setup(seed=6, seconds=12.0, profile="zk08", brokers=4, fault_every_ms=700.0)
+    assert run(hunted).violation is None
+    monkeypatch.setattr(RaceRules, "may_run", lambda _, facts: facts.me in facts.replicas)
+    violation = run(hunted).violation
+    assert violation is not None
+    assert violation.oracle in ("I01", "I07")
