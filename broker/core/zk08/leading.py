@@ -129,19 +129,31 @@ class Leading:
                 self.request(local, node, StateRequest.BECOME_FOLLOWER)
 
     def request(self, local: Local, node: NodeId, request: StateRequest) -> None:
-        """On the replica's state path (Z37). A replica that has no path yet gets one: it is told to open the
-        replica before anything else."""
-        path = znodes.state(local.replica.tp, node)
+        """On the replica's state path (Z37), which is made where there is none: so a broker learns that it
+        has a replica. What a lost connection may have swallowed is asked again; a request that comes twice
+        does no harm."""
+        path, term = znodes.state(local.replica.tp, node), local.term
 
-        def created(answer: Answer) -> None:
+        def answered(answer: Answer) -> None:
+            if local.term != term:
+                return
             if answer.outcome is Outcome.NO_NODE and request is not StateRequest.REPLICA_UNASSIGNED:
                 self._coordination.ask(Create(znodes.states(local.replica.tp)), lambda _: None)
-                self._coordination.ask(Create(path), lambda _: None)
-                self._coordination.ask(
-                    Create(f"{path}/request-", request.encode(), sequential=True), lambda _: None
-                )
+                self._coordination.ask(Create(path), made)
+            elif answer.outcome in _UNKNOWN:
+                again(answer)
 
-        self._coordination.ask(Create(f"{path}/request-", request.encode(), sequential=True), created)
+        def made(answer: Answer) -> None:
+            if answer.outcome in (Outcome.OK, Outcome.NODE_EXISTS) and local.term == term:
+                self.request(local, node, request)
+            else:
+                again(answer)
+
+        def again(_: Answer) -> None:
+            what = f"request-{node}-{request.value}"
+            self._later(local, term, what, _AGAIN_MS, lambda: self.request(local, node, request))
+
+        self._coordination.ask(Create(f"{path}/request-", request.encode(), sequential=True), answered)
 
     def stop(self, local: Local) -> None:
         """It leads no more: its timers and writes are nobody's."""

@@ -8,7 +8,7 @@ from functools import partial
 from wrackline.broker.core.replication.context import Context
 from wrackline.broker.core.zk08.coordination import Coordination
 from wrackline.broker.model import znodes
-from wrackline.broker.model.coordination import Answer, Children, Create, Delete, Get, Outcome
+from wrackline.broker.model.coordination import Answer, Create, Delete, Get
 from wrackline.broker.model.types import TopicPartition
 from wrackline.broker.model.znodes import StateRequest
 
@@ -36,22 +36,15 @@ class StateChanges:
         self._coordination.drop(znodes.state(tp, self._ctx.config.node_id), children=True)
 
     def remove(self, tp: TopicPartition) -> None:
-        """The replica is gone for good, and further requests to it with it. What a lost connection leaves is
-        removed when the next leader asks again."""
-        self.stop(tp)
-        path = znodes.state(tp, self._ctx.config.node_id)
-
-        def found(answer: Answer) -> None:
-            for name in answer.children:
-                self._coordination.ask(Delete(f"{path}/{name}"), lambda _: None)
-            if answer.ok:
-                self._coordination.ask(Delete(path), deleted)
+        """The replica is gone, and its path goes, unless there are further requests on it: they come after
+        this one, and may want the replica again. A path that a lost connection leaves makes the next leader
+        ask again."""
 
         def deleted(answer: Answer) -> None:
-            if answer.outcome is Outcome.NOT_EMPTY:
-                self._coordination.ask(Children(path), found)
+            if answer.ok:
+                self.stop(tp)
 
-        self._coordination.ask(Children(path), found)
+        self._coordination.ask(Delete(znodes.state(tp, self._ctx.config.node_id)), deleted)
 
     def _requests(self, tp: TopicPartition, answer: Answer) -> None:
         path = znodes.state(tp, self._ctx.config.node_id)

@@ -303,3 +303,17 @@ def test_z44_a_request_to_follow_is_acted_upon_once_and_removed(s: Stage) -> Non
     s.until(lambda: zookeeper(s).tree.children(znodes.state(T, 2)) == [], "both were taken")
     assert [node for node, _ in heard] == [2, 2]
     assert cut == [], "it follows this leader already"
+
+
+def test_z44_a_request_to_go_does_not_swallow_the_one_to_come_back(s: Stage) -> None:
+    """Seed 266 of a search: a leader told a replica of former times to go, and then that it is assigned."""
+    s.commit(b"a")
+    zookeeper(s).administer(Set(znodes.replicas(T), b"1,2"))
+    s.until(lambda: s.replica(3) is None, "3 is gone")
+    for request in ("become-follower", "replica-unassigned", "replica-assigned"):
+        path = f"{znodes.state(T, 3)}/request-"
+        zookeeper(s).administer(Create(path, request.encode(), sequential=True))
+    s.until(lambda: s.replica(3) is not None, "3 is back")
+    s.run(1_000)
+    assert s.replica(3) is not None
+    assert zookeeper(s).tree.children(znodes.state(T, 3)) == []
