@@ -67,6 +67,31 @@ def build(cache: Path) -> Bundle:
     return Bundle(python, archives)
 
 
+def unpacked(bundle: Bundle) -> str:
+    """The search path of a bundle beside its archives, unpacked now if it is not there already: for hosts
+    that are folders of this machine. Raises DeployError."""
+    folders = []
+    for archive in bundle.archives:
+        folder = archive.path.with_name(f"{archive.name}-{archive.digest}")
+        try:
+            if not folder.exists():
+                with tempfile.TemporaryDirectory(dir=folder.parent, prefix=f"{archive.name}-") as scratch:
+                    whole = Path(scratch, "whole")
+                    with tarfile.open(archive.path) as packed:
+                        packed.extractall(whole)
+                    try:
+                        whole.rename(folder)
+                    except OSError:
+                        if not folder.exists():
+                            raise  # else another run was first
+        except OSError as wrong:
+            raise DeployError(
+                f"control node: cannot unpack the bundle in {folder.parent}: {wrong}; free some space"
+            ) from wrong
+        folders.append(str(folder / "lib"))
+    return ":".join(folders)
+
+
 def _package_files() -> dict[str, Path]:
     found = importlib.util.find_spec(PACKAGE)
     if found is None or not found.submodule_search_locations:

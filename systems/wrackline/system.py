@@ -68,22 +68,24 @@ class WracklineSystem(Deployed):
     def install(self) -> None:
         """Bundle, script and configuration to every host; starts nothing. Raises DeployError."""
         bundle = bundles.build(self._bundle_cache)
-        on_each(self.nodes, lambda node: self._install(node, bundle))
+        # Hosts that are folders share what is on this machine anyway.
+        here = bundles.unpacked(bundle) if any(node.host.is_folder for node in self.nodes) else ""
+        on_each(self.nodes, lambda node: self._install(node, bundle, here))
 
-    def _install(self, node: Node, bundle: bundles.Bundle) -> None:
+    def _install(self, node: Node, bundle: bundles.Bundle, here: str) -> None:
         home = folders_of(node.host).home
         markers = [f"{home}/{archive.name}-{archive.digest}" for archive in bundle.archives]
         have = self._preflight(node, bundle, markers)
         wanted = [
             (archive, marker)
             for archive, marker in zip(bundle.archives, markers, strict=True)
-            if marker not in have
+            if marker not in have and not node.host.is_folder
         ]
         try:
             remote = self.fleet.remote(node.host)
             for archive, _ in wanted:
                 remote.put(archive.path, f"{home}/{archive.name}.tar.gz")
-            self._script.put(node, self._program(node))
+            self._script.put(node, self._program(node, here if node.host.is_folder else f"{home}/lib"))
             remote.put(self.config_for(node).encode(), _config(node))
         except FleetError as wrong:
             raise deploy_error(node, "upload", str(wrong), "see that the host's disk has room") from wrong
@@ -93,11 +95,10 @@ class WracklineSystem(Deployed):
         ]
         self._command(node, " && ".join([f"cd {home}", *steps, self._script.folders(node)]), timeout_s=60.0)
 
-    def _program(self, node: Node) -> str:
-        """What the script starts."""
+    def _program(self, node: Node, lib: str) -> str:
+        """What the script starts. ``lib``: where its modules are."""
         allow = " --allow-defects" if self._defects else ""
-        lib = f"{folders_of(node.host).home}/lib"
-        variables = f"PYTHONPATH={lib} PYTHONUNBUFFERED=1 PYTHONDONTWRITEBYTECODE=1"
+        variables = f"PYTHONPATH={shlex.quote(lib)} PYTHONUNBUFFERED=1 PYTHONDONTWRITEBYTECODE=1"
         python = shlex.quote(node.host.python)
         return f"exec env {variables} {python} -m wrackline.broker --config {_config(node)}{allow}\n"
 

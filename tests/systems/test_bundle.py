@@ -41,6 +41,17 @@ def test_an_unpacked_bundle_runs_the_broker_with_nothing_else(cache: Path, tmp_p
     assert ran.stdout == "fine\n", ran.stderr
 
 
+def test_a_folder_of_this_machine_uses_what_is_unpacked_once(cache: Path) -> None:
+    built = bundle.build(cache)
+    path = bundle.unpacked(built)
+    assert bundle.unpacked(built) == path
+    code = f"import sys; sys.path[:0] = {path.split(':')!r}; import wrackline.broker.__main__; print('fine')"
+    ran = subprocess.run(
+        [sys.executable, "-I", "-S", "-c", code], capture_output=True, text=True, check=False
+    )
+    assert ran.stdout == "fine\n", ran.stderr
+
+
 def test_another_content_has_another_name(tmp_path: Path) -> None:
     (tmp_path / "a.py").write_text("x = 1\n")
     files = {"broker/a.py": tmp_path / "a.py"}

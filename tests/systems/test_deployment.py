@@ -203,9 +203,9 @@ def test_a_full_system_disk_is_told(fleet: NetnsFleet, bundle_cache: Path) -> No
     )
     try:
         with pytest.raises(DeployError, match=r"c1 .*(upload|put|write)"):
-            on_each((node,), lambda one: system._install(one, build(bundle_cache)))
+            on_each((node,), lambda one: system._install(one, build(bundle_cache), ""))
     finally:
         remote.run("umount /opt/wrackline")
-        on_each((node,), lambda one: system._install(one, build(bundle_cache)))
+        on_each((node,), lambda one: system._install(one, build(bundle_cache), ""))
         system.start(node)
         system.wait_ready(timeout_s=20)
