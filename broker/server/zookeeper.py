@@ -1,0 +1,405 @@
+"""The carrier of the port ``Coordination`` on a host: a session with a real ZooKeeper, by kazoo.
+
+kazoo reads and pings in a thread of its own, as ZooKeeper's own client does, so that a session lives on while
+the loop waits for a disk. Everything that it hears comes to the loop through one queue, in the order in which
+the server said it. What kazoo leaves to others, and the port promises, is done here:
+
+- Watches outlive a connection: kazoo forgets them, so they are set again in the next one (SetWatches).
+- One session is one client: kazoo would open another by itself, and carry out there what was asked before.
+- A connection on which nothing is heard for two thirds of the session's time is lost, also while requests are
+  sent: kazoo counts each of them as a ping.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import threading
+import time
+from collections.abc import Callable, Mapping
+from contextlib import suppress
+from functools import partial
+from typing import Any, NamedTuple
+
+from kazoo.client import KazooClient
+from kazoo.exceptions import (
+    BadVersionError,
+    ConnectionClosedError,
+    ConnectionLoss,
+    KazooException,
+    NoChildrenForEphemeralsError,
+    NodeExistsError,
+    NoNodeError,
+    NotEmptyError,
+    SessionExpiredError,
+    SessionMovedError,
+)
+from kazoo.handlers.threading import SequentialThreadingHandler
+from kazoo.protocol import serialization as wire
+from kazoo.protocol.connection import ConnectionDropped
+from kazoo.protocol.states import EventType, KazooState, KeeperState, ZnodeStat
+from kazoo.retry import KazooRetry
+from kazoo.security import OPEN_ACL_UNSAFE
+
+from wrackline.broker.model.coordination import (
+    Answer,
+    Change,
+    Children,
+    CloseSession,
+    Coordinate,
+    Coordinated,
+    Create,
+    Delete,
+    Get,
+    OpenSession,
+    Operation,
+    Outcome,
+    SessionChanged,
+    SessionState,
+    Set,
+    Stat,
+    WatchFired,
+)
+
+_LOG = logging.getLogger("broker.zookeeper")
+_KAZOO = logging.getLogger("broker.zookeeper.kazoo")
+_KAZOO.setLevel(logging.ERROR)
+"""It tells of every attempt to connect, many times a second while no server answers."""
+
+CONNECT_S = 1.0
+"""One attempt to connect: a SYN that was lost is sent again after one second, then two, then four."""
+GOODBYE_S = 2.0
+"""So long a closed session may take to be closed at the server; after that it ends by its own time."""
+_EPHEMERAL, _SEQUENTIAL = 1, 2
+_OUTCOMES: Mapping[type[Exception], Outcome] = {
+    NoNodeError: Outcome.NO_NODE,
+    NodeExistsError: Outcome.NODE_EXISTS,
+    BadVersionError: Outcome.BAD_VERSION,
+    NotEmptyError: Outcome.NOT_EMPTY,
+    NoChildrenForEphemeralsError: Outcome.NO_CHILDREN_FOR_EPHEMERALS,
+}
+_UNKNOWN = (ConnectionLoss, ConnectionClosedError, SessionMovedError)
+_CHANGES = {
+    EventType.CREATED: Change.CREATED,
+    EventType.DELETED: Change.DELETED,
+    EventType.CHANGED: Change.DATA,
+    EventType.CHILD: Change.CHILDREN,
+}
+
+Event = SessionChanged | Coordinated | WatchFired
+
+
+class ZooKeeper:
+    """Lives on one event loop. ``post`` hands an event to the core."""
+
+    def __init__(self, servers: str | None, post: Callable[[Event], None]) -> None:
+        """``servers``: ``host:port,...``; None: there are none, and nothing is asked."""
+        self._servers = servers
+        self._post = post
+        self._session: _Session | None = None
+        self.carriers: Mapping[type, Callable[[Any], None]] = {
+            OpenSession: self._open,
+            Coordinate: self._ask,
+            CloseSession: self._close,
+        }
+
+    def _open(self, effect: OpenSession) -> None:
+        assert self._servers is not None
+        self._session = _Session(self._servers, effect.timeout_ms, self._post)
+
+    def _ask(self, effect: Coordinate) -> None:
+        if self._session is None:
+            self._post(Coordinated(effect.correlation, Answer(Outcome.SESSION_EXPIRED)))
+        else:
+            self._session.ask(effect)
+
+    def _close(self, _: CloseSession) -> None:
+        if self._session is not None:
+            self._session.close()
+
+    async def closed(self) -> None:
+        """Until a session that was closed is closed at the server, too. One that was not ends by its time, as
+        that of a process that was killed."""
+        if self._session is not None:
+            await self._session.closed()
+
+
+class _Session:
+    """One session, from its opening until it has expired or is closed."""
+
+    def __init__(self, servers: str, timeout_ms: int, post: Callable[[Event], None]) -> None:
+        self._loop = asyncio.get_running_loop()
+        self._post = post
+        self._connected = False
+        self._over = False
+        self._asked: dict[int, None] = {}
+        """Correlations without an answer, in order."""
+        self._watches = _Watches(set(), set(), set())
+        self._last_fired: object = None
+        self._closing: threading.Thread | None = None
+        self._client = _Client(servers, timeout_ms / 1000, self._state_changed)
+        self._client.start_async()
+
+    # --- asking --------------------------------------------------------------------------------------------
+
+    def ask(self, effect: Coordinate) -> None:
+        correlation, operation = effect.correlation, effect.operation
+        if self._over or not self._connected:
+            outcome = Outcome.SESSION_EXPIRED if self._over else Outcome.CONNECTION_LOSS
+            self._post(Coordinated(correlation, Answer(outcome)))
+            return
+        self._asked[correlation] = None
+        watch = self._heard_watch
+        match operation:
+            case Create(path, data, ephemeral, sequential):
+                flags = _EPHEMERAL * ephemeral | _SEQUENTIAL * sequential
+                request = wire.Create2(path, data, OPEN_ACL_UNSAFE, flags)
+            case Get(path, True):
+                # Where there is no node, reading leaves no watch, and asking whether there is one does. Both
+                # go out together, so that answers keep the order of their questions.
+                self._client.ask(wire.Exists(path, watch), None)
+                request = wire.GetData(path, watch)
+            case Get(path):
+                request = wire.GetData(path, None)
+            case Set(path, data, version):
+                request = wire.SetData(path, data, version)
+            case Delete(path, version):
+                request = wire.Delete(path, version)
+            case Children(path, watched):
+                request = wire.GetChildren2(path, watch if watched else None)
+        self._client.ask(request, lambda result: self._on_loop(self._answered, effect, result))
+
+    def _answered(self, effect: Coordinate, result: Any) -> None:
+        correlation, wrong = effect.correlation, result.exception
+        if correlation not in self._asked:
+            return  # answered already, when the connection or the session came to its end
+        if isinstance(wrong, _UNKNOWN):
+            self._disconnected()
+        elif isinstance(wrong, SessionExpiredError):
+            self._ended()
+        elif wrong is None or type(wrong) in _OUTCOMES:
+            outcome = Outcome.OK if wrong is None else _OUTCOMES[type(wrong)]
+            self._watches.asked(effect.operation, outcome)
+            del self._asked[correlation]
+            self._post(Coordinated(correlation, _answer(effect.operation, outcome, result.value)))
+        else:
+            raise wrong
+
+    # --- what kazoo's threads tell ---------------------------------------------------------------------------
+
+    def _on_loop(self, call: Callable[..., None], *arguments: Any) -> None:
+        """From any thread. After the end of the loop there is nobody to tell."""
+        with suppress(RuntimeError):
+            self._loop.call_soon_threadsafe(call, *arguments)
+
+    def _heard_watch(self, event: Any) -> None:
+        if event.type in _CHANGES:
+            self._on_loop(self._fired, event)
+
+    def _fired(self, event: Any) -> None:
+        """kazoo tells the watchers of a node's data and those of its children apart; both are we."""
+        if event is self._last_fired or self._over:
+            return
+        self._last_fired = event
+        change = _CHANGES[event.type]
+        self._watches.fired(event.path, change)
+        self._post(WatchFired(event.path, change))
+
+    def _state_changed(self, state: str, session: int, zxid: int) -> None:
+        self._on_loop(self._changed, state, session, zxid)
+
+    def _changed(self, state: str, session: int, zxid: int) -> None:
+        if self._over:
+            return
+        if state == KazooState.LOST:
+            self._ended()
+            return
+        self._disconnected()
+        if state == KazooState.CONNECTED:
+            self._connected = True
+            if any(self._watches):
+                self._client.watch_again(self._watches, zxid, self._heard_watch)
+            _LOG.info("connected, session %#x", session)
+            self._post(SessionChanged(SessionState.CONNECTED, session))
+
+    def _disconnected(self) -> None:
+        if self._connected:
+            self._connected = False
+            _LOG.warning("the connection is lost")
+            self._post(SessionChanged(SessionState.DISCONNECTED))
+            self._answer_all(Outcome.CONNECTION_LOSS)
+
+    def _ended(self) -> None:
+        if not self._over:
+            self._over, self._connected = True, False
+            _LOG.warning("the session has expired")
+            threading.Thread(target=self._client.dispose, daemon=True).start()
+            self._post(SessionChanged(SessionState.EXPIRED))
+            self._answer_all(Outcome.SESSION_EXPIRED)
+
+    def _answer_all(self, outcome: Outcome) -> None:
+        asked, self._asked = self._asked, {}
+        for correlation in asked:
+            self._post(Coordinated(correlation, Answer(outcome)))
+
+    # --- the end -------------------------------------------------------------------------------------------
+
+    def close(self) -> None:
+        if not self._over:
+            self._over, self._connected = True, False
+            self._closing = threading.Thread(target=self._client.say_goodbye, daemon=True)
+            self._closing.start()
+
+    async def closed(self) -> None:
+        deadline = self._loop.time() + GOODBYE_S
+        while self._closing is not None and self._closing.is_alive() and self._loop.time() < deadline:
+            await asyncio.sleep(0.005)
+
+
+class _Watches(NamedTuple):
+    """Paths that the server is to tell of, as SetWatches has them."""
+
+    data: set[str]
+    missing: set[str]
+    """Of which it is to tell when they are created."""
+    children: set[str]
+
+    def asked(self, operation: Operation, outcome: Outcome) -> None:
+        match operation, outcome:
+            case Get(path, True), Outcome.OK:
+                self.data.add(path)
+            case Get(path, True), Outcome.NO_NODE:
+                self.missing.add(path)
+            case Children(path, True), Outcome.OK:
+                self.children.add(path)
+
+    def fired(self, path: str, change: Change) -> None:
+        if change is not Change.CHILDREN:
+            self.data.discard(path)
+            self.missing.discard(path)
+        if change in (Change.CHILDREN, Change.DELETED):
+            self.children.discard(path)
+
+
+class _SetWatches(NamedTuple):
+    """A request that kazoo does not have: watch again, and tell what has changed since ``zxid``."""
+
+    zxid: int
+    paths: tuple[tuple[str, ...], ...]
+    type = 101
+
+    def serialize(self) -> bytes:
+        parts = [wire.long_struct.pack(self.zxid)]
+        for paths in self.paths:
+            parts += [wire.int_struct.pack(len(paths)), *map(wire.write_string, paths)]
+        return b"".join(parts)
+
+    @classmethod
+    def deserialize(cls, _: bytes, __: int) -> bool:
+        return True
+
+
+class _Client(KazooClient):  # type: ignore[misc]  # kazoo has no types
+    """A client that has one session in its life."""
+
+    def __init__(self, servers: str, timeout_s: float, on_state: Callable[[str, int, int], None]) -> None:
+        super().__init__(
+            servers,
+            timeout=timeout_s,
+            handler=_InOrder(timeout_s * 2 / 3),
+            connection_retry=KazooRetry(max_tries=-1, delay=0.05, backoff=1, max_delay=0.2),
+            logger=_KAZOO,
+        )
+        self._on_state = on_state
+        self.add_listener(self._tell)
+
+    def _tell(self, state: str) -> None:
+        """In the thread of the connection, before it reads another word."""
+        told = partial(self._on_state, state, self._session_id or 0, self.last_zxid)
+        if self.handler.running:
+            self.handler.completion_queue.put(told)
+        else:
+            told()
+
+    def _session_callback(self, state: str) -> None:
+        if state == KeeperState.EXPIRED_SESSION:
+            self._stopped.set()  # no other session by itself
+        super()._session_callback(state)
+
+    def ask(self, request: Any, on_result: Callable[[Any], None] | None) -> None:
+        """kazoo's own methods answer some requests by a detour, later than a watch that came after."""
+        result = self.handler.async_result()
+        if on_result is not None:
+            result.rawlink(on_result)
+        self._call(request, result)
+
+    def watch_again(self, watches: _Watches, zxid: int, watcher: Callable[[Any], None]) -> None:
+        """In a new connection, on which nothing was asked yet: nothing is told meanwhile."""
+        for path in watches.data | watches.missing:
+            self._data_watchers[path].add(watcher)
+        for path in watches.children:
+            self._child_watchers[path].add(watcher)
+        self.ask(_SetWatches(zxid, tuple(tuple(sorted(paths)) for paths in watches)), None)
+
+    def say_goodbye(self) -> None:
+        with suppress(KazooException, OSError, AttributeError):  # the connection may end at the same time
+            self.stop()
+        self.dispose()
+
+    def dispose(self) -> None:
+        self._stopped.set()
+        with suppress(KazooException):
+            self._safe_close()
+            self.close()
+
+
+class _InOrder(SequentialThreadingHandler):  # type: ignore[misc]  # kazoo has no types
+    """Answers and watches in one queue, and a connection that is silent for too long is lost."""
+
+    def __init__(self, silent_s: float) -> None:
+        super().__init__()
+        self._silent_s = silent_s
+        self._heard = time.monotonic()
+        self._pipe: object = None
+
+    def dispatch_callback(self, callback: Any) -> None:
+        self.completion_queue.put(partial(callback.func, *callback.args))
+
+    def create_socket_pair(self) -> Any:
+        pair = super().create_socket_pair()
+        self._pipe = pair[0]
+        return pair
+
+    def create_connection(self, *args: Any, **kwargs: Any) -> Any:
+        return super().create_connection(*args, **{**kwargs, "timeout": CONNECT_S})
+
+    def select(self, readers: list[Any], writers: list[Any], errors: list[Any], timeout: float) -> Any:
+        if self._pipe in readers:  # the connection stands
+            left_s = self._heard + self._silent_s - time.monotonic()
+            timeout = min(timeout, max(0.0, left_s))
+        ready = super().select(readers, writers, errors, timeout)
+        if any(one is not self._pipe for one in ready[0]):
+            self._heard = time.monotonic()
+        elif self._pipe in readers and time.monotonic() - self._heard >= self._silent_s:
+            raise ConnectionDropped(f"nothing heard for {self._silent_s:g} s")
+        return ready
+
+
+def _answer(operation: Operation, outcome: Outcome, value: Any) -> Answer:
+    if outcome is not Outcome.OK:
+        return Answer(outcome)
+    match operation:
+        case Create():
+            return Answer(outcome, value[0], stat=_stat(value[1]))
+        case Get(path):
+            return Answer(outcome, path, value[0] or b"", _stat(value[1]))
+        case Set(path):
+            return Answer(outcome, path, stat=_stat(value))
+        case Delete(path):
+            return Answer(outcome, path)
+        case Children(path):
+            return Answer(outcome, path, stat=_stat(value[1]), children=tuple(sorted(value[0])))
+
+
+def _stat(found: ZnodeStat) -> Stat:
+    return Stat(found.czxid, found.mzxid, found.version, found.ephemeralOwner)
