@@ -35,12 +35,16 @@ def rules_of(settings: config.Settings) -> Rules:
         rules = profile(settings.node.profile)
     except ValueError as wrong:
         raise config.ConfigError(str(wrong), key="profile") from wrong
-    if not rules.switches.has_controller:
+    named, servers = settings.node.profile, settings.shell.zookeeper_connect
+    if not rules.switches.has_controller and servers is None:
         problem = (
-            f"profile {settings.node.profile!r} needs a ZooKeeper, which no broker on a host reaches yet: "
-            "run it with `wrackline simulate --profile zk08`, or choose kip101, kraft35 or kip966"
+            f"profile {named!r} needs a ZooKeeper: name its servers in zookeeper_connect, or choose kip101, "
+            "kraft35 or kip966"
         )
         raise config.ConfigError(problem, key="profile")
+    if rules.switches.has_controller and servers is not None:
+        problem = f"profile {named!r} has controllers and asks no ZooKeeper: leave zookeeper_connect out"
+        raise config.ConfigError(problem, key="zookeeper_connect")
     try:
         return apply(rules, names) if names else rules
     except ValueError as wrong:

@@ -9,6 +9,7 @@ from typing import Protocol
 from wrackline.broker.core.broker import Broker
 from wrackline.broker.core.controller.controller import Controller
 from wrackline.broker.core.lifecycle import State
+from wrackline.broker.core.zk08.broker import ZookeeperBroker
 from wrackline.broker.model.config import ControllerConfig
 from wrackline.broker.model.effects import Effect
 from wrackline.broker.model.events import Event
@@ -42,7 +43,8 @@ def make_role(settings: Settings, rules: Rules) -> Role:
     if isinstance(settings.node, ControllerConfig):
         controller = Controller(settings.node, rules)
         return Role(controller, _endpoints(settings, lambda: controller.committed), lambda: True)
-    broker = Broker(settings.node, rules)
+    kind = Broker if rules.switches.has_controller else ZookeeperBroker
+    broker = kind(settings.node, rules)
     # Until it has caught up with its own registration a broker would tell clients of a former life's leaders.
     return Role(
         broker, _endpoints(settings, lambda: broker.image), lambda: broker.state is not State.STARTING

@@ -32,6 +32,7 @@ from wrackline.broker.server.flusher import Flusher
 from wrackline.broker.server.link import Link
 from wrackline.broker.server.timers import Timers
 from wrackline.broker.server.trace import TraceWriter
+from wrackline.broker.server.zookeeper import ZooKeeper
 from wrackline.broker.storage.descriptors import out_of_descriptors
 from wrackline.broker.storage.log import PartitionLog
 from wrackline.broker.storage.logdir import LogDir
@@ -81,6 +82,7 @@ class Shell:
         )
         self._links: dict[tuple[NodeId, str], Link] = {}
         self._timers = Timers(lambda key: self.post(ev.TimerFired(key)))
+        self._zookeeper = ZooKeeper(shell.zookeeper_connect, self.post)
         self._disk_refused: OSError | None = None
         """While the effects of one event are carried out: what the disk said. The core wrote those that
         follow in the belief that all went well, so they are not carried out."""
@@ -107,6 +109,7 @@ class Shell:
             fx.CancelTimer: self._timers.cancel,
             fx.Trace: self._write_trace,
             fx.Exit: self._exit,
+            **self._zookeeper.carriers,
         }
 
     # --- the loop --------------------------------------------------------------------------------------
@@ -141,6 +144,7 @@ class Shell:
     async def close(self) -> None:
         """Say good-bye: replies that are ready leave, everything else is dropped."""
         self._timers.close()
+        await self._zookeeper.closed()
         for link in self._links.values():
             link.close()
         self._connections.stop()

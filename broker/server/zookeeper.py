@@ -18,8 +18,9 @@ import threading
 import time
 from collections.abc import Callable, Mapping
 from contextlib import suppress
+from dataclasses import dataclass
 from functools import partial
-from typing import Any, NamedTuple
+from typing import Any, ClassVar, NamedTuple
 
 from kazoo.client import KazooClient
 from kazoo.exceptions import (
@@ -185,7 +186,7 @@ class _Session:
         else:
             raise wrong
 
-    # --- what kazoo's threads tell ---------------------------------------------------------------------------
+    # --- what kazoo's threads tell -------------------------------------------------------------------------
 
     def _on_loop(self, call: Callable[..., None], *arguments: Any) -> None:
         """From any thread. After the end of the loop there is nobody to tell."""
@@ -281,12 +282,13 @@ class _Watches(NamedTuple):
             self.children.discard(path)
 
 
-class _SetWatches(NamedTuple):
+@dataclass(frozen=True, slots=True)
+class _SetWatches:
     """A request that kazoo does not have: watch again, and tell what has changed since ``zxid``."""
 
     zxid: int
     paths: tuple[tuple[str, ...], ...]
-    type = 101
+    type: ClassVar[int] = 101
 
     def serialize(self) -> bytes:
         parts = [wire.long_struct.pack(self.zxid)]

@@ -27,7 +27,7 @@ from pathlib import Path
 from wrackline.systems.base import DeployError
 
 PACKAGE = "wrackline.broker"
-DEPENDENCIES = ("kio", "uvloop", "crc32c", "cramjam", "orjson", "typing_extensions")
+DEPENDENCIES = ("kio", "uvloop", "crc32c", "cramjam", "orjson", "typing_extensions", "kazoo")
 _UNUSED = {".pyi", ".pyx", ".pxd", ".pxi", ".c", ".h", ".pyc"}
 """Not needed to run: stubs and the sources of compiled modules."""
 

@@ -1,5 +1,6 @@
-"""The two carriers of the port ``Coordination``, driven alike: the simulator's ZooKeeper in virtual time, and the
-broker's own carrier on a real ZooKeeper, with a proxy between the two that drops and holds connections."""
+"""The two carriers of the port ``Coordination``, driven alike: the simulator's ZooKeeper in virtual time, and
+the broker's own carrier on a real ZooKeeper, with a proxy between the two that drops and holds connections.
+"""
 
 from __future__ import annotations
 

@@ -85,6 +85,24 @@ def test_a_watch_is_heard_before_an_answer_that_shows_the_new_state(carrier: Car
             assert (event.answer.data == b"new") is (at > watch)
 
 
+def test_a_watch_that_an_own_write_fires_is_heard_before_the_answer_to_the_write(
+    carrier: Carrier, own: str
+) -> None:
+    """The server says the two in one breath, and kazoo would hand them to two threads."""
+    rounds = 300
+    done(carrier, 1, 0, Create(f"{own}/a"))
+    for number in range(1, rounds + 1):
+        carrier.ask(1, 2 * number - 1, Get(f"{own}/a", watch=True))
+        carrier.ask(1, 2 * number, Set(f"{own}/a", b"x"))
+    heard = carrier.heard(1)
+    carrier.until(lambda: 2 * rounds in answers(heard))
+    told = [
+        event.correlation if isinstance(event, Coordinated) else "watch"
+        for event in heard[heard.index(Coordinated(1, answers(heard)[1])) :]
+    ]
+    assert told == [one for number in range(1, rounds + 1) for one in (2 * number - 1, "watch", 2 * number)]
+
+
 def test_a_watch_where_there_is_no_node_tells_of_its_creation(carrier: Carrier, own: str) -> None:
     assert done(carrier, 2, 1, Get(f"{own}/a", watch=True)).outcome is Outcome.NO_NODE
     made = done(carrier, 1, 1, Create(f"{own}/a", b"x", ephemeral=True))
@@ -99,13 +117,13 @@ def test_answers_keep_the_order_of_their_questions(carrier: Carrier, own: str) -
     """Of whatever kind: some are answered by a detour in kazoo."""
     for round_ in range(10):
         path = f"{own}/{round_}"
-        kinds = [
+        kinds: tuple[Operation, ...] = (
             Create(path),
             Get(path, watch=True),
             Set(path, b"1"),
             Children(own, watch=True),
             Delete(path),
-        ]
+        )
         for at, operation in enumerate(kinds):
             carrier.ask(1, round_ * 10 + at, operation)
     carrier.until(lambda: 94 in answers(carrier.heard(1)))
