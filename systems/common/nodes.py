@@ -40,6 +40,10 @@ class Nodes:
     def zookeepers(self) -> tuple[Node, ...]:
         return tuple(node for node in self.all if node.is_zookeeper)
 
+    def zookeeper_connect(self) -> str:
+        """``host:port,...`` of the ZooKeeper servers."""
+        return ",".join(f"{one.host.address}:{one.port}" for one in self.zookeepers)
+
     @property
     def started(self) -> tuple[Node, ...]:
         return tuple(node for node in self.all if not node.spare)

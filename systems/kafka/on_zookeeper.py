@@ -7,7 +7,7 @@ once, in every version alike, while brokers answer from what the controller has 
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
 from kio.schema.errors import ErrorCode
@@ -39,14 +39,15 @@ from wrackline.systems.kafka.system import JVM_OPTIONS, START_S
 from wrackline.systems.kafka.zookeeper import server
 from wrackline.systems.kafka.zookeeper.admin import ZooKeeperAdmin
 from wrackline.systems.kafka.zookeeper.ensemble import modes
+from wrackline.systems.kafka.zookeeper.expiry import expire
 from wrackline.systems.kafka.zookeeper.properties import OURS, broker_properties
-from wrackline.systems.kafka.zookeeper.session import Asking, Session, password_of
+from wrackline.systems.kafka.zookeeper.session import Asking, Session
 from wrackline.systems.kafka.zookeeper.state import CONTROLLER, broker_path, cluster_state
+from wrackline.systems.kafka.zookeeper_servers import ZOOKEEPER_JVM
 from wrackline.systems.protocol import Connection, ProtocolError
 
 NOTICED_S = 15.0
 """So long ZooKeeper may take to see that a broker is gone: its session's time-out, and some more."""
-ZOOKEEPER_JVM = ("-Xms32m", "-Xmx128m", "-XX:TieredStopAtLevel=1", "-XX:+UseSerialGC")
 _KEY_TYPES = {"group": 0, "transaction": 1}
 _PASSED_OVER = {"min.insync.replicas": "it is one of topics alone: use topic.min_insync_replicas"}
 """Settings that 0.8.2 takes from a node's file and never looks at (KAFKA-2114)."""
@@ -92,8 +93,7 @@ class KafkaOnZooKeeper(JvmNodes):
             store=store or Store(),
         )
         self.zookeepers = placed.zookeepers
-        servers = ",".join(f"{one.host.address}:{one.port}" for one in self.zookeepers)
-        self._session = Session(fleet, servers)
+        self._session = Session(fleet, placed.zookeeper_connect())
         carriers = [node.node_id for node in (*self.brokers, *self.spares)]
         self._admin = ZooKeeperAdmin(self._session, parsed(version), carriers)
         self.admin = self._admin
@@ -238,29 +238,7 @@ class KafkaOnZooKeeper(JvmNodes):
         return first_answer(self.brokers, self._client.connect, asked, timeout_s)
 
     def expire_session(self, node: Node, *, timeout_s: float = 30.0) -> SessionEnd:
-        path = broker_path(node.node_id)
-        before = self._owner(path)
-        if not before:
-            raise DeployError(f"{node.host.name}: broker {node.node_id} has no session with ZooKeeper now")
-        began = time.monotonic()
-        self._session.end(before, password_of(before), timeout_s)
-        ended = time.monotonic()
-        after = self._until(lambda: self._owner(path), lambda owner: owner not in (0, before), timeout_s)
-        back = time.monotonic() - (ended if after else began)
-        return SessionEnd(path, before, after if after != before else 0, round(back, 3))
-
-    def _owner(self, path: str) -> int:
-        """The session that a node belongs to; 0 when there is no such node."""
-        stat = self._session.ask(lambda asking: asking.stat(path), 5.0)
-        return int(stat.ephemeralOwner) if stat is not None else 0
-
-    @staticmethod
-    def _until(look: Callable[[], int], met: Callable[[int], bool], timeout_s: float) -> int:
-        """What was seen last, at the deadline."""
-        deadline = time.monotonic() + timeout_s
-        while not met(seen := look()) and time.monotonic() < deadline:
-            time.sleep(0.05)
-        return seen
+        return expire(self._session, node, timeout_s)
 
     def close(self) -> None:
         self._session.close()

@@ -76,6 +76,7 @@ OURS: Mapping[str, str] = {
             "data_dir",
             "controllers",
             "trace_file",
+            "zookeeper_connect",
         ),
         _BY_HARNESS,
     ),
@@ -83,6 +84,25 @@ OURS: Mapping[str, str] = {
     "defects": "give them as system.defects",
 }
 """Settings that every node has from us already, and where else they belong."""
+ON_ZOOKEEPER = "zk08"
+"""The profile without controllers."""
+NOT_ON_ZOOKEEPER: Mapping[str, str] = dict.fromkeys(
+    (
+        "add-broker",
+        "change-config",
+        "elect-preferred",
+        "reassign",
+        "recreate-topic",
+        "remove-broker",
+        "transfer-leadership",
+    ),
+    "its brokers serve no such request of an administrator",
+) | {
+    "controller-failover": "it has no controller",
+    "rolling-upgrade": "it has one version",
+    "roll-back": "it has one version",
+}
+"""Faults that cannot be done to that profile, and why."""
 ASK_S = 60.0
 """The deadline of a process that takes half a second on a machine that does nothing else."""
 

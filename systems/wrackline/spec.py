@@ -2,14 +2,20 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Annotated, Literal
 
 from pydantic import AfterValidator, Field
 
 from wrackline.fleets.base import Fleet
+from wrackline.fleets.spec import FleetSpec
 from wrackline.plugins.fields import Lax, in_milliseconds
 from wrackline.systems.base import System
+from wrackline.systems.kafka.store import Store
+from wrackline.systems.kafka.zookeeper.install import install_zookeeper
 from wrackline.systems.spec import Configured, Layout, SystemSpec, is_true
+from wrackline.systems.wrackline.on_zookeeper import WracklineOnZooKeeper
+from wrackline.systems.wrackline.settings import NOT_ON_ZOOKEEPER, ON_ZOOKEEPER
 from wrackline.systems.wrackline.system import WracklineSystem
 
 
@@ -19,7 +25,7 @@ class WracklineSpec(SystemSpec):
     kind: Literal["wrackline"] = "wrackline"
     """What is deployed: the broker that comes with Wrackline."""
     profile: str = "kip966"
-    """The broker's set of rules: kip966, kraft35 or kip101."""
+    """The broker's set of rules: kip966, kraft35, kip101, or zk08, which needs fleet.zookeeper."""
     defects: Annotated[tuple[str, ...], Lax] = ()
     """Historic defects to start the broker with; `docs/defects.md` lists them."""
     config: Annotated[dict[str, str | int | float | bool], AfterValidator(in_milliseconds)] = Field(
@@ -27,7 +33,52 @@ class WracklineSpec(SystemSpec):
     )
     """Settings of brokers and controllers by their names in the broker's configuration file."""
 
+    def misfit(self, zookeeper: int) -> str | None:
+        if self.profile == ON_ZOOKEEPER and not zookeeper:
+            return (
+                f"profile {self.profile} keeps its metadata in ZooKeeper: say how many servers of it there "
+                "are, fleet.zookeeper: 1 or 3"
+            )
+        if zookeeper and self.profile != ON_ZOOKEEPER:
+            return (
+                f"fleet.zookeeper is {zookeeper}, and profile {self.profile} has controllers: leave it out, "
+                f"or take profile {ON_ZOOKEEPER}"
+            )
+        return None
+
+    def refusal(self, fleet: FleetSpec) -> str | None:
+        if self.profile != ON_ZOOKEEPER:
+            return None
+        if fleet.controllers:
+            return (
+                f"fleet.controllers is {fleet.controllers}, and profile {self.profile} has none: leave it out"
+            )
+        if fleet.spares:
+            return f"fleet.spares is {fleet.spares}, and no broker joins a cluster of profile {self.profile}"
+        return None
+
+    def cannot(self, fault: str) -> str | None:
+        if self.profile == ON_ZOOKEEPER and fault in NOT_ON_ZOOKEEPER:
+            return f"{fault} cannot be done to profile {self.profile}: {NOT_ON_ZOOKEEPER[fault]}"
+        return None
+
+    def prepare(self, say: Callable[[str], None]) -> None:
+        if self.profile == ON_ZOOKEEPER:
+            install_zookeeper(Store(), repositories=(), say=say).verify()
+
     def build(self, fleet: Fleet, layout: Layout) -> System:
+        if self.profile == ON_ZOOKEEPER:
+            return WracklineOnZooKeeper(
+                fleet,
+                brokers=layout.brokers,
+                zookeepers=layout.zookeeper,
+                cluster_id=layout.cluster_id,
+                profile=self.profile,
+                defects=self.defects,
+                config=self.config,
+                bundle_cache=layout.cache / "bundles",
+                start_s=self.waits.start_s,
+            )
         return WracklineSystem(
             fleet,
             brokers=layout.brokers,

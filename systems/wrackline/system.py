@@ -39,6 +39,7 @@ class WracklineSystem(Deployed):
         brokers: Sequence[str],
         controllers: Sequence[str],
         spares: Sequence[str] = (),
+        zookeepers: Sequence[str] = (),
         cluster_id: str,
         profile: str = "kip966",
         defects: Sequence[str] = (),
@@ -54,14 +55,20 @@ class WracklineSystem(Deployed):
         self._defects = tuple(defects)
         self._config = dict(config or {})
         self._bundle_cache = bundle_cache
-        super().__init__(
-            fleet, nodes_on(fleet, brokers=brokers, controllers=controllers, spares=spares), start_s
+        placed = nodes_on(
+            fleet, brokers=brokers, controllers=controllers, spares=spares, zookeepers=zookeepers
         )
+        super().__init__(fleet, placed, start_s)
 
     def refusals(self, topic: TopicSpec) -> tuple[Refusal, ...]:
         """What the broker's own program would refuse. Raises DeployError when it does not answer."""
-        kinds = {node.roles: self.config_for(node) for node in self.nodes}
+        kinds = {node.roles: self.config_for(node) for node in self._ours}
         return (*settings.not_ours(self._config), *settings.refused(tuple(kinds.values()), topic))
+
+    @property
+    def _ours(self) -> tuple[Node, ...]:
+        """The nodes that run our broker."""
+        return tuple(node for node in self.nodes if not node.is_zookeeper)
 
     # --- installing ---------------------------------------------------------------------------------------
 
@@ -69,8 +76,8 @@ class WracklineSystem(Deployed):
         """Bundle, script and configuration to every host; starts nothing. Raises DeployError."""
         bundle = bundles.build(self._bundle_cache)
         # Hosts that are folders share what is on this machine anyway.
-        here = bundles.unpacked(bundle) if any(node.host.is_folder for node in self.nodes) else ""
-        on_each(self.nodes, lambda node: self._install(node, bundle, here))
+        here = bundles.unpacked(bundle) if any(node.host.is_folder for node in self._ours) else ""
+        on_each(self._ours, lambda node: self._install(node, bundle, here))
 
     def _install(self, node: Node, bundle: bundles.Bundle, here: str) -> None:
         home = folders_of(node.host).home
@@ -149,6 +156,8 @@ class WracklineSystem(Deployed):
         }
         if len(node.roles) > 1:
             own["controller_id"] = self._placed.voters[node.host.name]
+        if self._placed.zookeepers:
+            own["zookeeper_connect"] = self._placed.zookeeper_connect()
         own |= settings.of_roles(self._config, broker=node.is_broker, controller=node.is_controller)
         return "".join(f"{key} = {toml(value)}\n" for key, value in own.items())
 

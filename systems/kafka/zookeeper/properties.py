@@ -69,7 +69,7 @@ def broker_properties(
     else:
         own |= {"port": str(node.port), "host.name": address, "advertised.host.name": address}
     own |= {
-        "zookeeper.connect": ",".join(f"{one.host.address}:{one.port}" for one in nodes.zookeepers),
+        "zookeeper.connect": nodes.zookeeper_connect(),
         "log.dirs": data_dir(node.host),
     }
     replicas, min_isr = min(3, len(nodes.brokers)), min(2, len(nodes.brokers))

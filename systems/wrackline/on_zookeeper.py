@@ -1,0 +1,114 @@
+"""Our own broker in its profile zk08 on a fleet: brokers without any controller, and the ZooKeeper servers
+that they need.
+
+ZooKeeper is asked who leads and who is in the ISR: there it is decided, and brokers hear of it late.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+
+from wrackline.fleets.base import Fleet
+from wrackline.systems.base import ClusterState, DeployError, Node, Place, SessionEnd
+from wrackline.systems.common.growth import share_of
+from wrackline.systems.kafka.zookeeper.ensemble import modes
+from wrackline.systems.kafka.zookeeper.expiry import expire
+from wrackline.systems.kafka.zookeeper.session import Asking, Session
+from wrackline.systems.kafka.zookeeper_servers import ZooKeeperServers
+from wrackline.systems.wrackline.system import WracklineSystem
+from wrackline.systems.wrackline.znodes import cluster_state, create_cluster
+
+START_S = 30.0
+"""How long a node may take to listen: a JVM, or a broker that waits for its former session to end."""
+
+
+class WracklineOnZooKeeper(WracklineSystem):
+    """The `System` of our broker in profile zk08."""
+
+    name = "wrackline-zk08"
+
+    def __init__(
+        self,
+        fleet: Fleet,
+        *,
+        brokers: Sequence[str],
+        zookeepers: Sequence[str],
+        cluster_id: str,
+        profile: str,
+        defects: Sequence[str] = (),
+        config: Mapping[str, object] | None = None,
+        bundle_cache: Path,
+        start_s: float = START_S,
+    ) -> None:
+        """Which host gets which id: `wrackline.systems.common.nodes.nodes_on`. Raises DeployError for a host
+        that the fleet does not have."""
+        super().__init__(
+            fleet,
+            brokers=brokers,
+            controllers=(),
+            zookeepers=zookeepers,
+            cluster_id=cluster_id,
+            profile=profile,
+            defects=defects,
+            config=config,
+            bundle_cache=bundle_cache,
+            start_s=max(start_s, START_S),
+        )
+        self.zookeepers = self._placed.zookeepers
+        self._servers = ZooKeeperServers(fleet, self.zookeepers, start_s=self._script.start_s)
+        self._session = Session(fleet, self._placed.zookeeper_connect())
+
+    # --- installing and starting --------------------------------------------------------------------------
+
+    def install(self) -> None:
+        self._servers.install()
+        super().install()
+
+    def furnish(self, node: Node) -> None:
+        if node.is_zookeeper:
+            self._servers.furnish(node)
+        else:
+            super().furnish(node)
+
+    def start(self, node: Node) -> None:
+        """Returns when the node listens: of a broker, when it has registered in ZooKeeper. Raises
+        DeployError."""
+        if node.is_broker:
+            members = [one.node_id for one in self.brokers]
+            self._session.ask(lambda asking: create_cluster(asking, members), float(self._script.start_s))
+        super().start(node)
+
+    # --- asking and telling the cluster -------------------------------------------------------------------
+
+    def describe(self, *, timeout_s: float = 5.0) -> ClusterState:
+        return self._session.ask(_cluster_state, timeout_s)
+
+    def ensemble(self, *, timeout_s: float = 5.0) -> Mapping[int, str]:
+        return modes(self.fleet, self.zookeepers, timeout_s)
+
+    def expire_session(self, node: Node, *, timeout_s: float = 30.0) -> SessionEnd:
+        return expire(self._session, node, timeout_s)
+
+    def growth_plan(self, node: Node, topic: str, *, timeout_s: float = 30.0) -> dict[Place, tuple[int, ...]]:
+        return share_of(self.describe(timeout_s=timeout_s), node.node_id, topic)
+
+    def close(self) -> None:
+        self._session.close()
+        self._servers.close()
+        super().close()
+
+    # --- fetching files -----------------------------------------------------------------------------------
+
+    def config_for(self, node: Node) -> str:
+        return self._servers.config_for(node) if node.is_zookeeper else super().config_for(node)
+
+    def effective_config(self, node: Node) -> str:
+        return self._servers.effective_config(node) if node.is_zookeeper else super().effective_config(node)
+
+
+def _cluster_state(asking: Asking) -> ClusterState:
+    try:
+        return cluster_state(asking)
+    except ValueError as wrong:
+        raise DeployError(f"ZooKeeper: a node of the cluster holds what is no id: {wrong}") from wrong

@@ -1,0 +1,62 @@
+"""What brokers of profile zk08 keep in ZooKeeper (docs/protocol.md Z33 to Z38): a cluster made there, and its
+state read there, as an administrator of the time would."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from wrackline.systems.base import ClusterState, PartitionState
+from wrackline.systems.kafka.zookeeper.session import Asking
+
+BROKERS = "/brokers"
+IDS = "/brokers/ids"
+TOPICS = "/brokers/topics"
+REASSIGNED = "/brokers/partitions_reassigned"
+NOBODY = -1
+NO_EPOCH = 0
+"""There are none; brokers say so to clients, too."""
+
+
+def create_cluster(asking: Asking, brokers: Sequence[int]) -> None:
+    """``create cluster with brokers`` (Z02): a broker that is not in the list does not register. A cluster
+    that is there already is left alone."""
+    for path in (IDS, TOPICS, REASSIGNED):
+        asking.create(path, b"")
+    # Its parent was made without the list: from now on the brokers register.
+    if not asking.get(BROKERS):
+        asking.put(BROKERS, ",".join(str(one) for one in sorted(brokers)).encode())
+
+
+def cluster_state(asking: Asking) -> ClusterState:
+    """Raises what kazoo raises."""
+    ids = sorted(int(one) for one in asking.children(IDS))
+    places = [
+        (topic, int(number))
+        for topic in sorted(asking.children(TOPICS))
+        for number in sorted(asking.children(f"{TOPICS}/{topic}"), key=int)
+    ]
+    paths = [f"{TOPICS}/{topic}/{number}" for topic, number in places]
+    said = asking.all_of([f"{path}/{name}" for path in paths for name in ("leader", "ISR", "replicas")])
+    return ClusterState(
+        controller=NOBODY,
+        brokers=tuple(ids),
+        partitions=tuple(_partition(*place, *said[3 * at : 3 * at + 3]) for at, place in enumerate(places)),
+    )
+
+
+def _partition(
+    topic: str, number: int, leader: bytes | None, isr: bytes | None, replicas: bytes | None
+) -> PartitionState:
+    """``isr``: None, or empty, before the first leader has opened."""
+    return PartitionState(
+        topic=topic,
+        partition=number,
+        leader=NOBODY if leader is None else int(leader),
+        leader_epoch=NO_EPOCH,
+        replicas=_ids(replicas),
+        isr=_ids(isr),
+    )
+
+
+def _ids(data: bytes | None) -> tuple[int, ...]:
+    return tuple(int(one) for one in (data or b"").split(b",") if one)
