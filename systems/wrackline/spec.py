@@ -47,7 +47,7 @@ class WracklineSpec(SystemSpec):
         return None
 
     def refusal(self, fleet: FleetSpec) -> str | None:
-        if self.profile != ON_ZOOKEEPER:
+        if self.profile != ON_ZOOKEEPER or not fleet.zookeeper:
             return None
         if fleet.controllers:
             return (

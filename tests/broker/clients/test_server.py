@@ -153,6 +153,12 @@ def valid(tmp_path: Path, **changes: object) -> Path:
         ({"role": "king"}, "role = 'king'; it must be one of: broker, combined, controller"),
         ({"profile": "kip1"}, "no profile 'kip1'"),
         ({"profile": "zk08"}, "profile 'zk08' needs a ZooKeeper"),
+        ({"zookeeper_connect": "127.0.0.1:2181"}, "zookeeper_connect and controllers are both given"),
+        ({"zookeeper_connect": "127.0.0.1", "controllers": []}, "'127.0.0.1' is not like '198.18.0.21:2181'"),
+        (
+            {"zookeeper_connect": "127.0.0.1:2181", "controllers": []},
+            "profile 'kip966' has controllers and asks no ZooKeeper: leave zookeeper_connect out",
+        ),
         ({"defects": ["trunc_hw"]}, "they load only with --allow-defects"),
         ({"log_level": "LOUD"}, "log_level = 'LOUD'"),
         ({"replica_lag_time_max_ms": 0}, "must be from 1"),

@@ -31,7 +31,7 @@ from wrackline.simulator.zookeeper.ensemble import ZOOKEEPER
 from wrackline.systems.base import DeployError
 from wrackline.systems.kafka import jvm
 from wrackline.systems.kafka.install import silent
-from wrackline.systems.kafka.store import Store
+from wrackline.systems.kafka.store import Release, Store
 from wrackline.systems.kafka.zookeeper.install import install_zookeeper
 from wrackline.systems.kafka.zookeeper.server import alone
 from wrackline.systems.kafka.zookeeper.session import password_of
@@ -232,17 +232,21 @@ def _end_session(port: int, session: int) -> None:
     client.close()
 
 
-@contextmanager
-def real_server() -> Iterator[int]:
-    """The port of a ZooKeeper on loopback. Skips where none can be had."""
+def release() -> Release:
+    """Of ZooKeeper. Skips where none can be had."""
     try:
-        release = install_zookeeper(Store(), repositories=(), say=silent)
+        return install_zookeeper(Store(), repositories=(), say=silent)
     except DeployError as wrong:
         pytest.skip(f"no ZooKeeper here: {wrong}")
+
+
+@contextmanager
+def real_server() -> Iterator[int]:
+    """The port of a ZooKeeper on loopback."""
     [port] = jvm.free_ports(1)
     with (
         tempfile.TemporaryDirectory(prefix="wl-zookeeper-") as folder,
-        alone(release, Path(folder) / "z", port),
+        alone(release(), Path(folder) / "z", port),
     ):
         yield port
 

@@ -46,10 +46,6 @@ MISTAKES = [
         "system.defects: these defects replace no rule of this profile",
     ),
     ("profile: kip999", "system.profile: no profile 'kip999'; there are: kip101, kip966, kraft35, zk08"),
-    (
-        "profile: zk08",
-        "system.profile: profile 'zk08' needs a ZooKeeper, which no broker on a host reaches yet",
-    ),
 ]
 
 
@@ -60,6 +56,14 @@ def test_the_broker_is_asked_and_its_answer_is_one_line(text: str, said: str) ->
         ask_system(spec, "x.yaml")
     assert str(wrong.value).startswith(f"x.yaml: {said}")
     assert "\n" not in str(wrong.value)
+
+
+def test_the_profile_without_controllers_accepts_its_zookeeper_and_its_own_settings() -> None:
+    """Asked of a node with the servers in its file."""
+    both = "fleet: {zookeeper: 3}\nsystem: {profile: zk08, config: {preferred_replica_ms: %s}}"
+    ask_system(parse("name: x\n" + both % "500ms", "x.yaml"), "x.yaml")
+    with pytest.raises(SpecError, match=r"^x\.yaml: system\.config\.preferred_replica_ms: .* must be from 1"):
+        ask_system(parse("name: x\n" + both % "0", "x.yaml"), "x.yaml")
 
 
 def test_a_combined_node_accepts_the_keys_of_both_roles() -> None:

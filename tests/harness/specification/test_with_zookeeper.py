@@ -14,7 +14,27 @@ MISTAKES = [
     ),
     (
         "name: x\nfleet: {zookeeper: 1}",
-        "x.yaml: fleet.zookeeper is 1, and system.kind wrackline needs no ZooKeeper: leave it out",
+        "x.yaml: fleet.zookeeper is 1, and profile kip966 has controllers: leave it out, or take profile "
+        "zk08",
+    ),
+    (
+        "name: x\nsystem: {profile: zk08}",
+        "x.yaml: profile zk08 keeps its metadata in ZooKeeper: say how many servers of it there are, "
+        "fleet.zookeeper: 1 or 3",
+    ),
+    (
+        "name: x\nfleet: {zookeeper: 1, controllers: 1}\nsystem: {profile: zk08}",
+        "x.yaml: fleet.controllers is 1, and profile zk08 has none: leave it out",
+    ),
+    (
+        "name: x\nfleet: {zookeeper: 1, spares: 1}\nsystem: {profile: zk08}",
+        "x.yaml: fleet.spares is 1, and no broker joins a cluster of profile zk08",
+    ),
+    (
+        "name: x\nfleet: {zookeeper: 1}\nsystem: {profile: zk08}\n"
+        "nemesis: {schedule: [{at_s: 1, duration_s: 1, fault: elect-preferred}]}",
+        "x.yaml: nemesis.schedule[0]: elect-preferred cannot be done to profile zk08: its brokers serve no "
+        "such request of an administrator",
     ),
     (
         "name: x\nfleet: {zookeeper: 1, controllers: 3}\nsystem: {kind: apache-kafka, version: 1.1.1}",

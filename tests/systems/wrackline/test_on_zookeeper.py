@@ -1,0 +1,115 @@
+"""Our broker in profile zk08 on real hosts, beside a real ZooKeeper on a host of its own."""
+
+from __future__ import annotations
+
+import os
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+from confluent_kafka import Producer
+
+from tests.broker.server.carriers import release
+from wrackline.fleets.netns.fleet import NetnsFleet
+from wrackline.systems.base import DeployError, PartitionState, TopicSpec
+from wrackline.systems.wrackline.on_zookeeper import WracklineOnZooKeeper
+
+pytestmark = [pytest.mark.fleet, pytest.mark.slow]
+SEEN_S = 40.0
+CONFIG = {
+    "zookeeper_session_timeout_ms": 2_000,
+    "replica_lag_time_max_ms": 2_000,
+    "replica_fetch_backoff_ms": 200,
+    "high_watermark_checkpoint_interval_ms": 300,
+}
+
+
+def produce(system: WracklineOnZooKeeper, count: int) -> dict[int, bytes]:
+    """Offset -> value, as acknowledged (acks=all)."""
+    acked: dict[int, bytes] = {}
+    with system.fleet.entered():
+        producer = Producer({"bootstrap.servers": system.bootstrap(), "acks": "all", "linger.ms": 1})
+        for number in range(count):
+            producer.produce(
+                "log",
+                f"value-{number}".encode(),
+                partition=0,
+                on_delivery=lambda _, m: acked.update({m.offset() or 0: m.value() or b""}),
+            )
+        assert producer.flush(60) == 0
+    return acked
+
+
+def until(system: WracklineOnZooKeeper, met: Callable[[PartitionState], bool]) -> PartitionState:
+    deadline = time.monotonic() + SEEN_S
+    while True:
+        [found] = system.describe().partitions
+        if met(found):
+            return found
+        assert time.monotonic() < deadline, found
+        time.sleep(0.1)
+
+
+def test_a_small_cluster_from_its_start_to_a_zookeeper_that_is_away(
+    tmp_path: Path, bundle_cache: Path
+) -> None:
+    release()
+    with NetnsFleet(
+        f"zk08-{os.getpid()}", ("n1", "n2", "z1"), state_dir=tmp_path / "fleet", disk_mb=128
+    ) as fleet:
+        system = WracklineOnZooKeeper(
+            fleet,
+            brokers=("n1", "n2"),
+            zookeepers=("z1",),
+            cluster_id="test-zk08",
+            profile="zk08",
+            config=CONFIG,
+            bundle_cache=bundle_cache,
+        )
+        try:
+            system.install()
+            system.start_all()
+            system.wait_ready()
+            lives_through_it(system, tmp_path / "collected")
+        finally:
+            system.close()
+
+
+def lives_through_it(system: WracklineOnZooKeeper, collected: Path) -> None:
+    first, second = system.brokers
+    [server] = system.zookeepers
+    assert system.ensemble() == {201: "standalone"}
+    system.create_topic(TopicSpec("log", 1, 2, {"min.insync.replicas": "1"}))
+    assert until(system, lambda seen: seen.full_isr).leader == 1
+    acked = produce(system, 100)
+    assert len(acked) == 100
+    for node in system.brokers:
+        log = system.replica_log(node, "log", 0)
+        assert log.problem is None
+        assert {record.offset: record.value for record in log.records} == acked
+
+    system.kill(first)
+    until(system, lambda seen: seen.leader == 2)
+    system.start(first)  # which listens when its former session has ended
+    until(system, lambda seen: seen.leader == 1 and seen.full_isr)
+
+    pid = system.pid(first)
+    end = system.expire_session(first)
+    assert end.node == "/brokers/ids/1"
+    assert end.after not in (0, end.before)
+    assert system.pid(first) == pid, "the process lived"
+    until(system, lambda seen: seen.leader > 0 and seen.full_isr)
+
+    system.kill(server)
+    with pytest.raises(DeployError, match=r"no answer within 2 s .*; see that it runs"):
+        system.describe(timeout_s=2)
+    system.start(server)
+    until(system, lambda seen: seen.leader > 0 and seen.full_isr)
+    assert len(produce(system, 10)) == 10
+
+    system.collect(collected)
+    assert "zookeeper_connect = " in (collected / "n2" / "effective-config.toml").read_text()
+    assert "clientPort=2181" in (collected / "z1" / "effective-config.toml").read_text()
+    assert not list(collected.glob("*/missing.txt"))
+    assert system.is_running(second)

@@ -1,0 +1,46 @@
+"""What the harness reads and makes in ZooKeeper for brokers of profile zk08 is what those keep there."""
+
+from __future__ import annotations
+
+from typing import Any, cast
+
+from tests.systems.kafka.zookeeper.in_memory import InMemory
+from wrackline.broker.core.zk08 import administration
+from wrackline.broker.model import znodes
+from wrackline.broker.model.coordination import Create
+from wrackline.broker.model.types import TopicPartition
+from wrackline.systems.base import PartitionState
+from wrackline.systems.wrackline.znodes import cluster_state, create_cluster
+
+
+def made_by(operations: list[Any]) -> dict[str, bytes]:
+    return {one.path: one.data for one in operations if isinstance(one, Create)}
+
+
+def test_a_cluster_is_the_one_that_the_brokers_own_administrator_makes() -> None:
+    tree = InMemory()
+    create_cluster(cast(Any, tree), (3, 1, 2))
+    assert tree.nodes == made_by(administration.create_cluster((1, 2, 3)))
+    create_cluster(cast(Any, tree), (1,))
+    assert tree.nodes[znodes.BROKERS] == b"1,2,3", "one that is there is left alone"
+
+
+def test_the_state_is_what_the_nodes_say() -> None:
+    tree = InMemory()
+    create_cluster(cast(Any, tree), (1, 2, 3))
+    tree.nodes |= made_by(administration.create_topic("log", {0: (1, 2, 3), 10: (2, 3, 1), 2: (3, 1, 2)}, {}))
+    led, yielded = TopicPartition("log", 0), TopicPartition("log", 2)
+    tree.nodes |= {
+        znodes.broker(1): b"198.18.0.1:9092",
+        znodes.broker(3): b"198.18.0.3:9092",
+        znodes.leader(led): b"3",
+        znodes.isr(led): znodes.of_ids((1, 3)),
+        znodes.isr(yielded): znodes.of_ids((1,)),
+    }
+    state = cluster_state(cast(Any, tree))
+    assert (state.controller, state.brokers) == (-1, (1, 3))
+    assert state.partitions == (
+        PartitionState("log", 0, 3, 0, (1, 2, 3), (1, 3)),
+        PartitionState("log", 2, -1, 0, (3, 1, 2), (1,)),
+        PartitionState("log", 10, -1, 0, (2, 3, 1), ()),
+    )
