@@ -11,8 +11,7 @@ The core asks with the effects ``OpenSession``, ``Coordinate`` and ``CloseSessio
 - With the end of a session its ephemeral nodes go. The client hears ``EXPIRED`` late: not before it reaches
   ZooKeeper again.
 
-The simulator's carrier is ``simulator/zookeeper``. One for real hosts fits kazoo: ``OpenSession`` is a client
-without retries, its states SUSPENDED and LOST are ``DISCONNECTED`` and ``EXPIRED``.
+The simulator's carrier is ``simulator/zookeeper``, that of a process ``broker/server/zookeeper.py``.
 """
 
 from __future__ import annotations
