@@ -197,6 +197,8 @@ def _guided(spec: Sections) -> Iterator[str]:
         yield f"{where} needs the controllers on hosts of their own: fleet.combined must be false"
     if needs.apart and not spec.fleet.controllers and spec.fleet.hosts:
         yield f"{where} needs the controller on a host of its own: fleet.controllers must be 1"
+    if needs.zookeeper and not spec.fleet.zookeeper and spec.fleet.hosts:
+        yield f"{where} cuts a broker off from ZooKeeper: fleet.zookeeper must be 1 or 3"
     if needs.one_controller and spec.fleet.controllers != 1:
         yield (
             f"{where} cuts a leader from the only controller: fleet.controllers must be 1, "

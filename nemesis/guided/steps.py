@@ -22,6 +22,8 @@ class Needs:
     apart: bool = False
     """The controllers are on hosts of their own."""
     one_controller: bool = False
+    zookeeper: bool = False
+    """Brokers elect by themselves, in ZooKeeper."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -31,6 +31,10 @@ MISTAKES = [
         "x.yaml: fleet.spares is 1, and no broker joins a cluster of profile zk08",
     ),
     (
+        "name: x\nnemesis: {guided: b01-race}",
+        "x.yaml: nemesis.guided b01-race cuts a broker off from ZooKeeper: fleet.zookeeper must be 1 or 3",
+    ),
+    (
         "name: x\nfleet: {zookeeper: 1}\nsystem: {profile: zk08}\n"
         "nemesis: {schedule: [{at_s: 1, duration_s: 1, fault: elect-preferred}]}",
         "x.yaml: nemesis.schedule[0]: elect-preferred cannot be done to profile zk08: its brokers serve no "

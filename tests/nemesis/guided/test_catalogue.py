@@ -36,6 +36,11 @@ def test_b01_makes_the_last_replica_deaf_and_kills_the_leaders_before_it() -> No
     assert hits("b01-truncate-to-hw", THREE, 1) == [("partition", "n1"), ("kill", "n3"), ("kill", "n2")]
 
 
+def test_b01_of_the_first_design_makes_the_deaf_one_late_for_the_race_and_stops_the_leader() -> None:
+    hit = [("partition", "n3"), ("partition", "n3"), ("restart", "n2"), ("kill", "n1")]
+    assert hits("b01-race", THREE) == hit
+
+
 def test_b01_brings_a_killed_controller_back_before_the_majority_is_gone() -> None:
     steps = SCHEDULES["b01-truncate-to-hw"](Aim(THREE, {one.node_id: one for one in COMBINED}, "log", 0))
     down: set[str] = set()
