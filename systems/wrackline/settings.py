@@ -86,6 +86,9 @@ OURS: Mapping[str, str] = {
 """Settings that every node has from us already, and where else they belong."""
 ON_ZOOKEEPER = "zk08"
 """The profile without controllers."""
+SESSION_MS = "zookeeper_session_timeout_ms"
+GRANTED_MS = (1_000, 10_000)
+"""The sessions that our ZooKeeper servers grant: 2 to 20 ticks of 500 ms."""
 NOT_ON_ZOOKEEPER: Mapping[str, str] = dict.fromkeys(
     (
         "add-broker",

@@ -15,7 +15,12 @@ from wrackline.systems.kafka.store import Store
 from wrackline.systems.kafka.zookeeper.install import install_zookeeper
 from wrackline.systems.spec import Configured, Layout, SystemSpec, is_true
 from wrackline.systems.wrackline.on_zookeeper import WracklineOnZooKeeper
-from wrackline.systems.wrackline.settings import NOT_ON_ZOOKEEPER, ON_ZOOKEEPER
+from wrackline.systems.wrackline.settings import (
+    GRANTED_MS,
+    NOT_ON_ZOOKEEPER,
+    ON_ZOOKEEPER,
+    SESSION_MS,
+)
 from wrackline.systems.wrackline.system import WracklineSystem
 
 
@@ -55,6 +60,10 @@ class WracklineSpec(SystemSpec):
             )
         if fleet.spares:
             return f"fleet.spares is {fleet.spares}, and no broker joins a cluster of profile {self.profile}"
+        asked, (least, most) = self.config.get(SESSION_MS), GRANTED_MS
+        if isinstance(asked, int) and not least <= asked <= most:
+            # Granted less than it asks for, a broker would lead on when its session has ended.
+            return f"system.config.{SESSION_MS}: {asked}; the servers grant {least} to {most}"
         return None
 
     def cannot(self, fault: str) -> str | None:

@@ -31,6 +31,11 @@ MISTAKES = [
         "x.yaml: fleet.spares is 1, and no broker joins a cluster of profile zk08",
     ),
     (
+        "name: x\nfleet: {zookeeper: 1}\n"
+        "system: {profile: zk08, config: {zookeeper_session_timeout_ms: 12s}}",
+        "x.yaml: system.config.zookeeper_session_timeout_ms: 12000; the servers grant 1000 to 10000",
+    ),
+    (
         "name: x\nnemesis: {guided: b01-race}",
         "x.yaml: nemesis.guided b01-race cuts a broker off from ZooKeeper: fleet.zookeeper must be 1 or 3",
     ),
