@@ -13,6 +13,7 @@ from typing import Annotated, ClassVar, Literal
 
 from pydantic import Field
 
+from wrackline.nemesis.faults import programs
 from wrackline.nemesis.faults.outputs import failed, last, outputs
 from wrackline.nemesis.faults.power import OURS
 from wrackline.nemesis.faults.spec import FaultSpec
@@ -34,13 +35,6 @@ _CHANGED = re.compile(r"^changed (\d+) (.+)$", re.MULTILINE)
 _PATTERN = r"^[A-Za-z0-9_.*?/\[\]!-]+$"
 COPIES = f"{OURS}chunks"
 Files = Annotated[str, Field(pattern=_PATTERN)]
-
-
-def _kill(target: Target) -> str:
-    return (
-        f"kill -KILL {target.pid} 2>/dev/null; "
-        f"for i in $(seq 100); do kill -0 {target.pid} 2>/dev/null || break; sleep 0.02; done; "
-    )
 
 
 def _found(target: Target, files: str) -> str:
@@ -112,7 +106,7 @@ class Changed(ABC):
     def _change(self, target: Target) -> Shell:
         if self.running and target.pid is None:
             raise FaultError(f"{self.name}: node {target.node_id} on {target.host} does not run")
-        kill = "" if self.running or target.pid is None else _kill(target)
+        kill = "" if self.running or target.pid is None else f"{programs.killed(target.pid)}; "
         return Shell(target.host, kill + self.script(target), timeout_s=60)
 
     def prove(self, scene: Scene, trail: Trail) -> Proof:

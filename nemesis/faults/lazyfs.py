@@ -14,6 +14,7 @@ from typing import Annotated, ClassVar, Literal, Self
 
 from pydantic import Field, model_validator
 
+from wrackline.nemesis.faults import programs
 from wrackline.nemesis.faults.outputs import last, outputs
 from wrackline.nemesis.faults.power import OURS
 from wrackline.nemesis.faults.spec import FaultSpec
@@ -73,12 +74,7 @@ class Lazy:
         if self.completed is not None:
             heard = f"timeout {ANSWER_S} head -n 1 {self.completed}"
             wait = f"{{ {heard} & {tell}; wait; }}"
-        kill = (
-            f"kill -KILL {target.pid} 2>/dev/null; "
-            f"for i in $(seq 100); do kill -0 {target.pid} 2>/dev/null || break; sleep 0.02; done; "
-            if target.pid is not None
-            else ""
-        )
+        kill = f"{programs.killed(target.pid)}; " if target.pid is not None else ""
         return Shell(
             target.host,
             f"[ -p {self.fifo} ] || {{ echo '{target.host} has no pipe {self.fifo}: is LazyFS mounted?' >&2; "

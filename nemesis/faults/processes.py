@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from typing import ClassVar, Literal
 
 from wrackline.fleets.abilities import Ability
+from wrackline.nemesis.faults import programs
 from wrackline.nemesis.faults.spec import FaultSpec
 from wrackline.nemesis.faults.steps import (
     Commands,
@@ -61,10 +62,8 @@ class Kill:
     holds_node: ClassVar[bool] = True
 
     def commands(self, scene: Scene) -> Commands:
-        # Waited for, so that the probe does not meet a process that is still dying.
-        kill = "kill -KILL {0}; for i in $(seq 100); do kill -0 {0} 2>/dev/null || break; sleep 0.02; done"
         return Commands(
-            do=tuple(Shell(one.host, kill.format(_running(self.name, one))) for one in scene.targets),
+            do=tuple(Shell(one.host, programs.killed(_running(self.name, one))) for one in scene.targets),
             undo=tuple(StartNode(one.host, one.node_id) for one in scene.targets),
             probe=tuple(_read_state(one) for one in scene.targets),
         )

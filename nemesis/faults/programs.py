@@ -18,6 +18,14 @@ _RUNS = "ps -o stat= {} 2>/dev/null | grep -q '^[^Z]'"
 """Whether a process is there that has not ended: one that nobody has buried yet answers ``kill -0``."""
 
 
+def killed(pid: int) -> str:
+    """Kills a process, and waits until it is gone: no probe may meet one that is still dying."""
+    return (
+        f"kill -KILL {pid} 2>/dev/null; "
+        f"for i in $(seq 100); do {_RUNS.format(pid)} || break; sleep 0.02; done"
+    )
+
+
 def below(root: PurePosixPath) -> str:
     """`FOLDER` on a machine where what is ours lies below ``root``, as a word of a shell."""
     return shlex.quote(f"{'' if root == PurePosixPath('/') else root}{FOLDER}")
