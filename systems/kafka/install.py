@@ -10,7 +10,7 @@ import tarfile
 from collections.abc import Callable, Sequence
 from pathlib import Path, PurePosixPath
 
-from wrackline.maven import Artifact, MavenFailed, resolve
+from wrackline.maven import Artifact, resolve
 from wrackline.systems.base import DeployError
 from wrackline.systems.kafka.jvm import java_version
 from wrackline.systems.kafka.releases import artifacts, on_zookeeper, parsed
@@ -46,33 +46,22 @@ def install(
         if tarball is not None:
             raise DeployError(f"{tarball}: Kafka {version} is taken from Maven alone: name its version")
         beside = install_zookeeper(store, repositories=repositories, say=say)
-    if (found := store.find(version)) is not None:
-        return found
-    java = java_version()
-    with store.locked(version):
-        if (found := store.find(version)) is not None:
-            return found
-        try:
-            scratch = store.scratch(version)
-            if tarball is not None:
-                jars, origin = _unpacked(tarball, scratch), tarball.name
-            else:
-                jars, origin = _resolved(version, wanted, scratch, repositories, say)
-            folder = store.begin(version, jars)
-            release = store.unfinished(folder, version, origin, java)
-            say(f"Kafka {version}: {len(jars)} jars; the server is asked for its settings")
-            learn_settings(release)
-            formatted(release, {})
-            say(f"Kafka {version}: one start, so that the JVM keeps its classes for later ones")
-            make_archive(release, beside)
-            store.finish(release)
-            shutil.rmtree(scratch)
-        except MavenFailed as wrong:
-            raise DeployError(f"Kafka {version} cannot be installed: {wrong}") from wrong
-        except OSError as wrong:
-            what = f"{wrong.filename or store.root}: {wrong.strerror or wrong}"
-            raise DeployError(f"Kafka {version} cannot be installed: {what}") from wrong
-    return release
+
+    def made(scratch: Path, java: str) -> Release:
+        if tarball is not None:
+            jars, origin = _unpacked(tarball, scratch), tarball.name
+        else:
+            jars, origin = _resolved(version, wanted, scratch, repositories, say)
+        folder = store.begin(version, jars)
+        release = store.unfinished(folder, version, origin, java)
+        say(f"Kafka {version}: {len(jars)} jars; the server is asked for its settings")
+        learn_settings(release)
+        formatted(release, {})
+        say(f"Kafka {version}: one start, so that the JVM keeps its classes for later ones")
+        make_archive(release, beside)
+        return release
+
+    return store.installed(version, java_version, made)
 
 
 def _resolved(

@@ -21,13 +21,14 @@ import fcntl
 import hashlib
 import os
 import shutil
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import orjson
 
+from wrackline.maven import MavenFailed
 from wrackline.systems.base import DeployError
 
 VARIABLE = "WRACKLINE_KAFKA_DIR"
@@ -145,6 +146,29 @@ class Store:
         shutil.rmtree(folder, ignore_errors=True)
         folder.mkdir()
         return folder
+
+    def installed(
+        self, version: str, java: Callable[[], str], make: Callable[[Path, str], Release]
+    ) -> Release:
+        """The version; if it is not here, what ``make`` makes of it in a scratch folder while other processes
+        wait. ``java`` says before that which JVM there is. Raises DeployError, in one line."""
+        if (found := self.find(version)) is not None:
+            return found
+        jvm = java()
+        with self.locked(version):
+            if (found := self.find(version)) is not None:
+                return found
+            try:
+                scratch = self.scratch(version)
+                release = make(scratch, jvm)
+                self.finish(release)
+                shutil.rmtree(scratch)
+            except MavenFailed as wrong:
+                raise DeployError(f"{self._program} {version} cannot be installed: {wrong}") from wrong
+            except OSError as wrong:
+                what = f"{wrong.filename or self.root}: {wrong.strerror or wrong}"
+                raise DeployError(f"{self._program} {version} cannot be installed: {what}") from wrong
+        return release
 
     def begin(self, version: str, jars: Mapping[str, Path]) -> Path:
         """A new folder of the version with these jars, by name; to be called with the lock held. What was

@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-import shutil
 from collections.abc import Callable, Sequence
+from pathlib import Path
 
-from wrackline.maven import MavenFailed, resolve
-from wrackline.systems.base import DeployError
+from wrackline.maven import resolve
 from wrackline.systems.kafka.jvm import java_version
 from wrackline.systems.kafka.releases import ZOOKEEPER, zookeeper_artifacts
 from wrackline.systems.kafka.store import Release, Store
@@ -17,27 +16,14 @@ def install_zookeeper(kafka: Store, *, repositories: Sequence[str], say: Callabl
     """The one version that there is, beside those of Kafka; installed now if it was not. Raises DeployError,
     in one line."""
     store, version = kafka.zookeeper, ZOOKEEPER
-    if (found := store.find(version)) is not None:
-        return found
-    java = java_version()
-    with store.locked(version):
-        if (found := store.find(version)) is not None:
-            return found
-        try:
-            scratch = store.scratch(version)
-            otherwise = "or bring that folder from a machine that has it"
-            jars = resolve(
-                scratch, zookeeper_artifacts(), first=repositories, otherwise=otherwise, progress=say
-            )
-            folder = store.begin(version, {jar.name: jar for jar in jars})
-            release = store.unfinished(folder, version, ", ".join(repositories) or "Maven", java)
-            say(f"ZooKeeper {version}: {len(jars)} jars; one start, so that the JVM keeps its classes")
-            make_archive(release)
-            store.finish(release)
-            shutil.rmtree(scratch)
-        except MavenFailed as wrong:
-            raise DeployError(f"ZooKeeper {version} cannot be installed: {wrong}") from wrong
-        except OSError as wrong:
-            what = f"{wrong.filename or store.root}: {wrong.strerror or wrong}"
-            raise DeployError(f"ZooKeeper {version} cannot be installed: {what}") from wrong
-    return release
+
+    def made(scratch: Path, java: str) -> Release:
+        otherwise = "or bring that folder from a machine that has it"
+        jars = resolve(scratch, zookeeper_artifacts(), first=repositories, otherwise=otherwise, progress=say)
+        folder = store.begin(version, {jar.name: jar for jar in jars})
+        release = store.unfinished(folder, version, ", ".join(repositories) or "Maven", java)
+        say(f"ZooKeeper {version}: {len(jars)} jars; one start, so that the JVM keeps its classes")
+        make_archive(release)
+        return release
+
+    return store.installed(version, java_version, made)
