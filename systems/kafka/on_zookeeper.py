@@ -30,9 +30,10 @@ from wrackline.systems.base import (
 from wrackline.systems.common.nodes import BROKER_PORT, nodes_on
 from wrackline.systems.common.questions import first_answer
 from wrackline.systems.common.readiness import wait_ready
+from wrackline.systems.kafka import zookeeper_servers
 from wrackline.systems.kafka.jvm_nodes import JvmNodes
 from wrackline.systems.kafka.properties import text
-from wrackline.systems.kafka.releases import ZOOKEEPER, parsed
+from wrackline.systems.kafka.releases import parsed
 from wrackline.systems.kafka.settings import refused
 from wrackline.systems.kafka.store import Release, Store
 from wrackline.systems.kafka.system import JVM_OPTIONS, START_S
@@ -43,7 +44,6 @@ from wrackline.systems.kafka.zookeeper.expiry import expire
 from wrackline.systems.kafka.zookeeper.properties import OURS, broker_properties
 from wrackline.systems.kafka.zookeeper.session import Asking, Session
 from wrackline.systems.kafka.zookeeper.state import CONTROLLER, broker_path, cluster_state
-from wrackline.systems.kafka.zookeeper_servers import ZOOKEEPER_JVM
 from wrackline.systems.protocol import Connection, ProtocolError
 
 NOTICED_S = 15.0
@@ -116,22 +116,16 @@ class KafkaOnZooKeeper(JvmNodes):
     def _release_of(self, node: Node) -> Release:
         if not node.is_zookeeper:
             return self._kafka(self._version_of(node))
-        found = self._store.zookeeper.find(ZOOKEEPER)
-        if found is None:
-            raise DeployError(
-                f"ZooKeeper {ZOOKEEPER} is not installed on this machine: `wrackline kafka install "
-                f"{self.version}` does it"
-            )
-        return found
+        mend = f"`wrackline kafka install {self.version}` does it"
+        return zookeeper_servers.installed(self._store.zookeeper, mend)
 
     def _format(self, node: Node) -> None:
         if node.is_zookeeper:
-            content = f"{server.server_id(node)}\n".encode()
-            self.fleet.remote(node.host).put(content, f"{data_dir(node.host)}/myid")
+            zookeeper_servers.put_id(self.fleet, node)
 
     def _main(self, node: Node) -> Sequence[str]:
-        if node.is_zookeeper:  # the last option of a name counts
-            return (*ZOOKEEPER_JVM, *server.OPTIONS, server.MAIN, self._config_path(node))
+        if node.is_zookeeper:
+            return zookeeper_servers.main(self._config_path(node))
         return ("kafka.Kafka", self._config_path(node))
 
     def _config_path(self, node: Node) -> str:

@@ -16,6 +16,26 @@ from wrackline.systems.kafka.zookeeper import server
 ZOOKEEPER_JVM = ("-Xms32m", "-Xmx128m", "-XX:TieredStopAtLevel=1", "-XX:+UseSerialGC")
 
 
+def installed(store: Store, mend: str) -> Release:
+    """The server's release. ``store``: ZooKeeper's own. ``mend``: what to do where there is none. Raises
+    DeployError."""
+    found = store.find(ZOOKEEPER)
+    if found is None:
+        raise DeployError(f"ZooKeeper {ZOOKEEPER} is not installed on this machine: {mend}")
+    return found
+
+
+def main(config_path: str) -> Sequence[str]:
+    """Options of the JVM, the class that it runs, and its argument. The last option of a name counts."""
+    return (*ZOOKEEPER_JVM, *server.OPTIONS, server.MAIN, config_path)
+
+
+def put_id(fleet: Fleet, node: Node) -> None:
+    """What an empty disk is given. Raises FleetError."""
+    content = f"{server.server_id(node)}\n".encode()
+    fleet.remote(node.host).put(content, f"{data_dir(node.host)}/myid")
+
+
 class ZooKeeperServers(JvmNodes):
     """The servers of an ensemble: installed, started and furnished. Every error is a DeployError."""
 
@@ -24,7 +44,7 @@ class ZooKeeperServers(JvmNodes):
             fleet,
             Nodes(tuple(servers), {}),
             version=ZOOKEEPER,
-            jvm_options=ZOOKEEPER_JVM,
+            jvm_options=(),
             start_s=start_s,
             faketime=False,
             store=Store().zookeeper,
@@ -37,20 +57,14 @@ class ZooKeeperServers(JvmNodes):
         return f"{folders_of(node.host).configs}/zoo.cfg"
 
     def _main(self, node: Node) -> Sequence[str]:
-        return (*server.OPTIONS, server.MAIN, self._config_path(node))
+        return main(self._config_path(node))
 
     def _release_of(self, node: Node) -> Release:
         del node
-        found = self._store.find(ZOOKEEPER)
-        if found is None:
-            raise DeployError(
-                f"ZooKeeper {ZOOKEEPER} is not installed on this machine: a run that needs it installs it"
-            )
-        return found
+        return installed(self._store, "a run that needs it installs it")
 
     def _format(self, node: Node) -> None:
-        content = f"{server.server_id(node)}\n".encode()
-        self.fleet.remote(node.host).put(content, f"{data_dir(node.host)}/myid")
+        put_id(self.fleet, node)
 
     def effective_config(self, node: Node) -> str:
         return self._command(node, f"cat {self._config_path(node)}").stdout
