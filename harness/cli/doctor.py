@@ -27,7 +27,7 @@ from wrackline.fleets.local.namespaces import find_tool, run_tool
 from wrackline.fleets.netns.fleet import NetnsFleet
 from wrackline.fleets.qemu.image.store import Store as ImageStore
 from wrackline.harness.cli.options import state_dir_option
-from wrackline.systems.kafka.store import Store
+from wrackline.systems.jvm.store import Store
 from wrackline.workloads.clients.base import Unavailable
 from wrackline.workloads.clients.java.jvm import look
 from wrackline.workloads.clients.java.store import ClientStore

@@ -8,9 +8,9 @@ from pathlib import Path
 import click
 
 from wrackline.maven import repository_url
+from wrackline.systems.jvm.store import Store
 from wrackline.systems.kafka.install import install, version_of
 from wrackline.systems.kafka.releases import NEWEST, parsed
-from wrackline.systems.kafka.store import Store
 from wrackline.workloads.clients.java.store import ClientStore
 
 _BYTES_IN_MB = 1_000_000

@@ -1,7 +1,7 @@
 """Faults of a clock: it jumps, it jumps to and fro, it runs too fast or too slow.
 
 A host with a kernel of its own has its clock set. Where hosts share a kernel the clock of a node is moved
-that asks libfaketime for the time (`wrackline.systems.kafka.faketime`).
+that asks libfaketime for the time (`wrackline.systems.jvm.faketime`).
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ from wrackline.nemesis.faults.steps import (
     Trail,
 )
 from wrackline.plugins.fields import SECONDS
-from wrackline.systems.kafka import faketime
+from wrackline.systems.jvm import faketime
 from wrackline.systems.spec import SystemSpec
 
 BOOT_ID = "/proc/sys/kernel/random/boot_id"

@@ -25,9 +25,9 @@ from wrackline.nemesis.faults.steps import (
     Trail,
 )
 from wrackline.plugins.fields import SECONDS
+from wrackline.systems.jvm.store import Store
 from wrackline.systems.kafka.releases import NEWEST, on_zookeeper, parsed
 from wrackline.systems.kafka.spec import KafkaSpec
-from wrackline.systems.kafka.store import Store
 from wrackline.systems.spec import SystemSpec
 
 NOBODY = "None"

@@ -12,11 +12,11 @@ from pathlib import Path, PurePosixPath
 
 from wrackline.maven import Artifact, resolve
 from wrackline.systems.base import DeployError
-from wrackline.systems.kafka.jvm import java_version
+from wrackline.systems.jvm.java import java_version
+from wrackline.systems.jvm.store import Release, Store
 from wrackline.systems.kafka.releases import artifacts, on_zookeeper, parsed
 from wrackline.systems.kafka.server import formatted, learn_settings, make_archive
-from wrackline.systems.kafka.store import Release, Store
-from wrackline.systems.kafka.zookeeper.install import install_zookeeper
+from wrackline.systems.zookeeper.install import install_zookeeper
 
 _SERVER = re.compile(r"kafka_2\.\d+-(\d+(?:\.\d+){2,3})\.jar$")
 

@@ -1,4 +1,4 @@
-"""The configuration of a Kafka node: properties and logging.
+"""The configuration of a Kafka node.
 
 Where Kafka's own defaults would make a run wait for what no test is about (30 s for a dead connection, 50
 partitions of an internal topic), smaller values stand here; a specification's own win over them. What
@@ -8,12 +8,12 @@ decides over losing data (flushing, unclean election, acknowledgements) is as Ka
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from pathlib import Path
 
 from wrackline.fleets.folders import data_dir
 from wrackline.systems.base import Node
 from wrackline.systems.common.nodes import Nodes
 from wrackline.systems.common.questions import Setting
+from wrackline.systems.jvm.property_file import property_text, text
 from wrackline.systems.kafka.releases import parsed
 
 LISTENER, CONTROLLER_LISTENER = "PLAINTEXT", "CONTROLLER"
@@ -101,51 +101,8 @@ def properties(
     return {**own, **internal, **DEFAULTS, **{key: property_text(value) for key, value in config.items()}}
 
 
-def property_text(value: str | int | float | bool) -> str:
-    """As a properties file has it."""
-    return str(value).lower() if isinstance(value, bool) else str(value)
-
-
-def text(settings: Mapping[str, str]) -> str:
-    """As a properties file has it: a backslash and what begins a new line are written so that they are read
-    as they are."""
-    escaped = ((key, value.replace("\\", "\\\\").replace("\n", "\\n")) for key, value in settings.items())
-    return "".join(f"{key}={value}\n" for key, value in escaped)
-
-
 def properties_of(settings: Sequence[Setting]) -> str:
     """What a node says of its settings: first those that it was given, then the others."""
     given = {one.name: one.value or "" for one in settings if one.given}
     others = {one.name: one.value or "" for one in settings if not one.given}
     return f"# given\n{text(given)}\n# by default\n{text(others)}"
-
-
-LOG4J2_XML = """<?xml version="1.0" encoding="UTF-8"?>
-<Configuration status="WARN" shutdownHook="disable">
-  <Appenders>
-    <Console name="stdout"><PatternLayout pattern="[%d] %p %m (%c)%n"/></Console>
-  </Appenders>
-  <Loggers><Root level="info"><AppenderRef ref="stdout"/></Root></Loggers>
-</Configuration>
-"""
-"""Of 4.0 and later. Without ``shutdownHook`` the last lines of a shutdown would be lost."""
-LOG4J_PROPERTIES = """log4j.rootLogger=INFO, stdout
-log4j.appender.stdout=org.apache.log4j.ConsoleAppender
-log4j.appender.stdout.layout=org.apache.log4j.PatternLayout
-log4j.appender.stdout.layout.ConversionPattern=[%d] %p %m (%c)%n
-"""
-"""Of versions before 4.0."""
-LOGGING = {"log4j2.xml": LOG4J2_XML, "log4j.properties": LOG4J_PROPERTIES}
-
-
-def logging_options(folder: Path | str) -> list[str]:
-    """Options of the JVM: each generation of the library knows one of them and passes the other over."""
-    return [
-        f"-Dlog4j2.configurationFile={folder}/log4j2.xml",
-        f"-Dlog4j.configuration=file:{folder}/log4j.properties",
-    ]
-
-
-def write_logging(folder: Path) -> None:
-    for name, content in LOGGING.items():
-        (folder / name).write_text(content)

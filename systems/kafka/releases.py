@@ -10,6 +10,7 @@ from __future__ import annotations
 import re
 
 from wrackline.maven import Artifact
+from wrackline.systems.jvm.logging import OLD_LOG4J, RELOAD4J
 
 NEWEST = "4.4.0"
 OLDEST = (0, 8, 2)
@@ -24,21 +25,16 @@ _GROUP = "org.apache.kafka"
 _TOOLS = (_GROUP, "kafka-tools-api")
 _LOG4J = "org.apache.logging.log4j"
 _LOG4J_VERSION = "2.25.5"
-_RELOAD4J = Artifact("org.slf4j", "slf4j-reload4j", "1.7.36")
 _SLF4J = Artifact(_LOG4J, "log4j-slf4j-impl", _LOG4J_VERSION)
 _LOG4J_WHOLE = (
     _SLF4J,
     Artifact(_LOG4J, "log4j-api", _LOG4J_VERSION),
     Artifact(_LOG4J, "log4j-core", _LOG4J_VERSION),
 )
-_OLD_LOG4J = (("org.slf4j", "slf4j-log4j12"), ("log4j", "log4j"))
-ZOOKEEPER_GROUP = "org.apache.zookeeper"
-_ZOOKEEPER_CLIENT = Artifact(ZOOKEEPER_GROUP, "zookeeper", "3.4.10", without=_OLD_LOG4J)
+_ZOOKEEPER_CLIENT = Artifact("org.apache.zookeeper", "zookeeper", "3.4.10", without=OLD_LOG4J)
 """The client in 3.4.13 and 3.4.14, which 2.0 to 2.3 ask for, does not find any server on Java 17."""
 _JAXB = Artifact("javax.xml.bind", "jaxb-api", "2.3.1")
 """A part of Java until Java 11."""
-ZOOKEEPER = "3.5.9"
-"""The server that all of them are given: the one that 2.8 was released with."""
 
 
 def parsed(version: str) -> tuple[int, ...]:
@@ -71,19 +67,14 @@ def artifacts(version: str) -> tuple[Artifact, ...]:
         return Artifact(_GROUP, "kafka_2.13", version, without=(_TOOLS,)), _SLF4J
     if line >= (4, 0, 0):
         return Artifact(_GROUP, "kafka_2.13", version, without=(_TOOLS,)), *_LOG4J_WHOLE
-    return Artifact(_GROUP, "kafka_2.13", version), _RELOAD4J
+    return Artifact(_GROUP, "kafka_2.13", version), RELOAD4J
 
 
 def _of_the_zookeeper_era(version: str, line: tuple[int, ...]) -> tuple[Artifact, ...]:
     scala = "2.13" if line >= (2, 4) else "2.12" if line >= (0, 10, 2) else "2.11"
     server = Artifact(_GROUP, f"kafka_{scala}", version)
     if line >= (2, 4):
-        return server, _RELOAD4J
+        return server, RELOAD4J
     if line >= (1, 0):
-        return server, _RELOAD4J, _ZOOKEEPER_CLIENT
+        return server, RELOAD4J, _ZOOKEEPER_CLIENT
     return (server, _JAXB) if line >= (0, 9) else (server,)
-
-
-def zookeeper_artifacts() -> tuple[Artifact, ...]:
-    """What Maven must resolve for the ZooKeeper server."""
-    return Artifact(ZOOKEEPER_GROUP, "zookeeper", ZOOKEEPER, without=_OLD_LOG4J), _RELOAD4J

@@ -18,11 +18,12 @@ from pathlib import Path
 import orjson
 
 from wrackline.systems.base import DeployError
-from wrackline.systems.kafka import jvm
-from wrackline.systems.kafka.properties import logging_options, text, write_logging
+from wrackline.systems.jvm import java
+from wrackline.systems.jvm.logging import logging_options, write_logging
+from wrackline.systems.jvm.property_file import text
+from wrackline.systems.jvm.store import Release
 from wrackline.systems.kafka.releases import on_zookeeper
-from wrackline.systems.kafka.store import Release
-from wrackline.systems.kafka.zookeeper import server as zookeeper
+from wrackline.systems.zookeeper import server as zookeeper
 
 _NAME_AND_TYPE = (
     re.compile(r'<a id="(?:broker|topic)configs_([^"]+)".*?<tr><th>Type:</th><td>(\w+)</td>', re.DOTALL),
@@ -48,7 +49,7 @@ def learn_settings(release: Release) -> None:
 def _table(release: Release, main: str) -> dict[str, str]:
     """From the page of documentation that the class prints; the oldest classes print none."""
     try:
-        page = jvm.run(release, [main])
+        page = java.run(release, [main])
     except DeployError:
         if on_zookeeper(release.version):
             return {}
@@ -85,7 +86,7 @@ def _format(release: Release, features: Mapping[str, int]) -> dict[str, bytes]:
         arguments = ["kafka.tools.StorageTool", "format", "-t", "A" * 22, "-c", str(config)]
         for feature, level in sorted(features.items()):
             arguments += ["--feature", f"{feature}={level}"]
-        jvm.run(release, arguments)
+        java.run(release, arguments)
         return {
             file.relative_to(data).as_posix(): file.read_bytes()
             for file in sorted(data.rglob("*"))
@@ -99,7 +100,7 @@ def make_archive(release: Release, beside: Release | None = None) -> None:
     with tempfile.TemporaryDirectory(prefix="wrackline-kafka-") as scratch, ExitStack() as stack:
         folder = Path(scratch)
         config, data = folder / "server.properties", folder / "data"
-        port, other = jvm.free_ports(2)
+        port, other = java.free_ports(2)
         write_logging(folder)
         if beside is None:
             config.write_text(text(_alone(data, port, other)))
@@ -110,7 +111,7 @@ def make_archive(release: Release, beside: Release | None = None) -> None:
             stack.enter_context(zookeeper.alone(beside, folder / "zookeeper", other))
         options = ["-Xmx256m", *logging_options(folder)]
         main = ["kafka.Kafka", str(config)]
-        jvm.archive_classes(release, main, options, folder / "server.log", _STARTED)
+        java.archive_classes(release, main, options, folder / "server.log", _STARTED)
 
 
 def write_data(data: Path, files: Mapping[str, bytes], *, node_id: int, cluster_id: str) -> None:

@@ -13,7 +13,7 @@ from collections.abc import Iterator, Mapping
 import orjson
 
 from wrackline.systems.base import About, Refusal
-from wrackline.systems.kafka.store import Release
+from wrackline.systems.jvm.store import Release
 
 _UNLISTED = ("internal.", "unstable.", "listener.name.")
 """Beginnings of settings that the server's own list leaves out."""

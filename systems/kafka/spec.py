@@ -13,13 +13,13 @@ from wrackline.fleets.spec import FleetSpec, HostNeeds
 from wrackline.plugins.capabilities import EVERYTHING, Capability
 from wrackline.plugins.fields import SECONDS, Lax, in_milliseconds
 from wrackline.systems.base import System
+from wrackline.systems.jvm.store import Store
 from wrackline.systems.kafka.install import install
-from wrackline.systems.kafka.on_zookeeper import KafkaOnZooKeeper
+from wrackline.systems.kafka.on_zookeeper.properties import UNCLEAN_OFF_SINCE
+from wrackline.systems.kafka.on_zookeeper.system import KafkaOnZooKeeper
 from wrackline.systems.kafka.releases import NEWEST, on_zookeeper, parsed
 from wrackline.systems.kafka.server import formatted
-from wrackline.systems.kafka.store import Store
 from wrackline.systems.kafka.system import JVM_OPTIONS, START_S, KafkaSystem
-from wrackline.systems.kafka.zookeeper.properties import UNCLEAN_OFF_SINCE
 from wrackline.systems.spec import Configured, Layout, Seconds, SystemSpec, Waits, is_true
 
 NO_RECOVERY = "none"

@@ -19,18 +19,19 @@ from wrackline.systems.common.questions import (
     features_of,
     first_answer,
 )
-from wrackline.systems.kafka.jvm_nodes import JvmNodes
-from wrackline.systems.kafka.properties import OURS, properties, properties_of, text
+from wrackline.systems.jvm.property_file import text
+from wrackline.systems.jvm.store import Release, Store
+from wrackline.systems.kafka.nodes import KafkaNodes
+from wrackline.systems.kafka.properties import OURS, properties, properties_of
 from wrackline.systems.kafka.server import formatted, meta
 from wrackline.systems.kafka.settings import refused
-from wrackline.systems.kafka.store import Release, Store
 from wrackline.systems.protocol import Connection, ProtocolError
 
 START_S = 40.0
 JVM_OPTIONS = ("-Xms96m", "-Xmx256m", "-XX:TieredStopAtLevel=1", "-XX:+UseSerialGC")
 
 
-class KafkaSystem(JvmNodes):
+class KafkaSystem(KafkaNodes):
     """The `System` of Apache Kafka from 3.7 on."""
 
     def __init__(

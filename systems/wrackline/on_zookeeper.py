@@ -12,12 +12,12 @@ from pathlib import Path
 from wrackline.fleets.base import Fleet
 from wrackline.systems.base import ClusterState, DeployError, Node, Place, SessionEnd
 from wrackline.systems.common.growth import share_of
-from wrackline.systems.kafka.zookeeper.ensemble import modes
-from wrackline.systems.kafka.zookeeper.expiry import expire
-from wrackline.systems.kafka.zookeeper.session import Asking, Session
-from wrackline.systems.kafka.zookeeper_servers import ZooKeeperServers
 from wrackline.systems.wrackline.system import WracklineSystem
-from wrackline.systems.wrackline.znodes import cluster_state, create_cluster
+from wrackline.systems.wrackline.znodes import IDS, cluster_state, create_cluster
+from wrackline.systems.zookeeper.ensemble import modes
+from wrackline.systems.zookeeper.expiry import expire
+from wrackline.systems.zookeeper.servers import ZooKeeperServers
+from wrackline.systems.zookeeper.session import Asking, Session
 
 START_S = 30.0
 """How long a node may take to listen: a JVM, or a broker that waits for its former session to end."""
@@ -88,7 +88,7 @@ class WracklineOnZooKeeper(WracklineSystem):
         return modes(self.fleet, self.zookeepers, timeout_s)
 
     def expire_session(self, node: Node, *, timeout_s: float = 30.0) -> SessionEnd:
-        return expire(self._session, node, timeout_s)
+        return expire(self._session, node, f"{IDS}/{node.node_id}", timeout_s)
 
     def growth_plan(self, node: Node, topic: str, *, timeout_s: float = 30.0) -> dict[Place, tuple[int, ...]]:
         return share_of(self.describe(timeout_s=timeout_s), node.node_id, topic)

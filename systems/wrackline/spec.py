@@ -11,8 +11,7 @@ from wrackline.fleets.base import Fleet
 from wrackline.fleets.spec import FleetSpec
 from wrackline.plugins.fields import Lax, in_milliseconds
 from wrackline.systems.base import System
-from wrackline.systems.kafka.store import Store
-from wrackline.systems.kafka.zookeeper.install import install_zookeeper
+from wrackline.systems.jvm.store import Store
 from wrackline.systems.spec import Configured, Layout, SystemSpec, is_true
 from wrackline.systems.wrackline.on_zookeeper import WracklineOnZooKeeper
 from wrackline.systems.wrackline.settings import (
@@ -22,6 +21,7 @@ from wrackline.systems.wrackline.settings import (
     SESSION_MS,
 )
 from wrackline.systems.wrackline.system import WracklineSystem
+from wrackline.systems.zookeeper.install import install_zookeeper
 
 
 class WracklineSpec(SystemSpec):

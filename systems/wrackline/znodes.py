@@ -6,7 +6,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from wrackline.systems.base import ClusterState, PartitionState
-from wrackline.systems.kafka.zookeeper.session import Asking
+from wrackline.systems.zookeeper.session import Asking
 
 BROKERS = "/brokers"
 IDS = "/brokers/ids"

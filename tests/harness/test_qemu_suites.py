@@ -13,8 +13,8 @@ from wrackline.harness.run import Options, run
 from wrackline.harness.run.judge import judge
 from wrackline.harness.specification.check import load_checked
 from wrackline.harness.specification.suites import suites_dir
+from wrackline.systems.jvm.store import Store
 from wrackline.systems.kafka.install import install
-from wrackline.systems.kafka.store import Store
 
 pytestmark = [pytest.mark.fleet, pytest.mark.slow, pytest.mark.nightly, pytest.mark.timeout(1800)]
 

@@ -14,7 +14,7 @@ from tests.broker.clients.loopback import Cluster, Node, free_ports, wait_for
 from tests.broker.server.carriers import real_server
 from wrackline.broker.core.zk08.administration import create_cluster
 from wrackline.broker.model.coordination import Create
-from wrackline.systems.kafka.zookeeper.session import password_of
+from wrackline.systems.zookeeper.session import password_of
 
 pytestmark = pytest.mark.slow
 

@@ -29,12 +29,12 @@ from wrackline.broker.model.coordination import (
 from wrackline.broker.server.zookeeper import Event, ZooKeeper
 from wrackline.simulator.zookeeper.ensemble import ZOOKEEPER
 from wrackline.systems.base import DeployError
-from wrackline.systems.kafka import jvm
+from wrackline.systems.jvm import java
+from wrackline.systems.jvm.store import Release, Store
 from wrackline.systems.kafka.install import silent
-from wrackline.systems.kafka.store import Release, Store
-from wrackline.systems.kafka.zookeeper.install import install_zookeeper
-from wrackline.systems.kafka.zookeeper.server import alone
-from wrackline.systems.kafka.zookeeper.session import password_of
+from wrackline.systems.zookeeper.install import install_zookeeper
+from wrackline.systems.zookeeper.server import alone
+from wrackline.systems.zookeeper.session import password_of
 
 LIMIT_S = 30.0
 
@@ -243,7 +243,7 @@ def release() -> Release:
 @contextmanager
 def real_server() -> Iterator[int]:
     """The port of a ZooKeeper on loopback."""
-    [port] = jvm.free_ports(1)
+    [port] = java.free_ports(1)
     with (
         tempfile.TemporaryDirectory(prefix="wl-zookeeper-") as folder,
         alone(release(), Path(folder) / "z", port),

@@ -25,7 +25,7 @@ from wrackline.nemesis.runner import Nemesis
 from wrackline.nemesis.schedule import plan
 from wrackline.nemesis.spec import load
 from wrackline.systems.base import TopicSpec
-from wrackline.systems.kafka import faketime
+from wrackline.systems.jvm import faketime
 from wrackline.systems.kafka.spec import KafkaSpec
 from wrackline.systems.kafka.system import KafkaSystem
 from wrackline.systems.wrackline.spec import WracklineSpec

@@ -13,8 +13,8 @@ from tests.systems.kafka.conftest import installed
 from wrackline.fleets.none.fleet import NoFleet
 from wrackline.systems.external.spec import SecuritySpec
 from wrackline.systems.external.system import ExternalSystem
-from wrackline.systems.kafka.jvm import QUICK, java
-from wrackline.systems.kafka.properties import logging_options, write_logging
+from wrackline.systems.jvm.java import QUICK, java
+from wrackline.systems.jvm.logging import logging_options, write_logging
 
 USER, PASSWORD = "anna", "not-to-be-told"
 LONGEST_S = 600

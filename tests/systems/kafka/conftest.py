@@ -13,9 +13,9 @@ import pytest
 
 from wrackline.fleets.netns.fleet import NetnsFleet
 from wrackline.systems.base import DeployError
+from wrackline.systems.jvm.store import Release, Store
 from wrackline.systems.kafka.install import install
 from wrackline.systems.kafka.releases import NEWEST
-from wrackline.systems.kafka.store import Release, Store
 from wrackline.systems.kafka.system import KafkaSystem
 
 READY_S = 150.0

@@ -11,8 +11,8 @@ import pytest
 
 from tests.systems.listening import Listening, Said
 from wrackline.systems.base import About, DeployError, TopicSpec
+from wrackline.systems.jvm.store import Store
 from wrackline.systems.kafka.releases import NEWEST
-from wrackline.systems.kafka.store import Store
 from wrackline.systems.kafka.system import KafkaSystem
 
 TOPIC = TopicSpec("log", 1, 1, {})

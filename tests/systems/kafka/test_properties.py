@@ -14,7 +14,8 @@ import pytest
 from tests.systems.listening import Listening
 from wrackline.systems.common.nodes import nodes_on
 from wrackline.systems.common.questions import Setting
-from wrackline.systems.kafka.properties import properties, properties_of, text
+from wrackline.systems.jvm.property_file import text
+from wrackline.systems.kafka.properties import properties, properties_of
 from wrackline.systems.kafka.releases import artifacts, parsed
 
 GOLDEN = Path(__file__).with_name("golden")

@@ -11,11 +11,11 @@ from confluent_kafka import Producer
 
 from tests.systems.kafka.conftest import READY_S, cluster, installed
 from wrackline.systems.base import DeployError, TopicSpec
+from wrackline.systems.jvm.store import Store
 from wrackline.systems.kafka.install import install
 from wrackline.systems.kafka.releases import NEWEST
 from wrackline.systems.kafka.server import formatted
 from wrackline.systems.kafka.settings import refused
-from wrackline.systems.kafka.store import Store
 from wrackline.systems.kafka.system import KafkaSystem
 
 pytestmark = [pytest.mark.fleet, pytest.mark.slow]
@@ -169,7 +169,7 @@ def test_a_release_as_it_is_published_is_installed_without_maven(
     tarball = tmp_path / f"kafka_2.13-{NEWEST}.tgz"
     with tarfile.open(tarball, "w:gz", compresslevel=1) as archive:
         archive.add(release.folder / "libs", arcname=f"kafka_2.13-{NEWEST}/libs")
-    monkeypatch.setattr("wrackline.systems.kafka.store._INVISIBLE", ())  # nobody here has hosts
+    monkeypatch.setattr("wrackline.systems.jvm.store._INVISIBLE", ())  # nobody here has hosts
     monkeypatch.delattr("wrackline.systems.kafka.install.resolve")
     again = install(Store(tmp_path / "kafka"), NEWEST, tarball=tarball)
     assert again.sha256 == release.sha256

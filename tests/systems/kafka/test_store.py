@@ -15,9 +15,9 @@ from click.testing import CliRunner
 
 from wrackline.harness.cli.kafka import kafka
 from wrackline.systems.base import About, DeployError, Refusal
+from wrackline.systems.jvm.store import VARIABLE, Release, Store
 from wrackline.systems.kafka.install import install, version_of
 from wrackline.systems.kafka.settings import refused
-from wrackline.systems.kafka.store import VARIABLE, Release, Store
 
 UNREACHABLE = (
     "[ERROR] Failed to execute goal: Could not resolve dependencies: Failed to collect dependencies at "
@@ -30,7 +30,7 @@ UNREACHABLE = (
 @pytest.fixture
 def store(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Store:
     """Below pytest's own folder, which hosts would not see: nobody here has any."""
-    monkeypatch.setattr("wrackline.systems.kafka.store._INVISIBLE", ())
+    monkeypatch.setattr("wrackline.systems.jvm.store._INVISIBLE", ())
     monkeypatch.setenv(VARIABLE, str(tmp_path / "kafka"))
     return Store()
 

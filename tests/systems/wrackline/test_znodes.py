@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any, cast
 
-from tests.systems.kafka.zookeeper.in_memory import InMemory
+from tests.systems.zookeeper.in_memory import InMemory
 from wrackline.broker.core.zk08 import administration
 from wrackline.broker.model import znodes
 from wrackline.broker.model.coordination import Create

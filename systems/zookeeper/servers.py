@@ -1,4 +1,4 @@
-"""ZooKeeper servers on hosts of their own, for brokers that are not Apache Kafka's."""
+"""ZooKeeper servers on hosts of their own."""
 
 from __future__ import annotations
 
@@ -8,10 +8,10 @@ from wrackline.fleets.base import Fleet
 from wrackline.fleets.folders import data_dir, folders_of
 from wrackline.systems.base import DeployError, Node
 from wrackline.systems.common.nodes import Nodes
-from wrackline.systems.kafka.jvm_nodes import JvmNodes
-from wrackline.systems.kafka.releases import ZOOKEEPER
-from wrackline.systems.kafka.store import Release, Store
-from wrackline.systems.kafka.zookeeper import server
+from wrackline.systems.jvm.nodes import JvmNodes
+from wrackline.systems.jvm.store import Release, Store
+from wrackline.systems.zookeeper import server
+from wrackline.systems.zookeeper.release import VERSION
 
 ZOOKEEPER_JVM = ("-Xms32m", "-Xmx128m", "-XX:TieredStopAtLevel=1", "-XX:+UseSerialGC")
 
@@ -19,9 +19,9 @@ ZOOKEEPER_JVM = ("-Xms32m", "-Xmx128m", "-XX:TieredStopAtLevel=1", "-XX:+UseSeri
 def installed(store: Store, mend: str) -> Release:
     """The server's release. ``store``: ZooKeeper's own. ``mend``: what to do where there is none. Raises
     DeployError."""
-    found = store.find(ZOOKEEPER)
+    found = store.find(VERSION)
     if found is None:
-        raise DeployError(f"ZooKeeper {ZOOKEEPER} is not installed on this machine: {mend}")
+        raise DeployError(f"ZooKeeper {VERSION} is not installed on this machine: {mend}")
     return found
 
 
@@ -43,7 +43,7 @@ class ZooKeeperServers(JvmNodes):
         super().__init__(
             fleet,
             Nodes(tuple(servers), {}),
-            version=ZOOKEEPER,
+            name=f"zookeeper-{VERSION}",
             jvm_options=(),
             start_s=start_s,
             faketime=False,

@@ -6,13 +6,12 @@ import time
 from collections.abc import Callable
 
 from wrackline.systems.base import DeployError, Node, SessionEnd
-from wrackline.systems.kafka.zookeeper.session import Session, password_of
-from wrackline.systems.kafka.zookeeper.state import broker_path
+from wrackline.systems.zookeeper.session import Session, password_of
 
 
-def expire(session: Session, node: Node, timeout_s: float) -> SessionEnd:
-    """End the session that the broker has, and wait until it has another. Raises DeployError."""
-    path = broker_path(node.node_id)
+def expire(session: Session, node: Node, path: str, timeout_s: float) -> SessionEnd:
+    """End the session that the broker has, and wait until it has another. ``path``: where it registers.
+    Raises DeployError."""
     before = _owner(session, path)
     if not before:
         raise DeployError(f"{node.host.name}: broker {node.node_id} has no session with ZooKeeper now")

@@ -15,7 +15,7 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from wrackline.systems.base import DeployError
-from wrackline.systems.kafka.store import Release
+from wrackline.systems.jvm.store import Release
 
 ASK_S = 120.0
 """The deadline of a process that takes two seconds on a machine that does nothing else."""

@@ -11,7 +11,8 @@ from collections.abc import Mapping
 from wrackline.fleets.folders import data_dir
 from wrackline.systems.base import Node
 from wrackline.systems.common.nodes import Nodes
-from wrackline.systems.kafka.properties import BY_HARNESS, LISTENER, property_text
+from wrackline.systems.jvm.property_file import property_text
+from wrackline.systems.kafka.properties import BY_HARNESS, LISTENER
 from wrackline.systems.kafka.releases import parsed
 
 OURS: Mapping[str, str] = dict.fromkeys(

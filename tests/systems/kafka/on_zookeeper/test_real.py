@@ -17,9 +17,9 @@ from confluent_kafka import Producer
 from tests.systems.kafka.conftest import READY_S, installed
 from wrackline.fleets.netns.fleet import NetnsFleet
 from wrackline.systems.base import DeployError, Node, PartitionState, TopicSpec
-from wrackline.systems.kafka.on_zookeeper import KafkaOnZooKeeper
+from wrackline.systems.kafka.on_zookeeper.system import KafkaOnZooKeeper
 from wrackline.systems.kafka.spec import KafkaSpec
-from wrackline.systems.kafka.zookeeper.session import password_of
+from wrackline.systems.zookeeper.session import password_of
 
 pytestmark = [pytest.mark.fleet, pytest.mark.slow]
 SEEN_S = 40.0

@@ -30,21 +30,20 @@ from wrackline.systems.base import (
 from wrackline.systems.common.nodes import BROKER_PORT, nodes_on
 from wrackline.systems.common.questions import first_answer
 from wrackline.systems.common.readiness import wait_ready
-from wrackline.systems.kafka import zookeeper_servers
-from wrackline.systems.kafka.jvm_nodes import JvmNodes
-from wrackline.systems.kafka.properties import text
+from wrackline.systems.jvm.property_file import text
+from wrackline.systems.jvm.store import Release, Store
+from wrackline.systems.kafka.nodes import KafkaNodes
+from wrackline.systems.kafka.on_zookeeper.admin import ZooKeeperAdmin
+from wrackline.systems.kafka.on_zookeeper.properties import OURS, broker_properties
+from wrackline.systems.kafka.on_zookeeper.state import CONTROLLER, broker_path, cluster_state
 from wrackline.systems.kafka.releases import parsed
 from wrackline.systems.kafka.settings import refused
-from wrackline.systems.kafka.store import Release, Store
 from wrackline.systems.kafka.system import JVM_OPTIONS, START_S
-from wrackline.systems.kafka.zookeeper import server
-from wrackline.systems.kafka.zookeeper.admin import ZooKeeperAdmin
-from wrackline.systems.kafka.zookeeper.ensemble import modes
-from wrackline.systems.kafka.zookeeper.expiry import expire
-from wrackline.systems.kafka.zookeeper.properties import OURS, broker_properties
-from wrackline.systems.kafka.zookeeper.session import Asking, Session
-from wrackline.systems.kafka.zookeeper.state import CONTROLLER, broker_path, cluster_state
 from wrackline.systems.protocol import Connection, ProtocolError
+from wrackline.systems.zookeeper import server, servers
+from wrackline.systems.zookeeper.ensemble import modes
+from wrackline.systems.zookeeper.expiry import expire
+from wrackline.systems.zookeeper.session import Asking, Session
 
 NOTICED_S = 15.0
 """So long ZooKeeper may take to see that a broker is gone: its session's time-out, and some more."""
@@ -53,7 +52,7 @@ _PASSED_OVER = {"min.insync.replicas": "it is one of topics alone: use topic.min
 """Settings that 0.8.2 takes from a node's file and never looks at (KAFKA-2114)."""
 
 
-class KafkaOnZooKeeper(JvmNodes):
+class KafkaOnZooKeeper(KafkaNodes):
     """The `System` of Apache Kafka up to 2.8."""
 
     def __init__(
@@ -117,15 +116,15 @@ class KafkaOnZooKeeper(JvmNodes):
         if not node.is_zookeeper:
             return self._kafka(self._version_of(node))
         mend = f"`wrackline kafka install {self.version}` does it"
-        return zookeeper_servers.installed(self._store.zookeeper, mend)
+        return servers.installed(self._store.zookeeper, mend)
 
     def _format(self, node: Node) -> None:
         if node.is_zookeeper:
-            zookeeper_servers.put_id(self.fleet, node)
+            servers.put_id(self.fleet, node)
 
     def _main(self, node: Node) -> Sequence[str]:
         if node.is_zookeeper:
-            return zookeeper_servers.main(self._config_path(node))
+            return servers.main(self._config_path(node))
         return ("kafka.Kafka", self._config_path(node))
 
     def _config_path(self, node: Node) -> str:
@@ -232,7 +231,7 @@ class KafkaOnZooKeeper(JvmNodes):
         return first_answer(self.brokers, self._client.connect, asked, timeout_s)
 
     def expire_session(self, node: Node, *, timeout_s: float = 30.0) -> SessionEnd:
-        return expire(self._session, node, timeout_s)
+        return expire(self._session, node, broker_path(node.node_id), timeout_s)
 
     def close(self) -> None:
         self._session.close()

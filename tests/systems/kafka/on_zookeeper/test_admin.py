@@ -5,9 +5,9 @@ from __future__ import annotations
 import orjson
 import pytest
 
-from tests.systems.kafka.zookeeper.in_memory import InMemory
+from tests.systems.zookeeper.in_memory import InMemory
 from wrackline.systems.base import DeployError, TopicSpec
-from wrackline.systems.kafka.zookeeper.admin import ELECTION, REASSIGN, ZooKeeperAdmin, spread
+from wrackline.systems.kafka.on_zookeeper.admin import ELECTION, REASSIGN, ZooKeeperAdmin, spread
 
 THREE = {f"/brokers/ids/{one}": b"{}" for one in (1, 2, 3, 101)}
 

@@ -1,12 +1,10 @@
-"""What the nodes of every version of Apache Kafka have in common: a JVM on each host, with the jars of an
-installed release.
+"""Nodes that are a JVM on each host, with the jars of an installed release.
 
 Hosts that do not see this machine's folder of the release are sent it whole, with the times of its files.
 """
 
 from __future__ import annotations
 
-import re
 import shlex
 import tarfile
 import tempfile
@@ -16,22 +14,19 @@ from pathlib import Path
 
 from wrackline.fleets.base import Fleet, FleetError
 from wrackline.fleets.folders import data_dir, folders_of
-from wrackline.systems.base import DeployError, Node, Place
+from wrackline.systems.base import Node
 from wrackline.systems.cluster_client import active_controller
 from wrackline.systems.common.deployed import Deployed
-from wrackline.systems.common.growth import share_of
 from wrackline.systems.common.nodes import Nodes
 from wrackline.systems.common.on_hosts import deploy_error, on_each
-from wrackline.systems.kafka.faketime import under
-from wrackline.systems.kafka.properties import LOGGING, logging_options
-from wrackline.systems.kafka.store import RELEASE, Release, Store
+from wrackline.systems.jvm.faketime import under
+from wrackline.systems.jvm.logging import LOGGING, logging_options
+from wrackline.systems.jvm.store import RELEASE, Release, Store
 from wrackline.systems.protocol import Connection
-
-_SERVER_JAR = re.compile(r"/kafka_2\.\d+-(\d+(?:\.\d+){2,3})\.jar")
 
 
 class JvmNodes(Deployed):
-    """Nodes that run a release of Apache Kafka, or what goes with it. Every error is a DeployError."""
+    """What runs, and how it is configured, is the subclass's to say. Every error is a DeployError."""
 
     collected_config = "effective.properties"
 
@@ -40,20 +35,17 @@ class JvmNodes(Deployed):
         fleet: Fleet,
         placed: Nodes,
         *,
-        version: str,
+        name: str,
         jvm_options: Sequence[str],
         start_s: float,
         faketime: bool,
         store: Store,
         active: Callable[[Connection], int] = active_controller,
     ) -> None:
-        self.name = f"kafka-{version}"
-        self.version = version
+        self.name = name
         self._jvm_options = tuple(jvm_options)
         self._faketime = faketime
         self._store = store
-        self._versions: dict[int, str] = {}
-        """Of nodes that were upgraded."""
         super().__init__(fleet, placed, start_s, active)
 
     # --- what each kind says ------------------------------------------------------------------------------
@@ -85,18 +77,6 @@ class JvmNodes(Deployed):
         nothing. The release must be on this machine. Raises DeployError."""
         on_each(self.nodes, self._install)
 
-    def _kafka(self, version: str) -> Release:
-        found = self._store.find(version)
-        if found is None:
-            raise DeployError(
-                f"Kafka {version} is not installed on this machine: `wrackline kafka install {version}` "
-                "does it"
-            )
-        return found
-
-    def _version_of(self, node: Node) -> str:
-        return self._versions.get(node.node_id, self.version)
-
     def _install(self, node: Node) -> None:
         folders = folders_of(node.host)
         if running := self._command(node, folders.running).stdout.strip():
@@ -126,22 +106,6 @@ class JvmNodes(Deployed):
         for name, layout in LOGGING.items():
             remote.put(layout.encode(), f"{folders_of(node.host).configs}/{name}")
 
-    def upgrade(self, node: Node, version: str) -> None:
-        self._kafka(version)
-        self._versions[node.node_id] = version
-        try:
-            self._bring(node)
-        except FleetError as wrong:
-            raise deploy_error(node, "upload", str(wrong), "see that the host's disk has room") from wrong
-
-    def running_version(self, node: Node) -> str:
-        pid = self.pid(node)
-        if pid is None:
-            return ""
-        said = self._command(node, f"tr '\\0' '\\n' </proc/{pid}/cmdline").stdout
-        found = _SERVER_JAR.search(said)
-        return found[1] if found else ""
-
     def furnish(self, node: Node) -> None:
         data = data_dir(node.host)
         if self._command(node, f"ls -A {data} 2>/dev/null; true").stdout.strip():
@@ -156,7 +120,7 @@ class JvmNodes(Deployed):
         """The whole folder, to the same path: the archive of classes knows its jars by path, size and time.
         Raises FleetError."""
         folder = shlex.quote(str(release.folder))
-        with tempfile.NamedTemporaryFile(prefix="wrackline-kafka-", suffix=".tar") as packed:
+        with tempfile.NamedTemporaryFile(prefix="wrackline-release-", suffix=".tar") as packed:
             with tarfile.open(fileobj=packed, mode="w") as tar:
                 tar.add(release.folder, arcname=".")
             packed.flush()
@@ -179,11 +143,3 @@ class JvmNodes(Deployed):
             *self._main(node),
         ]
         return under(shlex.join(command)) if self._faketime else f"exec {shlex.join(command)}\n"
-
-    # --- asking the cluster -------------------------------------------------------------------------------
-
-    def wait_ready(self, *, timeout_s: float = 90.0) -> None:
-        super().wait_ready(timeout_s=timeout_s)
-
-    def growth_plan(self, node: Node, topic: str, *, timeout_s: float = 30.0) -> dict[Place, tuple[int, ...]]:
-        return share_of(self.describe(timeout_s=timeout_s), node.node_id, topic)

@@ -6,20 +6,20 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 
 from wrackline.maven import resolve
-from wrackline.systems.kafka.jvm import java_version
-from wrackline.systems.kafka.releases import ZOOKEEPER, zookeeper_artifacts
-from wrackline.systems.kafka.store import Release, Store
-from wrackline.systems.kafka.zookeeper.server import make_archive
+from wrackline.systems.jvm.java import java_version
+from wrackline.systems.jvm.store import Release, Store
+from wrackline.systems.zookeeper.release import ARTIFACTS, VERSION
+from wrackline.systems.zookeeper.server import make_archive
 
 
 def install_zookeeper(kafka: Store, *, repositories: Sequence[str], say: Callable[[str], None]) -> Release:
     """The one version that there is, beside those of Kafka; installed now if it was not. Raises DeployError,
     in one line."""
-    store, version = kafka.zookeeper, ZOOKEEPER
+    store, version = kafka.zookeeper, VERSION
 
     def made(scratch: Path, java: str) -> Release:
         otherwise = "or bring that folder from a machine that has it"
-        jars = resolve(scratch, zookeeper_artifacts(), first=repositories, otherwise=otherwise, progress=say)
+        jars = resolve(scratch, ARTIFACTS, first=repositories, otherwise=otherwise, progress=say)
         folder = store.begin(version, {jar.name: jar for jar in jars})
         release = store.unfinished(folder, version, ", ".join(repositories) or "Maven", java)
         say(f"ZooKeeper {version}: {len(jars)} jars; one start, so that the JVM keeps its classes")

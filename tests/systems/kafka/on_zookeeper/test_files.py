@@ -1,7 +1,7 @@
 """The files that brokers and ZooKeeper servers are given, whole, by version.
 
-After a change on purpose: `GOLDEN=write pytest tests/systems/kafka/zookeeper/test_files.py`, and look at the
-difference.
+After a change on purpose: `GOLDEN=write pytest tests/systems/kafka/on_zookeeper/test_files.py`, and look at
+the difference.
 """
 
 from __future__ import annotations
@@ -13,10 +13,10 @@ import pytest
 
 from tests.systems.listening import Listening
 from wrackline.systems.common.nodes import BROKER_PORT, Nodes, nodes_on
-from wrackline.systems.kafka.properties import text
-from wrackline.systems.kafka.zookeeper.properties import broker_properties
-from wrackline.systems.kafka.zookeeper.server import config, server_id
-from wrackline.systems.kafka.zookeeper.session import SUPER_SECRET, password_of
+from wrackline.systems.jvm.property_file import text
+from wrackline.systems.kafka.on_zookeeper.properties import broker_properties
+from wrackline.systems.zookeeper.server import config, server_id
+from wrackline.systems.zookeeper.session import SUPER_SECRET, password_of
 
 GOLDEN = Path(__file__).with_name("golden")
 VERSIONS = ("2.8.2", "1.1.1", "0.10.2.2", "0.8.2.2")

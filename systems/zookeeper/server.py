@@ -10,9 +10,10 @@ from pathlib import Path
 
 from wrackline.systems.base import Node
 from wrackline.systems.common.nodes import FIRST_ZOOKEEPER, ZOOKEEPER_PORT
-from wrackline.systems.kafka import jvm
-from wrackline.systems.kafka.properties import logging_options, text, write_logging
-from wrackline.systems.kafka.store import Release
+from wrackline.systems.jvm import java
+from wrackline.systems.jvm.logging import logging_options, write_logging
+from wrackline.systems.jvm.property_file import text
+from wrackline.systems.jvm.store import Release
 
 MAIN = "org.apache.zookeeper.server.quorum.QuorumPeerMain"
 PEER_PORT, ELECTION_PORT = 2888, 3888
@@ -49,16 +50,16 @@ def config(data: str, address: str, ensemble: Sequence[Node], port: int = ZOOKEE
 @contextmanager
 def alone(release: Release, folder: Path, port: int) -> Iterator[None]:
     """A server on loopback, with its files in ``folder``. Raises DeployError."""
-    with jvm.serving(release, _prepared(folder, port), _options(folder), folder / "zookeeper.log", _STARTED):
+    with java.serving(release, _prepared(folder, port), _options(folder), folder / "zookeeper.log", _STARTED):
         yield
 
 
 def make_archive(release: Release) -> None:
     """Start the server once, so that the JVM writes down the classes that it loads. Raises DeployError."""
     with tempfile.TemporaryDirectory(prefix="wrackline-zookeeper-") as scratch:
-        folder, [port] = Path(scratch), jvm.free_ports(1)
+        folder, [port] = Path(scratch), java.free_ports(1)
         arguments = _prepared(folder, port)
-        jvm.archive_classes(release, arguments, _options(folder), folder / "zookeeper.log", _STARTED)
+        java.archive_classes(release, arguments, _options(folder), folder / "zookeeper.log", _STARTED)
 
 
 def _prepared(folder: Path, port: int) -> list[str]:

@@ -9,7 +9,7 @@ from typing import Any
 import orjson
 
 from wrackline.systems.base import ClusterState, DeployError, PartitionState
-from wrackline.systems.kafka.zookeeper.session import Asking
+from wrackline.systems.zookeeper.session import Asking
 
 IDS = "/brokers/ids"
 TOPICS = "/brokers/topics"

@@ -1,0 +1,82 @@
+"""What the nodes of every version of Apache Kafka have in common."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Sequence
+
+from wrackline.fleets.base import Fleet, FleetError
+from wrackline.systems.base import DeployError, Node, Place
+from wrackline.systems.cluster_client import active_controller
+from wrackline.systems.common.growth import share_of
+from wrackline.systems.common.nodes import Nodes
+from wrackline.systems.common.on_hosts import deploy_error
+from wrackline.systems.jvm.nodes import JvmNodes
+from wrackline.systems.jvm.store import Release, Store
+from wrackline.systems.protocol import Connection
+
+_SERVER_JAR = re.compile(r"/kafka_2\.\d+-(\d+(?:\.\d+){2,3})\.jar")
+
+
+class KafkaNodes(JvmNodes):
+    """Nodes of one version, or of several while they are upgraded. Every error is a DeployError."""
+
+    def __init__(
+        self,
+        fleet: Fleet,
+        placed: Nodes,
+        *,
+        version: str,
+        jvm_options: Sequence[str],
+        start_s: float,
+        faketime: bool,
+        store: Store,
+        active: Callable[[Connection], int] = active_controller,
+    ) -> None:
+        self.version = version
+        self._versions: dict[int, str] = {}
+        """Of nodes that were upgraded."""
+        super().__init__(
+            fleet,
+            placed,
+            name=f"kafka-{version}",
+            jvm_options=jvm_options,
+            start_s=start_s,
+            faketime=faketime,
+            store=store,
+            active=active,
+        )
+
+    def _kafka(self, version: str) -> Release:
+        found = self._store.find(version)
+        if found is None:
+            raise DeployError(
+                f"Kafka {version} is not installed on this machine: `wrackline kafka install {version}` "
+                "does it"
+            )
+        return found
+
+    def _version_of(self, node: Node) -> str:
+        return self._versions.get(node.node_id, self.version)
+
+    def upgrade(self, node: Node, version: str) -> None:
+        self._kafka(version)
+        self._versions[node.node_id] = version
+        try:
+            self._bring(node)
+        except FleetError as wrong:
+            raise deploy_error(node, "upload", str(wrong), "see that the host's disk has room") from wrong
+
+    def running_version(self, node: Node) -> str:
+        pid = self.pid(node)
+        if pid is None:
+            return ""
+        said = self._command(node, f"tr '\\0' '\\n' </proc/{pid}/cmdline").stdout
+        found = _SERVER_JAR.search(said)
+        return found[1] if found else ""
+
+    def wait_ready(self, *, timeout_s: float = 90.0) -> None:
+        super().wait_ready(timeout_s=timeout_s)
+
+    def growth_plan(self, node: Node, topic: str, *, timeout_s: float = 30.0) -> dict[Place, tuple[int, ...]]:
+        return share_of(self.describe(timeout_s=timeout_s), node.node_id, topic)

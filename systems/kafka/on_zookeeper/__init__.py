@@ -1,0 +1,1 @@
+"""Apache Kafka up to 2.8, which keeps in ZooKeeper who leads."""
