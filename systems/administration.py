@@ -100,7 +100,7 @@ class Administrator:
 
         def look(connection: Connection) -> str | None:
             for one in connection.metadata([topic]).topics:
-                if one.error_code is ErrorCode.none and one.topic_id is not None:
+                if one.error is ErrorCode.none and one.topic_id is not None:
                     return str(one.topic_id)
             return None
 

@@ -1,8 +1,9 @@
 """A small Kafka-protocol client on raw sockets, for what the harness itself asks of a cluster.
 
 Clients under test are real ones (confluent-kafka and others). The harness asks beside them, with as little
-between it and the broker as can be: no retries, no caches, no background threads. Versions asked for are
-fixed to ones that Apache Kafka 3.7-4.x and our broker both speak (docs/protocol.md 5.1).
+between it and the broker as can be: no retries, no caches, no background threads. Metadata is asked for in
+the newest version that the broker speaks; the others in ones that Apache Kafka to 4.x and our broker both
+speak (docs/protocol.md 5.1), since 0.11 where topics and offsets are concerned.
 """
 
 from __future__ import annotations
@@ -17,8 +18,8 @@ from typing import TypeVar
 
 from kio.schema.api_versions.v0 import request as api_versions_request
 from kio.schema.api_versions.v0 import response as api_versions_response
-from kio.schema.create_topics.v5 import request as create_request
-from kio.schema.create_topics.v5 import response as create_response
+from kio.schema.create_topics.v2 import request as create_request
+from kio.schema.create_topics.v2 import response as create_response
 from kio.schema.describe_cluster.v0 import request as cluster_request
 from kio.schema.describe_cluster.v0 import response as cluster_response
 from kio.schema.describe_cluster.v1 import request as quorum_request
@@ -26,16 +27,15 @@ from kio.schema.describe_cluster.v1 import response as quorum_response
 from kio.schema.describe_topic_partitions.v0 import request as partitions_request
 from kio.schema.describe_topic_partitions.v0 import response as partitions_response
 from kio.schema.errors import ErrorCode
-from kio.schema.list_offsets.v5 import request as offsets_request
-from kio.schema.list_offsets.v5 import response as offsets_response
-from kio.schema.metadata.v12 import request as metadata_request
-from kio.schema.metadata.v12 import response as metadata_response
+from kio.schema.list_offsets.v2 import request as offsets_request
+from kio.schema.list_offsets.v2 import response as offsets_response
 from kio.schema.types import BrokerId, TopicName
 from kio.serial import entity_reader, entity_writer
 from kio.serial.errors import SerialError
 from kio.static.primitive import i8, i16, i32, i32Timedelta, i64
 from kio.static.protocol import RequestPayload, ResponsePayload
 
+from wrackline.systems import metadata
 from wrackline.systems.base import ClusterState, PartitionState, TopicSpec
 
 LATEST = -1
@@ -50,6 +50,10 @@ Response = TypeVar("Response", bound=ResponsePayload)
 
 class ProtocolError(Exception):
     """A broker did not answer, or not as the protocol says. The message names address and request."""
+
+
+class HungUp(ProtocolError):
+    """The broker closed the connection instead of an answer."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,13 +80,21 @@ class Connection:
     def __init__(self, host: str, port: int, *, timeout_s: float = 5.0) -> None:
         """Raises ProtocolError when nobody listens or nothing comes back in ``timeout_s``."""
         self.address = f"{host}:{port}"
+        self._place = (host, port)
+        self._timeout_s = timeout_s
         self._correlation = 0
         self._apis: dict[int, tuple[int, int]] | None = None
+        self._socket = self._connected()
+
+    def _connected(self) -> socket.socket:
+        """Raises ProtocolError."""
         try:
-            self._socket = self._secured(socket.create_connection((host, port), timeout=timeout_s), host)
+            plain = socket.create_connection(self._place, timeout=self._timeout_s)
+            made = self._secured(plain, self._place[0])
         except OSError as wrong:
             raise ProtocolError(f"cannot connect to {self.address}: {wrong}") from wrong
-        self._socket.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+        made.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+        return made
 
     def _secured(self, plain: socket.socket, host: str) -> socket.socket:
         """What requests go through: a subclass may speak TLS here. Raises OSError."""
@@ -107,7 +119,8 @@ class Connection:
             body = self._read_frame()
         except OSError as wrong:
             self.close()
-            raise ProtocolError(f"{name} to {self.address}: {wrong}") from wrong
+            kind = HungUp if isinstance(wrong, ConnectionError) else ProtocolError
+            raise kind(f"{name} to {self.address}: {wrong}") from wrong
         try:
             header, at = entity_reader(answer.__header_schema__)(body, 0)
             if header.correlation_id != self._correlation:
@@ -147,29 +160,31 @@ class Connection:
         return bytes(out)
 
     def api_versions(self) -> dict[int, tuple[int, int]]:
-        """API key -> (lowest, highest) version, asked once per connection."""
+        """API key -> (lowest, highest) version, asked once per connection. Empty: a broker that is older than
+        this question, which hangs up when it hears it, as Kafka 0.8 does. Raises ProtocolError, also for one
+        that stays silent, as Kafka 0.9 does."""
         if self._apis is None:
-            answer = self.request(
-                api_versions_request.ApiVersionsRequest(), api_versions_response.ApiVersionsResponse
-            )
-            self._apis = {api.api_key: (api.min_version, api.max_version) for api in answer.api_keys}
+            request = api_versions_request.ApiVersionsRequest()
+            try:
+                answer = self.request(request, api_versions_response.ApiVersionsResponse)
+            except HungUp:
+                # A broker that is about to end hangs up as well, but does not let us in again.
+                self._socket = self._connected()
+                self._apis = {}
+            else:
+                self._apis = {api.api_key: (api.min_version, api.max_version) for api in answer.api_keys}
         return self._apis
 
-    def metadata(self, topics: Iterable[str] | None = None) -> metadata_response.MetadataResponse:
-        """``topics`` None: all."""
-        asked = (
-            None
-            if topics is None
-            else tuple(
-                metadata_request.MetadataRequestTopic(topic_id=None, name=TopicName(name)) for name in topics
-            )
-        )
-        return self.request(
-            metadata_request.MetadataRequest(
-                topics=asked, allow_auto_topic_creation=False, include_topic_authorized_operations=False
-            ),
-            metadata_response.MetadataResponse,
-        )
+    def newest(self, key: int, upto: int) -> int:
+        """The newest version of a request that the broker and we (up to ``upto``) speak; 0 where the broker
+        does not tell. Raises ProtocolError."""
+        return min(self.api_versions().get(key, (0, 0))[1], upto)
+
+    def metadata(self, topics: Sequence[str] | None = None) -> metadata.Metadata:
+        """``topics`` None: all. Raises ProtocolError."""
+        version = self.newest(metadata.KEY, metadata.NEWEST)
+        request, answer = metadata.question(version, topics)
+        return metadata.told(self.request(request, answer), topics)
 
     def describe_cluster(self) -> Cluster:
         answer = self.request(
@@ -214,15 +229,15 @@ class Connection:
 
     def cluster_state(self) -> ClusterState:
         """Brokers, controller and every partition, as this broker knows them."""
-        metadata = self.metadata()
-        names = [topic.name for topic in metadata.topics if topic.name and not topic.is_internal]
-        if names and _DESCRIBE_TOPIC_PARTITIONS in self.api_versions():
-            partitions = self.describe_partitions(names)
+        seen = self.metadata()
+        topics = [topic for topic in seen.topics if not topic.is_internal]
+        if topics and _DESCRIBE_TOPIC_PARTITIONS in self.api_versions():
+            partitions = self.describe_partitions([topic.name for topic in topics])
         else:
-            partitions = _states_without_elr(metadata)
+            partitions = [one for topic in topics for one in topic.partitions]
         return ClusterState(
-            controller=int(metadata.controller_id),
-            brokers=tuple(sorted(int(broker.node_id) for broker in metadata.brokers)),
+            controller=seen.controller,
+            brokers=tuple(sorted(broker.node_id for broker in seen.brokers)),
             partitions=tuple(sorted(partitions, key=lambda state: (state.topic, state.partition))),
         )
 
@@ -292,21 +307,5 @@ def _partition_states(
             last_known_elr=_ids(found.last_known_elr),
         )
         for topic in answer.topics
-        for found in topic.partitions
-    ]
-
-
-def _states_without_elr(metadata: metadata_response.MetadataResponse) -> list[PartitionState]:
-    return [
-        PartitionState(
-            topic=str(topic.name),
-            partition=int(found.partition_index),
-            leader=int(found.leader_id),
-            leader_epoch=int(found.leader_epoch),
-            replicas=_ids(found.replica_nodes),
-            isr=_ids(found.isr_nodes),
-        )
-        for topic in metadata.topics
-        if topic.name and not topic.is_internal
         for found in topic.partitions
     ]

@@ -1,12 +1,11 @@
 """What is asked of a cluster that others use too: about our own topic, never about all there are.
 
-The versions of the requests are ones that Apache Kafka from 2.4 to 4.x and Redpanda both speak.
+The versions of the requests are ones that Apache Kafka from 1.1 to 4.x and Redpanda both speak.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from datetime import timedelta
 
 from kio.schema.delete_topics.v1.request import DeleteTopicsRequest
@@ -16,48 +15,47 @@ from kio.schema.describe_configs.v1.response import DescribeConfigsResponse
 from kio.schema.describe_quorum.v0.request import DescribeQuorumRequest, PartitionData, TopicData
 from kio.schema.describe_quorum.v0.response import DescribeQuorumResponse
 from kio.schema.errors import ErrorCode
-from kio.schema.metadata.v7.request import MetadataRequest, MetadataRequestTopic
-from kio.schema.metadata.v7.response import MetadataResponse
 from kio.schema.types import TopicName
 from kio.static.primitive import i8, i32, i32Timedelta
 
-from wrackline.systems.base import ClusterState, PartitionState
+from wrackline.systems.base import ClusterState
+from wrackline.systems.metadata import Member
 from wrackline.systems.protocol import Connection, ProtocolError
 
 DESCRIBE_TOPIC_PARTITIONS = 75
 DESCRIBE_QUORUM = 55
+NEEDED = {19: ("CreateTopics", 2), 20: ("DeleteTopics", 1), 32: ("DescribeConfigs", 1)}
+"""API key -> its name, and the version that is asked for."""
 TOPIC = 2
 """The resource type of DescribeConfigs that stands for a topic."""
 
 
-@dataclass(frozen=True, slots=True)
-class Member:
-    """A broker as it says that clients shall reach it."""
-
-    node_id: int
-    host: str
-    port: int
-
-
 def members(connection: Connection) -> tuple[Member, ...]:
     """The brokers that are there now. Raises ProtocolError."""
-    return tuple(
-        Member(int(one.node_id), one.host, int(one.port)) for one in _metadata(connection, ()).brokers
-    )
+    return connection.metadata(()).brokers
 
 
 def state_of(connection: Connection, topics: tuple[str, ...]) -> ClusterState:
     """Brokers and the partitions of these topics; the controller as Metadata names it, which is any broker
     where there is a quorum (`quorum_leader` knows). Raises ProtocolError."""
-    metadata = _metadata(connection, topics)
-    partitions = _partitions(metadata)
+    seen = connection.metadata(topics)
+    partitions = [one for topic in seen.topics for one in topic.partitions]
     if partitions and DESCRIBE_TOPIC_PARTITIONS in connection.api_versions():
-        partitions = tuple(connection.describe_partitions(topics))
+        partitions = connection.describe_partitions(topics)
     return ClusterState(
-        controller=int(metadata.controller_id),
-        brokers=tuple(sorted(int(broker.node_id) for broker in metadata.brokers)),
+        controller=seen.controller,
+        brokers=tuple(sorted(broker.node_id for broker in seen.brokers)),
         partitions=tuple(sorted(partitions, key=lambda state: (state.topic, state.partition))),
     )
+
+
+def too_old(connection: Connection) -> str:
+    """Which request the brokers do not know, in a few words; empty when they know all. Raises
+    ProtocolError."""
+    for key, (name, version) in NEEDED.items():
+        if (newest := connection.api_versions().get(key, (0, -1))[1]) < version:
+            return f"{name} {version} is needed, and the newest there is {newest if newest >= 0 else 'none'}"
+    return ""
 
 
 def has_quorum(connection: Connection) -> bool:
@@ -94,28 +92,6 @@ def delete_topic(connection: Connection, topic: str, timeout_s: float) -> None:
     for result in connection.request(request, DeleteTopicsResponse).responses:
         if result.error_code is not ErrorCode.unknown_topic_or_partition:
             _check(connection, f"DeleteTopics of {topic}", result.error_code, None)
-
-
-def _metadata(connection: Connection, topics: tuple[str, ...]) -> MetadataResponse:
-    names = tuple(MetadataRequestTopic(name=TopicName(name)) for name in topics)
-    return connection.request(
-        MetadataRequest(topics=names, allow_auto_topic_creation=False), MetadataResponse
-    )
-
-
-def _partitions(metadata: MetadataResponse) -> tuple[PartitionState, ...]:
-    return tuple(
-        PartitionState(
-            topic=str(topic.name),
-            partition=int(one.partition_index),
-            leader=int(one.leader_id),
-            leader_epoch=int(one.leader_epoch),
-            replicas=tuple(map(int, one.replica_nodes)),
-            isr=tuple(map(int, one.isr_nodes)),
-        )
-        for topic in metadata.topics
-        for one in topic.partitions
-    )
 
 
 def _check(connection: Connection, what: str, error: ErrorCode, message: str | None) -> None:

@@ -26,6 +26,7 @@ from wrackline.systems.external.access.connection import Refused, SecuredConnect
 from wrackline.systems.external.access.security import Security
 from wrackline.systems.external.commands.commander import Commander, Known
 from wrackline.systems.external.commands.orders import REVIVES, Command, Order, Probed, unsafe
+from wrackline.systems.metadata import Member
 from wrackline.systems.protocol import Connection, ProtocolError
 from wrackline.systems.reassigning import Reassigner
 
@@ -135,11 +136,11 @@ class ExternalSystem:
             )
         self._reassigner = Reassigner(self.nodes, self._client.connect)
 
-    def _member(self, one: questions.Member) -> Node:
+    def _member(self, one: Member) -> Node:
         known = self._known.get(one.node_id)
         return self._node(one.node_id, known.name if known else f"n{one.node_id}", one.host, one.port)
 
-    def _found(self) -> tuple[tuple[questions.Member, ...], bool]:
+    def _found(self) -> tuple[tuple[Member, ...], bool]:
         """The brokers, and whether there is a quorum of controllers."""
         deadline = time.monotonic() + ANSWER_S
         tried: dict[str, str] = {}
@@ -148,6 +149,11 @@ class ExternalSystem:
             left = max(0.5, deadline - time.monotonic()) / (len(self._bootstrap) - len(tried))
             try:
                 with self._dial(host.strip("[]"), int(port), left) as connection:
+                    if lacking := questions.too_old(connection):
+                        raise DeployError(
+                            f"the brokers are older than Apache Kafka 1.1, which is too old for this kind: {lacking}"
+                            "; system.kind: apache-kafka deploys versions from 0.8.2 on"
+                        )
                     return questions.members(connection), questions.has_quorum(connection)
             except Refused as wrong:
                 raise DeployError(f"the cluster does not let us in: {wrong}") from wrong

@@ -195,7 +195,7 @@ def test_when_nobody_answers_everybody_is_named() -> None:
         for name in (
             "n1: ",
             "n2: MetadataRequest to 127.0.0.1:.*hung up",
-            "n3: MetadataRequest to .*malformed",
+            "n3: ApiVersionsRequest to .*malformed",
         ):
             trouble.match(name)
 

@@ -12,6 +12,7 @@ import pytest
 from tests.systems.external.running import Running, running
 from wrackline.fleets.none.fleet import NoFleet
 from wrackline.systems.base import DeployError, TopicSpec
+from wrackline.systems.external import questions
 from wrackline.systems.external import system as external
 from wrackline.systems.external.access.security import Security
 from wrackline.systems.external.commands.commander import Known
@@ -44,7 +45,7 @@ def test_whoever_is_silent_is_given_up_in_time(monkeypatch: pytest.MonkeyPatch) 
         said = refused(addresses)
         assert time.monotonic() - began < 3
     assert said.startswith(
-        f"no broker of {', '.join(addresses)} answers: MetadataRequest to {addresses[0]}: "
+        f"no broker of {', '.join(addresses)} answers: ApiVersionsRequest to {addresses[0]}: "
     )
     assert "system.bootstrap and system.security are right" in said
 
@@ -53,6 +54,15 @@ def test_a_broker_without_tls_is_told_from_one_that_is_silent(theirs: Running) -
     said = refused(theirs.bootstrap, security=lambda: Security(protocol="SSL"))
     assert theirs.bootstrap[0] in said
     assert "TLS" in said or "hung up" in said
+
+
+def test_brokers_that_do_not_know_what_will_be_asked_are_refused_at_once(
+    theirs: Running, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setitem(questions.NEEDED, 19, ("CreateTopics", 99))
+    said = refused(theirs.bootstrap)
+    assert said.startswith("the brokers are older than Apache Kafka 1.1")
+    assert "CreateTopics 99 is needed, and the newest there is 7" in said
 
 
 def test_the_brokers_are_those_that_the_specification_names(theirs: Running) -> None:
