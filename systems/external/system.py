@@ -151,7 +151,7 @@ class ExternalSystem:
                 with self._dial(host.strip("[]"), int(port), left) as connection:
                     if lacking := questions.too_old(connection):
                         raise DeployError(
-                            f"the brokers are older than Apache Kafka 1.1, which is too old for this kind: {lacking}"
+                            f"the brokers are older than Apache Kafka 1.1, too old for this kind: {lacking}"
                             "; system.kind: apache-kafka deploys versions from 0.8.2 on"
                         )
                     return questions.members(connection), questions.has_quorum(connection)
