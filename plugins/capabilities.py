@@ -8,6 +8,8 @@ from enum import StrEnum
 class Capability(StrEnum):
     """What a system may offer, and a workload may need."""
 
+    IDEMPOTENCE = "idempotence"
+    """Producers whose records are numbered, so that one that is sent twice is written once."""
     TRANSACTIONS = "transactions"
     GROUPS = "groups"
     """Consumer groups, and offsets that they commit."""

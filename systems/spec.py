@@ -96,18 +96,20 @@ class SystemSpec(Strict):
     usual_fleet: ClassVar[str] = "netns"
     """The kind of fleet that is meant where a specification says none."""
 
-    host_needs: ClassVar[HostNeeds] = HostNeeds()
-    """What hosts must have for it."""
-
     kind: str
     """The system's name."""
     waits: Waits = Waits()
     """How long a run waits for the system."""
 
     @property
+    def host_needs(self) -> HostNeeds:
+        """What hosts must have for it."""
+        return HostNeeds()
+
+    @property
     def offers(self) -> frozenset[Capability]:
         """What it has of that which only some workloads need."""
-        return frozenset()
+        return frozenset({Capability.IDEMPOTENCE})
 
     def refusal(self, fleet: FleetSpec) -> str | None:
         """Why it cannot run on hosts of this fleet as these settings say, in one line; None when it can."""

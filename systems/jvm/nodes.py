@@ -24,6 +24,9 @@ from wrackline.systems.jvm.logging import LOGGING, logging_options
 from wrackline.systems.jvm.store import RELEASE, Release, Store
 from wrackline.systems.protocol import Connection
 
+JRE = "openjdk-17-jre-headless"
+"""Debian's package that hosts of such nodes need."""
+
 
 class JvmNodes(Deployed):
     """What runs, and how it is configured, is the subclass's to say. Every error is a DeployError."""

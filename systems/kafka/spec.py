@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from typing import Annotated, ClassVar, Literal
+from typing import Annotated, Literal
 
 from pydantic import AfterValidator, Field
 
@@ -13,6 +13,7 @@ from wrackline.fleets.spec import FleetSpec, HostNeeds
 from wrackline.plugins.capabilities import EVERYTHING, Capability
 from wrackline.plugins.fields import SECONDS, Lax, in_milliseconds
 from wrackline.systems.base import System
+from wrackline.systems.jvm.nodes import JRE
 from wrackline.systems.jvm.store import Store
 from wrackline.systems.kafka.install import install
 from wrackline.systems.kafka.on_zookeeper.properties import UNCLEAN_OFF_SINCE
@@ -47,8 +48,6 @@ class KafkaWaits(Waits):
 class KafkaSpec(SystemSpec):
     """Settings of the system ``apache-kafka``."""
 
-    host_needs: ClassVar[HostNeeds] = HostNeeds(packages=("openjdk-17-jre-headless",), memory_mb=768)
-
     kind: Literal["apache-kafka"] = "apache-kafka"
     """What is deployed: Apache Kafka, with ZooKeeper up to 2.8 and in KRaft mode from 3.7 on."""
     version: Annotated[str, AfterValidator(_known)] = NEWEST
@@ -68,9 +67,13 @@ class KafkaSpec(SystemSpec):
     """How long a run waits for the system."""
 
     @property
+    def host_needs(self) -> HostNeeds:
+        return HostNeeds(packages=(JRE,), memory_mb=768)
+
+    @property
     def offers(self) -> frozenset[Capability]:
-        """Groups by KIP-848 are ready for use since 4.0. Before 0.11 there are no transactions, and nobody
-        can be asked who coordinates a group."""
+        """Groups by KIP-848 are ready for use since 4.0. Before 0.11 there are neither transactions nor
+        idempotence, and nobody can be asked who coordinates a group."""
         line = parsed(self.version)
         if line < (0, 11):
             return frozenset({Capability.COMPACTION})

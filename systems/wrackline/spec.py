@@ -8,9 +8,11 @@ from typing import Annotated, Literal
 from pydantic import AfterValidator, Field
 
 from wrackline.fleets.base import Fleet
-from wrackline.fleets.spec import FleetSpec
+from wrackline.fleets.spec import FleetSpec, HostNeeds
+from wrackline.plugins.capabilities import Capability
 from wrackline.plugins.fields import Lax, in_milliseconds
 from wrackline.systems.base import System
+from wrackline.systems.jvm.nodes import JRE
 from wrackline.systems.jvm.store import Store
 from wrackline.systems.spec import Configured, Layout, SystemSpec, is_true
 from wrackline.systems.wrackline.on_zookeeper import WracklineOnZooKeeper
@@ -37,6 +39,16 @@ class WracklineSpec(SystemSpec):
         default_factory=dict
     )
     """Settings of brokers and controllers by their names in the broker's configuration file."""
+
+    @property
+    def offers(self) -> frozenset[Capability]:
+        """The first design knows no producer by an id."""
+        return frozenset() if self.profile == ON_ZOOKEEPER else super().offers
+
+    @property
+    def host_needs(self) -> HostNeeds:
+        """Java on every host: which of them are ZooKeeper's, an image does not know."""
+        return HostNeeds(packages=(JRE,)) if self.profile == ON_ZOOKEEPER else HostNeeds()
 
     def misfit(self, zookeeper: int) -> str | None:
         if self.profile == ON_ZOOKEEPER and not zookeeper:

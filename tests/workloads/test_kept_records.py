@@ -56,7 +56,10 @@ def test_the_workload_compact_sets_the_cleanup_policy_itself() -> None:
     with pytest.raises(SpecError) as refused:
         parse(text, "x.yaml")
     system, topic = refused.value.mistakes
-    assert "workload.name compact needs compaction, which system.kind wrackline lacks" in system
+    assert (
+        "workload.name compact needs compaction, which system.kind wrackline as it is set here lacks"
+        in system
+    )
     assert topic == "x.yaml: topic.configs.cleanup.policy: the workload compact sets it, leave it out"
     assert CompactSpec(segment_ms=500).topic_configs["segment.ms"] == "500"
     plain = parse("name: x", "x.yaml")

@@ -36,7 +36,7 @@ class CompactSpec(AppendingSpec):
 
     @property
     def needs(self) -> frozenset[Capability]:
-        return frozenset({Capability.COMPACTION})
+        return super().needs | {Capability.COMPACTION}
 
     @property
     def topic_configs(self) -> dict[str, str]:

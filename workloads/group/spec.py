@@ -90,8 +90,8 @@ class GroupSpec(ClientsSpec):
     @property
     def needs(self) -> frozenset[Capability]:
         if self.protocol == "consumer":
-            return frozenset({Capability.GROUPS, Capability.CONSUMER_PROTOCOL})
-        return frozenset({Capability.GROUPS})
+            return super().needs | {Capability.GROUPS, Capability.CONSUMER_PROTOCOL}
+        return super().needs | {Capability.GROUPS}
 
     @property
     def patience_s(self) -> float:

@@ -106,7 +106,7 @@ class ClientsSpec(Strict):
     @property
     def needs(self) -> frozenset[Capability]:
         """What the system must offer."""
-        return frozenset()
+        return frozenset({Capability.IDEMPOTENCE}) if self.idempotence else frozenset()
 
     @property
     def isolation(self) -> str:

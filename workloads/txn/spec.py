@@ -114,7 +114,7 @@ class TxnSpec(ClientsSpec):
 
     @property
     def needs(self) -> frozenset[Capability]:
-        return frozenset({Capability.TRANSACTIONS})
+        return super().needs | {Capability.TRANSACTIONS}
 
     @property
     def isolation(self) -> str:

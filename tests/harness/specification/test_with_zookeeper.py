@@ -36,6 +36,11 @@ MISTAKES = [
         "x.yaml: system.config.zookeeper_session_timeout_ms: 12000; the servers grant 1000 to 10000",
     ),
     (
+        "name: x\nfleet: {zookeeper: 1}\nsystem: {profile: zk08}\nworkload: {idempotence: true}",
+        "x.yaml: workload.name log needs idempotence, which system.kind wrackline as it is set here lacks; "
+        "`wrackline plugins` lists other workloads and systems",
+    ),
+    (
         "name: x\nnemesis: {guided: b01-race}",
         "x.yaml: nemesis.guided b01-race cuts a broker off from ZooKeeper: fleet.zookeeper must be 1 or 3",
     ),
