@@ -13,7 +13,14 @@ from wrackline.fleets.base import Fleet
 from wrackline.systems.base import ClusterState, DeployError, Node, Place, SessionEnd
 from wrackline.systems.common.growth import share_of
 from wrackline.systems.wrackline.system import WracklineSystem
-from wrackline.systems.wrackline.znodes import IDS, cluster_state, create_cluster
+from wrackline.systems.wrackline.znodes import (
+    IDS,
+    add_broker,
+    cluster_state,
+    create_cluster,
+    reassign,
+    reassignments,
+)
 from wrackline.systems.zookeeper.ensemble import modes
 from wrackline.systems.zookeeper.expiry import expire
 from wrackline.systems.zookeeper.servers import ZooKeeperServers
@@ -33,6 +40,7 @@ class WracklineOnZooKeeper(WracklineSystem):
         fleet: Fleet,
         *,
         brokers: Sequence[str],
+        spares: Sequence[str] = (),
         zookeepers: Sequence[str],
         cluster_id: str,
         profile: str,
@@ -47,6 +55,7 @@ class WracklineOnZooKeeper(WracklineSystem):
             fleet,
             brokers=brokers,
             controllers=(),
+            spares=spares,
             zookeepers=zookeepers,
             cluster_id=cluster_id,
             profile=profile,
@@ -76,7 +85,12 @@ class WracklineOnZooKeeper(WracklineSystem):
         DeployError."""
         if node.is_broker:
             members = [one.node_id for one in self.brokers]
-            self._session.ask(lambda asking: create_cluster(asking, members), float(self._script.start_s))
+
+            def listed(asking: Asking) -> None:
+                create_cluster(asking, members)
+                add_broker(asking, node.node_id)  # which changes nothing, but for a spare
+
+            self._session.ask(listed, float(self._script.start_s))
         super().start(node)
 
     # --- asking and telling the cluster -------------------------------------------------------------------
@@ -89,6 +103,15 @@ class WracklineOnZooKeeper(WracklineSystem):
 
     def expire_session(self, node: Node, *, timeout_s: float = 30.0) -> SessionEnd:
         return expire(self._session, node, f"{IDS}/{node.node_id}", timeout_s)
+
+    def reassign(self, targets: Mapping[Place, tuple[int, ...] | None], *, timeout_s: float = 30.0) -> None:
+        if cancelled := [f"{topic}-{number}" for (topic, number), to in targets.items() if to is None]:
+            raise DeployError(f"{', '.join(cancelled)}: a move that has begun cannot be taken back here")
+        wanted = {place: to for place, to in targets.items() if to is not None}
+        self._session.ask(lambda asking: reassign(asking, wanted), timeout_s)
+
+    def reassignments(self, *, timeout_s: float = 5.0) -> frozenset[Place]:
+        return self._session.ask(reassignments, timeout_s)
 
     def growth_plan(self, node: Node, topic: str, *, timeout_s: float = 30.0) -> dict[Place, tuple[int, ...]]:
         return share_of(self.describe(timeout_s=timeout_s), node.node_id, topic)

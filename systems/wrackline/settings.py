@@ -91,10 +91,8 @@ GRANTED_MS = (1_000, 10_000)
 """The sessions that our ZooKeeper servers grant: 2 to 20 ticks of 500 ms."""
 NOT_ON_ZOOKEEPER: Mapping[str, str] = dict.fromkeys(
     (
-        "add-broker",
         "change-config",
         "elect-preferred",
-        "reassign",
         "recreate-topic",
         "remove-broker",
         "transfer-leadership",

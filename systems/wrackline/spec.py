@@ -70,8 +70,6 @@ class WracklineSpec(SystemSpec):
             return (
                 f"fleet.controllers is {fleet.controllers}, and profile {self.profile} has none: leave it out"
             )
-        if fleet.spares:
-            return f"fleet.spares is {fleet.spares}, and no broker joins a cluster of profile {self.profile}"
         asked, (least, most) = self.config.get(SESSION_MS), GRANTED_MS
         if isinstance(asked, int) and not least <= asked <= most:
             # Granted less than it asks for, a broker would lead on when its session has ended.
@@ -92,6 +90,7 @@ class WracklineSpec(SystemSpec):
             return WracklineOnZooKeeper(
                 fleet,
                 brokers=layout.brokers,
+                spares=layout.spares,
                 zookeepers=layout.zookeeper,
                 cluster_id=layout.cluster_id,
                 profile=self.profile,

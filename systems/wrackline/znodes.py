@@ -3,9 +3,9 @@ state read there, as an administrator of the time would."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Mapping, Sequence
 
-from wrackline.systems.base import ClusterState, PartitionState
+from wrackline.systems.base import ClusterState, PartitionState, Place
 from wrackline.systems.zookeeper.session import Asking
 
 BROKERS = "/brokers"
@@ -24,7 +24,33 @@ def create_cluster(asking: Asking, brokers: Sequence[int]) -> None:
         asking.create(path, b"")
     # Its parent was made without the list: from now on the brokers register.
     if not asking.get(BROKERS):
-        asking.put(BROKERS, ",".join(str(one) for one in sorted(brokers)).encode())
+        asking.put(BROKERS, _said(sorted(brokers)))
+
+
+def add_broker(asking: Asking, broker: int) -> None:
+    """``alter cluster add brokers``: from now on it may register. One that is in the list is no error."""
+    there = _ids(asking.get(BROKERS))
+    if broker not in there:
+        asking.put(BROKERS, _said(sorted((*there, broker))))
+
+
+def reassign(asking: Asking, targets: Mapping[Place, tuple[int, ...]]) -> None:
+    """The leader of each partition sees it (Z54), and removes the node when the partition has moved. One
+    that is under way is given its new target."""
+    for (topic, number), replicas in sorted(targets.items()):
+        path = f"{REASSIGNED}/{topic}/{number}"
+        asking.create(f"{REASSIGNED}/{topic}", b"")
+        if not asking.create(path, _said(replicas)):
+            asking.put(path, _said(replicas))
+
+
+def reassignments(asking: Asking) -> frozenset[Place]:
+    """Partitions that are moving."""
+    return frozenset(
+        (topic, int(number))
+        for topic in asking.children(REASSIGNED)
+        for number in asking.children(f"{REASSIGNED}/{topic}")
+    )
 
 
 def cluster_state(asking: Asking) -> ClusterState:
@@ -56,6 +82,10 @@ def _partition(
         replicas=_ids(replicas),
         isr=_ids(isr),
     )
+
+
+def _said(ids: Iterable[int]) -> bytes:
+    return ",".join(str(one) for one in ids).encode()
 
 
 def _ids(data: bytes | None) -> tuple[int, ...]:

@@ -27,10 +27,6 @@ MISTAKES = [
         "x.yaml: fleet.controllers is 1, and profile zk08 has none: leave it out",
     ),
     (
-        "name: x\nfleet: {zookeeper: 1, spares: 1}\nsystem: {profile: zk08}",
-        "x.yaml: fleet.spares is 1, and no broker joins a cluster of profile zk08",
-    ),
-    (
         "name: x\nfleet: {zookeeper: 1}\n"
         "system: {profile: zk08, config: {zookeeper_session_timeout_ms: 12s}}",
         "x.yaml: system.config.zookeeper_session_timeout_ms: 12000; the servers grant 1000 to 10000",

@@ -7,10 +7,16 @@ from typing import Any, cast
 from tests.systems.zookeeper.in_memory import InMemory
 from wrackline.broker.core.zk08 import administration
 from wrackline.broker.model import znodes
-from wrackline.broker.model.coordination import Create
+from wrackline.broker.model.coordination import Create, Set
 from wrackline.broker.model.types import TopicPartition
 from wrackline.systems.base import PartitionState
-from wrackline.systems.wrackline.znodes import cluster_state, create_cluster
+from wrackline.systems.wrackline.znodes import (
+    add_broker,
+    cluster_state,
+    create_cluster,
+    reassign,
+    reassignments,
+)
 
 
 def made_by(operations: list[Any]) -> dict[str, bytes]:
@@ -23,6 +29,28 @@ def test_a_cluster_is_the_one_that_the_brokers_own_administrator_makes() -> None
     assert tree.nodes == made_by(administration.create_cluster((1, 2, 3)))
     create_cluster(cast(Any, tree), (1,))
     assert tree.nodes[znodes.BROKERS] == b"1,2,3", "one that is there is left alone"
+
+
+def test_an_administrator_adds_brokers_and_moves_partitions_as_the_brokers_own_does() -> None:
+    tree, asking = InMemory(), cast(Any, InMemory())
+    asking.nodes = tree.nodes
+    create_cluster(asking, (1, 2, 3))
+    add_broker(asking, 4)
+    [written] = administration.add_brokers((1, 2, 3), (4,))
+    assert isinstance(written, Set)
+    assert tree.nodes[written.path] == written.data == b"1,2,3,4"
+    add_broker(asking, 2)
+    assert tree.nodes[znodes.BROKERS] == written.data, "one that is in the list is left where it is"
+
+    tp = TopicPartition("log", 2)
+    assert reassignments(asking) == frozenset()
+    reassign(asking, {("log", 2): (4, 1)})
+    assert made_by(administration.reassign(tp, (4, 1))).items() <= tree.nodes.items()
+    assert reassignments(asking) == {("log", 2)}
+    reassign(asking, {("log", 2): (2, 1)})
+    assert tree.nodes[znodes.reassigned(tp)] == b"2,1", "the newest target counts"
+    del tree.nodes[znodes.reassigned(tp)]  # as the leader does when it has moved
+    assert reassignments(asking) == frozenset()
 
 
 def test_the_state_is_what_the_nodes_say() -> None:
