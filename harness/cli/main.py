@@ -32,6 +32,7 @@ _WAYS_OUT = {
 _HERE = "wrackline.harness.cli"
 COMMANDS = {
     "run": (f"{_HERE}.runs:run_command", "Make a run from each specification and judge them."),
+    "suite": (f"{_HERE}.nights:suite_command", "Make a night of runs, and see what follows from each."),
     "replay": (f"{_HERE}.replay:replay_command", "Do the faults of a run again, on other hosts."),
     "runs": (f"{_HERE}.runs:runs_command", "List runs with their verdicts."),
     "analyze": (f"{_HERE}.runs:analyze_command", "Judge recorded runs again, many in one Spark session."),

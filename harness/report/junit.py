@@ -31,13 +31,14 @@ from wrackline.harness.report.text import number, partition_label, printable
 _TEXT_LIMIT = 8_000
 
 
-def junit(run_dirs: Sequence[Path], path: Path) -> Path:
-    """Write one JUnit file for several runs. Raises ReportError when a folder is no run."""
+def junit(run_dirs: Sequence[Path], path: Path, *, names: Mapping[Path, str] | None = None) -> Path:
+    """Write one JUnit file for several runs. ``names``: what runs are called there; by default as their
+    specifications are. Raises ReportError when a folder is no run."""
     root = ElementTree.Element("testsuites", {"name": "wrackline"})
     seen: Counter[str] = Counter()
     for run_dir in run_dirs:
         files = read_run(run_dir)
-        name = run_name(files)
+        name = (names or {}).get(run_dir) or run_name(files)
         seen[name] += 1
         root.append(_suite(files, name if seen[name] == 1 else f"{name} ({seen[name]})"))
     for key in ("tests", "failures", "errors", "skipped"):

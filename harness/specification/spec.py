@@ -97,6 +97,16 @@ def load(path: Path, *, settings: Sequence[str] = (), seed: int | None = None) -
     file's.
 
     Raises SpecError."""
+    return _changed(load_mapping(path), str(path), settings, seed)
+
+
+def parse(text: str, source: str, *, settings: Sequence[str] = (), seed: int | None = None) -> Spec:
+    """Raises SpecError."""
+    return _changed(_mapping(text, source), source, settings, seed)
+
+
+def load_mapping(path: Path) -> dict[str, Any]:
+    """A file of ours in YAML, as it is written. Raises SpecError."""
     try:
         text = path.read_text()
     except FileNotFoundError as missing:
@@ -105,11 +115,10 @@ def load(path: Path, *, settings: Sequence[str] = (), seed: int | None = None) -
         ) from missing
     except (OSError, UnicodeDecodeError) as wrong:
         raise SpecError(f"{path}: cannot be read: {wrong}") from wrong
-    return parse(text, str(path), settings=settings, seed=seed)
+    return _mapping(text, str(path))
 
 
-def parse(text: str, source: str, *, settings: Sequence[str] = (), seed: int | None = None) -> Spec:
-    """Raises SpecError."""
+def _mapping(text: str, source: str) -> dict[str, Any]:
     try:
         raw = yaml.load(text, Loader=_Loader)
     except yaml.YAMLError as wrong:
@@ -118,6 +127,10 @@ def parse(text: str, source: str, *, settings: Sequence[str] = (), seed: int | N
         raise SpecError(
             f"{source}: a specification is a mapping with at least `name:`, this is {type(raw).__name__}"
         )
+    return raw
+
+
+def _changed(raw: dict[str, Any], source: str, settings: Sequence[str], seed: int | None) -> Spec:
     for setting in settings:
         apply_setting(raw, setting)
     if seed is not None:

@@ -1,0 +1,169 @@
+"""``wrackline suite``: a night of runs, from one file."""
+
+from __future__ import annotations
+
+import signal
+from collections.abc import Iterator
+from contextlib import contextmanager
+from datetime import UTC, datetime
+from pathlib import Path
+from types import FrameType
+
+import click
+from rich.console import Console
+from rich.table import Table
+
+from wrackline.harness.cli.crash import EXIT_HOSTS
+from wrackline.harness.cli.fleet import need_root
+from wrackline.harness.cli.options import WrongInput, master_option, need_writable, results_option
+from wrackline.harness.cli.stopped import STOPPED
+from wrackline.harness.nights import accounts
+from wrackline.harness.nights.journal import Did, Journal, read
+from wrackline.harness.nights.night import DiskFull, Driver, Stopped, begin, saved
+from wrackline.harness.nights.order import before, nights, ordered
+from wrackline.harness.nights.spec import Case, Night, cases, load_night
+from wrackline.harness.run.judge import exit_code
+
+FOLDER = "nights"
+_TOLD = "%Y%m%dT%H%M%SZ"
+
+
+@click.command("suite")
+@click.argument("file", type=click.Path(path_type=Path), metavar="NIGHT.yaml")
+@results_option
+@click.option("--fresh", is_flag=True, help="Begin a new night, also if the last one was not finished.")
+@click.option("--list", "list_only", is_flag=True, help="Say what would be run, in which order; make no run.")
+@master_option
+def suite_command(file: Path, results: Path, fresh: bool, list_only: bool, master: str) -> int:
+    """Make a night of runs: specifications times seeds times settings, within a budget of time.
+
+    \b
+    name: nightly
+    budget: 8h
+    runs:
+      - spec: demo-acks-all.yaml            # beside this file
+        seeds: [1, 2, 3]
+        matrix: {system.profile: [kip101, kip966]}
+
+    What failed in one of the last nights is run first, then what was never run, then what has not been run
+    for longest. A violation is run again with its seed (repeat: 3), beside its twin (the same without faults,
+    or with the settings that `twin` names), and made smaller: what is left is a specification in
+    NIGHT/smallest.
+
+    After Ctrl-C, a full disk or a crash the same command goes on where the night stopped; at most the runs
+    that were under way are made again. What a spent budget leaves is first the next night.
+
+    \b
+      wrackline suite nightly.yaml --list
+      wrackline suite nightly.yaml
+      wrackline suite nightly.yaml --fresh
+
+    Exit code: that of the worst run; 4 when the disk is full; 130 when it was stopped.
+    """
+    folder = results / FOLDER
+    night = load_night(file)
+    earlier = nights(folder, night.name)
+    unfinished = earlier[-1] if earlier and not read(earlier[-1]).over and not fresh else None
+    if list_only:
+        return _list(file, night, earlier, unfinished)
+    need_writable(results)
+    here = unfinished or _begun(file, night, folder, earlier)
+    return _drive(here, gone_on=unfinished is not None, master=master)
+
+
+def _begun(file: Path, night: Night, folder: Path, earlier: list[Path]) -> Path:
+    wanted = _in_order(cases(night, file), earlier)
+    if any(case.spec.fleet.needs_root for case in wanted):
+        need_root()
+    for case in wanted:
+        case.spec.system.reach()
+    here = folder / f"{night.name}-{datetime.now(UTC).strftime(_TOLD)}"
+    begin(here, night, wanted)
+    return here
+
+
+def _in_order(wanted: list[Case], earlier: list[Path]) -> list[Case]:
+    by_name = {case.name: case for case in wanted}
+    return [by_name[name] for name in ordered(by_name, before(earlier))]
+
+
+def _list(file: Path, night: Night, earlier: list[Path], unfinished: Path | None) -> int:
+    if unfinished is not None:
+        state = read(unfinished)
+        click.echo(f"{unfinished.name} is not finished: {len(state.results)} runs are judged; it goes on")
+    known = before(earlier)
+    for case in _in_order(cases(night, file), earlier):
+        there = known.get(case.name)
+        when = "never run" if there is None else f"last run {there.last} nights ago"
+        click.echo(f"{case.name:<50} {when}{', failed lately' if there and there.failed else ''}")
+    return 0
+
+
+def _drive(here: Path, *, gone_on: bool, master: str) -> int:
+    journal = Journal(here)
+    try:
+        journal.write(Did.OPENED)
+        driver = Driver(here, journal, master=master, say=click.echo)
+        click.echo(f"{'going on with' if gone_on else 'night'} {here}: {driver.account()}")
+        end = None
+        with _stopping(driver):
+            try:
+                driver.drive()
+            except Stopped as stopped:
+                end = stopped
+                journal.write(Did.CLOSED, why=str(end), over=end.over)
+        return _told(here, driver, end)
+    except OSError as full:
+        raise WrongInput(
+            f"{here}: {full.strerror or full}: make room, and give the same command again: it goes on"
+        ) from full
+    finally:
+        journal.close()
+
+
+@contextmanager
+def _stopping(driver: Driver) -> Iterator[None]:
+    """Ctrl-C and SIGTERM end the night in good order; a second one at once."""
+
+    def asked(number: int, frame: FrameType | None) -> None:
+        del frame
+        if driver.stopping:
+            raise KeyboardInterrupt
+        driver.stopping = f"stopped by {signal.Signals(number).name}"
+        click.echo("stopping: the run under way is healed and removed; again to stop at once", err=True)
+
+    former = {number: signal.signal(number, asked) for number in (signal.SIGINT, signal.SIGTERM)}
+    try:
+        yield
+    finally:
+        for number, handler in former.items():
+            signal.signal(number, handler)
+
+
+def _told(here: Path, driver: Driver, end: Stopped | None) -> int:
+    night, wanted = saved(here)
+    told = list(accounts.accounts(night, wanted, driver.state, driver.replayed))
+    written = accounts.write(here, night, told)
+    _show(told)
+    for path in written:
+        click.echo(f"  {path}")
+    if end is not None:
+        further = "what is left comes first the next night" if end.over else "the same command goes on"
+        click.echo(f"{end}: {driver.account()}; {further}")
+    if isinstance(end, DiskFull):
+        return EXIT_HOSTS
+    if end is not None and not end.over:
+        return STOPPED
+    return exit_code(each.result.verdict for each in told if each.result is not None)
+
+
+def _show(told: list[accounts.Account]) -> None:
+    table = Table(box=None, pad_edge=False, header_style="bold")
+    for heading in ("run", "verdict", "what followed"):
+        table.add_column(heading, no_wrap=heading != "what followed")
+    for each in told:
+        table.add_row(each.name, each.result.verdict.value if each.result else "not made", each.follow_up)
+    console = Console(highlight=False, width=160)
+    with console.capture() as text:
+        console.print(table)
+    click.echo("\n".join(line.rstrip() for line in text.get().splitlines()))
