@@ -150,9 +150,7 @@ class Driver:
             return Stopped("its time is spent", over=True)
         free_mb = shutil.disk_usage(self.folder).free >> 20
         if free_mb < self.night.keep_free_mb:
-            return DiskFull(
-                f"{self.folder}: {free_mb} MB are free, keep_free_mb is {self.night.keep_free_mb}"
-            )
+            return DiskFull(f"{free_mb} MB are free, and keep_free_mb is {self.night.keep_free_mb}")
         return None
 
     def _begin(self, task: Task) -> None:

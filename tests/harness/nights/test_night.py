@@ -1,0 +1,197 @@
+"""A night under way: slots, what breaks down, interruptions, a kill, a full disk; what it leaves behind."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import signal
+import subprocess
+import sys
+import threading
+import time
+from collections.abc import Callable
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+from click.testing import CliRunner
+
+from wrackline.checkers.findings import Verdict
+from wrackline.harness.cli.nights import suite_command
+from wrackline.harness.nights import children
+from wrackline.harness.nights.journal import JOURNAL, Journal, read
+from wrackline.harness.nights.night import DiskFull, Driver, Stopped, begin
+from wrackline.harness.nights.spec import cases, load_night
+
+STAND_IN = Path(__file__).with_name("stand_in.py")
+SPEC = """
+name: {name}
+fleet: {{kind: process, brokers: 3}}
+topic: {{partitions: 1}}
+workload: {{duration_s: {lasts}, rate: 20, senders: 1, pollers: 1, enders: 1}}
+nemesis: {{schedule: [{{at_s: 0.05, duration_s: 0.1, fault: {fault}, target: one}}]}}
+"""
+
+
+@pytest.fixture(autouse=True)
+def _stood_in(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(children, "_ENTRY", (sys.executable, str(STAND_IN)))
+
+
+def night(folder: Path, *specs: tuple[str, str], lasts: float = 0.3, **settings: Any) -> Path:
+    """Its file. ``specs``: name and fault of each."""
+    for name, fault in specs:
+        (folder / f"{name}.yaml").write_text(SPEC.format(name=name, fault=fault, lasts=lasts))
+    said = {"name": "n", "keep_free_mb": 0, "repeat": 1, "shrink": {"runs": 0}, **settings}
+    runs = [{"spec": f"{name}.yaml"} for name, _ in specs]
+    path = folder / "night.yaml"
+    path.write_text(repr({**said, "runs": runs}).replace("True", "true").replace("False", "false"))
+    return path
+
+
+def driver(folder: Path, file: Path, said: list[str]) -> Driver:
+    here = folder / "here"
+    if not here.exists():
+        one = load_night(file)
+        begin(here, one, cases(one, file))
+    return Driver(here, Journal(here), master="local[1]", say=said.append)
+
+
+def test_a_night_from_its_first_run_to_its_summary(tmp_path: Path) -> None:
+    file = night(tmp_path, ("good", "kill"), ("bad", "pause"), ("breaks", "kill"), ("unjudged", "kill"))
+    asked = [str(file), "--results", str(tmp_path / "results")]
+    done = CliRunner().invoke(suite_command, asked, standalone_mode=False)
+    assert done.return_value == 1, done.output
+    [here] = (tmp_path / "results" / "nights").iterdir()
+    state = read(here)
+    assert {name: one.verdict for name, one in state.results.items()} == {
+        "good": Verdict.PASS,
+        "bad": Verdict.VIOLATION,
+        "bad~repeat-1": Verdict.VIOLATION,
+        "bad~twin": Verdict.PASS,
+        "breaks": Verdict.INFRASTRUCTURE,
+        "unjudged": Verdict.INFRASTRUCTURE,
+    }
+    assert state.over
+    assert state.results["breaks"].headline == "no host could be made"
+    assert state.results["unjudged"].headline == "it could not be judged: its history is torn"
+    summary = (here / "summary.md").read_text()
+    assert summary.startswith("## n: 1 violations in 4 of 4 runs")
+    assert "| bad | **violation** | 1 faults; again in 1 of 1; its twin: pass |" in summary
+
+    listed = CliRunner().invoke(suite_command, [*asked, "--list"], standalone_mode=False).output
+    assert [line.split()[0] for line in listed.splitlines()] == ["bad", "breaks", "unjudged", "good"]
+
+
+def test_as_many_runs_at_a_time_as_there_are_slots(tmp_path: Path) -> None:
+    file = night(tmp_path, *[(f"r{number}", "kill") for number in range(4)], lasts=1.0, slots=2)
+    said: list[str] = []
+    one = driver(tmp_path, file, said)
+    most = 0
+    step = one._step
+
+    def counted() -> None:
+        nonlocal most
+        step()
+        most = max(most, len(one._running))
+
+    one._step = counted  # type: ignore[method-assign]
+    one.drive()
+    assert most == 2
+    assert len(one.state.results) == 4
+
+
+def once(path: Path, holds: Callable[[], bool]) -> None:
+    deadline = time.monotonic() + 30
+    while not (path.exists() and holds()):
+        assert time.monotonic() < deadline
+        time.sleep(0.05)
+
+
+def test_an_interrupted_night_goes_on_and_makes_only_the_run_that_was_under_way_again(tmp_path: Path) -> None:
+    file = night(tmp_path, ("r1", "kill"), ("r2", "kill"), ("r3", "kill"), lasts=2.0)
+    one = driver(tmp_path, file, [])
+    began = tmp_path / "here" / "began"
+
+    def stop() -> None:
+        once(began, lambda: "r2" in began.read_text())
+        one.stopping = "stopped by SIGINT"
+
+    thread = threading.Thread(target=stop)
+    thread.start()
+    with pytest.raises(Stopped, match="stopped by SIGINT") as end:
+        one.drive()
+    thread.join()
+    assert not end.value.over
+    assert "healed, and removed" in (tmp_path / "here" / "logs" / "r2.log").read_text()
+    again = driver(tmp_path, file, [])
+    again.drive()
+    assert {one.verdict for one in again.state.results.values()} == {Verdict.PASS}
+    assert began.read_text().split() == ["r1", "r2", "r2", "r3"]
+
+
+def test_a_night_that_was_killed_takes_its_run_with_it_and_goes_on(tmp_path: Path) -> None:
+    file = night(tmp_path, ("r1", "kill"), ("r2", "kill"), lasts=1.5)
+    driver(tmp_path, file, [])
+    code = (
+        "import sys; from pathlib import Path\n"
+        "from wrackline.harness.nights import children\n"
+        "from wrackline.harness.nights.journal import Journal\n"
+        "from wrackline.harness.nights.night import Driver\n"
+        f"children._ENTRY = (sys.executable, {str(STAND_IN)!r})\n"
+        f"here = Path({str(tmp_path / 'here')!r})\n"
+        "Driver(here, Journal(here), master='local[1]', say=print).drive()\n"
+    )
+    process = subprocess.Popen([sys.executable, "-c", code])
+    began = tmp_path / "here" / "began"
+    once(began, lambda: "r2" in began.read_text())
+    process.kill()
+    process.wait()
+    log = tmp_path / "here" / "logs" / "r2.log"
+    once(log, lambda: "healed, and removed" in log.read_text())
+    again = driver(tmp_path, file, [])
+    again.drive()
+    assert began.read_text().split() == ["r1", "r2", "r2"]
+    assert set(again.state.results) == {"r1", "r2"}
+
+
+def test_no_run_begins_on_a_disk_without_room(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    file = night(tmp_path, ("r1", "kill"), ("r2", "kill"), keep_free_mb=1000)
+    one = driver(tmp_path, file, [])
+    free = iter([2000 << 20, 900 << 20])
+    monkeypatch.setattr(shutil, "disk_usage", lambda _: SimpleNamespace(free=next(free)))
+    with pytest.raises(DiskFull, match="900 MB are free, and keep_free_mb is 1000") as end:
+        one.drive()
+    assert not end.value.over
+    assert set(one.state.results) == {"r1"}, "what was made is judged"
+
+
+def test_when_its_time_is_spent_a_night_is_over(tmp_path: Path) -> None:
+    file = night(tmp_path, ("r1", "kill"), ("r2", "kill"), lasts=1.5, budget=1.0)
+    one = driver(tmp_path, file, [])
+    with pytest.raises(Stopped, match="its time is spent") as end:
+        one.drive()
+    assert end.value.over
+    assert set(one.state.results) == {"r1"}
+
+
+def test_ctrl_c_ends_the_command_in_good_order(tmp_path: Path) -> None:
+    file = night(tmp_path, ("r1", "kill"), lasts=20)
+    results = tmp_path / "results"
+
+    def interrupt() -> None:
+        deadline = time.monotonic() + 30
+        while not list(results.glob("nights/*/began")) and time.monotonic() < deadline:
+            time.sleep(0.05)
+        os.kill(os.getpid(), signal.SIGINT)
+
+    thread = threading.Thread(target=interrupt)
+    thread.start()
+    done = CliRunner().invoke(suite_command, [str(file), "--results", str(results)], standalone_mode=False)
+    thread.join()
+    assert done.return_value == 130, done.output
+    assert "stopped by SIGINT: 0 of 1 runs" in done.output
+    assert "the same command goes on" in done.output
+    [journal] = results.glob(f"nights/*/{JOURNAL}")
+    assert not read(journal.parent).over

@@ -1,0 +1,100 @@
+"""What a night's file wants, and what is refused in one line."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from wrackline.harness.nights.spec import cases, load_night
+from wrackline.harness.specification.spec import SpecError
+
+LAPTOP = """
+name: lap
+seed: 5
+fleet: {kind: process, brokers: 3}
+workload: {duration_s: 2, rate: 20}
+nemesis: {schedule: [{at_s: 0.5, duration_s: 0.3, fault: kill, target: one}]}
+"""
+
+
+def night(folder: Path, text: str) -> Path:
+    (folder / "lap.yaml").write_text(LAPTOP)
+    path = folder / "night.yaml"
+    path.write_text(text)
+    return path
+
+
+def test_every_combination_but_those_that_are_left_out(tmp_path: Path) -> None:
+    path = night(
+        tmp_path,
+        """
+name: n
+budget: 1h30m
+runs:
+  - spec: lap.yaml
+    seeds: [1, 2]
+    matrix: {workload.acks: [all, 1], topic.partitions: [1, 3]}
+    exclude: [{workload.acks: 1, topic.partitions: 3}, {workload.acks: all, seed: 2}]
+    set: {workload.rate: 30}
+  - spec: lap.yaml
+""",
+    )
+    one = load_night(path)
+    assert (one.budget, one.slots, one.repeat, one.shrink.tries) == (5400.0, 1, 3, 2)
+    made = cases(one, path)
+    assert [case.name for case in made] == [
+        "lap.all.1.s1",
+        "lap.all.3.s1",
+        "lap.1.1.s1",
+        "lap.1.1.s2",
+        "lap",
+    ]
+    first, last = made[0].spec, made[-1].spec
+    assert (first.seed, first.workload.rate, first.topic.partitions) == (1, 30, 1)
+    assert (last.seed, last.workload.rate) == (5, 20)
+    assert made[0].twin is not None
+    assert made[0].twin.seed == 1
+    assert not made[0].twin.nemesis.schedule, "the same without its faults"
+    assert made[0].spec.nemesis.schedule
+
+
+def test_a_twin_has_the_settings_that_the_file_names(tmp_path: Path) -> None:
+    path = night(tmp_path, "name: n\nruns: [{spec: lap.yaml, twin: {system.profile: kip101}}]\n")
+    [case] = cases(load_night(path), path)
+    assert case.twin is not None
+    assert case.twin.system.configured().profile == "kip101"
+    assert case.twin.nemesis == case.spec.nemesis
+
+
+def test_what_has_no_faults_has_no_twin(tmp_path: Path) -> None:
+    path = night(tmp_path, "name: n\nruns: [{spec: lap.yaml, set: {nemesis: {}}}]\n")
+    [case] = cases(load_night(path), path)
+    assert case.twin is None
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        ("name: n\nruns: []\n", "night.yaml: runs"),
+        ("name: n\nbudget: 0\nruns: [{spec: lap.yaml}]\n", "night.yaml: budget"),
+        ("name: Not A Name\nruns: [{spec: lap.yaml}]\n", "night.yaml: name"),
+        ("name: n\nruns: [{spec: lap.yaml, matrix: {seed: [1]}}]\n", "give seeds in `seeds`"),
+        ("name: n\nruns: [{spec: gone.yaml}]\n", "runs[0]: "),
+        (
+            "name: n\nruns: [{spec: lap.yaml, matrix: {workload.acks: [2]}}]\n",
+            "night.yaml: runs[0] with workload.acks=2: ",
+        ),
+        ("name: n\nruns: [{spec: lap.yaml}, {spec: lap.yaml}]\n", "runs[1]: lap is there already"),
+        (
+            "name: n\nruns: [{spec: lap.yaml, seeds: [1], exclude: [{seed: 1}]}]\n",
+            "exclude leaves none of its combinations",
+        ),
+    ],
+)
+def test_a_mistake_is_one_line(tmp_path: Path, text: str, said: str) -> None:
+    path = night(tmp_path, text)
+    with pytest.raises(SpecError) as wrong:
+        cases(load_night(path), path)
+    assert said in str(wrong.value)
+    assert "\n" not in str(wrong.value)
