@@ -18,8 +18,9 @@ from wrackline.harness.cli.fleet import need_root
 from wrackline.harness.cli.options import WrongInput, master_option, need_writable, results_option
 from wrackline.harness.cli.stopped import STOPPED
 from wrackline.harness.nights import accounts
+from wrackline.harness.nights.driver import DiskFull, Stopped
 from wrackline.harness.nights.journal import Did, Journal, read
-from wrackline.harness.nights.night import DiskFull, Driver, Stopped, begin, saved
+from wrackline.harness.nights.night import NightDriver, begin, saved
 from wrackline.harness.nights.order import before, nights, ordered
 from wrackline.harness.nights.spec import Case, Night, cases, load_night
 from wrackline.harness.run.judge import exit_code
@@ -103,7 +104,7 @@ def _drive(here: Path, *, gone_on: bool, master: str) -> int:
     journal = Journal(here)
     try:
         journal.write(Did.OPENED)
-        driver = Driver(here, journal, master=master, say=click.echo)
+        driver = NightDriver(here, journal, master=master, say=click.echo)
         click.echo(f"{'going on with' if gone_on else 'night'} {here}: {driver.account()}")
         end = None
         with _stopping(driver):
@@ -122,7 +123,7 @@ def _drive(here: Path, *, gone_on: bool, master: str) -> int:
 
 
 @contextmanager
-def _stopping(driver: Driver) -> Iterator[None]:
+def _stopping(driver: NightDriver) -> Iterator[None]:
     """Ctrl-C and SIGTERM end the night in good order; a second one at once."""
 
     def asked(number: int, frame: FrameType | None) -> None:
@@ -140,7 +141,7 @@ def _stopping(driver: Driver) -> Iterator[None]:
             signal.signal(number, handler)
 
 
-def _told(here: Path, driver: Driver, end: Stopped | None) -> int:
+def _told(here: Path, driver: NightDriver, end: Stopped | None) -> int:
     night, wanted = saved(here)
     told = list(accounts.accounts(night, wanted, driver.state, driver.replayed))
     written = accounts.write(here, night, told)

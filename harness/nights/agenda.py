@@ -41,6 +41,8 @@ class Task:
     """``CASE``, ``CASE~repeat-2``, ``CASE~twin``, ``CASE~smaller-0a1b2c3d-1``, ``CASE~smallest-3``."""
     text: str
     """Its specification."""
+    code: str = ""
+    """A folder with another version of us, which makes it; empty: this one."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ctypes
+import os
 import signal
 import subprocess
 import sys
@@ -30,8 +31,9 @@ class Child:
     began: float
 
     @classmethod
-    def start(cls, arguments: Sequence[str | Path], log: Path) -> Child:
-        """In a session of its own, so that Ctrl-C reaches it only through us."""
+    def start(cls, arguments: Sequence[str | Path], log: Path, *, code: str = "") -> Child:
+        """In a session of its own, so that Ctrl-C reaches it only through us. ``code``: a folder with another
+        version of us."""
         with log.open("ab") as into:
             process = subprocess.Popen(
                 [*_ENTRY, *map(str, arguments)],
@@ -40,6 +42,7 @@ class Child:
                 stderr=subprocess.STDOUT,
                 start_new_session=True,
                 preexec_fn=_end_with_the_night,
+                env={**os.environ, **({"PYTHONPATH": code} if code else {})},
             )
         return cls(process, log, time.monotonic())
 

@@ -20,8 +20,9 @@ from click.testing import CliRunner
 from wrackline.checkers.findings import Verdict
 from wrackline.harness.cli.nights import suite_command
 from wrackline.harness.nights import children
+from wrackline.harness.nights.driver import DiskFull, Stopped
 from wrackline.harness.nights.journal import JOURNAL, Journal, read
-from wrackline.harness.nights.night import DiskFull, Driver, Stopped, begin
+from wrackline.harness.nights.night import NightDriver, begin
 from wrackline.harness.nights.spec import cases, load_night
 
 STAND_IN = Path(__file__).with_name("stand_in.py")
@@ -50,12 +51,12 @@ def night(folder: Path, *specs: tuple[str, str], lasts: float = 0.3, **settings:
     return path
 
 
-def driver(folder: Path, file: Path, said: list[str]) -> Driver:
+def driver(folder: Path, file: Path, said: list[str]) -> NightDriver:
     here = folder / "here"
     if not here.exists():
         one = load_night(file)
         begin(here, one, cases(one, file))
-    return Driver(here, Journal(here), master="local[1]", say=said.append)
+    return NightDriver(here, Journal(here), master="local[1]", say=said.append)
 
 
 def test_a_night_from_its_first_run_to_its_summary(tmp_path: Path) -> None:
@@ -138,10 +139,10 @@ def test_a_night_that_was_killed_takes_its_run_with_it_and_goes_on(tmp_path: Pat
         "import sys; from pathlib import Path\n"
         "from wrackline.harness.nights import children\n"
         "from wrackline.harness.nights.journal import Journal\n"
-        "from wrackline.harness.nights.night import Driver\n"
+        "from wrackline.harness.nights.night import NightDriver\n"
         f"children._ENTRY = (sys.executable, {str(STAND_IN)!r})\n"
         f"here = Path({str(tmp_path / 'here')!r})\n"
-        "Driver(here, Journal(here), master='local[1]', say=print).drive()\n"
+        "NightDriver(here, Journal(here), master='local[1]', say=print).drive()\n"
     )
     process = subprocess.Popen([sys.executable, "-c", code])
     began = tmp_path / "here" / "began"
