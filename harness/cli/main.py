@@ -33,6 +33,7 @@ _HERE = "wrackline.harness.cli"
 COMMANDS = {
     "run": (f"{_HERE}.runs:run_command", "Make a run from each specification and judge them."),
     "suite": (f"{_HERE}.nights:suite_command", "Make a night of runs, and see what follows from each."),
+    "bisect": (f"{_HERE}.bisect:bisect_command", "Find the first version, or commit, that is bad."),
     "replay": (f"{_HERE}.replay:replay_command", "Do the faults of a run again, on other hosts."),
     "runs": (f"{_HERE}.runs:runs_command", "List runs with their verdicts."),
     "analyze": (f"{_HERE}.runs:analyze_command", "Judge recorded runs again, many in one Spark session."),

@@ -18,7 +18,7 @@ from wrackline.harness.cli.fleet import need_root
 from wrackline.harness.cli.options import WrongInput, master_option, need_writable, results_option
 from wrackline.harness.cli.stopped import STOPPED
 from wrackline.harness.nights import accounts
-from wrackline.harness.nights.driver import DiskFull, Stopped
+from wrackline.harness.nights.driver import DiskFull, Driver, Stopped
 from wrackline.harness.nights.journal import Did, Journal, read
 from wrackline.harness.nights.night import NightDriver, begin, saved
 from wrackline.harness.nights.order import before, nights, ordered
@@ -107,7 +107,7 @@ def _drive(here: Path, *, gone_on: bool, master: str) -> int:
         driver = NightDriver(here, journal, master=master, say=click.echo)
         click.echo(f"{'going on with' if gone_on else 'night'} {here}: {driver.account()}")
         end = None
-        with _stopping(driver):
+        with stopping(driver):
             try:
                 driver.drive()
             except Stopped as stopped:
@@ -123,8 +123,8 @@ def _drive(here: Path, *, gone_on: bool, master: str) -> int:
 
 
 @contextmanager
-def _stopping(driver: NightDriver) -> Iterator[None]:
-    """Ctrl-C and SIGTERM end the night in good order; a second one at once."""
+def stopping(driver: Driver) -> Iterator[None]:
+    """Ctrl-C and SIGTERM end it in good order; a second one at once."""
 
     def asked(number: int, frame: FrameType | None) -> None:
         del frame

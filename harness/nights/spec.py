@@ -168,7 +168,7 @@ def _as_options(settings: Mapping[str, Any]) -> list[str]:
 
 
 def _name(spec: Spec, entry: Entry, chosen: Settings) -> str:
-    parts = [spec.name, *(_word(chosen[key]) for key in entry.matrix)]
+    parts = [spec.name, *(word(chosen[key]) for key in entry.matrix)]
     if SEED in chosen:
         parts.append(f"s{chosen[SEED]}")
     name = ".".join(parts)
@@ -177,7 +177,7 @@ def _name(spec: Spec, entry: Entry, chosen: Settings) -> str:
     return f"{name[: _LONGEST_NAME - 9]}.{hashlib.sha256(name.encode()).hexdigest()[:8]}"
 
 
-def _word(value: Any) -> str:
+def word(value: Any) -> str:
     """A value as a part of a file's name."""
     text = value if isinstance(value, str) else orjson.dumps(value).decode()
     return re.sub(r"[^A-Za-z0-9_-]+", "-", text).strip("-") or "none"
