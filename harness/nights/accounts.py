@@ -80,9 +80,9 @@ def _rate(state: State, prefix: str) -> tuple[int, int]:
 
 
 def write(folder: Path, night: Night, told: Sequence[Account]) -> list[Path]:
-    """The smallest specifications, summary.md, and junit.xml. Raises OSError, ReportError."""
+    """The smallest specifications, summary.markdown, and junit.xml. Raises OSError, ReportError."""
     made = [_write_smallest(folder, each) for each in told if each.smallest and each.smallest.shows]
-    made.append(replace_file(folder / "summary.md", markdown(night, told).encode()))
+    made.append(replace_file(folder / "summary.markdown", markdown(night, told).encode()))
     runs = {folder / "runs" / each.result.run: each.name for each in told if each.result and each.result.run}
     runs = {path: name for path, name in runs.items() if path.is_dir()}
     made.append(junit(list(runs), folder / "junit.xml", names=runs))

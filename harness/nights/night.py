@@ -2,7 +2,7 @@
 
 NIGHT/night.json      the file, and the runs in their order; beside what `driver` keeps there
 NIGHT/smallest/       violations made smaller
-NIGHT/summary.md, junit.xml
+NIGHT/summary.markdown, junit.xml
 """
 
 from __future__ import annotations

@@ -28,6 +28,7 @@ from pydantic import Field, ValidationError, field_validator
 from wrackline.harness.specification.check import load_checked
 from wrackline.harness.specification.errors import lines
 from wrackline.harness.specification.spec import Spec, SpecError, load_mapping
+from wrackline.harness.specification.suites import suites_dir
 from wrackline.plugins.fields import SECONDS, Lax, Strict
 
 Settings = dict[str, Any]
@@ -40,7 +41,8 @@ class Entry(Strict):
     """One specification, and how often it is run, and how."""
 
     spec: str
-    """The file, relative to the night's own."""
+    """The file, relative to the night's own; or one that comes with Wrackline, by its name (`wrackline
+    examples`)."""
     seeds: Annotated[tuple[Annotated[int, Field(ge=0)], ...], Lax] = ()
     """A run for each; the specification's own seed where none is given."""
     matrix: dict[str, Annotated[tuple[Any, ...], Field(min_length=1, strict=False)]] = Field(
@@ -150,6 +152,8 @@ def _combinations(entry: Entry) -> Iterator[Settings]:
 
 def _case(entry: Entry, chosen: Settings, folder: Path) -> Case:
     file = folder / entry.spec
+    if not file.exists() and (ours := suites_dir() / entry.spec).exists():
+        file = ours
     seed = chosen.get(SEED)
     settings = _as_options({**entry.set, **{key: value for key, value in chosen.items() if key != SEED}})
     spec = load_checked(file, settings=settings, seed=seed)

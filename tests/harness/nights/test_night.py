@@ -77,7 +77,7 @@ def test_a_night_from_its_first_run_to_its_summary(tmp_path: Path) -> None:
     assert state.over
     assert state.results["breaks"].headline == "no host could be made"
     assert state.results["unjudged"].headline == "it could not be judged: its history is torn"
-    summary = (here / "summary.md").read_text()
+    summary = (here / "summary.markdown").read_text()
     assert summary.startswith("## n: 1 violations in 4 of 4 runs")
     assert "| bad | **violation** | 1 faults; again in 1 of 1; its twin: pass |" in summary
 
