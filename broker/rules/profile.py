@@ -75,7 +75,9 @@ def zk08() -> Rules:
     former = kip101()
     return replace(
         former,
-        switches=replace(former.switches, asks_epoch_first=False, has_controller=False),
+        switches=replace(
+            former.switches, asks_epoch_first=False, has_controller=False, waits_for_joining=False
+        ),
         truncation=TruncateToOwnHighWatermark(),
         reads=NoEpochs(),
         isr=CaughtUp(),

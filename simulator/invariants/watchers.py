@@ -15,6 +15,7 @@ from collections import deque
 from kio.schema.errors import ErrorCode
 
 from wrackline.broker.core.broker import Broker
+from wrackline.broker.core.replication.leader import is_eligible
 from wrackline.broker.core.replication.replica import Replica
 from wrackline.broker.core.zk08.broker import ZookeeperBroker
 from wrackline.broker.model.effects import Reply
@@ -111,9 +112,20 @@ class Stalls(Watcher):
         gated = self._rules.switches.min_isr_gates_high_watermark
         if gated and not rules.may_advance(len(leader.isr), len(leader.maximal), replica.min_isr):
             return
-        members = [state.leo for other, state in leader.followers.items() if other in leader.maximal]
+        # Who was about to join and did not is let go when the ISR is next looked at, half a lag time later.
+        since = step.at_ms - 1.5 * replica.ctx.config.replica_lag_time_max_ms - 1
+        joining = self._rules.switches.waits_for_joining
+        awaited = [
+            each.leo
+            for other, each in leader.followers.items()
+            if other in leader.maximal
+            or (
+                joining
+                and rules.waits_for(each.last_caught_up_ms >= since, is_eligible(replica, other, each))
+            )
+        ]
         log = replica.log
-        allowed = rules.candidate(log.leo, members, log.flushed if replica.every_write else None)
+        allowed = rules.candidate(log.leo, awaited, log.flushed if replica.every_write else None)
         if allowed > replica.high_watermark:
             knows = f"{step.node} knows {allowed} to be committed"
             text = f"{replica.tp}: {knows}, and says {replica.high_watermark}"

@@ -19,6 +19,7 @@ ROWS = rows()
 ELSEWHERE = {
     "isr.has_committed": "isr.may_join",
     "isr.has_former_terms": "isr.may_join",
+    "isr.is_recent": "isr.may_join",
     "isr.from_the_future": "isr.verdict",
     "isr.is_outdated": "isr.verdict",
     "isr.is_malformed": "isr.verdict",
