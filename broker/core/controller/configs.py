@@ -26,6 +26,7 @@ from wrackline.broker.model.admin_messages import (
 from wrackline.broker.model.image import CLUSTER_DEFAULTS, CLUSTER_DYNAMIC, PartitionImage
 from wrackline.broker.model.records import ConfigRecord
 from wrackline.broker.model.types import TopicPartition
+from wrackline.broker.rules.topics import RECOVERY_STRATEGY
 
 Key = tuple[str, str]
 Values = dict[str, str | None]
@@ -110,6 +111,8 @@ def write_defaults(draft: Draft) -> None:
         "min.insync.replicas": str(config.min_insync_replicas),
         "unclean.leader.election.enable": "true" if config.unclean_leader_election else "false",
     }
+    if draft.rules.switches.has_elr:
+        wanted[RECOVERY_STRATEGY] = config.unclean_recovery_strategy.value
     known = dict(draft.image.configs.get(CLUSTER_DEFAULTS, {}))
     before = _effective_min_isrs(draft)
     for key in sorted(known.keys() | wanted.keys()):

@@ -37,6 +37,7 @@ ELSEWHERE = {
     "reassign.has_min_isr": "reassign.completes",
     "rebalance.preferred": "rebalance.may_prefer",
     "topics.cluster_config_error": "topics.config_error",
+    "earlier_profiles.cluster_config_error": "earlier_profiles.config_error",
     "raft.up_to_date": "raft.grants",
     "raft.grants_vote": "raft.grants",
     "raft.forgotten": "raft.grants",

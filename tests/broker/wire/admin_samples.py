@@ -42,7 +42,7 @@ def asked(key: int, s: Schema) -> Any:
             topic = make("TopicData", topic_name="__cluster_metadata", partitions=(part,))
             return make("DescribeQuorumRequest", topics=(topic,))
         case 43:
-            topic = make("TopicPartitions", topic="t", partitions=(3,))
+            topic = make("TopicPartitions", topic="t", partitions=(3,), desired_leaders=(5,))
             return make("ElectLeadersRequest", election_type=1, topic_partitions=(topic,), timeout=SECONDS)
         case 44:
             change = make("AlterableConfig", name="min.insync.replicas", config_operation=0, value="1")
@@ -75,7 +75,7 @@ EXPECTED: dict[int, tuple[Any, Any]] = {
         a.CreatePartitionsRequest((a.NewPartitions("t", 4, ((1, 2),)),), 2_000, True),
         a.CreatePartitionsResponse((a.TopicOutcome("t", ErrorCode.invalid_partitions, "no"),)),
     ),
-    43: (a.ElectLeadersRequest(1, (TP,), 2_000), a.ElectLeadersResponse((_REFUSED,))),
+    43: (a.ElectLeadersRequest(1, (TP,), 2_000, (5,)), a.ElectLeadersResponse((_REFUSED,))),
     44: (
         a.IncrementalAlterConfigsRequest(
             (a.AlteredResource(TOPIC, (a.ConfigChange("min.insync.replicas", 0, "1"),)),), True
