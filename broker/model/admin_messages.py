@@ -171,6 +171,11 @@ class IncrementalAlterConfigsRequest:
 
 
 @dataclass(frozen=True, slots=True)
+class AlterConfigsRequest(IncrementalAlterConfigsRequest):
+    """All settings of each resource: what is not among the changes, each a SET, is deleted."""
+
+
+@dataclass(frozen=True, slots=True)
 class ResourceOutcome:
     resource: Resource
     error: ErrorCode = ErrorCode.none

@@ -41,6 +41,18 @@ ADMINISTRATION = (
         decode_response=reassignments.decode_elect_response,
     ),
     Api(
+        33,
+        "AlterConfigs",
+        a.AlterConfigsRequest,
+        configs.decode_replace,
+        configs.encode_alter_response,
+        clients=(0, 2),
+        on_controller=True,
+        sent=2,
+        encode_request=configs.encode_alter_request,
+        decode_response=configs.decode_alter_response,
+    ),
+    Api(
         44,
         "IncrementalAlterConfigs",
         a.IncrementalAlterConfigsRequest,
