@@ -237,9 +237,15 @@ def _quorum(client: AdminClient, options: argparse.Namespace) -> None:
 
 
 def _elect(client: AdminClient, options: argparse.Namespace) -> int:
-    kind = a.ElectionType.UNCLEAN if options.unclean else a.ElectionType.PREFERRED
+    if options.leader is None:
+        kind = a.ElectionType.UNCLEAN if options.unclean else a.ElectionType.PREFERRED
+        outcomes = client.elect(kind, options.partitions or None)
+    elif options.partitions:
+        outcomes = client.name_leader(dict.fromkeys(options.partitions, options.leader))
+    else:
+        raise AdminError(f"say of which partitions broker {options.leader} shall be leader: TOPIC:NUMBER")
     refused = 0
-    for done in client.elect(kind, options.partitions or None):
+    for done in outcomes:
         if done.error is ErrorCode.none:
             print(
                 f"{done.tp.topic}:{done.tp.partition}  elected"
@@ -309,11 +315,13 @@ def _parser() -> argparse.ArgumentParser:
     sub = command("cancel", _cancel, "take reassignments back; without partitions: all")
     sub.add_argument("partitions", nargs="*", type=_partition, metavar="TOPIC:NUMBER")
     command("list-reassignments", _list, "reassignments under way")
-    sub = command("elect", _elect, "elect preferred leaders, or uncleanly where there is none")
+    sub = command("elect", _elect, "elect preferred leaders; or where there is none, uncleanly or by name")
     sub.add_argument("partitions", nargs="*", type=_partition, metavar="TOPIC:NUMBER")
     kind = sub.add_mutually_exclusive_group()
     kind.add_argument("--preferred", action="store_true", help="the default")
     kind.add_argument("--unclean", action="store_true", help="committed records may be lost")
+    text = "name the leader, where unclean.recovery.strategy is manual; committed records may be lost"
+    kind.add_argument("--leader", type=int, metavar="BROKER", help=text)
     sub = command("rebalance", _rebalance, "place topics anew on all live brokers; may move everything")
     sub.add_argument("topics", nargs="*")
     sub.add_argument("--placement", choices=("formula", "striped"), default="formula")

@@ -143,7 +143,15 @@ class AdminClient:
     ) -> list[a.PartitionOutcome]:
         """What came of it, partition by partition; for None those where there was something to do."""
         chosen = None if partitions is None else tuple(partitions)
-        response = self._ask(a.ElectLeadersRequest(int(election), chosen, self._timeout_ms))
+        return self._elect(a.ElectLeadersRequest(int(election), chosen, self._timeout_ms))
+
+    def name_leader(self, leaders: Mapping[TopicPartition, NodeId]) -> list[a.PartitionOutcome]:
+        """Where the strategy is manual and nobody leads: what came of it, partition by partition."""
+        kind, timeout_ms = int(a.ElectionType.DESIGNATED), self._timeout_ms
+        return self._elect(a.ElectLeadersRequest(kind, tuple(leaders), timeout_ms, tuple(leaders.values())))
+
+    def _elect(self, request: a.ElectLeadersRequest) -> list[a.PartitionOutcome]:
+        response = self._ask(request)
         _raise_for("elect leaders", response.error)
         return list(response.partitions)
 

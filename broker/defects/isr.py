@@ -57,6 +57,18 @@ class IsrNoHighWatermark(IsrRules):
         return True
 
 
+class JoinFarBehind(IsrRules):
+    """``isr_no_recency``: B45, KAFKA-19996. A follower joins at the high watermark, however far the leader's
+    log goes on behind it.
+
+    Below MinISR the high watermark stands still: the follower joins, empties the ELR, lags and is dropped,
+    again and again while load lasts. Kafka's own test is the high watermark and the LESO alone.
+    """
+
+    def is_recent(self, facts: JoinFacts) -> bool:  # noqa: ARG002
+        return True
+
+
 class KeepStalePeers(IsrRules):
     """``keep_stale_peers``: B21. Re-elected in a new epoch, a leader believes all it knew of its followers.
 

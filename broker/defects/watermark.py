@@ -79,8 +79,18 @@ class WaitForIneligible(HighWatermarkRules):
     One in controlled shutdown or fenced holds acks=all up for a whole lag window. Fixed in 3.6.
     """
 
-    def counts(self, in_maximal: bool, caught_up: bool, active: bool) -> bool:  # noqa: ARG002
-        return in_maximal or caught_up
+    def waits_for(self, caught_up: bool, eligible: bool) -> bool:  # noqa: ARG002
+        return caught_up
+
+
+class PassJoining(Flip):
+    """``hw_passes_joining``: B60, KAFKA-4485. Nobody outside of the maximal ISR is waited for.
+
+    While records keep coming, a follower that has all but the last of them is always behind the high
+    watermark, and never joins. Kafka waits for it since 0.10.2.
+    """
+
+    flips: ClassVar = {"waits_for_joining": False}
 
 
 class LeaveOutOfCheckpoint(Flip):

@@ -72,6 +72,8 @@ class ListPartitionReassignmentsResponse:
 class ElectionType(IntEnum):
     PREFERRED = 0
     UNCLEAN = 1
+    DESIGNATED = 2
+    """A person names the leader of each partition (KIP-966)."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,6 +82,8 @@ class ElectLeadersRequest:
     partitions: tuple[TopicPartition, ...] | None
     """None: all partitions that need it."""
     timeout_ms: int
+    desired: tuple[NodeId, ...] = ()
+    """Kind DESIGNATED: the leader of each of ``partitions``."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -164,6 +168,11 @@ class AlteredResource:
 class IncrementalAlterConfigsRequest:
     resources: tuple[AlteredResource, ...]
     validate_only: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class AlterConfigsRequest(IncrementalAlterConfigsRequest):
+    """All settings of each resource: what is not among the changes, each a SET, is deleted."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -107,3 +107,5 @@ class ControllerConfig(NodeConfig):
     quorum_retry_backoff_ms: int = 20
     quorum_fetch_wait_max_ms: int = 500
     topic_defaults: dict[str, str] = field(default_factory=dict)
+    metrics_port: int | None = None
+    """Where metrics are served over HTTP, on the node's own address; default: nowhere."""

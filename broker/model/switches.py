@@ -61,6 +61,9 @@ class Switches:
     isr_change_moves_high_watermark: bool = True
     """The high watermark is computed anew when the ISR has changed: a smaller ISR may have committed more
     without another fetch (K31). False is the bug B43 (``no_adv_on_isr``, KAFKA-13091)."""
+    waits_for_joining: bool = True
+    """The high watermark waits for a follower outside of the maximal ISR that is about to join it (H08).
+    False in profile zk08, whose ISR alone is asked (Z21), and the bug B60 (``hw_passes_joining``)."""
     overtaken_answer_frees_slot: bool = True
     """The answer to an AlterPartition frees the request slot also when metadata has settled the proposal
     meanwhile. False is the bug B41 (``inflight_leak``, KAFKA-12686, KAFKA-12751)."""

@@ -62,7 +62,10 @@ class RecoveryStrategy(Enum):
 
     @classmethod
     def _missing_(cls, value: object) -> RecoveryStrategy | None:
-        return {"none": cls.MANUAL, "aggressive": cls.PROACTIVE}.get(str(value))
+        """KIP-966's names, and capital letters, which it writes them with."""
+        word = str(value).lower()
+        aliases = {"none": cls.MANUAL, "aggressive": cls.PROACTIVE}
+        return aliases.get(word) or next((each for each in cls if each.value == word), None)
 
 
 class ReassignRule(Enum):

@@ -8,15 +8,20 @@ each new leader epoch the follower asks its leader where that epoch ends (KIP-10
 those days a leader wrote the ISR to ZooKeeper and waited, holding the lock that the high watermark moves
 under; here the request is asynchronous, and the maximal ISR stands in for that lock.
 
+Neither knows KIP-966's unclean recovery, so nobody may choose a strategy of it.
+
 What these versions do not do at all is a switch (``broker/model/switches.py``); here is what they decide
 otherwise.
 """
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
 from wrackline.broker.model.types import NO_LEADER
 from wrackline.broker.rules.election import Elected, ElectionRules
 from wrackline.broker.rules.eligible import ChangeInput
+from wrackline.broker.rules.topics import RECOVERY_STRATEGY, TopicRules
 
 
 class LastReplicaStanding(ElectionRules):
@@ -29,3 +34,19 @@ class LastReplicaStanding(ElectionRules):
         if elected.isr:
             return elected
         return Elected(NO_LEADER, given.partition.isr)
+
+
+class NoRecoveryStrategy(TopicRules):
+    """Profiles kraft35, kip101 and zk08: a setting that nothing goes by is refused."""
+
+    def config_error(self, configs: Mapping[str, str | None]) -> str | None:
+        return _strategy_error(configs) or super().config_error(configs)
+
+    def cluster_config_error(self, configs: Mapping[str, str | None]) -> str | None:
+        return _strategy_error(configs) or super().cluster_config_error(configs)
+
+
+def _strategy_error(configs: Mapping[str, str | None]) -> str | None:
+    if RECOVERY_STRATEGY not in configs:
+        return None
+    return f"setting {RECOVERY_STRATEGY!r} needs profile kip966: this profile has no unclean recovery"

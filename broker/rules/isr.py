@@ -29,6 +29,15 @@ class AfterAlter(Enum):
 
 
 @dataclass(frozen=True, slots=True)
+class LagFacts:
+    leo: int
+    leader_leo: int
+    last_caught_up_ms: float
+    now_ms: float
+    lag_max_ms: float
+
+
+@dataclass(frozen=True, slots=True)
 class JoinFacts:
     """One follower fetch, as seen by the leader that wonders whether to propose the follower for the ISR.
 
@@ -45,15 +54,8 @@ class JoinFacts:
     """-1 when the metadata knows no such broker."""
     active: bool
     """Neither fenced nor shutting down, by the leader's metadata."""
-
-
-@dataclass(frozen=True, slots=True)
-class LagFacts:
-    leo: int
-    leader_leo: int
-    last_caught_up_ms: float
-    now_ms: float
-    lag_max_ms: float
+    lag: LagFacts
+    """How far behind the leader's log it is, and since when."""
 
 
 class IsrRules:
@@ -64,13 +66,14 @@ class IsrRules:
         return committed | proposed
 
     def may_join(self, facts: JoinFacts) -> bool:
-        """ISR join: has the follower all that may be committed (K40), and is it this life of a broker that
-        may be in an ISR (KIP-841, KIP-903)? If so, ``broker/core/replication/leader.py::_expand`` proposes it
-        to the controller and counts it at once; until the controller agrees it is in the maximal ISR
-        alone."""
+        """ISR join: has the follower all that may be committed (K40), would it stay (K39), and is it this
+        life of a broker that may be in an ISR (KIP-841, KIP-903)? If so,
+        ``broker/core/replication/leader.py::_expand`` proposes it to the controller and counts it at once;
+        until the controller agrees it is in the maximal ISR alone."""
         return (
             self.has_committed(facts)
             and self.has_former_terms(facts)
+            and self.is_recent(facts)
             and facts.fetched_in_epoch == facts.leader_epoch
             and facts.active
             and facts.broker_epoch != NO_EPOCH
@@ -85,6 +88,11 @@ class IsrRules:
         """Everything former leaders may have committed: up to the end of log at election (B15,
         KAFKA-7128)."""
         return facts.leo >= facts.leso
+
+    def is_recent(self, facts: JoinFacts) -> bool:
+        """It would not be dropped again at once for its lag. While the ISR is below MinISR the high watermark
+        stands still, so a follower far behind the leader's log reaches it (B45)."""
+        return not self.lags(facts.lag)
 
     def lags(self, facts: LagFacts) -> bool:
         """H08: neither at the end of the leader's log nor recently so."""

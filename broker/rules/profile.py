@@ -8,7 +8,7 @@ from dataclasses import field, replace
 
 from wrackline.broker.model.switches import Switches
 from wrackline.broker.model.values import dataclass
-from wrackline.broker.rules.earlier_profiles import LastReplicaStanding
+from wrackline.broker.rules.earlier_profiles import LastReplicaStanding, NoRecoveryStrategy
 from wrackline.broker.rules.election import ElectionRules
 from wrackline.broker.rules.fetching import FetchRules, MetadataRules
 from wrackline.broker.rules.isr import IsrChangeRules, IsrRules
@@ -61,7 +61,7 @@ class Rules:
 def kraft35() -> Rules:
     """Kafka 3.5 with KRaft: no ELR, the last ISR member stands, MinISR does not gate the high watermark."""
     switches = Switches(has_elr=False, min_isr_gates_high_watermark=False)
-    return Rules(switches=switches, election=LastReplicaStanding())
+    return Rules(switches=switches, election=LastReplicaStanding(), topics=NoRecoveryStrategy())
 
 
 def kip101() -> Rules:
@@ -75,7 +75,9 @@ def zk08() -> Rules:
     former = kip101()
     return replace(
         former,
-        switches=replace(former.switches, asks_epoch_first=False, has_controller=False),
+        switches=replace(
+            former.switches, asks_epoch_first=False, has_controller=False, waits_for_joining=False
+        ),
         truncation=TruncateToOwnHighWatermark(),
         reads=NoEpochs(),
         isr=CaughtUp(),

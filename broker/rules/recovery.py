@@ -5,7 +5,7 @@ KIP-966, strategy balanced: every member of the LastKnownELR is asked, and all m
 them is complete it is elected, because a log that ends in a later epoch, or in the same one further on, holds
 everything that was ever committed in the other (R33). Strategy proactive: every replica is asked, and whoever
 has answered when a short time is over is all there is; a complete one that is away loses what only it has
-(R27).
+(R27). Strategy manual: a person names the leader (R29).
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from kio.schema.errors import ErrorCode
 
 from wrackline.broker.model.controller_messages import ReplicaLogInfo
 from wrackline.broker.model.image import PartitionImage
-from wrackline.broker.model.types import NodeId, RecoveryStrategy
+from wrackline.broker.model.types import NO_LEADER, NodeId, RecoveryStrategy
 from wrackline.broker.rules.election import ElectionRules, Recovery
 
 
@@ -37,6 +37,18 @@ class Verdict(Enum):
     ASK_AGAIN = "ask again"
     ABORT = "abort"
     """A newer leader epoch exists: somebody else has decided."""
+
+
+class Named(Enum):
+    """What becomes of a leader that a person names (R29)."""
+
+    LEADS = "leads"
+    NOT_NEEDED = "not needed"
+    """There is a leader."""
+    NOT_MANUAL = "not manual"
+    """The controller elects by itself."""
+    NO_REPLICA = "no replica"
+    NOT_LIVE = "not live"
 
 
 class RecoveryRules:
@@ -67,6 +79,22 @@ class RecoveryRules:
         if answered == candidates:
             return candidates > 0
         return strategy is RecoveryStrategy.PROACTIVE and window_over and answered > 0
+
+    def named(
+        self,
+        strategy: RecoveryStrategy,
+        partition: PartitionImage,
+        leader: NodeId,
+        acceptable: frozenset[NodeId],
+    ) -> Named:
+        """May this replica lead because a person says so, whatever its log lacks?"""
+        if partition.leader != NO_LEADER:
+            return Named.NOT_NEEDED
+        if strategy is not RecoveryStrategy.MANUAL:
+            return Named.NOT_MANUAL
+        if leader not in partition.replicas:
+            return Named.NO_REPLICA
+        return Named.LEADS if leader in acceptable else Named.NOT_LIVE
 
     def judge(
         self, info: ReplicaLogInfo, broker_epoch: int, registered_epoch: int, leader_epoch: int

@@ -6,7 +6,7 @@ import difflib
 import re
 from collections.abc import Callable, Collection, Mapping
 
-from wrackline.broker.model.types import METADATA
+from wrackline.broker.model.types import METADATA, RecoveryStrategy
 from wrackline.broker.model.values import dataclass
 
 _LEGAL = re.compile(r"[a-zA-Z0-9._-]{1,249}\Z")
@@ -31,7 +31,17 @@ def _one_of(*words: str) -> Legal:
     return Legal(" or ".join(words), lambda value: value in words)
 
 
+def _is_strategy(value: str) -> bool:
+    try:
+        RecoveryStrategy(value)
+    except ValueError:
+        return False
+    return True
+
+
 _BOOL = _one_of("true", "false")
+RECOVERY_STRATEGY = "unclean.recovery.strategy"
+_STRATEGY = Legal("balanced, proactive (also aggressive) or manual (also none)", _is_strategy)
 _INT = 2**31 - 1
 SETTINGS: Mapping[str, Legal] = {
     "cleanup.policy": _one_of("delete"),
@@ -47,6 +57,7 @@ SETTINGS: Mapping[str, Legal] = {
     "segment.bytes": _whole(1024, _INT),
     "segment.ms": _whole(1),
     "unclean.leader.election.enable": _BOOL,
+    RECOVERY_STRATEGY: _STRATEGY,
 }
 """Every topic setting we know, with the test of its value. Compaction, broker-side recompression and
 LogAppendTime are refused rather than accepted and ignored."""
@@ -54,6 +65,7 @@ REPLICATION_RATE = "follower.replication.throttled.rate"
 CLUSTER_SETTINGS: Mapping[str, Legal] = {
     "min.insync.replicas": SETTINGS["min.insync.replicas"],
     "unclean.leader.election.enable": _BOOL,
+    RECOVERY_STRATEGY: _STRATEGY,
     REPLICATION_RATE: _whole(1),
 }
 """What can be set for the whole cluster while it runs. The rate, in bytes per second and broker, is for

@@ -8,14 +8,16 @@ UNKNOWN_OFFSET = -1
 
 
 class HighWatermarkRules:
-    """Profile kip966: minimum over the maximal ISR, frozen while the ISR is below MinISR."""
+    """Profile kip966: minimum over the maximal ISR and those about to join it, frozen while the ISR is below
+    MinISR."""
 
     def may_advance(self, isr_size: int, maximal_size: int, min_isr: int) -> bool:  # noqa: ARG002
         """The gate is on the committed ISR: on the maximal one it breaks consistent reads (B12, B13)."""
         return isr_size >= min_isr
 
     def candidate(self, own_leo: int, members: Iterable[int], flushed: int | None) -> int:
-        """High watermark candidate: the minimum of the leader's end and of every other maximal-ISR member's.
+        """High watermark candidate: the minimum of the leader's end and of every follower's that is waited
+        for: the maximal ISR, and whoever ``waits_for`` names.
         ``broker/core/replication/leader.py::advance`` moves the high watermark to it, unless ``may_advance``
         forbids that; what is below it is then acknowledged and shown to consumers.
 
@@ -29,9 +31,14 @@ class HighWatermarkRules:
                 candidate = leo
         return candidate
 
-    def counts(self, in_maximal: bool, caught_up: bool, active: bool) -> bool:  # noqa: ARG002
-        """Does the leader wait for this follower? For the maximal ISR and nobody else (KAFKA-15021, B43)."""
-        return in_maximal
+    def waits_for(self, caught_up: bool, eligible: bool) -> bool:
+        """Beside the maximal ISR: is this follower about to join, so that the high watermark must not run
+        away from it (H08, B60)?
+
+        ``caught_up``: it had the end of the leader's log within the last lag time. ``eligible``: this life of
+        its broker may be in an ISR now; nobody waits for one that may not (KAFKA-15021, B43).
+        """
+        return caught_up and eligible
 
     def at_leader(self, current: int, candidate: int) -> int:
         """Never lowered within a term (H05)."""

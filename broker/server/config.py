@@ -248,6 +248,7 @@ def _endpoint(key: str, text: str) -> Endpoint:
 
 _BETWEEN: Mapping[str, tuple[int, int]] = {
     "port": (1, 65535),
+    "metrics_port": (1, 65535),
     "node_id": (0, 2**31 - 1),
     "segment_bytes": (1_024, _MAX_SEGMENT_BYTES),
     "metadata_log_segment_bytes": (1_024, _MAX_SEGMENT_BYTES),

@@ -17,6 +17,7 @@ from wrackline.broker.model.image import ClusterImage
 from wrackline.broker.model.types import Endpoint, NodeId
 from wrackline.broker.rules.profile import Rules
 from wrackline.broker.server.config import Settings
+from wrackline.broker.server.metrics import Read
 
 
 class Core(Protocol):
@@ -37,12 +38,15 @@ class Role:
     endpoints: Endpoints
     ready: Callable[[], bool]
     """May clients be let in?"""
+    metrics: Read = tuple
+    """Those of a controller; a broker has none."""
 
 
 def make_role(settings: Settings, rules: Rules) -> Role:
     if isinstance(settings.node, ControllerConfig):
         controller = Controller(settings.node, rules)
-        return Role(controller, _endpoints(settings, lambda: controller.committed), lambda: True)
+        endpoints = _endpoints(settings, lambda: controller.committed)
+        return Role(controller, endpoints, lambda: True, controller.metrics)
     kind = Broker if rules.switches.has_controller else ZookeeperBroker
     broker = kind(settings.node, rules)
     # Until it has caught up with its own registration a broker would tell clients of a former life's leaders.

@@ -13,18 +13,21 @@ import socket
 from collections.abc import Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any
 from uuid import UUID, uuid4
 
 import uvloop
 
+from wrackline.broker.model.config import ControllerConfig
 from wrackline.broker.model.events import Boot, StopRequested
 from wrackline.broker.rules.profile import Rules
 from wrackline.broker.server.config import Settings
 from wrackline.broker.server.connection import Connection
 from wrackline.broker.server.cores import make_role
 from wrackline.broker.server.descriptors import TooFew, share_out
+from wrackline.broker.server.metrics import MetricsPage
 from wrackline.broker.server.shell import Shell
 from wrackline.broker.server.trace import TraceWriter
 from wrackline.broker.storage.descriptors import OPEN
@@ -50,6 +53,7 @@ class _Part:
     settings: Settings
     logs: LogDir
     listener: socket.socket
+    metrics: socket.socket | None
     found: Found
     incarnation: UUID
     trace: TraceWriter | None
@@ -83,20 +87,22 @@ def _open(settings: Settings, rules: Rules, opened: ExitStack) -> _Part:
         cluster_id=settings.node.cluster_id,
     )
     opened.callback(logs.close)
-    listener = _bind(settings)
-    opened.callback(listener.close)
+    node = settings.node
+    listener = _bind(settings, node.port, opened)
+    port = node.metrics_port if isinstance(node, ControllerConfig) else None
+    metrics = None if port is None else _bind(settings, port, opened)
     found = logs.open()
     incarnation = uuid4()
-    return _Part(settings, logs, listener, found, incarnation, _open_trace(settings, incarnation))
+    return _Part(settings, logs, listener, metrics, found, incarnation, _open_trace(settings, incarnation))
 
 
-def _bind(settings: Settings) -> socket.socket:
+def _bind(settings: Settings, port: int, opened: ExitStack) -> socket.socket:
     host = settings.shell.listen or settings.node.host
-    port = settings.node.port
     try:
         family, _, _, _, address = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)[0]
         listener = socket.socket(family, socket.SOCK_STREAM)
         listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        opened.callback(listener.close)
         listener.bind(address)
     except OSError as failure:
         raise StartError(
@@ -129,21 +135,18 @@ def _write_effective(settings: Settings) -> None:
 async def _serve(parts: Sequence[_Part], rules: Rules, most_connections: int) -> int:
     """Of a combined node both parts live and die together: when one ends unasked, so does the process."""
     loop = asyncio.get_running_loop()
+    roles = [make_role(part.settings, rules) for part in parts]
     shells = [
-        Shell(
-            make_role(part.settings, rules),
-            part.settings,
-            part.logs,
-            part.incarnation,
-            part.trace,
-            most_connections,
-        )
-        for part in parts
+        Shell(role, part.settings, part.logs, part.incarnation, part.trace, most_connections)
+        for role, part in zip(roles, parts, strict=True)
     ]
     loop.set_exception_handler(lambda _, context: _crashed(shells, context))
     stops = _Stops(shells)
     for number in (signal.SIGTERM, signal.SIGINT):
         loop.add_signal_handler(number, stops.asked)
+    for role, part in zip(roles, parts, strict=True):
+        if part.metrics is not None:
+            await loop.create_server(partial(MetricsPage, role.metrics), sock=part.metrics)
     serving = [loop.create_task(_serve_part(part, shell)) for part, shell in zip(parts, shells, strict=True)]
     for task in serving:
         task.add_done_callback(_pass_on)

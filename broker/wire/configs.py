@@ -1,11 +1,14 @@
-"""DescribeConfigs (key 32, versions 1 to 4) and IncrementalAlterConfigs (key 44, 0 and 1)."""
+"""DescribeConfigs (key 32, versions 1 to 4), AlterConfigs (key 33, 0 to 2) and IncrementalAlterConfigs (key
+44, 0 and 1). The last two differ in the names of their messages, and in the kind of each change."""
 
 from __future__ import annotations
 
 from typing import Any
 
 from wrackline.broker.model.admin_messages import (
+    AlterConfigsRequest,
     AlteredResource,
+    AlterOp,
     ConfigChange,
     DescribeConfigsRequest,
     DescribeConfigsResponse,
@@ -84,7 +87,7 @@ def decode_alter(entity: Any, _: TopicNames) -> IncrementalAlterConfigsRequest:
             AlteredResource(
                 Resource(item.resource_type, item.resource_name),
                 tuple(
-                    ConfigChange(change.name, change.config_operation, change.value)
+                    ConfigChange(change.name, getattr(change, "config_operation", AlterOp.SET), change.value)
                     for change in item.configs
                 ),
             )
@@ -94,10 +97,15 @@ def decode_alter(entity: Any, _: TopicNames) -> IncrementalAlterConfigsRequest:
     )
 
 
+def decode_replace(entity: Any, names: TopicNames) -> AlterConfigsRequest:
+    asked = decode_alter(entity, names)
+    return AlterConfigsRequest(asked.resources, asked.validate_only)
+
+
 def encode_alter_request(schema: Schema, request: IncrementalAlterConfigsRequest) -> Any:
     make = schema.make
     return make(
-        "IncrementalAlterConfigsRequest",
+        schema.root.__name__,
         resources=tuple(
             make(
                 "AlterConfigsResource",
@@ -123,7 +131,7 @@ def encode_alter_response(
     schema: Schema, _: IncrementalAlterConfigsRequest, response: IncrementalAlterConfigsResponse
 ) -> Any:
     return schema.make(
-        "IncrementalAlterConfigsResponse",
+        schema.root.__name__,
         throttle_time=NO_THROTTLE,
         responses=tuple(
             schema.make(

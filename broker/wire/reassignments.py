@@ -1,4 +1,4 @@
-"""Alter- and ListPartitionReassignments (keys 45 and 46, version 0), ElectLeaders (key 43, 0 to 2),
+"""Alter- and ListPartitionReassignments (keys 45 and 46, version 0), ElectLeaders (key 43, 0 to 3),
 UnregisterBroker (key 64, 0)."""
 
 from __future__ import annotations
@@ -22,9 +22,9 @@ from wrackline.broker.model.admin_messages import (
     UnregisterBrokerRequest,
     UnregisterBrokerResponse,
 )
-from wrackline.broker.model.types import TopicPartition
+from wrackline.broker.model.types import NodeId, TopicPartition
 from wrackline.broker.wire.common import NO_THROTTLE, TopicNames, as_timedelta, by_topic, milliseconds
-from wrackline.broker.wire.schema import Schema
+from wrackline.broker.wire.schema import Schema, WireError
 
 # --- AlterPartitionReassignments ---------------------------------------------------------------------------
 
@@ -184,23 +184,40 @@ def decode_list_response(
 
 
 def decode_elect(entity: Any, _: TopicNames) -> ElectLeadersRequest:
-    """Version 0 knows the preferred election only."""
-    asked = None
+    """Version 0 knows the preferred election only; before version 3 nobody can name a leader. Raises
+    WireError when not each partition of a topic has one, or none."""
+    asked, desired = None, tuple[NodeId, ...]()
     if entity.topic_partitions is not None:
         asked = tuple(
             TopicPartition(topic.topic, number)
             for topic in entity.topic_partitions
             for number in topic.partitions
         )
+        desired = tuple(leader for topic in entity.topic_partitions for leader in _desired(topic))
     election = getattr(entity, "election_type", ElectionType.PREFERRED)
-    return ElectLeadersRequest(election, asked, milliseconds(entity.timeout))
+    return ElectLeadersRequest(election, asked, milliseconds(entity.timeout), desired)
+
+
+def _desired(topic: Any) -> tuple[NodeId, ...]:
+    leaders = tuple(getattr(topic, "desired_leaders", ()))
+    if leaders and len(leaders) != len(topic.partitions):
+        raise WireError(f"{len(leaders)} desired leaders of {len(topic.partitions)} partitions")
+    return leaders
 
 
 def encode_elect_request(schema: Schema, request: ElectLeadersRequest) -> Any:
     topics = None
     if request.partitions is not None:
+        leader = dict(zip(request.partitions, request.desired, strict=False))
         topics = tuple(
-            schema.make("TopicPartitions", topic=topic, partitions=numbers)
+            schema.make(
+                "TopicPartitions",
+                topic=topic,
+                partitions=numbers,
+                desired_leaders=tuple(
+                    leader[tp] for number in numbers if (tp := TopicPartition(topic, number)) in leader
+                ),
+            )
             for topic, numbers in _numbers(request.partitions)
         )
     return schema.make(

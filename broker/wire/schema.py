@@ -7,6 +7,7 @@ translated once, not once per version.
 from __future__ import annotations
 
 import io
+from collections.abc import Mapping
 from dataclasses import fields
 from functools import cache
 from types import ModuleType
@@ -18,7 +19,7 @@ from kio.serial import entity_reader, entity_writer
 from kio.serial.errors import SerialError
 from kio.static.constants import EntityType
 
-from wrackline.broker.wire import replica_log_info_schema
+from wrackline.broker.wire import elect_leaders_schema, replica_log_info_schema
 from wrackline.broker.wire.guard import Guard, WireError
 
 __all__ = ["NO_UUID", "Schema", "WireError", "request_schema", "response_schema"]
@@ -28,6 +29,13 @@ _MESSAGE = "error_message"
 _MESSAGE_LENGTH = 1_000
 """Characters. It may quote a request, whose strings may be as long as strings can be, and must be one
 itself."""
+
+
+_OWN: Mapping[tuple[int, int], tuple[str, ModuleType]] = {
+    (43, 3): ("ElectLeaders", elect_leaders_schema),
+    (93, 0): ("GetReplicaLogInfo", replica_log_info_schema),
+}
+"""Messages that kio has not, by key and version."""
 
 
 class Schema:
@@ -74,9 +82,9 @@ class Schema:
 
 def _load(key: int, version: int, *, response: bool) -> tuple[Any, ModuleType]:
     """The class of the message and the module that has the classes in it."""
-    if (key, version) == (replica_log_info_schema.API_KEY, replica_log_info_schema.VERSION):
-        own = replica_log_info_schema
-        return own.GetReplicaLogInfoResponse if response else own.GetReplicaLogInfoRequest, own
+    if (own := _OWN.get((key, version))) is not None:
+        name, module = own
+        return getattr(module, f"{name}{'Response' if response else 'Request'}"), module
     if response:
         return load_response_schema(key, version), load_payload_module(key, version, EntityType.response)
     return load_request_schema(key, version), load_payload_module(key, version, EntityType.request)

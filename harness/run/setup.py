@@ -15,6 +15,9 @@ from wrackline.systems.base import System
 from wrackline.systems.spec import is_true
 
 UNCLEAN = "unclean.leader.election.enable"
+STRATEGY = "unclean.recovery.strategy"
+_PROACTIVE = ("proactive", "aggressive")
+"""The strategy that permits loss, by both of its names."""
 
 
 def new_test_id(name: str) -> str:
@@ -65,7 +68,10 @@ def run_info(spec: Spec, test_id: str, system: System, plan: Plan) -> RunInfo:
         defects=configured.defects,
         flush_mode="every-write" if every_write else configured.flush_mode,
         unclean_election=is_true(unclean) or any(is_true(one.get(UNCLEAN)) for one in meanwhile),
-        recovery_strategy=configured.recovery_strategy,
+        recovery_strategy=_strategy(
+            topic.configs.get(STRATEGY, configured.recovery_strategy),
+            *(one[STRATEGY] for one in meanwhile if STRATEGY in one),
+        ),
         rate=spec.workload.rate,
         concurrency=spec.workload.concurrency,
         reads=spec.workload.reads,
@@ -83,3 +89,9 @@ def run_info(spec: Spec, test_id: str, system: System, plan: Plan) -> RunInfo:
         unread=configured.unread,
         untested=spec.fleet.untested,
     )
+
+
+def _strategy(first: object, *meanwhile: object) -> str:
+    """What is promised is what the loosest of them leaves: proactive where it is ever on."""
+    every = [str(one).lower() for one in (first, *meanwhile)]
+    return _PROACTIVE[0] if set(_PROACTIVE).intersection(every) else str(first)

@@ -24,7 +24,7 @@ def stays_eligible(s: Stage) -> None:
 
 def becomes_eligible(s: Stage) -> None:
     """B31, cases D and F. Of four replicas broker 4 leaves an ISR that stays large enough, and m2 is
-    committed without it."""
+    committed without it, once the leader no longer takes it for one that is about to join again."""
     s.commit(b"m1")
     s.isolate(4)
     s.unfence(4)
@@ -80,7 +80,7 @@ SCHEDULES = (
         ("elr_not_cleared",),
         becomes_eligible,
         frozenset({"I14", "I02"}),
-        Setting(brokers=4, replicas=(1, 2, 3, 4)),
+        Setting(brokers=4, replicas=(1, 2, 3, 4), lag_ms=5_000),
     ),
     Guided(
         "last_known_leader",

@@ -1,4 +1,4 @@
-"""B15 to B20, B22, B41: which replicas are in the ISR, and which the leader believes to be in it."""
+"""B15 to B20, B22, B41, B45: which replicas are in the ISR, and which the leader believes to be in it."""
 
 from __future__ import annotations
 
@@ -135,15 +135,42 @@ def slot_leaks(s: Stage) -> None:
     s.must(lambda: s.isr == {1, 2, 3}, "3 back in the ISR")
 
 
+def far_behind_below_min_isr(s: Stage) -> None:
+    """B45. Broker 1 is alone in the ISR and broker 2 in the ELR. Broker 3 is back and has all that is
+    committed, but takes in half as many records a second as the leader is given."""
+    s.commit(b"m1")
+    s.isolate(3)
+    s.isolate(2)
+    s.write(1, *(b"before %d" % n for n in range(20)))
+    s.world.lag[1, 3] = 100.0
+    s.rejoin(3)
+    epoch = s.partition_epoch
+    for n in range(240):
+        s.produce(1, b"x%d" % n, acks=1)
+        s.run(50)
+    changes = s.partition_epoch - epoch
+    s.say(f"ISR {sorted(s.isr)}, ELR {sorted(s.elr)} after {changes} changes in 12 s")
+    if changes > 2:
+        s.find("flapping", f"{changes} changes of the ISR in 12 s; the ELR is {sorted(s.elr)}")
+
+
 SCHEDULES = (
-    Guided("isr_no_leso", "B15", ("isr_no_leso",), joins_before_leso, frozenset({"I02", "lost-write"})),
+    Guided(
+        "isr_no_leso",
+        "B15",
+        ("isr_no_leso", "isr_no_recency"),
+        joins_before_leso,
+        frozenset({"I02", "lost-write"}),
+        harmless=("isr_no_recency",),
+    ),
     Guided("isr_no_hw", "B16", ("isr_no_hw",), joins_behind, frozenset({"I02", "lost-write"})),
     Guided(
         "no_maximal_isr",
         "B17",
-        ("no_maximal_isr",),
+        ("no_maximal_isr", "hw_passes_joining"),
         joined_unknown_to_leader,
         frozenset({"I05", "I17", "I02", "lost-write"}),
+        harmless=("hw_passes_joining",),
     ),
     Guided(
         "shrink_before_commit",
@@ -167,5 +194,13 @@ SCHEDULES = (
     ),
     Guided(
         "inflight_leak", "B41", ("inflight_leak",), slot_leaks, frozenset({"liveness"}), Setting(lag_ms=2_000)
+    ),
+    Guided(
+        "isr_no_recency",
+        "B45",
+        ("isr_no_recency",),
+        far_behind_below_min_isr,
+        frozenset({"flapping"}),
+        Setting(lag_ms=1_000, broker={"replica_fetch_max_bytes": 1}),
     ),
 )

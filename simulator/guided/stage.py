@@ -4,7 +4,7 @@ The schedule says what happens in words of the catalogue (commit, fence, hold, p
 invariants of ``wrackline.simulator.invariants.catalogue`` the stage has oracles for what only a whole run can
 show: acknowledged records that are gone (``lost-write``), replicas that differ below their high watermarks
 (``divergence``), a record twice (``duplicate``), an end offset that goes back (``end-offset``), a wait that
-does not end (``liveness``, ``stall``).
+does not end (``liveness``, ``stall``), an ISR that does not come to rest (``flapping``).
 """
 
 from __future__ import annotations
@@ -98,6 +98,11 @@ class Stage:
     def elr(self) -> frozenset[NodeId]:
         partition = self.world.image.partition(T)
         return frozenset() if partition is None else frozenset(partition.elr)
+
+    @property
+    def partition_epoch(self) -> int:
+        partition = self.world.image.partition(T)
+        return -1 if partition is None else partition.partition_epoch
 
     def up(self, node: NodeId) -> bool:
         return self.world.brokers[node].core is not None

@@ -1,4 +1,4 @@
-"""B12, B13, B14, B27, B43 and a check of docs/protocol.md 4.5: when the high watermark moves, and what a
+"""B12, B13, B14, B27, B43, B60 and a check of docs/protocol.md 4.5: when the high watermark moves, and what a
 broker reports of it."""
 
 from __future__ import annotations
@@ -122,6 +122,23 @@ def wait_for_ineligible(s: Stage) -> None:
     s.must(lambda: call.done, "m2 acknowledged by 1 and 2", 5_000, "stall")
 
 
+def runs_ahead(s: Stage) -> None:
+    """B60. Broker 1 is alone in the ISR, and MinISR is 1. Broker 2 is back and always has all but the records
+    of the last moment, which are on their way."""
+    s.commit(b"m1")
+    s.isolate(3)
+    s.isolate(2)
+    s.world.lag[1, 2] = 20.0
+    s.rejoin(2)
+    for n in range(400):
+        s.produce(1, b"x%d" % n)
+        s.run(5)
+        if 2 in s.isr:
+            return
+    behind = s.high_watermark(1) - s.leo(2)
+    s.find("liveness", f"2 has not joined in 2 s of load; it is {behind} records behind the high watermark")
+
+
 SCHEDULES = (
     Guided("hw_no_minisr", "B12", ("hw_no_minisr",), below_min_isr, frozenset({"I18", "I04", "I01"})),
     Guided("hw_gate_maximal", "B13", ("hw_gate_maximal",), gate_on_maximal, frozenset({"I18", "I04", "I01"})),
@@ -142,7 +159,15 @@ SCHEDULES = (
         ("no_adv_on_isr",),
         no_move_on_shrink,
         frozenset({"stall"}),
-        Setting(lag_ms=2_000),
+        Setting(lag_ms=4_000),  # what only a look by the clock finds, half a lag time later, has waited
     ),
     Guided("hw_waits_ineligible", "B43", ("hw_waits_ineligible",), wait_for_ineligible, frozenset({"stall"})),
+    Guided(
+        "hw_passes_joining",
+        "B60",
+        ("hw_passes_joining",),
+        runs_ahead,
+        frozenset({"liveness"}),
+        Setting(min_isr=1),
+    ),
 )

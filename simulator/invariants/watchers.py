@@ -3,6 +3,7 @@
 ``end-offset``  the end that a leader in office shows to consumers never goes back (KIP-207)
 ``stall``       after every event a leader's high watermark is where its own knowledge allows it to be: nobody
                 waits for a fetch or a time-out that nothing asks for (KAFKA-13091, KAFKA-15021)
+``flapping``    nobody is proposed for the ISR who would be dropped when it is next looked at (KAFKA-19996)
 ``deaf``        a broker that nothing hinders applies what is committed (KAFKA-14296)
 
 Each is an observer of the world; ``found`` is what it has seen.
@@ -11,12 +12,15 @@ Each is an observer of the world; ``found`` is what it has seen.
 from __future__ import annotations
 
 from collections import deque
+from collections.abc import Iterator
 
 from kio.schema.errors import ErrorCode
 
 from wrackline.broker.core.broker import Broker
+from wrackline.broker.core.replication.leader import is_eligible
 from wrackline.broker.core.replication.replica import Replica
 from wrackline.broker.core.zk08.broker import ZookeeperBroker
+from wrackline.broker.model.controller_messages import AlterPartitionItem
 from wrackline.broker.model.effects import Reply
 from wrackline.broker.model.events import RequestReceived
 from wrackline.broker.model.messages import LATEST, FetchResponse, ListOffsetsRequest, ListOffsetsResponse
@@ -41,6 +45,16 @@ class Watcher:
 
     def __call__(self, world: World, step: StepRecord) -> None:
         raise NotImplementedError
+
+    def led(self, world: World, step: StepRecord) -> Iterator[Replica]:
+        """The watched replicas that lead on the broker of this step, where it went to its end."""
+        server = world.brokers.get(step.node)
+        if server is None or server.core is None or step.cut or not step.effects:
+            return
+        for tp in self.watched:
+            replica = server.core.replica(tp)
+            if replica is not None and replica.leader is not None and not replica.failed:
+                yield replica
 
     def find(self, step: StepRecord, oracle: str, text: str) -> None:
         self.found.append(Violation(oracle, text, step.at_ms, step.number))
@@ -95,29 +109,55 @@ class Stalls(Watcher):
         """The right ones, whatever defects the brokers have."""
 
     def __call__(self, world: World, step: StepRecord) -> None:
-        server = world.brokers.get(step.node)
-        if server is None or not step.effects:
-            return
-        core = server.core
-        if core is None or step.cut:
-            return
-        for tp in self.watched:
-            replica = core.replica(tp)
-            if replica is not None and replica.leader is not None and not replica.failed:
-                self._look(step, replica)
+        for replica in self.led(world, step):
+            self._look(step, replica)
 
     def _look(self, step: StepRecord, replica: Replica) -> None:
         leader, rules = replica.leading, self._rules.high_watermark
         gated = self._rules.switches.min_isr_gates_high_watermark
         if gated and not rules.may_advance(len(leader.isr), len(leader.maximal), replica.min_isr):
             return
-        members = [state.leo for other, state in leader.followers.items() if other in leader.maximal]
+        # Who was about to join and did not is let go when the ISR is next looked at, half a lag time later.
+        since = step.at_ms - 1.5 * replica.ctx.config.replica_lag_time_max_ms - 1
+        joining = self._rules.switches.waits_for_joining
+        awaited = [
+            each.leo
+            for other, each in leader.followers.items()
+            if other in leader.maximal
+            or (
+                joining
+                and rules.waits_for(each.last_caught_up_ms >= since, is_eligible(replica, other, each))
+            )
+        ]
         log = replica.log
-        allowed = rules.candidate(log.leo, members, log.flushed if replica.every_write else None)
+        allowed = rules.candidate(log.leo, awaited, log.flushed if replica.every_write else None)
         if allowed > replica.high_watermark:
             knows = f"{step.node} knows {allowed} to be committed"
             text = f"{replica.tp}: {knows}, and says {replica.high_watermark}"
             self.find(step, "stall", text)
+
+
+class Flaps(Watcher):
+    def __init__(self, watched: tuple[TopicPartition, ...]) -> None:
+        super().__init__(watched)
+        self._seen: dict[tuple[NodeId, TopicPartition], AlterPartitionItem | None] = {}
+
+    def __call__(self, world: World, step: StepRecord) -> None:
+        for replica in self.led(world, step):
+            item = replica.leading.proposal
+            if item is not self._seen.get((step.node, replica.tp)):
+                self._seen[step.node, replica.tp] = item
+                self._look(step, replica)
+
+    def _look(self, step: StepRecord, replica: Replica) -> None:
+        """The proposal is new."""
+        leader, end = replica.leading, replica.log.leo
+        for other in leader.maximal - leader.isr:
+            follower = leader.followers[other]
+            lag_ms = step.at_ms - follower.last_caught_up_ms
+            if follower.leo != end and lag_ms > replica.ctx.config.replica_lag_time_max_ms:
+                behind = f"{end - follower.leo} records behind the end of its log and not caught up in time"
+                self.find(step, "flapping", f"{replica.tp}: {step.node} proposes {other}, {behind}")
 
 
 class Deaf(Watcher):

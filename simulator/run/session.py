@@ -24,7 +24,7 @@ from wrackline.simulator.faults.driver import FaultDriver
 from wrackline.simulator.faults.setup import TOPIC, Setup
 from wrackline.simulator.invariants.checker import Checker
 from wrackline.simulator.invariants.client_view import ClientView, Violation
-from wrackline.simulator.invariants.watchers import Deaf, EndOffsets, Stalls, Watcher
+from wrackline.simulator.invariants.watchers import Deaf, EndOffsets, Flaps, Stalls, Watcher
 from wrackline.simulator.invariants.zookeeper import ZookeeperChecker
 from wrackline.simulator.output.nemesis_rows import ClusterRows, NemesisRows
 from wrackline.simulator.output.timeline import Digest, Timeline
@@ -129,6 +129,8 @@ class Run:
     def _watch(self) -> None:
         setup, watched = self.setup, self._watched
         self._watchers = [Stalls(watched, setup.profile)]
+        if self.world.zookeeper is None:  # in profile zk08 the committed offset is all that is asked for
+            self._watchers.append(Flaps(watched))
         if setup.tcp and self.world.zookeeper is None:  # else what is lost comes again only after a time-out
             self._watchers.append(Deaf(watched))
         if setup.keeps_promise():

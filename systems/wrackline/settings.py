@@ -41,6 +41,7 @@ CONTROLLER_KEYS = frozenset(
         "quorum_retry_backoff_ms",
         "quorum_fetch_wait_max_ms",
         "topic_defaults",
+        "metrics_port",
     }
 )
 """Settings that only a controller knows; any other is given to brokers only."""

@@ -69,6 +69,7 @@ def librdkafka_client(bootstrap: str) -> None:
     changed = ConfigResource(ResourceType.TOPIC, topic, incremental_configs=[entry])
     done(admin.describe_configs([resource]))
     done(admin.incremental_alter_configs([changed]))
+    done(admin.alter_configs([ConfigResource(ResourceType.TOPIC, topic, {"retention.ms": "86400000"})]))
     done(admin.create_partitions([NewPartitions(topic, 3)]))
     done({"": admin.describe_cluster()})
     done(admin.describe_topics(TopicCollection([topic])))

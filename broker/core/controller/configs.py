@@ -1,5 +1,5 @@
 """Settings that the whole cluster goes by: its defaults, and what is changed while it runs with
-IncrementalAlterConfigs (docs/protocol.md 2.8, config; KAFKA-16540).
+IncrementalAlterConfigs or AlterConfigs (docs/protocol.md 2.8, config; KAFKA-16540).
 
 They are records of the metadata log, so everybody counts by them from the same offset on. A change of MinISR
 is one batch with what follows from it for each partition.
@@ -16,6 +16,7 @@ from wrackline.broker.core.controller.partitions import reconsider
 from wrackline.broker.model.admin_messages import (
     BROKER,
     TOPIC,
+    AlterConfigsRequest,
     AlteredResource,
     AlterOp,
     IncrementalAlterConfigsRequest,
@@ -26,6 +27,7 @@ from wrackline.broker.model.admin_messages import (
 from wrackline.broker.model.image import CLUSTER_DEFAULTS, CLUSTER_DYNAMIC, PartitionImage
 from wrackline.broker.model.records import ConfigRecord
 from wrackline.broker.model.types import TopicPartition
+from wrackline.broker.rules.topics import RECOVERY_STRATEGY
 
 Key = tuple[str, str]
 Values = dict[str, str | None]
@@ -42,7 +44,7 @@ def alter_configs(draft: Draft, request: IncrementalAlterConfigsRequest) -> Incr
     outcomes = []
     for item in request.resources:
         try:
-            key, values = _check(draft, item)
+            key, values = _check(draft, item, replaces=isinstance(request, AlterConfigsRequest))
         except ConfigRefused as refused:
             outcomes.append(ResourceOutcome(item.resource, refused.error, str(refused)))
             continue
@@ -52,8 +54,9 @@ def alter_configs(draft: Draft, request: IncrementalAlterConfigsRequest) -> Incr
     return IncrementalAlterConfigsResponse(tuple(outcomes))
 
 
-def _check(draft: Draft, item: AlteredResource) -> tuple[Key, Values]:
-    """What is to be written where; None deletes. Raises ConfigRefused."""
+def _check(draft: Draft, item: AlteredResource, *, replaces: bool) -> tuple[Key, Values]:
+    """What is to be written where; None deletes, and with ``replaces`` so does silence. Raises
+    ConfigRefused."""
     key = _key(draft, item.resource)
     values: Values = {}
     for name, op, value in item.changes:
@@ -72,7 +75,8 @@ def _check(draft: Draft, item: AlteredResource) -> tuple[Key, Values]:
     problem = rules.config_error(set_now) if key[0] == "topic" else rules.cluster_config_error(set_now)
     if problem:
         raise ConfigRefused(ErrorCode.invalid_config, problem)
-    return key, values
+    gone = draft.image.configs.get(key, {}).keys() - values.keys() if replaces else ()
+    return key, {**values, **dict.fromkeys(sorted(gone))}
 
 
 def _key(draft: Draft, resource: Resource) -> Key:
@@ -110,6 +114,8 @@ def write_defaults(draft: Draft) -> None:
         "min.insync.replicas": str(config.min_insync_replicas),
         "unclean.leader.election.enable": "true" if config.unclean_leader_election else "false",
     }
+    if draft.rules.switches.has_elr:
+        wanted[RECOVERY_STRATEGY] = config.unclean_recovery_strategy.value
     known = dict(draft.image.configs.get(CLUSTER_DEFAULTS, {}))
     before = _effective_min_isrs(draft)
     for key in sorted(known.keys() | wanted.keys()):

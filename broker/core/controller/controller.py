@@ -23,6 +23,7 @@ from wrackline.broker.core.controller.decisions import decide, is_final
 from wrackline.broker.core.controller.draft import Draft
 from wrackline.broker.core.controller.elections import rebalance
 from wrackline.broker.core.controller.forced_elections import FORCED, ForcedElections
+from wrackline.broker.core.controller.metrics import Metric, UncleanRecoveries
 from wrackline.broker.core.controller.trace import trace_committed
 from wrackline.broker.core.controller.unclean_recovery import RECOVERY, Recoveries
 from wrackline.broker.core.quorum.log import Entry
@@ -95,8 +96,9 @@ class Controller:
         self.speculative = ClusterImage()
         self.committed = ClusterImage()
         self._brokers = Brokers()
+        self._counts = UncleanRecoveries()
         self._recoveries = Recoveries(config, rules)
-        self._forced = ForcedElections(config, self._recoveries)
+        self._forced = ForcedElections(config, self._recoveries, self._counts)
         self._incarnation = UUID(int=0)
         self._waiting: deque[tuple[int, int, Callable[[], Response]]] = deque()
         """(last offset that must be committed, request id, its answer)."""
@@ -192,7 +194,7 @@ class Controller:
         self.speculative = self.committed.copy()
         self._brokers = Brokers()
         self._recoveries = Recoveries(self.config, self.rules)
-        self._forced = ForcedElections(self.config, self._recoveries)
+        self._forced = ForcedElections(self.config, self._recoveries, self._counts)
         self._leo_at_noop = -1
         effects = self._recoveries.look(self.committed, _everything(self.committed))
         defaults = self._draft()
@@ -262,10 +264,17 @@ class Controller:
         delta = self.committed.apply_all(entries)
         if not self.raft.leads:
             return []
-        lines = trace_committed(self.committed, entries, self._recoveries.logs_of)
+        if self.is_active:
+            self._counts.count(entries, self._recoveries.decisions)
+        lines = trace_committed(self.committed, entries, self._recoveries.decisions)
         return lines + self._recoveries.look(self.committed, delta) if self.is_active else lines
 
     # --- unclean recovery --------------------------------------------------------------------------------
+
+    def metrics(self) -> tuple[Metric, ...]:
+        """As of now, of what is committed."""
+        waiting = self._recoveries.waiting(self.committed) if self.is_active else ()
+        return self._counts.metrics(waiting, active=self.is_active)
 
     def _recover(self, now_ms: float) -> list[Effect]:
         """Elect where every candidate's log is known, ask where one is not."""
@@ -301,7 +310,7 @@ class Controller:
             case MetadataRequest() | DescribeClusterRequest() | DescribeTopicPartitionsRequest():
                 asked = request
                 return self._answer(event.request_id, lambda: self._describe(asked))
-            case ElectLeadersRequest() if request.election == ElectionType.UNCLEAN:
+            case ElectLeadersRequest() if request.election != ElectionType.PREFERRED:
                 draft = self._draft()
                 known = self._forced.begin(draft, self.committed, event.request_id, request, now_ms)
                 effects = self._append(draft, now_ms)

@@ -7,7 +7,6 @@ from kio.schema.errors import ErrorCode
 
 from wrackline.broker.core.controller.draft import Draft
 from wrackline.broker.model.admin_messages import (
-    ElectionType,
     ElectLeadersRequest,
     ElectLeadersResponse,
     PartitionOutcome,
@@ -17,10 +16,8 @@ from wrackline.broker.model.types import TopicPartition
 
 
 def elect_leaders(draft: Draft, request: ElectLeadersRequest) -> ElectLeadersResponse:
-    """Preferred leaders (unclean elections are in forced_elections.py). A request for all partitions is
+    """Preferred leaders (the other kinds are in forced_elections.py). A request for all partitions is
     answered with those for which there was something to do."""
-    if request.election != ElectionType.PREFERRED:
-        return ElectLeadersResponse(error=ErrorCode.invalid_request)
     if request.partitions is None:
         every = [_prefer(draft, partition.tp) for partition in list(draft.image.partitions())]
         results = (one for one in every if one.error is not ErrorCode.election_not_needed)

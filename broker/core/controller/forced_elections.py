@@ -1,8 +1,9 @@
-"""ElectLeaders of kind UNCLEAN (docs/protocol.md 2.9): an operator wants a leader now, at the price of a
-possible loss.
+"""ElectLeaders of kinds UNCLEAN and DESIGNATED (docs/protocol.md 2.9): an operator wants a leader now, at the
+price of a possible loss.
 
-Whoever can lead without loss does. Else the logs of all replicas that are there are compared, as proactive
-recovery does, and the answer waits for the election's commit or the end of the operator's time.
+UNCLEAN: whoever can lead without loss does. Else the logs of all replicas that are there are compared, as
+proactive recovery does, and the answer waits for the election's commit or the end of the operator's time.
+DESIGNATED: the leader that is named leads, where the strategy leaves that to a person.
 """
 
 from __future__ import annotations
@@ -13,14 +14,22 @@ from kio.schema.errors import ErrorCode
 
 from wrackline.broker.core.controller.draft import Draft
 from wrackline.broker.core.controller.elections import unknown
+from wrackline.broker.core.controller.metrics import UncleanRecoveries
 from wrackline.broker.core.controller.partitions import change
-from wrackline.broker.core.controller.unclean_recovery import QUESTION_MS, Recoveries
-from wrackline.broker.model.admin_messages import ElectLeadersRequest, ElectLeadersResponse, PartitionOutcome
+from wrackline.broker.core.controller.unclean_recovery import QUESTION_MS, DecidedBy, Decision, Recoveries
+from wrackline.broker.model.admin_messages import (
+    ElectionType,
+    ElectLeadersRequest,
+    ElectLeadersResponse,
+    PartitionOutcome,
+)
 from wrackline.broker.model.config import ControllerConfig
 from wrackline.broker.model.effects import CancelTimer, Effect, Reply, SetTimer
 from wrackline.broker.model.image import ClusterImage, PartitionImage
 from wrackline.broker.model.messages import Refused
-from wrackline.broker.model.types import NO_LEADER, TopicPartition
+from wrackline.broker.model.types import NO_LEADER, NodeId, TopicPartition
+from wrackline.broker.rules.recovery import Named
+from wrackline.broker.rules.topics import RECOVERY_STRATEGY
 
 FORCED = "forced-elections"
 POSSIBLE_LOSS = "possible data loss: committed records that only other replicas had are gone"
@@ -35,9 +44,10 @@ class _Asked:
 
 
 class ForcedElections:
-    def __init__(self, config: ControllerConfig, recoveries: Recoveries) -> None:
+    def __init__(self, config: ControllerConfig, recoveries: Recoveries, counts: UncleanRecoveries) -> None:
         self._window_ms = config.unclean_recovery_window_ms
         self._recoveries = recoveries
+        self._counts = counts
         self._asked: list[_Asked] = []
 
     def begin(
@@ -49,6 +59,10 @@ class ForcedElections:
         now_ms: float,
     ) -> ElectLeadersResponse | None:
         """The answer where it is known already; None: it comes when logs have been compared."""
+        if request.election == ElectionType.DESIGNATED:
+            return self._designate(draft, request)
+        if request.election != ElectionType.UNCLEAN:
+            return ElectLeadersResponse(error=ErrorCode.invalid_request)
         wanted = request.partitions
         every = wanted is None
         tps = [p.tp for p in draft.image.partitions()] if wanted is None else list(dict.fromkeys(wanted))
@@ -74,14 +88,53 @@ class ForcedElections:
             return PartitionOutcome(tp)
         rules = draft.rules
         if not rules.switches.has_elr or rules.election.proactive_recovery(partition, active) is None:
+            offset = draft.next_offset
             after = change(draft, partition, partition.isr, active, unclean_election=True)
-            lost = after.leader != NO_LEADER
-            return PartitionOutcome(tp, message=POSSIBLE_LOSS) if lost else _nobody(partition)
+            if after.leader == NO_LEADER:
+                return _nobody(partition)
+            self._recoveries.decisions[offset] = Decision(DecidedBy.OPERATOR)
+            return PartitionOutcome(tp, message=POSSIBLE_LOSS)
         known = committed.partition(tp)
         if not self._recoveries.force(committed, partition if known is None else known):
-            self._recoveries.give_up(partition)
+            self._recoveries.give_up(committed, partition)
             return _nobody(partition)
         return None
+
+    def _designate(self, draft: Draft, request: ElectLeadersRequest) -> ElectLeadersResponse:
+        wanted = request.partitions
+        if wanted is None or len(wanted) != len(request.desired):
+            return ElectLeadersResponse(error=ErrorCode.invalid_request)
+        named = dict(zip(wanted, request.desired, strict=True))
+        return ElectLeadersResponse(tuple(self._name(draft, tp, leader) for tp, leader in named.items()))
+
+    def _name(self, draft: Draft, tp: TopicPartition, leader: NodeId) -> PartitionOutcome:
+        partition = draft.image.partition(tp)
+        if partition is None:
+            return unknown(tp)
+        if not draft.rules.switches.has_elr:
+            why = "this profile has no unclean recovery, so nobody can name a leader: --unclean elects one"
+            return PartitionOutcome(tp, ErrorCode.invalid_request, why)
+        strategy = self._recoveries.strategy(draft.image, partition)
+        match draft.rules.recovery.named(strategy, partition, leader, draft.active_brokers()):
+            case Named.LEADS:
+                self._recoveries.decisions[draft.next_offset] = Decision(DecidedBy.NAMED)
+                draft.add(draft.rules.election.recovered(partition, leader))
+                return PartitionOutcome(tp, message=POSSIBLE_LOSS)
+            case Named.NOT_NEEDED:
+                error, why = ErrorCode.election_not_needed, f"broker {partition.leader} leads"
+            case Named.NOT_MANUAL:
+                error = ErrorCode.invalid_request
+                why = (
+                    f"{RECOVERY_STRATEGY} of topic {tp.topic!r} is {strategy.value}: the controller elects "
+                    "by itself; a person names the leader where it is manual"
+                )
+            case Named.NO_REPLICA:
+                error = ErrorCode.invalid_replica_assignment
+                why = f"broker {leader} has no replica; there are {sorted(partition.replicas)}"
+            case Named.NOT_LIVE:
+                error = ErrorCode.eligible_leaders_not_available
+                why = f"broker {leader} is fenced, shutting down or not registered"
+        return PartitionOutcome(tp, error, why)
 
     def settle(self, image: ClusterImage, now_ms: float) -> list[Effect]:
         """Answers to those whose elections are committed in ``image``, or whose time is over."""
@@ -108,7 +161,8 @@ class ForcedElections:
             return PartitionOutcome(tp, message=POSSIBLE_LOSS if partition.leader_recovery_state else None)
         if not late:
             return None
-        self._recoveries.give_up(partition)
+        self._recoveries.give_up(image, partition)
+        self._counts.timed_out += 1
         return _nobody(partition)
 
     def refuse_all(self, refused: Refused) -> list[Effect]:

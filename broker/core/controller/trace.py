@@ -6,7 +6,8 @@ import json
 from collections.abc import MutableMapping, Sequence
 from typing import Any
 
-from wrackline.broker.core.controller.unclean_recovery import Decision
+from wrackline.broker.core.controller.metrics import is_unclean_election
+from wrackline.broker.core.controller.unclean_recovery import DecidedBy, Decision
 from wrackline.broker.core.quorum.log import Entry
 from wrackline.broker.model.effects import Effect, Trace
 from wrackline.broker.model.image import ClusterImage
@@ -18,21 +19,21 @@ from wrackline.broker.model.records import (
     RegisterBrokerRecord,
     encode,
 )
-from wrackline.broker.rules.election import RECOVERING
 
 
 def trace_committed(
-    image: ClusterImage, entries: Sequence[Entry], logs_of: MutableMapping[int, Decision]
+    image: ClusterImage, entries: Sequence[Entry], decisions: MutableMapping[int, Decision]
 ) -> list[Effect]:
-    """``image`` is that after all the entries. Records that change nothing leave no line. ``logs_of``: what
-    recovery decided on, by offset; taken out once told."""
+    """``image`` is that after all the entries. Records that change nothing leave no line. ``decisions``: of
+    unclean elections, by offset; taken out once told."""
     lines: list[Effect] = []
     for offset, record in entries:
         if isinstance(record, NoOpRecord):
             continue
         lines.append(Trace("ctl_commit", {"offset": offset, "record": _fields(record)}))
         lines += _broker_lines(record)
-        lines += _unclean_lines(image, record, logs_of.pop(offset, None))
+        if is_unclean_election(record):
+            lines.append(_unclean_line(image, record, decisions.pop(offset, Decision(DecidedBy.SETTING))))
     return lines
 
 
@@ -53,21 +54,19 @@ def _broker_lines(record: MetadataRecord) -> list[Effect]:
     return [Trace(kind, {"broker": record.broker_id, "epoch": record.broker_epoch}) for kind in kinds]
 
 
-def _unclean_lines(image: ClusterImage, record: MetadataRecord, decision: Decision | None) -> list[Effect]:
-    """A leader from outside ISR and ELR: committed records may be lost, and nobody can tell (R34)."""
-    if not isinstance(record, PartitionChangeRecord) or record.leader_recovery_state != RECOVERING:
-        return []
+def _unclean_line(image: ClusterImage, record: PartitionChangeRecord, decision: Decision) -> Trace:
     partition = image.partition_by_id(record.topic_id, record.partition_id)
     tp = str(partition.tp) if partition else f"{record.topic_id}-{record.partition_id}"
-    fields: dict[str, Any] = {"tp": tp, "winner": record.leader}
-    if decision is not None:
-        ends = decision.ends
-        fields["candidates"] = [end.broker for end in ends]
-        fields["logs"] = {str(end.broker): [end.last_written_epoch, end.leo] for end in ends}
+    fields: dict[str, Any] = {"tp": tp, "winner": record.leader, "by": decision.by.value}
+    if decision.ends:
+        fields["candidates"] = [end.broker for end in decision.ends]
+        fields["logs"] = {str(end.broker): [end.last_written_epoch, end.leo] for end in decision.ends}
         fields["why"] = "the best log of all candidates leads: possible data loss"
         if decision.silent:
             fields["unheard"] = list(decision.silent)
             fields["why"] = "the best log of those that answered leads: possible data loss"
+    elif decision.by is DecidedBy.NAMED:
+        fields["why"] = "a person named the leader: possible data loss"
     else:
         fields["why"] = "elected uncleanly: possible data loss"
-    return [Trace("recovery", fields, loud=True)]
+    return Trace("recovery", fields, loud=True)

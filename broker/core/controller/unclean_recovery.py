@@ -4,14 +4,18 @@
 Balanced: when every member of the LastKnownELR is unfenced, each is asked how far its log reaches, again and
 again until all have answered, and the best log leads. Proactive: every replica that is unfenced is asked at
 once, and the best log of those that answered within a short window leads; an operator's ElectLeaders of kind
-UNCLEAN does the same, whatever the strategy. Nothing of this is persisted: a controller that restarts begins
-anew. An attempt belongs to one state of the partition; any change of it ends the attempt.
+UNCLEAN does the same, whatever the strategy. Manual: a person names the leader (``forced_elections``).
+
+The strategy is the topic's setting ``unclean.recovery.strategy``, else the cluster's; a change of it counts
+from its commit on. An attempt is not persisted: a controller that restarts begins anew. It belongs to one
+state of the partition and one strategy; any change of either ends it.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
+from enum import Enum
 from typing import NamedTuple
 from uuid import UUID
 
@@ -30,6 +34,7 @@ from wrackline.broker.model.types import NO_EPOCH, NO_LEADER, NodeId, RecoverySt
 from wrackline.broker.rules.election import Recovery
 from wrackline.broker.rules.profile import Rules
 from wrackline.broker.rules.recovery import LogEnd, Verdict
+from wrackline.broker.rules.topics import RECOVERY_STRATEGY
 
 RECOVERY = "recovery"
 """Timer and channel."""
@@ -40,6 +45,19 @@ _LAST_BACKOFF_MS = 2_000.0
 
 Key = tuple[UUID, int]
 """(topic id, partition)."""
+
+
+class DecidedBy(Enum):
+    """Who elected a leader from outside ISR and ELR."""
+
+    BALANCED = "balanced"
+    PROACTIVE = "proactive"
+    OPERATOR = "operator"
+    """ElectLeaders of kind UNCLEAN: logs were compared."""
+    NAMED = "named"
+    """ElectLeaders of kind DESIGNATED: a person named the leader."""
+    SETTING = "unclean.leader.election.enable"
+    """The first live replica, as the topic's setting asks for."""
 
 
 @dataclass(slots=True)
@@ -70,14 +88,15 @@ class _Peer:
 class Decision(NamedTuple):
     """What an election was decided on."""
 
-    ends: tuple[LogEnd, ...]
+    by: DecidedBy
+    ends: tuple[LogEnd, ...] = ()
     silent: tuple[NodeId, ...] = ()
     """Candidates that did not answer in time: what only they have is lost."""
 
 
 class Recoveries:
     def __init__(self, config: ControllerConfig, rules: Rules) -> None:
-        self._strategy = config.unclean_recovery_strategy
+        self._default = config.unclean_recovery_strategy
         self._window_ms = config.unclean_recovery_window_ms
         self._forced: set[Key] = set()
         """An operator wants a leader for these now."""
@@ -87,7 +106,7 @@ class Recoveries:
         self._asked: dict[int, tuple[NodeId, tuple[Key, ...]]] = {}
         """By correlation."""
         self._correlation = 0
-        self.logs_of: dict[int, Decision] = {}
+        self.decisions: dict[int, Decision] = {}
         """What the election at this offset of the metadata log was decided on, until it is committed."""
 
     # --- what there is to recover --------------------------------------------------------------------------
@@ -101,10 +120,14 @@ class Recoveries:
         for partition in image.partitions():
             if partition.leader != NO_LEADER:
                 continue
-            recovery, strategy = self._view(partition, active)
+            recovery, strategy = self._view(image, partition, active)
             if recovery is None:
                 continue
-            if partition.tp not in delta.before and not delta.brokers.intersection(recovery.candidates):
+            if not (
+                partition.tp in delta.before
+                or partition.tp.topic in delta.topics
+                or delta.brokers.intersection(recovery.candidates)
+            ):
                 continue
             self._begin(partition, strategy, recovery)
             lines.append(self._line(partition, strategy, recovery))
@@ -115,7 +138,7 @@ class Recoveries:
         key = (partition.topic_id, partition.tp.partition)
         active = frozenset(broker.id for broker in image.brokers.values() if broker.active)
         self._forced.add(key)
-        recovery, strategy = self._view(partition, active)
+        recovery, strategy = self._view(image, partition, active)
         if recovery is None or not recovery.possible:
             return False
         if key in self._attempts and self._attempts[key].strategy is not strategy:
@@ -123,22 +146,37 @@ class Recoveries:
         self._begin(partition, strategy, recovery)
         return True
 
-    def give_up(self, partition: PartitionImage) -> None:
+    def give_up(self, image: ClusterImage, partition: PartitionImage) -> None:
         """The operator's time is over: the configured strategy holds again."""
         key = (partition.topic_id, partition.tp.partition)
         if key in self._forced:
             self._forced.discard(key)
-            if self._strategy is not RecoveryStrategy.PROACTIVE:
+            if self.strategy(image, partition) is not RecoveryStrategy.PROACTIVE:
                 self._attempts.pop(key, None)
 
+    def strategy(self, image: ClusterImage, partition: PartitionImage) -> RecoveryStrategy:
+        """Proactive for as long as an operator wants a leader now. Before the first claim of a controller has
+        written the cluster's default, its file's holds."""
+        if (partition.topic_id, partition.tp.partition) in self._forced:
+            return RecoveryStrategy.PROACTIVE
+        value = image.setting(partition.tp.topic, RECOVERY_STRATEGY)
+        return self._default if value is None else RecoveryStrategy(value)
+
     def _view(
-        self, partition: PartitionImage, active: frozenset[NodeId]
+        self, image: ClusterImage, partition: PartitionImage, active: frozenset[NodeId]
     ) -> tuple[Recovery | None, RecoveryStrategy]:
-        forced = (partition.topic_id, partition.tp.partition) in self._forced
-        strategy = RecoveryStrategy.PROACTIVE if forced else self._strategy
+        strategy = self.strategy(image, partition)
         if not self._rules.switches.has_elr:
             return None, strategy
         return self._rules.recovery.view(strategy, self._rules.election, partition, active), strategy
+
+    def waiting(self, image: ClusterImage) -> Iterator[RecoveryStrategy]:
+        """For each partition that only an unclean recovery can give a leader, the strategy it waits under."""
+        active = frozenset(broker.id for broker in image.brokers.values() if broker.active)
+        for partition in image.partitions():
+            recovery, strategy = self._view(image, partition, active)
+            if recovery is not None:
+                yield strategy
 
     def _begin(self, partition: PartitionImage, strategy: RecoveryStrategy, recovery: Recovery) -> None:
         key = (partition.topic_id, partition.tp.partition)
@@ -147,12 +185,12 @@ class Recoveries:
             self._attempts[key] = _Attempt(partition, strategy, recovery.candidates, present)
 
     def _end_overtaken(self, image: ClusterImage, active: frozenset[NodeId]) -> None:
-        """An attempt whose partition has changed, or that nobody is there for any more (balanced: not
-        everybody)."""
+        """An attempt whose partition or strategy has changed, or that nobody is there for any more (balanced:
+        not everybody)."""
         for key, attempt in list(self._attempts.items()):
             attempt.present = active.intersection(attempt.candidates)
             needed = 1 if attempt.strategy is RecoveryStrategy.PROACTIVE else len(attempt.candidates)
-            if image.partition_by_id(*key) != attempt.partition or len(attempt.present) < needed:
+            if not self._still_holds(image, key, attempt) or len(attempt.present) < needed:
                 del self._attempts[key]
                 continue
             for broker, end in list(attempt.ends.items()):
@@ -163,9 +201,13 @@ class Recoveries:
             if partition is None or partition.leader != NO_LEADER:
                 self._forced.discard(key)
 
+    def _still_holds(self, image: ClusterImage, key: Key, attempt: _Attempt) -> bool:
+        unchanged = image.partition_by_id(*key) == attempt.partition
+        return unchanged and self.strategy(image, attempt.partition) is attempt.strategy
+
     def _line(self, partition: PartitionImage, strategy: RecoveryStrategy, recovery: Recovery) -> Trace:
         if strategy is RecoveryStrategy.MANUAL:
-            why = "unclean_recovery_strategy is manual: no leader until an operator decides"
+            why = f"{RECOVERY_STRATEGY} is manual: no leader until an operator names one"
         elif strategy is RecoveryStrategy.PROACTIVE and recovery.possible:
             why = "asking every replica that is there how far its log reaches"
         elif recovery.ready:
@@ -277,14 +319,15 @@ class Recoveries:
                 len(attempt.candidates),
                 window_over=attempt.over_ms is not None and now_ms >= attempt.over_ms,
             )
-            if not decided or draft.image.partition_by_id(*key) != attempt.partition:
+            if not decided or not self._still_holds(draft.image, key, attempt):
                 continue
             answering = [broker for broker in attempt.candidates if broker in attempt.ends]
             ends = tuple(attempt.ends[broker] for broker in answering)
             if not _still_there(draft, ends):
                 continue
             silent = tuple(broker for broker in attempt.candidates if broker not in attempt.ends)
-            self.logs_of[draft.next_offset] = Decision(ends, silent)
+            by = DecidedBy.OPERATOR if key in self._forced else DecidedBy(attempt.strategy.value)
+            self.decisions[draft.next_offset] = Decision(by, ends, silent)
             winner = self._rules.recovery.winner(ends)
             draft.add(self._rules.election.recovered(attempt.partition, winner))
 

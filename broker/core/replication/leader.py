@@ -87,22 +87,26 @@ def advance(replica: Replica) -> None:
     """2.4. Called after follower fetches, appends, flushes, committed ISR changes and role changes."""
     ctx, state, log = replica.ctx, replica.leading, replica.log
     rules = ctx.rules.high_watermark
-    gated = ctx.rules.switches.min_isr_gates_high_watermark
+    switches = ctx.rules.switches
+    gated = switches.min_isr_gates_high_watermark
     if gated and not rules.may_advance(len(state.isr), len(state.maximal), replica.min_isr):
         return
-    lag_max = ctx.config.replica_lag_time_max_ms
-    members = [
-        follower.leo
-        for other, follower in state.followers.items()
-        if rules.counts(
-            other in state.maximal,
-            # At the end of the log within the last lag window.
-            ctx.now_ms - follower.last_caught_up_ms <= lag_max,
-            ctx.is_active(other),
-        )
+    since = ctx.now_ms - ctx.config.replica_lag_time_max_ms
+    joining = switches.waits_for_joining
+    awaited = [
+        each.leo
+        for other, each in state.followers.items()
+        if other in state.maximal
+        or (joining and rules.waits_for(each.last_caught_up_ms >= since, is_eligible(replica, other, each)))
     ]
-    candidate = rules.candidate(log.leo, members, log.flushed if replica.every_write else None)
+    candidate = rules.candidate(log.leo, awaited, log.flushed if replica.every_write else None)
     replica.set_high_watermark(rules.at_leader(replica.high_watermark, candidate))
+
+
+def is_eligible(replica: Replica, other: NodeId, follower: Follower) -> bool:
+    """The life of the broker that has fetched is the one that may be in an ISR (KIP-841, KIP-903)."""
+    ctx = replica.ctx
+    return ctx.is_active(other) and follower.broker_epoch == ctx.registered_epoch(other)
 
 
 # --- followers ---------------------------------------------------------------------------------------------
@@ -161,27 +165,33 @@ def _expand(replica: Replica, follower: NodeId, state: Follower) -> None:
         broker_epoch=state.broker_epoch,
         registered_epoch=ctx.registered_epoch(follower),
         active=ctx.is_active(follower),
+        lag=_lag(replica, state),
     )
     if ctx.rules.isr.may_join(facts):
         propose(replica, leading.isr | {follower}, {follower: facts.broker_epoch})
 
 
 def shrink(replica: Replica) -> None:
-    """By timer: propose to drop the members that lag (docs/protocol.md 2.5)."""
+    """By timer: propose to drop the members that lag (docs/protocol.md 2.5). One that was about to join and
+    has not come is waited for no more."""
     _end_recovery(replica)
+    advance(replica)
     ctx, state = replica.ctx, replica.leading
     if state.proposal is not None:
         return
-    rules, lag_max = ctx.rules.isr, float(ctx.config.replica_lag_time_max_ms)
-    leader_leo, now = replica.log.leo, ctx.now_ms
     late = {
         other
         for other, follower in state.followers.items()
-        if other in state.isr
-        and rules.lags(LagFacts(follower.leo, leader_leo, follower.last_caught_up_ms, now, lag_max))
+        if other in state.isr and ctx.rules.isr.lags(_lag(replica, follower))
     }
     if late:
         propose(replica, state.isr - late, {})
+
+
+def _lag(replica: Replica, follower: Follower) -> LagFacts:
+    ctx = replica.ctx
+    lag_max_ms = float(ctx.config.replica_lag_time_max_ms)
+    return LagFacts(follower.leo, replica.log.leo, follower.last_caught_up_ms, ctx.now_ms, lag_max_ms)
 
 
 # --- the ISR proposal (docs/protocol.md 2.6) ---------------------------------------------------------------

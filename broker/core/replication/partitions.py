@@ -5,7 +5,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
 
-from wrackline.broker.core.replication import roles
+from wrackline.broker.core.replication import leader, roles
 from wrackline.broker.core.replication.context import Context
 from wrackline.broker.core.replication.fetcher import Fetchers
 from wrackline.broker.core.replication.replica import Changes, Replica
@@ -55,11 +55,13 @@ class Partitions:
         """Act on what a run of metadata records came to, partition by partition."""
         for tp, before in delta.before.items():
             self._sync(tp, before)
-        if not delta.topics:
+        if not (delta.topics or delta.brokers):
             return
         for replica in self._replicas.values():
             if replica.tp.topic in delta.topics:
                 roles.settings_changed(replica)
+            elif delta.brokers and replica.leader is not None:
+                leader.advance(replica)  # who was about to join may be fenced now
 
     def _sync(self, tp: TopicPartition, before: PartitionImage | None = None) -> None:
         ctx, image = self._ctx, self._ctx.image.partition(tp)

@@ -14,6 +14,7 @@ from wrackline.broker.core.replication.purgatory import Deadlines
 from wrackline.broker.core.replication.uplink import Uplink, not_in_charge
 from wrackline.broker.model.admin_messages import (
     TOPIC,
+    AlterConfigsRequest,
     AlterOp,
     ConfigChange,
     CreatePartitionsRequest,
@@ -151,7 +152,10 @@ def _has_settings(
             continue
         key = ("topic", item.resource.name) if item.resource.kind == TOPIC else CLUSTER_DYNAMIC
         known = image.configs.get(key, {})
-        if any(known.get(change.name) != _value(change) for change in item.changes):
+        wanted = {change.name: _value(change) for change in item.changes}
+        if any(known.get(name) != value for name, value in wanted.items()):
+            return False
+        if isinstance(request, AlterConfigsRequest) and known.keys() - wanted.keys():
             return False
     return True
 

@@ -67,6 +67,20 @@ def test_settings_of_a_topic(cluster: Cluster) -> None:
         change("cleanup.policy", "compact")
 
 
+def test_all_settings_of_a_topic_at_once(cluster: Cluster) -> None:
+    """AlterConfigs: what is not named is gone."""
+    cluster.create_topic("replaced", min_insync_replicas="3", retention_ms="5000")
+    wanted = {"retention.ms": "7000", "unclean.recovery.strategy": "manual"}
+    only(cluster.admin().alter_configs([ConfigResource(ResourceType.TOPIC, "replaced", wanted)]))
+    seen = only(cluster.admin().describe_configs([ConfigResource(ResourceType.TOPIC, "replaced")]))
+    own = ConfigSource.DYNAMIC_TOPIC_CONFIG.value
+    assert {name: each.value for name, each in seen.items() if each.source == own} == wanted  # type: ignore[attr-defined]
+    assert seen["min.insync.replicas"].value == "2"  # type: ignore[index]
+    bad = {"unclean.recovery.strategy": "careful"}
+    with pytest.raises(KafkaException, match="it must be balanced"):
+        only(cluster.admin().alter_configs([ConfigResource(ResourceType.TOPIC, "replaced", bad)]))
+
+
 def test_settings_of_a_broker_can_be_read(cluster: Cluster) -> None:
     seen = only(cluster.admin().describe_configs([ConfigResource(ResourceType.BROKER, "2")]))
     assert seen["node.id"].value == "2"  # type: ignore[index]

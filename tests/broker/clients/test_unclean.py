@@ -1,5 +1,5 @@
-"""Unclean recovery runs with real processes: all complete replicas are away, and one that lags is there (R27,
-R29)."""
+"""An operator's unclean election with real processes: all complete replicas are away, and one that lags is
+there (R27, R29). The strategy proactive is in test_recovery_strategy.py."""
 
 from __future__ import annotations
 
@@ -16,11 +16,8 @@ pytestmark = pytest.mark.slow
 BEFORE = [b"a%d" % n for n in range(5)]
 
 
-@pytest.mark.parametrize("strategy", ["manual", "proactive"])
-def test_a_lagging_replica_is_elected_by_an_operator_or_by_strategy_proactive(
-    tmp_path: Path, strategy: str
-) -> None:
-    keys = {"unclean_recovery_strategy": strategy, "unclean_recovery_window_ms": 500}
+def test_a_lagging_replica_is_elected_by_an_operator(tmp_path: Path) -> None:
+    keys = {"unclean_recovery_strategy": "manual", "unclean_recovery_window_ms": 500}
     with Cluster(tmp_path, controller_keys=keys) as cluster:
         cluster.create_topic("log")
         leader = cluster.leader("log")
@@ -34,11 +31,10 @@ def test_a_lagging_replica_is_elected_by_an_operator_or_by_strategy_proactive(
         cluster.brokers[leader].kill()
         cluster.brokers[lags].start()
         cluster.wait_registered()
-        if strategy == "manual":
-            wait_for("no leader", lambda: cluster.describe("log")[0].leader == -1)
-            wanted = [TopicPartition("log", 0)]
-            told = cluster.admin().elect_leaders(ElectionType.UNCLEAN, wanted).result(30)
-            assert list(told.values()) == [None], told
+        wait_for("no leader", lambda: cluster.describe("log")[0].leader == -1)
+        wanted = [TopicPartition("log", 0)]
+        told = cluster.admin().elect_leaders(ElectionType.UNCLEAN, wanted).result(30)
+        assert list(told.values()) == [None], told
         wait_for("the one that lags to lead", lambda: cluster.describe("log")[0].leader == lags)
         cluster.brokers[other].start()
         cluster.wait_isr("log", size=2)

@@ -19,7 +19,7 @@ from wrackline.broker.model.messages import EpochEndOffset
 from wrackline.broker.model.types import NO_EPOCH, NO_LEADER, TopicPartition
 from wrackline.broker.rules.eligible import ChangeInput
 from wrackline.broker.rules.fetching import AnswerFacts
-from wrackline.broker.rules.isr import JoinFacts
+from wrackline.broker.rules.isr import JoinFacts, LagFacts
 from wrackline.broker.rules.profile import Rules, profile
 from wrackline.broker.rules.truncation import LeaderRange, OutOfRange
 
@@ -45,8 +45,11 @@ def change(
     return ChangeInput(part or partition(), isr, 2, frozenset(able))
 
 
-def join(leo: int, high_watermark: int = 3, leso: int = 5) -> JoinFacts:
-    return JoinFacts(leo, high_watermark, leso, 4, 4, 11, 11, True)
+def join(leo: int, high_watermark: int = 3, leso: int = 5, leader_leo: int = 0) -> JoinFacts:
+    """Of a follower that was never caught up with a leader whose log ends at ``leader_leo``; 0: where its own
+    does."""
+    lag = LagFacts(leo, leader_leo or leo, 0.0, 99_000.0, 30_000.0)
+    return JoinFacts(leo, high_watermark, leso, 4, 4, 11, 11, True, lag)
 
 
 def answer(**changes: int) -> AnswerFacts:
@@ -75,12 +78,14 @@ DIFFERS: list[Case] = [
     ("hw_before_trunc", lambda r: r.high_watermark.on_divergence(1, 4, 3), 1, 3),
     ("hw_ignores_unknown", lambda r: r.high_watermark.candidate(5, [4, -1], None), -1, 4),
     ("no_adv_on_isr", lambda r: r.switches.isr_change_moves_high_watermark, True, False),
-    ("hw_waits_ineligible", lambda r: r.high_watermark.counts(False, True, False), False, True),
+    ("hw_waits_ineligible", lambda r: r.high_watermark.waits_for(True, False), False, True),
+    ("hw_passes_joining", lambda r: r.switches.waits_for_joining, True, False),
     ("hw_ckpt_skip", lambda r: r.switches.checkpoints_leaderless, True, False),
     ("no_maximal_isr", lambda r: r.isr.maximal(frozenset({1, 2}), frozenset({1, 2, 3})), {1, 2, 3}, {1, 2}),
     ("shrink_before_commit", lambda r: r.isr.maximal(frozenset({1, 2}), frozenset({1})), {1, 2}, {1}),
     ("isr_no_leso", lambda r: r.isr.may_join(join(3)), False, True),
     ("isr_no_hw", lambda r: r.isr.has_committed(join(2)), False, True),
+    ("isr_no_recency", lambda r: r.isr.may_join(join(5, leader_leo=9)), False, True),
     ("keep_stale_peers", lambda r: r.isr.kept_in_new_epoch([2, 3], frozenset({1, 2}), 1), {2}, {2, 3}),
     ("inflight_leak", lambda r: r.switches.overtaken_answer_frees_slot, True, False),
     (
@@ -142,11 +147,12 @@ SAME: list[tuple[str, Callable[[Rules], Any]]] = [
     ("trunc_hw", lambda r: r.truncation.on_become_follower(3, 3)),
     ("drop_lfe_on_empty", lambda r: r.truncation.fetched_epoch(4)),
     ("hw_gate_maximal", lambda r: r.high_watermark.may_advance(2, 2, 2)),
-    ("hw_waits_ineligible", lambda r: r.high_watermark.counts(False, False, False)),
+    ("hw_waits_ineligible", lambda r: r.high_watermark.waits_for(False, False)),
     ("hw_ignores_unknown", lambda r: r.high_watermark.candidate(5, [4, 3], None)),
     ("shrink_before_commit", lambda r: r.isr.maximal(frozenset({1}), frozenset({1, 2}))),
     ("isr_no_leso", lambda r: r.isr.may_join(join(2))),
     ("isr_no_hw", lambda r: r.isr.may_join(join(4))),
+    ("isr_no_recency", lambda r: r.isr.may_join(join(2, leader_leo=9))),
     ("no_isr_broker_epoch", lambda r: r.isr_change.verdict(2, item((1, 11)), partition(), ALL)),
     ("allow_fenced_isr", lambda r: r.isr_change.verdict(1, item((1, 11), (9, -1)), partition(), ALL)),
     (

@@ -19,6 +19,7 @@ ROWS = rows()
 ELSEWHERE = {
     "isr.has_committed": "isr.may_join",
     "isr.has_former_terms": "isr.may_join",
+    "isr.is_recent": "isr.may_join",
     "isr.from_the_future": "isr.verdict",
     "isr.is_outdated": "isr.verdict",
     "isr.is_malformed": "isr.verdict",
@@ -36,6 +37,7 @@ ELSEWHERE = {
     "reassign.has_min_isr": "reassign.completes",
     "rebalance.preferred": "rebalance.may_prefer",
     "topics.cluster_config_error": "topics.config_error",
+    "earlier_profiles.cluster_config_error": "earlier_profiles.config_error",
     "raft.up_to_date": "raft.grants",
     "raft.grants_vote": "raft.grants",
     "raft.forgotten": "raft.grants",

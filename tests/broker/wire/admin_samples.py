@@ -42,8 +42,12 @@ def asked(key: int, s: Schema) -> Any:
             topic = make("TopicData", topic_name="__cluster_metadata", partitions=(part,))
             return make("DescribeQuorumRequest", topics=(topic,))
         case 43:
-            topic = make("TopicPartitions", topic="t", partitions=(3,))
+            topic = make("TopicPartitions", topic="t", partitions=(3,), desired_leaders=(5,))
             return make("ElectLeadersRequest", election_type=1, topic_partitions=(topic,), timeout=SECONDS)
+        case 33:
+            change = make("AlterableConfig", name="min.insync.replicas", value="1")
+            item = make("AlterConfigsResource", resource_type=2, resource_name="t", configs=(change,))
+            return make("AlterConfigsRequest", resources=(item,), validate_only=True)
         case 44:
             change = make("AlterableConfig", name="min.insync.replicas", config_operation=0, value="1")
             item = make("AlterConfigsResource", resource_type=2, resource_name="t", configs=(change,))
@@ -75,7 +79,13 @@ EXPECTED: dict[int, tuple[Any, Any]] = {
         a.CreatePartitionsRequest((a.NewPartitions("t", 4, ((1, 2),)),), 2_000, True),
         a.CreatePartitionsResponse((a.TopicOutcome("t", ErrorCode.invalid_partitions, "no"),)),
     ),
-    43: (a.ElectLeadersRequest(1, (TP,), 2_000), a.ElectLeadersResponse((_REFUSED,))),
+    43: (a.ElectLeadersRequest(1, (TP,), 2_000, (5,)), a.ElectLeadersResponse((_REFUSED,))),
+    33: (
+        a.AlterConfigsRequest(
+            (a.AlteredResource(TOPIC, (a.ConfigChange("min.insync.replicas", 0, "1"),)),), True
+        ),
+        a.IncrementalAlterConfigsResponse((a.ResourceOutcome(TOPIC, ErrorCode.invalid_config, "no"),)),
+    ),
     44: (
         a.IncrementalAlterConfigsRequest(
             (a.AlteredResource(TOPIC, (a.ConfigChange("min.insync.replicas", 0, "1"),)),), True
@@ -110,6 +120,7 @@ TOLD = {
     32: ["name='retention.ms'", "value='77'", "config_source=1"],
     37: ["name='t'", "ErrorCode.invalid_partitions"],
     43: ["topic='t'", "partition_id=3", "ErrorCode.invalid_replica_assignment"],
+    33: ["resource_name='t'", "ErrorCode.invalid_config"],
     44: ["resource_name='t'", "ErrorCode.invalid_config"],
     45: ["partition_index=3", "ErrorCode.invalid_replica_assignment"],
     46: ["adding_replicas=(4, 5)", "removing_replicas=(1,)", "replicas=(4, 5, 1)"],

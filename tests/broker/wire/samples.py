@@ -346,8 +346,8 @@ def lacking(request: Any, key: int, version: int) -> Any:
         return replace(request, allow_auto_topic_creation=version < 4)
     if key == 22 and version < 3:
         return m.InitProducerIdRequest(None)
-    if key == 43 and version < 1:
-        return replace(request, election=0)
+    if key == 43 and version < 3:
+        return replace(request, election=request.election if version >= 1 else 0, desired=())
     if key == 23 and version < 3:
         return replace(request, replica_id=-1)
     return request

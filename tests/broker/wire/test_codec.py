@@ -281,3 +281,14 @@ def test_topics_are_described_page_by_page() -> None:
             break
         cursor = (entity.next_cursor.topic_name, entity.next_cursor.partition_index)
     assert seen == [(name, i) for name in "abc" for i in range(3)]
+
+
+def test_a_leader_is_named_for_each_partition_of_a_topic_or_for_none() -> None:
+    """ElectLeaders 3: by place, so a shorter list would name others than were meant."""
+    schema = request_schema(43, 3)
+    topic = schema.make("TopicPartitions", topic="t", partitions=(3, 4), desired_leaders=(5,))
+    request = schema.make(
+        "ElectLeadersRequest", election_type=2, topic_partitions=(topic,), timeout=admin_samples.SECONDS
+    )
+    with pytest.raises(WireError, match="1 desired leaders of 2 partitions"):
+        BY_KEY[43].decode_request(schema.read(schema.write(request), 0), lambda _: None)

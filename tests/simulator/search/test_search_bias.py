@@ -22,7 +22,7 @@ from wrackline.simulator.faults.swarm import swarm
 from wrackline.simulator.guided import isr, lifecycle, requests, watermark
 from wrackline.simulator.guided.setting import Setting, T
 from wrackline.simulator.guided.stage import Stage
-from wrackline.simulator.invariants.watchers import Deaf, EndOffsets, Stalls, Watcher
+from wrackline.simulator.invariants.watchers import Deaf, EndOffsets, Flaps, Stalls, Watcher
 from wrackline.simulator.run import run
 from wrackline.simulator.world.world import World, WorldOptions
 
@@ -165,6 +165,7 @@ def test_watchers_see_the_defect_and_not_the_rule() -> None:
     cases: list[tuple[Callable[[], Watcher], Callable[[Stage], None], str, str, float]] = [
         (lambda: EndOffsets(WATCHED), watermark.stale_end, "no_offset_not_available", "end-offset", 0.0),
         (lambda: Stalls(WATCHED, "kip966"), watermark.no_move_on_shrink, "no_adv_on_isr", "stall", 0.0),
+        (lambda: Flaps(WATCHED), isr.far_behind_below_min_isr, "isr_no_recency", "flapping", 0.0),
         (lambda: Deaf(WATCHED), lifecycle.deaf_while_stopping, "stop_md_on_shutdown", "deaf", 3_000.0),
     ]
     for make, play, defect, oracle, first_ms in cases:
@@ -174,5 +175,5 @@ def test_watchers_see_the_defect_and_not_the_rule() -> None:
 
 def test_watchers_report_nothing_while_other_schedules_are_played() -> None:
     for play in (isr.dropped_unasked, requests.anothers_record):
-        for watcher in (EndOffsets(WATCHED), Stalls(WATCHED, "kip966"), Deaf(WATCHED)):
+        for watcher in (EndOffsets(WATCHED), Stalls(WATCHED, "kip966"), Flaps(WATCHED), Deaf(WATCHED)):
             assert watched(watcher, play, ()) == set()

@@ -113,6 +113,22 @@ def test_what_clients_set_for_the_cluster_survives_the_controller(three: Driver)
     assert three.controller.committed.min_isr(T) == 2, "as its file says"
 
 
+def test_alter_configs_replaces_all_settings_of_a_resource_and_of_no_other(three: Driver) -> None:
+    configure(three, TOPIC, min_insync_replicas="3", retention_ms="5")
+    configure(three, CLUSTER, min_insync_replicas="1")
+    change = a.ConfigChange("retention.ms", a.AlterOp.SET, "7")
+    wrong = a.ConfigChange("retention.ms", a.AlterOp.SET, "soon")
+    for changes, error in (((wrong,), ErrorCode.invalid_config), ((change,), ErrorCode.none)):
+        response = three.ask(a.AlterConfigsRequest((a.AlteredResource(TOPIC, changes),)))
+        assert isinstance(response, a.IncrementalAlterConfigsResponse)
+        assert response.resources[0].error is error
+        kept = {"min.insync.replicas": "3", "retention.ms": "5"}
+        assert three.controller.committed.configs["topic", "t"] == (
+            kept if error is not ErrorCode.none else {"retention.ms": "7"}
+        )
+    assert three.controller.committed.min_isr(T) == 1
+
+
 def only_the_unclean_one_is_left(driver: Driver) -> None:
     """1 has registered again after an unclean shutdown; 2 and 3, which are eligible, are fenced."""
     driver.alter([1])

@@ -173,6 +173,12 @@ def winner(rules: Rules, facts: Facts) -> object:
     )
 
 
+def named(rules: Rules, facts: Facts) -> object:
+    strategy = RecoveryStrategy(facts["strategy"])
+    alive = some(facts["alive"])
+    return rules.recovery.named(strategy, partition(facts), int(facts["named"]), alive).name.lower()
+
+
 TABLES: dict[str, Decide] = {
     "eligible.eligible": eligible,
     "eligible.without_elr": eligible,
@@ -190,6 +196,7 @@ TABLES: dict[str, Decide] = {
     "recovery.view": view,
     "recovery.may_inspect": may_inspect,
     "recovery.is_decided": is_decided,
+    "recovery.named": named,
     "recovery.judge": judge,
     "recovery.winner": winner,
 }

@@ -28,8 +28,16 @@ def may_join(rules: Rules, facts: Facts) -> object:
             broker_epoch=int(facts["told"]),
             registered_epoch=int(facts["registered"]),
             active=yes(facts["active"]),
+            lag=_lag(facts),
         )
     )
+
+
+def _lag(facts: Facts) -> LagFacts:
+    """The lag time is 30 s."""
+    now, lag_max = 1_000_000.0, 30_000.0
+    caught_up = now - float(facts["caught up ago"])
+    return LagFacts(end(facts["follower"]), end(facts["leader"]), caught_up, now, lag_max)
 
 
 def maximal(rules: Rules, facts: Facts) -> object:
@@ -37,9 +45,7 @@ def maximal(rules: Rules, facts: Facts) -> object:
 
 
 def lags(rules: Rules, facts: Facts) -> object:
-    now, lag_max = 1_000_000.0, 30_000.0
-    caught_up = now - float(facts["caught up ago"])
-    return rules.isr.lags(LagFacts(end(facts["follower"]), end(facts["leader"]), caught_up, now, lag_max))
+    return rules.isr.lags(_lag(facts))
 
 
 def kept_in_new_epoch(rules: Rules, facts: Facts) -> object:

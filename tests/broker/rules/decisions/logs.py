@@ -82,9 +82,8 @@ def may_advance(rules: Rules, facts: Facts) -> object:
     return rules.high_watermark.may_advance(isr, maximal, min_isr)
 
 
-def counts(rules: Rules, facts: Facts) -> object:
-    maximal, caught_up, active = (yes(facts[name]) for name in ("maximal", "caught up", "active"))
-    return rules.high_watermark.counts(maximal, caught_up, active)
+def waits_for(rules: Rules, facts: Facts) -> object:
+    return rules.high_watermark.waits_for(yes(facts["caught up"]), yes(facts["eligible"]))
 
 
 def at_leader(rules: Rules, facts: Facts) -> object:
@@ -144,7 +143,7 @@ TABLES: dict[str, Decide] = {
     "truncation.on_out_of_range": on_out_of_range,
     "watermark.candidate": candidate,
     "watermark.may_advance": may_advance,
-    "watermark.counts": counts,
+    "watermark.waits_for": waits_for,
     "watermark.at_leader": at_leader,
     "watermark.at_follower": at_follower,
     "watermark.on_divergence": on_divergence,

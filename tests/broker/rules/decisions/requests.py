@@ -84,4 +84,5 @@ TABLES: dict[str, Decide] = {
     "sessions.may_evict": may_evict,
     "topics.name_error": name_error,
     "topics.config_error": config_error,
+    "earlier_profiles.config_error": config_error,
 }
