@@ -114,7 +114,7 @@ class ForcedElections:
         if not draft.rules.switches.has_elr:
             why = "this profile has no unclean recovery, so nobody can name a leader: --unclean elects one"
             return PartitionOutcome(tp, ErrorCode.invalid_request, why)
-        strategy = self._recoveries.strategy(draft.image, partition)
+        strategy = self._recoveries.configured(draft.image, partition)
         match draft.rules.recovery.named(strategy, partition, leader, draft.active_brokers()):
             case Named.LEADS:
                 self._recoveries.decisions[draft.next_offset] = Decision(DecidedBy.NAMED)

@@ -155,10 +155,13 @@ class Recoveries:
                 self._attempts.pop(key, None)
 
     def strategy(self, image: ClusterImage, partition: PartitionImage) -> RecoveryStrategy:
-        """Proactive for as long as an operator wants a leader now. Before the first claim of a controller has
-        written the cluster's default, its file's holds."""
-        if (partition.topic_id, partition.tp.partition) in self._forced:
-            return RecoveryStrategy.PROACTIVE
+        """Proactive for as long as an operator wants a leader now."""
+        forced = (partition.topic_id, partition.tp.partition) in self._forced
+        return RecoveryStrategy.PROACTIVE if forced else self.configured(image, partition)
+
+    def configured(self, image: ClusterImage, partition: PartitionImage) -> RecoveryStrategy:
+        """The topic's, else the cluster's. Before the first claim of a controller has written the cluster's
+        default, its file's holds."""
         value = image.setting(partition.tp.topic, RECOVERY_STRATEGY)
         return self._default if value is None else RecoveryStrategy(value)
 

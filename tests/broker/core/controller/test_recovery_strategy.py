@@ -189,6 +189,15 @@ def test_who_cannot_be_named(driver: object, leader: int, error: ErrorCode, word
     assert made.state()[0] == NO_LEADER
 
 
+def test_a_person_may_name_a_leader_while_logs_are_still_compared_for_another() -> None:
+    driver = elr_away(Driver(unclean_recovery_strategy=RecoveryStrategy.MANUAL))
+    comparing = driver.post(a.ElectLeadersRequest(int(a.ElectionType.UNCLEAN), (T,), 30_000))
+    assert comparing not in driver.replies
+    assert name(driver, 3).error is ErrorCode.none
+    assert driver.state()[0] == 3
+    assert comparing in driver.replies
+
+
 def test_where_there_is_a_leader_nobody_is_named() -> None:
     driver = manual(1)
     name(driver, 1)
