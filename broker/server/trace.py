@@ -21,7 +21,7 @@ import orjson
 from wrackline.broker.model.types import TopicPartition
 
 _LOG = logging.getLogger("broker.trace")
-_OPTIONS = orjson.OPT_APPEND_NEWLINE | orjson.OPT_PASSTHROUGH_SUBCLASS | orjson.OPT_NON_STR_KEYS
+OPTIONS = orjson.OPT_APPEND_NEWLINE | orjson.OPT_PASSTHROUGH_SUBCLASS | orjson.OPT_NON_STR_KEYS
 
 
 class TraceWriter:
@@ -57,7 +57,7 @@ class TraceWriter:
             f'{{"time_ns":{wall_ns},"mono_ns":{mono_ns},"step":{self._step},{self._tail}{self._seq},'
             f'"kind":"{kind}"'
         )
-        body = orjson.dumps(fields, default=_plain, option=_OPTIONS)
+        body = orjson.dumps(fields, default=plain, option=OPTIONS)
         self._lines.append(head.encode() + (b"," + body[1:] if len(body) > 3 else b"}\n"))
 
     def flush(self) -> None:
@@ -77,7 +77,7 @@ class TraceWriter:
             self._file.close()
 
 
-def _plain(value: object) -> object:
+def plain(value: object) -> object:
     match value:
         case TopicPartition():
             return str(value)
