@@ -46,6 +46,7 @@ class WracklineOnZooKeeper(WracklineSystem):
         profile: str,
         defects: Sequence[str] = (),
         config: Mapping[str, object] | None = None,
+        trace: bool = True,
         bundle_cache: Path,
         start_s: float = START_S,
     ) -> None:
@@ -61,6 +62,7 @@ class WracklineOnZooKeeper(WracklineSystem):
             profile=profile,
             defects=defects,
             config=config,
+            trace=trace,
             bundle_cache=bundle_cache,
             start_s=max(start_s, START_S),
         )

@@ -44,6 +44,7 @@ class WracklineSystem(Deployed):
         profile: str = "kip966",
         defects: Sequence[str] = (),
         config: Mapping[str, object] | None = None,
+        trace: bool = True,
         bundle_cache: Path,
         start_s: float = START_S,
     ) -> None:
@@ -54,6 +55,7 @@ class WracklineSystem(Deployed):
         self._profile = profile
         self._defects = tuple(defects)
         self._config = dict(config or {})
+        self._trace = trace
         self._bundle_cache = bundle_cache
         placed = nodes_on(
             fleet, brokers=brokers, controllers=controllers, spares=spares, zookeepers=zookeepers
@@ -152,8 +154,9 @@ class WracklineSystem(Deployed):
             "controllers": self._placed.voter_list(),
             "profile": self._profile,
             "defects": list(self._defects),
-            "trace_file": f"{folders_of(node.host).logs}/trace.jsonl",
         }
+        if self._trace:
+            own["trace_file"] = f"{folders_of(node.host).logs}/trace.jsonl"
         if len(node.roles) > 1:
             own["controller_id"] = self._placed.voters[node.host.name]
         if self._placed.zookeepers:
