@@ -2,8 +2,8 @@
 
 Clocks of different hosts differ by some milliseconds. A step that rests on another node's, as a follower's
 append does on its leader's, therefore waits for it here, whatever the clocks say. Any order that respects
-this is a course of events that the nodes could not tell from the real one, and an invariant of all states must
-hold in each of its states.
+this is a course of events that the nodes could not tell from the real one, and an invariant must hold in
+each of its states.
 """
 
 from __future__ import annotations
@@ -26,9 +26,7 @@ class Order:
 
     def __init__(self, streams: Streams) -> None:
         self._streams = streams
-        self._offsets = sorted(
-            {line.fields["offset"] for line in _lines(streams) if line.kind == COMMIT}
-        )
+        self._offsets = sorted({line.fields["offset"] for line in _lines(streams) if line.kind == COMMIT})
         self._batches = {
             (line.fields["tp"], epoch, base)
             for line in _lines(streams)
@@ -81,10 +79,11 @@ class Order:
         fields = line.fields
         match line.kind:
             case "append" if not fields["leader"]:
-                wanted = {(fields["tp"], epoch, base) for base, _, epoch, _ in fields["batches"]}
-                return wanted & self._batches <= self._appended
+                copied = {(fields["tp"], epoch, base) for base, _, epoch, _ in fields["batches"]}
+                return copied & self._batches <= self._appended
             case "follower":
-                return self._reached[fields["id"], fields["tp"]] >= fields["leo"]
+                end: int = fields["leo"]
+                return self._reached[fields["id"], fields["tp"]] >= end
             case "md_apply":
                 return self._is_committed(fields["offset"])
             case "register" if fields["broker"] == node:
@@ -130,7 +129,9 @@ def _proposal(line: Line) -> Proposal:
 
 def _changes(streams: Streams) -> dict[int, Proposal]:
     """Offset of the metadata log -> what a leader would have proposed for this change of an ISR to come."""
-    commits = {line.fields["offset"]: line.fields["record"] for line in _lines(streams) if line.kind == COMMIT}
+    commits = {
+        line.fields["offset"]: line.fields["record"] for line in _lines(streams) if line.kind == COMMIT
+    }
     names: dict[str, str] = {}
     epochs: dict[str, int] = {}
     found: dict[int, Proposal] = {}

@@ -14,7 +14,7 @@ from wrackline.broker.model.events import Boot, Event, RequestReceived
 from wrackline.broker.model.image import ImageError
 from wrackline.broker.model.messages import ProduceRequest
 from wrackline.broker.model.records import MetadataRecord, decode
-from wrackline.broker.model.types import METADATA, NO_EPOCH, FlushMode, NodeId, RecoveredLog, TopicPartition
+from wrackline.broker.model.types import METADATA, FlushMode, NodeId, RecoveredLog, TopicPartition
 from wrackline.simulator.invariants.observed_step import ObservedStep
 from wrackline.simulator.invariants.observer import Observer
 from wrackline.simulator.traced.lines import COMMIT, START, STOP, Line, Step
@@ -58,7 +58,11 @@ class Replay:
     """Makes a world of the steps of traces; ``records`` gives what an observer is shown of each step."""
 
     def __init__(
-        self, world: TracedWorld, observer: Observer, streams: Mapping[NodeId, Sequence[Step]], flush: FlushMode
+        self,
+        world: TracedWorld,
+        observer: Observer,
+        streams: Mapping[NodeId, Sequence[Step]],
+        flush: FlushMode,
     ) -> None:
         self._world = world
         self._observer = observer
@@ -148,7 +152,9 @@ class Replay:
             logs[tp] = recovered
             self._found(step, server, tp, recovered)
             bounds = Offsets(recovered.log_start, recovered.leo, recovered.flushed)
-            core.replicas[tp] = TracedReplica(context, tp, recovered.topic_id, bounds, recovered.high_watermark)
+            core.replicas[tp] = TracedReplica(
+                context, tp, recovered.topic_id, bounds, recovered.high_watermark
+            )
         return Boot(context.incarnation, logs, previous_broker_epoch=line.fields["previous_epoch"])
 
     def _found(self, step: Step, server: TracedServer, tp: TopicPartition, found: RecoveredLog) -> None:
@@ -167,7 +173,9 @@ class Replay:
                 if base == wanted and end <= found.leo
             ]
             if len(fits) != 1:
-                self._lose_sight(tp, f"{step.place}: the log has records from {wanted} on of which no trace tells")
+                self._lose_sight(
+                    tp, f"{step.place}: the log has records from {wanted} on of which no trace tells"
+                )
                 log.leo = found.leo
                 break
             epoch, base, crc, end = fits[0]
@@ -256,7 +264,9 @@ class Replay:
         assert isinstance(log, TracedLog)
         for base, last, epoch, crc in line.fields["batches"]:
             if base != log.leo:
-                self._lose_sight(replica.tp, f"line {line.number}: a batch at {base}, the log ended at {log.leo}")
+                self._lose_sight(
+                    replica.tp, f"line {line.number}: a batch at {base}, the log ended at {log.leo}"
+                )
             log.wrote(base, last, epoch, crc)
         replica.log.leo = log.leo
         return [Append(replica.tp, (), line.fields["base"], log.leo)]

@@ -13,7 +13,6 @@ UNDECIDED: Mapping[str, str] = {
 }
 PARTLY: Mapping[str, str] = {
     "I11": "of registrations only: the traces do not tell which request a controller has answered",
-    "I20": "not whether a broker that deletes a log has learnt of a set without itself: that it has is all that "
-    "its trace tells",
+    "I20": "not whether a broker that deletes a log has learnt of a set without itself",
 }
 """What of them is not decided."""

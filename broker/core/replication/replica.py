@@ -145,8 +145,8 @@ class Replica:
     # --- log -----------------------------------------------------------------------------------------------
 
     def append(self, batches: Sequence[tuple[BatchHeader, bytes]], acks: int | None = None) -> None:
-        """As leader or as follower; offsets and epochs are those in the headers. ``acks``: of the request that
-        brought them, to the leader."""
+        """As leader or as follower; offsets and epochs are those in the headers. ``acks``: of the request
+        that brought them, to the leader."""
         ctx, log = self.ctx, self.log
         base = log.leo
         log.append(batches, ctx.out)
