@@ -81,7 +81,9 @@ def _limits(found: Mapping[str, Any]) -> tuple[str, ...]:
     until, unordered, unread = (whole(found, name) for name in ("until_ns", "unordered", "unread"))
     limits = []
     if until is not None:
-        limits.append(f"only steps before {seconds(until)} were looked at: there are too many")
+        limits.append(
+            f"only steps before {seconds(until)} were looked at: from there on lines are missing, or too many"
+        )
     if unordered:
         limits.append(f"the cause of {plural(unordered, 'step')} is in no trace: taken by their time")
     if unread:

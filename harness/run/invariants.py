@@ -50,7 +50,9 @@ def invariants_of(run_dir: Path, info: RunInfo) -> dict[str, Any] | None:
         flush_mode=info.flush_mode,
         recovery_strategy=info.recovery_strategy,
     )
-    return _section(found, info.nodes, None if until_ns is None else until_ns - clocks.start_ns)
+    bounds = [] if until_ns is None else [until_ns - clocks.start_ns]
+    bounds += [] if found.until_ns is None else [found.until_ns]
+    return _section(found, info.nodes, min(bounds, default=None))
 
 
 def _section(found: Judged, nodes: Mapping[str, str], until_ns: int | None) -> dict[str, Any]:

@@ -45,6 +45,8 @@ class Judged:
     """The first of each invariant and partition."""
     unordered: int
     """Steps whose cause is in no trace: they were taken by their time."""
+    until_ns: int | None
+    """From here on nothing was asked, since a trace lacks lines; None: there was no such time."""
     unread: int
     """Lines that could not be read."""
     blind: tuple[str, ...]
@@ -74,9 +76,13 @@ def judge(
     replay = Replay(world, observer, streams, FlushMode(flush_mode))
     order = Order(streams)
     broken: list[Broken] = []
+    gaps = [trace.gap_ns for trace in traces if trace.gap_ns is not None]
+    until_ns = min(gaps, default=None)
+    steps = 0
     for step in order:
-        if replay.gap:
+        if replay.gap or (until_ns is not None and step.at_ns >= until_ns):
             break
+        steps += 1
         for record in replay.records(step):
             before = len(checker.violations)
             checker(cast(World, world), record)
@@ -84,13 +90,13 @@ def judge(
                 if one.tp not in replay.blind:
                     tp = "" if one.tp is None else str(one.tp)
                     broken.append(Broken(one.id, one.name, step.at_ns, one.node, tp, one.message, step.place))
-    every = [step for steps in streams.values() for step in steps]
     return Judged(
         checked=tuple(kind.id for kind in checker.invariants),
-        steps=len(every),
-        lines=sum(len(step.lines) for step in every),
+        steps=steps,
+        lines=sum(len(step.lines) for own in streams.values() for step in own),
         broken=tuple(broken),
         unordered=order.unordered,
+        until_ns=until_ns,
         unread=sum(len(trace.broken) for trace in traces),
         blind=(*(f"{tp}: {why}" for tp, why in replay.blind.items()), *([replay.gap] if replay.gap else [])),
     )

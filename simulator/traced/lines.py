@@ -68,6 +68,10 @@ class Trace:
     """How far its host's clock is ahead of the clock that times are told by."""
     broken: list[int] = field(default_factory=list)
     """Numbers of the lines that are no lines of a trace: cut short by a full disk, or a power cut."""
+    gap_ns: int | None = None
+    """When a node has first done something that is not here, while it went on with its life; what the trace
+    says from there on cannot be relied on. The end of a life may be missing: the next one says what it
+    found."""
 
     def steps(self) -> dict[NodeId, list[Step]]:
         """By node (a combined process is two), each in its own order."""
@@ -84,7 +88,13 @@ class Trace:
 
     def _steps(self, node: NodeId, own: list[tuple[tuple[str, int], int, Line]]) -> Iterator[Step]:
         grouped = [(key, list(members)) for key, members in groupby(own, key=lambda one: one[0])]
+        expected: tuple[str, int] | None = None
         for at, ((incarnation, _), members) in enumerate(grouped):
+            for (life, _), time_ns, line in members:
+                number = int(line.fields["seq"])
+                if expected is not None and expected[0] == life and number != expected[1]:
+                    self._gap(time_ns - self.ahead_ns)
+                expected = life, number + 1
             yield Step(
                 members[0][1] - self.ahead_ns,
                 node,
@@ -93,3 +103,6 @@ class Trace:
                 self.file,
                 last=at + 1 == len(grouped) or grouped[at + 1][0][0] != incarnation,
             )
+
+    def _gap(self, at_ns: int) -> None:
+        self.gap_ns = at_ns if self.gap_ns is None else min(self.gap_ns, at_ns)

@@ -22,22 +22,23 @@ class Tracing:
     def __init__(self) -> None:
         self.lines: dict[NodeId, list[bytes]] = defaultdict(list)
         self._incarnation: dict[NodeId, str] = {}
-        self._lives = 0
+        self._seq: dict[NodeId, int] = {}
 
     def __call__(self, world: World, step: StepRecord) -> None:  # noqa: ARG002
         if isinstance(step.event, Boot):
             self._incarnation[step.node] = str(step.event.incarnation_id)
+            self._seq[step.node] = 0
         head = {
             "time_ns": round(step.at_ms * 1e6),
             "node": step.node,
             "step": step.number,
             "incarnation": self._incarnation.get(step.node, str(UUID(int=step.node))),
         }
-        self.lines[step.node] += [
-            orjson.dumps({**head, "kind": effect.kind, **effect.fields}, default=plain, option=OPTIONS)
-            for effect in step.effects
-            if isinstance(effect, fx.Trace)
-        ]
+        for effect in step.effects:
+            if isinstance(effect, fx.Trace):
+                seq = self._seq[step.node] = self._seq.get(step.node, 0) + 1
+                fields = {**head, "seq": seq, "kind": effect.kind, **effect.fields}
+                self.lines[step.node].append(orjson.dumps(fields, default=plain, option=OPTIONS))
 
     def traces(self, *, ahead_ns: dict[NodeId, int] | None = None) -> list[Trace]:
         """One of each node that wrote anything."""
