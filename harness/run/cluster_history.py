@@ -35,17 +35,24 @@ def record_changes(parts: Parts, recorder: Recorder, topic: str, collected: Path
 
 
 def events(found: Chronicle, clocks: Clocks, topic: str) -> list[Event]:
-    """Rows in the order of what they tell, and one of how whole that is."""
-    rows = [(one.at_ns, _change(one, clocks)) for one in found.changes]
-    rows += [(one.at_ns, _recovery(one, clocks)) for one in found.recoveries]
+    """Rows in the order of what they tell, and one of how whole that is. A change never lies before one that
+    was written down before it, whatever the clocks of their hosts say."""
+    rows: list[tuple[int, Event]] = []
+    latest_ns = 0
+    for change in found.changes:
+        latest_ns = max(latest_ns, clocks.of_run(change.at_ns, change.host))
+        rows.append((latest_ns, _change(change, latest_ns)))
+    for recovery in found.recoveries:
+        at_ns = clocks.of_run(recovery.at_ns, recovery.host)
+        rows.append((at_ns, _recovery(recovery, at_ns)))
     rows.sort(key=lambda row: row[0])
     whole = {"source": found.source, "changes": len(found.changes), "missing": list(found.missing)}
     return [*(event for _, event in rows), Event(CONTROL, Type.INFO, CHRONICLE, topic=topic, extra=whole)]
 
 
-def _change(one: Change, clocks: Clocks) -> Event:
+def _change(one: Change, at_ns: int) -> Event:
     extra = {
-        "at_ns": clocks.of_run(one.at_ns, one.host),
+        "at_ns": at_ns,
         "place": one.place,
         "leader": one.leader,
         "partition_epoch": one.partition_epoch,
@@ -67,9 +74,9 @@ def _change(one: Change, clocks: Clocks) -> Event:
     )
 
 
-def _recovery(one: UncleanRecovery, clocks: Clocks) -> Event:
+def _recovery(one: UncleanRecovery, at_ns: int) -> Event:
     extra = {
-        "at_ns": clocks.of_run(one.at_ns, one.host),
+        "at_ns": at_ns,
         "winner": one.winner,
         "why": one.why,
         "strategy": one.strategy,

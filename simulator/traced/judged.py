@@ -78,11 +78,11 @@ def judge(
     broken: list[Broken] = []
     gaps = [trace.gap_ns for trace in traces if trace.gap_ns is not None]
     until_ns = min(gaps, default=None)
-    steps = 0
+    taken = 0
     for step in order:
         if replay.gap or (until_ns is not None and step.at_ns >= until_ns):
             break
-        steps += 1
+        taken += 1
         for record in replay.records(step):
             before = len(checker.violations)
             checker(cast(World, world), record)
@@ -92,7 +92,7 @@ def judge(
                     broken.append(Broken(one.id, one.name, step.at_ns, one.node, tp, one.message, step.place))
     return Judged(
         checked=tuple(kind.id for kind in checker.invariants),
-        steps=steps,
+        steps=taken,
         lines=sum(len(step.lines) for own in streams.values() for step in own),
         broken=tuple(broken),
         unordered=order.unordered,
