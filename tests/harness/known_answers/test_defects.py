@@ -158,7 +158,7 @@ def test_after_ctrl_c_no_further_run_is_begun(tmp_path: Path, monkeypatch: pytes
 def test_a_defect_is_a_violation_on_a_real_fleet_and_its_twin_passes(
     name: str, options: list[str], twins: int, invariant: str, tmp_path: Path
 ) -> None:
-    """By what clients saw, and by the invariants: the first that breaks is the one that the defect is about."""
+    """By what clients saw, and by the invariants: the first that breaks is what the defect is about."""
     table = tmp_path / "table.json"
     command = [
         sys.executable,
