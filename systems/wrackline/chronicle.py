@@ -89,6 +89,6 @@ def _recoveries(lines: Iterable[_Line], topic: str) -> Iterator[UncleanRecovery]
             int(partition),
             NO_LEADER if fields["winner"] is None else fields["winner"],
             str(fields["why"]),
-            str(fields.get("strategy", "")),
+            str(fields.get("by", "")),
             details or None,
         )

@@ -112,8 +112,8 @@ def test_a_change_that_brokers_learnt_of_and_no_controller_told_is_missing(tmp_p
 
 def test_an_unclean_recovery_is_told_once_with_its_strategy_and_logs(tmp_path: Path) -> None:
     file = tmp_path / "c1.jsonl"
-    asked = {"tp": "log-0", "strategy": "proactive", "candidates": [1, 3], "missing": [1], "winner": None}
-    won = {"tp": "log-0", "strategy": "proactive", "winner": 3, "logs": {"3": [2, 40]}, "offset": 5}
+    asked = {"tp": "log-0", "by": "proactive", "candidates": [1, 3], "missing": [1], "winner": None}
+    won = {"tp": "log-0", "by": "proactive", "winner": 3, "logs": {"3": [2, 40]}, "offset": 5}
     file.write_bytes(
         line("recovery", 10, **asked, why="waiting")
         + line("recovery", 20, **won, why="the best log")
