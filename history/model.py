@@ -72,9 +72,24 @@ Rows of the nemesis have ``process = NEMESIS``, ``type = info``, ``f`` = the fau
 
 Rows of the runner have ``process = CONTROL``, ``type = info``: ``f = phase`` (extra {"phase": "setup" |
 "warm" | "main" | "heal" | "drain" | "collect"}), ``f = assignment`` (topic; extra {"assignment": {"0":
-[1,2,3]}, "nodes": {"1": "n1"}}) and ``f = cluster`` (metadata: extra {"partitions":
-[{"topic","partition","leader", "leader_epoch","isr","elr","replicas"}]}). So that the judge knows whether the
-run went as it was meant to:
+[1,2,3]}, "nodes": {"1": "n1"}}) and ``f = cluster`` (metadata, as a broker answered when it was asked,
+several times a second: extra {"partitions": [{"topic","partition","leader", "leader_epoch","isr","elr",
+"replicas"}]}). What the system itself wrote down of its topic comes in rows at the end, when its files have
+been collected; ``extra.at_ns`` is the time of each, on the clock of ``time_ns``:
+
+================  ====================================================================================
+partition         a partition as it is from ``at_ns`` on, at every change and at first: ``topic``,
+                  ``partition``, ``leader_epoch``, ``node`` (who wrote it down), extra {"at_ns", "place"
+                  (where it is written), "leader" (-1: none), "partition_epoch" (-1: there are none),
+                  "replicas", "isr", "elr", "last_known_elr", "recovering"}
+unclean-recovery  a leader is looked for, or elected, outside of ISR and ELR: extra {"at_ns", "winner"
+                  (-1: nobody), "why", "strategy" ("" where it is not told)} and what else is told:
+                  "candidates", "missing", "logs" ({node: [last epoch, end]}), "unheard"
+chronicle         how whole these rows are: ``topic``, extra {"source", "changes", "missing": a line for
+                  each thing that may have happened and is not here}
+================  ====================================================================================
+
+So that the judge knows whether the run went as it was meant to:
 
 ===========  =========================================================================================
 planned      a guided schedule chose its steps: extra {"schedule", "faults": {"g1": "partition", ...}}
@@ -103,6 +118,8 @@ from wrackline.history.values import dataclass
 NEMESIS = -1
 CONTROL = -2
 REPLICA = -3
+PARTITION, UNCLEAN_RECOVERY, CHRONICLE = "partition", "unclean-recovery", "chronicle"
+"""``f`` of the runner's rows about what the system wrote down of its topic."""
 DIED = "died"
 """``f`` of the nemesis's rows about a node or host that is gone, and that nobody had stopped."""
 

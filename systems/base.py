@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Protocol, runtime_checkable
 
 from wrackline.fleets.base import Host
+from wrackline.systems.chronicle import Chronicle
 
 
 class DeployError(Exception):
@@ -211,6 +212,15 @@ class Featured(Protocol):
 
     def features(self, *, timeout_s: float = 30.0) -> Mapping[str, int]:
         """Name of each feature -> its finalised level, as the cluster reports them. Raises DeployError."""
+
+
+@runtime_checkable
+class Chronicled(Protocol):
+    """A system that writes down every change of its partitions, besides all else."""
+
+    def chronicle(self, topic: str, collected: Path) -> Chronicle:
+        """What it has written down of a topic. ``collected``: where ``collect`` has put its files. Raises
+        DeployError."""
 
 
 @runtime_checkable

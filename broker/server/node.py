@@ -56,7 +56,7 @@ class _Part:
     metrics: socket.socket | None
     found: Found
     incarnation: UUID
-    trace: TraceWriter | None
+    trace: TraceWriter
 
 
 def run(settings: Settings, rules: Rules) -> int:
@@ -112,12 +112,10 @@ def _bind(settings: Settings, port: int, opened: ExitStack) -> socket.socket:
     return listener
 
 
-def _open_trace(settings: Settings, incarnation: UUID) -> TraceWriter | None:
+def _open_trace(settings: Settings, incarnation: UUID) -> TraceWriter:
     path = settings.shell.trace_file
-    if path is None:
-        return None
     try:
-        return TraceWriter(Path(path), settings.node.node_id, incarnation)
+        return TraceWriter(None if path is None else Path(path), settings.node.node_id, incarnation)
     except OSError as failure:
         raise StartError(f"cannot write trace_file {path}: {failure.strerror}") from failure
 

@@ -54,7 +54,7 @@ class Shell:
         settings: Settings,
         log_dir: LogDir,
         incarnation: UUID,
-        trace: TraceWriter | None,
+        trace: TraceWriter,
         most_connections: int,
     ) -> None:
         self._role = role
@@ -124,8 +124,10 @@ class Shell:
             while self._events and not self.stopped.done():
                 self._disk_refused = None
                 event = self._events.popleft()
+                self._trace.begin()
                 for effect in self._role.core.handle(event, self._loop.time() * 1000):
                     self._carry_out(effect)
+                self._trace.flush()
                 if not self.ready.done() and self._role.ready():
                     self.ready.set_result(None)
         finally:
@@ -154,8 +156,7 @@ class Shell:
         while len(self._connections) and self._loop.time() < deadline:
             await asyncio.sleep(0.005)
         self._flusher.close()
-        if self._trace is not None:
-            self._trace.close()
+        self._trace.close()
 
     # --- requests (the Desk of connections) ------------------------------------------------------------
 
@@ -187,6 +188,7 @@ class Shell:
         if slot is None or slot.incoming is None:
             return
         response: Response = effect.response
+        self._trace.flush()
         try:
             response = resolve(
                 self._log_dir, slot.incoming.request, response, self._settings.node.fetch_max_bytes
@@ -232,6 +234,7 @@ class Shell:
             reason = f"no address is known for node {effect.destination}"
             self._events.append(ev.SendFailed(effect.correlation, effect.destination, reason))
             return
+        self._trace.flush()
         key = (effect.destination, effect.channel)
         link = self._links.get(key)
         if link is None:
@@ -386,8 +389,7 @@ class Shell:
     # --- trace, end ------------------------------------------------------------------------------------
 
     def _write_trace(self, effect: fx.Trace) -> None:
-        if self._trace is not None:
-            self._trace.write(effect.kind, effect.fields)
+        self._trace.write(effect.kind, effect.fields)
         if effect.loud:
             fields = ", ".join(f"{name}={value}" for name, value in effect.fields.items())
             _LOG.warning("%s: %s", effect.kind, fields)

@@ -1,12 +1,14 @@
 """The trace: one JSON line per state change (docs/broker.md "Trace"), enough to check the invariants of a
-real run.
+real run (``wrackline.simulator.traced``).
 
-Lines are buffered for at most 50 ms: after a power cut the trace may lack that much, as the log itself may.
+The lines of one event are a step: they have one time, when the node took the event up, and are in the file
+before any message that the event makes leaves the node. So whoever has such a message from a node finds in
+its trace what the node did before, even when the node was killed meanwhile. The rest of the lines is written
+at the end of the event.
 """
 
 from __future__ import annotations
 
-import asyncio
 import logging
 import time
 from collections.abc import Mapping
@@ -19,57 +21,63 @@ import orjson
 from wrackline.broker.model.types import TopicPartition
 
 _LOG = logging.getLogger("broker.trace")
-_FLUSH_AFTER_S = 0.05
-_FLUSH_AT_LINES = 512
-_OPTIONS = orjson.OPT_APPEND_NEWLINE | orjson.OPT_PASSTHROUGH_SUBCLASS | orjson.OPT_NON_STR_KEYS
+OPTIONS = orjson.OPT_APPEND_NEWLINE | orjson.OPT_PASSTHROUGH_SUBCLASS | orjson.OPT_NON_STR_KEYS
 
 
 class TraceWriter:
     """Adds time (wall clock and monotonic, ns), node, incarnation and a sequence number to every line."""
 
-    def __init__(self, path: Path, node_id: int, incarnation: UUID) -> None:
-        """Raises OSError when the file cannot be opened."""
-        path.parent.mkdir(parents=True, exist_ok=True)
-        self._file: IO[bytes] = path.open("ab")
+    def __init__(self, path: Path | None, node_id: int, incarnation: UUID) -> None:
+        """None: nobody wants to know, and nothing is written. Raises OSError when the file cannot be
+        opened."""
+        self._file: IO[bytes] | None = None
+        if path is not None:
+            path.parent.mkdir(parents=True, exist_ok=True)
+            self._file = path.open("ab", buffering=0)
         self._tail = f'"node":{node_id},"incarnation":"{incarnation}","seq":'
         self._seq = 0
+        self._step = 0
+        self._time_ns = (0, 0)
         self._lines: list[bytes] = []
-        self._timer: asyncio.TimerHandle | None = None
+
+    def begin(self) -> None:
+        """The node takes an event up: the lines that follow are of one step."""
+        if self._file is None:
+            return
+        self._step += 1
+        self._time_ns = time.time_ns(), time.monotonic_ns()
 
     def write(self, kind: str, fields: Mapping[str, Any]) -> None:
+        """One line of the step."""
+        if self._file is None:
+            return
         self._seq += 1
-        clocks = f'"time_ns":{time.time_ns()},"mono_ns":{time.monotonic_ns()}'
-        head = f'{{{clocks},{self._tail}{self._seq},"kind":"{kind}"'
-        body = orjson.dumps(fields, default=_plain, option=_OPTIONS)
+        wall_ns, mono_ns = self._time_ns
+        head = (
+            f'{{"time_ns":{wall_ns},"mono_ns":{mono_ns},"step":{self._step},{self._tail}{self._seq},'
+            f'"kind":"{kind}"'
+        )
+        body = orjson.dumps(fields, default=plain, option=OPTIONS)
         self._lines.append(head.encode() + (b"," + body[1:] if len(body) > 3 else b"}\n"))
-        if len(self._lines) >= _FLUSH_AT_LINES:
-            self.flush()
-        elif self._timer is None:
-            self._timer = asyncio.get_running_loop().call_later(_FLUSH_AFTER_S, self.flush)
 
     def flush(self) -> None:
-        if self._timer is not None:
-            self._timer.cancel()
-            self._timer = None
+        """What was written is in the file when this returns (not on the disk: nothing is synced)."""
+        if self._file is None or not self._lines:
+            return
         lines, self._lines = self._lines, []
         try:
             self._file.write(b"".join(lines))
-            self._file.flush()
         except OSError as failure:
             # A broker whose disk is full must go on saying so to its clients; the trace only watches.
             _LOG.error("trace: %d lines lost: %s", len(lines), failure)
 
     def close(self) -> None:
         self.flush()
-        try:
+        if self._file is not None:
             self._file.close()
-        except OSError as failure:
-            # What flush could not write is tried once more; the exit code must still say what ended the
-            # broker.
-            _LOG.error("trace: its last lines are lost: %s", failure)
 
 
-def _plain(value: object) -> object:
+def plain(value: object) -> object:
     match value:
         case TopicPartition():
             return str(value)

@@ -1,4 +1,4 @@
-"""The run over time: phases, faults, throughput and latency on one axis, and who led each partition.
+"""The run over time: phases, faults, throughput and latency on one axis.
 
 Every drawing has one element per series and at most ``BUCKETS`` points a series, however long the run.
 """
@@ -8,12 +8,12 @@ from __future__ import annotations
 import statistics
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from itertools import groupby, pairwise
+from itertools import groupby
 from typing import Any, Final
 
 from markupsafe import Markup
 
-from wrackline.harness.report.faults import CONTROLLER, Fault, LeaderSpan, Phase
+from wrackline.harness.report.faults import Fault, Phase
 from wrackline.harness.report.files import numeric, rows, whole
 from wrackline.harness.report.svg import Scale, Svg, text_width, ticks
 from wrackline.harness.report.text import milliseconds, number, seconds, shorten
@@ -22,10 +22,8 @@ WIDTH: Final = 1120
 LEFT: Final = 74
 RIGHT: Final = WIDTH - 12
 BUCKETS: Final = 300
-_LANE: Final = 20
-_FAULTS_DRAWN: Final = 80
-_PARTITIONS_DRAWN: Final = 24
-_SPANS_DRAWN: Final = 200
+LANE: Final = 20
+FAULTS_DRAWN: Final = 80
 _AFTERWARDS: Final = ("drain", "replica", "assign")
 """Not part of the load: the final read, and consumers taking partitions."""
 
@@ -90,15 +88,15 @@ def run_chart(
     extent_s = max(extent_ns / 1e9, 1.0)
     step, series = buckets(metrics, extent_s)
     x = Scale(0, extent_s, LEFT, RIGHT)
-    lanes = pack_faults(faults[:_FAULTS_DRAWN], x)
-    panels_top = 26 + _LANE * (max(lanes.values(), default=-1) + 1) + 24
+    lanes = pack_faults(faults[:FAULTS_DRAWN], x)
+    panels_top = 26 + LANE * (max(lanes.values(), default=-1) + 1) + 24
     heights = {f: 120 if f == "send" or len(series) == 1 else 62 for f in series}
     latency = next(iter(series.values()), [])
     has_latency = any(bucket.p99 is not None or bucket.p50 is not None for bucket in latency)
     bottom = panels_top + sum(height + 26 for height in heights.values()) + (130 if has_latency else 0)
     svg = Svg(WIDTH, bottom + 34, "Throughput and latency over time, with faults", "wide")
     _draw_phases(svg, phases, x, bottom)
-    _draw_fault_bands(svg, faults[:_FAULTS_DRAWN], x, panels_top - 18, bottom)
+    draw_fault_bands(svg, faults[:FAULTS_DRAWN], x, panels_top - 18, bottom)
     top = panels_top
     for f, own in series.items():
         _draw_rates(svg, f, own, step, x, top, heights[f])
@@ -107,7 +105,7 @@ def run_chart(
         _draw_latency(svg, next(iter(series)), latency, step, x, top, 112)
     draw_time_axis(svg, x, bottom)
     _draw_hits(svg, series, step, faults, x, panels_top - 18, bottom)
-    _draw_fault_lanes(svg, faults[:_FAULTS_DRAWN], lanes, x, 26)
+    draw_fault_lanes(svg, faults[:FAULTS_DRAWN], lanes, x, 26)
     return svg.markup()
 
 
@@ -205,7 +203,7 @@ def _draw_phases(svg: Svg, phases: Sequence[Phase], x: Scale, bottom: float) -> 
     svg.text(LEFT - 8, 14, "phase", "tick", anchor="end")
 
 
-def _draw_fault_bands(svg: Svg, faults: Sequence[Fault], x: Scale, top: float, bottom: float) -> None:
+def draw_fault_bands(svg: Svg, faults: Sequence[Fault], x: Scale, top: float, bottom: float) -> None:
     for fault in faults:
         left, right = fault_span(fault, x)
         svg.rect(left, top, right - left, bottom - top, f"band f-{fault.kind}")
@@ -213,20 +211,20 @@ def _draw_fault_bands(svg: Svg, faults: Sequence[Fault], x: Scale, top: float, b
             svg.rect(left, top, right - left, bottom - top, "hatch")
 
 
-def _draw_fault_lanes(
+def draw_fault_lanes(
     svg: Svg, faults: Sequence[Fault], lanes: Mapping[str, int], x: Scale, top: float
 ) -> None:
     if faults:
         svg.text(LEFT - 8, top + 12, "faults", "tick", anchor="end")
     for fault in faults:
         left, right = fault_span(fault, x)
-        y = top + lanes[fault.id] * _LANE
-        svg.rect(left, y, right - left, _LANE - 4, f"bar f-{fault.kind} pale", tip=fault_tip(fault), rx=2)
+        y = top + lanes[fault.id] * LANE
+        svg.rect(left, y, right - left, LANE - 4, f"bar f-{fault.kind} pale", tip=fault_tip(fault), rx=2)
         if fault.active_ns is not None:
             active, undo = force_span(fault, x)
-            svg.rect(active, y, undo - active, _LANE - 4, f"bar f-{fault.kind}", tip=fault_tip(fault), rx=2)
+            svg.rect(active, y, undo - active, LANE - 4, f"bar f-{fault.kind}", tip=fault_tip(fault), rx=2)
         if not fault.proved:
-            svg.rect(left, y, right - left, _LANE - 4, "hatch", rx=2)
+            svg.rect(left, y, right - left, LANE - 4, "hatch", rx=2)
         label = place_label(fault, x)
         svg.text(label.x, y + 12, bar_name(fault), label.cls, anchor=label.anchor)
 
@@ -322,70 +320,3 @@ def _draw_hits(
         ]
         tip = "\n".join([f"{begin:,.0f} to {begin + step:,.0f} s", *lines, *during[:4]])
         svg.rect(x(begin), top, x(begin + step) - x(begin), bottom - top, "hit", tip=tip)
-
-
-# leaders ----------------------------------------------------------------------------------------------------
-
-
-def cluster_chart(
-    spans: Mapping[str, Sequence[LeaderSpan]], nodes: Sequence[str], faults: Sequence[Fault], extent_ns: int
-) -> Markup:
-    """One lane per partition: the colour is the leader, the height the share of replicas in the ISR. One
-    above them for the active controller, where there were several."""
-    lane = 30
-    x = Scale(0, max(extent_ns / 1e9, 1.0), LEFT, RIGHT)
-    shown = list(spans.items())[:_PARTITIONS_DRAWN]
-    drawn_faults = faults[:_FAULTS_DRAWN]
-    lanes = pack_faults(drawn_faults, x)
-    above = 4 + _LANE * (max(lanes.values(), default=-1) + 1) + 8
-    bottom = above + lane * len(shown) + 2
-    svg = Svg(WIDTH, bottom + 30, "Leader and in-sync replicas of each partition over time", "wide")
-    _draw_fault_bands(svg, drawn_faults, x, above - 6, bottom)
-    for position, (label, own) in enumerate(shown):
-        top = above + position * lane
-        svg.text(LEFT - 8, top + 17, shorten(label, 11), "tick", anchor="end")
-        for before, span in pairwise([None, *own[-_SPANS_DRAWN:]]):
-            if span is not None:
-                _draw_span(svg, span, before, nodes, x, top, lane - 6)
-    _draw_fault_lanes(svg, drawn_faults, lanes, x, 4)
-    draw_time_axis(svg, x, bottom)
-    return svg.markup()
-
-
-def _draw_span(
-    svg: Svg,
-    span: LeaderSpan,
-    before: LeaderSpan | None,
-    nodes: Sequence[str],
-    x: Scale,
-    top: float,
-    height: float,
-) -> None:
-    left, right = x(span.begin_ns / 1e9), x(span.end_ns / 1e9)
-    if span.leader is None:
-        svg.rect(left, top, right - left, height, "no-leader")
-        svg.rect(left, top, right - left, height, "hatch")
-    else:
-        colour = f"node-{nodes.index(span.leader) % 8}" if span.leader in nodes else "node-7"
-        share = min(len(span.isr) / max(len(span.replicas), 1), 1.0)
-        svg.rect(left, top, right - left, height, f"{colour} pale")
-        svg.rect(left, top + height * (1 - share), right - left, height * share, colour)
-    epoch = "" if span.leader_epoch is None else f" e{span.leader_epoch}"
-    name = f"{span.leader or 'none'}{epoch}"
-    fresh = before is None or (before.leader, before.leader_epoch) != (span.leader, span.leader_epoch)
-    if fresh and right - left > text_width(name) + 6:
-        svg.text(left + 4, top + height - 4, name, "bar-name")
-    svg.rect(left, top, right - left, height, "hit", tip=span_tip(span))
-
-
-def span_tip(span: LeaderSpan) -> str:
-    if span.topic == CONTROLLER:
-        when = f"{seconds(span.begin_ns)} to {seconds(span.end_ns)}"
-        return f"active controller, {when}\n{span.leader or 'none that a majority names'}"
-    epoch = "" if span.leader_epoch is None else f" (leader epoch {span.leader_epoch})"
-    leader = f"leader {span.leader}{epoch}" if span.leader is not None else "no leader"
-    elr = f", ELR {' '.join(span.elr)}" if span.elr else ""
-    return (
-        f"{span.topic}-{span.partition}, {seconds(span.begin_ns)} to {seconds(span.end_ns)}\n{leader}\n"
-        f"ISR {' '.join(span.isr) or 'empty'} of {' '.join(span.replicas)}{elr}"
-    )

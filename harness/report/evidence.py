@@ -14,9 +14,10 @@ from typing import Final
 
 from markupsafe import Markup
 
+from wrackline.harness.report.cluster import LeaderSpan
 from wrackline.harness.report.excerpts import Excerpt, History, Sightings
 from wrackline.harness.report.explanation import Explanation, explanation
-from wrackline.harness.report.faults import Fault, LeaderSpan, active_between
+from wrackline.harness.report.faults import Fault, active_between
 from wrackline.harness.report.files import Finding, FindingGroup
 from wrackline.harness.report.neighbourhood import Grid, grid, reach, with_readings
 from wrackline.harness.report.operations import Operation, operation, pair

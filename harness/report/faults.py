@@ -6,7 +6,7 @@ Faults come from the verdict; a run that was never judged still has the nemesis'
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any, Final
 
 from wrackline.harness.report.files import mapping, rows, texts, whole
@@ -24,8 +24,6 @@ _KINDS: Final = (
     ("restart", ("restart", "shutdown")),
 )
 _FILES_SHOWN: Final = 40
-CONTROLLER: Final = "controller"
-_SILENT_NS: Final = 5_000_000_000
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,24 +79,6 @@ class Phase:
     name: str
     begin_ns: int
     end_ns: int
-
-
-@dataclass(frozen=True, slots=True)
-class LeaderSpan:
-    """An interval in which the metadata of a partition did not change."""
-
-    topic: str
-    partition: int
-    begin_ns: int
-    end_ns: int
-    leader: str | None
-    leader_epoch: int | None
-    isr: tuple[str, ...]
-    elr: tuple[str, ...]
-    replicas: tuple[str, ...]
-
-    def same(self, other: LeaderSpan) -> bool:
-        return replace(self, begin_ns=0, end_ns=0) == replace(other, begin_ns=0, end_ns=0)
 
 
 def faults_of(verdict: Mapping[str, Any] | None, control: Iterable[Event]) -> tuple[Fault, ...]:
@@ -164,62 +144,6 @@ def phases_of(metrics: Mapping[str, Any] | None, control: Iterable[Event], end_n
     return tuple(
         Phase(str((mark.extra or {}).get("phase", "?")), mark.time_ns, end)
         for mark, end in zip(marks, ends, strict=True)
-    )
-
-
-def leader_spans(
-    control: Iterable[Event], nodes: Mapping[str, str], end_ns: int
-) -> dict[str, list[LeaderSpan]]:
-    """Partition label -> its metadata over time, merged where it did not change.
-
-    The runner writes a row a second while the cluster answers. Where there was no answer for longer than
-    ``_SILENT_NS`` nothing is known, and there is no span."""
-    spans: dict[str, list[LeaderSpan]] = {}
-    for event in control:
-        if event.process != CONTROL or event.f != "cluster":
-            continue
-        for row in rows(event.extra, "partitions"):
-            fresh = _span(row, event.time_ns, min(end_ns, event.time_ns + _SILENT_NS), nodes)
-            known = spans.setdefault(f"{fresh.topic}-{fresh.partition}", [])
-            if known and event.time_ns <= known[-1].end_ns:
-                same = known[-1].same(fresh)
-                known[-1] = replace(known[-1], end_ns=fresh.end_ns if same else event.time_ns)
-                if same:
-                    continue
-            known.append(fresh)
-    return dict(sorted(spans.items(), key=lambda item: (item[1][0].topic, item[1][0].partition)))
-
-
-def controller_spans(control: Iterable[Event], nodes: Mapping[str, str], end_ns: int) -> list[LeaderSpan]:
-    """Who was the active controller, drawn as a partition of one replica; empty where it never changed."""
-
-    def as_partition(event: Event) -> Event:
-        named = whole(event.extra or {}, "controller")
-        node = -1 if named is None else named
-        row = {"topic": CONTROLLER, "partition": 0, "leader": node, "isr": [node], "replicas": [node]}
-        return replace(event, extra={"partitions": [row]})
-
-    asked = [event for event in control if event.process == CONTROL and event.f == "cluster"]
-    spans = leader_spans(map(as_partition, asked), nodes, end_ns).get(f"{CONTROLLER}-0", [])
-    return spans if len({span.leader for span in spans}) > 1 else []
-
-
-def _span(row: Mapping[str, Any], begin_ns: int, end_ns: int, nodes: Mapping[str, str]) -> LeaderSpan:
-    leader = whole(row, "leader")
-
-    def names(key: str) -> tuple[str, ...]:
-        return tuple(nodes.get(node, node) for node in texts(row, key))
-
-    return LeaderSpan(
-        topic=str(row.get("topic", "?")),
-        partition=whole(row, "partition") or 0,
-        begin_ns=begin_ns,
-        end_ns=end_ns,
-        leader=None if leader is None or leader < 0 else nodes.get(str(leader), str(leader)),
-        leader_epoch=whole(row, "leader_epoch"),
-        isr=names("isr"),
-        elr=names("elr"),
-        replicas=names("replicas"),
     )
 
 

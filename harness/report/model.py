@@ -14,16 +14,20 @@ from typing import Any, Final, TypeVar
 import pyarrow as pa
 from markupsafe import Markup
 
-from wrackline.harness.report.chart import buckets, cluster_chart, run_chart
+from wrackline.harness.report.chart import buckets, run_chart
+from wrackline.harness.report.cluster import (
+    CONTROLLER,
+    Cluster,
+    LeaderSpan,
+    cluster_of,
+    controller_spans,
+)
+from wrackline.harness.report.cluster_chart import cluster_chart
 from wrackline.harness.report.evidence import EvidenceGroup, Surroundings, evidence
 from wrackline.harness.report.excerpts import History
 from wrackline.harness.report.faults import (
-    CONTROLLER,
     Fault,
-    LeaderSpan,
-    controller_spans,
     faults_of,
-    leader_spans,
     phases_of,
 )
 from wrackline.harness.report.files import (
@@ -39,6 +43,7 @@ from wrackline.harness.report.files import (
     texts,
     whole,
 )
+from wrackline.harness.report.invariants import Invariants, invariants_of
 from wrackline.harness.report.reproduce import Replay, replay_of
 from wrackline.harness.report.summary import (
     Anomaly,
@@ -103,7 +108,10 @@ class Report:
     """Anomaly -> how many of its partitions are not shown, and how many findings those have."""
     latency: tuple[tuple[str, str, str], ...]
     errors: tuple[tuple[str, int], ...] | None
+    invariants: Invariants | None
+    """None: they were not asked."""
     cluster: Markup | None
+    course: Cluster
     changes: tuple[LeaderSpan, ...]
     changes_hidden: int
     nodes: tuple[str, ...]
@@ -135,7 +143,8 @@ def _build(files: RunFiles, history: History | None, early: Sequence[Gap]) -> Re
     end_ns = _extent(metrics, faults, control)
     phases = phases_of(metrics, control, end_ns)
     nodes = _nodes(files, control)
-    leaders = leader_spans(control, nodes, end_ns)
+    course = cluster_of(control, nodes, end_ns)
+    leaders = course.spans
     actives = controller_spans(control, nodes, end_ns)
     holders = {host for spans in leaders.values() for span in spans for host in (span.leader, *span.replicas)}
     hosts = tuple(host for host in dict.fromkeys(nodes.values()) if host in holders)
@@ -171,10 +180,16 @@ def _build(files: RunFiles, history: History | None, early: Sequence[Gap]) -> Re
         latency=latency_of(metrics),
         errors=errors_of(files.verdict),
         cluster=cluster_chart(
-            {**({CONTROLLER: actives} if actives else {}), **leaders}, hosts, faults, end_ns
+            {**({CONTROLLER: actives} if actives else {}), **leaders},
+            hosts,
+            faults,
+            end_ns,
+            course.recoveries,
         )
         if leaders
         else None,
+        course=course,
+        invariants=invariants_of(files.verdict),
         changes=tuple(changes[:_CHANGES_SHOWN]),
         changes_hidden=max(0, len(changes) - _CHANGES_SHOWN),
         nodes=hosts,

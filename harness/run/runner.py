@@ -19,6 +19,7 @@ from wrackline.fleets.abilities import Ability
 from wrackline.fleets.base import FleetError
 from wrackline.fleets.canary import Canaries
 from wrackline.harness.run.account import Account, left_out_lines
+from wrackline.harness.run.cluster_history import record_changes
 from wrackline.harness.run.deaths import LOOK_EVERY_S, Deaths, down
 from wrackline.harness.run.full_isr import wait_full_isr
 from wrackline.harness.run.interrupt import Interrupts
@@ -315,6 +316,7 @@ class _Run:
             self._phase("collect")
         self.parts.system.collect(self.run_dir / "nodes")
         self.account.collected(self.parts.system.nodes, self.run_dir / "nodes")
+        record_changes(self.parts, self.recorder, self.spec.topic.name, self.run_dir / "nodes")
 
     def _leave_the_cluster(self) -> None:
         assert isinstance(self.parts.system, StandingSystem)

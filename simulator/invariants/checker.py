@@ -33,9 +33,11 @@ class Checker:
         profile: str | None = None,
         only: Iterable[str] | None = None,
         strict: bool = False,
+        observer: Observer | None = None,
     ) -> None:
+        """``observer``: None for one that follows the world."""
         self.profile = world.options.profile if profile is None else profile
-        self.observer = Observer(world, self.profile)
+        self.observer = Observer(world, self.profile) if observer is None else observer
         wanted = None if only is None else frozenset(only)
         self.invariants: Sequence[Invariant] = tuple(
             kind()

@@ -188,20 +188,22 @@ class Observer(Registrations):
         if not isinstance(request, ProduceRequest) or not isinstance(reply.response, ProduceResponse):
             return
         for result in reply.response.partitions:
-            if result.error.value != 0:
-                continue
-            log = self.log(seen.node, result.tp)
-            at = -1 if log is None else log.index_of(result.base_offset)
-            there = log is not None and at < len(log.batches)
-            mark = Mark.of(log.batches[at]) if there and log is not None else None
-            if mark is not None and mark.base != result.base_offset:
-                mark = None
-            seen.acks.append((result.tp, request.acks, mark, result.base_offset))
-            known = self.partitions.get(result.tp)
-            if mark is None or known is None or request.acks != -1 or mark.epoch < known.lost_epoch:
-                continue
-            if mark not in known.acked[-8:]:
-                insort(known.acked, mark)
+            if result.error.value == 0:
+                self.acknowledged(seen, result.tp, request.acks, result.base_offset)
+
+    def acknowledged(self, seen: ObservedStep, tp: TopicPartition, acks: int, base_offset: int) -> None:
+        log = self.log(seen.node, tp)
+        at = -1 if log is None else log.index_of(base_offset)
+        there = log is not None and at < len(log.batches)
+        mark = Mark.of(log.batches[at]) if there and log is not None else None
+        if mark is not None and mark.base != base_offset:
+            mark = None
+        seen.acks.append((tp, acks, mark, base_offset))
+        known = self.partitions.get(tp)
+        if mark is None or known is None or acks != -1 or mark.epoch < known.lost_epoch:
+            return
+        if mark not in known.acked[-8:]:
+            insort(known.acked, mark)
 
     # --- replicas -------------------------------------------------------------------------------------------
 

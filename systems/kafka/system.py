@@ -7,11 +7,14 @@ No host formats a disk: with static voters the files are the same for every node
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from pathlib import Path
 
 from wrackline.fleets.base import Fleet
 from wrackline.fleets.folders import data_dir
 from wrackline.systems.base import About, Node, Refusal, TopicSpec
+from wrackline.systems.chronicle import Chronicle
 from wrackline.systems.common.nodes import nodes_on
+from wrackline.systems.common.on_hosts import on_each
 from wrackline.systems.common.questions import (
     ASK_S,
     coordinator_of,
@@ -21,6 +24,7 @@ from wrackline.systems.common.questions import (
 )
 from wrackline.systems.jvm.property_file import text
 from wrackline.systems.jvm.store import Release, Store
+from wrackline.systems.kafka import metadata_log
 from wrackline.systems.kafka.nodes import KafkaNodes
 from wrackline.systems.kafka.properties import OURS, properties, properties_of
 from wrackline.systems.kafka.server import formatted, meta
@@ -106,6 +110,15 @@ class KafkaSystem(KafkaNodes):
         )
 
     # --- fetching files -----------------------------------------------------------------------------------
+
+    def chronicle(self, topic: str, collected: Path) -> Chronicle:  # noqa: ARG002
+        """From the metadata log of the controllers, on their disks. Raises DeployError."""
+        logs = on_each(
+            self.controllers,
+            lambda node: (node.host.name, self.replica_log(node, metadata_log.TOPIC, 0)),
+        )
+        host, log = metadata_log.furthest(logs)
+        return metadata_log.chronicle(log, host, topic)
 
     def effective_config(self, node: Node) -> str:
         """What the node runs with, as it says itself; of a node that does not answer: its file."""

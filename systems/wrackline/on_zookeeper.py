@@ -11,7 +11,9 @@ from pathlib import Path
 
 from wrackline.fleets.base import Fleet
 from wrackline.systems.base import ClusterState, DeployError, Node, Place, SessionEnd
+from wrackline.systems.chronicle import Chronicle
 from wrackline.systems.common.growth import share_of
+from wrackline.systems.wrackline import znodes
 from wrackline.systems.wrackline.system import WracklineSystem
 from wrackline.systems.wrackline.znodes import (
     IDS,
@@ -21,6 +23,7 @@ from wrackline.systems.wrackline.znodes import (
     reassign,
     reassignments,
 )
+from wrackline.systems.zookeeper import transactions
 from wrackline.systems.zookeeper.ensemble import modes
 from wrackline.systems.zookeeper.expiry import expire
 from wrackline.systems.zookeeper.servers import ZooKeeperServers
@@ -46,6 +49,7 @@ class WracklineOnZooKeeper(WracklineSystem):
         profile: str,
         defects: Sequence[str] = (),
         config: Mapping[str, object] | None = None,
+        trace: bool = True,
         bundle_cache: Path,
         start_s: float = START_S,
     ) -> None:
@@ -61,6 +65,7 @@ class WracklineOnZooKeeper(WracklineSystem):
             profile=profile,
             defects=defects,
             config=config,
+            trace=trace,
             bundle_cache=bundle_cache,
             start_s=max(start_s, START_S),
         )
@@ -128,6 +133,11 @@ class WracklineOnZooKeeper(WracklineSystem):
 
     def effective_config(self, node: Node) -> str:
         return self._servers.effective_config(node) if node.is_zookeeper else super().effective_config(node)
+
+    def chronicle(self, topic: str, collected: Path) -> Chronicle:  # noqa: ARG002
+        """From the transaction logs of the ZooKeeper servers, on their disks. Raises DeployError."""
+        written = transactions.fetch(self.fleet, self.zookeepers)
+        return znodes.chronicle(written, self.zookeepers[0].host.name, topic)
 
 
 def _cluster_state(asking: Asking) -> ClusterState:

@@ -39,6 +39,9 @@ class WracklineSpec(SystemSpec):
         default_factory=dict
     )
     """Settings of brokers and controllers by their names in the broker's configuration file."""
+    trace: bool = True
+    """Every node writes down what it does: the run's history has every change of leader and ISR then, and the
+    simulator's invariants are asked of the run (`docs/invariants.md`)."""
 
     @property
     def offers(self) -> frozenset[Capability]:
@@ -96,6 +99,7 @@ class WracklineSpec(SystemSpec):
                 profile=self.profile,
                 defects=self.defects,
                 config=self.config,
+                trace=self.trace,
                 bundle_cache=layout.cache / "bundles",
                 start_s=self.waits.start_s,
             )
@@ -108,6 +112,7 @@ class WracklineSpec(SystemSpec):
             profile=self.profile,
             defects=self.defects,
             config=self.config,
+            trace=self.trace,
             bundle_cache=layout.cache / "bundles",
             start_s=self.waits.start_s,
         )

@@ -13,15 +13,19 @@ from pathlib import Path
 
 from wrackline.fleets.base import Fleet, FleetError
 from wrackline.fleets.folders import data_dir, folders_of
-from wrackline.systems.base import Node, Place, Refusal, TopicSpec
+from wrackline.systems.base import DeployError, Node, Place, Refusal, TopicSpec
+from wrackline.systems.chronicle import Chronicle
 from wrackline.systems.common.deployed import Deployed
 from wrackline.systems.common.node_log import last_line
 from wrackline.systems.common.nodes import nodes_on
 from wrackline.systems.common.on_hosts import deploy_error, on_each
 from wrackline.systems.wrackline import bundle as bundles
 from wrackline.systems.wrackline import settings
+from wrackline.systems.wrackline.chronicle import SOURCE, chronicle
 from wrackline.systems.wrackline.config_text import planned_replicas, toml
 
+TRACE = "trace.jsonl"
+"""Below a host's folder of logs."""
 START_S = 10.0
 """How long a node may take to listen."""
 
@@ -44,6 +48,7 @@ class WracklineSystem(Deployed):
         profile: str = "kip966",
         defects: Sequence[str] = (),
         config: Mapping[str, object] | None = None,
+        trace: bool = True,
         bundle_cache: Path,
         start_s: float = START_S,
     ) -> None:
@@ -54,6 +59,7 @@ class WracklineSystem(Deployed):
         self._profile = profile
         self._defects = tuple(defects)
         self._config = dict(config or {})
+        self._trace = trace
         self._bundle_cache = bundle_cache
         placed = nodes_on(
             fleet, brokers=brokers, controllers=controllers, spares=spares, zookeepers=zookeepers
@@ -152,8 +158,9 @@ class WracklineSystem(Deployed):
             "controllers": self._placed.voter_list(),
             "profile": self._profile,
             "defects": list(self._defects),
-            "trace_file": f"{folders_of(node.host).logs}/trace.jsonl",
         }
+        if self._trace:
+            own["trace_file"] = f"{folders_of(node.host).logs}/{TRACE}"
         if len(node.roles) > 1:
             own["controller_id"] = self._placed.voters[node.host.name]
         if self._placed.zookeepers:
@@ -192,6 +199,17 @@ class WracklineSystem(Deployed):
             f"cat {data_dir(node.host)}/effective-config.toml 2>/dev/null || PYTHONPATH={home}/lib {ask}"
         )
         return self._command(node, command).stdout
+
+    def chronicle(self, topic: str, collected: Path) -> Chronicle:
+        """From the traces that were collected. Raises DeployError."""
+        found = {node.host.name: collected / node.host.name / TRACE for node in self.nodes}
+        files = {host: file for host, file in found.items() if file.exists()}
+        if not files:
+            return Chronicle(SOURCE, missing=("no node has written a trace (system.trace)",))
+        try:
+            return chronicle(files, topic)
+        except OSError as wrong:
+            raise DeployError(f"{collected}: the traces cannot be read: {wrong}") from wrong
 
 
 def _config(node: Node) -> str:

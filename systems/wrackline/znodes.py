@@ -3,15 +3,19 @@ state read there, as an administrator of the time would."""
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Mapping, Sequence
 
 from wrackline.systems.base import ClusterState, PartitionState, Place
+from wrackline.systems.chronicle import Change, Chronicle
 from wrackline.systems.zookeeper.session import Asking
+from wrackline.systems.zookeeper.transactions import SOURCE, Written, gaps, states
 
 BROKERS = "/brokers"
 IDS = "/brokers/ids"
 TOPICS = "/brokers/topics"
 REASSIGNED = "/brokers/partitions_reassigned"
+_NODE = re.compile(rf"{TOPICS}/[^/]+/(\d+)/(?:leader|ISR|replicas)")
 NOBODY = -1
 NO_EPOCH = 0
 """There are none; brokers say so to clients, too."""
@@ -90,3 +94,31 @@ def _said(ids: Iterable[int]) -> bytes:
 
 def _ids(data: bytes | None) -> tuple[int, ...]:
     return tuple(int(one) for one in (data or b"").split(b",") if one)
+
+
+def chronicle(all_written: Sequence[Written], host: str, topic: str) -> Chronicle:
+    """Every state of the topic's partitions from the first that has replicas on; there are no epochs.
+    ``host``: of the server whose clock it is."""
+    changes: list[Change] = []
+    for one, nodes in states(all_written, f"{TOPICS}/{topic}"):
+        found = _NODE.fullmatch(one.path)
+        if found is None:
+            continue
+        partition = int(found[1])
+        own = [nodes.get(f"{TOPICS}/{topic}/{partition}/{name}") for name in ("leader", "ISR", "replicas")]
+        state = _partition(topic, partition, *(None if node is None else node.data for node in own))
+        change = Change(
+            at_ns=one.at_ms * 1_000_000,
+            host=host,
+            place=f"zxid {one.zxid:#x}",
+            topic=topic,
+            partition=partition,
+            leader=state.leader,
+            leader_epoch=state.leader_epoch,
+            partition_epoch=NOBODY,
+            replicas=state.replicas,
+            isr=state.isr,
+        )
+        if state.replicas:
+            changes.append(change)
+    return Chronicle(SOURCE, tuple(changes), missing=tuple(gaps(all_written, f"{TOPICS}/{topic}")))

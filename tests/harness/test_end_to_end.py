@@ -22,7 +22,7 @@ from wrackline.checkers.metrics import Figures
 from wrackline.checkers.runs import load_run
 from wrackline.harness.specification.spec import load
 from wrackline.history import history_files, read_info
-from wrackline.history.model import DIED
+from wrackline.history.model import CONTROL, DIED
 
 pytestmark = [pytest.mark.fleet, pytest.mark.slow, pytest.mark.apart]
 
@@ -134,6 +134,35 @@ def unmet(run_dir: Path) -> dict[str, str]:
     return {one.name: one.detail for one in found if not one.ok and not one.name.startswith(counted)}
 
 
+def assert_the_cluster_wrote_down_what_it_answered(found: list[dict[str, Any]]) -> None:
+    """Clients were told of no state that is not among the changes, and at the end of the last one."""
+    control = [{**row, **orjson.loads(row["extra"] or "{}")} for row in found if row["process"] == CONTROL]
+    [chronicle] = [row for row in control if row["f"] == "chronicle"]
+    changes = [row for row in control if row["f"] == "partition"]
+    assert chronicle["missing"] == []
+    assert chronicle["changes"] == len(changes) > 4
+    for partition in (0, 1):
+        written = [
+            (row["leader"], row["leader_epoch"], set(row["isr"]))
+            for row in changes
+            if row["partition"] == partition
+        ]
+        answered = [
+            (one["leader"], one["leader_epoch"], set(one["isr"]))
+            for row in control
+            if row["f"] == "cluster"
+            for one in row["partitions"]
+            if one["partition"] == partition
+        ]
+        assert [one for one in answered if one not in written] == []
+        assert written[-1] == answered[-1]
+        epochs = [row["partition_epoch"] for row in changes if row["partition"] == partition]
+        assert epochs == list(range(len(epochs)))
+    begun = next(row["time_ns"] for row in found if row["f"] == "kill" and '"active"' in row["extra"])
+    lost = next(row["at_ns"] for row in changes if row["leader_epoch"] > 0)
+    assert begun - 100_000_000 < lost < begun + 10_000_000_000
+
+
 @pytest.mark.spark
 def test_a_short_run_with_a_killed_leader_passes(tmp_path: Path, spec_file: Path) -> None:
     done = wrackline(tmp_path, "run", spec_file)
@@ -157,6 +186,13 @@ def test_a_short_run_with_a_killed_leader_passes(tmp_path: Path, spec_file: Path
         assert names >= {"broker.log", "trace.jsonl", "effective-config.toml", "listing.txt"}
     assert "<html" in (run_dir / "report.html").read_text()[:200]
     assert ours(run_dir) == []
+    assert_the_cluster_wrote_down_what_it_answered(found)
+    invariants = verdict["invariants"]
+    assert invariants["broken"] == []
+    assert invariants["steps"] > 500
+    assert {"I01", "I14", "I17"} <= set(invariants["checked"])
+    limits = [invariants[name] for name in ("until_ns", "unordered", "unread", "blind")]
+    assert limits == [None, 0, 0, []]
 
     saved = yaml.safe_load((run_dir / "spec.yaml").read_text())
     plan = orjson.loads((run_dir / "plan.json").read_bytes())

@@ -33,7 +33,8 @@ def trace_committed(
         lines.append(Trace("ctl_commit", {"offset": offset, "record": _fields(record)}))
         lines += _broker_lines(record)
         if is_unclean_election(record):
-            lines.append(_unclean_line(image, record, decisions.pop(offset, Decision(DecidedBy.SETTING))))
+            decision = decisions.pop(offset, Decision(DecidedBy.SETTING))
+            lines.append(_unclean_line(image, record, offset, decision))
     return lines
 
 
@@ -54,10 +55,17 @@ def _broker_lines(record: MetadataRecord) -> list[Effect]:
     return [Trace(kind, {"broker": record.broker_id, "epoch": record.broker_epoch}) for kind in kinds]
 
 
-def _unclean_line(image: ClusterImage, record: PartitionChangeRecord, decision: Decision) -> Trace:
+def _unclean_line(
+    image: ClusterImage, record: PartitionChangeRecord, offset: int, decision: Decision
+) -> Trace:
     partition = image.partition_by_id(record.topic_id, record.partition_id)
     tp = str(partition.tp) if partition else f"{record.topic_id}-{record.partition_id}"
-    fields: dict[str, Any] = {"tp": tp, "winner": record.leader, "by": decision.by.value}
+    fields: dict[str, Any] = {
+        "tp": tp,
+        "offset": offset,
+        "winner": record.leader,
+        "by": decision.by.value,
+    }
     if decision.ends:
         fields["candidates"] = [end.broker for end in decision.ends]
         fields["logs"] = {str(end.broker): [end.last_written_epoch, end.leo] for end in decision.ends}

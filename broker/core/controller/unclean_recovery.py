@@ -221,6 +221,7 @@ class Recoveries:
             "recovery",
             {
                 "tp": str(partition.tp),
+                "by": strategy.value,
                 "candidates": list(recovery.candidates),
                 "missing": list(recovery.missing),
                 "winner": None,
@@ -307,7 +308,8 @@ class Recoveries:
                     f"given up: broker {broker} knows leader epoch {info.current_leader_epoch}, "
                     f"this controller {partition.leader_epoch}"
                 )
-                fields = {"tp": str(partition.tp), "candidates": list(attempt.candidates), "winner": None}
+                candidates, by = list(attempt.candidates), attempt.strategy.value
+                fields = {"tp": str(partition.tp), "by": by, "candidates": candidates, "winner": None}
                 yield Trace("recovery", {**fields, "why": why})
 
     # --- deciding ------------------------------------------------------------------------------------------

@@ -124,6 +124,7 @@ class Partitions:
             "md_apply",
             offset=self._ctx.image.metadata_offset,
             tp=str(image.tp),
+            topic_id=str(image.topic_id),
             leader=image.leader,
             leader_epoch=image.leader_epoch,
             partition_epoch=image.partition_epoch,

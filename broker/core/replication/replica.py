@@ -128,8 +128,10 @@ class Replica:
         self.take_settings()
 
     def take_settings(self) -> None:
-        ctx, before = self.ctx, self.settings
+        ctx, before, needed = self.ctx, self.settings, self.min_isr
         self.min_isr = ctx.image.min_isr(self.tp)
+        if self.min_isr != needed:
+            ctx.trace("min_isr", tp=str(self.tp), old=needed, new=self.min_isr)
         self.max_message_bytes = ctx.max_message_bytes(self.tp.topic)
         self.settings = settings_of(ctx.image, self.tp.topic)
         if self.settings.on_disk != before.on_disk:
@@ -142,8 +144,9 @@ class Replica:
 
     # --- log -----------------------------------------------------------------------------------------------
 
-    def append(self, batches: Sequence[tuple[BatchHeader, bytes]]) -> None:
-        """As leader or as follower; offsets and epochs are those in the headers."""
+    def append(self, batches: Sequence[tuple[BatchHeader, bytes]], acks: int | None = None) -> None:
+        """As leader or as follower; offsets and epochs are those in the headers. ``acks``: of the request
+        that brought them, to the leader."""
         ctx, log = self.ctx, self.log
         base = log.leo
         log.append(batches, ctx.out)
@@ -154,6 +157,11 @@ class Replica:
             last=log.leo - 1,
             epoch=batches[-1][0].leader_epoch,
             leader=self.leader is not None,
+            acks=acks,
+            batches=[
+                (header.base_offset, header.last_offset, header.leader_epoch, header.crc)
+                for header, _ in batches
+            ],
         )
         log.flush_if_due(ctx.config.flush_mode, ctx.config.flush_messages, ctx.out)
         self._flush_if_due()

@@ -120,7 +120,7 @@ class ProduceHandler:
             if verdict.sequence is not Sequence.NEXT:
                 return _refused(part, _SEQUENCE_ERRORS[verdict.sequence]), -1
         base = log.leo
-        replica.append([validation.stamped(header, batch, base, replica.leader_epoch)])
+        replica.append([validation.stamped(header, batch, base, replica.leader_epoch)], request.acks)
         leader.advance(replica)
         return self._appended(part, replica, base), log.leo
 

@@ -3,18 +3,22 @@ are the same from 0.8.2 to 2.8."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+import re
+from collections.abc import Iterable, Sequence
 from typing import Any
 
 import orjson
 
 from wrackline.systems.base import ClusterState, DeployError, PartitionState
+from wrackline.systems.chronicle import Change, Chronicle
 from wrackline.systems.zookeeper.session import Asking
+from wrackline.systems.zookeeper.transactions import SOURCE, Written, gaps, states
 
 IDS = "/brokers/ids"
 TOPICS = "/brokers/topics"
 CONTROLLER = "/controller"
 NOBODY = -1
+_STATE = re.compile(rf"{TOPICS}/[^/]+/partitions/(\d+)/state")
 
 
 def broker_path(node_id: int) -> str:
@@ -71,3 +75,33 @@ def partition_state(topic: str, number: int, replicas: Iterable[int], data: byte
         replicas=tuple(replicas),
         isr=tuple(int(one) for one in said.get("isr", ())),
     )
+
+
+def chronicle(all_written: Sequence[Written], host: str, topic: str) -> Chronicle:
+    """Every state of the topic's partitions. ``host``: of the server whose clock it is."""
+    changes: list[Change] = []
+    for one, nodes in states(all_written, topic_path(topic)):
+        found = _STATE.fullmatch(one.path)
+        if found is None or one.data is None:
+            continue
+        partition = int(found[1])
+        assigned = nodes.get(topic_path(topic))
+        replicas = (
+            parsed(topic_path(topic), assigned.data)["partitions"] if assigned and assigned.data else {}
+        )
+        state = partition_state(topic, partition, map(int, replicas.get(str(partition), ())), one.data)
+        changes.append(
+            Change(
+                at_ns=one.at_ms * 1_000_000,
+                host=host,
+                place=f"zxid {one.zxid:#x}",
+                topic=topic,
+                partition=partition,
+                leader=state.leader,
+                leader_epoch=state.leader_epoch,
+                partition_epoch=one.version,
+                replicas=state.replicas,
+                isr=state.isr,
+            )
+        )
+    return Chronicle(SOURCE, tuple(changes), missing=tuple(gaps(all_written, topic_path(topic))))

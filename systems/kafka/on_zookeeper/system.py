@@ -9,6 +9,7 @@ from __future__ import annotations
 import time
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
+from pathlib import Path
 
 from kio.schema.errors import ErrorCode
 from kio.schema.find_coordinator.v1 import request as coordinator_request
@@ -27,6 +28,7 @@ from wrackline.systems.base import (
     SessionEnd,
     TopicSpec,
 )
+from wrackline.systems.chronicle import Chronicle
 from wrackline.systems.common.nodes import BROKER_PORT, nodes_on
 from wrackline.systems.common.questions import first_answer
 from wrackline.systems.common.readiness import wait_ready
@@ -35,12 +37,12 @@ from wrackline.systems.jvm.store import Release, Store
 from wrackline.systems.kafka.nodes import KafkaNodes
 from wrackline.systems.kafka.on_zookeeper.admin import ZooKeeperAdmin
 from wrackline.systems.kafka.on_zookeeper.properties import OURS, broker_properties
-from wrackline.systems.kafka.on_zookeeper.state import CONTROLLER, broker_path, cluster_state
+from wrackline.systems.kafka.on_zookeeper.state import CONTROLLER, broker_path, chronicle, cluster_state
 from wrackline.systems.kafka.releases import parsed
 from wrackline.systems.kafka.settings import refused
 from wrackline.systems.kafka.system import JVM_OPTIONS, START_S
 from wrackline.systems.protocol import Connection, ProtocolError
-from wrackline.systems.zookeeper import server, servers
+from wrackline.systems.zookeeper import server, servers, transactions
 from wrackline.systems.zookeeper.ensemble import modes
 from wrackline.systems.zookeeper.expiry import expire
 from wrackline.systems.zookeeper.session import Asking, Session
@@ -242,3 +244,7 @@ class KafkaOnZooKeeper(KafkaNodes):
     def effective_config(self, node: Node) -> str:
         """The node's file; what else a broker runs with it writes to its log when it starts."""
         return self._command(node, f"cat {self._config_path(node)}").stdout
+
+    def chronicle(self, topic: str, collected: Path) -> Chronicle:  # noqa: ARG002
+        """From the transaction logs of the ZooKeeper servers, on their disks. Raises DeployError."""
+        return chronicle(transactions.fetch(self.fleet, self.zookeepers), self.zookeepers[0].host.name, topic)

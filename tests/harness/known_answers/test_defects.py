@@ -147,15 +147,18 @@ def test_after_ctrl_c_no_further_run_is_begun(tmp_path: Path, monkeypatch: pytes
 @pytest.mark.slow
 @pytest.mark.spark
 @pytest.mark.parametrize(
-    ("name", "options", "twins"),
+    ("name", "options", "twins", "invariant"),
     [
-        ("ignore-unclean", ["--no-twins"], 0),
-        pytest.param("elr-not-cleared", [], 1, marks=pytest.mark.nightly),  # a second one, with its twin
+        ("ignore-unclean", ["--no-twins"], 0, "I08"),
+        pytest.param(
+            "elr-not-cleared", [], 1, "I14", marks=pytest.mark.nightly
+        ),  # a second one, with its twin
     ],
 )
 def test_a_defect_is_a_violation_on_a_real_fleet_and_its_twin_passes(
-    name: str, options: list[str], twins: int, tmp_path: Path
+    name: str, options: list[str], twins: int, invariant: str, tmp_path: Path
 ) -> None:
+    """By what clients saw, and by the invariants: the first that breaks is what the defect is about."""
     table = tmp_path / "table.json"
     command = [
         sys.executable,
@@ -174,3 +177,7 @@ def test_a_defect_is_a_violation_on_a_real_fleet_and_its_twin_passes(
     [case] = cases([name])
     assert (row["caught"], row["runs"], row["clean"], row["twins"]) == (1, 1, twins, twins)
     assert set(case.spec.contract.expected) <= set(row["found"])
+    for run_dir in (tmp_path / "results").iterdir():
+        asked = orjson.loads((run_dir / "verdict.json").read_bytes())["invariants"]
+        broken = [one["id"] for one in asked["broken"]]
+        assert broken[:1] == ([] if run_dir.name.rpartition("-")[0].endswith("-twin") else [invariant])

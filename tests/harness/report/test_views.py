@@ -20,15 +20,15 @@ from wrackline.harness.report.chart import (
     RIGHT,
     bar_name,
     buckets,
-    cluster_chart,
     pack_faults,
     place_label,
     run_chart,
-    span_tip,
 )
+from wrackline.harness.report.cluster import controller_spans, polled_spans
+from wrackline.harness.report.cluster_chart import cluster_chart, span_tip
 from wrackline.harness.report.evidence import EvidenceGroup
 from wrackline.harness.report.excerpts import Excerpt, History, LogEnd, Sighting, Sightings
-from wrackline.harness.report.faults import Fault, controller_spans, leader_spans
+from wrackline.harness.report.faults import Fault
 from wrackline.harness.report.files import read_run
 from wrackline.harness.report.model import Report, build
 from wrackline.harness.report.neighbourhood import grid
@@ -177,7 +177,7 @@ def test_an_invocation_finds_its_completion(whole_run: Path) -> None:
 
 def test_leaders_are_merged_where_nothing_changed_and_unknown_in_silence(whole_run: Path) -> None:
     control = History([whole_run / "history.parquet"]).control()
-    spans = leader_spans(control, synthetic_run.NODES, 60 * S)
+    spans = polled_spans(control, synthetic_run.NODES, 60 * S)
     assert list(spans) == ["log-0", "log-1", "log-2"]
     told = [
         (round(s.begin_ns / S, 1), round(s.end_ns / S, 1), s.leader, s.leader_epoch, len(s.isr))

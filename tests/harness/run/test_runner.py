@@ -26,7 +26,8 @@ def test_a_run_goes_through_every_phase_and_leaves_everything_behind_in_its_dire
     assert phases(outcome.run_dir) == ["setup", "warm", "main", "heal", "drain", "collect"]
     assert [path.stat().st_mode & 0o777 for path in (outcome.run_dir, stage.results)] == [0o700, 0o700]
     names = {path.name for path in outcome.run_dir.iterdir()}
-    assert names == {"spec.yaml", "plan.json", "run.json", "history.parquet", "nodes", "harness.log"}
+    files = {"spec.yaml", "plan.json", "run.json", "history.parquet", "clocks.json", "harness.log"}
+    assert names == {*files, "nodes"}
     found = rows(outcome.run_dir)
     kinds = {row["f"] for row in found}
     clients = {"send", "poll", "end", "assign", "drain"}

@@ -1,0 +1,102 @@
+"""The traces of a run's brokers, judged by the invariants of simulated ones (wrackline.simulator.traced)."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import asdict
+from pathlib import Path
+from typing import Any
+
+from wrackline.harness.run.clocks import Clocks
+from wrackline.history.model import RunInfo
+from wrackline.simulator.traced.judged import Judged, judge
+from wrackline.simulator.traced.lines import Trace
+from wrackline.simulator.traced.undecided import PARTLY, UNDECIDED
+
+TRACES = "nodes/*/trace.jsonl"
+MOST_LINES = 600_000
+"""Of all traces of a run, the first of them in time; a gigabyte of memory, and half a minute."""
+_TIME = re.compile(rb'\{"time_ns":(\d+),')
+_WITHOUT_CONTROLLER = (
+    "the invariants of profile zk08 ask which sessions ZooKeeper has, and no trace tells that"
+)
+_SHOWN = 3
+
+
+def invariants_of(run_dir: Path, info: RunInfo) -> dict[str, Any] | None:
+    """The verdict's section ``invariants``; None where no node has written a trace. Raises OSError."""
+    files = sorted(run_dir.glob(TRACES))
+    if not files:
+        return None
+    if info.profile == "zk08":
+        return {"checked": [], "why": _WITHOUT_CONTROLLER}
+    try:
+        clocks = Clocks.read(run_dir)
+    except (OSError, ValueError) as wrong:
+        return {"checked": [], "why": f"nobody has read the hosts' clocks: {wrong}"}
+    until_ns = _until_ns(files)
+    traces = [
+        Trace(
+            file.relative_to(run_dir).as_posix(),
+            _lines(file, until_ns),
+            clocks.ahead_ns.get(file.parent.name, 0) + clocks.start_ns,
+        )
+        for file in files
+    ]
+    found = judge(
+        traces,
+        profile=info.profile,
+        flush_mode=info.flush_mode,
+        recovery_strategy=info.recovery_strategy,
+    )
+    bounds = [] if until_ns is None else [until_ns - clocks.start_ns]
+    bounds += [] if found.until_ns is None else [found.until_ns]
+    return _section(found, info.nodes, min(bounds, default=None))
+
+
+def _section(found: Judged, nodes: Mapping[str, str], until_ns: int | None) -> dict[str, Any]:
+    broken = [
+        {**asdict(one), "node": nodes.get(str(one.node), str(one.node))}
+        for one in sorted(found.broken, key=lambda one: one.at_ns)
+    ]
+    return {
+        "checked": list(found.checked),
+        "steps": found.steps,
+        "lines": found.lines,
+        "until_ns": until_ns,
+        "broken": broken,
+        "partly": dict(PARTLY),
+        "undecided": dict(UNDECIDED),
+        "unordered": found.unordered,
+        "unread": found.unread,
+        "blind": list(found.blind),
+    }
+
+
+def reasons(section: Mapping[str, Any]) -> list[str]:
+    """For the verdict: the first invariants that were broken, a line each; empty where none was."""
+    broken = section.get("broken", ())
+    lines = [
+        f"invariant {one['id']} ({one['name']}) was broken at {one['at_ns'] / 1e9:.3f} s"
+        f"{' in ' + one['tp'] if one['tp'] else ''}: {one['message']} ({one['place']})"
+        for one in broken[:_SHOWN]
+    ]
+    more = len(broken) - _SHOWN
+    return [*lines, f"and {more} more broken invariants"] if more > 0 else lines
+
+
+def _until_ns(files: Sequence[Path]) -> int | None:
+    """Where more was traced than can be held in memory: up to when it can."""
+    times = sorted(
+        int(found[1]) for file in files for line in _lines(file, None) if (found := _TIME.match(line))
+    )
+    return times[MOST_LINES] if len(times) > MOST_LINES else None
+
+
+def _lines(file: Path, until_ns: int | None) -> Iterator[bytes]:
+    with file.open("rb") as opened:
+        for line in opened:
+            if until_ns is not None and (found := _TIME.match(line)) and int(found[1]) >= until_ns:
+                return
+            yield line

@@ -1,0 +1,203 @@
+"""The traces of a cluster say of it what an observer says who saw everything."""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import replace
+from typing import Any
+
+import orjson
+import pytest
+
+from tests.simulator.traced.simulated import Tracing
+from wrackline.simulator.faults.setup import Setup
+from wrackline.simulator.guided import SCHEDULES, stage
+from wrackline.simulator.guided.schedule import play
+from wrackline.simulator.invariants.checker import Checker
+from wrackline.simulator.run.session import Run
+from wrackline.simulator.traced.judged import Judged, judge
+from wrackline.simulator.traced.lines import Trace
+from wrackline.simulator.traced.undecided import PARTLY, UNDECIDED
+from wrackline.simulator.world.world import World, WorldOptions
+
+ROUTINE = (
+    "trunc_hw",
+    "elr_not_cleared",
+    "no_maximal_isr",
+    "ignore_unclean",
+    "hw_no_minisr",
+    "zombie_leader",
+    "no_topic_id",
+    "whole_isr_loses_power",
+)
+
+ON_ZOOKEEPER = "zk08"
+"""The profile whose invariants are asked of no trace."""
+
+
+class Watched:
+    """A world that is watched from its first step on, by its own checker and by what it traces."""
+
+    def __init__(self) -> None:
+        self.tracing = Tracing()
+        self.world: World | None = None
+        self.checker: Checker | None = None
+
+    def make(self, seed: int | str, options: WorldOptions) -> World:
+        self.world = world = World(seed, replace(options, boot=False))
+        world.observers.append(self.tracing)
+        for server in world.servers():
+            world.start(server.id)
+        return world
+
+    def check(self, world: World) -> Checker:
+        self.checker = Checker(world)
+        return self.checker
+
+    def seen(self) -> set[tuple[str, str]]:
+        """(invariant, partition) of all that the checker saw broken and a trace can decide."""
+        assert self.checker is not None
+        return {
+            (one.id, "" if one.tp is None else str(one.tp))
+            for one in self.checker.violations
+            if one.id not in UNDECIDED
+        }
+
+    def judged(self) -> Judged:
+        assert self.world is not None
+        options = self.world.options
+        flush, strategy = (
+            options.broker.get("flush_mode"),
+            options.controller.get("unclean_recovery_strategy"),
+        )
+        return judge(
+            self.tracing.traces(),
+            profile=options.profile,
+            flush_mode="on-roll" if flush is None else flush.value,
+            recovery_strategy="balanced" if strategy is None else strategy.value,
+        )
+
+
+@contextmanager
+def watched(monkeypatch: pytest.MonkeyPatch) -> Iterator[Watched]:
+    made = Watched()
+    with monkeypatch.context() as patch:
+        patch.setattr(stage, "World", made.make)
+        patch.setattr(stage, "Checker", made.check)
+        yield made
+
+
+def told(judged: Judged) -> set[tuple[str, str]]:
+    return {(one.id, one.tp) for one in judged.broken}
+
+
+@pytest.mark.parametrize("broken", [True, False], ids=["defect", "rule"])
+@pytest.mark.parametrize(
+    "name",
+    [
+        name if name in ROUTINE else pytest.param(name, marks=pytest.mark.nightly)
+        for name, guided in SCHEDULES.items()
+        if ON_ZOOKEEPER not in (guided.setting.profile, guided.exposing.get("profile"))
+    ],
+)
+def test_traces_show_what_an_observer_saw(name: str, broken: bool, monkeypatch: pytest.MonkeyPatch) -> None:
+    with watched(monkeypatch) as made:
+        play(SCHEDULES[name], broken=broken)
+    judged = made.judged()
+    in_part = {seen for seen in made.seen() if seen[0] in PARTLY}
+    assert told(judged) <= made.seen()
+    assert made.seen() - told(judged) <= in_part
+    assert not judged.blind
+    assert judged.unordered == 0
+
+
+def test_what_a_defect_breaks_is_told_with_its_place(monkeypatch: pytest.MonkeyPatch) -> None:
+    with watched(monkeypatch) as made:
+        play(SCHEDULES["elr_not_cleared"], broken=True)
+    judged = made.judged()
+    first = min(judged.broken, key=lambda one: one.at_ns)
+    assert (first.id, first.tp) == ("I14", "t-0")
+    file, _, number = first.place.rpartition(":")
+    [trace] = [each for each in made.tracing.traces() if each.file == file]
+    line = orjson.loads(list(trace.text)[int(number) - 1])
+    assert line["node"] == first.node
+    assert line["time_ns"] == first.at_ns
+
+
+def run(**setup: Any) -> Tracing:
+    session, tracing = Run(Setup(**setup)), Tracing()
+    session.world.watchers.append(tracing)
+    for part in (session.boot, session.main, session.heal, session.drain):
+        part()
+        assert not session.found
+    return tracing
+
+
+def ask(traces: list[Trace], profile: str = "kip966") -> Judged:
+    return judge(traces, profile=profile, flush_mode="on-roll", recovery_strategy="balanced")
+
+
+@pytest.mark.parametrize(
+    "setup",
+    [
+        {"seed": 1, "controllers": 3, "combined": True, "partitions": 2},
+        {"seed": 2, "max_lossy": 3, "unclean": True},
+        {"seed": 3, "profile": "kip101"},
+    ],
+    ids=["quorum", "power cuts", "kip101"],
+)
+def test_a_run_without_a_defect_breaks_nothing(setup: dict[str, Any]) -> None:
+    judged = ask(run(seconds=8.0, **setup).traces(), setup.get("profile", "kip966"))
+    assert judged.broken == ()
+    assert (judged.unordered, judged.unread, judged.blind) == (0, 0, ())
+    assert judged.steps > 100
+    assert "I01" in judged.checked
+
+
+def test_clocks_that_differ_by_some_milliseconds_change_nothing() -> None:
+    tracing = run(seed=4, seconds=8.0, controllers=3)
+    errors = itertools.cycle((0, 40_000_000, -25_000_000, 10_000_000))
+    judged = ask(tracing.traces(ahead_ns=dict(zip(tracing.lines, errors, strict=False))))
+    assert judged.broken == ()
+    assert judged.unordered == 0
+
+
+def test_lines_cut_short_and_lines_that_are_gone_are_told() -> None:
+    tracing = run(seed=5, seconds=4.0)
+    appends = [
+        (lines, at)
+        for lines in tracing.lines.values()
+        for at, line in enumerate(lines)
+        if b'"kind":"append"' in line
+    ]
+    lines, at = appends[0]
+    lines[at] = lines[at][:30]
+    judged = ask(tracing.traces())
+    whole = ask(run(seed=5, seconds=4.0).traces())
+    assert judged.unread == 1
+    assert judged.until_ns is not None
+    assert judged.steps < whole.steps
+    assert judged.broken == whole.broken == ()
+
+
+def test_of_records_that_no_trace_tells_of_nothing_is_said() -> None:
+    """The end of a life is gone, as after a kill in the middle of a step; the next life finds the records."""
+    tracing = run(seed=2, seconds=8.0, kinds=("kill", "power"), fault_every_ms=700.0, produce_every_ms=20.0)
+    shorter = 0
+    for node, lines in tracing.lines.items():
+        kept: list[bytes] = []
+        for line in lines:
+            tail = kept[-4:] if b'"kind":"start"' in line else []
+            appends = [at for at, one in enumerate(tail, -len(tail)) if b'"kind":"append"' in one]
+            if appends and not any(b'"kind":"stop"' in one for one in tail):
+                del kept[appends[-1] :]
+                shorter += 1
+            kept.append(line)
+        tracing.lines[node] = kept
+    judged = ask(tracing.traces())
+    assert shorter > 3
+    assert judged.broken == ()
+    assert judged.until_ns is None
+    assert [one.split(":")[0] for one in judged.blind] == ["t-0"]
