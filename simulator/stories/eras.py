@@ -7,6 +7,7 @@ from collections.abc import Iterator, Sequence
 import click
 
 from wrackline.simulator.guided.schedule import Played
+from wrackline.simulator.stories import by_chance
 from wrackline.simulator.stories.story import ERAS, Story, ends_as_told, tell
 from wrackline.simulator.stories.tales import STORIES
 from wrackline.simulator.world.errors import SimulationError
@@ -69,12 +70,22 @@ def table(found: Sequence[tuple[Story, list[str], bool]]) -> str:
 )
 @click.option("--story", "names", multiple=True, metavar="NAME", help="Only this one; may be repeated.")
 @click.option("--log", is_flag=True, help="What happens in each, line by line, with seed 0.")
+@click.option(
+    "--search",
+    "searched",
+    type=click.IntRange(1),
+    metavar="N",
+    help="Tell none: print in how many of N random runs of zk08 each comes about by chance.",
+)
 @click.pass_context
-def eras(ctx: click.Context, seeds: int, names: tuple[str, ...], log: bool) -> None:
+def eras(ctx: click.Context, seeds: int, names: tuple[str, ...], log: bool, searched: int | None) -> None:
     """Tell Kafka's own stories under the rules of each era, and print how they end.
 
     Exit codes: 0 when each ends as it is told, 1 when one does not.
     """
+    if searched is not None:
+        _search(searched)
+        return
     known = {story.name: story for story in STORIES}
     if wrong := [name for name in names if name not in known]:
         raise click.BadParameter(f"no story {', '.join(wrong)}; there are: {', '.join(known)}")
@@ -99,3 +110,16 @@ def _show(story: Story, era: str) -> None:
         click.echo(f"  {line}")
     for finding in played.findings:
         click.echo(f"  {finding.at_ms:10.1f}  FOUND {finding.oracle}: {finding.text}")
+
+
+def _search(seeds: int) -> None:
+    sought = {}
+    for name, surroundings in by_chance.SURROUNDINGS.items():
+
+        def progress(seed: int, name: str = name) -> None:
+            if (seed + 1) % 100 == 0:
+                click.echo(f"{name}: {seed + 1} of {seeds} seeds", err=True)
+
+        sought[name] = by_chance.seek(surroundings, seeds, progress)
+    click.echo(by_chance.table([story.name for story in STORIES], sought))
+    click.echo("\n".join(["", *by_chance.examples(sought)]))
