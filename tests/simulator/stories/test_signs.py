@@ -9,6 +9,7 @@ from wrackline.simulator.cli import simulate
 from wrackline.simulator.faults.setup import Setup
 from wrackline.simulator.guided.stage import Stage
 from wrackline.simulator.run.session import Run
+from wrackline.simulator.stories import by_chance
 from wrackline.simulator.stories.by_chance import SURROUNDINGS, setup_of, signs_of
 from wrackline.simulator.stories.signs import Signs
 from wrackline.simulator.stories.story import Story
@@ -44,7 +45,9 @@ def test_chance_tells_stories_and_not_the_same_ones_with_and_without_power_cuts(
     assert signs_of(setup_of(SURROUNDINGS["nobody loses power"], 8)) == []
 
 
-def test_the_command_prints_a_row_for_each_story() -> None:
+def test_the_command_prints_a_row_for_each_story(monkeypatch: pytest.MonkeyPatch) -> None:
+    one = {"nobody loses power": SURROUNDINGS["nobody loses power"]}
+    monkeypatch.setattr(by_chance, "SURROUNDINGS", one)
     done = CliRunner().invoke(simulate, ["eras", "--search", "4"])
     assert done.exit_code == 0, done.output
     for story in STORIES:
