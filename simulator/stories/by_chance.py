@@ -11,7 +11,7 @@ from dataclasses import dataclass, field, replace
 
 from wrackline.simulator.faults.setup import Setup
 from wrackline.simulator.run.session import Run
-from wrackline.simulator.stories.signs import LAGGED, OTHER, Sign, Signs
+from wrackline.simulator.stories.signs import LAGGED, OTHER, OWN_END, Sign, Signs
 from wrackline.simulator.world.errors import SimulationError
 
 SURROUNDINGS = {
@@ -83,7 +83,7 @@ def seek(surroundings: Setup, seeds: int, progress: Callable[[int], None] = lamb
 def table(stories: Sequence[str], sought: dict[str, Sought]) -> str:
     """In Markdown: how many seeds told each story, and the first of them."""
     lines = [f"| story | {' | '.join(sought)} |", "|---" * (len(sought) + 1) + "|"]
-    for story in (*stories, LAGGED, OTHER):
+    for story in (*stories, LAGGED, OWN_END, OTHER):
         lines.append(f"| {story} | {' | '.join(_cell(one, story) for one in sought.values())} |")
     return "\n".join(lines)
 

@@ -11,6 +11,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 from enum import Enum
+from typing import Any
 
 from wrackline.broker.core.zk08.broker import ZookeeperBroker
 from wrackline.broker.core.zk08.local import Local, Phase
@@ -31,13 +32,16 @@ from wrackline.simulator.world.world import StepRecord, World
 
 LAGGED = "unclean election"
 """A replica that had left an ISR of several was elected uncleanly (B09): by design, and no story."""
+OWN_END = "own end taken for committed"
+"""Logs differ at what a replica called committed because it was elected: its high watermark became its LEO
+(Z29), it died before anybody had copied that, and others wrote something else in its place."""
 OTHER = "another way"
 """An acknowledged record was lost, or logs differ, and no story is like it."""
 
 
 @dataclass(frozen=True, slots=True)
 class Sign:
-    """``story`` is a story's name, ``LAGGED`` or ``OTHER``."""
+    """``story`` is a story's name, ``LAGGED``, ``OWN_END`` or ``OTHER``."""
 
     story: str
     at_ms: float
@@ -50,6 +54,7 @@ class Took(Enum):
     RESTART = "cut it as it followed again after a restart"
     FAILOVER = "cut it as it followed a new leader"
     POWER_BACK_EARLY = "lost it with its power, and was back before its session had ended"
+    POWER_BACK_LATE = "lost it with its power, and was back after its session had ended"
     POWER = "lost it with its power"
 
 
@@ -93,8 +98,12 @@ class Signs:
         """Acknowledged with acks=all, and not found missing yet."""
         self._ends: dict[TopicPartition, int] = {}
         """Behind the last acknowledged record, as of the last change of leader that lost nothing."""
-        self._elected: dict[TopicPartition, tuple[int, frozenset[NodeId]]] = {}
-        """The creation of the leader's node, and the ISR at that time."""
+        self._elected: dict[TopicPartition, int] = {}
+        """The creation of the leader's node."""
+        self._outsiders: set[tuple[NodeId, TopicPartition]] = set()
+        """Were elected from outside of the ISR since anybody has last opened; it may name them by now."""
+        self._own_ends: list[tuple[TopicPartition, range]] = []
+        """Offsets that were committed by nothing but an election."""
         self._produces: dict[tuple[NodeId, int], ProduceRequest] = {}
         self._asked: dict[tuple[NodeId, int], dict[TopicPartition, int]] = {}
         """(client, correlation) of a question where the log ends -> what was acknowledged as it was sent."""
@@ -130,32 +139,37 @@ class Signs:
         node = step.node
         if step.kind == "boot":
             self._served = {(other, tp) for other, tp in self._served if other != node}
-            if self._has_session(node):
-                for loss in self._losses[node]:
-                    loss.how = Took.POWER_BACK_EARLY if loss.how is Took.POWER else loss.how
+            back = Took.POWER_BACK_EARLY if self._has_session(node) else Took.POWER_BACK_LATE
+            for loss in self._losses[node]:
+                loss.how = back if loss.how is Took.POWER else loss.how
         elif step.kind == "down" and step.note.startswith("power"):
             self._powerless.add(node)
             for at_ms, lost in self._world.brokers[node].losses:
                 if at_ms == step.at_ms:
                     self._losses[node].append(_Loss(lost.tp, lost.from_offset, lost.to_offset, Took.POWER))
+        raised: dict[str, Any] = {}
         for effect in step.effects:
-            if isinstance(effect, Trace) and effect.kind in ("truncate", "role", "open"):
-                self._traced(step, effect.kind, dict(effect.fields))
+            if isinstance(effect, Trace):
+                fields = dict(effect.fields)
+                self._traced(step, effect.kind, fields, raised)
+                raised = fields if effect.kind == "hwm" else raised
 
-    def _traced(self, step: StepRecord, kind: str, fields: dict[str, object]) -> None:
+    def _traced(self, step: StepRecord, kind: str, fields: dict[str, Any], raised: dict[str, Any]) -> None:
+        """``raised``: the high watermark's last move in this step."""
+        if kind not in ("open", "truncate", "role") or fields.get("role") == "none":
+            return
         node = step.node
-        topic, _, partition = str(fields["tp"]).rpartition("-")
+        topic, _, partition = fields["tp"].rpartition("-")
         tp = TopicPartition(topic, int(partition))
         if kind == "open":
             self._opened(node, tp, step.at_ms)
         elif kind == "truncate":
             how = Took.FAILOVER if (node, tp) in self._served else Took.RESTART
-            to, was = fields["to"], fields["was"]
-            assert isinstance(to, int)
-            assert isinstance(was, int)
-            self._losses[node].append(_Loss(tp, to, was, how))
-        elif fields["role"] != "none":
+            self._losses[node].append(_Loss(tp, fields["to"], fields["was"], how))
+        else:
             self._served.add((node, tp))
+            if fields["role"] == "leader" and raised.get("tp") == fields["tp"]:
+                self._own_ends.append((tp, range(raised["old"], raised["new"])))
 
     def _has_session(self, node: NodeId) -> bool:
         zookeeper = self._world.zookeeper
@@ -172,8 +186,10 @@ class Signs:
     def _note_elections(self) -> None:
         for image in self._world.image.partitions():
             created = self._created(image.tp)
-            if image.leader != NO_LEADER and self._elected.get(image.tp, (-1,))[0] != created:
-                self._elected[image.tp] = created, frozenset(image.isr)
+            if image.leader != NO_LEADER and self._elected.get(image.tp) != created:
+                self._elected[image.tp] = created
+                if image.isr and image.leader not in image.isr:
+                    self._outsiders.add((image.leader, image.tp))
 
     def _created(self, tp: TopicPartition) -> int:
         """Of the leader's node in ZooKeeper; -1: there is none."""
@@ -190,33 +206,32 @@ class Signs:
 
     def _opened(self, leader: NodeId, tp: TopicPartition, at_ms: float) -> None:
         """It serves clients from now on: what was acknowledged and is not in its log is lost."""
-        _, isr = self._elected.get(tp, (-1, frozenset()))
+        outside = (leader, tp) in self._outsiders
         log = self._log(leader, tp)
         kept = []
         for acked in self._acked.get(tp, ()):
             if log is not None and acked.mark.is_in(log):
                 kept.append(acked)
-            elif sign := self._lost(tp, acked, leader, isr, at_ms):
+            elif sign := self._lost(tp, acked, leader, outside, at_ms):
                 self.found.append(sign)
+        self._outsiders = {(node, other) for node, other in self._outsiders if other != tp}
         self._acked[tp] = kept
         self._ends[tp] = max((acked.mark.end for acked in kept), default=0)
 
     def _lost(
-        self, tp: TopicPartition, acked: _Acked, leader: NodeId, isr: frozenset[NodeId], at_ms: float
+        self, tp: TopicPartition, acked: _Acked, leader: NodeId, outside: bool, at_ms: float
     ) -> Sign | None:
         """None where an earlier loss goes on: this leader kept what that one lost, and has it in the record's
-        place."""
+        place. ``outside``: it was elected from outside of the ISR."""
         took = self._what_took(leader, tp, acked.mark)
-        alone = len(acked.isr) == 1
-        if isr and leader not in isr:
-            story = "isolated-then-unclean" if alone else LAGGED
+        if outside:
+            story = "isolated-then-unclean" if len(acked.isr) == 1 else LAGGED
             how = "was elected from outside of the ISR"
         elif took in _BY_CUT:
             story, how = _BY_CUT[took], took.value
-        elif took in (Took.POWER, Took.POWER_BACK_EARLY):
+        elif took in (Took.POWER_BACK_EARLY, Took.POWER_BACK_LATE):
             early = took is Took.POWER_BACK_EARLY
-            alone = acked.isr == {leader}
-            story = "split" if alone else "power-back-early" if early else OTHER
+            story = "split" if acked.isr == {leader} else "power-back-early" if early else OTHER
             how = took.value
         elif self.found:
             return None
@@ -271,13 +286,15 @@ class Signs:
         lost = bool(self.found)
         for image in self._world.image.partitions():
             for node, other, offset in self._differences(image.tp, image.replicas):
-                both = {node, other} <= self._powerless
-                if both or not lost:
-                    story = "double-power-loss" if both else OTHER
-                    text = (
-                        f"{node} and {other} differ at {offset}; without power were {sorted(self._powerless)}"
-                    )
-                    self.found.append(Sign(story, self._world.now_ms, text))
+                if {node, other} <= self._powerless:
+                    story = "double-power-loss"
+                elif lost:
+                    continue
+                else:
+                    own = any(tp == image.tp and offset in ends for tp, ends in self._own_ends)
+                    story = OWN_END if own else OTHER
+                text = f"{node} and {other} differ at {offset}; without power were {sorted(self._powerless)}"
+                self.found.append(Sign(story, self._world.now_ms, text))
 
     def _differences(
         self, tp: TopicPartition, replicas: tuple[NodeId, ...]
