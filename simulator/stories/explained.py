@@ -162,8 +162,8 @@ EXPLAINED: Mapping[tuple[str, str], Explained] = {
     ("zombie-leader", "zk08"): Explained(
         _ANSWERS,
         "The question and the news of the new leader wait side by side until broker 1 goes on, and the "
-        "question comes first. Nothing in it tells 1 that another leads: it answers with the end that "
-        "it knows, which is past.",
+        "question comes first. This design has no leader epochs, so nothing in the question tells 1 "
+        "that another leads: it answers with the end that it knows, which is past.",
     ),
     ("zombie-leader", "kip101"): Explained(
         _ANSWERS,

@@ -35,8 +35,8 @@ class Era:
 ABOUT = (
     Era("zk08", "0.8", "replicas race for a node in ZooKeeper", "all above its own high watermark"),
     Era("kip101", "0.11 to 2.6", "a controller", "what is not in its leader's log, by leader epoch"),
-    Era("kraft35", "3.5", "the KRaft controller", "the same, found while fetching"),
-    Era("kip966", "KIP-966", "the KRaft controller, which knows who else has everything", "the same"),
+    Era("kraft35", "3.5", "the KRaft controller", "what is not in its leader's log, as its fetches show"),
+    Era("kip966", "KIP-966", "the KRaft controller, which knows who else has everything", "as in kraft35"),
 )
 
 
