@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import pytest
 from click.testing import CliRunner
 
@@ -10,7 +12,7 @@ from wrackline.simulator.faults.setup import Setup
 from wrackline.simulator.guided.stage import Stage
 from wrackline.simulator.run.session import Run
 from wrackline.simulator.stories import by_chance
-from wrackline.simulator.stories.by_chance import SURROUNDINGS, setup_of, signs_of
+from wrackline.simulator.stories.by_chance import SURROUNDINGS, Sought, setup_of, signs_of, table
 from wrackline.simulator.stories.signs import Signs
 from wrackline.simulator.stories.story import Story
 from wrackline.simulator.stories.tales import STORIES
@@ -53,3 +55,17 @@ def test_the_command_prints_a_row_for_each_story(monkeypatch: pytest.MonkeyPatch
     for story in STORIES:
         assert f"| {story.name} | " in done.output
     assert "| restart-then-failover | **1** (25.0%), first 3 |" in done.output
+
+
+def test_a_search_tells_no_story(tmp_path: Path) -> None:
+    done = CliRunner().invoke(simulate, ["eras", "--search", "1", "--html", str(tmp_path / "x.html")])
+    assert done.exit_code == 2
+    assert "leave out --html" in done.output
+
+
+def test_the_page_has_a_row_for_each_story_and_a_column_for_each_search() -> None:
+    page = (Path(__file__).parents[3] / "docs" / "eras.md").read_text(encoding="utf-8")
+    none = {name: Sought(1) for name in SURROUNDINGS}
+    head, _, *rows = table([story.name for story in STORIES], none).splitlines()
+    assert head in page
+    assert [row for row in rows if f"{row.split(' | ')[0]} | " not in page.partition(head)[2]] == []
