@@ -88,13 +88,15 @@ def eras(
 
     Exit codes: 0 when each ends as it is told, 1 when one does not.
     """
-    if searched is not None:
-        _search(searched)
-        return
     known = {story.name: story for story in STORIES}
     if wrong := [name for name in names if name not in known]:
         raise click.BadParameter(f"no story {', '.join(wrong)}; there are: {', '.join(known)}")
     chosen = [known[name] for name in names] or list(STORIES)
+    if searched is not None:
+        if html_file is not None or log:
+            raise click.UsageError("--search tells no story: leave out --html and --log")
+        _search(chosen, searched)
+        return
     if html_file is not None:
         _write_page(chosen, html_file, hosts_file)
     elif hosts_file is not None:
@@ -131,7 +133,7 @@ def _show(story: Story, era: str) -> None:
         click.echo(f"  {finding.at_ms:10.1f}  FOUND {finding.oracle}: {finding.text}")
 
 
-def _search(seeds: int) -> None:
+def _search(stories: Sequence[Story], seeds: int) -> None:
     sought = {}
     for name, surroundings in by_chance.SURROUNDINGS.items():
 
@@ -140,5 +142,5 @@ def _search(seeds: int) -> None:
                 click.echo(f"{name}: {seed + 1} of {seeds} seeds", err=True)
 
         sought[name] = by_chance.seek(surroundings, seeds, progress)
-    click.echo(by_chance.table([story.name for story in STORIES], sought))
+    click.echo(by_chance.table([story.name for story in stories], sought))
     click.echo("\n".join(["", *by_chance.examples(sought)]))

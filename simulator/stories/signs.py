@@ -97,7 +97,7 @@ class Signs:
         self._acked: dict[TopicPartition, list[_Acked]] = {}
         """Acknowledged with acks=all, and not found missing yet."""
         self._ends: dict[TopicPartition, int] = {}
-        """Behind the last acknowledged record, as of the last change of leader that lost nothing."""
+        """Where the last acknowledged record ends that is not lost."""
         self._elected: dict[TopicPartition, int] = {}
         """The creation of the leader's node."""
         self._outsiders: set[tuple[NodeId, TopicPartition]] = set()

@@ -21,7 +21,7 @@ from wrackline.simulator.zookeeper.ensemble import ZOOKEEPER
 
 _ORDER = {"told": 0, "found": 2}
 """Of what happens at one time: the rest is between."""
-_KEEPS = re.compile(r"^\d+ ((un)?fenced:|has \[)")
+_STATES = re.compile(r"^\d+ ((un)?fenced:|has \[)")
 """Lines of a stage about states that lines of others tell."""
 _VALUE = re.compile(r"\bb'(\w+)'")
 _STEP = re.compile(r" at step .*? t-0")
@@ -111,7 +111,8 @@ class Scribe:
         """``parting``: a regular expression of the first line in which the rules part."""
         self.lines: list[Line] = []
         self._stage = stage
-        self._parting = re.compile(parting) if parting else None
+        self._parting: re.Pattern[str] | None = re.compile(parting)
+        """None once it was there."""
         self._said = len(stage.lines)
         self._keeper = "ZooKeeper" if stage.world.zookeeper is not None else "controller"
         self._metadata = stage.world.image.metadata_offset
@@ -138,7 +139,7 @@ class Scribe:
         """A line of the stage begins with the time in ten places."""
         for line in self._stage.lines[self._said :]:
             text = line[12:]
-            if not _KEEPS.search(text):
+            if not _STATES.search(text):
                 for pattern, words in _WORDS:
                     text = pattern.sub(words, text)
                 self._add(float(line[:10]), "", text, "told")
