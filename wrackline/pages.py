@@ -11,7 +11,9 @@ from __future__ import annotations
 import base64
 import hashlib
 import re
+from typing import Any
 
+from jinja2 import Environment, PackageLoader, select_autoescape
 from markupsafe import Markup
 
 _INLINE = re.compile(r"<(style|script)>(.*?)</\1>", re.DOTALL)
@@ -28,6 +30,16 @@ def policy(template: str) -> Markup:
     allowed = [f"{kind}-src {' '.join(found or [_NONE])}" for kind, found in hashes.items()]
     rules = [f"default-src {_NONE}", *allowed, f"base-uri {_NONE}", f"form-action {_NONE}"]
     return Markup('<meta http-equiv="Content-Security-Policy" content="%s">') % Markup("; ".join(rules))
+
+
+def rendered(package: str, name: str, **values: Any) -> str:
+    """The page of a template in a package's folder ``templates``. Its head begins with ``{{ policy }}``."""
+    loader = PackageLoader(package, "templates")
+    environment = Environment(
+        loader=loader, autoescape=select_autoescape(default=True), trim_blocks=True, lstrip_blocks=True
+    )
+    inline = policy(loader.get_source(environment, name)[0])
+    return environment.get_template(name).render(policy=inline, **values)
 
 
 _NONE = "'none'"

@@ -33,6 +33,7 @@ REGISTRY: dict[str, type] = {
     "kip101_v0": truncation.AnswerWithoutEpoch,
     "drop_lfe_on_empty": truncation.DropEpochAfterEmpty,
     "lfe_sticky": truncation.StickyEmpty,
+    "drop_begun_batch": truncation.DropBegunBatch,
     "oor_to_start": truncation.RestartWhenOutOfRange,
     "keep_epoch_on_noop_trunc": truncation.KeepEpochsOfShortLog,
     "no_epoch_assign": truncation.NoEpochOnElection,

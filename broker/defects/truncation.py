@@ -64,6 +64,16 @@ class StickyEmpty(Flip):
     flips: ClassVar = {"empty_answer_outlives_epoch": True}
 
 
+class DropBegunBatch(Flip):
+    """``drop_begun_batch``: H18. A batch that begins before the follower's end is not taken.
+
+    The leader answers a fetch from its middle with the whole batch, so the follower asks for it for ever.
+    KIP-101 names it as what logs of compressed sets that differ come to at worst.
+    """
+
+    flips: ClassVar = {"takes_begun_batch": False}
+
+
 class RestartWhenOutOfRange(TruncationRules):
     """``oor_to_start``: B38, KAFKA-2143. Out of range means starting anew at the leader's start.
 

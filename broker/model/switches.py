@@ -45,6 +45,10 @@ class Switches:
     cuts_epochs_of_short_log: bool = True
     """A truncation cuts the leader epoch cache also where the log ends already: the cache may hold an epoch
     in which nothing was written. False is the bug B25 (``keep_epoch_on_noop_trunc``, KAFKA-10706)."""
+    takes_begun_batch: bool = True
+    """A follower whose log ends inside a batch of the leader's cuts to where that begins and takes it whole,
+    since no part of a batch can be fetched (H18). False is the bug ``drop_begun_batch``: it waits for a batch
+    that begins at its end."""
     added_replica_follows_at_once: bool = True
     """A replica that a reassignment adds follows the leader that is there, since growing the set of replicas
     brings no new leader epoch (K54). False is the bug B44 (``added_needs_epoch``)."""

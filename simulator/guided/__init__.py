@@ -17,6 +17,7 @@ from wrackline.simulator.guided import (
     elections,
     isr,
     lifecycle,
+    outages,
     quorum,
     requests,
     truncation,
@@ -26,6 +27,17 @@ from wrackline.simulator.guided.schedule import Guided
 
 SCHEDULES: Mapping[str, Guided] = {
     guided.name: guided
-    for family in (truncation, watermark, isr, elections, lifecycle, requests, administration, quorum, config)
+    for family in (
+        truncation,
+        watermark,
+        isr,
+        elections,
+        lifecycle,
+        requests,
+        administration,
+        quorum,
+        outages,
+        config,
+    )
     for guided in family.SCHEDULES
 }

@@ -8,6 +8,7 @@ from uuid import UUID
 from wrackline.broker.core.controller.controller import Controller
 from wrackline.broker.model.quorum_messages import VoteRequest
 from wrackline.broker.model.types import NodeId
+from wrackline.broker.rules.raft import RaftRole
 from wrackline.simulator.guided.schedule import Guided
 from wrackline.simulator.guided.setting import Setting
 from wrackline.simulator.guided.stage import Stage
@@ -97,6 +98,47 @@ def asked_twice(s: Stage) -> None:
     ask(candidates[1])
 
 
+def figure_8(s: Stage) -> None:
+    """Figure 8 of the Raft paper. The active controller is cut off and writes on; another is elected, has a
+    record of its own epoch, and is killed. The first leads again, on a slow disk: the third takes the records
+    of the old epoch before the first's new one is flushed. The first loses power, and the second, whose last
+    epoch is newer, leads."""
+    first = active(s)
+    others = [node for node in s.world.controllers if node != first]
+    s.cut(first, *others)
+    s.kill(3)
+    deaf = [s.hold("MetadataFetchRequest", source=a, to=b) for a, b in (others, others[::-1])]
+    s.until(lambda: any(_leads(s, node) for node in others), "another leads")
+    second, third = sorted(others, key=lambda node: not _leads(s, node))
+    s.run(200)
+    s.kill(second)
+    for hold in deaf:
+        s.drop(hold)
+    s.until(lambda: not _leads(s, first), f"the resignation of {first}")
+    s.run(100)
+    s.world.controllers[first].disk.slow_ms = 3_000
+    s.mend(first, third)
+    s.until(lambda: _leads(s, first), f"{first} leads again", 30_000)
+    own = _end(s, first) - 1
+    s.until(lambda: _end(s, third) >= own, f"what {first} wrote before, on {third}")
+    s.run(600)
+    s.world.power(first, {})
+    s.say(f"power cut at {first}")
+    s.start(second)
+    s.until(lambda: _leads(s, second) or _leads(s, third), "another leads again", 30_000)
+    s.run(500)
+
+
+def _leads(s: Stage, node: NodeId) -> bool:
+    controller = core(s, node)
+    return controller is not None and controller.raft.role is RaftRole.LEADER
+
+
+def _end(s: Stage, node: NodeId) -> int:
+    controller = core(s, node)
+    return 0 if controller is None else controller.log.leo
+
+
 SNAPSHOTS = THREE.but(
     controller={
         "metadata_log_max_records_between_snapshots": 10,
@@ -135,6 +177,15 @@ SCHEDULES = (
         ("raft_forget_vote",),
         asked_twice,
         frozenset({"Q07"}),
+        THREE,
+        hunted=QUORUM,
+    ),
+    Guided(
+        "raft_commit_old_epoch",
+        "B46",
+        ("raft_commit_old_epoch",),
+        figure_8,
+        frozenset({"Q03"}),
         THREE,
         hunted=QUORUM,
     ),

@@ -33,7 +33,8 @@ class Setting:
     controller: Mapping[str, Any] = field(default_factory=dict)
     topic: Mapping[str, str] = field(default_factory=dict)
     acks: int = -1
-    """The acknowledgements that are a promise: 1 in schedules about too weak ones."""
+    """The acknowledgements that are a promise, beside all: 1 or 0 in schedules about too weak ones. With 0
+    what was sent counts as acknowledged."""
     idempotent: bool = True
     losing: bool = False
     """The settings allow loss (unclean elections): acknowledged records may go, but logs may not diverge."""

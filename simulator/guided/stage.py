@@ -378,8 +378,8 @@ class Stage:
         if self.setting.losing:
             return
         for call, wanted, acks in self._calls:
-            promised = acks == -1 or (acks == 1 and self.setting.acks == 1)
-            if promised and self.is_acked(call):
+            promised = acks == -1 or acks == self.setting.acks
+            if promised and (acks == 0 or self.is_acked(call)):
                 gone = [value for value in wanted if value not in values]
                 if gone:
                     self.find("lost-write", f"{gone!r} acknowledged, the log has {values!r}")

@@ -1,4 +1,4 @@
-"""B01, B02, B03, B25, B26, B37, B38, B55: where a follower truncates its log, and which leader epochs it
+"""B01, B02, B03, B25, B26, B37, B38, B55, H18: where a follower truncates its log, and which leader epochs it
 keeps."""
 
 from __future__ import annotations
@@ -130,6 +130,23 @@ def no_check(s: Stage) -> None:
     _2_writes_y_instead(s)
 
 
+def begun_batch(s: Stage) -> None:
+    """H18. x is on broker 1 only; broker 2 leads and writes two records in one batch, which begins in x's
+    place. Nothing tells 1 that their logs differ, so it fetches from its end, which is inside that batch."""
+    s.commit(b"m1")
+    s.isolate(3)
+    s.cut(1, 2)
+    s.write(1, b"x")
+    s.fence(1)
+    s.rejoin(3)
+    s.until(lambda: s.leader == 2, "2 leads")
+    s.until(lambda: 3 in s.isr, "3 in the ISR")
+    s.run(100)
+    s.commit(b"y1", b"y2")
+    s.rejoin(1)
+    s.must(lambda: s.isr == {1, 2, 3}, "1 in the ISR, with the batch whole")
+
+
 def checkpoint_lost(s: Stage) -> None:
     """B37. Brokers start while there is no controller, so they learn of no leader and have no high watermark
     to checkpoint; then everything is killed and starts again."""
@@ -232,6 +249,14 @@ SCHEDULES = (
         ("no_divergence_check", "oor_to_start"),
         out_of_range,
         frozenset({"I02", "lost-write"}),
+        harmless=("no_divergence_check",),
+    ),
+    Guided(
+        "drop_begun_batch",
+        "H18",
+        ("no_divergence_check", "drop_begun_batch"),
+        begun_batch,
+        frozenset({"liveness"}),
         harmless=("no_divergence_check",),
     ),
 )

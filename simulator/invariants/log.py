@@ -44,7 +44,7 @@ def _missing(known: ObservedPartition, node: NodeId, log: SimLog) -> Mark | None
     match = known.match.get(node, 0)
     if match >= known.acked_end:
         return None
-    return next((mark for mark in known.acked if mark.end > match and not known.holds(log, mark)), None)
+    return next((mark for mark in known.acked if mark.end > match and not mark.is_in(log)), None)
 
 
 class CandidateCompleteness(Invariant):
@@ -148,7 +148,7 @@ class NothingLostGlobally(Invariant):
             if any(known.match.get(node, 0) >= known.acked_end for node, log in logs if log is not None):
                 continue
             for mark in known.acked:
-                if not any(log is not None and known.holds(log, mark) for _, log in logs):
+                if not any(log is not None and mark.is_in(log) for _, log in logs):
                     return self.violated(
                         seen, image.tp, f"no replica has the acknowledged records at {mark.base} any more"
                     )
@@ -302,7 +302,7 @@ class AckRule(Invariant):
     ) -> Violation | None:
         for node in (*image.isr, *image.elr):
             log = cluster.log(node, image.tp)
-            if node not in known.impaired and (log is None or not known.holds(log, mark)):
+            if node not in known.impaired and (log is None or not mark.is_in(log)):
                 return self.violated(
                     seen, image.tp, f"acks=all at {mark.base}, and {node} of ISR or ELR does not have it"
                 )

@@ -25,6 +25,10 @@ class Mark(NamedTuple):
         header = stored.header
         return cls(header.base_offset, header.last_offset + 1, header.leader_epoch, header.crc)
 
+    def is_in(self, log: SimLog) -> bool:
+        at = log.index_of(self.base)
+        return at < len(log.batches) and Mark.of(log.batches[at]) == self
+
 
 @dataclass(slots=True)
 class ObservedPartition:
@@ -98,7 +102,3 @@ class ObservedPartition:
         self.match = {node: min(at, self.true_hwm) for node, at in self.match.items()}
         self.suspects |= {node for node, end in ends.items() if end > self.true_hwm}
         self.lost_epoch = leader_epoch
-
-    def holds(self, log: SimLog, mark: Mark) -> bool:
-        at = log.index_of(mark.base)
-        return at < len(log.batches) and Mark.of(log.batches[at]) == mark

@@ -169,7 +169,7 @@ class ZookeeperChecker:
             self._find("I22", tp, f"{owners} serve clients, and each has its session")
         for mark in known.acked[-3:]:
             logs = [server.disk.logs.get(tp) for server in self._world.brokers.values()]
-            if not any(log is not None and known.holds(log, mark) for log in logs):
+            if not any(log is not None and mark.is_in(log) for log in logs):
                 self._find("I07", tp, f"the record acknowledged at {mark.base} is on no disk")
 
     def _committed(self, image: PartitionImage, local: Local) -> None:
@@ -226,15 +226,15 @@ class ZookeeperChecker:
                     continue
                 mark = Mark.of(log.batches[at])
                 insort(known.acked, mark)
-                self._on_members(image, known, mark)
+                self._on_members(image, mark)
 
-    def _on_members(self, image: PartitionImage, known: ObservedPartition, mark: Mark) -> None:
+    def _on_members(self, image: PartitionImage, mark: Mark) -> None:
         for member in image.isr:
             server = self._world.brokers[member]
             log = server.disk.logs.get(image.tp)
             if member in self._lossy or not server.up:
                 continue
-            if log is None or not known.holds(log, mark):
+            if log is None or not mark.is_in(log):
                 self._find("I17", image.tp, f"acks=all at {mark.base}, {member} of the ISR does not have it")
 
     def at_rest(self) -> list[Violation]:

@@ -15,10 +15,9 @@ from pathlib import Path
 from typing import Any
 
 import click
-from jinja2 import Environment, PackageLoader, select_autoescape
 
 from wrackline.broker.defects import REGISTRY
-from wrackline.pages import policy
+from wrackline.pages import rendered
 from wrackline.simulator.faults.setup import Setup
 from wrackline.simulator.guided import SCHEDULES
 from wrackline.simulator.guided.schedule import Guided, play
@@ -244,16 +243,7 @@ def oracles_of(table: KillTable) -> list[str]:
 
 
 def html(table: KillTable) -> str:
-    environment = Environment(
-        loader=PackageLoader("wrackline.simulator.search", "templates"),
-        autoescape=select_autoescape(default=True),
-        trim_blocks=True,
-        lstrip_blocks=True,
-    )
-    name, loader = "kill_table.html", environment.loader
-    assert loader is not None
-    inline = policy(loader.get_source(environment, name)[0])
-    return environment.get_template(name).render(table=table, oracles=oracles_of(table), policy=inline)
+    return rendered("wrackline.simulator.search", "kill_table.html", table=table, oracles=oracles_of(table))
 
 
 # --- the command -----------------------------------------------------------------------------------------

@@ -3,29 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from pathlib import Path
 
 import click
 
-from wrackline.simulator.guided.schedule import Played
+from wrackline.simulator.stories import by_chance
+from wrackline.simulator.stories.page import NOTHING, HostsFileError, hosts_of, outcome, page, row_of
 from wrackline.simulator.stories.story import ERAS, Story, ends_as_told, tell
 from wrackline.simulator.stories.tales import STORIES
 from wrackline.simulator.world.errors import SimulationError
-
-_HARM = {
-    "lost-write": "acknowledged record lost",
-    "divergence": "logs differ",
-    "stale-read": "stale read",
-}
-"""What a client or an operator sees, worst first; what the invariants say besides is in the log."""
-NOTHING = "unharmed"
-
-
-def outcome(played: Played) -> str:
-    """Of one telling."""
-    for oracle, words in _HARM.items():
-        if oracle in played.oracles:
-            return words
-    return ", ".join(played.oracles) or NOTHING
 
 
 def rows(stories: Sequence[Story], seeds: int) -> Iterator[tuple[Story, list[str], bool]]:
@@ -42,7 +28,7 @@ def rows(stories: Sequence[Story], seeds: int) -> Iterator[tuple[Story, list[str
                     right = False
                     continue
                 right = right and ends_as_told(story, profile, played)
-                ends[outcome(played)] = ends.get(outcome(played), 0) + 1
+                ends[outcome(played.oracles)] = ends.get(outcome(played.oracles), 0) + 1
             cells.append("; ".join(ends) if len(ends) == 1 else _shares(ends))
         yield story, cells, right
 
@@ -69,8 +55,35 @@ def table(found: Sequence[tuple[Story, list[str], bool]]) -> str:
 )
 @click.option("--story", "names", multiple=True, metavar="NAME", help="Only this one; may be repeated.")
 @click.option("--log", is_flag=True, help="What happens in each, line by line, with seed 0.")
+@click.option(
+    "--search",
+    "searched",
+    type=click.IntRange(1),
+    metavar="N",
+    help="Tell none: print in how many of N random runs of zk08 each comes about by chance.",
+)
+@click.option(
+    "--html",
+    "html_file",
+    type=click.Path(dir_okay=False, path_type=Path),
+    help="Write the table as one page, too, with what happens in each cell.",
+)
+@click.option(
+    "--hosts-json",
+    "hosts_file",
+    type=click.Path(exists=True, dir_okay=False, path_type=Path),
+    help='Runs on hosts for that page: {"story": {"profile": {"verdict": "...", "report": "path"}}}.',
+)
 @click.pass_context
-def eras(ctx: click.Context, seeds: int, names: tuple[str, ...], log: bool) -> None:
+def eras(
+    ctx: click.Context,
+    seeds: int,
+    names: tuple[str, ...],
+    log: bool,
+    searched: int | None,
+    html_file: Path | None,
+    hosts_file: Path | None,
+) -> None:
     """Tell Kafka's own stories under the rules of each era, and print how they end.
 
     Exit codes: 0 when each ends as it is told, 1 when one does not.
@@ -79,6 +92,15 @@ def eras(ctx: click.Context, seeds: int, names: tuple[str, ...], log: bool) -> N
     if wrong := [name for name in names if name not in known]:
         raise click.BadParameter(f"no story {', '.join(wrong)}; there are: {', '.join(known)}")
     chosen = [known[name] for name in names] or list(STORIES)
+    if searched is not None:
+        if html_file is not None or log:
+            raise click.UsageError("--search tells no story: leave out --html and --log")
+        _search(chosen, searched)
+        return
+    if html_file is not None:
+        _write_page(chosen, html_file, hosts_file)
+    elif hosts_file is not None:
+        raise click.UsageError("--hosts-json is for the page: name one with --html")
     if log:
         for story in chosen:
             for era in ERAS:
@@ -86,6 +108,16 @@ def eras(ctx: click.Context, seeds: int, names: tuple[str, ...], log: bool) -> N
     found = list(rows(chosen, seeds))
     click.echo(table(found))
     ctx.exit(0 if all(right for _, _, right in found) else 1)
+
+
+def _write_page(stories: Sequence[Story], file: Path, hosts_file: Path | None) -> None:
+    try:
+        hosts = {} if hosts_file is None else hosts_of(hosts_file, STORIES)
+        file.write_text(page([row_of(story, hosts) for story in stories]), encoding="utf-8")
+    except (HostsFileError, SimulationError) as wrong:
+        raise click.UsageError(str(wrong)) from wrong
+    except OSError as wrong:
+        raise click.UsageError(f"{file}: {wrong.strerror}; --html names another file") from wrong
 
 
 def _show(story: Story, era: str) -> None:
@@ -99,3 +131,16 @@ def _show(story: Story, era: str) -> None:
         click.echo(f"  {line}")
     for finding in played.findings:
         click.echo(f"  {finding.at_ms:10.1f}  FOUND {finding.oracle}: {finding.text}")
+
+
+def _search(stories: Sequence[Story], seeds: int) -> None:
+    sought = {}
+    for name, surroundings in by_chance.SURROUNDINGS.items():
+
+        def progress(seed: int, name: str = name) -> None:
+            if (seed + 1) % 100 == 0:
+                click.echo(f"{name}: {seed + 1} of {seeds} seeds", err=True)
+
+        sought[name] = by_chance.seek(surroundings, seeds, progress)
+    click.echo(by_chance.table([story.name for story in stories], sought))
+    click.echo("\n".join(["", *by_chance.examples(sought)]))

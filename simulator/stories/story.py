@@ -28,7 +28,11 @@ class Story:
 
 def tell(story: Story, profile: str, seed: int | str = 0) -> Played:
     """Raises SimulationError when the story cannot be gone through under this profile."""
-    stage = Stage(story.setting.but(profile=profile), (), seed)
+    return play_on(Stage(story.setting.but(profile=profile), (), seed), story)
+
+
+def play_on(stage: Stage, story: Story) -> Played:
+    """Raises SimulationError when the story cannot be gone through."""
     story.play(stage)
     if not stage.stuck:
         stage.finish()

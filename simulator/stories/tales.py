@@ -135,6 +135,7 @@ def zombie_leader(s: Stage) -> None:
     m2. A client that knows of 2's term asks 1 for the log's end just before 1 goes on."""
     s.commit(b"m1")
     s.world.pause(1)
+    s.say("pause 1")
     s.until(lambda: s.leader in (2, 3), "another leads", 30_000)
     leader = s.ready()
     s.acked(leader, b"m2")
@@ -142,11 +143,14 @@ def zombie_leader(s: Stage) -> None:
     assert image is not None
     asked = ListOffsetsPartition(T, LATEST, current_leader_epoch=image.leader_epoch)
     call = s.world.ask(1, ListOffsetsRequest((asked,), knows_offset_not_available=True), 5_000)
+    s.say("a client asks 1 where the log ends, and names the leader epoch that it knows")
     s.run(50)
     s.world.resume(1)
+    s.say("1 goes on")
     s.until(lambda: call.done, "1's answer")
     if isinstance(call.response, ListOffsetsResponse):
         [answer] = call.response.partitions
+        s.say(f"1 answers: {answer.error.name if answer.error.value else answer.offset}")
         if answer.error.value == 0 and answer.offset < 2:
             s.find("stale-read", f"1 says that the log ends at {answer.offset}; m2 was acknowledged at 1")
 

@@ -87,6 +87,8 @@ class Disk:
         """Other small files of the node, each replaced as a whole and synced, by name."""
         self.refuses: Callable[[TopicPartition], str] | None = None
         """Asked before each append; a reason: nothing of it is written."""
+        self.slow_ms = 0.0
+        """Every flush takes so much longer: a disk that works and is slow."""
         self.offline = ""
         """Why nothing is written any more until the next start (KAFKA-10778)."""
         self._segment_bytes = segment_bytes
@@ -309,6 +311,8 @@ class Disk:
     def recover(self, *, rebuild_epochs: bool = True) -> Found:
         """What the next start finds: torn tails cut off, epochs as the log has them (else as an unsynced file
         says), everything synced, the clean-shutdown file taken away."""
+        self.slow_ms = 0.0
+        """Every flush takes so much longer: a disk that works and is slow."""
         self.offline = ""
         previous, self.clean_epoch = self.clean_epoch, -1
         logs = {tp: self._recovered(tp, self.logs[tp], rebuild_epochs) for tp in sorted(self.logs)}

@@ -191,7 +191,7 @@ class Execution(Transport):
 
     def _flush_later(self, node: SimServer, tp: TopicPartition) -> None:
         options = self.options
-        delay = self._disk_random.uniform(options.flush_min_ms, options.flush_max_ms)
+        delay = self._disk_random.uniform(options.flush_min_ms, options.flush_max_ms) + node.disk.slow_ms
         self._at(self.now_ms + delay, self._flushed, node, (tp, node.disk.logs[tp], node.incarnation))
 
     def _flushed(self, node: SimServer, what: tuple[TopicPartition, Any, int]) -> StepRecord | None:

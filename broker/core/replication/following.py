@@ -99,6 +99,8 @@ class Following:
         if taken:
             if taken[0][0].base_offset < replica.log.leo:
                 # Our end lies inside a batch of the leader's: take the batch whole (H18).
+                if not self._ctx.rules.switches.takes_begun_batch:
+                    return Outcome.NOTHING
                 replica.truncate(taken[0][0].base_offset, "inside a batch")
             replica.append(taken)
             size = sum(len(batch) for _, batch in taken)

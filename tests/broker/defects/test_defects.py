@@ -64,6 +64,7 @@ DIFFERS: list[Case] = [
     ("no_divergence_check", lambda r: r.switches.fetch_names_epoch, True, False),
     ("drop_lfe_on_empty", lambda r: r.truncation.fetched_epoch(4, after_empty=True), 4, NO_EPOCH),
     ("lfe_sticky", lambda r: r.switches.empty_answer_outlives_epoch, False, True),
+    ("drop_begun_batch", lambda r: r.switches.takes_begun_batch, True, False),
     (
         "oor_to_start",
         lambda r: r.truncation.on_out_of_range(5, LeaderRange(0, 3)),
@@ -205,7 +206,7 @@ def test_a_defect_replaces_rules_of_one_kind_and_says_what_and_since_when(name: 
     defect = REGISTRY[name]
     text = inspect.getdoc(defect) or ""
     assert f"``{name}``" in text
-    assert re.search(r"\b(B\d\d|4\.5|2\.13)\b", text), "its place in docs/protocol.md"
+    assert re.search(r"\b(B\d\d|H\d\d|4\.5|2\.13)\b", text), "its place in docs/protocol.md"
     for known in ("kip966", "kraft35", "kip101"):
         rules = profile(known)
         try:

@@ -124,7 +124,7 @@ def test_a_bug_fails_the_row_that_is_there_for_it(name: str) -> None:
     """Of the tables of the rule that it replaces, a row whose comment names it by its code."""
     defect = REGISTRY[name]
     text = " ".join((defect.__doc__ or "").split())
-    codes = re.findall(r"\bB\d\d\b", text) or re.findall(r"protocol\.md \d\.\d+", text)
+    codes = re.findall(r"\bB\d\d\b", text) or re.findall(r"protocol\.md \d\.\d+|\bH\d\d\b", text)
     assert codes
     rules = with_defect(name)
     mine = [row for row in ROWS if row.file in replaced(defect)]

@@ -27,7 +27,6 @@ from wrackline.simulator.search.kill_table import (
 
 WITHOUT_SCHEDULE = {
     "zombie_ctl_fenced": "masked: a deposed controller's answers wait for a commit that never comes",
-    "raft_commit_old_epoch": "shown by tests/broker/core/quorum",
 }
 
 

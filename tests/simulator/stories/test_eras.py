@@ -10,7 +10,7 @@ from click.testing import CliRunner
 from wrackline.simulator.cli import simulate
 from wrackline.simulator.guided.schedule import Played
 from wrackline.simulator.guided.setting import Finding
-from wrackline.simulator.stories.eras import outcome
+from wrackline.simulator.stories.page import outcome
 from wrackline.simulator.stories.story import ERAS, Story, ends_as_told, tell
 from wrackline.simulator.stories.tales import STORIES
 
@@ -37,7 +37,7 @@ def test_an_end_that_was_not_told_is_noticed() -> None:
     assert ends_as_told(story, "kip966", unharmed)
     assert not ends_as_told(story, "zk08", unharmed)
     assert not ends_as_told(story, "kip966", lost)
-    assert outcome(lost) == "acknowledged record lost"
+    assert outcome(lost.oracles) == "acknowledged record lost"
 
 
 def test_the_page_has_the_table_that_the_command_prints() -> None:

@@ -1,0 +1,236 @@
+"""B07, B48, R01 to R04, R24, R26, R29, Z13: brokers and disks that fail together, and disks that are slow or
+not the ones that were there before."""
+
+from __future__ import annotations
+
+from kio.schema.errors import ErrorCode
+
+from wrackline.broker.model.admin_messages import ElectionType, ElectLeadersRequest, ElectLeadersResponse
+from wrackline.broker.model.types import NO_LEADER, FlushMode, NodeId, RecoveryStrategy
+from wrackline.broker.rules.placement import PlacementRules
+from wrackline.simulator.guided.schedule import Guided
+from wrackline.simulator.guided.setting import CONTROLLER, Setting, T
+from wrackline.simulator.guided.stage import Stage
+
+RACKS = {1: "a", 2: "a", 3: "b", 4: "b"}
+_FLUSH_TAKES_MS = 6_000.0
+
+
+def nobody_is_asked(s: Stage) -> None:
+    """B07. m1 is sent to a leader that nobody follows, with acks=0: the client takes it for written once it
+    is sent. The leader dies."""
+    s.commit(b"m0")
+    s.cut(1, 2, 3)
+    s.produce(1, b"m1", acks=s.setting.acks)
+    s.run(500)
+    s.kill(1)
+    s.until(lambda: s.leader == 2, "2 leads")
+
+
+def wiped_disk(s: Stage) -> None:
+    """B48. Broker 2, in the ELR, gets an empty disk while it is down, and comes back; then broker 1, the only
+    member of the ISR, is killed."""
+    s.isolate(3)
+    s.commit(b"m1")
+    s.kill(2)
+    s.until(lambda: s.elr == {2}, "2 in the ELR")
+    s.world.wipe(2)
+    s.say("2 has an empty disk")
+    s.cut(1, 2)
+    s.unfence(2)
+    s.run(500)
+    s.kill(1)
+    s.run(5_000)
+
+
+def restored_disk(s: Stage) -> None:
+    """B48. Broker 2 was shut down cleanly once, and its disk was copied. It has lived on since; now it is in
+    the ELR, and the copy comes back in its disk's place, with the clean-shutdown file of that time."""
+    s.commit(b"m0")
+    s.stop(2)
+    copy = s.world.brokers[2].disk.snapshot()
+    s.unfence(2)
+    s.until(lambda: s.isr == {1, 2, 3}, "2 back in the ISR")
+    s.isolate(3)
+    s.commit(b"m1")
+    s.kill(2)
+    s.until(lambda: s.elr == {2}, "2 in the ELR")
+    s.world.restore(2, copy)
+    s.say("2 has the copy of its disk")
+    s.cut(1, 2)
+    s.unfence(2)
+    s.run(500)
+    s.kill(1)
+    s.run(5_000)
+
+
+def _everybody_loses_power(s: Stage) -> None:
+    """Of each log nothing survives but what was flushed."""
+    for node in s.world.brokers:
+        s.power(node, keep=0)
+    s.run(5_000)
+    for node in s.world.brokers:
+        s.unfence(node)
+    s.run(3_000)
+
+
+def flushed_writes(s: Stage) -> None:
+    """R01, R04. Every write is flushed before it counts, or a log is flushed when a segment is full; then all
+    brokers lose power."""
+    for value in (b"m1", b"m2", b"m3"):
+        s.commit(value)
+    _everybody_loses_power(s)
+
+
+def flushed_batches(s: Stage) -> None:
+    """R02. Four batches are acknowledged, and a log is flushed after every second one, or after every third
+    one; then all brokers lose power."""
+    for value in (b"m1", b"m2", b"m3", b"m4"):
+        s.commit(value)
+    s.run(100)
+    _everybody_loses_power(s)
+
+
+def flushed_by_the_clock(s: Stage) -> None:
+    """R03. A log is flushed five times a second, or once a minute; all brokers lose power half a second after
+    m1."""
+    s.commit(b"m1")
+    s.run(500)
+    _everybody_loses_power(s)
+
+
+def rack_loses_power(s: Stage) -> None:
+    """R26. A rack loses power, and its brokers, 1 and 2, lose what they had not flushed."""
+    s.commit(b"m1")
+    for node, rack in RACKS.items():
+        if rack == "a":
+            s.power(node, keep=0)
+    s.run(5_000)
+    for node, rack in RACKS.items():
+        if rack == "a":
+            s.unfence(node)
+    s.run(3_000)
+
+
+def clean_example(s: Stage) -> None:
+    """R24, example 5.2.2. The ISR shrinks from [1,2,3] to [1,3] and to [1], with 3 in the ELR. Broker 1 loses
+    its power and its log: 3 leads, and 1 joins it."""
+    s.commit(b"m1")
+    s.isolate(2)
+    s.isolate(3)
+    s.power(1, keep=0)
+    s.until(lambda: s.fenced(1), "1 fenced")
+    s.rejoin(3)
+    s.run(2_000)
+    s.unfence(1)
+    s.mend(3, 1)
+    s.run(3_000)
+    if s.setting.profile == "kip966":
+        s.must(lambda: s.leader == 3 and s.isr == {1, 3} and not s.elr, "3 leads, the ISR is [1,3]")
+
+
+def a_person_decides(s: Stage) -> None:
+    """R29, strategy manual. All brokers lose power; broker 1, which lost its whole log, is back first. Nobody
+    leads until a person asks for an unclean election, when all are back: the best log leads."""
+    s.commit(b"m1")
+    s.cut(1, CONTROLLER)
+    s.run(700)
+    s.power(1, keep=0)
+    s.power(2, keep=1)
+    s.power(3, keep=0)
+    s.run(5_000)
+    for node in (1, 2, 3):
+        s.unfence(node)
+        s.run(2_000)
+    if s.elected == NO_LEADER:
+        answer = s.world.asked(CONTROLLER, ElectLeadersRequest(ElectionType.UNCLEAN, (T,), 10_000))
+        said = answer.partitions[0].error if isinstance(answer, ElectLeadersResponse) else answer
+        s.say(f"a person asks for an unclean election: {said}")
+        if said is not ErrorCode.none:
+            s.find("liveness", f"the election that a person asked for was refused: {said}")
+    s.until(lambda: s.leader is not None, "a leader")
+
+
+def slow_disk(s: Stage) -> None:
+    """Z13. Every write is flushed before it counts, and broker 3's disk takes six seconds to do so. A write
+    waits until 3 is dropped from the ISR, and not until its disk has been heard of."""
+    s.commit(b"m1")
+    s.world.brokers[3].disk.slow_ms = _FLUSH_TAKES_MS
+    s.say(f"3's disk takes {_FLUSH_TAKES_MS:.0f} ms to flush")
+    call = s.produce(1, b"m2")
+    s.must(lambda: s.is_acked(call), "m2 acknowledged without 3", 5_000, "stall")
+    s.world.brokers[3].disk.slow_ms = 0.0
+    s.say("3's disk is as fast as the others")
+
+
+def _spread(count: int) -> tuple[NodeId, ...]:
+    """Over racks, as topics are placed: the first of these loses power and the second does not."""
+    return PlacementRules().place_striped(RACKS, 1, count)[0]
+
+
+_UNCLEAN = {"unclean.leader.election.enable": "true"}
+_LOST = frozenset({"lost-write"})
+_EVERY_WRITE = {"flush_mode": FlushMode.EVERY_WRITE}
+
+SCHEDULES = (
+    Guided("acks=0", "B07", (), nobody_is_asked, _LOST, exposing={"acks": 0}),
+    Guided("wiped_disk", "B48", ("ignore_unclean",), wiped_disk, frozenset({"I08", "I02", "lost-write"})),
+    Guided(
+        "restored_disk", "B48", ("clean_by_presence",), restored_disk, frozenset({"I08", "I02", "lost-write"})
+    ),
+    Guided(
+        "flush_every_write",
+        "R01",
+        (),
+        flushed_writes,
+        _LOST,
+        Setting(broker=_EVERY_WRITE),
+        exposing={"broker": {"flush_mode": FlushMode.ON_ROLL}},
+    ),
+    Guided(
+        "flush_every_n",
+        "R02",
+        (),
+        flushed_batches,
+        _LOST,
+        Setting(broker={"flush_mode": FlushMode.EVERY_N_BATCHES, "flush_messages": 2}),
+        exposing={"broker": {"flush_mode": FlushMode.EVERY_N_BATCHES, "flush_messages": 3}},
+    ),
+    Guided(
+        "flush_every_ms",
+        "R03",
+        (),
+        flushed_by_the_clock,
+        _LOST,
+        Setting(broker={"flush_mode": FlushMode.EVERY_INTERVAL, "flush_ms": 200}),
+        exposing={"broker": {"flush_mode": FlushMode.EVERY_INTERVAL, "flush_ms": 60_000}},
+    ),
+    Guided("clean_example", "R24", (), clean_example, _LOST, exposing={"profile": "kraft35"}),
+    Guided(
+        "rack_loses_power",
+        "R26",
+        (),
+        rack_loses_power,
+        _LOST,
+        Setting(brokers=4, replicas=_spread(2)),
+        exposing={"replicas": (1, 2)},
+    ),
+    Guided(
+        "manual_recovery",
+        "R29",
+        (),
+        a_person_decides,
+        _LOST,
+        Setting(controller={"unclean_recovery_strategy": RecoveryStrategy.MANUAL}),
+        exposing={"topic": _UNCLEAN},
+    ),
+    Guided(
+        "slow_disk",
+        "Z13",
+        (),
+        slow_disk,
+        frozenset({"stall"}),
+        Setting(lag_ms=2_000, broker=_EVERY_WRITE),
+        exposing={"lag_ms": 60_000},
+    ),
+)

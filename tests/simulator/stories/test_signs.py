@@ -1,0 +1,71 @@
+"""What a random run leaves behind tells which story it was: each story, played, is taken for itself."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from click.testing import CliRunner
+
+from wrackline.simulator.cli import simulate
+from wrackline.simulator.faults.setup import Setup
+from wrackline.simulator.guided.stage import Stage
+from wrackline.simulator.run.session import Run
+from wrackline.simulator.stories import by_chance
+from wrackline.simulator.stories.by_chance import SURROUNDINGS, Sought, setup_of, signs_of, table
+from wrackline.simulator.stories.signs import Signs
+from wrackline.simulator.stories.story import Story
+from wrackline.simulator.stories.tales import STORIES
+
+
+@pytest.mark.parametrize("story", STORIES, ids=lambda story: story.name)
+def test_a_story_is_known_by_what_it_leaves_behind(story: Story) -> None:
+    stage = Stage(story.setting.but(profile="zk08"))
+    signs = Signs(stage.world)
+    stage.world.watchers.append(signs)
+    story.play(stage)
+    stage.finish()
+    signs.at_rest()
+    assert signs.stories[-1:] == (story.name,), signs.found
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_failures_that_come_one_by_one_leave_no_sign(seed: int) -> None:
+    session = Run(Setup(seed=seed, seconds=6.0, profile="zk08", brokers=4, fault_every_ms=700.0))
+    signs = Signs(session.world)
+    session.world.watchers.append(signs)
+    for part in (session.boot, session.main, session.heal):
+        part()
+    signs.at_rest()
+    assert session.driver.done
+    assert signs.found == []
+
+
+def test_chance_tells_stories_and_not_the_same_ones_with_and_without_power_cuts() -> None:
+    found = signs_of(setup_of(SURROUNDINGS["at most two without power"], 8))
+    assert {sign.story for sign in found} == {"power-back-early"}
+    assert signs_of(setup_of(SURROUNDINGS["nobody loses power"], 8)) == []
+
+
+def test_the_command_prints_a_row_for_each_story(monkeypatch: pytest.MonkeyPatch) -> None:
+    one = {"nobody loses power": SURROUNDINGS["nobody loses power"]}
+    monkeypatch.setattr(by_chance, "SURROUNDINGS", one)
+    done = CliRunner().invoke(simulate, ["eras", "--search", "4"])
+    assert done.exit_code == 0, done.output
+    for story in STORIES:
+        assert f"| {story.name} | " in done.output
+    assert "| restart-then-failover | **1** (25.0%), first 3 |" in done.output
+
+
+def test_a_search_tells_no_story(tmp_path: Path) -> None:
+    done = CliRunner().invoke(simulate, ["eras", "--search", "1", "--html", str(tmp_path / "x.html")])
+    assert done.exit_code == 2
+    assert "leave out --html" in done.output
+
+
+def test_the_page_has_a_row_for_each_story_and_a_column_for_each_search() -> None:
+    page = (Path(__file__).parents[3] / "docs" / "eras.md").read_text(encoding="utf-8")
+    none = {name: Sought(1) for name in SURROUNDINGS}
+    head, _, *rows = table([story.name for story in STORIES], none).splitlines()
+    assert head in page
+    assert [row for row in rows if f"{row.split(' | ')[0]} | " not in page.partition(head)[2]] == []
