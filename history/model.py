@@ -103,6 +103,8 @@ from wrackline.history.values import dataclass
 NEMESIS = -1
 CONTROL = -2
 REPLICA = -3
+ASKER = 1 << 20
+"""The process of the questions that a guided schedule asks; those of a workload do not come so far."""
 DIED = "died"
 """``f`` of the nemesis's rows about a node or host that is gone, and that nobody had stopped."""
 

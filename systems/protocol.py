@@ -263,13 +263,18 @@ class Connection:
                 return TopicCreated(result.error_code, result.error_message)
         raise ProtocolError(f"CreateTopics to {self.address}: the answer does not speak of {topic.name}")
 
-    def list_offset(self, topic: str, partition: int, timestamp: int = LATEST) -> int:
-        """One offset, as a consumer sees it. Raises ProtocolError with the broker's error name."""
+    def list_offset(
+        self, topic: str, partition: int, timestamp: int = LATEST, *, leader_epoch: int = -1
+    ) -> int:
+        """One offset, as a consumer sees it that knows the leader's epoch (-1: it does not). Raises
+        ProtocolError with the broker's error name."""
         asked = offsets_request.ListOffsetsTopic(
             name=TopicName(topic),
             partitions=(
                 offsets_request.ListOffsetsPartition(
-                    partition_index=i32(partition), timestamp=i64(timestamp)
+                    partition_index=i32(partition),
+                    current_leader_epoch=i32(leader_epoch),
+                    timestamp=i64(timestamp),
                 ),
             ),
         )

@@ -47,6 +47,10 @@ COMMANDS = {
         f"{_HERE}.known_answers:findings_command",
         "Re-find bugs of Apache Kafka itself, each beside a control.",
     ),
+    "eras": (
+        f"{_HERE}.known_answers:eras_command",
+        "Ten years of Kafka's replication: each story under each era's rules.",
+    ),
     "init": (f"{_HERE}.specification:init_command", "Write a commented specification to start from."),
     "examples": (
         f"{_HERE}.specification:examples_command",
