@@ -323,13 +323,11 @@ class Nemesis:
                 await asyncio.gather(*(live.pop(fault_id).end() for fault_id in ids))
             case Sleep(seconds=seconds):
                 return await self._pause(seconds)
-            case Await(patience_s=patience_s) if patience_s is not None:
+            case Await() | AwaitGrowth() if step.patience_s is not None:
                 with contextlib.suppress(GuidedError):
-                    return await until_it_holds(step, self._describe, self._pause, patience_s)
-            case Await() | AwaitBroker():
-                return await until_it_holds(step, self._describe, self._pause, deadline_s)
-            case AwaitGrowth() | AwaitCheckpoint():
-                return await until_it_is_more(step, partial(self._measure, step), self._pause, deadline_s)
+                    return await self._wait(step, step.patience_s)
+            case Await() | AwaitBroker() | AwaitGrowth() | AwaitCheckpoint():
+                return await self._wait(step, deadline_s)
             case AskEnd():
                 ask = self._stage.in_thread(ask_end, self._fleet, self._system, step, self._recorder.record)
                 self._asked.append(asyncio.ensure_future(ask))
@@ -338,6 +336,11 @@ class Nemesis:
                     *(self._stage.in_thread(disks.sync, self._fleet, self._system, host) for host in hosts)
                 )
         return self._stop_asked.is_set()
+
+    async def _wait(self, step: Await | AwaitBroker | AwaitGrowth | AwaitCheckpoint, for_s: float) -> bool:
+        if isinstance(step, AwaitGrowth | AwaitCheckpoint):
+            return await until_it_is_more(step, partial(self._measure, step), self._pause, for_s)
+        return await until_it_holds(step, self._describe, self._pause, for_s)
 
     async def _measure(self, step: AwaitGrowth | AwaitCheckpoint) -> int:
         look = disks.log_size if isinstance(step, AwaitGrowth) else disks.checkpoint

@@ -37,6 +37,10 @@ TO_LEAD_S = 5.0
 """So long a replica is given to lead when its leader's session has ended, where it may not lead at all."""
 
 
+TO_BE_FOUND_S = 10.0
+"""So long clients are given to write to a leader of whom the brokers that they ask may not know."""
+
+
 def _first_leads(story: Story) -> Story:
     """Raises GuidedError where another than the preferred replica leads: it will give that up by itself."""
     if story.leader != story.preferred:
@@ -152,7 +156,8 @@ def split(aim: Aim) -> tuple[GuidedStep, ...]:
         story.led_by(last),
         story.isr_is(last),
         Flush((aim.host(last),)),
-        Sleep(3.0, "the last replica acknowledges alone, if it does"),
+        AwaitGrowth(f"records on {aim.host(last)}", aim.host(last), aim.topic, aim.partition, TO_BE_FOUND_S),
+        Sleep(2.0, "the last replica acknowledges alone, if it does"),
         story.inject("g3", PowerCut(), last, role="leader"),
         Heal(("g1", "g2", "g3")),
         story.full_isr(),

@@ -89,6 +89,8 @@ class AwaitGrowth:
     host: str
     topic: str
     partition: int
+    patience_s: float | None = None
+    """As of ``Await``."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -11,7 +11,16 @@ from tests.nemesis.doubles import FakeFleet, FakeSystem, Recorded, cluster, part
 from wrackline.nemesis import inject
 from wrackline.nemesis.faults.processes import Kill
 from wrackline.nemesis.guided.catalogue import SCHEDULES
-from wrackline.nemesis.guided.steps import Aim, Await, AwaitGrowth, Flush, GuidedStep, Heal, Inject
+from wrackline.nemesis.guided.steps import (
+    Aim,
+    Await,
+    AwaitCheckpoint,
+    AwaitGrowth,
+    Flush,
+    GuidedStep,
+    Heal,
+    Inject,
+)
 from wrackline.nemesis.runner import Nemesis
 from wrackline.nemesis.schedule import plan
 from wrackline.nemesis.spec import load
@@ -33,6 +42,8 @@ def test_steps_that_look_at_disks_and_a_wait_that_is_given_up(
             Flush(("n1", "n2")),
             Await("nobody leads", "log", (0,), lambda state: state.leader < 0, patience_s=0.1),
             AwaitGrowth("records on n2", "n2", "log", 0),
+            AwaitGrowth("records on n3, which gets none", "n3", "log", 0, patience_s=0.1),
+            AwaitCheckpoint("a high watermark on n1's disk", "n1", "log", 0),
             Inject("g1", Kill(), ("n3",), "somebody"),
             Heal(("g1",)),
         )
@@ -42,7 +53,10 @@ def test_steps_that_look_at_disks_and_a_wait_that_is_given_up(
 
     class Growing(dict[str, tuple[int, str]]):
         def items(self) -> Any:
-            return {**dict(super().items()), "wc -c": (0, f"{next(sizes) // 3}\n")}.items()
+            def grown(host: str) -> tuple[int, str]:
+                return 0, "77\n" if host == "n3" else f"{next(sizes) // 3}\n"
+
+            return {**dict(super().items()), "wc -c": grown, "checkpoint": grown}.items()
 
     fleet.answers = cast(Any, Growing(fleet.answers))
     spec = load({"guided": {"name": "power-cut-lossy", "at_s": 0, "deadline_s": 5}})
@@ -54,4 +68,8 @@ def test_steps_that_look_at_disks_and_a_wait_that_is_given_up(
     assert recorded.phases("g1") == ["begin", "active", "undo", "ended"]
     looked = [command for host, command in fleet.commands if "wc -c" in command and host == "n2"]
     assert len(looked) > 1
+    assert len([host for host, command in fleet.commands if "wc -c" in command and host == "n3"]) > 1
+    [first, *more] = [command for host, command in fleet.commands if "checkpoint" in command]
+    assert "'s/^log 0 //p' /data/broker/replication-offset-checkpoint" in first
+    assert more
     assert looked[0] == "cat /data/broker/log-0/*.log 2>/dev/null | wc -c"
