@@ -28,17 +28,18 @@ from wrackline.nemesis.guided.steps import (
     Needs,
     Sleep,
 )
-from wrackline.nemesis.guided.story import APART, DEAF, NOBODY, Story
+from wrackline.nemesis.guided.story import DEAF, NO_CLIENTS, NOBODY, Story
 
 DEAF_TO_ALL = Partition(Shape.ISOLATE, controllers=False, direction=Direction.IN)
 """It hears nothing of the other brokers."""
+OTHER_SIDE = Partition(Shape.ISOLATE)
 NO_COORDINATOR = Partition(Shape.ISOLATE, links=(Link.BROKER_ZOOKEEPER, Link.BROKER_CONTROLLER))
 TO_LEAD_S = 5.0
 """So long a replica is given to lead when its leader's session has ended, where it may not lead at all."""
 
 
 TO_BE_FOUND_S = 10.0
-"""So long clients are given to write to a leader of whom the brokers that they ask may not know."""
+"""So long clients are given to find a leader that may refuse all that they send."""
 
 
 def _first_leads(story: Story) -> Story:
@@ -141,22 +142,23 @@ def failover_twice(aim: Aim) -> tuple[GuidedStep, ...]:
 
 
 def split(aim: Aim) -> tuple[GuidedStep, ...]:
-    """Z12, K28: one replica is alone with the coordinator.
+    """Z12, K28: the network splits, and one replica is alone on the side of the coordinator and the clients.
 
-    1. F2 is cut off from the other brokers, and those from the coordinator. F2 leads.
-    2. What it had not synced so far it syncs; what it acknowledges alone from then on, if it does, it has not
+    1. L and F1 are cut off from everybody else. F2 leads.
+    2. What F2 had not synced so far it syncs. What it acknowledges alone from then on, if it does, is gone
        when its power is cut. L and F1 have been well all the time, and lack it.
     3. Everything is healed, and F2 leads with what its disk has kept, if nobody else may.
     """
     story = Story(aim, replicas=3)
     first, last = story.followers[:2]
+    host = aim.host(last)
     return (
-        story.inject("g1", APART, last, role="last replica"),
-        story.inject("g2", NO_COORDINATOR, story.leader, first, role="leader and first follower"),
+        story.inject("g1", OTHER_SIDE, story.leader, first, role="leader and first follower"),
+        story.inject("g2", NO_CLIENTS, story.leader, first, role="leader and first follower"),
         story.led_by(last),
         story.isr_is(last),
-        Flush((aim.host(last),)),
-        AwaitGrowth(f"records on {aim.host(last)}", aim.host(last), aim.topic, aim.partition, TO_BE_FOUND_S),
+        Flush((host,)),
+        AwaitGrowth(f"records on {host}", host, aim.topic, aim.partition, TO_BE_FOUND_S),
         Sleep(2.0, "the last replica acknowledges alone, if it does"),
         story.inject("g3", PowerCut(), last, role="leader"),
         Heal(("g1", "g2", "g3")),

@@ -15,6 +15,7 @@ APART = Partition(Shape.ISOLATE, controllers=False)
 """From the other brokers; the controller, ZooKeeper and the clients are still reached."""
 DEAF = Partition(Shape.LINK, direction=Direction.IN)
 """The first host hears nothing of the second."""
+NO_CLIENTS = Partition(Shape.CLIENTS)
 
 
 class Story:

@@ -25,10 +25,9 @@ from wrackline.nemesis.guided.steps import (
     Needs,
     Sleep,
 )
-from wrackline.nemesis.guided.story import APART, DEAF, NOBODY, Story
+from wrackline.nemesis.guided.story import APART, DEAF, NO_CLIENTS, NOBODY, Story
 
 EACH_OTHER = Partition(Shape.LINK)
-NO_CLIENTS = Partition(Shape.CLIENTS)
 NOT_MUCH = BlackHole(Shape.LINK, Direction.IN, 600)
 """What the second host sends the first arrives as long as it is short."""
 TOO_EARLY_S = 8.0
