@@ -15,7 +15,6 @@ from wrackline.harness.known_answers import eras as told
 from wrackline.harness.known_answers import findings as known
 from wrackline.harness.known_answers.defects import cases, defects, show
 from wrackline.harness.known_answers.demo import demo, demo_on_vms
-from wrackline.simulator.stories.story import ERAS
 
 _json_option = click.option(
     "--json", "json_file", type=click.Path(dir_okay=False, path_type=Path), help="Write the table here."
@@ -147,7 +146,7 @@ def findings_command(
     "--profile",
     "profiles",
     multiple=True,
-    type=click.Choice(ERAS),
+    type=click.Choice(told.PROFILES),
     help="Only under these rules; may be repeated.",
 )
 @click.option(

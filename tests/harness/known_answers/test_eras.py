@@ -33,7 +33,8 @@ def all_of_them() -> list[Arm]:
 
 
 def test_every_story_that_the_simulator_tells_is_told_on_hosts() -> None:
-    assert list(STORIES) == [story.name for story in TOLD]
+    assert {name: known.what for name, known in STORIES.items()} == {story.name: story.what for story in TOLD}
+    assert eras.PROFILES == ERAS
     assert {path.stem for path in SUITES.glob("*.yaml")} == set(STORIES)
 
 
@@ -75,7 +76,7 @@ def test_every_schedule_of_a_story_has_its_suite(all_of_them: list[Arm]) -> None
 def test_the_list_says_what_there_is_and_what_it_must_be() -> None:
     told = CliRunner().invoke(eras_command, ["--list", "split", "--profile", "zk08", "--profile", "kip966"])
     _, first, second = told.output.splitlines()
-    assert first.split()[:5] == ["split", "Z12,", "K28", "zk08", "violation,"]
+    assert first.split()[:3] == ["split", "zk08", "violation,"]
     assert second.split()[:4] == ["kip966", "pass,", "no", "lost-write"]
 
 
