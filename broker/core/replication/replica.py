@@ -129,7 +129,7 @@ class Replica:
 
     def take_settings(self) -> None:
         ctx, before = self.ctx, self.settings
-        self.min_isr = ctx.image.min_isr(self.tp)
+        self.min_isr = ctx.image.min_isr(self.tp) if ctx.rules.switches.has_min_isr else 1
         self.max_message_bytes = ctx.max_message_bytes(self.tp.topic)
         self.settings = settings_of(ctx.image, self.tp.topic)
         if self.settings.on_disk != before.on_disk:

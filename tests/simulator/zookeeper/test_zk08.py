@@ -317,3 +317,17 @@ def test_z44_a_request_to_go_does_not_swallow_the_one_to_come_back(s: Stage) -> 
     s.run(1_000)
     assert s.replica(3) is not None
     assert zookeeper(s).tree.children(znodes.state(T, 3)) == []
+
+
+@pytest.mark.parametrize(("profile", "acknowledged"), [("zk08", True), ("kip101", False)])
+def test_a_leader_alone_acknowledges_alone_whatever_min_insync_replicas_is(
+    profile: str, acknowledged: bool
+) -> None:
+    """The design has no such setting (B52)."""
+    s = staged(profile=profile, topic={"min.insync.replicas": "2"})
+    s.commit(b"m1")
+    s.cut(1, 2, 3)
+    call = s.produce(1, b"m2", timeout_ms=5_000)
+    s.until(lambda: s.isr == {1}, "an ISR of 1 alone")
+    s.until(lambda: call.done, "an answer")
+    assert s.is_acked(call) is acknowledged
