@@ -52,6 +52,6 @@ def _leader_epoch(connection: Connection, step: AskEnd) -> int:
     """-1: the system has no such thing. Raises ProtocolError."""
     for topic in connection.metadata([step.topic]).topics:
         for found in topic.partitions:
-            if found.partition_index == step.partition:
-                return int(found.leader_epoch)
+            if found.partition == step.partition:
+                return found.leader_epoch
     raise ProtocolError(f"{connection.address} knows no {step.topic}-{step.partition}")
