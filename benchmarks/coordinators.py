@@ -72,9 +72,8 @@ def measure(name: str, options: argparse.Namespace) -> list[float]:
     with cluster(spec) as made:
         made.start(spec)
         time.sleep(options.settle)
-        found = gaps(
-            made, options.kills, options.refresh_ms, idempotent=False
-        )  # zk08 knows no other producers
+        # zk08 knows no idempotent producers.
+        found = gaps(made, options.kills, options.refresh_ms, idempotent=False)
         return [ms for figures in found.values() for ms in figures]
 
 
