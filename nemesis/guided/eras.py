@@ -185,9 +185,12 @@ def zombie_leader(aim: Aim) -> tuple[GuidedStep, ...]:
     """B05: the leader is paused past its session, as by a long collection of garbage.
 
     1. L is paused until another leads and has acknowledged records.
-    2. A client that knows this asks L where the log ends.
-    3. L goes on, and answers before it hears of its successor. With epochs it refuses: the client names one
-       that it has never heard of (KIP-320). Without them its answer is past.
+    2. L is cut off from the coordinator, so that it does not hear of its successor when it goes on. A client
+       that knows the successor asks L where the log ends.
+    3. L goes on, and answers. With epochs it refuses: the client names one that L has never heard of
+       (KIP-320). Without them its answer is past.
+
+    Needs a session of some seconds: by its own clock L gives up leading a third of it after it has gone on.
     """
     story = Story(aim, replicas=3)
     first = aim.host(story.followers[0])
@@ -195,10 +198,13 @@ def zombie_leader(aim: Aim) -> tuple[GuidedStep, ...]:
         story.inject("g1", Pause(), story.leader, role="leader"),
         story.led_by(*story.followers),
         AwaitGrowth(f"records on {first}", first, aim.topic, aim.partition),
-        Sleep(2.0, "they are acknowledged"),
+        Sleep(1.0, "they are acknowledged"),
+        story.inject("g2", NO_COORDINATOR, story.leader, role="former leader"),
         AskEnd(aim.host(story.leader), first, aim.topic, aim.partition),
         Sleep(0.5, "the question lies before the paused leader"),
         Heal(("g1",)),
+        Sleep(1.5, "the former leader answers"),
+        Heal(("g2",)),
         story.full_isr(),
     )
 
