@@ -18,6 +18,7 @@ from wrackline.broker.core.replication.parked import ParkedFetch, Waiter
 from wrackline.broker.model.batch import BatchHeader
 from wrackline.broker.model.controller_messages import AlterPartitionItem
 from wrackline.broker.model.effects import ConfigureLog
+from wrackline.broker.model.events import LogCut, LogStartMoved
 from wrackline.broker.model.image import PartitionImage
 from wrackline.broker.model.topic_settings import TopicSettings, settings_of
 from wrackline.broker.model.types import (
@@ -195,11 +196,15 @@ class Replica:
         self.log.move_start(min(to_offset, self.high_watermark), self.ctx.out)
         self._log_start_is_now(was)
 
-    def log_start_moved(self, to_offset: int) -> None:
-        """By retention."""
-        was = self.log.log_start
-        self.log.start_moved(to_offset, self.ctx.out)
-        self._log_start_is_now(was)
+    def log_changed(self, event: LogStartMoved | LogCut) -> None:
+        """Retention has removed records, or a truncation more than it was asked to."""
+        match event:
+            case LogStartMoved():
+                was = self.log.log_start
+                self.log.start_moved(event.log_start, self.ctx.out)
+                self._log_start_is_now(was)
+            case LogCut() if event.end < self.log.leo:
+                self.truncate(event.end, "inside a batch")
 
     def _log_start_is_now(self, was: int) -> None:
         if self.log.log_start != was:
