@@ -20,8 +20,8 @@ from wrackline.harness.known_answers.driving import drive
 from wrackline.harness.known_answers.known import Known, account, complaints
 from wrackline.harness.run import Judged, run
 from wrackline.harness.run.judge import judge
-from wrackline.harness.specification.check import load_checked
-from wrackline.harness.specification.spec import Spec, SpecError
+from wrackline.harness.specification.check import ask_clients, ask_system
+from wrackline.harness.specification.spec import Spec, SpecError, load
 from wrackline.harness.specification.suites import suites_dir
 
 FIRST = "zk08"
@@ -136,7 +136,7 @@ def arms(names: Iterable[str] = (), profiles: Iterable[str] = ()) -> list[Arm]:
             raise SpecError(f"no story {name!r}; there are {', '.join(STORIES)}")
     chosen = set(profiles) or set(PROFILES)
     return [
-        Arm(name, profile, load_checked(suite_of(name), settings=settings(name, profile)))
+        Arm(name, profile, load(suite_of(name), settings=settings(name, profile)))
         for name in wanted
         for profile in PROFILES
         if profile in chosen
@@ -156,12 +156,15 @@ def settings(name: str, profile: str) -> tuple[str, ...]:
 
 def play(wanted: Sequence[Arm], results: Path, *, runs: int = 1, master: str = "local[*]") -> None:
     """Make all the runs, then judge them in one Spark session; the arms are given what came of them. Raises
-    DeployError where ZooKeeper cannot be installed."""
+    SpecError for what the broker or the client library refuses, DeployError where ZooKeeper cannot be
+    installed."""
+    for arm in wanted:
+        ask_clients(arm.spec, str(suite_of(arm.story)))
+        ask_system(arm.spec, str(suite_of(arm.story)))
+        arm.spec.system.prepare(click.echo)
     turns = [
         (arm, f"{arm.story} under {arm.profile}, {n} of {runs}") for n in range(1, runs + 1) for arm in wanted
     ]
-    for arm in wanted:
-        arm.spec.system.prepare(click.echo)
     asked = [(says, arm.spec) for arm, says in turns]
     judged = drive(asked, results, run=run, judge=judge, master=master)
     for (arm, _), each in zip(turns, judged, strict=False):  # fewer after Ctrl-C

@@ -18,6 +18,7 @@ from wrackline.harness.cli.known_answers import eras_command
 from wrackline.harness.known_answers import eras
 from wrackline.harness.known_answers.eras import STORIES, Arm, arms
 from wrackline.harness.run import Judged, Options, Outcome
+from wrackline.harness.specification.check import ask_system
 from wrackline.harness.specification.spec import Spec, SpecError
 from wrackline.nemesis.guided.eras import SCHEDULES
 from wrackline.simulator.stories.story import ERAS
@@ -55,6 +56,13 @@ def test_the_arms_of_a_story_differ_in_profile_and_coordinator_alone(all_of_them
         del same["fleet"]["controllers"], same["name"]
         assert spec == same
         assert arm.spec.contract.expected == (), "it is judged like any other run"
+
+
+@pytest.mark.parametrize("profile", ["zk08", "kip966"])
+def test_the_broker_takes_the_settings_of_every_era(profile: str) -> None:
+    """One file has those of both coordinators."""
+    [arm] = arms(["power-back-early"], [profile])
+    ask_system(arm.spec, "power-back-early.yaml")
 
 
 def test_the_same_story_is_harmed_here_as_in_the_simulator(all_of_them: list[Arm]) -> None:
@@ -132,11 +140,16 @@ def test_all_runs_are_made_and_the_table_is_story_by_profile(
             for each in run_dirs
         ]
 
-    monkeypatch.setattr(WracklineSpec, "prepare", lambda *_: None)
+    happened: list[str] = []
+    for ask in ("ask_clients", "ask_system"):
+        monkeypatch.setattr(eras, ask, lambda spec, source, ask=ask: happened.append(f"{ask} {spec.name}"))
+    monkeypatch.setattr(WracklineSpec, "prepare", lambda spec, _: happened.append(spec.profile))
     monkeypatch.setattr(eras, "run", run)
     monkeypatch.setattr(eras, "judge", judge)
     wanted = arms(["split", "failover-twice"], ["zk08", "kip101", "kip966"])
     eras.play(wanted, tmp_path, runs=2)
+    assert happened[:3] == ["ask_clients era-split", "ask_system era-split", "zk08"]
+    assert len(happened) == 3 * len(wanted), "all are asked before a run is made"
     assert [spec.name for spec in made[:3]] == ["era-split", "era-split-kip101", "era-split-kip966"]
     assert [spec.name for spec in made[6:]] == [spec.name for spec in made[:6]]
     eras.show(wanted)
