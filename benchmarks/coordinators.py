@@ -15,6 +15,7 @@ from __future__ import annotations
 
 import argparse
 import json
+import logging
 import sys
 import time
 from collections.abc import Sequence
@@ -83,6 +84,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     for name in names:
         specification(name, options.session_ms).system.prepare(print)  # refused before anything is made
     found = {}
+    logging.getLogger("wrackline.systems").setLevel(logging.ERROR)  # of servers that are not there yet
     print(f"session {options.session_ms} ms, the client asks who leads every {options.refresh_ms} ms")
     for name in names:
         found[name] = measure(name, options)

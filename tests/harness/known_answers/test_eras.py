@@ -142,7 +142,7 @@ def test_all_runs_are_made_and_the_table_is_story_by_profile(
 
     happened: list[str] = []
     for ask in ("ask_clients", "ask_system"):
-        monkeypatch.setattr(eras, ask, lambda spec, source, ask=ask: happened.append(f"{ask} {spec.name}"))
+        monkeypatch.setattr(eras, ask, lambda spec, _, ask=ask: happened.append(f"{ask} {spec.name}"))
     monkeypatch.setattr(WracklineSpec, "prepare", lambda spec, _: happened.append(spec.profile))
     monkeypatch.setattr(eras, "run", run)
     monkeypatch.setattr(eras, "judge", judge)
