@@ -170,6 +170,21 @@ def test_z31_a_leader_opens_as_soon_as_the_survivors_have_caught_up(s: Stage) ->
     )
 
 
+def test_z31_a_survivor_that_fetches_what_it_has_cut_opens_the_partition(s: Stage) -> None:
+    """Its second fetch commits nothing, for the high watermark of a new leader is its log's end: the leader
+    looks at it all the same, and does not wait for LeaderElectionWaitTime."""
+    s.commit(b"a")
+    late = s.hold("FetchResponse", source=1, when=lambda m: _high_watermark(m) >= 2)
+    s.acked(1, b"b")
+    s.kill(1)
+    s.drop(late)
+    s.until(lambda: s.elected in (2, 3), "elected", 10_000)
+    began = s.world.now_ms
+    s.until(lambda: s.leader is not None, "open")
+    assert s.world.now_ms - began < 500
+    assert s.isr == {2, 3}
+
+
 def test_z30_z47_a_follower_cuts_its_log_to_its_high_watermark(s: Stage) -> None:
     s.commit(b"a")
     late = s.hold("FetchResponse", source=1, to=3, when=lambda m: _high_watermark(m) >= 2)
