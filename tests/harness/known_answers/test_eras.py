@@ -167,12 +167,12 @@ def test_all_runs_are_made_and_the_table_is_story_by_profile(
 @pytest.mark.spark
 @pytest.mark.nightly
 @pytest.mark.parametrize("story", list(STORIES))
-def test_a_story_harms_the_first_design_on_hosts_and_no_later_one(story: str, tmp_path: Path) -> None:
+def test_a_story_harms_the_first_design_on_hosts_and_not_the_last(story: str, tmp_path: Path) -> None:
     table = tmp_path / "table.json"
     entry = [sys.executable, "-m", "wrackline.harness.cli.entry"]
     environment = {**os.environ, "WRACKLINE_RESULTS": str(tmp_path / "results"), "PYTHONUNBUFFERED": "1"}
     done = subprocess.run(
-        [*entry, "eras", story, "--json", str(table)],
+        [*entry, "eras", story, "--profile", "zk08", "--profile", "kip966", "--json", str(table)],
         env=environment,
         capture_output=True,
         text=True,
@@ -181,4 +181,4 @@ def test_a_story_harms_the_first_design_on_hosts_and_no_later_one(story: str, tm
     )
     assert done.returncode == 0, done.stdout + done.stderr
     rows = orjson.loads(table.read_bytes())
-    assert [(row["profile"], row["right"], row["runs"]) for row in rows] == [(era, 1, 1) for era in ERAS]
+    assert [(row["profile"], row["right"], row["runs"]) for row in rows] == [("zk08", 1, 1), ("kip966", 1, 1)]
