@@ -82,7 +82,8 @@ def double_power_loss(aim: Aim) -> tuple[GuidedStep, ...]:
 
     1. F is restarted just after L has written its high watermark to its disk, so that the two write theirs at
        different times from now on.
-    2. The next time that L has written it, F loses power, and then L. F lacks what L knows to be committed.
+    2. The next time that L has written it, and synced it, F loses power, and then L. F lacks what L knows to
+       be committed.
     3. F is started. If it leads, its log grows past its old end.
     4. L is started, and follows. With the defect it truncates to its own high watermark alone, and keeps
        other records below it than F has.
@@ -100,6 +101,8 @@ def double_power_loss(aim: Aim) -> tuple[GuidedStep, ...]:
         Heal(("g1",)),
         story.full_isr(),
         written,
+        Sleep(0.5, "the leader's log is synced, too, and then the file is written once more"),
+        Flush((aim.host(leader),)),
         story.inject("g2", PowerCut(), follower, role="follower"),
         story.inject("g3", PowerCut(), leader, role="leader"),
         Heal(("g2",)),
