@@ -224,12 +224,12 @@ def load(cluster: Cluster, seconds: float, warm_up_s: float) -> Figures:
     return {**found, "memory idle, MiB": idle, "memory after, MiB": cluster.resident_mib()}
 
 
-def gaps(cluster: Cluster, kills: int, refresh_ms: int) -> Figures:
+def gaps(cluster: Cluster, kills: int, refresh_ms: int, *, idempotent: bool = True) -> Figures:
     """Of the leader of one partition, killed again and again; by whether it led the controllers too."""
     found: Figures = {"gap, ms": [], "gap with the controller, ms": []}
     system = cluster.parts.system
     with cluster.parts.fleet.entered():
-        client = failover.Load(system.bootstrap(), "log", refresh_ms)
+        client = failover.Load(system.bootstrap(), "log", refresh_ms, idempotent=idempotent)
     client.start()
     try:
         for _ in range(kills):

@@ -120,6 +120,8 @@ CONTROL = -2
 REPLICA = -3
 PARTITION, UNCLEAN_RECOVERY, CHRONICLE = "partition", "unclean-recovery", "chronicle"
 """``f`` of the runner's rows about what the system wrote down of its topic."""
+ASKER = 1 << 20
+"""The process of the questions that a guided schedule asks; those of a workload do not come so far."""
 DIED = "died"
 """``f`` of the nemesis's rows about a node or host that is gone, and that nobody had stopped."""
 

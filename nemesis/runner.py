@@ -10,17 +10,21 @@ import threading
 import time
 from collections.abc import Coroutine, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager
+from functools import partial
 from typing import Any
 
 from wrackline.fleets.base import Fleet
 from wrackline.history.model import CONTROL, NEMESIS, Event, Type
 from wrackline.nemesis.faults.steps import Fault
 from wrackline.nemesis.guided import disks
+from wrackline.nemesis.guided.asking import ask_end
 from wrackline.nemesis.guided.catalogue import SCHEDULES
 from wrackline.nemesis.guided.steps import (
     Aim,
+    AskEnd,
     Await,
     AwaitBroker,
+    AwaitCheckpoint,
     AwaitGrowth,
     Flush,
     GuidedError,
@@ -29,6 +33,7 @@ from wrackline.nemesis.guided.steps import (
     Inject,
     Sleep,
 )
+from wrackline.nemesis.guided.waits import POLL_S, until_it_holds, until_it_is_more
 from wrackline.nemesis.heal import Healer, NemesisError
 from wrackline.nemesis.inject import Canaries, Hold, Injection, Recording, Stage, injected
 from wrackline.nemesis.schedule import Plan, PlannedFault
@@ -45,7 +50,6 @@ from wrackline.nemesis.targets.words import (
 from wrackline.systems.base import ClusterState, Coordinated, DeployError, OnZooKeeper, System
 
 RESOLVE_TIMEOUT_S = 5.0
-POLL_S = 0.05
 LOOK_S = 0.5
 """How often somebody looks who leads, where a target is the leader before."""
 
@@ -77,6 +81,8 @@ class Nemesis:
         self._coordinated = dict(coordinated or {})
         self._leaders = Leaders()
         self._last: tuple[str, ...] = ()
+        self._asked: list[asyncio.Future[None]] = []
+        """Questions of a guided schedule that are under way."""
         self._stage = Stage(fleet, system, recorder, topics, canaries)
         self._stop: asyncio.Event | None = None
         self._loop: asyncio.AbstractEventLoop | None = None
@@ -276,7 +282,8 @@ class Nemesis:
                     raise GuidedError(
                         f"the run ended in step {number + 1} of {len(steps)}: let it last longer"
                     )
-                return
+                break
+            await asyncio.gather(*self._asked)
         except GuidedError as lost:
             self._record_miss("g0", spec.name, f"{spec.topic or '*'}-{spec.partition}", str(lost))
         finally:
@@ -316,44 +323,29 @@ class Nemesis:
                 await asyncio.gather(*(live.pop(fault_id).end() for fault_id in ids))
             case Sleep(seconds=seconds):
                 return await self._pause(seconds)
-            case Await(patience_s=patience_s) if patience_s is not None:
+            case Await() | AwaitGrowth() if step.patience_s is not None:
                 with contextlib.suppress(GuidedError):
-                    return await self._await(step, patience_s)
-            case Await() | AwaitBroker():
-                return await self._await(step, deadline_s)
-            case AwaitGrowth():
-                return await self._await_growth(step, deadline_s)
+                    return await self._wait(step, step.patience_s)
+            case Await() | AwaitBroker() | AwaitGrowth() | AwaitCheckpoint():
+                return await self._wait(step, deadline_s)
+            case AskEnd():
+                ask = self._stage.in_thread(ask_end, self._fleet, self._system, step, self._recorder.record)
+                self._asked.append(asyncio.ensure_future(ask))
             case Flush(hosts=hosts):
                 await asyncio.gather(
                     *(self._stage.in_thread(disks.sync, self._fleet, self._system, host) for host in hosts)
                 )
         return self._stop_asked.is_set()
 
-    async def _await(self, step: Await | AwaitBroker, deadline_s: float) -> bool:
-        deadline = time.monotonic() + deadline_s
-        while True:
-            state = await self._describe()
-            if state is not None and step.holds(state):
-                return False
-            if await self._pause(POLL_S):
-                return True
-            if time.monotonic() > deadline:
-                seen = step.seen(state) if state else "no answer"
-                raise GuidedError(f"waited {deadline_s:g} s for: {step.what}; last seen: {seen}")
+    async def _wait(self, step: Await | AwaitBroker | AwaitGrowth | AwaitCheckpoint, for_s: float) -> bool:
+        if isinstance(step, AwaitGrowth | AwaitCheckpoint):
+            return await until_it_is_more(step, partial(self._measure, step), self._pause, for_s)
+        return await until_it_holds(step, self._describe, self._pause, for_s)
 
-    async def _await_growth(self, step: AwaitGrowth, deadline_s: float) -> bool:
-        deadline, before = time.monotonic() + deadline_s, -1
-        while True:
-            size = await self._stage.in_thread(
-                disks.log_size, self._fleet, self._system, step.host, step.topic, step.partition
-            )
-            if 0 <= before < size:
-                return False
-            before = size if before < 0 else before
-            if await self._pause(0):
-                return True
-            if time.monotonic() > deadline:
-                raise GuidedError(f"waited {deadline_s:g} s for: {step.what}; it has {size} bytes as before")
+    async def _measure(self, step: AwaitGrowth | AwaitCheckpoint) -> int:
+        look = disks.log_size if isinstance(step, AwaitGrowth) else disks.checkpoint
+        where = step.host, step.topic, step.partition
+        return await self._stage.in_thread(look, self._fleet, self._system, *where)
 
 
 class _Live:

@@ -29,6 +29,8 @@ from kio.schema.describe_topic_partitions.v0 import response as partitions_respo
 from kio.schema.errors import ErrorCode
 from kio.schema.list_offsets.v2 import request as offsets_request
 from kio.schema.list_offsets.v2 import response as offsets_response
+from kio.schema.list_offsets.v5 import request as epoch_offsets_request
+from kio.schema.list_offsets.v5 import response as epoch_offsets_response
 from kio.schema.types import BrokerId, TopicName
 from kio.serial import entity_reader, entity_writer
 from kio.serial.errors import SerialError
@@ -263,21 +265,19 @@ class Connection:
                 return TopicCreated(result.error_code, result.error_message)
         raise ProtocolError(f"CreateTopics to {self.address}: the answer does not speak of {topic.name}")
 
-    def list_offset(self, topic: str, partition: int, timestamp: int = LATEST) -> int:
-        """One offset, as a consumer sees it. Raises ProtocolError with the broker's error name."""
-        asked = offsets_request.ListOffsetsTopic(
-            name=TopicName(topic),
-            partitions=(
-                offsets_request.ListOffsetsPartition(
-                    partition_index=i32(partition), timestamp=i64(timestamp)
-                ),
-            ),
-        )
+    def list_offset(
+        self, topic: str, partition: int, timestamp: int = LATEST, *, leader_epoch: int = -1
+    ) -> int:
+        """One offset, as a consumer sees it. ``leader_epoch``: that it knows; -1: it knows none, which also
+        brokers before 2.1 understand. Raises ProtocolError with the broker's error name."""
+        asking = epoch_offsets_request if leader_epoch >= 0 else offsets_request
+        answering = epoch_offsets_response if leader_epoch >= 0 else offsets_response
+        known = {"current_leader_epoch": i32(leader_epoch)} if leader_epoch >= 0 else {}
+        where = asking.ListOffsetsPartition(partition_index=i32(partition), timestamp=i64(timestamp), **known)
+        asked = asking.ListOffsetsTopic(name=TopicName(topic), partitions=(where,))
         answer = self.request(
-            offsets_request.ListOffsetsRequest(
-                replica_id=BrokerId(-1), isolation_level=i8(0), topics=(asked,)
-            ),
-            offsets_response.ListOffsetsResponse,
+            asking.ListOffsetsRequest(replica_id=BrokerId(-1), isolation_level=i8(0), topics=(asked,)),
+            answering.ListOffsetsResponse,
         )
         for result in (found for one in answer.topics for found in one.partitions):
             if result.error_code is not ErrorCode.none:

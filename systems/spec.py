@@ -111,6 +111,11 @@ class SystemSpec(Strict):
         """What it has of that which only some workloads need."""
         return frozenset({Capability.IDEMPOTENCE})
 
+    @property
+    def has_controllers(self) -> bool:
+        """Whether anybody else than the brokers themselves elects leaders."""
+        return True
+
     def refusal(self, fleet: FleetSpec) -> str | None:
         """Why it cannot run on hosts of this fleet as these settings say, in one line; None when it can."""
         del fleet

@@ -80,7 +80,9 @@ class Failover:
 class Load(threading.Thread):
     """Writes without a pause worth the name; remembers when each acknowledgement came (monotonic, ns)."""
 
-    def __init__(self, bootstrap: str, topic: str, refresh_ms: int | None) -> None:
+    def __init__(
+        self, bootstrap: str, topic: str, refresh_ms: int | None, *, idempotent: bool = True
+    ) -> None:
         super().__init__(daemon=True)
         self.acked_ns: list[int] = []
         self._over = threading.Event()
@@ -89,7 +91,7 @@ class Load(threading.Thread):
             {
                 "bootstrap.servers": bootstrap,
                 "acks": "all",
-                "enable.idempotence": True,
+                "enable.idempotence": idempotent,
                 "linger.ms": 0,
                 "retry.backoff.ms": 20,
                 "retry.backoff.max.ms": 100,

@@ -38,6 +38,7 @@ from wrackline.broker.model.events import (
     DiskFailed,
     Event,
     Flushed,
+    LogCut,
     LogsClosed,
     LogStartMoved,
     RequestCancelled,
@@ -157,8 +158,8 @@ class Broker:
                     self._observer.stop()
             case LogsClosed():
                 ctx.out.append(Exit(0, "controlled shutdown"))
-            case LogStartMoved():
-                self._log_start_moved(event)
+            case LogStartMoved() | LogCut():
+                self._log_changed(event)
             case DiskFailed():
                 self._disk_failed(event)
         self._settle()
@@ -271,10 +272,9 @@ class Broker:
             roles.flushed(replica, event.upto)
             self._fetchers.flushed(event.tp)
 
-    def _log_start_moved(self, event: LogStartMoved) -> None:
-        replica = self._partitions.get(event.tp)
-        if replica is not None:
-            replica.log_start_moved(event.log_start)
+    def _log_changed(self, event: LogStartMoved | LogCut) -> None:
+        if (replica := self._partitions.get(event.tp)) is not None:
+            replica.log_changed(event)
 
     # --- metadata ------------------------------------------------------------------------------------------
 

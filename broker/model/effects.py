@@ -92,7 +92,7 @@ class Flush:
 
 @dataclass(frozen=True, slots=True)
 class Truncate:
-    """Drop every record at or past ``to_offset``."""
+    """Drop every record at or past ``to_offset``. Answered by LogCut where that lies inside a batch."""
 
     tp: TopicPartition
     to_offset: int

@@ -106,6 +106,15 @@ class LogStartMoved:
 
 
 @dataclass(frozen=True, slots=True)
+class LogCut:
+    """A truncation has taken more than it was asked to: its offset lay inside a batch, which goes whole. The
+    log ends at ``end``."""
+
+    tp: TopicPartition
+    end: int
+
+
+@dataclass(frozen=True, slots=True)
 class DiskFailed:
     """An append, flush or truncation failed; the log must not be written to again."""
 
@@ -136,6 +145,7 @@ Event = (
     | Flushed
     | SnapshotWritten
     | LogStartMoved
+    | LogCut
     | DiskFailed
     | StopRequested
     | LogsClosed

@@ -24,6 +24,9 @@ class Switches:
     min_isr_gates_high_watermark: bool = True
     """The high watermark stands still while the ISR is below MinISR (R14). False in profiles kraft35,
     kip101 and zk08 (conflict C1), and the bug B12 (``hw_no_minisr``)."""
+    has_min_isr: bool = True
+    """A topic's min.insync.replicas counts (K27). False in profile zk08, whose document has no such thing: a
+    leader that is alone in the ISR acknowledges alone (B52)."""
     asks_epoch_first: bool = False
     """A follower asks its leader where the follower's last epoch ends before it fetches in a new leader epoch
     (KIP-101). True in profile kip101; in the others every fetch asks (K52)."""

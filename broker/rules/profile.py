@@ -76,7 +76,11 @@ def zk08() -> Rules:
     return replace(
         former,
         switches=replace(
-            former.switches, asks_epoch_first=False, has_controller=False, waits_for_joining=False
+            former.switches,
+            asks_epoch_first=False,
+            has_controller=False,
+            waits_for_joining=False,
+            has_min_isr=False,
         ),
         truncation=TruncateToOwnHighWatermark(),
         reads=NoEpochs(),

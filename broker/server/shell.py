@@ -313,8 +313,8 @@ class Shell:
         except OSError as failure:
             self._disk_failed(effect.tp, failure)
             return
-        if end < effect.to_offset:
-            _LOG.error("log %s: truncated to %d, its end was %d already", effect.tp, effect.to_offset, end)
+        if end < effect.to_offset:  # before any other event: what the core believes of its log is wrong
+            self._events.appendleft(ev.LogCut(effect.tp, end))
 
     def _reset_log(self, effect: fx.ResetLog) -> None:
         with self._disk(effect.tp):

@@ -1,4 +1,4 @@
-"""``wrackline demo``, ``defects`` and ``findings``: runs whose verdicts are known beforehand."""
+"""``wrackline demo``, ``defects``, ``findings`` and ``eras``: runs whose verdicts are known beforehand."""
 
 from __future__ import annotations
 
@@ -11,6 +11,7 @@ import orjson
 
 from wrackline.harness.cli.fleet import need_root
 from wrackline.harness.cli.options import master_option, need_writable, results_option
+from wrackline.harness.known_answers import eras as told
 from wrackline.harness.known_answers import findings as known
 from wrackline.harness.known_answers.defects import cases, defects, show
 from wrackline.harness.known_answers.demo import demo, demo_on_vms
@@ -137,3 +138,57 @@ def findings_command(
     tallies = known.refind(wanted, results, runs=runs, controls=not no_controls, master=master)
     known.show(tallies)
     return _written(tallies, json_file)
+
+
+@click.command("eras")
+@click.argument("names", nargs=-1, metavar="[STORY]...")
+@click.option(
+    "--profile",
+    "profiles",
+    multiple=True,
+    type=click.Choice(told.PROFILES),
+    help="Only under these rules; may be repeated.",
+)
+@click.option(
+    "--list", "only_list", is_flag=True, help="Say what there is and how long it takes; make no run."
+)
+@click.option("--runs", type=click.IntRange(1), default=1, show_default=True, help="Of each.")
+@_json_option
+@results_option
+@master_option
+def eras_command(
+    names: tuple[str, ...],
+    profiles: tuple[str, ...],
+    only_list: bool,
+    runs: int,
+    json_file: Path | None,
+    results: Path,
+    master: str,
+) -> int:
+    """Tell the stories of ten years of Kafka's replication on hosts, under the rules of each era.
+
+    The rules are profiles of our broker: zk08, in which replicas race for a node in a real ZooKeeper, then
+    kip101, kraft35 and kip966, which have a controller. A story is the same faults in the same order under
+    each (suites/eras). zk08 must show the loss, the replicas that differ or the stale read that the story is
+    about; the others must pass and show nothing of it. STORY is a suite's file name without .yaml; all by
+    default.
+
+    \b
+      wrackline eras --list                      what there is, and how long it takes
+      wrackline eras split                       one story under every profile: about four minutes
+      wrackline eras split zombie-leader --profile zk08 --profile kip966 --runs 2 --json table.json
+      wrackline simulate eras                    the same stories in the simulator: seconds
+
+    Exit code: 0 when all is as it must be, 1 when not.
+    """
+    wanted = told.arms(names, profiles)
+    if only_list:
+        told.list_them(wanted)
+        return 0
+    need_root()
+    need_writable(results)
+    minutes = told.seconds(wanted, runs) / 60
+    click.echo(f"the runs take about {minutes:.0f} minutes on two quiet cores, and their judging a few more")
+    told.play(wanted, results, runs=runs, master=master)
+    told.show(wanted)
+    return _written(wanted, json_file)

@@ -47,6 +47,10 @@ COMMANDS = {
         f"{_HERE}.known_answers:findings_command",
         "Re-find bugs of Apache Kafka itself, each beside a control.",
     ),
+    "eras": (
+        f"{_HERE}.known_answers:eras_command",
+        "Ten years of Kafka's replication: each story under each era's rules.",
+    ),
     "init": (f"{_HERE}.specification:init_command", "Write a commented specification to start from."),
     "examples": (
         f"{_HERE}.specification:examples_command",
@@ -131,6 +135,7 @@ def wrackline() -> None:
       wrackline demo                        three short runs that show what it is for
       wrackline defects                     historic bugs put back, and each of them caught
       wrackline findings --list             bugs of Apache Kafka itself, re-found by real runs
+      wrackline eras --list                 ten years of Kafka's replication, story by story
       wrackline examples                    specifications that come with it
       wrackline init first.yaml             a commented specification to start from
       wrackline plan first.yaml             what would happen, and when

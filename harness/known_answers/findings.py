@@ -15,9 +15,10 @@ from typing import Any
 
 import click
 
-from wrackline.checkers.findings import Meaning, Verdict
+from wrackline.checkers.findings import Verdict
 from wrackline.harness.known_answers import tables
 from wrackline.harness.known_answers.driving import drive
+from wrackline.harness.known_answers.known import Known, account, complaints
 from wrackline.harness.run import Judged, run
 from wrackline.harness.run.judge import judge
 from wrackline.harness.specification.check import load_checked
@@ -25,23 +26,6 @@ from wrackline.harness.specification.spec import Spec, SpecError
 from wrackline.harness.specification.suites import suites_dir
 
 CONTROL = "-control"
-_SHOWN_REASONS = 4
-
-
-@dataclass(frozen=True, slots=True)
-class Known:
-    """What must come out of a finding's run. Its control must pass and show nothing of it."""
-
-    what: str
-    """One line for the list."""
-    verdict: Verdict
-    """``violation``; or ``pass``, where the contract allows what is shown."""
-    shows: tuple[str, ...] = ("lost-write",)
-    """Anomalies of which one at least must be found."""
-    run_s: int = 90
-    """How long one of its runs takes, roughly, without the judging."""
-
-
 _LATE = "{}: a late EndTxn of librdkafka ends the producer's next transaction"
 _LATE_SHOWS = ("aborted-read", "torn-transaction", "lost-write")
 """A late commit shows what was aborted, a late abort takes what was committed: which one comes late is
@@ -114,20 +98,6 @@ class Finding:
             found = tuple(line for line in found if not line.startswith("workload.client.version:"))
         return found
 
-    def wrong_with(self, verdict: Mapping[str, Any]) -> list[str]:
-        """How the verdict of the finding's run differs from what is known; empty when it does not."""
-        wrong = [] if verdict["verdict"] == self.known.verdict else [_unexpected(verdict, self.known.verdict)]
-        meaning = Meaning.VIOLATION if self.known.verdict is Verdict.VIOLATION else Meaning.ALLOWED
-        if not any(count_of(verdict, name, meaning) for name in self.known.shows):
-            wrong.append(f"no {' or '.join(self.known.shows)} that is {meaning.value}")
-        return wrong
-
-    def wrong_with_control(self, verdict: Mapping[str, Any]) -> list[str]:
-        wrong = [] if verdict["verdict"] == Verdict.PASS else [_unexpected(verdict, Verdict.PASS)]
-        return wrong + [
-            f"{count_of(verdict, name)} {name}" for name in self.known.shows if count_of(verdict, name)
-        ]
-
 
 @dataclass
 class Tally:
@@ -139,35 +109,22 @@ class Tally:
     clean: int = 0
     controls: int = 0
     made: list[dict[str, Any]] = field(default_factory=list)
-    """A row for each run: its folder, what it is, its verdict, the counts, the nodes' own words."""
+    """A row for each run, as ``Known.row`` makes it, and whether it is the control."""
 
     @property
     def as_it_must_be(self) -> bool:
         return 0 < self.runs == self.shown and self.clean == self.controls
 
     def add(self, judged: Judged, *, control: bool) -> None:
-        verdict = judged.verdict
-        check = self.finding.wrong_with_control if control else self.finding.wrong_with
-        wrong = check(verdict)
+        known = self.finding.known
+        wrong = (known.wrong_with_control if control else known.wrong_with)(judged.verdict)
         if control:
             self.controls += 1
             self.clean += not wrong
         else:
             self.runs += 1
             self.shown += not wrong
-        self.made.append(
-            {
-                "run": judged.run_dir.name,
-                "control": control,
-                "verdict": verdict["verdict"],
-                "acknowledged": verdict["counts"]["acked_records"],
-                "shown": {name: count_of(verdict, name) for name in self.finding.known.shows},
-                "node_words": list(verdict.get("node_words", ())),
-                "wrong": wrong,
-                "reasons": list(verdict.get("reasons", ()))[:_SHOWN_REASONS] if wrong else [],
-                "report": str(judged.report) if judged.report else None,
-            }
-        )
+        self.made.append(known.row(judged, wrong) | {"control": control})
 
     def to_dict(self) -> dict[str, Any]:
         return {
@@ -260,34 +217,15 @@ def show(tallies: Sequence[Tally]) -> None:
             tally.finding.known.verdict.value,
             f"{tally.shown} of {tally.runs}",
             f"{tally.clean} of {tally.controls}",
-            "; ".join(_account(row) for row in tally.made if not row["control"]),
+            "; ".join(account(row) for row in tally.made if not row["control"]),
         )
     tables.put(table, width=200)
     for tally in tallies:
         for row in tally.made:
             for words in row["node_words"][:2]:
                 click.echo(f"{row['run']}/{words}")
-            for wrong in row["wrong"]:
-                reasons = "; ".join(row["reasons"])
-                click.echo(f"NOT AS IT MUST BE: {row['run']}: {wrong} ({reasons})")
-
-
-def _account(row: Mapping[str, Any]) -> str:
-    counts = ", ".join(f"{count:,} {name}" for name, count in row["shown"].items())
-    return f"{counts} of {row['acknowledged']:,}"
-
-
-def count_of(verdict: Mapping[str, Any], name: str, meaning: Meaning | None = None) -> int:
-    """How often the verdict names the anomaly, with that meaning or with any."""
-    return sum(
-        each["count"]
-        for each in verdict["anomalies"]
-        if each["anomaly"] == name and meaning in (None, each["meaning"])
-    )
-
-
-def _unexpected(verdict: Mapping[str, Any], must_be: Verdict) -> str:
-    return f"{verdict['verdict']}, not {must_be.value}"
+            for line in complaints(row):
+                click.echo(line)
 
 
 def _differences(path: str, one: Any, other: Any) -> Iterator[str]:

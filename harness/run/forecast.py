@@ -19,8 +19,10 @@ from wrackline.harness.specification.build import build_parts
 from wrackline.harness.specification.spec import Spec
 from wrackline.nemesis.foreseen import foreseen, guided_steps
 from wrackline.nemesis.guided.steps import (
+    AskEnd,
     Await,
     AwaitBroker,
+    AwaitCheckpoint,
     AwaitGrowth,
     Flush,
     GuidedError,
@@ -224,10 +226,12 @@ def _in_words(step: GuidedStep) -> str:
             return f"{', '.join(ids)} undone"
         case Sleep(seconds=seconds, why=why):
             return f"{seconds:g} s: {why}"
-        case Await(what=what, patience_s=patience_s) if patience_s is not None:
-            return f"wait for {patience_s:g} s at most for: {what}"
-        case Await(what=what) | AwaitBroker(what=what) | AwaitGrowth(what=what):
+        case Await() | AwaitGrowth() if step.patience_s is not None:
+            return f"wait for {step.patience_s:g} s at most for: {step.what}"
+        case Await(what=what) | AwaitBroker(what=what) | AwaitGrowth(what=what) | AwaitCheckpoint(what=what):
             return f"wait for: {what}"
+        case AskEnd(host=host, told_by=told_by, topic=topic, partition=partition):
+            return f"a client that knows what {told_by} knows asks {host} where {topic}-{partition} ends"
         case Flush(hosts=hosts):
             return f"{', '.join(hosts)} sync their disks"
 

@@ -11,6 +11,7 @@ from collections.abc import Iterator
 from wrackline.fleets.abilities import Ability
 from wrackline.harness.specification.errors import Misfits
 from wrackline.harness.specification.sections import Sections
+from wrackline.nemesis.faults.admin import ElectPreferred
 from wrackline.nemesis.faults.spec import FaultSpec
 from wrackline.nemesis.guided.catalogue import NEEDS
 from wrackline.nemesis.schedule import plan
@@ -195,10 +196,10 @@ def _guided(spec: Sections) -> Iterator[str]:
         )
     if needs.apart and spec.fleet.combined:
         yield f"{where} needs the controllers on hosts of their own: fleet.combined must be false"
-    if needs.apart and not spec.fleet.controllers and spec.fleet.hosts:
+    if needs.apart and spec.system.has_controllers and not spec.fleet.controllers and spec.fleet.hosts:
         yield f"{where} needs the controller on a host of its own: fleet.controllers must be 1"
-    if needs.zookeeper and not spec.fleet.zookeeper and spec.fleet.hosts:
-        yield f"{where} cuts a broker off from ZooKeeper: fleet.zookeeper must be 1 or 3"
+    if needs.elections and (why := spec.system.cannot(ElectPreferred.name)):
+        yield f"{where}: {why}"
     if needs.one_controller and spec.fleet.controllers != 1:
         yield (
             f"{where} cuts a leader from the only controller: fleet.controllers must be 1, "

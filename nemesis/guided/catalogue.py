@@ -12,7 +12,7 @@ from wrackline.nemesis.faults.network import Partition
 from wrackline.nemesis.faults.power import PowerCut
 from wrackline.nemesis.faults.processes import Kill
 from wrackline.nemesis.faults.shapes import Direction, Shape
-from wrackline.nemesis.guided import defects, first_design, transactions, zookeeper_era
+from wrackline.nemesis.guided import defects, eras, transactions, zookeeper_era
 from wrackline.nemesis.guided.steps import Aim, Await, GuidedStep, Heal, Inject, Needs, Sleep
 from wrackline.systems.base import PartitionState
 
@@ -120,7 +120,7 @@ SCHEDULES: Mapping[str, Callable[[Aim], Sequence[GuidedStep]]] = {
     "late-end-txn": transactions.late_end_txn,
     **defects.SCHEDULES,
     **zookeeper_era.SCHEDULES,
-    **first_design.SCHEDULES,
+    **eras.SCHEDULES,
 }
 NEEDS: Mapping[str, Needs] = {
     "b01-truncate-to-hw": Needs(replicas=3),
@@ -129,6 +129,6 @@ NEEDS: Mapping[str, Needs] = {
     "late-end-txn": Needs(replicas=1),
     **defects.NEEDS,
     **zookeeper_era.NEEDS,
-    **first_design.NEEDS,
+    **eras.NEEDS,
 }
 """What each schedule refuses when its time has come, so that it can be refused before."""

@@ -5,6 +5,7 @@ from __future__ import annotations
 from wrackline.fleets.base import Fleet
 from wrackline.fleets.folders import data_dir
 from wrackline.systems.base import System
+from wrackline.systems.segments import HIGH_WATERMARKS
 
 
 def sync(fleet: Fleet, system: System, name: str) -> None:
@@ -18,3 +19,10 @@ def log_size(fleet: Fleet, system: System, name: str, topic: str, partition: int
     [host] = [node.host for node in system.nodes if node.host.name == name]
     segments = f"{data_dir(host)}/{topic}-{partition}/*.log"
     return int(fleet.remote(host).run(f"cat {segments} 2>/dev/null | wc -c").stdout)
+
+
+def checkpoint(fleet: Fleet, system: System, name: str, topic: str, partition: int) -> int:
+    """The high watermark of a replica that is on its host's disk; 0 where none is. Raises FleetError."""
+    [host] = [node.host for node in system.nodes if node.host.name == name]
+    found = f"sed -n 's/^{topic} {partition} //p' {data_dir(host)}/{HIGH_WATERMARKS} 2>/dev/null"
+    return int(fleet.remote(host).run(f"{found} || true").stdout or 0)

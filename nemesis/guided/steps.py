@@ -20,10 +20,10 @@ class Needs:
 
     replicas: int
     apart: bool = False
-    """The controllers are on hosts of their own."""
+    """The controllers, where there are any, are on hosts of their own."""
     one_controller: bool = False
-    zookeeper: bool = False
-    """Brokers elect by themselves, in ZooKeeper."""
+    elections: bool = False
+    """An administrator asks for elections of preferred leaders."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -89,6 +89,29 @@ class AwaitGrowth:
     host: str
     topic: str
     partition: int
+    patience_s: float | None = None
+    """As of ``Await``."""
+
+
+@dataclass(frozen=True, slots=True)
+class AwaitCheckpoint:
+    """Until the high watermark of a replica that is on its host's disk has risen since the step began."""
+
+    what: str
+    host: str
+    topic: str
+    partition: int
+
+
+@dataclass(frozen=True, slots=True)
+class AskEnd:
+    """A client that knows the leader's epoch as the broker on ``told_by`` has it asks another one, ``host``,
+    where the log ends: an operation of the history. The schedule goes on at once."""
+
+    host: str
+    told_by: str
+    topic: str
+    partition: int
 
 
 @dataclass(frozen=True, slots=True)
@@ -98,7 +121,7 @@ class Flush:
     hosts: tuple[str, ...]
 
 
-GuidedStep = Inject | Heal | Sleep | Await | AwaitBroker | AwaitGrowth | Flush
+GuidedStep = Inject | Heal | Sleep | Await | AwaitBroker | AwaitGrowth | AwaitCheckpoint | AskEnd | Flush
 
 
 @dataclass(frozen=True, slots=True)

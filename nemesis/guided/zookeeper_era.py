@@ -16,72 +16,30 @@ from wrackline.nemesis.faults.network import Partition
 from wrackline.nemesis.faults.power import PowerCut
 from wrackline.nemesis.faults.processes import Kill
 from wrackline.nemesis.faults.shapes import Direction, Shape
-from wrackline.nemesis.faults.steps import Fault
 from wrackline.nemesis.guided.steps import (
     Aim,
-    Await,
     AwaitGrowth,
     Flush,
-    GuidedError,
     GuidedStep,
     Heal,
-    Inject,
     Needs,
     Sleep,
 )
-from wrackline.systems.base import PartitionState
+from wrackline.nemesis.guided.story import APART, DEAF, NO_CLIENTS, NOBODY, Story
 
-NOBODY = -1
-APART = Partition(Shape.ISOLATE, controllers=False)
-"""From the other brokers; the controller, ZooKeeper and the clients are still reached."""
 EACH_OTHER = Partition(Shape.LINK)
-DEAF = Partition(Shape.LINK, direction=Direction.IN)
-"""The first host hears nothing of the second."""
-NO_CLIENTS = Partition(Shape.CLIENTS)
 NOT_MUCH = BlackHole(Shape.LINK, Direction.IN, 600)
 """What the second host sends the first arrives as long as it is short."""
 TOO_EARLY_S = 8.0
 """So long a follower is given to join an ISR that it may not join."""
 
 
-class _Story:
-    """One partition, and the steps in its terms."""
+class _WithSecond(Story):
+    """Who leads while the preferred leader does not is the first of those left."""
 
-    def __init__(self, aim: Aim, replicas: int) -> None:
-        """Raises GuidedError unless the partition has so many replicas, all in the ISR."""
-        self.aim = aim
-        self.chosen = aim.healthy(replicas=replicas)
-        shared = [node.host.name for node in aim.nodes.values() if node.is_broker and node.is_controller]
-        if shared:
-            raise GuidedError(
-                f"this schedule needs the controller on a host of its own; {', '.join(shared)} are both: "
-                "fleet.combined must be false"
-            )
-        self.name = f"{aim.topic}-{aim.partition}"
-        self.preferred = self.chosen.replicas[0]
-        self.leader = self.chosen.leader
-        self.followers = tuple(one for one in self.chosen.replicas if one != self.leader)
-        # Who leads while the preferred leader does not: of those left the first.
-        self.second = self.chosen.replicas[1] if self.leader == self.preferred else self.leader
-
-    def inject(self, fault_id: str, fault: Fault, *nodes: int, role: str) -> Inject:
-        hosts = tuple(self.aim.host(node) for node in nodes)
-        return Inject(fault_id, fault, hosts, f"{role} of {self.name}")
-
-    def until(
-        self, what: str, met: Callable[[PartitionState], bool], patience_s: float | None = None
-    ) -> Await:
-        return Await(f"{what} ({self.name})", self.aim.topic, (self.aim.partition,), met, patience_s)
-
-    def led_by(self, *nodes: int) -> Await:
-        names = " or ".join("nobody" if node == NOBODY else f"node {node}" for node in nodes)
-        return self.until(f"{names} leads", lambda state: state.leader in nodes)
-
-    def isr_is(self, *nodes: int) -> Await:
-        return self.until(f"ISR {sorted(nodes)}", lambda state: set(state.isr) == set(nodes))
-
-    def full_isr(self) -> Await:
-        return self.until("the full ISR", lambda state: state.full_isr)
+    @property
+    def second(self) -> int:
+        return self.chosen.replicas[1] if self.leader == self.preferred else self.leader
 
     def led_by_second(self, fault_id: str) -> tuple[GuidedStep, ...]:
         """P is killed, and started again when the second replica leads; nothing where that leads already."""
@@ -120,7 +78,7 @@ def fast_fail_over(aim: Aim) -> tuple[GuidedStep, ...]:
     4. Everything is healed. P follows, and asks Q for the end of its own epoch, which Q has never heard of.
     With the defect Q answers with the begin of the next one, which lies behind P's end: P keeps its records.
     """
-    story = _Story(aim, replicas=2)
+    story = _WithSecond(aim, replicas=2)
     preferred, other = story.preferred, story.second
     return (
         *story.led_by_second("g1"),
@@ -142,7 +100,7 @@ def short_log_leads(aim: Aim) -> tuple[GuidedStep, ...]:
 
     Needs a session timeout that is long enough for the second fault to come a second after the first.
     """
-    story = _Story(aim, replicas=2)
+    story = _WithSecond(aim, replicas=2)
     leader, follower = story.leader, story.followers[-1]
     return (
         Flush((aim.host(leader), aim.host(follower))),
@@ -178,7 +136,7 @@ def joined_too_early(aim: Aim) -> tuple[GuidedStep, ...]:
     Needs few operations, one sender, records that do not fit into a short packet, and a
     replica.fetch.wait.max of some seconds.
     """
-    story = _Story(aim, replicas=3)
+    story = _WithSecond(aim, replicas=3)
     preferred, leader = story.preferred, story.second
     third = next(one for one in story.chosen.replicas if one not in (preferred, leader))
     return (
@@ -211,7 +169,7 @@ def alone_and_killed(aim: Aim) -> tuple[GuidedStep, ...]:
 
     By design with the defaults of that time; min.insync.replicas=2 of the topic ends it.
     """
-    story = _Story(aim, replicas=3)
+    story = Story(aim, replicas=3)
     leader, others = story.leader, story.followers
     return (
         story.inject("g1", APART, leader, role="leader"),
@@ -232,8 +190,8 @@ SCHEDULES: Mapping[str, Callable[[Aim], Sequence[GuidedStep]]] = {
     "alone-and-killed": alone_and_killed,
 }
 NEEDS: Mapping[str, Needs] = {
-    "fast-fail-over": Needs(replicas=2, apart=True),
-    "short-log-leads": Needs(replicas=2, apart=True),
-    "joined-too-early": Needs(replicas=3, apart=True),
+    "fast-fail-over": Needs(replicas=2, apart=True, elections=True),
+    "short-log-leads": Needs(replicas=2, apart=True, elections=True),
+    "joined-too-early": Needs(replicas=3, apart=True, elections=True),
     "alone-and-killed": Needs(replicas=3, apart=True),
 }

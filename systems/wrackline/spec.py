@@ -53,6 +53,10 @@ class WracklineSpec(SystemSpec):
         """Java on every host: which of them are ZooKeeper's, an image does not know."""
         return HostNeeds(packages=(JRE,)) if self.profile == ON_ZOOKEEPER else HostNeeds()
 
+    @property
+    def has_controllers(self) -> bool:
+        return self.profile != ON_ZOOKEEPER
+
     def misfit(self, zookeeper: int) -> str | None:
         if self.profile == ON_ZOOKEEPER and not zookeeper:
             return (

@@ -96,12 +96,14 @@ class Following:
                 fault = f"batch of epoch {header.leader_epoch} from the leader of {replica.leader_epoch}"
                 break
             taken.append((header, batch))
+        if taken and taken[0][0].base_offset < replica.log.leo:
+            # Our end lies inside a batch of the leader's, which is taken whole, from where it begins (H18).
+            # That may be inside a batch of our own, which goes whole, too: so it is asked for again.
+            if not self._ctx.rules.switches.takes_begun_batch:
+                return Outcome.NOTHING
+            replica.truncate(taken[0][0].base_offset, "inside a batch")
+            return Outcome.TRUNCATED
         if taken:
-            if taken[0][0].base_offset < replica.log.leo:
-                # Our end lies inside a batch of the leader's: take the batch whole (H18).
-                if not self._ctx.rules.switches.takes_begun_batch:
-                    return Outcome.NOTHING
-                replica.truncate(taken[0][0].base_offset, "inside a batch")
             replica.append(taken)
             size = sum(len(batch) for _, batch in taken)
             again_ms = self._ctx.throttle.received(replica.tp, size, self._ctx.image, self._ctx.now_ms)

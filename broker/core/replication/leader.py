@@ -148,6 +148,8 @@ def fetched(replica: Replica, follower: NodeId, offset: int, broker_epoch: int) 
     if follower not in leading.maximal:
         _expand(replica, follower, state)
     if moved:
+        if not leading.open:
+            replica.touch()  # a leader that waits for its followers opens, though nothing is committed
         advance(replica)
 
 

@@ -18,6 +18,7 @@ from wrackline.broker.core.replication.parked import ParkedFetch, Waiter
 from wrackline.broker.model.batch import BatchHeader
 from wrackline.broker.model.controller_messages import AlterPartitionItem
 from wrackline.broker.model.effects import ConfigureLog
+from wrackline.broker.model.events import LogCut, LogStartMoved
 from wrackline.broker.model.image import PartitionImage
 from wrackline.broker.model.topic_settings import TopicSettings, settings_of
 from wrackline.broker.model.types import (
@@ -129,7 +130,7 @@ class Replica:
 
     def take_settings(self) -> None:
         ctx, before, needed = self.ctx, self.settings, self.min_isr
-        self.min_isr = ctx.image.min_isr(self.tp)
+        self.min_isr = ctx.image.min_isr(self.tp) if ctx.rules.switches.has_min_isr else 1
         if self.min_isr != needed:
             ctx.trace("min_isr", tp=str(self.tp), old=needed, new=self.min_isr)
         self.max_message_bytes = ctx.max_message_bytes(self.tp.topic)
@@ -203,11 +204,15 @@ class Replica:
         self.log.move_start(min(to_offset, self.high_watermark), self.ctx.out)
         self._log_start_is_now(was)
 
-    def log_start_moved(self, to_offset: int) -> None:
-        """By retention."""
-        was = self.log.log_start
-        self.log.start_moved(to_offset, self.ctx.out)
-        self._log_start_is_now(was)
+    def log_changed(self, event: LogStartMoved | LogCut) -> None:
+        """Retention has removed records, or a truncation more than it was asked to."""
+        match event:
+            case LogStartMoved():
+                was = self.log.log_start
+                self.log.start_moved(event.log_start, self.ctx.out)
+                self._log_start_is_now(was)
+            case LogCut() if event.end < self.log.leo:
+                self.truncate(event.end, "inside a batch")
 
     def _log_start_is_now(self, was: int) -> None:
         if self.log.log_start != was:

@@ -47,6 +47,7 @@ from wrackline.broker.model.events import (
     DiskFailed,
     Event,
     Flushed,
+    LogCut,
     LogsClosed,
     LogStartMoved,
     RequestCancelled,
@@ -173,8 +174,8 @@ class ZookeeperBroker:
                 self._stop()
             case LogsClosed():
                 ctx.out += [CloseSession(), Exit(0, "clean shutdown")]
-            case LogStartMoved():
-                self._log_start_moved(event)
+            case LogStartMoved() | LogCut():
+                self._log_changed(event)
             case DiskFailed():
                 self._disk_failed(event)
             case _:
@@ -373,10 +374,9 @@ class ZookeeperBroker:
             self._fetchers.flushed(event.tp)
             self._checkpoints.flushed(replica)
 
-    def _log_start_moved(self, event: LogStartMoved) -> None:
-        replica = self._assigned.get(event.tp)
-        if replica is not None:
-            replica.log_start_moved(event.log_start)
+    def _log_changed(self, event: LogStartMoved | LogCut) -> None:
+        if (replica := self._assigned.get(event.tp)) is not None:
+            replica.log_changed(event)
 
     def _disk_failed(self, event: DiskFailed) -> None:
         """There is one log directory: without it the broker is of no use."""

@@ -45,7 +45,12 @@ def test_a_profile_is_a_few_rules() -> None:
     assert different("kraft35") == different("kip101") == {"election", "topics"}
     assert turned("kraft35") == {"has_elr", "min_isr_gates_high_watermark"}
     assert different("zk08") == {"election", "topics", "truncation", "reads", "isr"}
-    assert turned("zk08") == turned("kraft35") | {"has_controller", "fetch_names_epoch", "waits_for_joining"}
+    assert turned("zk08") == turned("kraft35") | {
+        "has_controller",
+        "fetch_names_epoch",
+        "waits_for_joining",
+        "has_min_isr",
+    }
     assert turned("kip101") == turned("kraft35") | {"asks_epoch_first", "fetch_names_epoch"}
 
 

@@ -37,8 +37,9 @@ MISTAKES = [
         "`wrackline plugins` lists other workloads and systems",
     ),
     (
-        "name: x\nnemesis: {guided: b01-race}",
-        "x.yaml: nemesis.guided b01-race cuts a broker off from ZooKeeper: fleet.zookeeper must be 1 or 3",
+        "name: x\nfleet: {zookeeper: 1}\nsystem: {profile: zk08}\nnemesis: {guided: fast-fail-over}",
+        "x.yaml: nemesis.guided fast-fail-over: elect-preferred cannot be done to profile zk08: its brokers "
+        "serve no such request of an administrator",
     ),
     (
         "name: x\nfleet: {zookeeper: 1}\nsystem: {profile: zk08}\n"

@@ -4,10 +4,23 @@ from __future__ import annotations
 
 import pytest
 
-from tests.nemesis.doubles import COMBINED, NODES, cluster, node, partition
+from tests.nemesis.doubles import COMBINED, NODES, cluster, node, partition, target
+from wrackline.nemesis.faults.network import Partition
+from wrackline.nemesis.faults.steps import Scene, Target
 from wrackline.nemesis.guided.catalogue import NEEDS, SCHEDULES
 from wrackline.nemesis.guided.defects import SCHEDULES as OF_DEFECTS
-from wrackline.nemesis.guided.steps import Aim, Await, AwaitBroker, GuidedError, Heal, Inject
+from wrackline.nemesis.guided.eras import SCHEDULES as OF_STORIES
+from wrackline.nemesis.guided.steps import (
+    Aim,
+    AskEnd,
+    Await,
+    AwaitBroker,
+    AwaitGrowth,
+    GuidedError,
+    Heal,
+    Inject,
+    Sleep,
+)
 from wrackline.systems.base import ClusterState, Node
 
 BY_ID = {one.node_id: one for one in NODES}
@@ -25,6 +38,9 @@ THREE = cluster(
     partition(4, leader=2, replicas=(2, 1, 3), topic="other"),
 )
 
+LED_BY_FIRST = cluster(partition(0, leader=1, replicas=(1, 2, 3)))
+ZOOKEEPER = Target("z1", "198.18.0.31", 201, 2181, "/data", is_broker=False, is_zookeeper=True)
+
 
 def hits(name: str, state: ClusterState, number: int = 0) -> list[tuple[str, str]]:
     steps = SCHEDULES[name](aim(state, number))
@@ -34,11 +50,6 @@ def hits(name: str, state: ClusterState, number: int = 0) -> list[tuple[str, str
 def test_b01_makes_the_last_replica_deaf_and_kills_the_leaders_before_it() -> None:
     assert hits("b01-truncate-to-hw", THREE) == [("partition", "n3"), ("kill", "n2"), ("kill", "n1")]
     assert hits("b01-truncate-to-hw", THREE, 1) == [("partition", "n1"), ("kill", "n3"), ("kill", "n2")]
-
-
-def test_b01_of_the_first_design_makes_the_deaf_one_late_for_the_race_and_stops_the_leader() -> None:
-    hit = [("partition", "n3"), ("partition", "n3"), ("restart", "n2"), ("kill", "n1")]
-    assert hits("b01-race", THREE) == hit
 
 
 def test_b01_brings_a_killed_controller_back_before_the_majority_is_gone() -> None:
@@ -79,7 +90,7 @@ def test_b01_waits_for_all_partitions_that_fare_alike() -> None:
     ],
 )
 def test_every_fault_of_a_schedule_is_healed_by_it(name: str, nodes: tuple[Node, ...]) -> None:
-    steps = SCHEDULES[name](Aim(THREE, {one.node_id: one for one in nodes}, "log", 0))
+    steps = SCHEDULES[name](Aim(LED_BY_FIRST, {one.node_id: one for one in nodes}, "log", 0))
     ids = [step.id for step in steps if isinstance(step, Inject)]
     injected = set(ids)
     assert len(ids) == len(injected), "each has an id of its own"
@@ -175,6 +186,53 @@ def test_the_schedules_of_the_zookeeper_era(name: str, faults: list[tuple[str, .
     assert hits(name, THREE)[0] != faults[0], "where another leads already nobody is killed to make it so"
 
 
+@pytest.mark.parametrize(
+    ("name", "faults"),
+    [
+        ("restart-then-failover", [("partition", "n2", "n1"), ("kill", "n2"), ("kill", "n1")]),
+        ("double-power-loss", [("restart", "n2"), ("power-cut", "n2"), ("power-cut", "n1")]),
+        (
+            "failover-twice",
+            [("partition", "n3"), ("partition", "n3"), ("restart", "n1"), ("kill", "n2")],
+        ),
+        ("split", [("partition", "n1", "n2"), ("partition", "n1", "n2"), ("power-cut", "n3")]),
+        ("power-back-early", [("power-cut", "n1")]),
+        ("zombie-leader", [("pause", "n1"), ("partition", "n1")]),
+    ],
+)
+def test_the_schedules_of_the_stories(name: str, faults: list[tuple[str, ...]]) -> None:
+    assert hits(name, LED_BY_FIRST) == faults
+    assert set(OF_STORIES) <= set(SCHEDULES)
+
+
+@pytest.mark.parametrize("name", ["restart-then-failover", "double-power-loss", "power-back-early"])
+def test_where_the_first_replica_must_lead_it_is_waited_for(name: str) -> None:
+    """In profile zk08 any other leader gives the leadership up in the middle of the story."""
+    with pytest.raises(GuidedError, match="led by its first replica; node 2 leads it"):
+        SCHEDULES[name](aim(THREE))
+
+
+def test_whoever_keeps_the_sessions_is_cut_off_and_nobody_else() -> None:
+    """The same schedule cuts ZooKeeper off where there is one, and else the controller."""
+    [cut] = [
+        step.fault
+        for step in SCHEDULES["failover-twice"](aim(LED_BY_FIRST))
+        if isinstance(step, Inject) and step.id == "g2" and isinstance(step.fault, Partition)
+    ]
+    with_zookeeper = Scene("f1", (target("n1"),), (target("n2"), ZOOKEEPER))
+    with_controller = Scene("f1", (target("n1"),), (target("n2"), target("c1")))
+    for scene, coordinator in ((with_zookeeper, "z1"), (with_controller, "c1")):
+        assert {flow.way for flow in cut.flows(scene)} == {f"n1>{coordinator}", f"{coordinator}>n1"}
+
+
+def test_the_client_that_asks_a_paused_leader_knows_of_its_successor() -> None:
+    steps = SCHEDULES["zombie-leader"](aim(LED_BY_FIRST))
+    assert AskEnd("n1", "n2", "log", 0) in steps
+    kinds = [type(step) for step in steps if not isinstance(step, Sleep)]
+    assert kinds == [Inject, Await, AwaitGrowth, Inject, AskEnd, Heal, Heal, Await]
+    assert [step.ids for step in steps if isinstance(step, Heal)] == [("g1",), ("g2",)], "it goes on first"
+
+
 @pytest.mark.parametrize("name", sorted(name for name in NEEDS if NEEDS[name].apart))
 def test_schedules_that_need_the_controllers_apart_refuse_controllers_beside_brokers(name: str) -> None:
     with pytest.raises(GuidedError, match=r"n1, n2, n3 are both: fleet\.combined must be false"):
@@ -204,8 +262,8 @@ def test_a_schedule_refuses_to_run_without_what_it_is_declared_to_need(name: str
     beside = {one.node_id: one for one in COMBINED}
     lacking = {
         "replicas": (Aim(two, BY_ID, "log", 0), needs.replicas > 2),
-        "apart": (Aim(THREE, beside, "log", 0), needs.apart),
-        "one controller": (Aim(THREE, many, "log", 0), needs.one_controller),
+        "apart": (Aim(LED_BY_FIRST, beside, "log", 0), needs.apart),
+        "one controller": (Aim(LED_BY_FIRST, many, "log", 0), needs.one_controller),
     }
     for what, (scene, needed) in lacking.items():
         refused = False

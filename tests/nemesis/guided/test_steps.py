@@ -2,16 +2,28 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any, cast
 
 import pytest
 
 from tests.nemesis.doubles import FakeFleet, FakeSystem, Recorded, cluster, partition
-from wrackline.nemesis import inject
+from wrackline.history.model import Event, Type
+from wrackline.nemesis import inject, runner
 from wrackline.nemesis.faults.processes import Kill
 from wrackline.nemesis.guided.catalogue import SCHEDULES
-from wrackline.nemesis.guided.steps import Aim, Await, AwaitGrowth, Flush, GuidedStep, Heal, Inject
+from wrackline.nemesis.guided.steps import (
+    Aim,
+    AskEnd,
+    Await,
+    AwaitCheckpoint,
+    AwaitGrowth,
+    Flush,
+    GuidedError,
+    GuidedStep,
+    Heal,
+    Inject,
+)
 from wrackline.nemesis.runner import Nemesis
 from wrackline.nemesis.schedule import plan
 from wrackline.nemesis.spec import load
@@ -33,6 +45,8 @@ def test_steps_that_look_at_disks_and_a_wait_that_is_given_up(
             Flush(("n1", "n2")),
             Await("nobody leads", "log", (0,), lambda state: state.leader < 0, patience_s=0.1),
             AwaitGrowth("records on n2", "n2", "log", 0),
+            AwaitGrowth("records on n3, which gets none", "n3", "log", 0, patience_s=0.1),
+            AwaitCheckpoint("a high watermark on n1's disk", "n1", "log", 0),
             Inject("g1", Kill(), ("n3",), "somebody"),
             Heal(("g1",)),
         )
@@ -42,7 +56,10 @@ def test_steps_that_look_at_disks_and_a_wait_that_is_given_up(
 
     class Growing(dict[str, tuple[int, str]]):
         def items(self) -> Any:
-            return {**dict(super().items()), "wc -c": (0, f"{next(sizes) // 3}\n")}.items()
+            def grown(host: str) -> tuple[int, str]:
+                return 0, "77\n" if host == "n3" else f"{next(sizes) // 3}\n"
+
+            return {**dict(super().items()), "wc -c": grown, "checkpoint": grown}.items()
 
     fleet.answers = cast(Any, Growing(fleet.answers))
     spec = load({"guided": {"name": "power-cut-lossy", "at_s": 0, "deadline_s": 5}})
@@ -54,4 +71,41 @@ def test_steps_that_look_at_disks_and_a_wait_that_is_given_up(
     assert recorded.phases("g1") == ["begin", "active", "undo", "ended"]
     looked = [command for host, command in fleet.commands if "wc -c" in command and host == "n2"]
     assert len(looked) > 1
+    assert len([host for host, command in fleet.commands if "wc -c" in command and host == "n3"]) > 1
+    [first, *more] = [command for host, command in fleet.commands if "checkpoint" in command]
+    assert "'s/^log 0 //p' /data/broker/replication-offset-checkpoint" in first
+    assert more
     assert looked[0] == "cat /data/broker/log-0/*.log 2>/dev/null | wc -c"
+
+
+@pytest.mark.parametrize("put", [True, False], ids=["answered", "cannot be put"])
+def test_a_question_is_under_way_while_the_schedule_goes_on(
+    monkeypatch: pytest.MonkeyPatch, put: bool
+) -> None:
+    monkeypatch.setattr(inject, "UNDO_PAUSE_S", 0.0)
+    fleet, recorded = FakeFleet(), Recorded()
+    fleet.answers["/stat"] = (0, "gone")
+    system = FakeSystem(fleet, cluster(partition(0, leader=2)))
+    question = AskEnd("n2", "n1", "log", 0)
+
+    def steps(aim: Aim) -> Sequence[GuidedStep]:
+        del aim
+        return (Inject("g1", Kill(), ("n3",), "somebody"), question, Heal(("g1",)))
+
+    def ask(_: object, asked: object, step: AskEnd, record: Callable[[Event], Event]) -> None:
+        """Answered when the fault is over, as by a broker that was paused."""
+        assert (asked, step) == (system, question)
+        recorded.wait_for(lambda: "ended" in recorded.phases("g1"), timeout_s=5)
+        if not put:
+            raise GuidedError("nobody listens")
+        record(Event(process=7, type=Type.OK, f="end"))
+
+    monkeypatch.setitem(cast(dict[str, object], SCHEDULES), "power-cut-lossy", steps)
+    monkeypatch.setattr(runner, "ask_end", ask)
+    spec = load({"guided": {"name": "power-cut-lossy", "at_s": 0, "deadline_s": 5}})
+    nemesis = Nemesis(plan(spec, 1, 10.0), fleet, system, recorded, topics=("log",))
+    nemesis.start()
+    assert nemesis.wait(10)
+    assert ("end" in [event.f for event in recorded.events]) is put
+    assert recorded.phases("g0") == ([] if put else ["begin", "ended"]), "it is known that it was not put"
+    nemesis.stop_and_heal()

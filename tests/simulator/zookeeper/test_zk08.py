@@ -28,6 +28,7 @@ from wrackline.broker.model.effects import Checkpoint, Truncate
 from wrackline.broker.model.events import Boot
 from wrackline.broker.model.types import NodeId
 from wrackline.broker.model.znodes import StateRequest
+from wrackline.simulator.guided.messages import carries_records
 from wrackline.simulator.guided.setting import T
 from wrackline.simulator.guided.stage import Stage
 from wrackline.simulator.world.world import StepRecord, World, WorldOptions
@@ -168,6 +169,26 @@ def test_z31_a_leader_opens_as_soon_as_the_survivors_have_caught_up(s: Stage) ->
     assert ids_at(s, znodes.cur(T)) in ((1,), None) or s.must(
         lambda: ids_at(s, znodes.cur(T)) == (1,), "the CUR is written"
     )
+
+
+def test_z31_a_survivor_that_fetches_what_it_has_cut_opens_the_partition(s: Stage) -> None:
+    """Its second fetch commits nothing, for the high watermark of a new leader is its log's end: the leader
+    looks at it all the same, and does not wait for LeaderElectionWaitTime."""
+    s.commit(b"a")
+    late = s.hold("FetchResponse", source=1, when=lambda m: _high_watermark(m) >= 2)
+    s.acked(1, b"b")
+    again = [s.hold("FetchResponse", source=node, when=carries_records) for node in (2, 3)]
+    s.kill(1)
+    s.drop(late)
+    s.until(lambda: s.elected in (2, 3), "elected", 10_000)
+    s.run(500)
+    assert s.leader is None, "it has read the ISR, and waits"
+    for hold in again:
+        s.release(hold)
+    began = s.world.now_ms
+    s.until(lambda: s.leader is not None, "open")
+    assert s.world.now_ms - began < 200
+    assert s.isr == {2, 3}
 
 
 def test_z30_z47_a_follower_cuts_its_log_to_its_high_watermark(s: Stage) -> None:
@@ -317,3 +338,17 @@ def test_z44_a_request_to_go_does_not_swallow_the_one_to_come_back(s: Stage) -> 
     s.run(1_000)
     assert s.replica(3) is not None
     assert zookeeper(s).tree.children(znodes.state(T, 3)) == []
+
+
+@pytest.mark.parametrize(("profile", "acknowledged"), [("zk08", True), ("kip101", False)])
+def test_a_leader_alone_acknowledges_alone_whatever_min_insync_replicas_is(
+    profile: str, acknowledged: bool
+) -> None:
+    """The design has no such setting (B52)."""
+    s = staged(profile=profile, topic={"min.insync.replicas": "2"})
+    s.commit(b"m1")
+    s.cut(1, 2, 3)
+    call = s.produce(1, b"m2", timeout_ms=5_000)
+    s.until(lambda: s.isr == {1}, "an ISR of 1 alone")
+    s.until(lambda: call.done, "an answer")
+    assert s.is_acked(call) is acknowledged
