@@ -99,15 +99,15 @@ def test_a_strategy_changed_while_the_partition_waits_and_a_leader_that_a_person
         assert found['unclean_recovery_finished_count{by="proactive"}'] == 1
         assert found["unclean_recovery_timeout_count"] == 1
         assert found[required] == 0
-        lines = [json.loads(line) for line in cluster.controller.trace.read_text().splitlines()]
-        told = {line["by"]: line for line in lines if line["kind"] == "recovery" and line["winner"] == lags}
-        assert sorted(told) == ["named", "proactive"]
-        assert sorted(told["proactive"]["unheard"]) == sorted((leader, other))
-        assert told["proactive"]["logs"] == {str(lags): [0, len(BEFORE)]}
-        assert cluster.controller.log.read_text().count("possible data loss") >= len(told)
         with pytest.raises(urllib.error.HTTPError, match="404"):
             urllib.request.urlopen(f"http://127.0.0.1:{port}/", timeout=10)
         cluster.brokers[other].start()
         for topic in topics:
             cluster.wait_isr(topic, size=2)
             assert consume(cluster.bootstrap, topic, len(BEFORE)) == list(enumerate(BEFORE))
+        lines = [json.loads(line) for line in cluster.controller.trace.read_text().splitlines()]
+        told = {line["by"]: line for line in lines if line["kind"] == "recovery" and line["winner"] == lags}
+        assert sorted(told) == ["named", "proactive"]
+        assert sorted(told["proactive"]["unheard"]) == sorted((leader, other))
+        assert told["proactive"]["logs"] == {str(lags): [0, len(BEFORE)]}
+        assert cluster.controller.log.read_text().count("possible data loss") >= len(told)
