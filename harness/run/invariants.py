@@ -44,12 +44,17 @@ def invariants_of(run_dir: Path, info: RunInfo) -> dict[str, Any] | None:
         )
         for file in files
     ]
-    found = judge(
-        traces,
-        profile=info.profile,
-        flush_mode=info.flush_mode,
-        recovery_strategy=info.recovery_strategy,
-    )
+    try:
+        found = judge(
+            traces,
+            profile=info.profile,
+            flush_mode=info.flush_mode,
+            recovery_strategy=info.recovery_strategy,
+        )
+    except (KeyError, ValueError, TypeError) as wrong:
+        return {"checked": [], "why": f"the traces make no sense ({type(wrong).__name__}: {wrong})"}
+    if not found.steps:
+        return {"checked": [], "why": f"no step could be read of {len(files)} traces: another version's?"}
     bounds = [] if until_ns is None else [until_ns - clocks.start_ns]
     bounds += [] if found.until_ns is None else [found.until_ns]
     return _section(found, info.nodes, min(bounds, default=None))

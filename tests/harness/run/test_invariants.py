@@ -1,0 +1,114 @@
+"""The traces in a run's directory are judged, and the verdict's section says what that rests on."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from tests.simulator.traced.simulated import Tracing
+from wrackline.harness.report.invariants import invariants_of as shown
+from wrackline.harness.run import invariants
+from wrackline.harness.run.clocks import Clocks
+from wrackline.harness.run.invariants import invariants_of, reasons
+from wrackline.history.model import RunInfo
+from wrackline.simulator.faults.setup import Setup
+from wrackline.simulator.run.session import Run
+
+INFO = RunInfo(
+    "run", "run", 0, "", "wrackline", "log", "all", False, (), profile="kip966", nodes={"1": "n1", "2": "n2"}
+)
+START_NS = 5_000_000_000
+AHEAD_NS = 3_000_000
+
+
+@pytest.fixture(scope="module")
+def broken() -> Tracing:
+    """Of a run with a defect that breaks I14."""
+    session, tracing = Run(Setup(seed=0, seconds=8.0, defects=("elr_not_cleared",))), Tracing()
+    session.world.watchers.append(tracing)
+    session.boot()
+    session.main()
+    assert session.found
+    return tracing
+
+
+@pytest.fixture
+def run_dir(broken: Tracing, tmp_path: Path) -> Path:
+    for node, lines in broken.lines.items():
+        folder = tmp_path / "nodes" / f"n{node}"
+        folder.mkdir(parents=True)
+        (folder / "trace.jsonl").write_bytes(b"".join(line + b"\n" for line in lines))
+    Clocks(START_NS, {}).write(tmp_path)
+    return tmp_path
+
+
+def test_what_is_broken_is_told_with_its_place_on_the_runs_clock(run_dir: Path) -> None:
+    section = invariants_of(run_dir, INFO)
+    assert section is not None
+    [first, *_] = section["broken"]
+    assert first["id"] == "I14"
+    file, _, number = first["place"].rpartition(":")
+    line = (run_dir / file).read_text().splitlines()[int(number) - 1]
+    assert f'"time_ns":{first["at_ns"] + START_NS},' in line
+    assert reasons(section)[0].startswith(
+        f"invariant I14 (ISR sanity) was broken at {first['at_ns'] / 1e9:.3f} s in t-0"
+    )
+    view = shown({"invariants": section})
+    assert view is not None
+    assert view.sentence.endswith("1 of them broken.")
+    assert view.broken[0].place == first["place"]
+    assert ("I15", "the traces have no lines for the epoch caches") in view.undecided
+
+
+def test_a_hosts_clock_is_taken_into_account(run_dir: Path) -> None:
+    before = invariants_of(run_dir, INFO)
+    hosts = {folder.name: AHEAD_NS for folder in (run_dir / "nodes").iterdir()}
+    Clocks(START_NS, hosts).write(run_dir)
+    after = invariants_of(run_dir, INFO)
+    assert before is not None
+    assert after is not None
+    assert before["broken"][0]["at_ns"] - after["broken"][0]["at_ns"] == AHEAD_NS
+
+
+def test_of_too_many_lines_the_first_are_looked_at(run_dir: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    whole = invariants_of(run_dir, INFO)
+    assert whole is not None
+    monkeypatch.setattr(invariants, "MOST_LINES", 60)
+    section = invariants_of(run_dir, INFO)
+    assert section is not None
+    assert section["lines"] <= 60 < whole["lines"]
+    assert section["until_ns"] < whole["broken"][0]["at_ns"]
+    assert section["broken"] == []
+    view = shown({"invariants": section})
+    assert view is not None
+    assert "only steps before" in view.limits[0]
+
+
+def test_without_traces_or_clocks_nothing_is_asked_and_the_reason_is_told(
+    run_dir: Path, tmp_path: Path
+) -> None:
+    assert invariants_of(tmp_path / "nowhere", INFO) is None
+    zookeeper = RunInfo("run", "run", 0, "", "wrackline", "log", "all", False, (), profile="zk08")
+    section = invariants_of(run_dir, zookeeper)
+    assert section is not None
+    assert "ZooKeeper" in section["why"]
+    for file in run_dir.glob("nodes/*/trace.jsonl"):
+        file.write_bytes(file.read_bytes().replace(b'"batches":', b'"former":').replace(b'"seq":', b'"was":'))
+    section = invariants_of(run_dir, INFO)
+    assert section is not None
+    assert "make no sense" in section["why"]
+    for file in run_dir.glob("nodes/*/trace.jsonl"):
+        file.write_bytes(b'{"time_ns":1,"kind":"of an older version"}\n')
+    section = invariants_of(run_dir, INFO)
+    assert section is not None
+    assert "another version" in section["why"]
+    (run_dir / "clocks.json").unlink()
+    section = invariants_of(run_dir, INFO)
+    assert section is not None
+    assert section["checked"] == []
+    view = shown({"invariants": section})
+    assert view is not None
+    assert view.sentence.startswith("The invariants were not asked: nobody has read the hosts' clocks")
+    assert reasons(section) == []
+    assert shown({"verdict": "pass"}) is None
