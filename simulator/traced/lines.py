@@ -29,8 +29,13 @@ class Line:
     @property
     def tp(self) -> TopicPartition:
         """Raises KeyError or ValueError where the line is of no partition."""
-        topic, _, partition = str(self.fields["tp"]).rpartition("-")
-        return TopicPartition(topic, int(partition))
+        return partition_of(self.fields["tp"])
+
+
+def partition_of(name: str) -> TopicPartition:
+    """Raises ValueError for what is no name of a partition."""
+    topic, _, number = name.rpartition("-")
+    return TopicPartition(topic, int(number))
 
 
 @dataclass(frozen=True)

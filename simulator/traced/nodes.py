@@ -115,7 +115,7 @@ class TracedServer:
 class TracedController:
     """Of ``Controller`` and its server: what all controllers have committed, as far as any has told."""
 
-    committed: ClusterImage = field(default_factory=ClusterImage)
+    committed: ClusterImage
     disk: TracedDisk = field(default_factory=TracedDisk)
 
     @property

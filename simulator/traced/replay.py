@@ -11,13 +11,13 @@ import orjson
 from wrackline.broker.core.broker import Broker
 from wrackline.broker.model.effects import Append, DeleteLog, Effect, ResetLog, Trace, Truncate
 from wrackline.broker.model.events import Boot, Event, RequestReceived
-from wrackline.broker.model.image import ImageError
+from wrackline.broker.model.image import ClusterImage, ImageError
 from wrackline.broker.model.messages import ProduceRequest
-from wrackline.broker.model.records import MetadataRecord, decode
+from wrackline.broker.model.records import decode
 from wrackline.broker.model.types import METADATA, FlushMode, NodeId, RecoveredLog, TopicPartition
 from wrackline.simulator.invariants.observed_step import ObservedStep
 from wrackline.simulator.invariants.observer import Observer
-from wrackline.simulator.traced.lines import COMMIT, START, STOP, Line, Step
+from wrackline.simulator.traced.lines import COMMIT, START, STOP, Line, Step, partition_of
 from wrackline.simulator.traced.nodes import (
     Offsets,
     TracedBroker,
@@ -71,6 +71,8 @@ class Replay:
         self._pending = sorted(self._commits, reverse=True)
         """Offsets that nobody has committed yet, the next one last."""
         self._starts = _starts(streams)
+        self._image = ClusterImage()
+        """What is committed, as far as any controller has told: one for all of them."""
         self._number = 0
         self.blind: dict[TopicPartition, str] = {}
         """Partitions of which nothing can be said from some step on, and why."""
@@ -78,7 +80,7 @@ class Replay:
         """Why nothing can be said of the metadata any more."""
         for node, steps in streams.items():
             if any(step.kinds & {COMMIT, "raft_role"} for step in steps):
-                world.controllers[node] = TracedController(committed=self._committed())
+                world.controllers[node] = TracedController(self._image)
             else:
                 world.brokers[node] = TracedServer()
 
@@ -90,11 +92,6 @@ class Replay:
             return
         yield from self._broker(step, self._world.brokers[step.node])
 
-    def _committed(self) -> Any:
-        """The image is one for all controllers."""
-        known = next(iter(self._world.controllers.values()), None)
-        return TracedController().committed if known is None else known.committed
-
     def _record(self, step: Step, kind: Any, event: Event | None, effects: Sequence[Effect]) -> StepRecord:
         self._number += 1
         return StepRecord(self._number, step.at_ns / 1e6, kind, step.node, event, tuple(effects))
@@ -104,13 +101,12 @@ class Replay:
     def _commit(self, step: Step) -> list[Effect]:
         """Everything up to what this controller says is committed, whoever has told of it."""
         upto = max((line.fields["offset"] for line in step.lines if line.kind == COMMIT), default=-1)
-        image = self._committed()
         effects: list[Effect] = []
         while not self.gap and self._pending and self._pending[-1] <= upto:
             offset = self._pending.pop()
             fields = self._commits[offset]
             try:
-                image.apply(_record_of(fields), offset)
+                self._image.apply(decode(orjson.dumps(fields)), offset)
             except (ImageError, ValueError) as wrong:
                 self.gap = f"{step.place}: {wrong}"
                 break
@@ -143,7 +139,7 @@ class Replay:
         server.core = core = TracedBroker(step.node, context)
         logs: dict[TopicPartition, RecoveredLog] = {}
         for name, found in line.fields["logs"].items():
-            tp = _named(name)
+            tp = partition_of(name)
             if tp == METADATA:
                 continue
             recovered = RecoveredLog(
@@ -283,15 +279,6 @@ class Replay:
         replica.log.leo = to
         replica.log.flushed = min(replica.log.flushed, to)
         return [Truncate(replica.tp, to)]
-
-
-def _named(name: str) -> TopicPartition:
-    topic, _, partition = name.rpartition("-")
-    return TopicPartition(topic, int(partition))
-
-
-def _record_of(fields: Mapping[str, Any]) -> MetadataRecord:
-    return decode(orjson.dumps(fields))
 
 
 def _commits(streams: Mapping[NodeId, Sequence[Step]]) -> dict[int, Mapping[str, Any]]:
