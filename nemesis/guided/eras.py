@@ -104,6 +104,7 @@ def double_power_loss(aim: Aim) -> tuple[GuidedStep, ...]:
         Sleep(0.5, "the leader's log is synced, too, and then the file is written once more"),
         Flush((aim.host(leader),)),
         story.inject("g2", PowerCut(), follower, role="follower"),
+        Sleep(1.0, "the leader has something to lose, too, which it cannot commit alone"),
         story.inject("g3", PowerCut(), leader, role="leader"),
         Heal(("g2",)),
         story.led_by(follower, NOBODY),

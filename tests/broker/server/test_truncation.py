@@ -6,6 +6,7 @@ from __future__ import annotations
 import asyncio
 from types import SimpleNamespace
 from typing import Any
+from unittest.mock import MagicMock
 from uuid import UUID
 
 import pytest
@@ -39,7 +40,8 @@ def shell(core: Core, ends: dict[int, int]) -> Shell:
     )
     log_dir: Any = SimpleNamespace(truncate=lambda _, to_offset: ends[to_offset], topic_name=str)
     role: Any = SimpleNamespace(core=core, ready=lambda: False)
-    return Shell(role, settings, log_dir, UUID(int=1), None, 9)
+    trace: Any = MagicMock()
+    return Shell(role, settings, log_dir, UUID(int=1), trace, 9)
 
 
 @pytest.mark.parametrize(
