@@ -9,6 +9,8 @@ from wrackline.simulator.faults.kinds import DEFAULT_KINDS, ZK08_KINDS, Fault, F
 from wrackline.simulator.faults.plan import plan
 
 TOPIC = "t"
+UPGRADES = (("kraft35", "kip966"),)
+"""From which profile to which nodes can go one by one."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -23,6 +25,8 @@ class Setup:
     brokers: int = 3
     controllers: int = 1
     profile: str = "kip966"
+    upgrade_to: str = ""
+    """Nodes are restarted with this profile, one after another; empty: they stay what they are."""
     defects: tuple[str, ...] = ()
     partitions: int = 1
     replication_factor: int = 3
@@ -72,7 +76,12 @@ class Setup:
     """Only these clients, by number; None: all."""
 
     def check(self) -> None:
-        """Raises ValueError for what profile zk08 has not."""
+        """Raises ValueError for what profile zk08 has not, and for an upgrade that there is not."""
+        if self.upgrade_to and (self.profile, self.upgrade_to) not in UPGRADES:
+            known = ", ".join(f"{former} to {later}" for former, later in UPGRADES)
+            raise ValueError(
+                f"--upgrade-to {self.upgrade_to}: from {self.profile} nobody goes there; there is: {known}"
+            )
         if self.profile != "zk08":
             return
         for wrong, what in (
