@@ -87,6 +87,8 @@ OURS: Mapping[str, str] = {
 """Settings that every node has from us already, and where else they belong."""
 ON_ZOOKEEPER = "zk08"
 """The profile without controllers."""
+UPGRADES = (("kraft35", "kip966"),)
+"""From which profile to which nodes can go one by one (docs/upgrades.md)."""
 SESSION_MS = "zookeeper_session_timeout_ms"
 GRANTED_MS = (1_000, 10_000)
 """The sessions that our ZooKeeper servers grant: 2 to 20 ticks of 500 ms."""

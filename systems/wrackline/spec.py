@@ -21,6 +21,7 @@ from wrackline.systems.wrackline.settings import (
     NOT_ON_ZOOKEEPER,
     ON_ZOOKEEPER,
     SESSION_MS,
+    UPGRADES,
 )
 from wrackline.systems.wrackline.system import WracklineSystem
 from wrackline.systems.zookeeper.install import install_zookeeper
@@ -86,6 +87,15 @@ class WracklineSpec(SystemSpec):
     def cannot(self, fault: str) -> str | None:
         if self.profile == ON_ZOOKEEPER and fault in NOT_ON_ZOOKEEPER:
             return f"{fault} cannot be done to profile {self.profile}: {NOT_ON_ZOOKEEPER[fault]}"
+        return None
+
+    def cannot_become(self, version: str) -> str | None:
+        if (self.profile, version) in UPGRADES:
+            return None
+        known = ", ".join(f"{former} to {later}" for former, later in UPGRADES)
+        return f"nodes of profile {self.profile} cannot; there is: {known}"
+
+    def without_levels(self) -> str | None:
         return None
 
     def prepare(self, say: Callable[[str], None]) -> None:
