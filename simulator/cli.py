@@ -295,7 +295,12 @@ def _try_world(setup: Setup) -> None:
     try:
         rules_of(setup.profile)
         setup.check()
-        World(0, WorldOptions(1, 1, setup.profile, setup.upgrade_to, setup.defects, boot=False))
+        World(
+            0,
+            WorldOptions(
+                profile=setup.profile, upgrade_to=setup.upgrade_to, defects=setup.defects, boot=False
+            ),
+        )
     except (UnknownDefect, ValueError) as wrong:
         raise WrongCall(str(wrong)) from wrong
 

@@ -18,6 +18,15 @@ WITH_ELR = 23
 NAMES = {WITHOUT_ELR: "3.5-IV2", WITH_ELR: "4.0-IV1"}
 
 
+BROKER_PROTOCOL = "inter.broker.protocol.version"
+"""What has a level in the ZooKeeper design. In Apache Kafka of that time it is a setting in each broker's
+file, changed by a second rolling restart; here it is a node in ZooKeeper."""
+WITHOUT_EPOCHS = 8
+"""Kafka 0.8."""
+WITH_EPOCHS = 11
+"""Kafka 0.11: leaders have epochs (KIP-101)."""
+
+
 class Levels(NamedTuple):
     """The levels that a node supports, both ends with it."""
 

@@ -6,7 +6,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import field, replace
 
-from wrackline.broker.model.features import NEWEST, WITHOUT_ELR, Levels
+from wrackline.broker.model.features import NEWEST, WITH_EPOCHS, WITHOUT_ELR, WITHOUT_EPOCHS, Levels
 from wrackline.broker.model.switches import Switches
 from wrackline.broker.model.values import dataclass
 from wrackline.broker.rules.earlier_profiles import LastReplicaStanding, NoRecoveryStrategy
@@ -107,7 +107,17 @@ def zk08() -> Rules:
         truncation=TruncateToOwnHighWatermark(),
         reads=NoEpochs(),
         isr=CaughtUp(),
+        levels=Levels(WITHOUT_EPOCHS, WITHOUT_EPOCHS),
     )
+
+
+def zk08_kip101() -> Rules:
+    """The same design with Kafka 0.11's rule: at the level with leader epochs a follower asks its leader
+    where its last epoch ends, and cuts there. Below it, as zk08."""
+    levels = Levels(WITHOUT_EPOCHS, WITH_EPOCHS)
+    before = replace(zk08(), levels=levels)
+    switches = replace(before.switches, asks_epoch_first=True)
+    return replace(before, switches=switches, truncation=TruncationRules(), former=before)
 
 
 _PROFILES: dict[str, Callable[[], Rules]] = {
@@ -115,6 +125,7 @@ _PROFILES: dict[str, Callable[[], Rules]] = {
     "kraft35": kraft35,
     "kip101": kip101,
     "zk08": zk08,
+    "zk08-kip101": zk08_kip101,
 }
 
 

@@ -5,11 +5,12 @@ from __future__ import annotations
 from dataclasses import dataclass, fields
 from typing import Any
 
+from wrackline.broker.rules.profile import profile
 from wrackline.simulator.faults.kinds import DEFAULT_KINDS, ZK08_KINDS, Fault, FaultOptions, Kind
 from wrackline.simulator.faults.plan import plan
 
 TOPIC = "t"
-UPGRADES = (("kraft35", "kip966"),)
+UPGRADES = (("kraft35", "kip966"), ("zk08", "zk08-kip101"))
 """From which profile to which nodes can go one by one."""
 
 
@@ -82,7 +83,7 @@ class Setup:
             raise ValueError(
                 f"--upgrade-to {self.upgrade_to}: from {self.profile} nobody goes there; there is: {known}"
             )
-        if self.profile != "zk08":
+        if not self.on_zookeeper:
             return
         for wrong, what in (
             (self.idempotent, "--idempotent: profile zk08 has no idempotent producers; leave it out"),
@@ -92,6 +93,10 @@ class Setup:
         ):
             if wrong:
                 raise ValueError(what)
+
+    @property
+    def on_zookeeper(self) -> bool:
+        return not profile(self.profile).switches.has_controller
 
     def plan(self) -> list[Fault]:
         drawn = plan(self.seed, self.seconds * 1000, self.partitions, self.fault_options())
@@ -106,13 +111,13 @@ class Setup:
     def keeps_promise(self) -> bool:
         """Nothing that was acknowledged may be lost."""
         within = self.max_lossy is None or self.max_lossy <= self.survives
-        within = within and not (self.overlap and self.profile == "zk08")
+        within = within and not (self.overlap and self.on_zookeeper)
         return within and self.acks == -1 and not self.unclean
 
     def fault_options(self) -> FaultOptions:
         lossy = self.survives if self.max_lossy is None else self.max_lossy
         kinds, alone = self.kinds, False
-        if self.profile == "zk08":
+        if self.on_zookeeper:
             alone = not self.overlap
             kinds = tuple(
                 kind for kind in (ZK08_KINDS if kinds == DEFAULT_KINDS else kinds) if kind in ZK08_KINDS

@@ -10,10 +10,13 @@ from __future__ import annotations
 from collections.abc import Callable
 from random import Random
 
+from wrackline.broker.core.zk08.administration import lacks_level, raise_level
+from wrackline.broker.model import znodes
 from wrackline.broker.model.admin_messages import FeatureUpdate, UpdateFeaturesRequest, UpdateFeaturesResponse
-from wrackline.broker.model.features import METADATA_VERSION, WITH_ELR
+from wrackline.broker.model.features import METADATA_VERSION, WITH_ELR, WITH_EPOCHS
 from wrackline.broker.model.types import NodeId
 from wrackline.simulator.faults.driver import FaultDriver
+from wrackline.simulator.zookeeper.ensemble import Ensemble
 
 _LOOK_EVERY_MS = 20.0
 _PATIENCE_MS = 3_000.0
@@ -50,6 +53,9 @@ class RollingUpgrade:
         if not nodes:
             self._raise()
             return
+        if self._driver.options.one_by_one and not self._driver.recovered():
+            self._later(_LOOK_EVERY_MS, lambda: self._next(nodes, pause_ms))
+            return
         node, *rest = nodes
         server = self._world.server(node)
         self._world.say(f"upgrade of node {node}")
@@ -73,6 +79,9 @@ class RollingUpgrade:
     # --- the level -----------------------------------------------------------------------------------------
 
     def _ask(self, answered: Callable[[bool], None]) -> None:
+        if self._world.zookeeper is not None:
+            answered(self._write_level(self._world.zookeeper))
+            return
         update = FeatureUpdate(METADATA_VERSION, WITH_ELR)
         asked = self._draw.choice(sorted(self._world.brokers))
         call = self._world.ask(asked, UpdateFeaturesRequest((update,), _TIMEOUT_MS), _TIMEOUT_MS)
@@ -88,13 +97,29 @@ class RollingUpgrade:
 
         look()
 
+    def _write_level(self, zookeeper: Ensemble) -> bool:
+        """As an administrator does, who looks at what brokers say first."""
+        tree = zookeeper.tree
+        said = {int(name): tree.data(f"{znodes.LEVELS}/{name}") for name in tree.children(znodes.LEVELS)}
+        supported = {node: znodes.to_levels(data) for node, data in said.items() if data is not None}
+        members = znodes.to_ids(tree.data(znodes.BROKERS) or b"")
+        refusal = lacks_level(members, supported, WITH_EPOCHS)
+        if not refusal and self._driver.options.one_by_one and not self._driver.recovered():
+            refusal = "some replica has yet to recover"
+        for operation in () if refusal else raise_level(WITH_EPOCHS):
+            zookeeper.administer(operation)
+        self._world.say(f"level {WITH_EPOCHS}: {refusal or 'done'}")
+        return not refusal
+
     def _raise(self) -> None:
         """Until it is done: a broker may be down, and a controller may have yet to say what it supports."""
         self._ask(lambda done: self._allow_losses() if done else self._later(300.0, self._raise))
 
     def _allow_losses(self) -> None:
         """What the later profile promises it promises of what is written from a full ISR on, under the MinISR
-        that there is."""
+        that there is. On ZooKeeper it promises no more than the former one."""
+        if self._world.zookeeper is not None:
+            return
         image = self._world.image
         least = min(image.min_isr(partition.tp) for partition in image.partitions())
         if self._driver.all_in_sync() and least > self._lossy_limit:
