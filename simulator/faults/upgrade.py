@@ -32,6 +32,8 @@ class RollingUpgrade:
         self._lossy_limit = lossy_limit
         """What the later profile promises to survive."""
         self._stopped = False
+        self._stopping: NodeId | None = None
+        """The node that has been asked to stop, until it is started again."""
 
     def begin(self, length_ms: float) -> None:
         """Nodes in any order, at about even times over the first half of the run."""
@@ -43,8 +45,10 @@ class RollingUpgrade:
         self._later(self._draw.uniform(0.0, 0.5) * length_ms, lambda: self._ask(lambda _: None))
 
     def stop(self) -> None:
-        """Whoever has not had its turn stays what it is."""
+        """Whoever has not had its turn stays what it is; a node that is on its way is started at once."""
         self._stopped = True
+        if self._stopping is not None:
+            self._restart(self._stopping)
 
     def _later(self, after_ms: float, then: Callable[[], None]) -> None:
         self._world.at(self._world.now_ms + after_ms, lambda: None if self._stopped else then())
@@ -59,9 +63,10 @@ class RollingUpgrade:
         node, *rest = nodes
         server = self._world.server(node)
         self._world.say(f"upgrade of node {node}")
+        life, until_ms = server.incarnation, self._world.now_ms
         if self._draw.random() < 0.7:
             self._world.clean_stop(node)
-        life, until_ms = server.incarnation, self._world.now_ms + _PATIENCE_MS
+            until_ms += _PATIENCE_MS
         then = self._draw.uniform(0.0, 2.0) * pause_ms
 
         def down() -> None:
@@ -69,12 +74,17 @@ class RollingUpgrade:
             if server.core is not None and server.incarnation == life and self._world.now_ms < until_ms:
                 self._later(_LOOK_EVERY_MS, down)
                 return
-            self._world.kill(node)
-            self._world.upgrade(node)
-            self._world.start(node)
+            self._restart(node)
             self._later(then, lambda: self._next(rest, pause_ms))
 
+        self._stopping = node
         down()
+
+    def _restart(self, node: NodeId) -> None:
+        self._stopping = None
+        self._world.kill(node)
+        self._world.upgrade(node)
+        self._world.start(node)
 
     # --- the level -----------------------------------------------------------------------------------------
 

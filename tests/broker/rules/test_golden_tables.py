@@ -46,6 +46,7 @@ ELSEWHERE = {
     "profile.kraft35": SWITCHES,
     "profile.kip101": SWITCHES,
     "profile.zk08": SWITCHES,
+    "profile.zk08_kip101": SWITCHES,
     "profile.profile": SWITCHES,
 }
 """Part of a decision -> the table of the whole decision."""
