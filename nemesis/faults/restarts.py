@@ -112,6 +112,7 @@ class Rolling:
     holds_node: ClassVar[bool] = True
 
     to: str | None = None
+    settle_s: float = 0.0
 
     @property
     def name(self) -> str:
@@ -123,7 +124,7 @@ class Rolling:
                 raise FaultError(f"{self.name}: node {one.node_id} on {one.host} does not run")
         first = scene.targets[0].host
         return Commands(
-            do=(Roll(first, tuple(one.node_id for one in scene.targets), self.to, ROLL_S),),
+            do=(Roll(first, tuple(one.node_id for one in scene.targets), self.to, ROLL_S, self.settle_s),),
             undo=tuple(StartNode(one.host, one.node_id) for one in scene.targets),
         )
 
@@ -174,10 +175,14 @@ class RollingUpgradeSpec(FaultSpec):
     to: str = NEWEST
     """The version that they become: of Apache Kafka one that is installed on this machine (`wrackline kafka
     install`), of our own broker a profile."""
+    settle_s: Annotated[float, Field(ge=0, le=60), SECONDS] = 0.0
+    """So long every ISR must stay full before the next one's turn. Without a controller a broker that
+    restarts stays in the ISR until a write has waited for it (`replica_lag_time_max_ms`), whatever it
+    lacks."""
 
     @property
     def begins_s(self) -> float:
-        return ALL_S
+        return ALL_S + 9 * self.settle_s
 
     def refusal(self, fleet: FleetSpec, system: SystemSpec) -> str | None:
         if (why := super().refusal(fleet, system)) is not None:
@@ -187,4 +192,4 @@ class RollingUpgradeSpec(FaultSpec):
         return None
 
     def build(self) -> Rolling:
-        return Rolling(self.to)
+        return Rolling(self.to, self.settle_s)

@@ -212,7 +212,7 @@ def test_an_upgrade_that_cannot_be_is_refused(monkeypatch: pytest.MonkeyPatch, t
     fleet = NetnsSpec()
     to = RollingUpgradeSpec(fault="rolling-upgrade", to="4.4.0")
     assert to.target == "all"
-    assert "nodes of profile kip966 cannot; there is: kraft35 to kip966" in str(
+    assert "nodes of profile kip966 cannot; there is: kraft35 to kip966, zk08" in str(
         to.refusal(fleet, WracklineSpec())
     )
     ours = RollingUpgradeSpec(fault="rolling-upgrade", to="kip966")
