@@ -156,14 +156,14 @@ class Controller:
         while self.raft.committed:
             entries, self.raft.committed = self.raft.committed, []
             effects += self._commit(entries)
+            if why := self.rules.features.unknown_level(self.committed.level, self.rules.levels):
+                return effects + self._stop(1, why)
             leadership = self.raft.leadership
             if self._claimed is not None:
                 effects += self._reply_committed() + self._recover(now_ms)
                 effects += self._forced.settle(self.committed, now_ms)
             elif leadership is not None and self.log.high_watermark > leadership.epoch_start:
                 effects += self._claim(now_ms)
-            if why := self.rules.features.unknown_level(self.committed.level, self.rules.levels):
-                return effects + self._stop(1, why)
         effects += self._levels.tell(self.raft.leader_id, self.raft.epoch, self._incarnation, now_ms)
         return effects + self.raft.make_snapshot(self.committed, now_ms) if grown else effects
 

@@ -13,7 +13,7 @@ from wrackline.simulator.guided.setting import T
 from wrackline.simulator.guided.stage import Stage
 from wrackline.simulator.run import run
 from wrackline.simulator.run.session import Run
-from wrackline.simulator.stories.story import Story, tell
+from wrackline.simulator.stories.story import Story
 from wrackline.simulator.stories.tales import STORIES
 
 UPGRADED = QUICK.but(profile="zk08-kip101")
@@ -46,8 +46,14 @@ def test_the_logs_of_two_that_lost_power_differ_below_the_level_and_agree_at_it(
 
 
 def test_a_client_that_names_an_epoch_gets_no_stale_answer() -> None:
-    assert "stale-read" in tell(story("zombie-leader"), "zk08").oracles
+    assert "stale-read" in oracles("zombie-leader", level=WITHOUT_EPOCHS)
     assert oracles("zombie-leader", level=WITH_EPOCHS) == set()
+
+
+@pytest.mark.parametrize("name", ["isolated-then-unclean", "split", "power-back-early"])
+def test_what_epochs_do_not_help_against_loses_a_record_at_either_level(name: str) -> None:
+    assert oracles(name, level=WITHOUT_EPOCHS) & LOST
+    assert oracles(name, level=WITH_EPOCHS) & LOST
 
 
 def test_each_leader_has_an_epoch_of_its_own_and_its_records_name_it() -> None:
