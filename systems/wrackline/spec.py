@@ -61,7 +61,7 @@ class WracklineSpec(SystemSpec):
 
     @property
     def has_controllers(self) -> bool:
-        return self.profile != ON_ZOOKEEPER
+        return not self.on_zookeeper
 
     def misfit(self, zookeeper: int) -> str | None:
         if self.on_zookeeper and not zookeeper:
