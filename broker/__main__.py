@@ -36,7 +36,8 @@ and of the controller: role = "controller", node_id = 101, port = 9192, the rest
 first or last, as you like. Three or five controllers are a quorum: name them all in controllers, in every
 file. A combined node runs a broker and one of the controllers: role = "combined", controller_id = 101, the
 keys of both; the controller listens where controllers says and keeps its log in data_dir/controller.
-Profile "zk08" has no controllers: controllers = [] and zookeeper_connect = "127.0.0.1:2181".
+Profiles "zk08" and "zk08-kip101" have no controllers: controllers = [] and
+zookeeper_connect = "127.0.0.1:2181".
 --print-effective-config shows every other key and its value.
 
 `wrackline-broker admin --help`: topics, reassignments, elections and settings of a running cluster.

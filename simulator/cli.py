@@ -129,6 +129,9 @@ def _settings(config: type, pairs: tuple[str, ...]) -> tuple[tuple[str, Any], ..
     "--profile", default="kip966", show_default=True, help="Rules of the protocol; zk08 has no MinISR."
 )
 @click.option(
+    "--upgrade-to", default="", metavar="PROFILE", help="Nodes of kraft35 become kip966 one after another."
+)
+@click.option(
     "--defect", "defects", multiple=True, metavar="NAME", help="A historic bug to put back; may be repeated."
 )
 @click.option("--brokers", type=click.IntRange(1, 9), default=3, show_default=True)
@@ -292,7 +295,12 @@ def _try_world(setup: Setup) -> None:
     try:
         rules_of(setup.profile)
         setup.check()
-        World(0, WorldOptions(1, 1, setup.profile, setup.defects, boot=False))
+        World(
+            0,
+            WorldOptions(
+                profile=setup.profile, upgrade_to=setup.upgrade_to, defects=setup.defects, boot=False
+            ),
+        )
     except (UnknownDefect, ValueError) as wrong:
         raise WrongCall(str(wrong)) from wrong
 

@@ -301,6 +301,18 @@ class SessionEnd:
 
 
 @runtime_checkable
+class Levelled(Protocol):
+    """A system whose cluster does some things only from a level on that an administrator gives it, besides
+    all else. Every error is a DeployError."""
+
+    def levels(self, *, timeout_s: float) -> Mapping[str, int]:
+        """Name of each feature -> the level that the cluster has."""
+
+    def raise_level(self, feature: str, level: int, *, timeout_s: float) -> str:
+        """Ask for a higher level. Why the cluster refuses it, in its words; empty: it is done."""
+
+
+@runtime_checkable
 class Upgradable(Protocol):
     """A system whose nodes can become another version one by one, besides all else."""
 

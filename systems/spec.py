@@ -152,6 +152,15 @@ class SystemSpec(Strict):
         del fault
         return None
 
+    def cannot_become(self, version: str) -> str | None:
+        """Why its nodes cannot be upgraded to this version one by one; None when they can."""
+        del version
+        return f"{self.kind} has one version only"
+
+    def without_levels(self) -> str | None:
+        """Why its cluster has no features whose level could be raised; None when it has some."""
+        return f"the features of system {self.kind} have no levels"
+
     def topic_of(self, test_id: str, topic: str) -> str:
         """What the topic of a run is called in the cluster."""
         del test_id

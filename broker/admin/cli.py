@@ -16,6 +16,7 @@ from kio.schema.errors import ErrorCode
 
 from wrackline.broker.admin.client import Address, AdminClient, AdminError, Partition
 from wrackline.broker.admin.execute import execute, throttled
+from wrackline.broker.admin.features import add_features, features
 from wrackline.broker.model import admin_messages as a
 from wrackline.broker.model.metadata_messages import NewTopic
 from wrackline.broker.model.types import NodeId, TopicPartition
@@ -341,6 +342,7 @@ def _parser() -> argparse.ArgumentParser:
         "quorum", _quorum, "the controllers: leader, epoch, high watermark, everyone's log end and lag"
     )
     sub.add_argument("--json", action="store_true")
+    add_features(command("features", features, "show or change the level of the cluster's metadata"))
     sub = command("unregister", _unregister, "forget a broker that was stopped for good")
     sub.add_argument("broker", type=int)
     return parser

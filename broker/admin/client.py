@@ -17,9 +17,10 @@ from typing import Any
 from kio.schema.errors import ErrorCode
 
 from wrackline.broker.model import admin_messages as a
+from wrackline.broker.model.features import Levels
 from wrackline.broker.model.metadata_messages import CreateTopicsRequest, DeleteTopicsRequest, NewTopic
 from wrackline.broker.model.types import METADATA, Endpoint, NodeId, TopicPartition
-from wrackline.broker.wire.apis import BY_REQUEST
+from wrackline.broker.wire.apis import API_VERSIONS, BY_REQUEST
 from wrackline.broker.wire.codec import Codec
 from wrackline.broker.wire.schema import WireError, request_schema, response_schema
 
@@ -191,6 +192,28 @@ class AdminClient:
         response = self._ask(a.UnregisterBrokerRequest(broker))
         _raise_for(f"unregister broker {broker}", response.error, response.message)
 
+    # --- features ------------------------------------------------------------------------------------------
+
+    def levels(self) -> dict[str, tuple[Levels, int | None]]:
+        """Of each feature what the broker that answers supports, and the level that the cluster has."""
+        entity = self._raw(
+            API_VERSIONS,
+            3,
+            "ApiVersionsRequest",
+            client_software_name="wrackline-admin",
+            client_software_version="1",
+        )
+        _raise_for("ask for the features", entity.error_code)
+        finalized = {one.name: one.max_version_level for one in entity.finalized_features}
+        return {
+            one.name: (Levels(one.min_version, one.max_version), finalized.get(one.name))
+            for one in entity.supported_features
+        }
+
+    def update_feature(self, update: a.FeatureUpdate, *, validate_only: bool = False) -> None:
+        response = self._ask(a.UpdateFeaturesRequest((update,), self._timeout_ms, validate_only))
+        _raise_for(f"give {update.name} the level {update.level}", response.error, response.message)
+
     # --- the wire ------------------------------------------------------------------------------------------
 
     @property
@@ -217,8 +240,9 @@ class AdminClient:
         body = schema.write(schema.make(kind, **values))
         answer = self._exchange(kind, _INT.pack(len(head) + len(body)) + head + body)
         reader = response_schema(key, version)
+        tags = 1 if reader.flexible and key != API_VERSIONS else 0  # its header never has any (KIP-511)
         try:
-            return reader.read(answer, _INT.size + (1 if reader.flexible else 0))
+            return reader.read(answer, _INT.size + tags)
         except WireError as wrong:
             raise AdminError(f"{self._peer}: {wrong}") from wrong
 

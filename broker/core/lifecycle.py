@@ -29,7 +29,8 @@ _DEADLINE = "shutdown-deadline"
 _FINAL_REFUSALS = {
     ErrorCode.inconsistent_cluster_id: "this broker's cluster id is not the controller's: "
     "set cluster_id to the cluster's, or empty the data directory",
-    ErrorCode.unsupported_version: "the controller does not take registrations of this version",
+    ErrorCode.unsupported_version: "the controller does not take registrations of this version, or the "
+    "cluster's metadata.version is none that this broker's profile supports: start it with a later profile",
 }
 
 
@@ -89,6 +90,7 @@ class Lifecycle:
             port=config.port,
             rack=config.rack,
             previous_broker_epoch=self._previous_epoch,
+            levels=self._ctx.rules.levels,
         )
         self._uplink.send("controller", request, self._registered)
 

@@ -10,7 +10,7 @@ step out, or did one too many, there is no decision to override: the defect ``fl
 from __future__ import annotations
 
 import difflib
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import fields, replace
 from typing import Any
 
@@ -103,6 +103,17 @@ def apply(rules: Rules, names: Iterable[str]) -> Rules:
             near = difflib.get_close_matches(name, REGISTRY, n=1)
             hint = f"did you mean {near[0]!r}? " if near else ""
             raise UnknownDefect(f"no defect {name!r}; {hint}there are: {', '.join(sorted(REGISTRY))}")
+    with_them, used = _put_in(rules, wanted)
+    if idle := [name for name in wanted if name not in used]:
+        raise UnknownDefect(f"these defects replace no rule of this profile: {', '.join(idle)}")
+    if rules.former is None:
+        return with_them
+    former, _ = _put_in(rules.former, wanted)
+    return replace(with_them, former=former)
+
+
+def _put_in(rules: Rules, wanted: Sequence[str]) -> tuple[Rules, set[str]]:
+    """The rules with the defects in them that concern them, and which those are."""
     changed: dict[str, Any] = {}
     used: set[str] = set()
     for slot in fields(rules):
@@ -117,9 +128,7 @@ def apply(rules: Rules, names: Iterable[str]) -> Rules:
         if flips := getattr(REGISTRY[name], "flips", None):
             switches = replace(switches, **flips)
             used.add(name)
-    if idle := [name for name in wanted if name not in used]:
-        raise UnknownDefect(f"these defects replace no rule of this profile: {', '.join(idle)}")
-    return replace(rules, switches=switches, **changed)
+    return replace(rules, switches=switches, **changed), used
 
 
 def _concerns(defect: type, rule: type, switches: Switches) -> bool:

@@ -229,6 +229,38 @@ class UnregisterBrokerResponse:
     message: str | None = None
 
 
+# --- features ---------------------------------------------------------------------------------------------
+
+
+class UpgradeType(IntEnum):
+    """What an update of a feature may do."""
+
+    UPGRADE = 1
+    SAFE_DOWNGRADE = 2
+    UNSAFE_DOWNGRADE = 3
+
+
+class FeatureUpdate(NamedTuple):
+    name: str
+    level: int
+    upgrade_type: int = UpgradeType.UPGRADE
+
+
+@dataclass(frozen=True, slots=True)
+class UpdateFeaturesRequest:
+    updates: tuple[FeatureUpdate, ...]
+    timeout_ms: int
+    validate_only: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class UpdateFeaturesResponse:
+    """All of it is done, or nothing."""
+
+    error: ErrorCode = ErrorCode.none
+    message: str | None = None
+
+
 # --- the controllers -------------------------------------------------------------------------------------
 
 
@@ -271,6 +303,7 @@ DecidedRequest = (
     | CreatePartitionsRequest
     | IncrementalAlterConfigsRequest
     | UnregisterBrokerRequest
+    | UpdateFeaturesRequest
 )
 """What the active controller decides."""
 ForwardedRequest = DecidedRequest | DescribeQuorumRequest
@@ -282,6 +315,7 @@ ForwardedResponse = (
     | CreatePartitionsResponse
     | IncrementalAlterConfigsResponse
     | UnregisterBrokerResponse
+    | UpdateFeaturesResponse
     | DescribeQuorumResponse
 )
 AdminRequest = ForwardedRequest | DescribeConfigsRequest

@@ -10,6 +10,7 @@ from uuid import UUID
 
 from kio.schema.errors import ErrorCode
 
+from wrackline.broker.model.features import NEWEST, Levels
 from wrackline.broker.model.types import NodeId, TopicPartition
 from wrackline.broker.model.values import dataclass
 
@@ -59,12 +60,31 @@ class BrokerRegistrationRequest:
     port: int
     rack: str | None = None
     previous_broker_epoch: int = -1
+    levels: Levels = NEWEST
+    """Of the metadata that the broker's program supports."""
 
 
 @dataclass(frozen=True, slots=True)
 class BrokerRegistrationResponse:
     error: ErrorCode
     broker_epoch: int = -1
+
+
+@dataclass(frozen=True, slots=True)
+class ControllerRegistrationRequest:
+    """A controller tells the active one what it supports (KIP-919)."""
+
+    controller_id: NodeId
+    incarnation_id: UUID
+    host: str
+    port: int
+    levels: Levels
+
+
+@dataclass(frozen=True, slots=True)
+class ControllerRegistrationResponse:
+    error: ErrorCode = ErrorCode.none
+    message: str | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -11,6 +11,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import field, replace
 from uuid import UUID
 
+from wrackline.broker.model.features import METADATA_VERSION, NOT_SAID, Levels
 from wrackline.broker.model.records import (
     LEADER_UNCHANGED,
     BrokerRegistrationChangeRecord,
@@ -73,6 +74,8 @@ class BrokerImage:
     registration_offset: int
     """Of the latest registration record; differs from ``epoch`` after the same incarnation registered
     again."""
+    levels: Levels = NOT_SAID
+    """Of the metadata that its program supports."""
 
     @property
     def active(self) -> bool:
@@ -135,6 +138,12 @@ class ClusterImage:
             metadata_offset=self.metadata_offset,
             controller_id=self.controller_id,
         )
+
+    @property
+    def level(self) -> int | None:
+        """Of the metadata (``metadata.version``); None: nothing has been written yet, or the log is older
+        than levels are."""
+        return self.features.get(METADATA_VERSION)
 
     def partition(self, tp: TopicPartition) -> PartitionImage | None:
         topic = self.topics_by_name.get(tp.topic)
@@ -303,6 +312,12 @@ class ClusterImage:
             del self.configs[resource]
 
 
+def everything(image: ClusterImage) -> ImageDelta:
+    """As if the whole cluster had just changed."""
+    before = {partition.tp: partition for partition in image.partitions()}
+    return ImageDelta(before, frozenset(image.brokers), frozenset(image.topics_by_name))
+
+
 def difference(old: ClusterImage, new: ClusterImage) -> ImageDelta:
     """What a snapshot changed: ``new`` was not made from ``old`` record by record, but stands later in the
     log."""
@@ -360,6 +375,7 @@ def _registration(record: RegisterBrokerRecord, offset: int) -> BrokerImage:
         fenced=record.fenced,
         in_controlled_shutdown=record.in_controlled_shutdown,
         registration_offset=offset if record.registration_offset < 0 else record.registration_offset,
+        levels=Levels(*record.metadata_versions) if record.metadata_versions else NOT_SAID,
     )
 
 

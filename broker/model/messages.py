@@ -23,6 +23,8 @@ from wrackline.broker.model.controller_messages import (
     BrokerHeartbeatResponse,
     BrokerRegistrationRequest,
     BrokerRegistrationResponse,
+    ControllerRegistrationRequest,
+    ControllerRegistrationResponse,
     GetReplicaLogInfoRequest,
     GetReplicaLogInfoResponse,
 )
@@ -337,6 +339,7 @@ Request = (
     | InitProducerIdRequest
     | AlterPartitionRequest
     | BrokerRegistrationRequest
+    | ControllerRegistrationRequest
     | BrokerHeartbeatRequest
     | AllocateProducerIdsRequest
     | GetReplicaLogInfoRequest
@@ -358,6 +361,7 @@ Response = (
     | InitProducerIdResponse
     | AlterPartitionResponse
     | BrokerRegistrationResponse
+    | ControllerRegistrationResponse
     | BrokerHeartbeatResponse
     | AllocateProducerIdsResponse
     | GetReplicaLogInfoResponse

@@ -31,6 +31,8 @@ class RegisterBrokerRecord:
     in_controlled_shutdown: bool = False
     registration_offset: int = -1
     """In a snapshot: where the record lay that this one stands for; -1: here."""
+    metadata_versions: tuple[int, ...] = ()
+    """The lowest and the highest level of the metadata that the broker supports; empty: it did not say."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -65,6 +65,7 @@ def _records(image: ClusterImage) -> Iterator[MetadataRecord]:
             broker.fenced,
             broker.in_controlled_shutdown,
             broker.registration_offset,
+            tuple(broker.levels),
         )
     for topic in image.topics_by_name.values():
         yield TopicRecord(topic.name, topic.topic_id)

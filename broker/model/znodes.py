@@ -7,23 +7,46 @@
     /brokers/topics/[topic]/[p]/leader                   id, ephemeral                      the leader
     /brokers/topics/[topic]/[p]/ISR                      ids                                the leader
     /brokers/topics/[topic]/[p]/CUR                      ids                                the leader
+    /brokers/topics/[topic]/[p]/epoch                    leader epoch and whose it is       the leader
     /brokers/topics/[topic]/[p]/state/[id]/request-N     a request to change a state        the leader
     /brokers/partitions_reassigned/[topic]/[p]           ids of the target                  an administrator
+    /brokers/levels/[id]                                 levels it supports, ephemeral      the broker
+    /feature                                             the cluster's level                an administrator
 
-The document does not say where CUR, a topic's settings and the list of the cluster's brokers lie.
+The document does not say where CUR, a topic's settings and the list of the cluster's brokers lie. It has no
+epochs and no levels: those are of the later profile (docs/upgrades.md).
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from enum import StrEnum
+from typing import NamedTuple
 
+from wrackline.broker.model.features import Levels
 from wrackline.broker.model.types import NodeId, TopicPartition
 
 BROKERS = "/brokers"
 IDS = "/brokers/ids"
 TOPICS = "/brokers/topics"
 REASSIGNED = "/brokers/partitions_reassigned"
+LEVELS = "/brokers/levels"
+FEATURE = "/feature"
+FIRST_LEVEL = 8
+"""Where nobody has written another one: Kafka 0.8."""
+
+
+class LeaderEpoch(NamedTuple):
+    """What ``epoch`` holds."""
+
+    number: int
+    leader: NodeId
+    created: int
+    """The transaction that created the leader's node: no other leader has the same."""
+
+
+NO_LEADER_EPOCH = LeaderEpoch(0, -1, -1)
+"""Of a partition none of whose leaders has had one; its records have the number 0, too."""
 
 
 class StateRequest(StrEnum):
@@ -71,6 +94,14 @@ def state(tp: TopicPartition, node: NodeId) -> str:
     return f"{partition(tp)}/state/{node}"
 
 
+def epoch(tp: TopicPartition) -> str:
+    return f"{partition(tp)}/epoch"
+
+
+def levels(node: NodeId) -> str:
+    return f"{LEVELS}/{node}"
+
+
 def reassigned(tp: TopicPartition) -> str:
     return f"{REASSIGNED}/{tp.topic}/{tp.partition}"
 
@@ -99,3 +130,28 @@ def of_address(host: str, port: int) -> bytes:
 def to_address(data: bytes) -> tuple[str, int]:
     host, _, port = data.decode().rpartition(":")
     return host, int(port)
+
+
+def of_epoch(epoch: LeaderEpoch) -> bytes:
+    return " ".join(str(part) for part in epoch).encode()
+
+
+def to_epoch(data: bytes) -> LeaderEpoch:
+    return LeaderEpoch(*(int(part) for part in data.decode().split()))
+
+
+def of_levels(supported: Levels) -> bytes:
+    return f"{supported.lowest}-{supported.highest}".encode()
+
+
+def to_levels(data: bytes) -> Levels:
+    lowest, _, highest = data.decode().partition("-")
+    return Levels(int(lowest), int(highest))
+
+
+def of_level(level: int) -> bytes:
+    return str(level).encode()
+
+
+def to_level(data: bytes) -> int:
+    return int(data) if data else FIRST_LEVEL

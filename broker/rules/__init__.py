@@ -17,6 +17,7 @@
     placement, growth where replicas go, and what new brokers take over
     topics            names and settings of topics
     raft, snapshots   the controller quorum and its log
+    features          which level the metadata may have, while a cluster goes from one profile to another
     zookeeper         who runs for leader in profile zk08, and what its leader does with ISR, CUR and RAR
     profile           which rule of each kind holds; earlier_profiles has those of former Kafka versions
 

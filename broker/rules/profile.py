@@ -6,10 +6,12 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import field, replace
 
+from wrackline.broker.model.features import NEWEST, WITH_EPOCHS, WITHOUT_ELR, WITHOUT_EPOCHS, Levels
 from wrackline.broker.model.switches import Switches
 from wrackline.broker.model.values import dataclass
 from wrackline.broker.rules.earlier_profiles import LastReplicaStanding, NoRecoveryStrategy
 from wrackline.broker.rules.election import ElectionRules
+from wrackline.broker.rules.features import FeatureRules
 from wrackline.broker.rules.fetching import FetchRules, MetadataRules
 from wrackline.broker.rules.isr import IsrChangeRules, IsrRules
 from wrackline.broker.rules.placement import PlacementRules
@@ -52,16 +54,36 @@ class Rules:
     reassign: ReassignRules = field(default_factory=ReassignRules)
     rebalance: RebalanceRules = field(default_factory=RebalanceRules)
     raft: RaftRules = field(default_factory=RaftRules)
+    features: FeatureRules = field(default_factory=FeatureRules)
     # without a controller
     race: RaceRules = field(default_factory=RaceRules)
     # everyone's
     snapshots: SnapshotRules = field(default_factory=SnapshotRules)
+    levels: Levels = NEWEST
+    """Of the metadata that this profile supports."""
+    former: Rules | None = None
+    """What its controllers do while the metadata has a lower level than the highest that it supports; None:
+    there is no such level."""
+
+    def at(self, level: int | None) -> Rules:
+        """The controllers' rules while the metadata has this level; None: the profile's own."""
+        return self if self.former is None or level is None or level >= self.levels.highest else self.former
+
+
+def kip966() -> Rules:
+    """KIP-966. A cluster whose metadata has yet to get the level with ELR is led as kraft35's is; but its
+    brokers hold the high watermark back below MinISR already, or the first ELR would be wrong: a leader may
+    hear that the ISR has shrunk before it hears of the level (Kafka does so from 3.7 on, KAFKA-15583)."""
+    switches, topics = Switches(has_elr=False), NoRecoveryStrategy()
+    return Rules(former=Rules(switches=switches, election=LastReplicaStanding(), topics=topics))
 
 
 def kraft35() -> Rules:
     """Kafka 3.5 with KRaft: no ELR, the last ISR member stands, MinISR does not gate the high watermark."""
     switches = Switches(has_elr=False, min_isr_gates_high_watermark=False)
-    return Rules(switches=switches, election=LastReplicaStanding(), topics=NoRecoveryStrategy())
+    levels = Levels(WITHOUT_ELR, WITHOUT_ELR)
+    election, topics = LastReplicaStanding(), NoRecoveryStrategy()
+    return Rules(switches=switches, election=election, topics=topics, levels=levels)
 
 
 def kip101() -> Rules:
@@ -85,14 +107,25 @@ def zk08() -> Rules:
         truncation=TruncateToOwnHighWatermark(),
         reads=NoEpochs(),
         isr=CaughtUp(),
+        levels=Levels(WITHOUT_EPOCHS, WITHOUT_EPOCHS),
     )
 
 
+def zk08_kip101() -> Rules:
+    """The same design with Kafka 0.11's rule: at the level with leader epochs a follower asks its leader
+    where its last epoch ends, and cuts there. Below it, as zk08."""
+    levels = Levels(WITHOUT_EPOCHS, WITH_EPOCHS)
+    before = replace(zk08(), levels=levels)
+    switches = replace(before.switches, asks_epoch_first=True)
+    return replace(before, switches=switches, truncation=TruncationRules(), former=before)
+
+
 _PROFILES: dict[str, Callable[[], Rules]] = {
-    "kip966": Rules,
+    "kip966": kip966,
     "kraft35": kraft35,
     "kip101": kip101,
     "zk08": zk08,
+    "zk08-kip101": zk08_kip101,
 }
 
 

@@ -18,6 +18,7 @@ from wrackline.broker.model.types import Endpoint, NodeId
 from wrackline.broker.rules.profile import Rules
 from wrackline.broker.server.config import Settings
 from wrackline.broker.server.metrics import Read
+from wrackline.broker.wire.features import AskFeatures, Features
 
 
 class Core(Protocol):
@@ -38,6 +39,8 @@ class Role:
     endpoints: Endpoints
     ready: Callable[[], bool]
     """May clients be let in?"""
+    features: AskFeatures = lambda: None
+    """What ApiVersions says of them."""
     metrics: Read = tuple
     """Those of a controller; a broker has none."""
 
@@ -46,13 +49,28 @@ def make_role(settings: Settings, rules: Rules) -> Role:
     if isinstance(settings.node, ControllerConfig):
         controller = Controller(settings.node, rules)
         endpoints = _endpoints(settings, lambda: controller.committed)
-        return Role(controller, endpoints, lambda: True, controller.metrics)
+        return Role(
+            controller,
+            endpoints,
+            lambda: True,
+            lambda: _features(rules, controller.committed),
+            controller.metrics,
+        )
     kind = Broker if rules.switches.has_controller else ZookeeperBroker
     broker = kind(settings.node, rules)
     # Until it has caught up with its own registration a broker would tell clients of a former life's leaders.
     return Role(
-        broker, _endpoints(settings, lambda: broker.image), lambda: broker.state is not State.STARTING
+        broker,
+        _endpoints(settings, lambda: broker.image),
+        lambda: broker.state is not State.STARTING,
+        lambda: _features(rules, broker.image),
     )
+
+
+def _features(rules: Rules, image: ClusterImage) -> Features | None:
+    if not rules.switches.has_controller:
+        return None
+    return Features(rules.levels, image.level, image.metadata_offset)
 
 
 def _endpoints(settings: Settings, image: Callable[[], ClusterImage]) -> Endpoints:

@@ -70,6 +70,7 @@ class Shell:
             controller=settings.is_controller,
             names=log_dir.topic_name,
             me=Endpoint(node.node_id, node.host, node.port),
+            features=role.features,
         )
         self._flusher = Flusher(self._flushed, self._flush_failed)
         self._events: deque[ev.Event] = deque()

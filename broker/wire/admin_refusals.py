@@ -25,6 +25,8 @@ from wrackline.broker.model.admin_messages import (
     TopicOutcome,
     UnregisterBrokerRequest,
     UnregisterBrokerResponse,
+    UpdateFeaturesRequest,
+    UpdateFeaturesResponse,
 )
 from wrackline.broker.model.messages import Refused
 
@@ -57,5 +59,7 @@ def expand_admin(request: AdminRequest, refused: Refused) -> AdminResponse:
             )
         case UnregisterBrokerRequest():
             return UnregisterBrokerResponse(error, message)
+        case UpdateFeaturesRequest():
+            return UpdateFeaturesResponse(error, message)
         case DescribeQuorumRequest():
             return DescribeQuorumResponse(error, message)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from wrackline.broker.model import admin_messages as a
-from wrackline.broker.wire import configs, describe_quorum, partitions, reassignments
+from wrackline.broker.wire import configs, describe_quorum, features, partitions, reassignments
 from wrackline.broker.wire.api import Api
 
 ADMINISTRATION = (
@@ -99,6 +99,18 @@ ADMINISTRATION = (
         sent=2,
         encode_request=describe_quorum.encode_request,
         decode_response=describe_quorum.decode_response,
+    ),
+    Api(
+        57,
+        "UpdateFeatures",
+        a.UpdateFeaturesRequest,
+        features.decode_update,
+        features.encode_update_response,
+        clients=(0, 2),
+        on_controller=True,
+        sent=2,
+        encode_request=features.encode_update_request,
+        decode_response=features.decode_update_response,
     ),
     Api(
         64,

@@ -14,6 +14,7 @@ from wrackline.broker.model import messages as m
 from wrackline.broker.model.snapshot_messages import FetchSnapshotRequest
 from wrackline.broker.wire import (
     delete_records,
+    features,
     fetch,
     lifecycle,
     metadata,
@@ -238,6 +239,19 @@ _APIS = (
         sent=0,
         encode_request=producer_ids.encode_allocate_request,
         decode_response=producer_ids.decode_allocate_response,
+    ),
+    Api(
+        70,
+        "ControllerRegistration",
+        controller_messages.ControllerRegistrationRequest,
+        features.decode_registration,
+        features.encode_registration_response,
+        peers=(0, 0),
+        on_controller=True,
+        on_broker=False,
+        sent=0,
+        encode_request=features.encode_registration_request,
+        decode_response=features.decode_registration_response,
     ),
     Api(
         75,

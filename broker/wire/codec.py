@@ -29,6 +29,7 @@ from wrackline.broker.wire.apis import (
 )
 from wrackline.broker.wire.common import NO_THROTTLE, TopicNames
 from wrackline.broker.wire.fast import REQUESTS, RESPONSES
+from wrackline.broker.wire.features import AskFeatures, said_by
 from wrackline.broker.wire.guard import skip_tags
 from wrackline.broker.wire.refusals import expand
 from wrackline.broker.wire.schema import WireError, request_schema, response_schema
@@ -65,13 +66,21 @@ class AnswerNow:
 class Codec:
     """Of one node: its role decides what is served, its logs what topic ids mean."""
 
-    def __init__(self, *, controller: bool, names: TopicNames, me: Endpoint = _NOBODY) -> None:
+    def __init__(
+        self,
+        *,
+        controller: bool,
+        names: TopicNames,
+        me: Endpoint = _NOBODY,
+        features: AskFeatures = lambda: None,
+    ) -> None:
         self._role = "controller" if controller else "broker"
         self._served = {api.key for api in served(controller=controller)}
         self._advertised = advertised(controller=controller)
         self._unserved = {} if controller else UNSERVED
         self._names = names
         self._me = me
+        self._features = features
 
     # --- as a server -----------------------------------------------------------------------------------
 
@@ -133,6 +142,7 @@ class Codec:
                 for key, lowest, highest in self._advertised
             ),
             throttle_time=NO_THROTTLE,
+            **said_by(self._features(), schema),
         )
         body = _CORRELATION.pack(correlation) + schema.write(entity)
         return _SIZE.pack(len(body)) + body

@@ -17,6 +17,7 @@ from wrackline.broker.model.controller_messages import (
 )
 from wrackline.broker.model.types import TopicPartition
 from wrackline.broker.wire.common import NO_THROTTLE, TopicNames, uuid_or_none
+from wrackline.broker.wire.features import features_of, levels_in
 from wrackline.broker.wire.schema import NO_UUID, Schema, WireError
 
 _PLAINTEXT = 0
@@ -134,6 +135,7 @@ def decode_registration(entity: Any, _: TopicNames) -> BrokerRegistrationRequest
         port=listener.port,
         rack=entity.rack,
         previous_broker_epoch=entity.previous_broker_epoch,
+        levels=levels_in(entity.features),
     )
 
 
@@ -153,7 +155,7 @@ def encode_registration_request(schema: Schema, request: BrokerRegistrationReque
                 security_protocol=_PLAINTEXT,
             ),
         ),
-        features=(),
+        features=features_of(schema, request.levels),
         rack=request.rack,
         previous_broker_epoch=request.previous_broker_epoch,
     )

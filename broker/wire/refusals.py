@@ -12,6 +12,8 @@ from wrackline.broker.model.controller_messages import (
     BrokerHeartbeatResponse,
     BrokerRegistrationRequest,
     BrokerRegistrationResponse,
+    ControllerRegistrationRequest,
+    ControllerRegistrationResponse,
     GetReplicaLogInfoRequest,
     GetReplicaLogInfoResponse,
     ReplicaLogInfo,
@@ -108,6 +110,8 @@ def expand(request: Request, refused: Refused) -> Response:
             return AlterPartitionResponse(error)
         case BrokerRegistrationRequest():
             return BrokerRegistrationResponse(error)
+        case ControllerRegistrationRequest():
+            return ControllerRegistrationResponse(error, message)
         case BrokerHeartbeatRequest():
             return BrokerHeartbeatResponse(error)
         case AllocateProducerIdsRequest():

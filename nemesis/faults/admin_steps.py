@@ -130,6 +130,17 @@ class EndSession:
     wait_s: float
 
 
+@dataclass(frozen=True, slots=True)
+class UpdateFeature:
+    """Ask for another level of a feature, and again while it is refused and there is time. Output: the level
+    before and after, and the last refusal, as JSON."""
+
+    host: str
+    feature: str
+    level: int
+    wait_s: float
+
+
 AdminStep = (
     ElectPreferred
     | Transfer
@@ -144,5 +155,6 @@ AdminStep = (
     | Unregister
     | LookForBroker
     | EndSession
+    | UpdateFeature
 )
 ADMIN_STEPS = AdminStep.__args__

@@ -26,6 +26,7 @@ from wrackline.nemesis.faults.admin_steps import (
     RestoreSettings,
     Transfer,
     Unregister,
+    UpdateFeature,
 )
 from wrackline.nemesis.faults.steps import FaultError
 from wrackline.systems.base import (
@@ -33,6 +34,7 @@ from wrackline.systems.base import (
     Administered,
     ClusterState,
     DeployError,
+    Levelled,
     OnZooKeeper,
     PartitionState,
     Place,
@@ -98,6 +100,8 @@ class Administering:
                 return ""
             case EndSession():
                 return self._end_session(step)
+            case UpdateFeature():
+                return self._update_feature(step)
             case LookForBroker(node_id=node_id):
                 return "there" if node_id in self._system.describe().brokers else "not there"
 
@@ -265,6 +269,21 @@ class Administering:
             raise FaultError(f"{self._system.name} has no sessions with ZooKeeper")
         [node] = [one for one in self._system.nodes if one.node_id == step.node_id]
         return json.dumps(asdict(self._system.expire_session(node, timeout_s=step.wait_s)))
+
+    # --- features -----------------------------------------------------------------------------------------
+
+    def _update_feature(self, step: UpdateFeature) -> str:
+        system = self._system
+        if not isinstance(system, Levelled):
+            raise FaultError(f"the features of {system.name} have no levels")
+        before = system.levels(timeout_s=ASK_S).get(step.feature)
+        deadline = time.monotonic() + step.wait_s
+        while refusal := system.raise_level(step.feature, step.level, timeout_s=ASK_S):
+            if time.monotonic() >= deadline:
+                break
+            time.sleep(POLL_S)
+        after = system.levels(timeout_s=ASK_S).get(step.feature)
+        return json.dumps({"before": before, "after": after, "refusal": refusal})
 
     # --- controllers --------------------------------------------------------------------------------------
 

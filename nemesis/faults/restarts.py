@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Annotated, Any, ClassVar, Literal
 
-from pydantic import AfterValidator, Field
+from pydantic import Field
 
 from wrackline.fleets.abilities import Ability
 from wrackline.fleets.spec import FleetSpec
@@ -25,9 +25,7 @@ from wrackline.nemesis.faults.steps import (
     Trail,
 )
 from wrackline.plugins.fields import SECONDS
-from wrackline.systems.jvm.store import Store
-from wrackline.systems.kafka.releases import NEWEST, on_zookeeper, parsed
-from wrackline.systems.kafka.spec import KafkaSpec
+from wrackline.systems.kafka.releases import NEWEST
 from wrackline.systems.spec import SystemSpec
 
 NOBODY = "None"
@@ -114,6 +112,7 @@ class Rolling:
     holds_node: ClassVar[bool] = True
 
     to: str | None = None
+    settle_s: float = 0.0
 
     @property
     def name(self) -> str:
@@ -125,7 +124,7 @@ class Rolling:
                 raise FaultError(f"{self.name}: node {one.node_id} on {one.host} does not run")
         first = scene.targets[0].host
         return Commands(
-            do=(Roll(first, tuple(one.node_id for one in scene.targets), self.to, ROLL_S),),
+            do=(Roll(first, tuple(one.node_id for one in scene.targets), self.to, ROLL_S, self.settle_s),),
             undo=tuple(StartNode(one.host, one.node_id) for one in scene.targets),
         )
 
@@ -164,39 +163,33 @@ class RollingRestartSpec(FaultSpec):
         return Rolling()
 
 
-def _version(version: str) -> str:
-    parsed(version)
-    return version
-
-
 class RollingUpgradeSpec(FaultSpec):
     """Settings of the fault ``rolling-upgrade``."""
 
     example: ClassVar[Mapping[str, Any]] = {"to": "4.4.0"}
 
     fault: Literal["rolling-upgrade"]
-    """One node of Apache Kafka after another is stopped and started as another version, which stays."""
+    """One node after another is stopped and started as another version, which stays."""
     target: Role = "all"
     """Which nodes, a role or hosts by name; by name they are upgraded in the order given."""
-    to: Annotated[str, AfterValidator(_version)] = NEWEST
-    """The version that they become; it must be installed on this machine (`wrackline kafka install`)."""
+    to: str = NEWEST
+    """The version that they become: of Apache Kafka one that is installed on this machine (`wrackline kafka
+    install`), of our own broker a profile."""
+    settle_s: Annotated[float, Field(ge=0, le=60), SECONDS] = 0.0
+    """So long every ISR must stay full before the next one's turn. Without a controller a broker that
+    restarts stays in the ISR until a write has waited for it (`replica_lag_time_max_ms`), whatever it
+    lacks."""
 
     @property
     def begins_s(self) -> float:
-        return ALL_S
+        return ALL_S + 9 * self.settle_s
 
     def refusal(self, fleet: FleetSpec, system: SystemSpec) -> str | None:
         if (why := super().refusal(fleet, system)) is not None:
             return why
-        if not isinstance(system, KafkaSpec):
-            return f"rolling-upgrade needs the system apache-kafka: {system.kind} has one version only"
-        if parsed(self.to) <= parsed(system.version):
-            return f"rolling-upgrade to {self.to}: system.version must be older, not {system.version}"
-        if on_zookeeper(system.version) and not on_zookeeper(self.to):
-            return f"rolling-upgrade to {self.to}: it has no ZooKeeper, {system.version} has; go up to 2.8"
-        if Store().find(self.to) is None:
-            return f"rolling-upgrade: Kafka {self.to} is not here: `wrackline kafka install {self.to}`"
+        if why := system.cannot_become(self.to):
+            return f"rolling-upgrade to {self.to}: {why}"
         return None
 
     def build(self) -> Rolling:
-        return Rolling(self.to)
+        return Rolling(self.to, self.settle_s)

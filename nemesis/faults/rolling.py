@@ -32,8 +32,7 @@ class Roller:
             self._system.upgrade(node, step.to)
         self._system.start(node)
         began = time.monotonic()
-        self._until_full_isr(node, began + step.wait_s)
-        took_s = time.monotonic() - began
+        took_s = self._until_full_isr(node, began + step.wait_s, step.settle_s) - began
         after, new = self._system.pid(node), self._version(step, node)
         return f"{node.host.name} {before} {after} {took_s:.2f} {old} {new}"
 
@@ -44,15 +43,19 @@ class Roller:
             raise FaultError(f"the system {self._system.name} has one version only")
         return self._system.running_version(node)
 
-    def _until_full_isr(self, node: Node, deadline: float) -> None:
+    def _until_full_isr(self, node: Node, deadline: float, settle_s: float) -> float:
+        """When it became full, and has stayed so since, long enough. Raises DeployError."""
+        since: float | None = None
         while True:
             try:
                 lacks = self._lacks(self._system.describe(timeout_s=ASK_S), node)
             except DeployError as silent:
                 lacks = str(silent)
-            if not lacks:
-                return
-            if time.monotonic() > deadline:
+            now = time.monotonic()
+            since = None if lacks else since or now
+            if since is not None and now - since >= settle_s:
+                return since
+            if now > deadline + settle_s:
                 raise DeployError(
                     f"after the restart of {node.host.name} the ISR was not full in time: {lacks}"
                 )

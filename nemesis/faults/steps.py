@@ -155,6 +155,8 @@ class Roll:
     to: str | None
     """The version that each is started as; None: its own."""
     wait_s: float
+    settle_s: float = 0.0
+    """So long the ISR must stay full then."""
 
 
 @dataclass(frozen=True, slots=True)

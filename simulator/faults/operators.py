@@ -117,9 +117,11 @@ def _min_isr(driver: FaultDriver, fault: Fault, draw: Random) -> Begun | None:
         return None
     now = draw.choice(others)
     driver.lossy_limit = min(driver.lossy_limit, now - 1)
-    _set_min_isr(driver, draw, now)
+    asked_last = _set_min_isr(driver, draw, now)
 
     def undo() -> None:
+        """The first change may not be done yet: asked again after this one, it would stay."""
+        asked_last()
         _set_min_isr(driver, draw, was)
         _then_slowly(driver, was)
 
@@ -140,14 +142,18 @@ def _then_slowly(driver: FaultDriver, min_isr: int) -> None:
     look()
 
 
-def _set_min_isr(driver: FaultDriver, draw: Random, count: int) -> None:
+def _set_min_isr(driver: FaultDriver, draw: Random, count: int) -> Callable[[], None]:
+    """What is returned ends the asking."""
     change = ConfigChange("min.insync.replicas", AlterOp.SET, str(count))
     resource = AlteredResource(Resource(_TOPIC_RESOURCE, driver.topic), (change,))
     request = IncrementalAlterConfigsRequest((resource,))
     asked = draw.choice(sorted(driver.world.brokers))
+    ended: list[bool] = []
 
     def again() -> None:
         """Until it is done: an operator would not leave it half done."""
+        if ended:
+            return
         call = driver.world.ask(asked, request, _TIMEOUT_MS)
 
         def answered() -> None:
@@ -158,6 +164,7 @@ def _set_min_isr(driver: FaultDriver, draw: Random, count: int) -> None:
         _then(driver, lambda: call.done, answered)
 
     again()
+    return lambda: ended.append(True)
 
 
 ADMINISTRATION: Mapping[Kind, Begin] = {

@@ -5,10 +5,13 @@ from __future__ import annotations
 from dataclasses import dataclass, fields
 from typing import Any
 
+from wrackline.broker.rules.profile import profile
 from wrackline.simulator.faults.kinds import DEFAULT_KINDS, ZK08_KINDS, Fault, FaultOptions, Kind
 from wrackline.simulator.faults.plan import plan
 
 TOPIC = "t"
+UPGRADES = (("kraft35", "kip966"), ("zk08", "zk08-kip101"))
+"""From which profile to which nodes can go one by one."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -23,6 +26,8 @@ class Setup:
     brokers: int = 3
     controllers: int = 1
     profile: str = "kip966"
+    upgrade_to: str = ""
+    """Nodes are restarted with this profile, one after another; empty: they stay what they are."""
     defects: tuple[str, ...] = ()
     partitions: int = 1
     replication_factor: int = 3
@@ -72,8 +77,13 @@ class Setup:
     """Only these clients, by number; None: all."""
 
     def check(self) -> None:
-        """Raises ValueError for what profile zk08 has not."""
-        if self.profile != "zk08":
+        """Raises ValueError for what profile zk08 has not, and for an upgrade that there is not."""
+        if self.upgrade_to and (self.profile, self.upgrade_to) not in UPGRADES:
+            known = ", ".join(f"{former} to {later}" for former, later in UPGRADES)
+            raise ValueError(
+                f"--upgrade-to {self.upgrade_to}: from {self.profile} nobody goes there; there is: {known}"
+            )
+        if not self.on_zookeeper:
             return
         for wrong, what in (
             (self.idempotent, "--idempotent: profile zk08 has no idempotent producers; leave it out"),
@@ -83,6 +93,10 @@ class Setup:
         ):
             if wrong:
                 raise ValueError(what)
+
+    @property
+    def on_zookeeper(self) -> bool:
+        return not profile(self.profile).switches.has_controller
 
     def plan(self) -> list[Fault]:
         drawn = plan(self.seed, self.seconds * 1000, self.partitions, self.fault_options())
@@ -97,13 +111,13 @@ class Setup:
     def keeps_promise(self) -> bool:
         """Nothing that was acknowledged may be lost."""
         within = self.max_lossy is None or self.max_lossy <= self.survives
-        within = within and not (self.overlap and self.profile == "zk08")
+        within = within and not (self.overlap and self.on_zookeeper)
         return within and self.acks == -1 and not self.unclean
 
     def fault_options(self) -> FaultOptions:
         lossy = self.survives if self.max_lossy is None else self.max_lossy
         kinds, alone = self.kinds, False
-        if self.profile == "zk08":
+        if self.on_zookeeper:
             alone = not self.overlap
             kinds = tuple(
                 kind for kind in (ZK08_KINDS if kinds == DEFAULT_KINDS else kinds) if kind in ZK08_KINDS

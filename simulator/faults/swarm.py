@@ -40,7 +40,7 @@ def swarm(base: Setup) -> Setup:
         weak=draw.choice((0, 1)),
         produce_every_ms=draw.choice((60.0, 120.0, 120.0, 500.0)),
         ask_every_ms=draw.choice((60.0, 200.0)),
-        idempotent=base.idempotent or (draw.random() < 0.5 and base.profile != "zk08"),
+        idempotent=base.idempotent or (draw.random() < 0.5 and not base.on_zookeeper),
         kinds=_some_of(draw, base.kinds),
         fault_every_ms=draw.choice((1_500.0, 2_500.0, 4_500.0)) if calm else draw.choice((400.0, 800.0)),
         pairs=0.1 if calm else 0.3,
@@ -49,7 +49,7 @@ def swarm(base: Setup) -> Setup:
         broker=_beside(broker, base.broker),
         controller=_beside({"session_timeout_ms": session_ms}, base.controller),
     )
-    if drawn.controllers == 1 and base.profile != "zk08" and draw.random() < 0.15:
+    if drawn.controllers == 1 and not base.on_zookeeper and draw.random() < 0.15:
         drawn = replace(drawn, controllers=3, combined=draw.random() < 0.5)
     return drawn
 

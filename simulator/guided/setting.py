@@ -21,6 +21,8 @@ class Setting:
     """A cluster with one partition, and what the schedule's clients ask of it."""
 
     profile: str = "kip966"
+    level: int | None = None
+    """Of a new cluster on ZooKeeper; None: the highest that the profile supports."""
     brokers: int = 3
     controllers: int = 1
     replicas: tuple[NodeId, ...] = (1, 2, 3)

@@ -49,6 +49,7 @@ class Stage:
                 brokers=setting.brokers,
                 controllers=setting.controllers,
                 profile=setting.profile,
+                level=setting.level,
                 defects=defects,
                 broker={
                     "replica_lag_time_max_ms": setting.lag_ms,

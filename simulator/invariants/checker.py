@@ -39,16 +39,17 @@ class Checker:
         self.profile = world.options.profile if profile is None else profile
         self.observer = Observer(world, self.profile) if observer is None else observer
         wanted = None if only is None else frozenset(only)
+        profiles = {self.profile, world.options.upgrade_to}
         self.invariants: Sequence[Invariant] = tuple(
             kind()
             for kind in INVARIANTS
-            if self.profile in kind.profiles and (wanted is None or kind.id in wanted)
+            if profiles & kind.profiles and (wanted is None or kind.id in wanted)
         )
         self.violations: list[Violation] = []
         self.strict = strict
         self._told: set[tuple[str, TopicPartition | None]] = set()
-        self._concerned: dict[int, tuple[Check, ...]] = {}
-        """By what a step touches: the checks it calls for."""
+        self._concerned: dict[tuple[str, int], tuple[Check, ...]] = {}
+        """By the profile whose promises hold, and by what a step touches: the checks it calls for."""
 
     def leave_out(self, *ids: str) -> None:
         """From now on these invariants are not checked."""
@@ -60,10 +61,11 @@ class Checker:
         touches = 0 if seen is None else seen.touches
         if seen is None or not touches:
             return
-        checks = self._concerned.get(touches)
+        key = (self.observer.profile, touches)
+        checks = self._concerned.get(key)
         if checks is None:
-            checks = tuple(kind.check for kind in self.invariants if kind.looks_at & touches)
-            self._concerned[touches] = checks
+            now = [kind for kind in self.invariants if self.observer.profile in kind.profiles]
+            checks = self._concerned[key] = tuple(kind.check for kind in now if kind.looks_at & touches)
         for check in checks:
             violation = check(self.observer, seen)
             if violation is None or (violation.id, violation.tp) in self._told:

@@ -8,6 +8,7 @@ from wrackline.broker.core.broker import Broker
 from wrackline.broker.core.controller.controller import Controller
 from wrackline.broker.core.replication.replica import Replica
 from wrackline.broker.model.events import Boot
+from wrackline.broker.model.features import WITH_ELR
 from wrackline.broker.model.image import ClusterImage, PartitionImage
 from wrackline.broker.model.types import METADATA, NO_EPOCH, NodeId, TopicPartition
 from wrackline.simulator.invariants.observed_partition import ObservedPartition
@@ -22,7 +23,7 @@ class ObservedCluster:
 
     def __init__(self, world: World, profile: str = "kip966") -> None:
         self.world = world
-        self.profile = profile
+        self._profile = profile
         self.image = ClusterImage()
         """This is the controller's own object, which changes: never compare it with itself."""
         self.metadata = ObservedPartition(METADATA, UUID(int=1))
@@ -33,6 +34,12 @@ class ObservedCluster:
         """By incarnation: a registration may be committed when the life that asked for it is over."""
         self.replaced: set[NodeId] = set()
         """Nodes whose disk was wiped or set back: no quorum can promise anything about such a voter."""
+
+    @property
+    def profile(self) -> str:
+        """Whose promises hold: while a cluster is upgraded the former one's, until the metadata has the
+        level of the later one."""
+        return "kip966" if self.image.level == WITH_ELR else self._profile
 
     def of(self, image: PartitionImage) -> ObservedPartition:
         """What is observed of the partition; a new object when the topic was created anew."""

@@ -40,6 +40,7 @@ class Registrations(ObservedCluster):
         are not in it and count as 0."""
         self._known: dict[TopicPartition, PartitionImage] = {}
         self._known_brokers: dict[NodeId, BrokerImage] = {}
+        self._level: int | None = None
 
     def _follow_metadata(self, seen: ObservedStep) -> None:
         controller = self.controller(seen.node)
@@ -52,6 +53,9 @@ class Registrations(ObservedCluster):
         log = self.log(seen.node, METADATA)
         if log is not None and self.metadata.commit(log, image.metadata_offset + 1):
             self.metadata.extend(seen.node, log)
+        if image.level != self._level:
+            self._level = image.level
+            self._begin_anew()
         self._brokers_changed(seen)
         committed = _partition_records(seen.step.effects, before)
         for partition in image.partitions():
@@ -78,6 +82,14 @@ class Registrations(ObservedCluster):
             self._partition_changed(old, between)
             old = between
         return old
+
+    def _begin_anew(self) -> None:
+        """The metadata has another level: what its rules promise, they promise from here on. Nobody was
+        remembered who left an ISR below MinISR, and who came back uncleanly has been believed."""
+        for tp, known in self.partitions.items():
+            partition = self._known.get(tp)
+            known.unproved.clear()
+            known.below_min |= partition is not None and len(partition.isr) < self.image.min_isr(tp)
 
     def _brokers_changed(self, seen: ObservedStep) -> None:
         for node, broker in self.image.brokers.items():

@@ -25,7 +25,7 @@ from wrackline.broker.model.effects import Reply
 from wrackline.broker.model.events import RequestReceived
 from wrackline.broker.model.messages import LATEST, FetchResponse, ListOffsetsRequest, ListOffsetsResponse
 from wrackline.broker.model.types import NodeId, TopicPartition
-from wrackline.broker.rules.profile import profile
+from wrackline.broker.rules.profile import Rules, profile
 from wrackline.simulator.invariants.client_view import Violation
 from wrackline.simulator.world.world import StepRecord, World
 
@@ -103,23 +103,25 @@ class EndOffsets(Watcher):
 
 
 class Stalls(Watcher):
-    def __init__(self, watched: tuple[TopicPartition, ...], profile_name: str) -> None:
+    def __init__(self, watched: tuple[TopicPartition, ...], profile_name: str, upgrade_to: str = "") -> None:
         super().__init__(watched)
-        self._rules = profile(profile_name)
+        self._former = profile(profile_name)
         """The right ones, whatever defects the brokers have."""
+        self._later = profile(upgrade_to) if upgrade_to else self._former
 
     def __call__(self, world: World, step: StepRecord) -> None:
+        right = self._later if world.is_upgraded(step.node) else self._former
         for replica in self.led(world, step):
-            self._look(step, replica)
+            self._look(step, replica, right)
 
-    def _look(self, step: StepRecord, replica: Replica) -> None:
-        leader, rules = replica.leading, self._rules.high_watermark
-        gated = self._rules.switches.min_isr_gates_high_watermark
+    def _look(self, step: StepRecord, replica: Replica, right: Rules) -> None:
+        leader, rules = replica.leading, right.high_watermark
+        gated = right.switches.min_isr_gates_high_watermark
         if gated and not rules.may_advance(len(leader.isr), len(leader.maximal), replica.min_isr):
             return
         # Who was about to join and did not is let go when the ISR is next looked at, half a lag time later.
         since = step.at_ms - 1.5 * replica.ctx.config.replica_lag_time_max_ms - 1
-        joining = self._rules.switches.waits_for_joining
+        joining = right.switches.waits_for_joining
         awaited = [
             each.leo
             for other, each in leader.followers.items()

@@ -30,6 +30,7 @@ NAMES = {
     "I03": "log matching",
     "I07": "no committed record lost globally",
     "I10": "watermark bounds",
+    "I13": "one leader in each epoch",
     "I16": "one fetcher",
     "I17": "acknowledgements",
     "I19": "append-only",
@@ -44,7 +45,7 @@ BROKEN = {
     "I09": "there is no LastKnownELR",
     "I11": "there are no broker epochs",
     "I12": "there are neither leader nor partition epochs",
-    "I13": "without epochs nothing tells one leader's record at an offset from another's",
+    "I13": "at the levels without epochs nothing tells one leader's record at an offset from another's",
     "I14": "a broker that is gone stays in the ISR until a write has waited for it",
     "I15": "records name no epoch",
     "I18": "the document has no MinISR",
@@ -101,6 +102,10 @@ class ZookeeperChecker:
             known.extend(node, log)
         local = self._local(node, tp)
         leads = local is not None and local.phase is Phase.LEADING
+        if local is not None and leads and local.has_epoch:
+            epoch = local.replica.leader_epoch
+            if (first := known.leaders.setdefault(epoch, node)) != node:
+                self._find("I13", tp, f"{node} leads in epoch {epoch}, in which {first} has led")
         if (
             local is not None
             and leads

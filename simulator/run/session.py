@@ -22,6 +22,7 @@ from wrackline.simulator.clients.producer import Producer, ProducerOptions
 from wrackline.simulator.faults.actions import ACTIONS
 from wrackline.simulator.faults.driver import FaultDriver
 from wrackline.simulator.faults.setup import TOPIC, Setup
+from wrackline.simulator.faults.upgrade import RollingUpgrade
 from wrackline.simulator.invariants.checker import Checker
 from wrackline.simulator.invariants.client_view import ClientView, Violation
 from wrackline.simulator.invariants.watchers import Deaf, EndOffsets, Flaps, Stalls, Watcher
@@ -49,6 +50,7 @@ class Run:
                 brokers=setup.brokers,
                 controllers=setup.controllers,
                 profile=setup.profile,
+                upgrade_to=setup.upgrade_to,
                 defects=setup.defects,
                 broker=dict(setup.broker),
                 controller={
@@ -72,6 +74,7 @@ class Run:
             combined=setup.combined,
             rows=NemesisRows(self.world, self.history),
         )
+        self.upgrade = RollingUpgrade(self.driver, setup.seed, setup.min_isr - 1)
         self._watched = tuple(TopicPartition(TOPIC, number) for number in range(setup.partitions))
         self.final: dict[int, list[Record]] | None = None
         self.found: list[Violation] = []
@@ -128,7 +131,7 @@ class Run:
 
     def _watch(self) -> None:
         setup, watched = self.setup, self._watched
-        self._watchers = [Stalls(watched, setup.profile)]
+        self._watchers = [Stalls(watched, setup.profile, setup.upgrade_to)]
         if self.world.zookeeper is None:  # in profile zk08 the committed offset is all that is asked for
             self._watchers.append(Flaps(watched))
         if setup.tcp and self.world.zookeeper is None:  # else what is lost comes again only after a time-out
@@ -155,6 +158,8 @@ class Run:
         """Clients and faults, to the end of the main phase or to the first violation."""
         setup, world = self.setup, self.world
         self.driver.schedule(setup.plan())
+        if setup.upgrade_to:
+            self.upgrade.begin(setup.seconds * 1000)
         end_ms = world.now_ms + setup.seconds * 1000
         most = setup.steps
         self._go(_never if most is None else lambda: world.steps >= most, end_ms)
@@ -163,6 +168,7 @@ class Run:
         """Faults stop, everybody is started; False-like outcome is a liveness violation."""
         world = self.world
         self._say("phase", {"phase": "heal"})
+        self.upgrade.stop()
         self.driver.stop()
         for client in self.clients:
             client.stop()

@@ -43,6 +43,10 @@ class Execution(Transport):
         super().__init__(seed, options.network)
         self.options = options
         self.rules = rules if rules is not None else apply(profile(options.profile), options.defects)
+        self._newer = (
+            apply(profile(options.upgrade_to), options.defects) if options.upgrade_to else self.rules
+        )
+        self._upgraded: set[NodeId] = set()
         self._handle_ms = options.handle_ms
         self._disk_random = Random(f"{seed}/disk")
         self._node_random = Random(f"{seed}/nodes")
@@ -51,6 +55,17 @@ class Execution(Transport):
         """Of profile zk08, which has no controllers."""
         if not self.rules.switches.has_controller:
             self.zookeeper = Ensemble(self, seed)
+
+    def rules_of(self, node: NodeId) -> Rules:
+        """What the node is started with; all nodes have the same but in an upgrade."""
+        return self._newer if node in self._upgraded else self.rules
+
+    def upgrade(self, node: NodeId) -> None:
+        """From its next start on the node has the later profile."""
+        self._upgraded.add(node)
+
+    def is_upgraded(self, node: NodeId) -> bool:
+        return node in self._upgraded
 
     # --- what ZooKeeper needs to know ----------------------------------------------------------------------
 

@@ -139,6 +139,10 @@ class WorldOptions:
     brokers: int = 3
     controllers: int = 1
     profile: str = "kip966"
+    upgrade_to: str = ""
+    """The profile that nodes have from their ``World.upgrade`` on; empty: none is upgraded."""
+    level: int | None = None
+    """That a new cluster on ZooKeeper is given; None: the highest that the profile supports."""
     defects: tuple[str, ...] = ()
     broker: Mapping[str, Any] = field(default_factory=dict)
     """Fields of BrokerConfig."""

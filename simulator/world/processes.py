@@ -79,13 +79,14 @@ class Processes(Execution):
             host = f"c{node - FIRST_CONTROLLER + 1}"
             settings = {**CONTROLLER_DEFAULTS, **options.controller}
             return Controller(
-                ControllerConfig(node, "simulated", host, 9093, self.endpoints, **settings), self.rules
+                ControllerConfig(node, "simulated", host, 9093, self.endpoints, **settings),
+                self.rules_of(node),
             )
         settings = {**BROKER_DEFAULTS, **options.broker}
         config = BrokerConfig(node, "simulated", f"n{node}", 9092, self.endpoints, **settings)
         if self.zookeeper is not None:
-            return ZookeeperBroker(config, self.rules)
-        return Broker(config, self.rules)
+            return ZookeeperBroker(config, self.rules_of(node))
+        return Broker(config, self.rules_of(node))
 
     def kill(self, node: NodeId) -> StepRecord | None:
         """End the process as ``kill -9`` does: everything written stays, and peers see resets."""

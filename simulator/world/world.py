@@ -98,7 +98,8 @@ class World(Processes):
         ids = range(FIRST_CONTROLLER, FIRST_CONTROLLER + options.controllers)
         if self.zookeeper is not None:
             self._tree_image, ids = TreeImage(self.zookeeper.tree), ids[:0]
-            for operation in create_cluster(range(1, options.brokers + 1)):
+            level = self.rules.levels.highest if options.level is None else options.level
+            for operation in create_cluster(range(1, options.brokers + 1), level):
                 self.zookeeper.administer(operation)
         self.endpoints = tuple(Endpoint(node, f"c{node - FIRST_CONTROLLER + 1}", 9093) for node in ids)
         self.brokers = {node: SimBroker(node) for node in range(1, options.brokers + 1)}

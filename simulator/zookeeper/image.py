@@ -4,10 +4,12 @@ from __future__ import annotations
 
 from uuid import UUID
 
-from wrackline.broker.core.zk08.view import NO_EPOCHS, topic_id_of
+from wrackline.broker.core.zk08.view import topic_id_of
 from wrackline.broker.model import znodes
+from wrackline.broker.model.features import BROKER_PROTOCOL
 from wrackline.broker.model.image import BrokerImage, ClusterImage, PartitionImage, TopicImage
 from wrackline.broker.model.types import NO_LEADER, TopicPartition
+from wrackline.broker.model.znodes import NO_LEADER_EPOCH
 from wrackline.simulator.zookeeper.tree import Tree
 
 
@@ -28,6 +30,8 @@ class TreeImage:
     def _made(self) -> ClusterImage:
         tree = self._tree
         image = ClusterImage(metadata_offset=tree.zxid)
+        if (level := tree.data(znodes.FEATURE)) is not None:
+            image.features[BROKER_PROTOCOL] = znodes.to_level(level)
         for name in tree.children(znodes.IDS):
             node = tree.nodes[f"{znodes.IDS}/{name}"]
             host, port = znodes.to_address(node.data)
@@ -60,12 +64,13 @@ class TreeImage:
             return None
         leader = self._tree.nodes.get(znodes.leader(tp))
         isr = self._tree.nodes.get(znodes.isr(tp))
+        epoch = self._tree.data(znodes.epoch(tp))
         return PartitionImage(
             tp=tp,
             topic_id=topic_id,
             replicas=znodes.to_ids(replicas),
             isr=znodes.to_ids(b"" if isr is None else isr.data),
             leader=NO_LEADER if leader is None else int(leader.data),
-            leader_epoch=NO_EPOCHS,
+            leader_epoch=(NO_LEADER_EPOCH if epoch is None else znodes.to_epoch(epoch)).number,
             partition_epoch=max(0 if node is None else node.modified for node in (leader, isr)),
         )

@@ -101,6 +101,24 @@ class KafkaSpec(SystemSpec):
             return None
         return f"system.clock: faketime needs {Ability.ROOT}: {why}"
 
+    def cannot_become(self, version: str) -> str | None:
+        try:
+            later = parsed(version)
+        except ValueError as wrong:
+            return str(wrong)
+        if later <= parsed(self.version):
+            return f"system.version must be older, not {self.version}"
+        if on_zookeeper(self.version) and not on_zookeeper(version):
+            return f"it has no ZooKeeper, {self.version} has; go up to 2.8"
+        if Store().find(version) is None:
+            return f"it is not on this machine: `wrackline kafka install {version}`"
+        return None
+
+    def without_levels(self) -> str | None:
+        if on_zookeeper(self.version):
+            return f"Kafka {self.version} on ZooKeeper has no features with levels"
+        return None
+
     def prepare(self, say: Callable[[str], None]) -> None:
         release = install(Store(), self.version, say=say)
         release.verify()

@@ -13,6 +13,7 @@ from wrackline.fleets.base import Fleet
 from wrackline.fleets.folders import data_dir
 from wrackline.systems.base import About, Node, Refusal, TopicSpec
 from wrackline.systems.chronicle import Chronicle
+from wrackline.systems.common.levels import KafkaLevels
 from wrackline.systems.common.nodes import nodes_on
 from wrackline.systems.common.on_hosts import on_each
 from wrackline.systems.common.questions import (
@@ -71,6 +72,7 @@ class KafkaSystem(KafkaNodes):
             store=store or Store(),
             active=Connection.active_controller,
         )
+        self._levels = KafkaLevels(self.brokers, self._client.connect)
 
     def refusals(self, topic: TopicSpec) -> tuple[Refusal, ...]:
         """Settings that are the harness's own and, where the version is installed, what it does not know."""
@@ -100,6 +102,12 @@ class KafkaSystem(KafkaNodes):
         return text(properties(self._version_of(node), self._placed, node, self._config))
 
     # --- asking the cluster -------------------------------------------------------------------------------
+
+    def levels(self, *, timeout_s: float) -> Mapping[str, int]:
+        return self._levels.levels(timeout_s=timeout_s)
+
+    def raise_level(self, feature: str, level: int, *, timeout_s: float) -> str:
+        return self._levels.raise_level(feature, level, timeout_s=timeout_s)
 
     def features(self, *, timeout_s: float = 30.0) -> Mapping[str, int]:
         return features_of(self.brokers, self._client.connect, timeout_s)

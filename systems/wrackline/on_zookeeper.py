@@ -14,6 +14,7 @@ from wrackline.systems.base import ClusterState, DeployError, Node, Place, Sessi
 from wrackline.systems.chronicle import Chronicle
 from wrackline.systems.common.growth import share_of
 from wrackline.systems.wrackline import znodes
+from wrackline.systems.wrackline.settings import LEVEL_ON_ZOOKEEPER
 from wrackline.systems.wrackline.system import WracklineSystem
 from wrackline.systems.wrackline.znodes import (
     IDS,
@@ -90,13 +91,24 @@ class WracklineOnZooKeeper(WracklineSystem):
         DeployError."""
         if node.is_broker:
             members = [one.node_id for one in self.brokers]
+            level = LEVEL_ON_ZOOKEEPER[self._profile]
 
             def listed(asking: Asking) -> None:
-                create_cluster(asking, members)
+                create_cluster(asking, members, level)
                 add_broker(asking, node.node_id)  # which changes nothing, but for a spare
 
             self._session.ask(listed, float(self._script.start_s))
         super().start(node)
+
+    # --- another profile -----------------------------------------------------------------------------------
+
+    def levels(self, *, timeout_s: float) -> Mapping[str, int]:
+        return {znodes.BROKER_PROTOCOL: self._session.ask(znodes.level, timeout_s)}
+
+    def raise_level(self, feature: str, level: int, *, timeout_s: float) -> str:
+        if feature != znodes.BROKER_PROTOCOL:
+            return f"there is no feature {feature}; there is: {znodes.BROKER_PROTOCOL}"
+        return self._session.ask(lambda asking: znodes.raise_level(asking, level), timeout_s)
 
     # --- asking and telling the cluster -------------------------------------------------------------------
 

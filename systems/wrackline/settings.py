@@ -85,8 +85,10 @@ OURS: Mapping[str, str] = {
     "defects": "give them as system.defects",
 }
 """Settings that every node has from us already, and where else they belong."""
-ON_ZOOKEEPER = "zk08"
-"""The profile without controllers."""
+LEVEL_ON_ZOOKEEPER: Mapping[str, int | None] = {"zk08": None, "zk08-kip101": 11}
+"""Profiles without controllers, and the level that a new cluster of them is given in ZooKeeper."""
+UPGRADES = (("kraft35", "kip966"), ("zk08", "zk08-kip101"))
+"""From which profile to which nodes can go one by one (docs/upgrades.md)."""
 SESSION_MS = "zookeeper_session_timeout_ms"
 GRANTED_MS = (1_000, 10_000)
 """The sessions that our ZooKeeper servers grant: 2 to 20 ticks of 500 ms."""
@@ -101,10 +103,8 @@ NOT_ON_ZOOKEEPER: Mapping[str, str] = dict.fromkeys(
     "its brokers serve no such request of an administrator",
 ) | {
     "controller-failover": "it has no controller",
-    "rolling-upgrade": "it has one version",
-    "roll-back": "it has one version",
 }
-"""Faults that cannot be done to that profile, and why."""
+"""Faults that cannot be done to these profiles, and why."""
 ASK_S = 60.0
 """The deadline of a process that takes half a second on a machine that does nothing else."""
 

@@ -18,9 +18,10 @@ from wrackline.systems.spec import Configured, Layout, SystemSpec, is_true
 from wrackline.systems.wrackline.on_zookeeper import WracklineOnZooKeeper
 from wrackline.systems.wrackline.settings import (
     GRANTED_MS,
+    LEVEL_ON_ZOOKEEPER,
     NOT_ON_ZOOKEEPER,
-    ON_ZOOKEEPER,
     SESSION_MS,
+    UPGRADES,
 )
 from wrackline.systems.wrackline.system import WracklineSystem
 from wrackline.systems.zookeeper.install import install_zookeeper
@@ -32,7 +33,8 @@ class WracklineSpec(SystemSpec):
     kind: Literal["wrackline"] = "wrackline"
     """What is deployed: the broker that comes with Wrackline."""
     profile: str = "kip966"
-    """The broker's set of rules: kip966, kraft35, kip101, or zk08, which needs fleet.zookeeper."""
+    """The broker's set of rules: kip966, kraft35, kip101, or zk08 and zk08-kip101, which need
+    fleet.zookeeper."""
     defects: Annotated[tuple[str, ...], Lax] = ()
     """Historic defects to start the broker with; `docs/defects.md` lists them."""
     config: Annotated[dict[str, str | int | float | bool], AfterValidator(in_milliseconds)] = Field(
@@ -46,32 +48,36 @@ class WracklineSpec(SystemSpec):
     @property
     def offers(self) -> frozenset[Capability]:
         """The first design knows no producer by an id."""
-        return frozenset() if self.profile == ON_ZOOKEEPER else super().offers
+        return frozenset() if self.on_zookeeper else super().offers
 
     @property
     def host_needs(self) -> HostNeeds:
         """Java on every host: which of them are ZooKeeper's, an image does not know."""
-        return HostNeeds(packages=(JRE,)) if self.profile == ON_ZOOKEEPER else HostNeeds()
+        return HostNeeds(packages=(JRE,)) if self.on_zookeeper else HostNeeds()
+
+    @property
+    def on_zookeeper(self) -> bool:
+        return self.profile in LEVEL_ON_ZOOKEEPER
 
     @property
     def has_controllers(self) -> bool:
-        return self.profile != ON_ZOOKEEPER
+        return not self.on_zookeeper
 
     def misfit(self, zookeeper: int) -> str | None:
-        if self.profile == ON_ZOOKEEPER and not zookeeper:
+        if self.on_zookeeper and not zookeeper:
             return (
                 f"profile {self.profile} keeps its metadata in ZooKeeper: say how many servers of it there "
                 "are, fleet.zookeeper: 1 or 3"
             )
-        if zookeeper and self.profile != ON_ZOOKEEPER:
+        if zookeeper and not self.on_zookeeper:
             return (
                 f"fleet.zookeeper is {zookeeper}, and profile {self.profile} has controllers: leave it out, "
-                f"or take profile {ON_ZOOKEEPER}"
+                "or take profile zk08"
             )
         return None
 
     def refusal(self, fleet: FleetSpec) -> str | None:
-        if self.profile != ON_ZOOKEEPER or not fleet.zookeeper:
+        if not self.on_zookeeper or not fleet.zookeeper:
             return None
         if fleet.controllers:
             return (
@@ -84,16 +90,25 @@ class WracklineSpec(SystemSpec):
         return None
 
     def cannot(self, fault: str) -> str | None:
-        if self.profile == ON_ZOOKEEPER and fault in NOT_ON_ZOOKEEPER:
+        if self.on_zookeeper and fault in NOT_ON_ZOOKEEPER:
             return f"{fault} cannot be done to profile {self.profile}: {NOT_ON_ZOOKEEPER[fault]}"
         return None
 
+    def cannot_become(self, version: str) -> str | None:
+        if (self.profile, version) in UPGRADES:
+            return None
+        known = ", ".join(f"{former} to {later}" for former, later in UPGRADES)
+        return f"nodes of profile {self.profile} cannot; there is: {known}"
+
+    def without_levels(self) -> str | None:
+        return None
+
     def prepare(self, say: Callable[[str], None]) -> None:
-        if self.profile == ON_ZOOKEEPER:
+        if self.on_zookeeper:
             install_zookeeper(Store(), repositories=(), say=say).verify()
 
     def build(self, fleet: Fleet, layout: Layout) -> System:
-        if self.profile == ON_ZOOKEEPER:
+        if self.on_zookeeper:
             return WracklineOnZooKeeper(
                 fleet,
                 brokers=layout.brokers,

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import shlex
 import time
+import tomllib
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
@@ -16,6 +17,7 @@ from wrackline.fleets.folders import data_dir, folders_of
 from wrackline.systems.base import DeployError, Node, Place, Refusal, TopicSpec
 from wrackline.systems.chronicle import Chronicle
 from wrackline.systems.common.deployed import Deployed
+from wrackline.systems.common.levels import KafkaLevels
 from wrackline.systems.common.node_log import last_line
 from wrackline.systems.common.nodes import nodes_on
 from wrackline.systems.common.on_hosts import deploy_error, on_each
@@ -65,6 +67,9 @@ class WracklineSystem(Deployed):
             fleet, brokers=brokers, controllers=controllers, spares=spares, zookeepers=zookeepers
         )
         super().__init__(fleet, placed, start_s)
+        self._upgraded: dict[int, str] = {}
+        """Nodes that are started with another profile than the first, by id."""
+        self._levels = KafkaLevels(self.brokers, self._client.connect)
 
     def refusals(self, topic: TopicSpec) -> tuple[Refusal, ...]:
         """What the broker's own program would refuse. Raises DeployError when it does not answer."""
@@ -156,7 +161,7 @@ class WracklineSystem(Deployed):
             "port": node.port,
             "data_dir": data_dir(node.host),
             "controllers": self._placed.voter_list(),
-            "profile": self._profile,
+            "profile": self._upgraded.get(node.node_id, self._profile),
             "defects": list(self._defects),
         }
         if self._trace:
@@ -167,6 +172,28 @@ class WracklineSystem(Deployed):
             own["zookeeper_connect"] = self._placed.zookeeper_connect()
         own |= settings.of_roles(self._config, broker=node.is_broker, controller=node.is_controller)
         return "".join(f"{key} = {toml(value)}\n" for key, value in own.items())
+
+    # --- another profile -----------------------------------------------------------------------------------
+
+    def upgrade(self, node: Node, version: str) -> None:
+        """What the node, which does not run, is started as from now on: a profile of the same program."""
+        self._upgraded[node.node_id] = version
+        try:
+            self.fleet.remote(node.host).put(self.config_for(node).encode(), _config(node))
+        except FleetError as wrong:
+            raise deploy_error(node, "upload", str(wrong), "see that the host's disk has room") from wrong
+
+    def running_version(self, node: Node) -> str:
+        """The profile, as the process has written it when it started."""
+        if self.pid(node) is None:
+            return ""
+        return str(tomllib.loads(self.effective_config(node)).get("profile", ""))
+
+    def levels(self, *, timeout_s: float) -> Mapping[str, int]:
+        return self._levels.levels(timeout_s=timeout_s)
+
+    def raise_level(self, feature: str, level: int, *, timeout_s: float) -> str:
+        return self._levels.raise_level(feature, level, timeout_s=timeout_s)
 
     # --- asking the cluster -------------------------------------------------------------------------------
 

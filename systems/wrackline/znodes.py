@@ -16,14 +16,23 @@ IDS = "/brokers/ids"
 TOPICS = "/brokers/topics"
 REASSIGNED = "/brokers/partitions_reassigned"
 _NODE = re.compile(rf"{TOPICS}/[^/]+/(\d+)/(?:leader|ISR|replicas)")
+LEVELS = "/brokers/levels"
+FEATURE = "/feature"
+BROKER_PROTOCOL = "inter.broker.protocol.version"
+"""What has a level."""
+FIRST_LEVEL = 8
+"""Of a cluster that has been given none."""
 NOBODY = -1
 NO_EPOCH = 0
-"""There are none; brokers say so to clients, too."""
+"""In profile zk08 there are none; brokers say so to clients, too."""
+_OF_A_PARTITION = ("leader", "ISR", "replicas", "epoch")
 
 
-def create_cluster(asking: Asking, brokers: Sequence[int]) -> None:
+def create_cluster(asking: Asking, brokers: Sequence[int], level: int | None = None) -> None:
     """``create cluster with brokers`` (Z02): a broker that is not in the list does not register. A cluster
-    that is there already is left alone."""
+    that is there already is left alone. ``level``: that of a new one."""
+    if level is not None and not asking.get(BROKERS):
+        asking.create(FEATURE, str(level).encode())
     for path in (IDS, TOPICS, REASSIGNED):
         asking.create(path, b"")
     # Its parent was made without the list: from now on the brokers register.
@@ -66,23 +75,50 @@ def cluster_state(asking: Asking) -> ClusterState:
         for number in sorted(asking.children(f"{TOPICS}/{topic}"), key=int)
     ]
     paths = [f"{TOPICS}/{topic}/{number}" for topic, number in places]
-    said = asking.all_of([f"{path}/{name}" for path in paths for name in ("leader", "ISR", "replicas")])
+    each = len(_OF_A_PARTITION)
+    said = asking.all_of([f"{path}/{name}" for path in paths for name in _OF_A_PARTITION])
     return ClusterState(
         controller=NOBODY,
         brokers=tuple(ids),
-        partitions=tuple(_partition(*place, *said[3 * at : 3 * at + 3]) for at, place in enumerate(places)),
+        partitions=tuple(
+            _partition(*place, *said[each * at : each * (at + 1)]) for at, place in enumerate(places)
+        ),
     )
 
 
+def level(asking: Asking) -> int:
+    """That the cluster has."""
+    return int(asking.get(FEATURE) or FIRST_LEVEL)
+
+
+def raise_level(asking: Asking, wanted: int) -> str:
+    """As an administrator does, who looks first at what each broker of the cluster says that it supports.
+    Why it may not be; empty: it is done."""
+    for node in sorted(_ids(asking.get(BROKERS))):
+        supported = asking.get(f"{LEVELS}/{node}")
+        if supported is None:
+            return f"Broker {node} has not said which versions it supports."
+        lowest, _, highest = supported.decode().partition("-")
+        if not int(lowest) <= wanted <= int(highest):
+            return f"Broker {node} only supports versions {lowest} to {highest}."
+    asking.put(FEATURE, str(wanted).encode())
+    return ""
+
+
 def _partition(
-    topic: str, number: int, leader: bytes | None, isr: bytes | None, replicas: bytes | None
+    topic: str,
+    number: int,
+    leader: bytes | None,
+    isr: bytes | None,
+    replicas: bytes | None,
+    epoch: bytes | None,
 ) -> PartitionState:
     """``isr``: None, or empty, before the first leader has opened."""
     return PartitionState(
         topic=topic,
         partition=number,
         leader=NOBODY if leader is None else int(leader),
-        leader_epoch=NO_EPOCH,
+        leader_epoch=NO_EPOCH if epoch is None else int(epoch.split()[0]),
         replicas=_ids(replicas),
         isr=_ids(isr),
     )

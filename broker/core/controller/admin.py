@@ -7,6 +7,7 @@ from kio.schema.errors import ErrorCode
 from wrackline.broker.core.controller.configs import alter_configs
 from wrackline.broker.core.controller.draft import Draft
 from wrackline.broker.core.controller.elections import elect_leaders
+from wrackline.broker.core.controller.features import update_features
 from wrackline.broker.core.controller.partitions import remove_broker
 from wrackline.broker.core.controller.reassignments import alter_reassignments, list_reassignments
 from wrackline.broker.core.controller.topics import create_partitions
@@ -20,6 +21,7 @@ from wrackline.broker.model.admin_messages import (
     ListPartitionReassignmentsRequest,
     UnregisterBrokerRequest,
     UnregisterBrokerResponse,
+    UpdateFeaturesRequest,
 )
 from wrackline.broker.model.records import UnregisterBrokerRecord
 
@@ -36,6 +38,8 @@ def administer(draft: Draft, request: DecidedRequest) -> ForwardedResponse:
             return create_partitions(draft, request)
         case IncrementalAlterConfigsRequest():
             return alter_configs(draft, request)
+        case UpdateFeaturesRequest():
+            return update_features(draft, request)
         case UnregisterBrokerRequest():
             return _unregister(draft, request)
 

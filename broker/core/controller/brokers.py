@@ -82,6 +82,8 @@ class Brokers:
     ) -> BrokerRegistrationResponse:
         if request.cluster_id != draft.config.cluster_id:
             return BrokerRegistrationResponse(ErrorCode.inconsistent_cluster_id)
+        if not draft.rules.features.may_register(draft.image.level, request.levels):
+            return BrokerRegistrationResponse(ErrorCode.unsupported_version)
         rules = draft.rules.registration
         existing = draft.image.brokers.get(request.broker_id)
         if existing is not None and rules.same_uptime(existing, request.incarnation_id):
@@ -219,4 +221,5 @@ def _register_record(
         rack=request.rack,
         fenced=fenced,
         in_controlled_shutdown=in_controlled_shutdown,
+        metadata_versions=tuple(request.levels),
     )

@@ -11,8 +11,6 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Callable
-from enum import Enum
-from typing import Final
 from uuid import UUID
 
 from kio.schema.errors import ErrorCode
@@ -22,8 +20,10 @@ from wrackline.broker.core.controller.configs import write_defaults
 from wrackline.broker.core.controller.decisions import decide, is_final
 from wrackline.broker.core.controller.draft import Draft
 from wrackline.broker.core.controller.elections import rebalance
+from wrackline.broker.core.controller.features import ControllerLevels, write_first_level
 from wrackline.broker.core.controller.forced_elections import FORCED, ForcedElections
 from wrackline.broker.core.controller.metrics import Metric, UncleanRecoveries
+from wrackline.broker.core.controller.states import DEAF, ControllerState
 from wrackline.broker.core.controller.trace import trace_committed
 from wrackline.broker.core.controller.unclean_recovery import RECOVERY, Recoveries
 from wrackline.broker.core.quorum.log import Entry
@@ -35,6 +35,7 @@ from wrackline.broker.model.admin_messages import (
     ElectLeadersRequest,
 )
 from wrackline.broker.model.config import ControllerConfig
+from wrackline.broker.model.controller_messages import ControllerRegistrationRequest
 from wrackline.broker.model.effects import CancelTimer, CloseLogs, Effect, Exit, Reply, SetTimer, Trace
 from wrackline.broker.model.events import (
     Boot,
@@ -50,7 +51,7 @@ from wrackline.broker.model.events import (
     StopRequested,
     TimerFired,
 )
-from wrackline.broker.model.image import ClusterImage, ImageDelta
+from wrackline.broker.model.image import ClusterImage, everything
 from wrackline.broker.model.messages import FetchRequest, Refused, Request, Response
 from wrackline.broker.model.metadata_messages import (
     DescribeClusterRequest,
@@ -73,20 +74,6 @@ _LEAVING_MS = 500
 _DescribeRequest = MetadataRequest | DescribeClusterRequest | DescribeTopicPartitionsRequest
 
 
-class ControllerState(Enum):
-    STARTING = "starting"
-    """Has not been told yet what is on its disk."""
-    RUNNING = "running"
-    STOPPING = "stopping"
-    """Asked to stop: it leads no longer, and lets the others hear of it."""
-    STOPPED = "stopped"
-    """The process ends."""
-
-
-_DEAF: Final = (ControllerState.STARTING, ControllerState.STOPPED)
-"""States in which events have no effect."""
-
-
 class Controller:
     def __init__(self, config: ControllerConfig, rules: Rules) -> None:
         self.config = config
@@ -97,6 +84,7 @@ class Controller:
         self.committed = ClusterImage()
         self._brokers = Brokers()
         self._counts = UncleanRecoveries()
+        self._levels = ControllerLevels(config, rules.levels)
         self._recoveries = Recoveries(config, rules)
         self._forced = ForcedElections(config, self._recoveries, self._counts)
         self._incarnation = UUID(int=0)
@@ -116,7 +104,7 @@ class Controller:
     def handle(self, event: Event, now_ms: float) -> list[Effect]:
         if isinstance(event, Boot):
             return self._boot(event, now_ms)
-        if self._state in _DEAF:
+        if self._state in DEAF:
             return []
         effects = self._event(event, now_ms)
         effects += self._settle(now_ms)
@@ -168,12 +156,15 @@ class Controller:
         while self.raft.committed:
             entries, self.raft.committed = self.raft.committed, []
             effects += self._commit(entries)
+            if why := self.rules.features.unknown_level(self.committed.level, self.rules.levels):
+                return effects + self._stop(1, why)
             leadership = self.raft.leadership
             if self._claimed is not None:
                 effects += self._reply_committed() + self._recover(now_ms)
                 effects += self._forced.settle(self.committed, now_ms)
             elif leadership is not None and self.log.high_watermark > leadership.epoch_start:
                 effects += self._claim(now_ms)
+        effects += self._levels.tell(self.raft.leader_id, self.raft.epoch, self._incarnation, now_ms)
         return effects + self.raft.make_snapshot(self.committed, now_ms) if grown else effects
 
     # --- life --------------------------------------------------------------------------------------------
@@ -193,11 +184,11 @@ class Controller:
         self._claimed = self.raft.epoch
         self.speculative = self.committed.copy()
         self._brokers = Brokers()
-        self._recoveries = Recoveries(self.config, self.rules)
-        self._forced = ForcedElections(self.config, self._recoveries, self._counts)
+        self._levels.begin()
         self._leo_at_noop = -1
-        effects = self._recoveries.look(self.committed, _everything(self.committed))
+        effects = self._recover_anew()
         defaults = self._draft()
+        write_first_level(defaults)
         write_defaults(defaults)
         effects += self._append(defaults, now_ms)
         self._brokers.start_sessions(self._draft(), now_ms, self.raft.leader_heard_ms)
@@ -240,7 +231,8 @@ class Controller:
     # --- writing -----------------------------------------------------------------------------------------
 
     def _draft(self) -> Draft:
-        return Draft(self.speculative, self.config, self.rules, self._incarnation, self.log.leo)
+        image, end, levels = self.speculative, self.log.leo, self._levels.known
+        return Draft(image, self.config, self.rules, self._incarnation, end, controllers=levels)
 
     def _append(self, draft: Draft, now_ms: float) -> list[Effect]:
         return self.raft.append(draft.records, now_ms) if draft.records else []
@@ -261,12 +253,16 @@ class Controller:
         return effects
 
     def _commit(self, entries: list[Entry]) -> list[Effect]:
+        level = self.committed.level
         delta = self.committed.apply_all(entries)
         if not self.raft.leads:
             return []
         if self.is_active:
             self._counts.count(entries, self._recoveries.decisions)
         lines = trace_committed(self.committed, entries, self._recoveries.decisions)
+        if self.is_active and self.committed.level != level:
+            late = Refused(ErrorCode.request_timed_out, "the metadata has another level: ask again")
+            return lines + self._forced.refuse_all(late) + self._recover_anew()
         return lines + self._recoveries.look(self.committed, delta) if self.is_active else lines
 
     # --- unclean recovery --------------------------------------------------------------------------------
@@ -276,6 +272,12 @@ class Controller:
         waiting = self._recoveries.waiting(self.committed) if self.is_active else ()
         return self._counts.metrics(waiting, active=self.is_active)
 
+    def _recover_anew(self) -> list[Effect]:
+        """By the rules of the level that the metadata has; what was under way begins again."""
+        self._recoveries = Recoveries(self.config, self.rules.at(self.committed.level))
+        self._forced = ForcedElections(self.config, self._recoveries, self._counts)
+        return self._recoveries.look(self.committed, everything(self.committed))
+
     def _recover(self, now_ms: float) -> list[Effect]:
         """Elect where every candidate's log is known, ask where one is not."""
         draft = self._draft()
@@ -283,6 +285,9 @@ class Controller:
         return self._append(draft, now_ms) + self._recoveries.ask(now_ms)
 
     def _response(self, correlation: int, response: Response | None, now_ms: float) -> list[Effect]:
+        if self._levels.is_mine(correlation):
+            self._levels.answered(response, now_ms)
+            return []
         if self.raft.is_mine(correlation):
             return self.raft.answered(correlation, response, now_ms)
         if not self.is_active:
@@ -305,6 +310,8 @@ class Controller:
                 return self.raft.request(event.request_id, request, now_ms)
             case _ if not self.is_active:
                 return self._refuse(event.request_id, request)
+            case ControllerRegistrationRequest():
+                return [Reply(event.request_id, self._levels.heard(request))]
             case DescribeQuorumRequest():
                 return [Reply(event.request_id, self.raft.describe(now_ms))]
             case MetadataRequest() | DescribeClusterRequest() | DescribeTopicPartitionsRequest():
@@ -390,9 +397,3 @@ class Controller:
     def _arm_noop(self, now_ms: float) -> list[Effect]:
         interval_ms = self.config.noop_interval_ms
         return [SetTimer(NOOP, now_ms + interval_ms)] if interval_ms > 0 else []
-
-
-def _everything(image: ClusterImage) -> ImageDelta:
-    """As if the whole cluster had just changed."""
-    before = {partition.tp: partition for partition in image.partitions()}
-    return ImageDelta(before, frozenset(image.brokers), frozenset(image.topics_by_name))

@@ -7,10 +7,12 @@ of the metadata log. Handlers check everything before they add the first record:
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from uuid import UUID, uuid5
 
 from wrackline.broker.model.config import ControllerConfig
+from wrackline.broker.model.features import Levels
 from wrackline.broker.model.image import ClusterImage
 from wrackline.broker.model.records import MetadataRecord
 from wrackline.broker.model.types import NodeId
@@ -21,10 +23,18 @@ from wrackline.broker.rules.profile import Rules
 class Draft:
     image: ClusterImage
     config: ControllerConfig
-    rules: Rules
+    profile: Rules
+    """Of the node, whatever level the metadata has."""
     incarnation_id: UUID
     first_offset: int
     records: list[MetadataRecord] = field(default_factory=list)
+    controllers: Mapping[NodeId, Levels] = field(default_factory=dict)
+    """The levels that controllers support, of those that have said so."""
+
+    @property
+    def rules(self) -> Rules:
+        """Those that hold at the level that the image has now."""
+        return self.profile.at(self.image.level)
 
     @property
     def next_offset(self) -> int:

@@ -66,7 +66,8 @@ class Observer:
                 f"the local metadata log ends at {log.leo}, its last record is {ctx.image.metadata_offset}"
             )
             return
-        self._fetch()
+        if self._knows_level():
+            self._fetch()
 
     def stop(self) -> None:
         self._stopped = True
@@ -90,8 +91,9 @@ class Observer:
         (_, image), self._received = self._received, None
         self.log.load(snapshot, self._ctx.now_ms, self._ctx.out)
         former, self._ctx.image = self._ctx.image, image
-        self._on_delta(difference(former, image))
-        self._fetch()
+        if self._knows_level():
+            self._on_delta(difference(former, image))
+            self._fetch()
 
     def _ask_piece(self, download: Download) -> None:
         config = self._ctx.config
@@ -193,6 +195,12 @@ class Observer:
             "Empty the data directory only when the cluster was made anew"
         )
 
+    def _knows_level(self) -> bool:
+        """A level that this profile does not support may bring records that mean nothing to it."""
+        if why := self._ctx.rules.features.unknown_level(self._ctx.image.level, self._ctx.rules.levels):
+            self._give_up(why)
+        return not why
+
     def _give_up(self, reason: str) -> None:
         self._stopped = True
         self._ctx.trace("stop", reason=reason, how="metadata")
@@ -213,6 +221,8 @@ class Observer:
             delta = self._ctx.image.apply_all(self.log.advance(self.log.leo))
         except (CorruptBatch, ValueError, ImageError) as wrong:
             self._give_up(f"a metadata record at or past offset {self.log.leo} cannot be applied: {wrong}")
+            return False
+        if not self._knows_level():
             return False
         self._on_delta(delta)
         self.log.make_snapshot(self._ctx.image, self._ctx.now_ms, self._ctx.out)

@@ -23,6 +23,8 @@ from wrackline.broker.model.admin_messages import (
     ForwardedResponse,
     IncrementalAlterConfigsRequest,
     IncrementalAlterConfigsResponse,
+    UpdateFeaturesRequest,
+    UpdateFeaturesResponse,
 )
 from wrackline.broker.model.controller_messages import AllocateProducerIdsRequest, AllocateProducerIdsResponse
 from wrackline.broker.model.image import CLUSTER_DYNAMIC, ClusterImage
@@ -139,6 +141,10 @@ def _shown(image: ClusterImage, forwarded: _Forwarded) -> bool:
             )
         case IncrementalAlterConfigsResponse() if isinstance(request, IncrementalAlterConfigsRequest):
             return request.validate_only or _has_settings(image, request, response)
+        case UpdateFeaturesResponse() if isinstance(request, UpdateFeaturesRequest):
+            if request.validate_only or response.error is not none:
+                return True
+            return all(image.features.get(name) == level for name, level, _ in request.updates)
         case _:
             return True
 

@@ -6,16 +6,19 @@ Each function is a list of operations, to be carried out in this order by whoeve
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 
 from wrackline.broker.model import znodes
 from wrackline.broker.model.coordination import Create, Operation, Set
+from wrackline.broker.model.features import Levels
 from wrackline.broker.model.types import NodeId, TopicPartition
 
 
-def create_cluster(brokers: Sequence[NodeId]) -> list[Operation]:
-    """``create cluster with brokers``: a broker that is not in the list does not register."""
+def create_cluster(brokers: Sequence[NodeId], level: int = znodes.FIRST_LEVEL) -> list[Operation]:
+    """``create cluster with brokers``: a broker that is not in the list does not register. ``level``: that
+    of a new cluster whose brokers all support it."""
     return [
+        *([] if level == znodes.FIRST_LEVEL else raise_level(level)),
         Create(znodes.BROKERS, znodes.of_ids(sorted(brokers))),
         Create(znodes.IDS),
         Create(znodes.TOPICS),
@@ -50,3 +53,20 @@ def reassign(tp: TopicPartition, target: Sequence[NodeId]) -> list[Operation]:
         Create(f"{znodes.REASSIGNED}/{tp.topic}"),
         Create(znodes.reassigned(tp), znodes.of_ids(target)),
     ]
+
+
+def lacks_level(members: Iterable[NodeId], supported: Mapping[NodeId, Levels], level: int) -> str:
+    """Why the cluster may not have this level; empty: it may. ``members``: all that were ever added, since
+    who is down comes back; ``supported``: what those say that are there."""
+    for node in sorted(members):
+        if node not in supported:
+            return f"Broker {node} has not said which versions it supports."
+        if level not in supported[node]:
+            return f"Broker {node} only supports versions {supported[node]}."
+    return ""
+
+
+def raise_level(level: int) -> list[Operation]:
+    """One of the two does it: the node is there, or it is not."""
+    data = znodes.of_level(level)
+    return [Create(znodes.FEATURE, data), Set(znodes.FEATURE, data)]

@@ -6,26 +6,20 @@ collects effects, as ``broker/core/broker.py`` does for the profiles with a cont
 
 from __future__ import annotations
 
-from kio.schema.errors import ErrorCode
-
 from wrackline.broker.core.lifecycle import State
 from wrackline.broker.core.replication import roles
 from wrackline.broker.core.replication.context import Context
 from wrackline.broker.core.replication.fetcher import Fetchers
-from wrackline.broker.core.replication.purgatory import ProducePurgatory
 from wrackline.broker.core.replication.replica import Replica
-from wrackline.broker.core.requests.delete_records import DeleteRecordsHandler
-from wrackline.broker.core.requests.describe import describe
-from wrackline.broker.core.requests.fetch import FetchHandler
-from wrackline.broker.core.requests.offsets import OffsetsHandler
-from wrackline.broker.core.requests.produce import ProduceHandler
 from wrackline.broker.core.zk08.assigned import Assigned
 from wrackline.broker.core.zk08.checkpoints import Checkpoints
 from wrackline.broker.core.zk08.coordination import Coordination
 from wrackline.broker.core.zk08.duties import Duties
 from wrackline.broker.core.zk08.elections import Elections
 from wrackline.broker.core.zk08.leading import Leading
+from wrackline.broker.core.zk08.level import ClusterLevel
 from wrackline.broker.core.zk08.local import Local
+from wrackline.broker.core.zk08.requests import Requests
 from wrackline.broker.core.zk08.state_changes import StateChanges
 from wrackline.broker.core.zk08.topics import Topics
 from wrackline.broker.core.zk08.view import Registered, View
@@ -58,19 +52,6 @@ from wrackline.broker.model.events import (
     TimerFired,
 )
 from wrackline.broker.model.image import ClusterImage
-from wrackline.broker.model.messages import (
-    DeleteRecordsRequest,
-    FetchRequest,
-    ListOffsetsRequest,
-    ProduceRequest,
-    Refused,
-)
-from wrackline.broker.model.metadata_messages import (
-    CreateTopicsRequest,
-    DescribeClusterRequest,
-    DescribeTopicPartitionsRequest,
-    MetadataRequest,
-)
 from wrackline.broker.model.types import NO_EPOCH, NodeId, TopicPartition
 from wrackline.broker.model.znodes import StateRequest
 from wrackline.broker.rules.profile import Rules
@@ -97,8 +78,9 @@ class ZookeeperBroker:
         self._assigned = assigned = Assigned(ctx, self._fetchers)
         self._changes = assigned.changes
         self._leading = Leading(ctx, self.coordination, self.view, assigned)
+        self._level = ClusterLevel(ctx, self.coordination, on_raised=lambda: self._elections.level_rose())
         self._elections = Elections(
-            ctx, self.coordination, self.view, assigned, self._fetchers, self._leading
+            ctx, self.coordination, self.view, assigned, self._fetchers, self._leading, self._level
         )
         self._duties = Duties(ctx, self.coordination, self.view, self._leading)
         self._leading.on_ruled_out = self._elections.resign
@@ -107,14 +89,8 @@ class ZookeeperBroker:
         self._leading.on_stop = self._duties.end
         self._duties.resign = self._elections.resign
         self._state_changes = StateChanges(ctx, self.coordination, self._state_request)
-        self._topics = Topics(ctx, self.coordination, self.view)
         self._checkpoints = Checkpoints(ctx, assigned)
-        self._produces = ProducePurgatory(ctx)
-        self._produce = ProduceHandler(ctx, assigned, self._produces)
-        self._fetch = FetchHandler(ctx, assigned)
-        self._offsets = OffsetsHandler(ctx, assigned)
-        self._deletes = DeleteRecordsHandler(ctx, assigned)
-        self._deadlines = (self._produces.deadlines, self._fetch.purgatory.deadlines, self._deletes.deadlines)
+        self._requests = Requests(ctx, assigned, Topics(ctx, self.coordination, self.view))
         self._members: tuple[NodeId, ...] = ()
         """Of the cluster, as an administrator has created it."""
         self._state = State.STARTING
@@ -155,7 +131,7 @@ class ZookeeperBroker:
             return []
         match event:
             case RequestReceived():
-                self._request(event)
+                self._requests.handle(event)
             case ResponseReceived():
                 ctx.answered(event.correlation, event.response)
             case SendFailed():
@@ -167,7 +143,7 @@ class ZookeeperBroker:
             case SessionChanged() | Coordinated() | WatchFired():
                 self.coordination.handle(event)
             case RequestCancelled():
-                self._cancelled(event.request_id)
+                self._requests.cancelled(event.request_id)
             case Boot():
                 self._boot(event)
             case StopRequested():
@@ -196,16 +172,16 @@ class ZookeeperBroker:
                 if local is not None and local.replica is replica and local.leads:
                     self._leading.look(local)
                 if replica.produces:
-                    self._produces.look_at(replica)
+                    self._requests.produces.look_at(replica)
                 if replica.fetches:
-                    self._fetch.purgatory.look_at(replica)
+                    self._requests.fetch.purgatory.look_at(replica)
                 changed = True
         if changed:
-            self._deletes.look()
+            self._requests.deletes.look()
         if self._state is State.CLOSED:
             return
         self._fetchers.pump()
-        for deadlines in self._deadlines:
+        for deadlines in self._requests.deadlines:
             if deadlines.heap:
                 deadlines.arm()
 
@@ -222,6 +198,7 @@ class ZookeeperBroker:
             logs={str(tp): boot.logs[tp].leo for tp in sorted(boot.logs)},
         )
         self.coordination.keep(znodes.BROKERS, self._cluster)
+        self._level.start()
         self.view.start()
         self._checkpoints.start()
         self.coordination.open()
@@ -253,6 +230,7 @@ class ZookeeperBroker:
             self._ctx.broker_epoch = stat.created
             self._ctx.trace("registered", session=session, node=stat.created)
             self._state = State.RUNNING
+            self._level.registered()
             self._look_at_all()
             return
         if answer.outcome is Outcome.NODE_EXISTS:
@@ -335,35 +313,6 @@ class ZookeeperBroker:
                 if local is not None:
                     self._elections.fence(local, request.value)
                     self._assigned.deleted(local)
-
-    # --- requests ------------------------------------------------------------------------------------------
-
-    def _request(self, event: RequestReceived) -> None:
-        request_id, request, ctx = event.request_id, event.request, self._ctx
-        ctx.clock_ms = event.clock_ms
-        match request:
-            case ProduceRequest():
-                self._produce.handle(request_id, request)
-            case FetchRequest():
-                self._fetch.handle(request_id, request)
-            case ListOffsetsRequest():
-                self._offsets.list_offsets(request_id, request)
-            case DeleteRecordsRequest():
-                self._deletes.handle(request_id, request)
-            case MetadataRequest() | DescribeClusterRequest() | DescribeTopicPartitionsRequest():
-                ctx.reply(request_id, describe(ctx.image, request, ctx.config.cluster_id, ctx.config.node_id))
-            case CreateTopicsRequest():
-                self._topics.create(request_id, request)
-            case _:
-                kind = type(request).__name__
-                refusal = Refused(ErrorCode.unsupported_version, f"profile zk08 does not serve {kind}")
-                ctx.reply(request_id, refusal)
-
-    def _cancelled(self, request_id: int) -> None:
-        self._produce.cancel(request_id)
-        self._produces.cancel(request_id)
-        self._fetch.purgatory.cancel(request_id)
-        self._deletes.cancel(request_id)
 
     # --- disk and the end ----------------------------------------------------------------------------------
 

@@ -94,7 +94,10 @@ class Duties:
         tp, isr = local.replica.tp, local.replica.leading.isr
         both = [*local.target, *(node for node in local.assigned if node in isr and node not in local.target)]
         local.yielding = True
-        local.replica.leading.open = False  # the commit thread stops
+        state = local.replica.leading
+        state.open = False  # the commit thread stops
+        # What was appended meanwhile and is acknowledged yet, the new members must have too: they may lead.
+        state.maximal |= frozenset(both)
         local.replica.touch()
         self._ctx.trace("reassigned", tp=str(tp), target=list(local.target), isr=both)
         self._in_turn(

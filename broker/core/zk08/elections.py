@@ -9,8 +9,10 @@ from wrackline.broker.core.replication.context import Context
 from wrackline.broker.core.replication.fetcher import Fetchers
 from wrackline.broker.core.zk08.assigned import Assigned
 from wrackline.broker.core.zk08.coordination import Coordination
+from wrackline.broker.core.zk08.epochs import Epochs
 from wrackline.broker.core.zk08.leading import Leading
-from wrackline.broker.core.zk08.local import Local, Phase
+from wrackline.broker.core.zk08.level import ClusterLevel
+from wrackline.broker.core.zk08.local import NOT_READ, Local, Phase
 from wrackline.broker.core.zk08.view import Registered, View
 from wrackline.broker.model import znodes
 from wrackline.broker.model.coordination import Answer, Create, Delete, Get, Outcome
@@ -29,6 +31,7 @@ class Elections:
         assigned: Assigned,
         fetchers: Fetchers,
         leading: Leading,
+        level: ClusterLevel,
     ) -> None:
         self._ctx = ctx
         self._coordination = coordination
@@ -36,6 +39,8 @@ class Elections:
         self._assigned = assigned
         self._fetchers = fetchers
         self._leading = leading
+        self._level = level
+        self._epochs = Epochs(ctx, coordination, view)
 
     # --- what is heard -------------------------------------------------------------------------------------
 
@@ -53,7 +58,8 @@ class Elections:
                 self._no_leader(local)
         elif known.leader != self._ctx.config.node_id:
             if local.phase is not Phase.FOLLOWING or local.followed != stat.created:
-                self.become_follower(local, known)
+                # Without an answer it is looked at again as soon as there is a connection.
+                self._level.read(lambda: self._follow(tp, stat.created), otherwise=lambda: None)
         elif stat.created == local.resigned:
             return
         elif stat.owner == self._coordination.session:
@@ -62,6 +68,28 @@ class Elections:
         elif local.phase is not Phase.IDLE:
             # The node of a former life or session of this broker: it goes when that session ends.
             self._retire(local, "a former session's node")
+
+    def _follow(self, tp: TopicPartition, created: int) -> None:
+        """Another leader, at the level that the cluster has had at the earliest when that one was elected.
+        Where leaders have epochs its epoch is waited for: without it nobody knows what to cut."""
+        local, known = self._assigned.locals.get(tp), self._view.of(tp)
+        if local is None or known is None or known.leader_stat is None or not self._coordination.session:
+            return
+        if known.leader_stat.created != created or known.leader == self._ctx.config.node_id:
+            return  # looked at again meanwhile
+        if local.phase is Phase.FOLLOWING and local.followed == created:
+            return
+        if not self._level.has_epochs or known.has_epoch:
+            self.become_follower(local, known)
+        elif local.phase is not Phase.IDLE:
+            self._retire(local, "the leader has no epoch yet")
+
+    def level_rose(self) -> None:
+        """Leaders have epochs from here on: who leads without one gives the leadership up, and is elected
+        anew."""
+        for local in list(self._assigned.locals.values()):
+            if local.leads and not local.has_epoch:
+                self.resign(local, "leaders have epochs from now on")
 
     def fence(self, local: Local, why: str) -> None:
         """The session is over, or may be: whatever rests on it is given up (Z35)."""
@@ -156,7 +184,11 @@ class Elections:
             else:
                 self._again(local, term)
 
-        self._coordination.ask(Get(znodes.replicas(tp)), assigned)
+        # Whoever is elected after the level has risen knows of it.
+        self._level.read(
+            lambda: self._coordination.ask(Get(znodes.replicas(tp)), assigned),
+            otherwise=lambda: self._again(local, term),
+        )
 
     def _read(self, local: Local, term: int, replicas: Answer, isr: Answer) -> None:
         if local.term != term:
@@ -212,6 +244,14 @@ class Elections:
         self._retire(local, "won")
         local.phase, local.followed = Phase.OPENING, created
         local.replica.adopt(image)
+        local.has_epoch = self._level.has_epochs
+        if local.has_epoch:
+            local.isr_version, local.assigned = NOT_READ, image.replicas
+            self._epochs.take(local, lambda: self._lead(local))
+        else:
+            self._lead(local)
+
+    def _lead(self, local: Local) -> None:
         self._leading.begin(local)
         self._trace(local, "leader")
 

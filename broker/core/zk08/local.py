@@ -55,6 +55,8 @@ class Local:
     """It gives the leadership away after a reassignment: clients are served no more."""
     resigned: int = -1
     """The creation of the node that this replica has given up, which may be there still."""
+    has_epoch: bool = False
+    """Of a leader: it has been elected where leaders have epochs."""
     commits: Commits = field(default_factory=Commits)
 
     @property

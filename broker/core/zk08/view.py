@@ -3,7 +3,7 @@
 Z41 lets only a leader watch assignments and reassignments. Here every broker watches the assignments too,
 since it answers clients' metadata requests; the document's clients read ZooKeeper themselves.
 
-There are no leader epochs: the image has 0 for all. A topic's id is the transaction that created its node.
+Without leader epochs the image has 0 for all. A topic's id is the transaction that created its node.
 """
 
 from __future__ import annotations
@@ -19,9 +19,8 @@ from wrackline.broker.model import znodes
 from wrackline.broker.model.coordination import Answer, Stat
 from wrackline.broker.model.image import BrokerImage, PartitionImage, TopicImage
 from wrackline.broker.model.types import NO_LEADER, NodeId, TopicPartition
+from wrackline.broker.model.znodes import NO_LEADER_EPOCH, LeaderEpoch
 
-NO_EPOCHS = 0
-"""The leader epoch of everything."""
 _TOPIC_IDS = 0x08 << 96
 
 
@@ -40,12 +39,21 @@ class Registered:
     leader_stat: Stat | None = None
     """None: there is no leader's node."""
     isr: tuple[NodeId, ...] | None = None
+    epoch: LeaderEpoch | None = NO_LEADER_EPOCH
+    """Of the latest leader that has taken one."""
     states: tuple[NodeId, ...] = ()
     """Who has a state path: the replicas that are, or were, assigned."""
 
     @property
     def known(self) -> bool:
-        return self.replicas is not None and self.leader is not None and self.isr is not None
+        sets = self.replicas is not None and self.leader is not None and self.isr is not None
+        return sets and self.epoch is not None
+
+    @property
+    def has_epoch(self) -> bool:
+        """The leader that is there now has taken its epoch."""
+        stat, epoch = self.leader_stat, self.epoch
+        return stat is not None and epoch is not None and epoch.created == stat.created
 
 
 @dataclass(slots=True)
@@ -74,6 +82,8 @@ class View:
         self._on_deleted = on_deleted
         self._on_brokers = on_brokers
         self._topics: dict[str, _Topic] = {}
+        self.keeps_epochs = ctx.rules.former is not None
+        """The broker's profile knows of leader epochs, whatever level the cluster has."""
 
     def start(self) -> None:
         self._coordination.keep(znodes.IDS, self._ids, children=True)
@@ -158,6 +168,9 @@ class View:
                 keep(znodes.replicas(tp), partial(self._replicas, registered))
                 keep(znodes.isr(tp), partial(self._isr, registered))
                 keep(znodes.states(tp), partial(self._states, registered), children=True)
+                if self.keeps_epochs:
+                    registered.epoch = None
+                    keep(znodes.epoch(tp), partial(self._epoch, registered))
                 keep(znodes.leader(tp), partial(self._leader, registered))
 
     def _forget_topic(self, name: str) -> None:
@@ -169,7 +182,7 @@ class View:
         if topic.topic_id is not None:
             self._ctx.image.topics_by_id.pop(topic.topic_id, None)
         for tp in topic.partitions:
-            for path in (znodes.replicas(tp), znodes.isr(tp), znodes.leader(tp)):
+            for path in (znodes.replicas(tp), znodes.isr(tp), znodes.leader(tp), znodes.epoch(tp)):
                 self._coordination.drop(path)
             self._coordination.drop(znodes.states(tp), children=True)
             self._on_deleted(tp)
@@ -194,12 +207,29 @@ class View:
         registered.leader_stat = answer.stat
         self._read(registered)
 
+    def _epoch(self, registered: Registered, answer: Answer) -> None:
+        found = znodes.to_epoch(answer.data) if answer.ok else NO_LEADER_EPOCH
+        if registered.epoch is None or found.number >= registered.epoch.number:
+            registered.epoch = found
+        self._read(registered)
+
+    def learnt(self, tp: TopicPartition, epoch: LeaderEpoch) -> None:
+        """This broker has written it: whoever asks it of the partition hears of that at once."""
+        registered = self.of(tp)
+        if registered is not None:
+            registered.epoch = epoch
+            self._put(registered)
+
     def _read(self, registered: Registered) -> None:
         """Into the image, as soon as everything is known."""
+        if self._put(registered):
+            self._on_partition(registered)
+
+    def _put(self, registered: Registered) -> bool:
         tp, image = registered.tp, self._ctx.image
         topic = self._topics.get(tp.topic)
         if topic is None or topic.topic_id is None or not registered.known:
-            return
+            return False
         self._changed(image.metadata_offset + 1)
         partition = PartitionImage(
             tp=tp,
@@ -207,14 +237,14 @@ class View:
             replicas=registered.replicas or (),
             isr=registered.isr or (),
             leader=NO_LEADER if registered.leader is None else registered.leader,
-            leader_epoch=NO_EPOCHS,
+            leader_epoch=0 if registered.epoch is None else registered.epoch.number,
             partition_epoch=image.metadata_offset,
         )
         known = image.topics_by_name.get(tp.topic) or TopicImage(tp.topic, topic.topic_id, {})
         partitions = dict(sorted({**known.partitions, tp.partition: partition}.items()))
         known = replace(known, topic_id=topic.topic_id, partitions=partitions)
         image.topics_by_name[tp.topic] = image.topics_by_id[topic.topic_id] = known
-        self._on_partition(registered)
+        return True
 
     def _changed(self, number: int) -> None:
         self._ctx.image.metadata_offset = max(self._ctx.image.metadata_offset, number)

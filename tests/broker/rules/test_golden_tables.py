@@ -41,9 +41,12 @@ ELSEWHERE = {
     "raft.up_to_date": "raft.grants",
     "raft.grants_vote": "raft.grants",
     "raft.forgotten": "raft.grants",
+    "profile.at": SWITCHES,
+    "profile.kip966": SWITCHES,
     "profile.kraft35": SWITCHES,
     "profile.kip101": SWITCHES,
     "profile.zk08": SWITCHES,
+    "profile.zk08_kip101": SWITCHES,
     "profile.profile": SWITCHES,
 }
 """Part of a decision -> the table of the whole decision."""

@@ -7,6 +7,9 @@ from uuid import UUID
 
 import pytest
 
+from wrackline.broker.defects import apply
+from wrackline.broker.defects.isr import NoPartitionEpoch
+from wrackline.broker.model.features import WITH_ELR, WITHOUT_ELR, WITHOUT_EPOCHS
 from wrackline.broker.model.image import PartitionImage
 from wrackline.broker.model.messages import EpochEndOffset
 from wrackline.broker.model.types import NO_LEADER, TopicPartition
@@ -31,7 +34,8 @@ def different(name: str) -> set[str]:
     return {
         slot.name
         for slot in fields(mine)
-        if slot.name != "switches" and type(getattr(mine, slot.name)) is not type(getattr(theirs, slot.name))
+        if slot.name not in ("switches", "former")
+        and type(getattr(mine, slot.name)) is not type(getattr(theirs, slot.name))
     }
 
 
@@ -52,6 +56,28 @@ def test_a_profile_is_a_few_rules() -> None:
         "has_min_isr",
     }
     assert turned("kip101") == turned("kraft35") | {"asks_epoch_first", "fetch_names_epoch"}
+    assert different("zk08-kip101") == {"election", "reads", "isr"}
+    assert turned("zk08-kip101") == turned("zk08") | {"asks_epoch_first"}
+
+
+def test_below_its_highest_level_a_profile_does_as_the_one_before_it() -> None:
+    later, former = profile("kip966"), profile("kraft35")
+    assert later.at(None) is later.at(WITH_ELR) is later
+    assert type(later.at(WITHOUT_ELR).election) is type(former.election)
+    assert not later.at(WITHOUT_ELR).switches.has_elr
+    assert later.at(WITHOUT_ELR).switches.min_isr_gates_high_watermark, "of the program, not of the level"
+    on_zookeeper = profile("zk08-kip101")
+    assert on_zookeeper.at(WITHOUT_EPOCHS).switches == profile("zk08").switches
+    assert type(on_zookeeper.at(WITHOUT_EPOCHS).truncation) is type(profile("zk08").truncation)
+    assert former.at(WITHOUT_ELR) is former
+
+
+def test_a_defect_is_in_the_rules_of_every_level() -> None:
+    broken = apply(profile("kip966"), ["no_partition_epoch", "ignore_unclean"])
+    assert broken.former is not None
+    assert isinstance(broken.isr_change, NoPartitionEpoch)
+    assert isinstance(broken.former.isr_change, NoPartitionEpoch)
+    assert not broken.former.switches.has_elr
 
 
 @pytest.mark.parametrize("name", ["kraft35", "kip101"])

@@ -62,6 +62,15 @@ def asked(key: int, s: Schema) -> Any:
         case 46:
             topic = make("ListPartitionReassignmentsTopics", name="t", partition_indexes=(3,))
             return make("ListPartitionReassignmentsRequest", timeout=SECONDS, topics=(topic,))
+        case 57:
+            update = make(
+                "FeatureUpdateKey",
+                feature="metadata.version",
+                max_version_level=23,
+                upgrade_type=2,
+                allow_downgrade=True,
+            )
+            return make("UpdateFeaturesRequest", timeout=SECONDS, feature_updates=(update,))
         case _:
             return make("UnregisterBrokerRequest", broker_id=7)
 
@@ -111,6 +120,10 @@ EXPECTED: dict[int, tuple[Any, Any]] = {
             nodes=(Endpoint(101, "h1", 9_093),),
         ),
     ),
+    57: (
+        a.UpdateFeaturesRequest((a.FeatureUpdate("metadata.version", 23, 2),), 2_000),
+        a.UpdateFeaturesResponse(ErrorCode.invalid_update_version, "no"),
+    ),
     64: (
         a.UnregisterBrokerRequest(7),
         a.UnregisterBrokerResponse(ErrorCode.broker_id_not_registered, "no"),
@@ -125,5 +138,6 @@ TOLD = {
     45: ["partition_index=3", "ErrorCode.invalid_replica_assignment"],
     46: ["adding_replicas=(4, 5)", "removing_replicas=(1,)", "replicas=(4, 5, 1)"],
     55: ["leader_id=101", "high_watermark=40", "log_end_offset=41", "log_end_offset=39"],
+    57: ["ErrorCode.invalid_update_version", "error_message='no'"],
     64: ["ErrorCode.broker_id_not_registered"],
 }

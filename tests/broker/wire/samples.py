@@ -13,6 +13,7 @@ from kio.schema.errors import ErrorCode
 from tests.broker.wire import admin_samples
 from wrackline.broker.model import controller_messages, metadata_messages, quorum_messages
 from wrackline.broker.model import messages as m
+from wrackline.broker.model.features import METADATA_VERSION, Levels
 from wrackline.broker.model.snapshot_messages import FetchSnapshotRequest, FetchSnapshotResponse
 from wrackline.broker.model.types import Endpoint, SnapshotId, TopicPartition
 from wrackline.broker.wire.apis import BY_KEY
@@ -45,6 +46,10 @@ def request_frame(
     length = -1 if client is None else len(client)
     head = struct.pack(">hhih", key, version, 77, length) + (client or b"")
     return head + (b"\x00" if flexible else b"") + body
+
+
+def _supported(make: Any) -> Any:
+    return make("Feature", name=METADATA_VERSION, min_supported_version=11, max_supported_version=15)
 
 
 def asked(key: int, s: Schema) -> Any:
@@ -142,9 +147,19 @@ def asked(key: int, s: Schema) -> Any:
                 cluster_id="c",
                 incarnation_id=TOPIC_ID,
                 listeners=(listener,),
-                features=(),
+                features=(_supported(make),),
                 rack="r",
                 previous_broker_epoch=7,
+            )
+        case 70:
+            listener = make("Listener", name="CONTROLLER", host="h", port=9_093, security_protocol=0)
+            return make(
+                "ControllerRegistrationRequest",
+                controller_id=101,
+                incarnation_id=TOPIC_ID,
+                zk_migration_ready=False,
+                listeners=(listener,),
+                features=(_supported(make),),
             )
         case 63:
             return make(
@@ -280,12 +295,16 @@ EXPECTED: dict[int, tuple[m.Request, m.Response]] = {
     ),
     60: (metadata_messages.DescribeClusterRequest(), META),
     62: (
-        controller_messages.BrokerRegistrationRequest(1, "c", TOPIC_ID, "h", 9_092, "r", 7),
+        controller_messages.BrokerRegistrationRequest(1, "c", TOPIC_ID, "h", 9_092, "r", 7, Levels(11, 15)),
         controller_messages.BrokerRegistrationResponse(ErrorCode.none, 99),
     ),
     63: (
         controller_messages.BrokerHeartbeatRequest(1, 9, 12, False, True),
         controller_messages.BrokerHeartbeatResponse(ErrorCode.none, True, False, True),
+    ),
+    70: (
+        controller_messages.ControllerRegistrationRequest(101, TOPIC_ID, "h", 9_093, Levels(11, 15)),
+        controller_messages.ControllerRegistrationResponse(ErrorCode.not_controller, "no"),
     ),
     52: (
         quorum_messages.VoteRequest("c", 101, 4, 102, TOPIC_ID, 3, 17, pre_vote=True),

@@ -71,6 +71,7 @@ def test_a_response_of_every_version_says_what_the_core_said(key: int, version: 
         59: ["size=2000", "position=512", "end_offset=900", "leader_id=101", repr(RECORDS)],
         60: ["'h1'", "controller_id=1", "cluster_id='c'"],
         62: ["broker_epoch=99"],
+        70: ["ErrorCode.not_controller", "error_message='no'"],
         63: ["should_shut_down=True", "is_fenced=False"],
         67: ["producer_id_start=1000"],
         75: ["eligible_leader_replicas=(3,)", "last_known_elr=(2,)"],

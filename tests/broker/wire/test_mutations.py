@@ -24,10 +24,12 @@ def test_real_clients_and_nodes_are_what_is_mutated() -> None:
     assert {case.source for of in CASES.values() for case in of} == CLIENTS | {"example"}
     recorded = {api for api, of in CASES.items() if any(case.source != "example" for case in of)}
     assert {api for api in CASES if not api.endswith("-answer")} - recorded <= {
+        "ControllerRegistration",
         "FetchSnapshot",
         "Heartbeat",
         "LeaveGroup",
         "SyncGroup",
+        "UpdateFeatures",
     }
 
 

@@ -8,12 +8,15 @@ from tests.systems.zookeeper.in_memory import InMemory
 from wrackline.broker.core.zk08 import administration
 from wrackline.broker.model import znodes
 from wrackline.broker.model.coordination import Create, Set
+from wrackline.broker.model.features import Levels
 from wrackline.broker.model.types import TopicPartition
 from wrackline.systems.base import PartitionState
 from wrackline.systems.wrackline.znodes import (
     add_broker,
     cluster_state,
     create_cluster,
+    level,
+    raise_level,
     reassign,
     reassignments,
 )
@@ -53,6 +56,30 @@ def test_an_administrator_adds_brokers_and_moves_partitions_as_the_brokers_own_d
     assert reassignments(asking) == frozenset()
 
 
+def test_a_level_is_raised_as_the_brokers_own_administrator_does_and_no_earlier() -> None:
+    tree = InMemory()
+    asking = cast(Any, tree)
+    create_cluster(asking, (1, 2))
+    assert level(asking) == znodes.FIRST_LEVEL
+    supported = {1: Levels(8, 11)}
+    tree.nodes[znodes.levels(1)] = znodes.of_levels(supported[1])
+    assert raise_level(asking, 11) == administration.lacks_level((1, 2), supported, 11)
+    supported[2] = Levels(8, 8)
+    tree.nodes[znodes.levels(2)] = znodes.of_levels(supported[2])
+    assert raise_level(asking, 11) == administration.lacks_level((1, 2), supported, 11) != ""
+    assert znodes.FEATURE not in tree.nodes
+    tree.nodes[znodes.levels(2)] = znodes.of_levels(Levels(8, 11))
+    assert raise_level(asking, 11) == ""
+    assert level(asking) == 11
+    [made, written] = administration.raise_level(11)
+    assert isinstance(made, Create)
+    assert isinstance(written, Set)
+    assert tree.nodes[made.path] == made.data == written.data
+    new = InMemory()
+    create_cluster(cast(Any, new), (1, 2), 11)
+    assert new.nodes == made_by(administration.create_cluster((1, 2), 11))
+
+
 def test_the_state_is_what_the_nodes_say() -> None:
     tree = InMemory()
     create_cluster(cast(Any, tree), (1, 2, 3))
@@ -63,12 +90,13 @@ def test_the_state_is_what_the_nodes_say() -> None:
         znodes.broker(3): b"198.18.0.3:9092",
         znodes.leader(led): b"3",
         znodes.isr(led): znodes.of_ids((1, 3)),
+        znodes.epoch(led): znodes.of_epoch(znodes.LeaderEpoch(7, 3, 70)),
         znodes.isr(yielded): znodes.of_ids((1,)),
     }
     state = cluster_state(cast(Any, tree))
     assert (state.controller, state.brokers) == (-1, (1, 3))
     assert state.partitions == (
-        PartitionState("log", 0, 3, 0, (1, 2, 3), (1, 3)),
+        PartitionState("log", 0, 3, 7, (1, 2, 3), (1, 3)),
         PartitionState("log", 2, -1, 0, (3, 1, 2), (1,)),
         PartitionState("log", 10, -1, 0, (2, 3, 1), ()),
     )

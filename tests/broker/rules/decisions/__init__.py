@@ -7,6 +7,7 @@ from collections.abc import Callable
 from tests.broker.rules.decisions import (
     cluster,
     elections,
+    features,
     isr,
     logs,
     quorum,
@@ -25,6 +26,7 @@ TABLES: dict[str, Decide] = {
     **reassignment.TABLES,
     **cluster.TABLES,
     **quorum.TABLES,
+    **features.TABLES,
     **zookeeper.TABLES,
 }
 PROFILES = ("kip966", "kraft35", "kip101", "zk08")
