@@ -101,11 +101,14 @@ Hosts = Mapping[tuple[str, str], OnHosts]
 
 
 def hosts_of(file: Path, stories: Sequence[Story]) -> Hosts:
-    """``{"story": {"profile": {"verdict": "...", "report": "path"}}}``. Raises HostsFileError."""
+    """``{"story": {"profile": {"verdict": "...", "report": "path"}}}``, or the table of ``wrackline eras
+    --json``. Raises HostsFileError."""
     try:
         content = json.loads(file.read_text(encoding="utf-8"))
     except (OSError, ValueError) as wrong:
         raise HostsFileError(f"{file}: {wrong}; --hosts-json names a file of JSON") from wrong
+    if isinstance(content, list):
+        content = _of_arms(content, str(file))
     names, found = {story.name for story in stories}, {}
     for story, profiles in _object(content, str(file)).items():
         if story not in names:
@@ -115,6 +118,24 @@ def hosts_of(file: Path, stories: Sequence[Story]) -> Hosts:
             if profile not in ERAS:
                 raise HostsFileError(f"{where}: no such profile; there are: {', '.join(ERAS)}")
             found[story, profile] = _run(_object(run, where), where)
+    return found
+
+
+def _of_arms(arms: list[Any], where: str) -> dict[str, Any]:
+    """The newest run of each arm, with what it showed."""
+    found: dict[str, Any] = {}
+    try:
+        for arm in arms:
+            if arm["made"]:
+                run = arm["made"][-1]
+                shown = [f"{count} {name}" for name, count in run["shown"].items() if count]
+                verdict = ", ".join([run["verdict"], *shown])
+                found.setdefault(arm["story"], {})[arm["profile"]] = {
+                    "verdict": verdict,
+                    "report": run["report"] or "",
+                }
+    except (KeyError, TypeError, AttributeError) as wrong:
+        raise HostsFileError(f"{where}: {wrong!r}; it is no table of `wrackline eras --json`") from wrong
     return found
 
 

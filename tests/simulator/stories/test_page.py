@@ -11,7 +11,7 @@ from click.testing import CliRunner
 
 from wrackline.simulator.cli import simulate
 from wrackline.simulator.stories.explained import EXPLAINED
-from wrackline.simulator.stories.page import OnHosts, Row, page, row_of
+from wrackline.simulator.stories.page import OnHosts, Row, hosts_of, page, row_of
 from wrackline.simulator.stories.story import ERAS
 from wrackline.simulator.stories.tales import STORIES
 
@@ -96,7 +96,8 @@ def test_the_command_writes_the_page(tmp_path: Path) -> None:
     ("content", "said"),
     [
         ("{", "JSON"),
-        ("[]", "an object is due"),
+        ("7", "an object is due"),
+        ('[{"story": "split"}]', "no table of `wrackline eras --json`"),
         ('{"splitt": {}}', "no story 'splitt'"),
         ('{"split": {"zk09": {}}}', "no such profile"),
         ('{"split": {"zk08": "pass"}}', "an object is due"),
@@ -112,6 +113,19 @@ def test_a_file_of_hosts_that_is_wrong_is_one_line(tmp_path: Path, content: str,
     assert done.exit_code == 2
     assert said in done.output
     assert not (tmp_path / "x.html").exists()
+
+
+def test_the_table_of_wrackline_eras_is_a_file_of_hosts(tmp_path: Path) -> None:
+    hosts = tmp_path / "table.json"
+    run = {"run": "r1", "verdict": "pass", "shown": {"stale-read": 1}, "report": "/results/r1/report.html"}
+    older = {**run, "verdict": "violation"}
+    arms = [
+        {"story": "zombie-leader", "profile": "zk08", "made": [older, run]},
+        {"story": "zombie-leader", "profile": "kip966", "made": []},
+    ]
+    hosts.write_text(json.dumps(arms))
+    told = OnHosts("pass, 1 stale-read", "/results/r1/report.html")
+    assert hosts_of(hosts, STORIES) == {("zombie-leader", "zk08"): told}
 
 
 def test_runs_on_hosts_need_a_page() -> None:
