@@ -56,7 +56,7 @@ def test_a_profile_is_a_few_rules() -> None:
         "has_min_isr",
     }
     assert turned("kip101") == turned("kraft35") | {"asks_epoch_first", "fetch_names_epoch"}
-    assert different("zk08-kip101") == {"election", "reads", "isr"}
+    assert different("zk08-kip101") == {"election", "topics", "reads", "isr"}
     assert turned("zk08-kip101") == turned("zk08") | {"asks_epoch_first"}
 
 
