@@ -19,6 +19,7 @@ from wrackline.nemesis.faults.steps import Fault
 from wrackline.nemesis.guided import disks
 from wrackline.nemesis.guided.asking import ask_end
 from wrackline.nemesis.guided.catalogue import SCHEDULES
+from wrackline.nemesis.guided.elections import elect_uncleanly
 from wrackline.nemesis.guided.steps import (
     Aim,
     AskEnd,
@@ -26,6 +27,7 @@ from wrackline.nemesis.guided.steps import (
     AwaitBroker,
     AwaitCheckpoint,
     AwaitGrowth,
+    ElectUncleanly,
     Flush,
     GuidedError,
     GuidedStep,
@@ -335,6 +337,8 @@ class Nemesis:
                 await asyncio.gather(
                     *(self._stage.in_thread(disks.sync, self._fleet, self._system, host) for host in hosts)
                 )
+            case ElectUncleanly():
+                await self._stage.in_thread(elect_uncleanly, self._system, step)
         return self._stop_asked.is_set()
 
     async def _wait(self, step: Await | AwaitBroker | AwaitGrowth | AwaitCheckpoint, for_s: float) -> bool:

@@ -27,7 +27,7 @@ from wrackline.systems.base import Node, Place, TopicSpec
 from wrackline.systems.insisting import ASK_S, check, insist
 from wrackline.systems.protocol import Connection
 
-_PREFERRED = 0
+_PREFERRED, _UNCLEAN = 0, 1
 _SET, _DELETE = 0, 1
 _OWN_SOURCES = (1, 2, 3)
 """Of a setting: given to the topic, to the broker, or to all brokers, while the cluster ran."""
@@ -54,7 +54,12 @@ class Administrator:
     def elect_preferred(self, places: Sequence[Place], *, timeout_s: float) -> None:
         """Each partition's first replica shall lead. One that cannot, or does already, is no error."""
         if places:
-            self._ask("elect preferred leaders", lambda one: _elect(one, places), timeout_s)
+            self._ask("elect preferred leaders", lambda one: _elect(one, places, _PREFERRED), timeout_s)
+
+    def elect_uncleanly(self, places: Sequence[Place], *, timeout_s: float) -> None:
+        """Somebody shall lead, whoever is there, at the price of records. One that has a leader is no
+        error."""
+        self._ask("elect uncleanly", lambda one: _elect(one, places, _UNCLEAN), timeout_s)
 
     def topic_settings(self, topic: str, *, timeout_s: float) -> dict[str, str]:
         """Those that it has been given; a setting that is not here has its default."""
@@ -125,13 +130,13 @@ def _timeout() -> i32Timedelta:
     return i32Timedelta.parse(timedelta(seconds=ASK_S))
 
 
-def _elect(connection: Connection, places: Sequence[Place]) -> None:
+def _elect(connection: Connection, places: Sequence[Place], kind: int) -> None:
     topics: dict[str, list[i32]] = {}
     for topic, partition in places:
         topics.setdefault(topic, []).append(i32(partition))
     answer = connection.request(
         elect_request.ElectLeadersRequest(
-            election_type=i8(_PREFERRED),
+            election_type=i8(kind),
             topic_partitions=tuple(
                 elect_request.TopicPartitions(topic=TopicName(topic), partitions=tuple(partitions))
                 for topic, partitions in topics.items()

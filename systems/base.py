@@ -237,6 +237,9 @@ class Admin(Protocol):
 
     def elect_preferred(self, places: Sequence[Place], *, timeout_s: float) -> None: ...
 
+    def elect_uncleanly(self, places: Sequence[Place], *, timeout_s: float) -> None:
+        """Somebody shall lead, whoever is there, at the price of records."""
+
     def topic_settings(self, topic: str, *, timeout_s: float) -> dict[str, str]:
         """Those that it has been given; a setting that is not here has its default."""
 

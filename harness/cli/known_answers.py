@@ -1,4 +1,4 @@
-"""``wrackline demo``, ``defects``, ``findings`` and ``eras``: runs whose verdicts are known beforehand."""
+"""``wrackline demo``, ``defects``, ``stories``, ``findings`` and ``eras``: verdicts that are known before."""
 
 from __future__ import annotations
 
@@ -15,9 +15,19 @@ from wrackline.harness.known_answers import eras as told
 from wrackline.harness.known_answers import findings as known
 from wrackline.harness.known_answers.defects import cases, defects, show
 from wrackline.harness.known_answers.demo import demo, demo_on_vms
+from wrackline.harness.known_answers.stories import stories
 
 _json_option = click.option(
     "--json", "json_file", type=click.Path(dir_okay=False, path_type=Path), help="Write the table here."
+)
+_list_option = click.option(
+    "--list", "only_list", is_flag=True, help="Say what there is and how long it takes; make no run."
+)
+_runs_option = click.option(
+    "--runs", type=click.IntRange(1), default=1, show_default=True, help="Of each, and of its control."
+)
+_no_controls_option = click.option(
+    "--no-controls", is_flag=True, help="Leave the runs that must be clean out."
 )
 
 
@@ -35,6 +45,27 @@ def _written(tallies: Sequence[_Tally], json_file: Path | None) -> int:
             orjson.dumps([each.to_dict() for each in tallies], option=orjson.OPT_INDENT_2) + b"\n"
         )
     return 0 if all(each.as_it_must_be for each in tallies) else 1
+
+
+def _refound(
+    wanted: Sequence[known.Finding],
+    only_list: bool,
+    runs: int,
+    controls: bool,
+    json_file: Path | None,
+    results: Path,
+    master: str,
+) -> int:
+    if only_list:
+        known.list_them(wanted)
+        return 0
+    need_root()
+    need_writable(results)
+    minutes = known.seconds(wanted, runs, controls) / 60
+    click.echo(f"the runs take about {minutes:.0f} minutes on two quiet cores, and their judging a few more")
+    tallies = known.refind(wanted, results, runs=runs, controls=controls, master=master)
+    known.show(tallies)
+    return _written(tallies, json_file)
 
 
 @click.command("demo")
@@ -76,8 +107,9 @@ def defects_command(
     """Run the suites of suites/defects: brokers with one known defect each, under faults that let it do its
     harm.
 
-    Every run with the defect must be a violation, and its twin (same seed and faults, the broker as it is)
-    must pass. NAME is a suite's file name without .yaml; all of them by default, half a minute a run.
+    Every run with the defect must be a violation (or, where the defect takes no record but only time, miss
+    the suite's threshold), and its twin (same seed and faults, the broker as it is) must pass. NAME is a
+    suite's file name without .yaml; all of them by default, half a minute a run.
 
     \b
       wrackline defects trunc-hw                 one, and its twin
@@ -93,15 +125,43 @@ def defects_command(
     return _written(tallies, json_file)
 
 
+@click.command("stories")
+@click.argument("names", nargs=-1, metavar="[NAME]...")
+@_list_option
+@_runs_option
+@_no_controls_option
+@_json_option
+@results_option
+@master_option
+def stories_command(
+    names: tuple[str, ...],
+    only_list: bool,
+    runs: int,
+    no_controls: bool,
+    json_file: Path | None,
+    results: Path,
+    master: str,
+) -> int:
+    """Run what needs no defect (suites/stories): settings that allow loss, outages, recoveries, operations.
+
+    Every run must come out as it is known to (pass, a violation, or a loss that the contract allows), and its
+    control, where it has one (the same but for one setting), must pass and lose nothing. NAME is a suite's
+    file name without .yaml; all of them by default, half a minute a run.
+
+    \b
+      wrackline stories --list                   what there is, and how long it takes
+      wrackline stories last-replica-standing    one, and its control
+
+    Exit code: 0 when all is as it must be, 1 when not.
+    """
+    return _refound(stories(names), only_list, runs, not no_controls, json_file, results, master)
+
+
 @click.command("findings")
 @click.argument("names", nargs=-1, metavar="[NAME]...")
-@click.option(
-    "--list", "only_list", is_flag=True, help="Say what there is and how long it takes; make no run."
-)
-@click.option(
-    "--runs", type=click.IntRange(1), default=1, show_default=True, help="Of each, and of its control."
-)
-@click.option("--no-controls", is_flag=True, help="Leave the runs that must be clean out.")
+@_list_option
+@_runs_option
+@_no_controls_option
 @_json_option
 @results_option
 @master_option
@@ -127,17 +187,7 @@ def findings_command(
 
     Exit code: 0 when all is as it must be, 1 when not.
     """
-    wanted = known.findings(names)
-    if only_list:
-        known.list_them(wanted)
-        return 0
-    need_root()
-    need_writable(results)
-    minutes = known.seconds(wanted, runs, not no_controls) / 60
-    click.echo(f"the runs take about {minutes:.0f} minutes on two quiet cores, and their judging a few more")
-    tallies = known.refind(wanted, results, runs=runs, controls=not no_controls, master=master)
-    known.show(tallies)
-    return _written(tallies, json_file)
+    return _refound(known.findings(names), only_list, runs, not no_controls, json_file, results, master)
 
 
 @click.command("eras")

@@ -43,6 +43,10 @@ COMMANDS = {
         f"{_HERE}.known_answers:defects_command",
         "Put historic bugs back, one by one, and see each caught.",
     ),
+    "stories": (
+        f"{_HERE}.known_answers:stories_command",
+        "What needs no defect: settings that allow loss, outages, operations.",
+    ),
     "findings": (
         f"{_HERE}.known_answers:findings_command",
         "Re-find bugs of Apache Kafka itself, each beside a control.",

@@ -3,6 +3,9 @@ must pass.
 
 The twin is the same specification, seed and schedule of faults, with the broker as it is. Without it a
 violation could come from the schedule, or from a judge that calls everything one.
+
+Where a defect takes no record but only time, nothing is forbidden: its suite sets a threshold instead, the
+run with the defect must miss it, and the twin must keep it.
 """
 
 from __future__ import annotations
@@ -24,6 +27,16 @@ from wrackline.harness.specification.spec import Spec, SpecError
 from wrackline.harness.specification.suites import suites_dir
 
 _SHOWN_REASONS = 4
+ALLOWED: Mapping[str, str] = {
+    "no-offset-not-available": "how fresh a read is, is a matter of +linearizable-reads alone",
+}
+"""Suites whose anomaly the contract allows, and why: the run with the defect must show it and the twin must
+not."""
+UNMET: Mapping[str, str] = {
+    "added-needs-epoch": "every fault proved",
+    "continue-after-io-error": "final read complete",
+}
+"""Suites whose run with the defect must fail a condition that is no threshold: its name."""
 _ARMS = {True: "with the defect", False: "the twin"}
 
 
@@ -37,6 +50,17 @@ class Case:
     @property
     def name(self) -> str:
         return self.path.stem
+
+    @property
+    def allowed(self) -> bool:
+        """Whether the contract allows what the defect does."""
+        return self.name in ALLOWED
+
+    @property
+    def unmet(self) -> tuple[str, ...]:
+        """The conditions of a pass that the run with the defect must fail, where it shows no anomaly."""
+        limits = self.spec.contract.thresholds.limits()
+        return (*(f"threshold {name}" for name in limits), *filter(None, [UNMET.get(self.name)]))
 
     @property
     def with_defect(self) -> Spec:
@@ -61,7 +85,7 @@ class Tally:
     clean: int = 0
     twins: int = 0
     found: dict[str, int] = field(default_factory=dict)
-    """Forbidden anomaly -> in how many runs with the defect."""
+    """Forbidden anomaly, or condition that was not met -> in how many runs with the defect."""
     wrong: list[str] = field(default_factory=list)
 
     @property
@@ -70,22 +94,30 @@ class Tally:
 
     def add_defect(self, judged: Judged) -> None:
         self.runs += 1
-        forbidden = _forbidden(judged.verdict)
-        for anomaly in forbidden:
-            self.found[anomaly] = self.found.get(anomaly, 0) + 1
-        absent = [name for name in self.case.spec.contract.expected if name not in forbidden]
-        if judged.word is Verdict.VIOLATION and not absent:
+        case = self.case
+        if case.unmet:
+            found, must = _failed(judged.verdict), Verdict.INCONCLUSIVE
+        elif case.allowed:
+            found, must = _anomalies(judged.verdict, Meaning.ALLOWED), Verdict.PASS
+        else:
+            found, must = _anomalies(judged.verdict, Meaning.VIOLATION), Verdict.VIOLATION
+        for one in found:
+            self.found[one] = self.found.get(one, 0) + 1
+        absent = [name for name in (*case.spec.contract.expected, *case.unmet) if name not in found]
+        if judged.word is must and not absent:
             self.caught += 1
         else:
-            why = f"no forbidden {', '.join(absent)}; " if absent else ""
-            self._note(judged, f"with the defect: {why}{judged.word.value}, not violation")
+            why = f"without {', '.join(absent)}; " if absent else ""
+            self._note(judged, f"with the defect: {why}{judged.word.value}, not {must.value}")
 
     def add_twin(self, judged: Judged) -> None:
         self.twins += 1
-        if judged.word is Verdict.PASS:
+        shown = _anomalies(judged.verdict, Meaning.ALLOWED) & set(self.case.spec.contract.expected)
+        if judged.word is Verdict.PASS and not shown:
             self.clean += 1
         else:
-            self._note(judged, f"the twin: {judged.word.value}, not pass")
+            why = f"{', '.join(sorted(shown))}; " if shown else ""
+            self._note(judged, f"the twin: {why}{judged.word.value}, not pass")
 
     def _note(self, judged: Judged, what: str) -> None:
         reasons = "; ".join(judged.verdict.get("reasons", ())[:_SHOWN_REASONS])
@@ -96,7 +128,7 @@ class Tally:
             "case": self.case.name,
             "defects": list(self.case.spec.system.configured().defects),
             "schedule": _schedule(self.case.spec),
-            "expected": list(self.case.spec.contract.expected),
+            "expected": [*self.case.spec.contract.expected, *self.case.unmet],
             "runs": self.runs,
             "caught": self.caught,
             "found": dict(sorted(self.found.items())),
@@ -115,8 +147,10 @@ def cases(names: Iterable[str] = ()) -> list[Case]:
             raise SpecError(f"no defect suite {name!r}; there are {', '.join(files) or 'none'}")
     found = [Case(files[name], load_checked(files[name])) for name in wanted]
     for case in found:
-        if not case.spec.system.configured().defects or not case.spec.contract.expected:
-            raise SpecError(f"{case.path}: a defect suite names system.defects and contract.expected")
+        if not case.spec.system.configured().defects or not (case.spec.contract.expected or case.unmet):
+            raise SpecError(
+                f"{case.path}: a defect suite names system.defects, and contract.expected or a threshold"
+            )
     return found
 
 
@@ -139,7 +173,7 @@ def defects(
 
 
 def show(tallies: Sequence[Tally]) -> None:
-    table = tables.table("defect", "schedule", "caught", "twin clean", "forbidden anomalies (runs)")
+    table = tables.table("defect", "schedule", "caught", "twin clean", "found (runs)")
     for tally in tallies:
         found = ", ".join(f"{name} ({count})" for name, count in sorted(tally.found.items()))
         table.add_row(
@@ -160,9 +194,10 @@ def _schedule(spec: Spec) -> str:
     return guided.name if guided is not None else "timed"
 
 
-def _forbidden(verdict: Mapping[str, Any]) -> set[str]:
-    return {
-        each["anomaly"]
-        for each in verdict["anomalies"]
-        if each["count"] and each["meaning"] == Meaning.VIOLATION
-    }
+def _anomalies(verdict: Mapping[str, Any], meaning: Meaning) -> set[str]:
+    return {each["anomaly"] for each in verdict["anomalies"] if each["count"] and each["meaning"] == meaning}
+
+
+def _failed(verdict: Mapping[str, Any]) -> set[str]:
+    """The conditions that do not hold."""
+    return {each["name"] for each in verdict.get("conditions", ()) if not each["ok"]}

@@ -82,16 +82,20 @@ class Finding:
     name: str
     known: Known
     spec: Spec
-    control: Spec
+    control: Spec | None
 
     @property
     def version(self) -> str:
-        return self.spec.system.configured().version
+        """Of Apache Kafka; of our own broker the profile."""
+        configured = self.spec.system.configured()
+        return configured.version or configured.profile
 
     @property
     def changed(self) -> tuple[str, ...]:
         """How the control differs: ``system.version: 3.9.2 -> 4.4.0``. Another library has versions of its
         own."""
+        if self.control is None:
+            return ()
         pair = (one.model_dump(mode="json", exclude={"name"}) for one in (self.spec, self.control))
         found = tuple(_differences("", *pair))
         if any(line.startswith("workload.client.library:") for line in found):
@@ -143,20 +147,28 @@ class Tally:
 
 def findings(names: Iterable[str] = ()) -> list[Finding]:
     """Those named, or all. Raises SpecError for a name that is none, and for a file that does not fit."""
-    wanted = list(dict.fromkeys(names)) or list(FINDINGS)
+    return known_in("findings", FINDINGS, names, "finding")
+
+
+def known_in(folder: str, catalogue: Mapping[str, Known], names: Iterable[str], what: str) -> list[Finding]:
+    """Those of a catalogue whose specifications are in this folder of the suites. ``what`` one is called."""
+    wanted = list(dict.fromkeys(names)) or list(catalogue)
     for name in wanted:
-        if name not in FINDINGS:
-            raise SpecError(f"no finding {name!r}; there are {', '.join(FINDINGS)}")
-    folder = suites_dir() / "findings"
-    return [
-        Finding(
-            name,
-            FINDINGS[name],
-            load_checked(folder / f"{name}.yaml"),
-            load_checked(folder / f"{name}{CONTROL}.yaml"),
+        if name not in catalogue:
+            raise SpecError(f"no {what} {name!r}; there are {', '.join(catalogue)}")
+    files = suites_dir() / folder
+    found = []
+    for name in wanted:
+        control = files / f"{name}{CONTROL}.yaml"
+        found.append(
+            Finding(
+                name,
+                catalogue[name],
+                load_checked(files / f"{name}.yaml"),
+                load_checked(control) if control.exists() else None,
+            )
         )
-        for name in wanted
-    ]
+    return found
 
 
 def refind(
@@ -170,35 +182,39 @@ def refind(
     """Install the versions that are needed, make all the runs, then judge them in one Spark session. Raises
     DeployError for a version that cannot be installed."""
     tallies = [Tally(finding) for finding in wanted]
-    arms = [
-        (tally, control, f"{tally.finding.name}{', the control' if control else ''}, {number} of {runs}")
-        for number in range(1, runs + 1)
-        for tally in tallies
-        for control in ((False, True) if controls else (False,))
-    ]
-    asked = [
-        (says, tally.finding.control if control else tally.finding.spec) for tally, control, says in arms
-    ]
+    arms: list[tuple[Tally, bool, str, Spec]] = []
+    for number in range(1, runs + 1):
+        for tally in tallies:
+            name, control = tally.finding.name, tally.finding.control
+            arms.append((tally, False, f"{name}, {number} of {runs}", tally.finding.spec))
+            if controls and control is not None:
+                arms.append((tally, True, f"{name}, the control, {number} of {runs}", control))
+    asked = [(says, spec) for _, _, says, spec in arms]
     for _, spec in asked:
         spec.system.prepare(click.echo)
     judged = drive(asked, results, run=run, judge=judge, master=master)
-    for (tally, control, _), each in zip(arms, judged, strict=False):  # fewer after Ctrl-C
-        tally.add(each, control=control)
+    for (tally, is_control, *_), each in zip(arms, judged, strict=False):  # fewer after Ctrl-C
+        tally.add(each, control=is_control)
     return tallies
 
 
 def seconds(wanted: Sequence[Finding], runs: int, controls: bool) -> int:
     """How long the runs of these take, roughly, without the judging."""
-    return sum(finding.known.run_s for finding in wanted) * runs * (2 if controls else 1)
+    return (
+        sum(
+            finding.known.run_s * (2 if controls and finding.control is not None else 1) for finding in wanted
+        )
+        * runs
+    )
 
 
 def list_them(wanted: Sequence[Finding]) -> None:
-    table = tables.table("finding", "Kafka", "must be", "a run", "what", "the control differs in")
+    table = tables.table("name", "system", "must be", "a run", "what", "the control differs in")
     for each in wanted:
         table.add_row(
             each.name,
             each.version,
-            each.known.verdict.value + ("" if each.known.verdict is Verdict.VIOLATION else ", allowed"),
+            each.known.must_be,
             f"{each.known.run_s} s",
             each.known.what,
             "; ".join(each.changed),
@@ -208,13 +224,13 @@ def list_them(wanted: Sequence[Finding]) -> None:
 
 def show(tallies: Sequence[Tally]) -> None:
     table = tables.table(
-        "finding", "Kafka", "must be", "shown", "control clean", "of the acknowledged records, each run"
+        "name", "system", "must be", "shown", "control clean", "of the acknowledged records, each run"
     )
     for tally in tallies:
         table.add_row(
             tally.finding.name,
             tally.finding.version,
-            tally.finding.known.verdict.value,
+            tally.finding.known.must_be,
             f"{tally.shown} of {tally.runs}",
             f"{tally.clean} of {tally.controls}",
             "; ".join(account(row) for row in tally.made if not row["control"]),

@@ -14,20 +14,28 @@ _SHOWN_REASONS = 4
 
 @dataclass(frozen=True, slots=True)
 class Known:
-    """What must come out of a run that shows something. Its control must pass and show nothing of it."""
+    """What must come out of a run. Its control, where it has one, must pass and show nothing of it."""
 
     what: str
     """One line for the list."""
     verdict: Verdict
     """``violation``; or ``pass``, where the contract allows what is shown."""
     shows: tuple[str, ...] = ("lost-write",)
-    """Anomalies of which one at least must be found."""
+    """Anomalies of which one at least must be found; none: no acknowledged record may be lost."""
     run_s: int = 90
     """How long one of its runs takes, roughly, without the judging."""
+
+    @property
+    def must_be(self) -> str:
+        """The verdict, and whether what is shown is allowed."""
+        allowed = self.verdict is Verdict.PASS and self.shows
+        return f"{self.verdict.value}, allowed" if allowed else self.verdict.value
 
     def wrong_with(self, verdict: Mapping[str, Any]) -> list[str]:
         """How the verdict of such a run differs from what is known; empty when it does not."""
         wrong = [] if verdict["verdict"] == self.verdict else [_unexpected(verdict, self.verdict)]
+        if not self.shows:
+            return [*wrong, *self._counted(verdict)]
         meaning = Meaning.VIOLATION if self.verdict is Verdict.VIOLATION else Meaning.ALLOWED
         if not any(count_of(verdict, name, meaning) for name in self.shows):
             wrong.append(f"no {' or '.join(self.shows)} that is {meaning.value}")
@@ -35,10 +43,13 @@ class Known:
 
     def wrong_with_control(self, verdict: Mapping[str, Any]) -> list[str]:
         wrong = [] if verdict["verdict"] == Verdict.PASS else [_unexpected(verdict, Verdict.PASS)]
-        return wrong + [f"{count} {name}" for name, count in self.shown(verdict).items() if count]
+        return wrong + self._counted(verdict)
 
     def shown(self, verdict: Mapping[str, Any]) -> dict[str, int]:
-        return {name: count_of(verdict, name) for name in self.shows}
+        return {name: count_of(verdict, name) for name in self.shows or ("lost-write",)}
+
+    def _counted(self, verdict: Mapping[str, Any]) -> list[str]:
+        return [f"{count} {name}" for name, count in self.shown(verdict).items() if count]
 
     def row(self, judged: Judged, wrong: list[str]) -> dict[str, Any]:
         """Of a table: the run's folder, its verdict, the counts, the nodes' own words."""

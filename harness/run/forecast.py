@@ -24,6 +24,7 @@ from wrackline.nemesis.guided.steps import (
     AwaitBroker,
     AwaitCheckpoint,
     AwaitGrowth,
+    ElectUncleanly,
     Flush,
     GuidedError,
     GuidedStep,
@@ -234,6 +235,9 @@ def _in_words(step: GuidedStep) -> str:
             return f"a client that knows what {told_by} knows asks {host} where {topic}-{partition} ends"
         case Flush(hosts=hosts):
             return f"{', '.join(hosts)} sync their disks"
+        case ElectUncleanly(topic=topic, partitions=partitions):
+            names = ", ".join(f"{topic}-{number}" for number in partitions)
+            return f"a person has a leader of {names} elected, whoever is there"
 
 
 def _load(spec: Spec) -> LoadAhead:

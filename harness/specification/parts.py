@@ -205,6 +205,8 @@ def _guided(spec: Sections) -> Iterator[str]:
             f"{where} cuts a leader from the only controller: fleet.controllers must be 1, "
             f"not {spec.fleet.controllers}"
         )
+    if spec.fleet.brokers < needs.brokers and spec.fleet.hosts:
+        yield f"{where} needs {needs.brokers} brokers: fleet.brokers is {spec.fleet.brokers}"
     if guided.at_s >= spec.workload.duration_s:
         yield (
             f"{where} begins at {guided.at_s:g} s, but the run lasts {spec.workload.duration_s:g} s: "

@@ -12,7 +12,16 @@ from wrackline.nemesis.faults.network import Partition
 from wrackline.nemesis.faults.power import PowerCut
 from wrackline.nemesis.faults.processes import Kill
 from wrackline.nemesis.faults.shapes import Direction, Shape
-from wrackline.nemesis.guided import defects, eras, transactions, zookeeper_era
+from wrackline.nemesis.guided import (
+    defects,
+    eras,
+    logs,
+    operators,
+    outages,
+    races,
+    transactions,
+    zookeeper_era,
+)
 from wrackline.nemesis.guided.steps import Aim, Await, GuidedStep, Heal, Inject, Needs, Sleep
 from wrackline.systems.base import PartitionState
 
@@ -119,6 +128,10 @@ SCHEDULES: Mapping[str, Callable[[Aim], Sequence[GuidedStep]]] = {
     "power-cut-lossy": power_cut_lossy,
     "late-end-txn": transactions.late_end_txn,
     **defects.SCHEDULES,
+    **races.SCHEDULES,
+    **logs.SCHEDULES,
+    **operators.SCHEDULES,
+    **outages.SCHEDULES,
     **zookeeper_era.SCHEDULES,
     **eras.SCHEDULES,
 }
@@ -128,6 +141,10 @@ NEEDS: Mapping[str, Needs] = {
     "power-cut-lossy": Needs(replicas=2),
     "late-end-txn": Needs(replicas=1),
     **defects.NEEDS,
+    **races.NEEDS,
+    **logs.NEEDS,
+    **operators.NEEDS,
+    **outages.NEEDS,
     **zookeeper_era.NEEDS,
     **eras.NEEDS,
 }

@@ -10,96 +10,12 @@ specification for each.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping, Sequence
 
-from wrackline.nemesis.faults.network import Partition
 from wrackline.nemesis.faults.power import PowerCut
 from wrackline.nemesis.faults.processes import Kill
-from wrackline.nemesis.faults.shapes import Direction, Shape
-from wrackline.nemesis.faults.steps import Fault
-from wrackline.nemesis.guided.steps import (
-    Aim,
-    Await,
-    AwaitBroker,
-    GuidedError,
-    GuidedStep,
-    Heal,
-    Inject,
-    Needs,
-    Sleep,
-)
-from wrackline.systems.base import PartitionState
-
-NOBODY = -1
-APART = Partition(Shape.ISOLATE, controllers=False)
-"""From the other brokers; controllers and clients are still reached."""
-ALONE = Partition(Shape.ISOLATE)
-"""From every other host; only clients get through."""
-NO_CONTROLLER = Partition(Shape.LINK)
-ONE_WAY_IN = Partition(Shape.LINK, direction=Direction.IN)
-"""What the first host sends arrives, what the second answers does not."""
-
-
-@dataclass(frozen=True, slots=True)
-class _Trio:
-    """A healthy partition with three replicas, and the steps in its terms."""
-
-    aim: Aim
-    leader: int
-    first: int
-    last: int
-    partitions: tuple[int, ...]
-
-    @classmethod
-    def of(cls, aim: Aim) -> _Trio:
-        """Raises GuidedError."""
-        chosen = aim.healthy(replicas=3)
-        shared = [node.host.name for node in aim.nodes.values() if node.is_broker and node.is_controller]
-        if shared:
-            raise GuidedError(
-                f"this schedule takes two brokers at once and needs the controllers on hosts of their own; "
-                f"{', '.join(shared)} are both: fleet.combined must be false"
-            )
-        first, last = [node for node in chosen.replicas if node != chosen.leader][:2]
-        return cls(aim, chosen.leader, first, last, aim.like(chosen))
-
-    @property
-    def name(self) -> str:
-        return f"{self.aim.topic}-{self.aim.partition}"
-
-    @property
-    def controller(self) -> str:
-        """The host of the only controller. Raises GuidedError."""
-        hosts = [node.host.name for node in self.aim.nodes.values() if node.is_controller]
-        if len(hosts) != 1:
-            raise GuidedError(
-                f"this schedule cuts the leader of {self.name} from the controller: it needs exactly one, "
-                f"there are {', '.join(hosts) or 'none'}: fleet.controllers must be 1"
-            )
-        return hosts[0]
-
-    def inject(self, fault_id: str, fault: Fault, *nodes: int, role: str) -> Inject:
-        return Inject(fault_id, fault, tuple(self.aim.host(node) for node in nodes), f"{role} of {self.name}")
-
-    def cut_link(self, fault_id: str, fault: Partition) -> Inject:
-        """Between L and the controller."""
-        hosts = (self.aim.host(self.leader), self.controller)
-        return Inject(fault_id, fault, hosts, f"leader of {self.name}, controller")
-
-    def until(self, what: str, met: Callable[[PartitionState], bool]) -> Await:
-        return Await(f"{what} ({self.name})", self.aim.topic, self.partitions, met)
-
-    def led_by(self, *nodes: int) -> Await:
-        names = " or ".join("nobody" if node == NOBODY else f"node {node}" for node in nodes)
-        return self.until(f"{names} leads", lambda state: state.leader in nodes)
-
-    def isr_is(self, *nodes: int) -> Await:
-        return self.until(f"ISR {sorted(nodes)}", lambda state: set(state.isr) == set(nodes))
-
-    def healed(self, ids: Collection[str]) -> tuple[GuidedStep, ...]:
-        """Undo what is left, and wait until all is well."""
-        return Heal(tuple(ids)), self.until("the full ISR", lambda state: state.full_isr)
+from wrackline.nemesis.guided.steps import Aim, GuidedStep, Heal, Needs, Sleep
+from wrackline.nemesis.guided.trio import ALONE, APART, NO_CONTROLLER, NOBODY, ONE_WAY_IN, Trio
 
 
 def elr_outsider(aim: Aim) -> tuple[GuidedStep, ...]:
@@ -109,7 +25,7 @@ def elr_outsider(aim: Aim) -> tuple[GuidedStep, ...]:
     the ELR and leads, without what was acknowledged meanwhile. A right controller lets the partition wait for
     L or F1.
     """
-    t = _Trio.of(aim)
+    t = Trio.of(aim)
     return (
         t.inject("g1", APART, t.last, role="last replica"),
         t.isr_is(t.leader, t.first),
@@ -127,7 +43,7 @@ def unclean_candidate(aim: Aim) -> tuple[GuidedStep, ...]:
     F1 is killed; F2 is cut off and loses its power, so that L is alone in the ISR and F2 in the ELR. F2 comes
     back with what its disk has kept, and cannot fetch. L is killed. With the defect F2 is elected.
     """
-    t = _Trio.of(aim)
+    t = Trio.of(aim)
     return (
         t.inject("g1", Kill(), t.first, role="first follower"),
         t.isr_is(t.leader, t.last),
@@ -135,9 +51,9 @@ def unclean_candidate(aim: Aim) -> tuple[GuidedStep, ...]:
         t.inject("g2", APART, t.last, role="last replica"),
         t.inject("g3", PowerCut(), t.last, role="last replica"),
         t.isr_is(t.leader),
-        AwaitBroker(f"node {t.last} fenced", t.last, alive=False),
+        t.fenced(t.last),
         Heal(("g3",)),
-        AwaitBroker(f"node {t.last} registered again", t.last, alive=True),
+        t.alive(t.last),
         t.inject("g4", Kill(), t.leader, role="leader"),
         t.led_by(t.last, NOBODY),
         Sleep(1.0, "clients find whoever leads"),
@@ -152,7 +68,7 @@ def below_min_isr(aim: Aim) -> tuple[GuidedStep, ...]:
     the defect makes them visible: consumers are given records that F2, in the ELR, does not have. L is
     killed, F2 leads.
     """
-    t = _Trio.of(aim)
+    t = Trio.of(aim)
     return (
         t.inject("g1", Kill(), t.first, role="first follower"),
         t.isr_is(t.leader, t.last),
@@ -175,7 +91,7 @@ def shrink_without_controller(aim: Aim) -> tuple[GuidedStep, ...]:
     defect L acknowledges with F1 alone all the same. L and F1 are killed, F2, in the ISR as before, is
     elected. Needs a session timeout some seconds longer than replica.lag.time.max.
     """
-    t = _Trio.of(aim)
+    t = Trio.of(aim)
     return (
         t.cut_link("g1", NO_CONTROLLER),
         t.inject("g2", APART, t.last, role="last replica"),
@@ -195,7 +111,7 @@ def joined_unknown_to_leader(aim: Aim) -> tuple[GuidedStep, ...]:
     F1 alone. L and F1 are killed, F2 is elected from the ISR. Needs a session timeout of some seconds: the
     controller's answers to L's heartbeats are lost as well.
     """
-    t = _Trio.of(aim)
+    t = Trio.of(aim)
     return (
         t.inject("g1", APART, t.last, role="last replica"),
         t.isr_is(t.leader, t.first),
@@ -220,7 +136,7 @@ def unknown_follower(aim: Aim) -> tuple[GuidedStep, ...]:
     defect F1 acknowledges alone. F1 is killed, F2 is elected. Needs a replica.lag.time.max well beyond the
     session timeout.
     """
-    t = _Trio.of(aim)
+    t = Trio.of(aim)
     return (
         t.inject("g1", APART, t.last, role="last replica"),
         t.inject("g2", Kill(), t.leader, role="leader"),
@@ -242,7 +158,7 @@ def registered_at_once(aim: Aim) -> tuple[GuidedStep, ...]:
     elects F2. Needs a session timeout longer than a restart takes, and a longer replica.lag.time.max, or L
     drops F1 itself.
     """
-    t = _Trio.of(aim)
+    t = Trio.of(aim)
     return (
         t.inject("g1", APART, t.first, role="first follower"),
         t.inject("g2", PowerCut(), t.first, role="first follower"),
@@ -262,7 +178,7 @@ def last_standing(aim: Aim) -> tuple[GuidedStep, ...]:
     synced, which F1 and F2 still hold. Without an ELR the partition waits for L, which leads again with the
     log that its disk has kept; F1 and F2 cut theirs. With an ELR one of them is in it and leads.
     """
-    t = _Trio.of(aim)
+    t = Trio.of(aim)
     return (
         t.inject("g1", APART, t.leader, role="leader"),
         t.isr_is(t.leader),
@@ -280,7 +196,7 @@ def last_leader(aim: Aim) -> tuple[GuidedStep, ...]:
     what it had not synced, F1 with everything. With the defect L leads because it led last; balanced recovery
     compares.
     """
-    t = _Trio.of(aim)
+    t = Trio.of(aim)
     return (
         t.inject("g1", APART, t.last, role="last replica"),
         t.isr_is(t.leader, t.first),
@@ -303,7 +219,7 @@ def unchecked_tail(aim: Aim) -> tuple[GuidedStep, ...]:
     other records at the same offsets; then F2 may fetch from it. With the defect it goes on behind its own
     records. Needs a replica.lag.time.max well beyond the session timeout.
     """
-    t = _Trio.of(aim)
+    t = Trio.of(aim)
     return (
         t.inject("g1", APART, t.first, role="first follower"),
         Sleep(0.5, "L and F2 hold what F1 does not"),
@@ -324,7 +240,7 @@ def anothers_record(aim: Aim) -> tuple[GuidedStep, ...]:
     them when the high watermark passes. Needs clients that wait long enough, and more of them than L can hold
     up.
     """
-    t = _Trio.of(aim)
+    t = Trio.of(aim)
     return (
         t.inject("g1", ALONE, t.leader, role="leader"),
         t.led_by(t.first),
@@ -341,7 +257,7 @@ def forgotten_producer(aim: Aim) -> tuple[GuidedStep, ...]:
     answered; the producers try again at F1, which with the defect appends the same batches once more. Needs a
     replica.lag.time.max well beyond the session timeout.
     """
-    t = _Trio.of(aim)
+    t = Trio.of(aim)
     return (
         t.inject("g1", APART, t.last, role="last replica"),
         Sleep(0.5, "records are on L and F1, and no response leaves"),

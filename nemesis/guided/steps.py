@@ -22,6 +22,8 @@ class Needs:
     apart: bool = False
     """The controllers, where there are any, are on hosts of their own."""
     one_controller: bool = False
+    brokers: int = 0
+    """At least so many; 0: as many as there are replicas."""
     elections: bool = False
     """An administrator asks for elections of preferred leaders."""
 
@@ -121,7 +123,26 @@ class Flush:
     hosts: tuple[str, ...]
 
 
-GuidedStep = Inject | Heal | Sleep | Await | AwaitBroker | AwaitGrowth | AwaitCheckpoint | AskEnd | Flush
+@dataclass(frozen=True, slots=True)
+class ElectUncleanly:
+    """A person asks for a leader of these partitions, whoever is there."""
+
+    topic: str
+    partitions: tuple[int, ...]
+
+
+GuidedStep = (
+    Inject
+    | Heal
+    | Sleep
+    | Await
+    | AwaitBroker
+    | AwaitGrowth
+    | AwaitCheckpoint
+    | AskEnd
+    | Flush
+    | ElectUncleanly
+)
 
 
 @dataclass(frozen=True, slots=True)

@@ -37,6 +37,8 @@ class WracklineSpec(SystemSpec):
     fleet.zookeeper."""
     defects: Annotated[tuple[str, ...], Lax] = ()
     """Historic defects to start the broker with; `docs/defects.md` lists them."""
+    racks: dict[str, str] = Field(default_factory=dict)
+    """Host to rack; `placement: striped` spreads replicas over racks. A host without one stands in none."""
     config: Annotated[dict[str, str | int | float | bool], AfterValidator(in_milliseconds)] = Field(
         default_factory=dict
     )
@@ -77,6 +79,8 @@ class WracklineSpec(SystemSpec):
         return None
 
     def refusal(self, fleet: FleetSpec) -> str | None:
+        if strangers := [host for host in self.racks if fleet.hosts and host not in fleet.hosts]:
+            return f"system.racks: there is no host {strangers[0]}; there are {', '.join(fleet.hosts)}"
         if not self.on_zookeeper or not fleet.zookeeper:
             return None
         if fleet.controllers:
@@ -132,6 +136,7 @@ class WracklineSpec(SystemSpec):
             defects=self.defects,
             config=self.config,
             trace=self.trace,
+            racks=self.racks,
             bundle_cache=layout.cache / "bundles",
             start_s=self.waits.start_s,
         )

@@ -51,17 +51,20 @@ class WracklineSystem(Deployed):
         defects: Sequence[str] = (),
         config: Mapping[str, object] | None = None,
         trace: bool = True,
+        racks: Mapping[str, str] | None = None,
         bundle_cache: Path,
         start_s: float = START_S,
     ) -> None:
         """Which host gets which id: `wrackline.systems.common.nodes.nodes_on`. ``spares`` are installed, and
-        started by nobody but who asks for it. Raises DeployError for a host that the fleet does not have.
+        started by nobody but who asks for it. ``racks``: host -> its rack. Raises
+        DeployError for a host that the fleet does not have.
         """
         self._cluster_id = cluster_id
         self._profile = profile
         self._defects = tuple(defects)
         self._config = dict(config or {})
         self._trace = trace
+        self._racks = dict(racks or {})
         self._bundle_cache = bundle_cache
         placed = nodes_on(
             fleet, brokers=brokers, controllers=controllers, spares=spares, zookeepers=zookeepers
@@ -170,6 +173,8 @@ class WracklineSystem(Deployed):
             own["controller_id"] = self._placed.voters[node.host.name]
         if self._placed.zookeepers:
             own["zookeeper_connect"] = self._placed.zookeeper_connect()
+        if node.host.name in self._racks:
+            own["rack"] = self._racks[node.host.name]
         own |= settings.of_roles(self._config, broker=node.is_broker, controller=node.is_controller)
         return "".join(f"{key} = {toml(value)}\n" for key, value in own.items())
 

@@ -13,6 +13,7 @@ from pathlib import Path
 from wrackline.fleets.base import FileLoss, FleetError, Host, PowerCut, Result
 from wrackline.history.model import Event
 from wrackline.nemesis.faults.steps import Scene, Target
+from wrackline.nemesis.guided.steps import Needs
 from wrackline.systems.base import (
     ClusterState,
     DeployError,
@@ -35,6 +36,12 @@ NODES: tuple[Node, ...] = (
     node("n3", 3, 13),
     node("c1", 101, 21, controller=True),
 )
+
+
+def cast(needs: Needs) -> dict[int, Node]:
+    """The nodes for a schedule with these needs: a fourth broker only where it says so."""
+    more = [node("n4", 4, 14)] if needs.brokers > len(COMBINED) else []
+    return {one.node_id: one for one in (*NODES, *more)}
 
 
 def target(name: str, *, pid: int | None = None) -> Target:

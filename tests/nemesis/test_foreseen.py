@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from tests.nemesis.doubles import NODES, FakeFleet, FakeSystem, Recorded, cluster, node, partition
+from tests.nemesis.doubles import NODES, FakeFleet, FakeSystem, Recorded, cast, cluster, node, partition
 from wrackline.nemesis import inject
 from wrackline.nemesis.foreseen import foreseen, guided_steps
 from wrackline.nemesis.guided.catalogue import NEEDS, SCHEDULES
@@ -115,10 +115,11 @@ def test_the_same_plan_foresees_the_same_and_seeds_differ() -> None:
 
 @pytest.mark.parametrize("name", sorted(SCHEDULES))
 def test_every_guided_schedule_can_be_shown(name: str) -> None:
-    steps = guided_steps(GuidedSpec(name=name, partition=1), NODES, "log", max(3, NEEDS[name].replicas))
+    nodes = tuple(cast(NEEDS[name]).values())
+    steps = guided_steps(GuidedSpec(name=name, partition=1), nodes, "log", max(3, NEEDS[name].replicas))
     faults = [step for step in steps if isinstance(step, Inject)]
     assert faults
-    assert {host for fault in faults for host in fault.hosts} <= {one.host.name for one in NODES}
+    assert {host for fault in faults for host in fault.hosts} <= {one.host.name for one in nodes}
 
 
 def test_a_fault_whose_beginning_takes_long_may_have_its_host_for_longer() -> None:

@@ -8,10 +8,12 @@ from pathlib import Path
 import pytest
 
 from tests.systems.listening import Listening, Said
+from wrackline.fleets.netns.spec import NetnsSpec
 from wrackline.systems.base import ClusterState, DeployError, PartitionState
 from wrackline.systems.cluster_client import freshest
 from wrackline.systems.wrackline import bundle
 from wrackline.systems.wrackline.bundle import Archive, Bundle
+from wrackline.systems.wrackline.spec import WracklineSpec
 from wrackline.systems.wrackline.system import WracklineSystem
 
 
@@ -108,6 +110,20 @@ def test_each_role_is_given_the_settings_it_knows(fleet: Listening, tmp_path: Pa
     assert controller["session_timeout_ms"] == 1500
     assert "heartbeat_interval_ms" not in controller
     assert system.bootstrap() == "198.18.0.11:9092,198.18.0.12:9092"
+
+
+def test_a_broker_stands_in_the_rack_of_its_host(fleet: Listening, tmp_path: Path) -> None:
+    system = system_on(fleet, tmp_path, racks={"n1": "a"})
+    first, second = (tomllib.loads(system.config_for(node)) for node in system.brokers)
+    assert first["rack"] == "a"
+    assert "rack" not in second
+
+
+def test_a_rack_of_a_host_that_is_not_there_is_refused() -> None:
+    fleet = NetnsSpec(brokers=3)
+    spec = WracklineSpec(racks={"n1": "a", "n9": "b"})
+    assert spec.refusal(fleet) == "system.racks: there is no host n9; there are n1, n2, n3, c1"
+    assert WracklineSpec(racks={"n3": "a"}).refusal(fleet) is None
 
 
 def test_starting_and_stopping_a_node_run_these_commands(fleet: Listening, tmp_path: Path) -> None:

@@ -99,6 +99,12 @@ class ZooKeeperAdmin:
 
         self._session.ask(elect, timeout_s)
 
+    def elect_uncleanly(self, places: Sequence[Place], *, timeout_s: float) -> None:
+        """Of this era only unclean.leader.election.enable can ask for that."""
+        del timeout_s
+        names = ", ".join(f"{topic}-{number}" for topic, number in places)
+        raise DeployError(f"no unclean election of {names}: this era has no such request")
+
     def reassign(self, targets: Mapping[Place, tuple[int, ...] | None], *, timeout_s: float) -> None:
         """Begins when the moves before are through: this era takes one request at a time, and none back."""
         if cancelled := [f"{topic}-{number}" for (topic, number), to in targets.items() if to is None]:

@@ -16,9 +16,11 @@ from wrackline.broker.defects import REGISTRY
 from wrackline.harness.known_answers import defects as suites
 from wrackline.harness.known_answers.defects import Tally, cases
 from wrackline.harness.known_answers.findings import findings
+from wrackline.harness.known_answers.not_on_hosts import NOT_ON_HOSTS
+from wrackline.harness.known_answers.stories import stories
 from wrackline.harness.run import Judged, Options, Outcome
 from wrackline.harness.specification.spec import Spec, SpecError
-from wrackline.nemesis.guided.defects import SCHEDULES
+from wrackline.nemesis.guided import defects, logs, operators, outages, races
 from wrackline.simulator.guided import SCHEDULES as SIMULATED
 
 
@@ -31,12 +33,38 @@ def test_every_suite_names_a_defect_that_the_simulator_has_a_schedule_for() -> N
         assert case.path.read_text().startswith("# ")
 
 
-def test_every_schedule_of_a_defect_has_its_suite() -> None:
+def test_every_defect_has_a_suite_or_a_reason_why_it_shows_nothing_on_hosts() -> None:
+    shown = {switch for case in cases() for switch in case.spec.system.configured().defects}
+    assert shown <= set(REGISTRY)
+    assert set(NOT_ON_HOSTS) <= set(REGISTRY)
+    # Of a pair the switch that does no harm alone has its reason beside the suite of the other one.
+    assert shown & set(NOT_ON_HOSTS) == set()
+    assert set(REGISTRY) - shown - set(NOT_ON_HOSTS) == set()
+
+
+def test_every_reason_is_on_the_page_of_defects() -> None:
+    page = (Path(__file__).parents[3] / "docs" / "defects.md").read_text()
+    for switch, reason in NOT_ON_HOSTS.items():
+        assert f"| `{switch}` | {reason} |" in page
+
+
+def test_every_suite_is_on_the_page_of_defects() -> None:
+    page = (Path(__file__).parents[3] / "docs" / "defects.md").read_text()
+    for case in cases():
+        assert case.spec.nemesis.guided is not None
+        assert f"| `{case.name}` | `{case.spec.nemesis.guided.name}` |" in page
+
+
+def test_every_guided_schedule_of_these_families_is_used_by_a_suite() -> None:
     used = [case.spec.nemesis.guided.name for case in cases() if case.spec.nemesis.guided is not None]
     assert len(used) == len(set(used)) == len(cases())
-    of_kafka = [each.spec.nemesis.guided.name for each in findings() if each.spec.nemesis.guided is not None]
-    assert {*used, *of_kafka} >= {*SCHEDULES}
-    assert set(used) == {*SCHEDULES, "b01-truncate-to-hw"} - {"last-standing"}, "no switch of ours is B10"
+    others = {
+        each.spec.nemesis.guided.name
+        for each in (*findings(), *stories())
+        if each.spec.nemesis.guided is not None
+    }
+    families = (defects.SCHEDULES, races.SCHEDULES, logs.SCHEDULES, operators.SCHEDULES, outages.SCHEDULES)
+    assert {name for family in families for name in family} - {*used, *others} == set()
 
 
 def test_the_twin_differs_from_its_run_in_the_defect_alone() -> None:
@@ -47,7 +75,7 @@ def test_the_twin_differs_from_its_run_in_the_defect_alone() -> None:
         assert twin.pop("name") == f"{run.pop('name')}-twin"
         assert twin == run
         assert Spec.model_validate(case.twin.model_dump()) == case.twin
-        assert case.spec.contract.expected
+        assert bool(case.spec.contract.expected) is not bool(case.unmet)
         assert run["contract"]["expected"] == ()
 
 
@@ -85,6 +113,50 @@ def test_a_defect_is_caught_when_what_it_does_is_forbidden(
     tally.add_defect(judged(word, tmp_path, **found))
     assert (tally.caught, tally.runs, tally.as_it_must_be) == (int(caught), 1, caught)
     assert bool(tally.wrong) is not caught
+
+
+def conditions(tmp_path: Path, word: str, **failed: str) -> Judged:
+    """``failed``: names of conditions that do not hold."""
+    rows = [{"name": name, "ok": False} for name in failed.values()]
+    verdict = {
+        "verdict": word,
+        "anomalies": [],
+        "reasons": [],
+        "conditions": [*rows, {"name": "x", "ok": True}],
+    }
+    return Judged(tmp_path / "run", verdict, None)
+
+
+@pytest.mark.parametrize(
+    ("word", "failed", "caught"),
+    [
+        ("inconclusive", "threshold longest_gap_s", True),
+        ("inconclusive", "every fault proved", False),
+        ("pass", "threshold longest_gap_s", False),
+        ("violation", "threshold longest_gap_s", False),
+    ],
+)
+def test_a_defect_that_takes_only_time_is_caught_when_it_misses_its_threshold(
+    tmp_path: Path, word: str, failed: str, caught: bool
+) -> None:
+    tally = Tally(cases(["allow-fenced-isr"])[0])
+    tally.add_defect(conditions(tmp_path, word, one=failed))
+    assert (tally.caught, tally.runs) == (int(caught), 1)
+    assert bool(tally.wrong) is not caught
+
+
+def test_what_the_contract_allows_is_caught_when_it_shows_and_the_twin_shows_none(tmp_path: Path) -> None:
+    shown = {"anomaly": "watermark-regression", "meaning": "allowed", "count": 2}
+    without = {"verdict": "pass", "anomalies": [], "reasons": []}
+    tally = Tally(cases(["no-offset-not-available"])[0])
+    tally.add_defect(Judged(tmp_path / "run", {**without, "anomalies": [shown]}, None))
+    tally.add_twin(Judged(tmp_path / "twin", without, None))
+    assert tally.as_it_must_be
+    tally.add_defect(Judged(tmp_path / "run", without, None))
+    assert (tally.caught, tally.runs) == (1, 2)
+    tally.add_twin(Judged(tmp_path / "twin", {**without, "anomalies": [shown]}, None))
+    assert (tally.clean, tally.twins) == (1, 2)
+    assert "watermark-regression" in tally.wrong[-1]
 
 
 @pytest.mark.parametrize("word", ["violation", "inconclusive", "infrastructure"])
@@ -150,12 +222,12 @@ def test_after_ctrl_c_no_further_run_is_begun(tmp_path: Path, monkeypatch: pytes
     ("name", "options", "twins", "invariant"),
     [
         ("ignore-unclean", ["--no-twins"], 0, "I08"),
-        pytest.param(
-            "elr-not-cleared", [], 1, "I14", marks=pytest.mark.nightly
-        ),  # a second one, with its twin
+        # A second one with its twin, and one with messages held by a proxy.
+        pytest.param("elr-not-cleared", [], 1, "I14", marks=pytest.mark.nightly),
+        pytest.param("isr-no-hw", [], 1, "I02", marks=pytest.mark.nightly),
     ],
 )
-def test_a_defect_is_a_violation_on_a_real_fleet_and_its_twin_passes(
+def test_a_defect_is_caught_on_a_real_fleet_and_its_twin_passes(
     name: str, options: list[str], twins: int, invariant: str, tmp_path: Path
 ) -> None:
     """By what clients saw, and by the invariants: the first that breaks is what the defect is about."""
@@ -176,7 +248,7 @@ def test_a_defect_is_a_violation_on_a_real_fleet_and_its_twin_passes(
     [row] = orjson.loads(table.read_bytes())
     [case] = cases([name])
     assert (row["caught"], row["runs"], row["clean"], row["twins"]) == (1, 1, twins, twins)
-    assert set(case.spec.contract.expected) <= set(row["found"])
+    assert {*case.spec.contract.expected, *case.unmet} <= set(row["found"])
     for run_dir in (tmp_path / "results").iterdir():
         asked = orjson.loads((run_dir / "verdict.json").read_bytes())["invariants"]
         broken = [one["id"] for one in asked["broken"]]

@@ -140,7 +140,7 @@ def test_versions_are_prepared_first_and_the_table_has_the_nodes_words(
     assert happened[4:] == ["finding-b10", "finding-b10-control"] * 2
     known.show([tally])
     told = capsys.readouterr().out
-    assert "b10      3.9.2  violation  2 of 2  2 of 2" in told
+    assert "b10   3.9.2   violation  2 of 2  2 of 2" in told
     assert "640 lost-write of 900; 640 lost-write of 900" in told
     assert "5-finding-b10/nodes/c1/broker.log:600: UNCLEAN" in told
     assert tally.to_dict()["control_differs_in"] == ["system.version: 3.9.2 -> 4.4.0"]

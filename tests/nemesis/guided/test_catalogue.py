@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import pytest
 
-from tests.nemesis.doubles import COMBINED, NODES, cluster, node, partition, target
+from tests.nemesis.doubles import COMBINED, NODES, cast, cluster, node, partition, target
+from wrackline.nemesis.faults.kafka_apis import Api
+from wrackline.nemesis.faults.messages import Act, Messages, What
 from wrackline.nemesis.faults.network import Partition
 from wrackline.nemesis.faults.steps import Scene, Target
 from wrackline.nemesis.guided.catalogue import NEEDS, SCHEDULES
-from wrackline.nemesis.guided.defects import SCHEDULES as OF_DEFECTS
 from wrackline.nemesis.guided.eras import SCHEDULES as OF_STORIES
 from wrackline.nemesis.guided.steps import (
     Aim,
@@ -16,6 +17,8 @@ from wrackline.nemesis.guided.steps import (
     Await,
     AwaitBroker,
     AwaitGrowth,
+    ElectUncleanly,
+    Flush,
     GuidedError,
     Heal,
     Inject,
@@ -43,7 +46,7 @@ ZOOKEEPER = Target("z1", "198.18.0.31", 201, 2181, "/data", is_broker=False, is_
 
 
 def hits(name: str, state: ClusterState, number: int = 0) -> list[tuple[str, str]]:
-    steps = SCHEDULES[name](aim(state, number))
+    steps = SCHEDULES[name](Aim(state, cast(NEEDS[name]), "log", number))
     return [(step.fault.name, *step.hosts) for step in steps if isinstance(step, Inject)]  # type: ignore[misc]
 
 
@@ -85,7 +88,7 @@ def test_b01_waits_for_all_partitions_that_fare_alike() -> None:
 @pytest.mark.parametrize(
     ("name", "nodes"),
     [
-        *((name, NODES) for name in sorted(SCHEDULES)),
+        *((name, tuple(cast(NEEDS[name]).values())) for name in sorted(SCHEDULES)),
         *((name, COMBINED) for name in sorted(SCHEDULES) if not NEEDS[name].apart),
     ],
 )
@@ -144,11 +147,96 @@ L, F1, F2 = "n2", "n1", "n3"
         ("unchecked-tail", [("partition", F1), ("kill", L)]),
         ("anothers-record", [("partition", L)]),
         ("forgotten-producer", [("partition", F2), ("kill", L)]),
+        ("proposed-member", [("partition", F2), ("partition", F1), ("messages", "c1"), ("kill", L)]),
+        ("stale-end", [("partition", F1, F2), ("partition", F1, F2), ("kill", L)]),
+        ("behind-in-isr", [("partition", F2), ("messages", L), ("kill", L, F1)]),
+        (
+            "former-life",
+            [("kill", F2), ("messages", "c1"), ("partition", F2), ("power-cut", F2), ("kill", L, F1)],
+        ),
+        ("fenced-member", [("kill", F2), ("messages", "c1"), ("kill", F2)]),
+        (
+            "outdated-proposal",
+            [("messages", "c1"), ("partition", L, F1), ("partition", F2), ("power-cut", F2), ("kill", L)],
+        ),
+        ("overtaken-answer", [("messages", "c1"), ("partition", F2)]),
+        (
+            "led-meanwhile",
+            [
+                ("partition", L, F1),
+                ("messages", "c1"),
+                ("transfer-leadership", L),
+                ("messages", L),
+                ("kill", F1),
+                ("kill", L),
+            ],
+        ),
+        ("empty-answer", [("partition", F1), ("partition", L), ("kill", L)]),
+        (
+            "longer-than-leader",
+            [("mtu-black-hole", F2, F1), ("partition", F1), ("partition", F1), ("kill", L), ("kill", F1)],
+        ),
+        ("led-in-silence", [("partition", F1), ("kill", L), ("partition", F1)]),
+        ("smaller-min-isr", [("partition", F1), ("partition", F2), ("change-config", L), ("kill", L)]),
+        ("moved-alone", [("partition", F1, F2), ("reassign", L), ("power-cut", "n4")]),
+        ("moved", [("reassign", F2)]),
+        ("dead-leader", [("partition", F2), ("kill", F1), ("power-cut", L)]),
+        ("fenced-together", [("kill", L, F1), ("pause", "c1")]),
+        ("shrunk-in-silence", [("partition", F2)]),
+        ("fenced-follower", [("partition", F2)]),
+        ("failing-write", [("disk-errors", L)]),
+        ("slow-goodbye", [("pause", F2), ("restart", L)]),
+        ("outage", [("power-cut", L), ("power-cut", F1), ("power-cut", F2)]),
+        ("outage-manual", [("power-cut", L), ("power-cut", F1), ("power-cut", F2)]),
     ],
 )
 def test_the_schedules_of_defects_hit_leader_and_followers(name: str, faults: list[tuple[str, ...]]) -> None:
     assert hits(name, THREE) == faults
-    assert set(OF_DEFECTS) <= set(SCHEDULES)
+
+
+@pytest.mark.parametrize(
+    ("name", "held"),
+    [
+        ("proposed-member", [("c1", Api.ALTER_PARTITION, What.REQUEST, L)]),
+        ("behind-in-isr", [(L, Api.FETCH, What.ANSWER, F2)]),
+        ("former-life", [("c1", Api.ALTER_PARTITION, What.REQUEST, L)]),
+        ("fenced-member", [("c1", Api.ALTER_PARTITION, What.REQUEST, L)]),
+        ("outdated-proposal", [("c1", Api.ALTER_PARTITION, What.REQUEST, L)]),
+        ("overtaken-answer", [("c1", Api.ALTER_PARTITION, What.ANSWER, L)]),
+        ("led-meanwhile", [("c1", Api.FETCH, What.ANSWER, L), (L, Api.FETCH, What.REQUEST, F2)]),
+    ],
+)
+def test_races_hold_the_messages_of_one_node_where_they_are_answered(
+    name: str, held: list[tuple[str, Api, What, str]]
+) -> None:
+    faults = [(step.hosts[0], step.fault) for step in SCHEDULES[name](aim(THREE)) if isinstance(step, Inject)]
+    found = [(host, fault) for host, fault in faults if isinstance(fault, Messages)]
+    assert [(host, *one.apis, one.what, *one.peers) for host, one in found] == held
+    assert all(one.act is Act.HOLD and not one.delay_s for _, one in found), "until the fault is undone"
+
+
+def test_an_outage_ends_the_replicas_one_by_one_and_syncs_the_last_when_it_is_alone() -> None:
+    steps = SCHEDULES["outage"](aim(THREE))
+    alone = cluster(*(partition(number, leader=3, isr=(3,)) for number in (0, 2)))
+    flushed = next(at for at, step in enumerate(steps) if isinstance(step, Flush))
+    before, pause, after = steps[flushed - 1], steps[flushed + 1], steps[flushed + 2]
+    assert isinstance(before, Await)
+    assert before.holds(alone)
+    assert not before.holds(cluster(*(partition(number, isr=(1, 3)) for number in (0, 2))))
+    assert isinstance(pause, Sleep), "else nothing unsynced proves the power cut"
+    assert isinstance(after, Inject)
+    assert after.hosts == (F2,)
+    assert steps[flushed] == Flush((F2,))
+    assert isinstance(steps[-1], Await)
+
+
+def test_without_an_election_by_a_person_an_outage_under_manual_has_nobody_who_leads() -> None:
+    steps = SCHEDULES["outage-manual"](aim(THREE))
+    asked = steps.index(ElectUncleanly("log", (0, 2)))
+    waited = steps[asked - 1]
+    assert isinstance(waited, Await)
+    assert waited.holds(cluster(*(partition(number, leader=-1, isr=()) for number in (0, 2))))
+    assert not waited.holds(THREE)
 
 
 @pytest.mark.parametrize(
@@ -258,10 +346,14 @@ def test_a_wait_for_a_broker_looks_at_who_is_alive() -> None:
 def test_a_schedule_refuses_to_run_without_what_it_is_declared_to_need(name: str) -> None:
     needs = NEEDS[name]
     two = cluster(partition(0, leader=1, replicas=(1, 2), isr=(1, 2)))
-    many = {**BY_ID, 102: node("c2", 102, 22, controller=True)}
+    many = {**cast(NEEDS[name]), 102: node("c2", 102, 22, controller=True)}
     beside = {one.node_id: one for one in COMBINED}
     lacking = {
-        "replicas": (Aim(two, BY_ID, "log", 0), needs.replicas > 2),
+        "replicas": (Aim(two, cast(needs), "log", 0), needs.replicas > 2),
+        "brokers": (
+            Aim(LED_BY_FIRST, {number: one for number, one in cast(needs).items() if number != 4}, "log", 0),
+            needs.brokers > 3,
+        ),
         "apart": (Aim(LED_BY_FIRST, beside, "log", 0), needs.apart),
         "one controller": (Aim(LED_BY_FIRST, many, "log", 0), needs.one_controller),
     }

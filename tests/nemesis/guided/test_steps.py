@@ -12,12 +12,14 @@ from wrackline.history.model import Event, Type
 from wrackline.nemesis import inject, runner
 from wrackline.nemesis.faults.processes import Kill
 from wrackline.nemesis.guided.catalogue import SCHEDULES
+from wrackline.nemesis.guided.elections import elect_uncleanly
 from wrackline.nemesis.guided.steps import (
     Aim,
     AskEnd,
     Await,
     AwaitCheckpoint,
     AwaitGrowth,
+    ElectUncleanly,
     Flush,
     GuidedError,
     GuidedStep,
@@ -27,6 +29,7 @@ from wrackline.nemesis.guided.steps import (
 from wrackline.nemesis.runner import Nemesis
 from wrackline.nemesis.schedule import plan
 from wrackline.nemesis.spec import load
+from wrackline.systems.base import DeployError, Place
 
 
 def test_steps_that_look_at_disks_and_a_wait_that_is_given_up(
@@ -109,3 +112,29 @@ def test_a_question_is_under_way_while_the_schedule_goes_on(
     assert ("end" in [event.f for event in recorded.events]) is put
     assert recorded.phases("g0") == ([] if put else ["begin", "ended"]), "it is known that it was not put"
     nemesis.stop_and_heal()
+
+
+class _Asked:
+    """An administrator who remembers what was asked, and may be refused."""
+
+    def __init__(self, *, refused: bool = False) -> None:
+        self.refused = refused
+        self.places: list[Place] = []
+
+    def elect_uncleanly(self, places: Sequence[Place], *, timeout_s: float) -> None:
+        assert timeout_s > 0
+        if self.refused:
+            raise DeployError("log-0: there is nobody")
+        self.places += places
+
+
+def test_a_person_asks_for_a_leader_of_each_partition() -> None:
+    system = cast(Any, FakeSystem(FakeFleet()))
+    with pytest.raises(GuidedError, match="fake has nobody who could be asked"):
+        elect_uncleanly(system, ElectUncleanly("log", (0, 2)))
+    system.admin = _Asked()
+    elect_uncleanly(system, ElectUncleanly("log", (0, 2)))
+    assert system.admin.places == [("log", 0), ("log", 2)]
+    system.admin = _Asked(refused=True)
+    with pytest.raises(GuidedError, match="no unclean election of log: log-0: there is nobody"):
+        elect_uncleanly(system, ElectUncleanly("log", (0,)))
