@@ -14,6 +14,7 @@ from typing import Any
 
 import yaml
 
+from wrackline.checkers.findings import Verdict
 from wrackline.harness.nights.journal import Result, State
 from wrackline.harness.nights.shrinking import Raw, faults_of, shrunk
 from wrackline.harness.nights.spec import Night
@@ -124,16 +125,18 @@ class _Oracle:
         except SpecError:
             return False  # its parts do not fit any more
         digest = hashlib.sha256(as_yaml(raw).encode()).hexdigest()[:8]
-        names = [f"{self._case.name}~{SMALLER}-{digest}-{n}" for n in range(1, self._night.shrink.tries + 1)]
-        known = [self._state.results[name] for name in names if name in self._state.results]
-        if any(self._is_it(one) for one in known):
+        prefix = f"{self._case.name}~{SMALLER}-{digest}-"
+        made = [one for name, one in self._state.results.items() if name.startswith(prefix)]
+        if any(self._is_it(one) for one in made):
             self.best = raw
             return True
-        if len(known) == len(names):
+        # A run that broke down says nothing about the specification.
+        told = sum(one.verdict is not Verdict.INFRASTRUCTURE for one in made)
+        if told >= self._night.shrink.tries:
             return False
         if runs_of(self._state, self._case.name) >= self._night.shrink.runs:
             raise _Spent
-        raise _Wanted([Task(names[len(known)], as_yaml(raw))])
+        raise _Wanted([Task(f"{prefix}{len(made) + 1}", as_yaml(raw))])
 
     def _is_it(self, result: Result) -> bool:
         return result.violates and bool(self._of & set(result.anomalies))

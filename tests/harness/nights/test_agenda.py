@@ -111,6 +111,19 @@ def test_another_anomaly_is_not_the_one_that_is_made_smaller(tmp_path: Path) -> 
     assert list(agenda(night, CASES, journal.state, lambda _: RAW)) == []
 
 
+def test_a_run_that_broke_down_is_no_try(tmp_path: Path) -> None:
+    night = a_night(repeat=0, twins=False, shrink={"runs": 9, "tries": 1})
+    journal = Journal(tmp_path)
+    judged(journal, "a", Verdict.VIOLATION, "lost-write")
+    judged(journal, "b", Verdict.PASS)
+    [first] = agenda(night, CASES, journal.state, lambda _: RAW)
+    judged(journal, first.name, Verdict.INFRASTRUCTURE)
+    [again] = agenda(night, CASES, journal.state, lambda _: RAW)
+    assert (again.text, again.name) == (first.text, first.name.removesuffix("1") + "2")
+    judged(journal, again.name, Verdict.PASS)
+    assert list(agenda(night, CASES, journal.state, lambda _: RAW)) == []
+
+
 def test_a_run_that_was_made_waits_for_its_verdict(tmp_path: Path) -> None:
     journal = Journal(tmp_path)
     journal.write(Did.BEGAN, task="a")
