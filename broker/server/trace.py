@@ -39,6 +39,7 @@ class TraceWriter:
         self._step = 0
         self._time_ns = (0, 0)
         self._lines: list[bytes] = []
+        self._lost = 0
 
     def begin(self) -> None:
         """The node takes an event up: the lines that follow are of one step."""
@@ -68,8 +69,11 @@ class TraceWriter:
         try:
             self._file.write(b"".join(lines))
         except OSError as failure:
-            # A broker whose disk is full must go on saying so to its clients; the trace only watches.
-            _LOG.error("trace: %d lines lost: %s", len(lines), failure)
+            # A broker whose disk is full must go on saying so to its clients; the trace only watches. Told
+            # once: the log may be on the same disk.
+            if not self._lost:
+                _LOG.error("trace: lines are lost from now on: %s", failure)
+            self._lost += len(lines)
 
     def close(self) -> None:
         self.flush()

@@ -133,7 +133,7 @@ def _ids(data: bytes | None) -> tuple[int, ...]:
 
 
 def chronicle(all_written: Sequence[Written], host: str, topic: str) -> Chronicle:
-    """Every state of the topic's partitions from the first that has replicas on; there are no epochs.
+    """Every state of the topic's partitions from the first that has replicas on.
     ``host``: of the server whose clock it is."""
     changes: list[Change] = []
     for one, nodes in states(all_written, f"{TOPICS}/{topic}"):
@@ -141,7 +141,7 @@ def chronicle(all_written: Sequence[Written], host: str, topic: str) -> Chronicl
         if found is None:
             continue
         partition = int(found[1])
-        own = [nodes.get(f"{TOPICS}/{topic}/{partition}/{name}") for name in ("leader", "ISR", "replicas")]
+        own = [nodes.get(f"{TOPICS}/{topic}/{partition}/{name}") for name in _OF_A_PARTITION]
         state = _partition(topic, partition, *(None if node is None else node.data for node in own))
         change = Change(
             at_ns=one.at_ms * 1_000_000,

@@ -188,10 +188,10 @@ def test_how_members_take_part_follows_from_the_protocol() -> None:
     assert classic.rebalances == "cooperative"
     assert GroupSpec(assignor="roundrobin").rebalances == "eager"
     assert consumer.rebalances == "consumer"
-    assert classic.needs == {Capability.GROUPS}
+    assert classic.needs == {Capability.IDEMPOTENCE, Capability.GROUPS}
     assert consumer.taking_part("g", "a").assignor == "uniform"
     assert consumer.taking_part("g", "a").instance == "a"
-    assert consumer.needs == {Capability.GROUPS, Capability.CONSUMER_PROTOCOL}
+    assert consumer.needs == classic.needs | {Capability.CONSUMER_PROTOCOL}
     with pytest.raises(ValidationError, match="assignor roundrobin is none of protocol consumer"):
         GroupSpec(protocol="consumer", assignor="roundrobin")
     with pytest.raises(ValidationError, match="at most half of session_timeout_ms"):

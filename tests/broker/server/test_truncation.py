@@ -39,7 +39,7 @@ def shell(core: Core, ends: dict[int, int]) -> Shell:
         shell=SimpleNamespace(max_connections=9, connections_max_idle_ms=1_000, zookeeper_connect=None),
     )
     log_dir: Any = SimpleNamespace(truncate=lambda _, to_offset: ends[to_offset], topic_name=str)
-    role: Any = SimpleNamespace(core=core, ready=lambda: False)
+    role: Any = SimpleNamespace(core=core, ready=lambda: False, features=lambda: None)
     trace: Any = MagicMock()
     return Shell(role, settings, log_dir, UUID(int=1), trace, 9)
 
