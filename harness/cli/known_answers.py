@@ -59,13 +59,17 @@ def _refound(
     if only_list:
         known.list_them(wanted)
         return 0
-    need_root()
-    need_writable(results)
-    minutes = known.seconds(wanted, runs, controls) / 60
-    click.echo(f"the runs take about {minutes:.0f} minutes on two quiet cores, and their judging a few more")
+    _begin(results, known.seconds(wanted, runs, controls))
     tallies = known.refind(wanted, results, runs=runs, controls=controls, master=master)
     known.show(tallies)
     return _written(tallies, json_file)
+
+
+def _begin(results: Path, runs_take_s: float) -> None:
+    need_root()
+    need_writable(results)
+    minutes = runs_take_s / 60
+    click.echo(f"the runs take about {minutes:.0f} minutes on two quiet cores, and their judging a few more")
 
 
 @click.command("demo")
@@ -199,9 +203,7 @@ def findings_command(
     type=click.Choice(told.PROFILES),
     help="Only under these rules; may be repeated.",
 )
-@click.option(
-    "--list", "only_list", is_flag=True, help="Say what there is and how long it takes; make no run."
-)
+@_list_option
 @click.option("--runs", type=click.IntRange(1), default=1, show_default=True, help="Of each.")
 @_json_option
 @results_option
@@ -235,10 +237,7 @@ def eras_command(
     if only_list:
         told.list_them(wanted)
         return 0
-    need_root()
-    need_writable(results)
-    minutes = told.seconds(wanted, runs) / 60
-    click.echo(f"the runs take about {minutes:.0f} minutes on two quiet cores, and their judging a few more")
+    _begin(results, told.seconds(wanted, runs))
     told.play(wanted, results, runs=runs, master=master)
     told.show(wanted)
     return _written(wanted, json_file)

@@ -9,7 +9,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from wrackline.systems.base import ClusterState, PartitionState, Place
 from wrackline.systems.chronicle import Change, Chronicle
 from wrackline.systems.zookeeper.session import Asking
-from wrackline.systems.zookeeper.transactions import SOURCE, Written, gaps, states
+from wrackline.systems.zookeeper.transactions import SOURCE, Written, change, gaps, states
 
 BROKERS = "/brokers"
 IDS = "/brokers/ids"
@@ -143,18 +143,6 @@ def chronicle(all_written: Sequence[Written], host: str, topic: str) -> Chronicl
         partition = int(found[1])
         own = [nodes.get(f"{TOPICS}/{topic}/{partition}/{name}") for name in _OF_A_PARTITION]
         state = _partition(topic, partition, *(None if node is None else node.data for node in own))
-        change = Change(
-            at_ns=one.at_ms * 1_000_000,
-            host=host,
-            place=f"zxid {one.zxid:#x}",
-            topic=topic,
-            partition=partition,
-            leader=state.leader,
-            leader_epoch=state.leader_epoch,
-            partition_epoch=NOBODY,
-            replicas=state.replicas,
-            isr=state.isr,
-        )
         if state.replicas:
-            changes.append(change)
+            changes.append(change(one, host, state, NOBODY))
     return Chronicle(SOURCE, tuple(changes), missing=tuple(gaps(all_written, f"{TOPICS}/{topic}")))

@@ -14,7 +14,8 @@ from pathlib import Path
 
 from wrackline.fleets.base import Fleet, FleetError
 from wrackline.fleets.folders import data_dir
-from wrackline.systems.base import DeployError, Node
+from wrackline.systems.base import DeployError, Node, PartitionState
+from wrackline.systems.chronicle import Change
 
 SOURCE = "ZooKeeper's transaction log"
 _MAGIC = b"ZKLG"
@@ -166,3 +167,19 @@ def states(all_written: Iterable[Written], above: str) -> Iterator[tuple[Written
         else:
             nodes[one.path] = one
         yield one, nodes
+
+
+def change(written: Written, host: str, state: PartitionState, partition_epoch: int) -> Change:
+    """What a partition was when this was written. ``host``: of the server whose clock it is."""
+    return Change(
+        at_ns=written.at_ms * 1_000_000,
+        host=host,
+        place=f"zxid {written.zxid:#x}",
+        topic=state.topic,
+        partition=state.partition,
+        leader=state.leader,
+        leader_epoch=state.leader_epoch,
+        partition_epoch=partition_epoch,
+        replicas=state.replicas,
+        isr=state.isr,
+    )

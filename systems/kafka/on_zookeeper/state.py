@@ -12,7 +12,7 @@ import orjson
 from wrackline.systems.base import ClusterState, DeployError, PartitionState
 from wrackline.systems.chronicle import Change, Chronicle
 from wrackline.systems.zookeeper.session import Asking
-from wrackline.systems.zookeeper.transactions import SOURCE, Written, gaps, states
+from wrackline.systems.zookeeper.transactions import SOURCE, Written, change, gaps, states
 
 IDS = "/brokers/ids"
 TOPICS = "/brokers/topics"
@@ -90,18 +90,5 @@ def chronicle(all_written: Sequence[Written], host: str, topic: str) -> Chronicl
             parsed(topic_path(topic), assigned.data)["partitions"] if assigned and assigned.data else {}
         )
         state = partition_state(topic, partition, map(int, replicas.get(str(partition), ())), one.data)
-        changes.append(
-            Change(
-                at_ns=one.at_ms * 1_000_000,
-                host=host,
-                place=f"zxid {one.zxid:#x}",
-                topic=topic,
-                partition=partition,
-                leader=state.leader,
-                leader_epoch=state.leader_epoch,
-                partition_epoch=one.version,
-                replicas=state.replicas,
-                isr=state.isr,
-            )
-        )
+        changes.append(change(one, host, state, one.version))
     return Chronicle(SOURCE, tuple(changes), missing=tuple(gaps(all_written, topic_path(topic))))
