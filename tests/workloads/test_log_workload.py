@@ -103,8 +103,11 @@ def test_a_send_is_on_record_before_the_client_has_it(
     monkeypatch.setattr(Recorder, "record", written)
     monkeypatch.setattr(RdkafkaProducer, "begin", looked_for)
     spec = LogSpec(rate=0, senders=2, pollers=1, enders=0)
-    rows, _ = drive(mock_cluster, tmp_path / "run", spec, 300)
-    assert early == []
+    for attempt in range(5):  # a cluster that answers at once leaves nothing under way
+        rows, _ = drive(mock_cluster, tmp_path / f"run-{attempt}", spec, 300)
+        assert early == []
+        if most > 4:
+            break
     assert most > 4
     acked = [row for row in rows if (row["f"], row["type"]) == ("send", "ok")]
     assert len(acked) > 50
