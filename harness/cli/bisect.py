@@ -98,18 +98,17 @@ def bisect_command(
         bisector = _Checkouts(
             folder, journal, candidates, tries=tries, budget_s=budget_s, master=master, say=click.echo
         )
-        return _drive(bisector, journal, candidates)
+        return _drive(bisector, candidates)
     finally:
         journal.close()
 
 
-def _drive(bisector: _Checkouts, journal: Journal, candidates: Sequence[Candidate]) -> int:
+def _drive(bisector: _Checkouts, candidates: Sequence[Candidate]) -> int:
     click.echo(f"{len(candidates)} from {candidates[0].name} to {candidates[-1].name}: {bisector.folder}")
     with stopping(bisector):
         try:
             bisector.drive()
         except Stopped as end:
-            journal.write(Did.CLOSED, why=str(end), over=False)
             click.echo(f"{end}: {bisector.account()}; the same command goes on")
             return EXIT_HOSTS if isinstance(end, DiskFull) else STOPPED
         finally:

@@ -20,7 +20,7 @@ from wrackline.harness.cli.stopped import STOPPED
 from wrackline.harness.nights import accounts
 from wrackline.harness.nights.driver import DiskFull, Driver, Stopped
 from wrackline.harness.nights.journal import Did, Journal, read
-from wrackline.harness.nights.night import NightDriver, begin, saved
+from wrackline.harness.nights.night import NightDriver, begin
 from wrackline.harness.nights.order import before, nights, ordered
 from wrackline.harness.nights.spec import Case, Night, cases, load_night
 from wrackline.harness.run.judge import exit_code
@@ -112,7 +112,6 @@ def _drive(here: Path, *, gone_on: bool, master: str) -> int:
                 driver.drive()
             except Stopped as stopped:
                 end = stopped
-                journal.write(Did.CLOSED, why=str(end), over=end.over)
         return _told(here, driver, end)
     except OSError as full:
         raise WrongInput(
@@ -142,9 +141,8 @@ def stopping(driver: Driver) -> Iterator[None]:
 
 
 def _told(here: Path, driver: NightDriver, end: Stopped | None) -> int:
-    night, wanted = saved(here)
-    told = list(accounts.accounts(night, wanted, driver.state, driver.replayed))
-    written = accounts.write(here, night, told)
+    told = list(accounts.accounts(driver.night, driver.cases, driver.state, driver.replayed))
+    written = accounts.write(here, driver.night, told)
     _show(told)
     for path in written:
         click.echo(f"  {path}")

@@ -20,6 +20,7 @@ from wrackline.checkers.findings import Verdict
 from wrackline.harness.nights.agenda import Task
 from wrackline.harness.nights.children import Child
 from wrackline.harness.nights.journal import Did, Journal, State
+from wrackline.harness.report.files import replace_file
 from wrackline.harness.run.judge import read_verdict
 from wrackline.history.files import PARQUET, WAL
 
@@ -82,9 +83,11 @@ class Driver(ABC):
     def drive(self) -> None:
         """Until nothing is left to do. Raises Stopped when it ends before; OSError for a full disk."""
         try:
-            while not self._over():
-                self._step()
+            while self._step():
                 time.sleep(_LOOK_S)
+        except Stopped as end:
+            self._journal.write(Did.CLOSED, why=str(end), over=end.over)
+            raise
         finally:
             for child in self._running.values():
                 child.kill()
@@ -92,19 +95,16 @@ class Driver(ABC):
 
     # --- one look -----------------------------------------------------------------------------------------
 
-    def _over(self) -> bool:
-        return not (self._running or self.state.made or self._open())
-
-    def _open(self) -> list[Task]:
-        return [task for task in self.agenda() if task.name not in self._running]
-
-    def _step(self) -> None:
+    def _step(self) -> bool:
+        """False when nothing is left to do. What comes next is asked for only where a run could begin: to
+        find out may take a look at the runs before."""
         for name in [name for name, child in self._running.items() if child.ended]:
             self._made(name, self._running.pop(name))
         if self.stopping:
             self._stop(self.stopping)
         waiting = len(self.state.made)
-        wanted = self._open() if len(self._running) < self._limits.slots else []
+        room = len(self._running) < self._limits.slots
+        wanted = [task for task in self.agenda() if task.name not in self._running] if room else []
         if waiting and not self._running and (waiting >= TOGETHER or not wanted):
             self._judge()
         elif wanted and waiting < TOGETHER:
@@ -113,6 +113,7 @@ class Driver(ABC):
             elif not self._running:
                 self._judge()
                 raise end
+        return bool(wanted or waiting or self._running)
 
     def _end(self) -> Stopped | None:
         """Why no run may begin any more; None when one may."""
@@ -124,9 +125,7 @@ class Driver(ABC):
         return None
 
     def _begin(self, task: Task) -> None:
-        spec = self.folder / "specs" / f"{task.name}.yaml"
-        if not spec.exists():
-            spec.write_text(task.text)
+        spec = replace_file(self.folder / "specs" / f"{task.name}.yaml", task.text.encode())
         self._journal.write(Did.BEGAN, task=task.name)
         log = self.folder / "logs" / f"{task.name}.log"
         log.unlink(missing_ok=True)  # of a try that was killed

@@ -56,18 +56,20 @@ class NightDriver(Driver):
         self.night, self.cases = saved(folder)
         limits = Limits(self.night.budget, self.night.slots, self.night.keep_free_mb)
         super().__init__(folder, journal, limits, master=master, say=say)
+        self._replayed: dict[str, Raw] = {}
 
     def agenda(self) -> Iterable[Task]:
         return agenda(self.night, self.cases, self.state, self.replayed)
 
     def replayed(self, run: str) -> Raw:
-        """A run's specification, with its faults as a schedule where they were drawn. Raises SpecError."""
-        folder = self.folder / "runs" / run
-        raw: Raw = yaml.safe_load((folder / "spec.yaml").read_text())
-        if (raw.get("nemesis") or {}).get("guided"):
-            return raw
-        done: Raw = yaml.safe_load(replay_of(folder).text)
-        return done
+        """A run's specification, with its faults as a schedule where they were drawn; nobody may change it.
+        Its history is read once: this is asked for as long as the run is made smaller. Raises SpecError."""
+        if run not in self._replayed:
+            folder = self.folder / "runs" / run
+            raw: Raw = yaml.safe_load((folder / "spec.yaml").read_text())
+            guided = bool((raw.get("nemesis") or {}).get("guided"))
+            self._replayed[run] = raw if guided else yaml.safe_load(replay_of(folder).text)
+        return self._replayed[run]
 
     def account(self) -> str:
         """``3 of 12 runs, 1 violation, 5 min of 8 h``."""
