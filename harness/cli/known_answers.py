@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any, Protocol
 
@@ -47,15 +47,32 @@ def _written(tallies: Sequence[_Tally], json_file: Path | None) -> int:
     return 0 if all(each.as_it_must_be for each in tallies) else 1
 
 
+def _beside_controls(command: Callable[..., int]) -> Callable[..., int]:
+    """The argument and the options of a command whose runs have controls: those of `_refound`."""
+    for given in (
+        master_option,
+        results_option,
+        _json_option,
+        _no_controls_option,
+        _runs_option,
+        _list_option,
+        click.argument("names", nargs=-1, metavar="[NAME]..."),
+    ):
+        command = given(command)
+    return command
+
+
 def _refound(
     wanted: Sequence[known.Finding],
+    *,
     only_list: bool,
     runs: int,
-    controls: bool,
+    no_controls: bool,
     json_file: Path | None,
     results: Path,
     master: str,
 ) -> int:
+    controls = not no_controls
     if only_list:
         known.list_them(wanted)
         return 0
@@ -130,22 +147,8 @@ def defects_command(
 
 
 @click.command("stories")
-@click.argument("names", nargs=-1, metavar="[NAME]...")
-@_list_option
-@_runs_option
-@_no_controls_option
-@_json_option
-@results_option
-@master_option
-def stories_command(
-    names: tuple[str, ...],
-    only_list: bool,
-    runs: int,
-    no_controls: bool,
-    json_file: Path | None,
-    results: Path,
-    master: str,
-) -> int:
+@_beside_controls
+def stories_command(names: tuple[str, ...], **asked: Any) -> int:
     """Run what needs no defect (suites/stories): settings that allow loss, outages, recoveries, operations.
 
     Every run must come out as it is known to (pass, a violation, or a loss that the contract allows), and its
@@ -158,26 +161,12 @@ def stories_command(
 
     Exit code: 0 when all is as it must be, 1 when not.
     """
-    return _refound(stories(names), only_list, runs, not no_controls, json_file, results, master)
+    return _refound(stories(names), **asked)
 
 
 @click.command("findings")
-@click.argument("names", nargs=-1, metavar="[NAME]...")
-@_list_option
-@_runs_option
-@_no_controls_option
-@_json_option
-@results_option
-@master_option
-def findings_command(
-    names: tuple[str, ...],
-    only_list: bool,
-    runs: int,
-    no_controls: bool,
-    json_file: Path | None,
-    results: Path,
-    master: str,
-) -> int:
+@_beside_controls
+def findings_command(names: tuple[str, ...], **asked: Any) -> int:
     """Re-find what Apache Kafka itself does wrong, and what its settings allow (suites/findings).
 
     Every run must come out as it is known to (a violation, or a loss that the contract allows), and its
@@ -191,7 +180,7 @@ def findings_command(
 
     Exit code: 0 when all is as it must be, 1 when not.
     """
-    return _refound(known.findings(names), only_list, runs, not no_controls, json_file, results, master)
+    return _refound(known.findings(names), **asked)
 
 
 @click.command("eras")
