@@ -3,52 +3,23 @@
 from __future__ import annotations
 
 import os
-import time
-from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-from confluent_kafka import Producer
 
 from tests.broker.server.carriers import release
+from tests.systems.zookeeper.driven import produce, until
 from wrackline.fleets.netns.fleet import NetnsFleet
-from wrackline.systems.base import DeployError, PartitionState, TopicSpec
+from wrackline.systems.base import DeployError, TopicSpec
 from wrackline.systems.wrackline.on_zookeeper import WracklineOnZooKeeper
 
 pytestmark = [pytest.mark.fleet, pytest.mark.slow]
-SEEN_S = 40.0
 CONFIG = {
     "zookeeper_session_timeout_ms": 2_000,
     "replica_lag_time_max_ms": 2_000,
     "replica_fetch_backoff_ms": 200,
     "high_watermark_checkpoint_interval_ms": 300,
 }
-
-
-def produce(system: WracklineOnZooKeeper, count: int) -> dict[int, bytes]:
-    """Offset -> value, as acknowledged (acks=all)."""
-    acked: dict[int, bytes] = {}
-    with system.fleet.entered():
-        producer = Producer({"bootstrap.servers": system.bootstrap(), "acks": "all", "linger.ms": 1})
-        for number in range(count):
-            producer.produce(
-                "log",
-                f"value-{number}".encode(),
-                partition=0,
-                on_delivery=lambda _, m: acked.update({m.offset() or 0: m.value() or b""}),
-            )
-        assert producer.flush(60) == 0
-    return acked
-
-
-def until(system: WracklineOnZooKeeper, met: Callable[[PartitionState], bool]) -> PartitionState:
-    deadline = time.monotonic() + SEEN_S
-    while True:
-        [found] = system.describe().partitions
-        if met(found):
-            return found
-        assert time.monotonic() < deadline, found
-        time.sleep(0.1)
 
 
 def test_a_small_cluster_from_its_start_to_a_zookeeper_that_is_away(

@@ -7,23 +7,22 @@ import os
 import socket
 import tempfile
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
-from confluent_kafka import Producer
 
 from tests.systems.kafka.conftest import READY_S, installed
+from tests.systems.zookeeper.driven import SEEN_S, produce, until
 from wrackline.fleets.netns.fleet import NetnsFleet
-from wrackline.systems.base import DeployError, Node, PartitionState, TopicSpec
+from wrackline.systems.base import DeployError, Node, TopicSpec
 from wrackline.systems.kafka.on_zookeeper.system import KafkaOnZooKeeper
 from wrackline.systems.kafka.spec import KafkaSpec
 from wrackline.systems.protocol import Connection
 from wrackline.systems.zookeeper.session import password_of
 
 pytestmark = [pytest.mark.fleet, pytest.mark.slow]
-SEEN_S = 40.0
 
 
 @contextmanager
@@ -54,33 +53,6 @@ def cluster(
             yield system
         finally:
             system.close()
-
-
-def produce(system: KafkaOnZooKeeper, version: str, count: int) -> dict[int, bytes]:
-    """Offset -> value, as acknowledged (acks=all)."""
-    acked: dict[int, bytes] = {}
-    told = KafkaSpec(version=version).client_settings()
-    with system.fleet.entered():
-        producer = Producer({"bootstrap.servers": system.bootstrap(), "acks": "all", "linger.ms": 1, **told})
-        for number in range(count):
-            producer.produce(
-                "log",
-                f"value-{number}".encode() * 20,
-                partition=0,
-                on_delivery=lambda _, m: acked.update({m.offset() or 0: m.value() or b""}),
-            )
-        assert producer.flush(60) == 0
-    return acked
-
-
-def until(system: KafkaOnZooKeeper, met: Callable[[PartitionState], bool]) -> PartitionState:
-    deadline = time.monotonic() + SEEN_S
-    while True:
-        [found] = system.describe().partitions
-        if met(found):
-            return found
-        assert time.monotonic() < deadline, found
-        time.sleep(0.1)
 
 
 def brokers_agree(system: KafkaOnZooKeeper) -> None:
@@ -118,7 +90,7 @@ def lives_through_it(system: KafkaOnZooKeeper, version: str, tmp_path: Path) -> 
     assert until(system, lambda seen: seen.full_isr).leader == 1
     if not version.startswith("0.9."):  # whose brokers neither answer ApiVersions nor hang up
         brokers_agree(system)
-    acked = produce(system, version, 200)
+    acked = produce(system, 200, times=20, **KafkaSpec(version=version).client_settings())
     assert len(acked) == 200
     for node in system.brokers:
         log = system.replica_log(node, "log", 0)
@@ -200,7 +172,7 @@ def test_an_ensemble_outlives_its_leader(tmp_path: Path) -> None:
             time.sleep(0.2)
         # A broker whose session has ended meanwhile comes back with another.
         until(system, lambda seen: seen.full_isr and seen.leader > 0)
-        assert len(produce(system, "1.1.1", 50)) == 50
+        assert len(produce(system, 50, times=20, **KafkaSpec(version="1.1.1").client_settings())) == 50
         for server in system.zookeepers:
             system.kill(server)
         with pytest.raises(DeployError, match=r"no answer within 2 s .*; see that it runs"):
