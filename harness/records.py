@@ -1,0 +1,320 @@
+"""What past runs left behind, one ``Record`` each: for lists, trends, datasets, all that looks at many runs.
+
+Runs are found below any folder, a night's as well as single ones, on this machine or in object storage: every
+address that fsspec knows (``s3://bucket/nights``, ``webhdfs://host/nights``) will do. Histories are not read.
+Nothing here raises for the content of a run: what cannot be read is said in ``Record.trouble``.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, field
+from enum import StrEnum
+from pathlib import Path
+from typing import Any, Final
+
+import orjson
+import yaml
+from upath import UPath
+
+from wrackline.checkers.findings import Meaning, Verdict
+
+_DEPTH: Final = 4
+"""So far below the folder that was named: ``results/nights/NIGHT/runs/RUN``."""
+_RUN_FILES: Final = frozenset(
+    {"run.json", "verdict.json", "history.parquet", "history.wal", "infrastructure.json"}
+)
+_JOURNAL: Final = "journal.jsonl"
+
+
+class State(StrEnum):
+    """How far a run has come."""
+
+    JUDGED = "judged"
+    NOT_JUDGED = "not judged"
+    RECORDING = "recording"
+    """It goes on, or it was killed: its write-ahead file is still there."""
+    INFRASTRUCTURE = "infrastructure"
+    """Hosts, SSH or deployment failed, so there is no history worth a verdict."""
+    DAMAGED = "damaged"
+
+
+@dataclass(frozen=True, slots=True)
+class Found:
+    """How often a run showed one anomaly, and what its contract says of it."""
+
+    anomaly: str
+    meaning: Meaning | str
+    count: int
+
+
+@dataclass(frozen=True, slots=True)
+class FaultDone:
+    """A fault of a run. Times in seconds since the run began; None where it never came so far."""
+
+    id: str
+    kind: str
+    targets: tuple[str, ...]
+    role: str
+    began_s: float | None
+    ended_s: float | None
+    proved: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Record:
+    """One run."""
+
+    run: str
+    """Its id, which begins with the time."""
+    folder: UPath
+    state: State
+    trouble: str = ""
+    """Which file cannot be read and why, or what failed on our side. One line."""
+    night: str = ""
+    """The night's folder name; empty for a run that was made alone."""
+    task: str = ""
+    """What the night calls it: ``CASE``, ``CASE~twin``, ``CASE~repeat-2``; the specification's name alone."""
+    name: str = ""
+    """Of the specification."""
+    seed: int | None = None
+    started_at: str = ""
+    """UTC, ISO 8601."""
+    seconds: float | None = None
+    """How long it took in the run's own clock, from set-up to the collected logs."""
+    system: str = ""
+    """Its kind: ``wrackline``, ``apache-kafka``, ..."""
+    version: str = ""
+    """Of the system; of the project itself where the system is ours."""
+    profile: str = ""
+    fleet: str = ""
+    workload: str = ""
+    acks: str = ""
+    guided: str = ""
+    """The guided schedule, if there was one."""
+    defects: tuple[str, ...] = ()
+    expected: tuple[str, ...] = ()
+    """The anomalies that it had to show."""
+    verdict: Verdict | None = None
+    headline: str = ""
+    reasons: tuple[str, ...] = ()
+    contract: str = ""
+    found: tuple[Found, ...] = ()
+    faults: tuple[FaultDone, ...] = ()
+    planned_faults: int = 0
+    metrics: Mapping[str, float] = field(default_factory=dict)
+    """By the names of ``METRICS``; one that was not measured is absent."""
+
+    @property
+    def case(self) -> str:
+        """The night's case that it belongs to, with its twin and its repeats."""
+        return self.task.partition("~")[0]
+
+    @property
+    def follow_up(self) -> str:
+        """``twin``, ``repeat-2``, ``smaller-0a1b2c3d-1``; empty for the case itself."""
+        return self.task.partition("~")[2]
+
+    @property
+    def violations(self) -> tuple[str, ...]:
+        """The anomalies that its contract forbids and that it showed, by name."""
+        return tuple(sorted(each.anomaly for each in self.found if each.meaning == Meaning.VIOLATION))
+
+    @property
+    def signature(self) -> tuple[str, str, str, str]:
+        """By which violations of many runs are one incident: (cause, schedule, system, version). The cause is
+        the anomalies, the schedule the guided one's name or the kinds of faults."""
+        schedule = self.guided or "+".join(sorted({fault.kind for fault in self.faults})) or "no fault"
+        system = "/".join(part for part in (self.system, self.profile) if part)
+        return "+".join(self.violations), schedule, system, self.version
+
+
+METRICS: Final[Mapping[str, str]] = {
+    "acknowledged": "records acknowledged",
+    "read": "records read",
+    "operations": "operations begun",
+    "acknowledged_per_s": "operations that succeeded per second while there was load",
+    "send_p50_ms": "median time of an operation before the first fault, ms",
+    "send_p99_ms": "99th percentile before the first fault, ms",
+    "faulted_p50_ms": "median time of an operation while a fault was on, ms",
+    "faulted_p99_ms": "99th percentile while a fault was on, ms",
+    "longest_gap_ms": "longest time without an acknowledgement, ms",
+    "left_out": "share of the operations asked for that were not begun",
+    "seconds": "how long the run took, s",
+    "judged_in_s": "how long its analysis took, s",
+}
+"""Name -> what it is, with its unit."""
+
+
+def records(where: str | Path) -> list[Record]:
+    """Every run below a folder or an fsspec address, oldest first; empty when there is none. Raises OSError
+    when the place itself cannot be listed."""
+    found = [record(folder, night) for folder, night in _folders(UPath(where), 0, None)]
+    return sorted(found, key=lambda one: (one.started_at or one.run, one.run))
+
+
+def record(folder: UPath | Path, night: Night | None = None) -> Record:
+    """One run's."""
+    folder = UPath(folder)
+    trouble: list[str] = []
+    run, verdict, metrics = (
+        _json(folder / name, trouble) for name in ("run.json", "verdict.json", "metrics.json")
+    )
+    failure = _json(folder / "infrastructure.json", trouble)
+    judged = verdict.get("verdict") in set(Verdict)
+    if failure.get("error"):
+        trouble.append(str(failure["error"]))
+    plan = run.get("plan") or {}
+    kind = str(run.get("system_kind") or run.get("system") or "")
+    return Record(
+        run=folder.name,
+        folder=folder,
+        state=_state(folder, judged=judged, failed=bool(failure), trouble=trouble),
+        trouble="; ".join(trouble),
+        night=night.name if night else "",
+        task=(night.tasks.get(folder.name) if night else None) or str(run.get("name") or folder.name),
+        name=str(run.get("name") or folder.name),
+        seed=run.get("seed"),
+        started_at=str(run.get("started_at") or ""),
+        seconds=_seconds(metrics),
+        system=kind,
+        version=str(run.get("system_version") or run.get("harness_version") or ""),
+        profile=str(run.get("profile") or ""),
+        fleet=_fleet(folder),
+        workload=str(run.get("workload") or ""),
+        acks=str(run.get("acks") or ""),
+        guided=str(plan.get("guided") or ""),
+        defects=tuple(run.get("defects") or ()),
+        expected=tuple(run.get("expected") or ()),
+        verdict=Verdict(verdict["verdict"]) if judged else None,
+        headline=str(verdict.get("headline") or ""),
+        reasons=tuple(map(str, verdict.get("reasons") or ())),
+        contract=str((verdict.get("contract") or {}).get("name") or ""),
+        found=tuple(
+            Found(each["anomaly"], each["meaning"], each["count"])
+            for each in verdict.get("anomalies") or ()
+            if each.get("count")
+        ),
+        faults=tuple(_fault(each) for each in verdict.get("faults") or () if each.get("asked_for", True)),
+        planned_faults=int(verdict.get("planned_faults") or 0),
+        metrics=_metrics(verdict, metrics),
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class Night:
+    """A night's folder: its name, and run id -> what the night calls that run."""
+
+    name: str
+    tasks: Mapping[str, str]
+
+
+def night_of(folder: UPath) -> Night | None:
+    """None when the folder is no night's."""
+    try:
+        lines = (folder / _JOURNAL).read_bytes().splitlines()
+    except OSError:
+        return None
+    tasks = {}
+    for line in lines:
+        try:
+            said = orjson.loads(line)
+        except orjson.JSONDecodeError:
+            continue  # torn by a crash: it is the last one
+        if said.get("run") and said.get("task"):
+            tasks[said["run"]] = said["task"]
+    return Night(folder.name, tasks)
+
+
+def _folders(place: UPath, depth: int, night: Night | None) -> Iterator[tuple[UPath, Night | None]]:
+    """Every run's folder, with its night. A run's own folder is not looked into."""
+    entries = sorted(place.iterdir(), key=lambda one: one.name)
+    names = {entry.name for entry in entries}
+    if names & _RUN_FILES:
+        yield place, night
+        return
+    if _JOURNAL in names:
+        night = night_of(place)
+    if depth < _DEPTH:
+        for entry in entries:
+            if not entry.name.startswith(".") and entry.is_dir():
+                yield from _folders(entry, depth + 1, night)
+
+
+def _json(path: UPath, trouble: list[str]) -> dict[str, Any]:
+    try:
+        content = orjson.loads(path.read_bytes())
+    except FileNotFoundError:
+        return {}
+    except (OSError, orjson.JSONDecodeError) as wrong:
+        trouble.append(f"{path.name}: not readable: {wrong}")
+        return {}
+    if not isinstance(content, dict):
+        trouble.append(f"{path.name}: not a JSON object")
+        return {}
+    return content
+
+
+def _state(folder: UPath, *, judged: bool, failed: bool, trouble: Iterable[str]) -> State:
+    if judged:
+        return State.JUDGED
+    if failed:
+        return State.INFRASTRUCTURE
+    if any(trouble):
+        return State.DAMAGED
+    return State.RECORDING if (folder / "history.wal").exists() else State.NOT_JUDGED
+
+
+def _fleet(folder: UPath) -> str:
+    try:
+        spec = yaml.safe_load((folder / "spec.yaml").read_bytes())
+        return str(spec["fleet"]["kind"])
+    except (OSError, yaml.YAMLError, KeyError, TypeError):
+        return ""
+
+
+def _fault(said: Mapping[str, Any]) -> FaultDone:
+    return FaultDone(
+        id=str(said.get("id") or ""),
+        kind=str(said.get("fault") or ""),
+        targets=tuple(said.get("targets") or ()),
+        role=str(said.get("role") or ""),
+        began_s=_ns_to_s(said.get("begin_ns")),
+        ended_s=_ns_to_s(said.get("ended_ns")),
+        proved=bool(said.get("proved")),
+    )
+
+
+def _ns_to_s(nanoseconds: int | None) -> float | None:
+    return None if nanoseconds is None else nanoseconds / 1e9
+
+
+def _seconds(metrics: Mapping[str, Any]) -> float | None:
+    ends = [phase["end_ns"] for phase in metrics.get("phases") or () if phase.get("end_ns") is not None]
+    return max(ends) / 1e9 if ends else None
+
+
+def _metrics(verdict: Mapping[str, Any], metrics: Mapping[str, Any]) -> dict[str, float]:
+    counts, latency, load = (
+        verdict.get("counts") or {},
+        metrics.get("latency") or {},
+        metrics.get("load") or {},
+    )
+    before, during, main = (
+        part or {} for part in (latency.get("before"), latency.get("faults"), load.get("main"))
+    )
+    found = {
+        "acknowledged": counts.get("acked_records"),
+        "read": counts.get("read_records"),
+        "operations": counts.get("operations"),
+        "acknowledged_per_s": main.get("succeeded_per_s"),
+        "send_p50_ms": before.get("p50_ms"),
+        "send_p99_ms": before.get("p99_ms"),
+        "faulted_p50_ms": during.get("p50_ms"),
+        "faulted_p99_ms": during.get("p99_ms"),
+        "longest_gap_ms": metrics.get("longest_gap_ms"),
+        "left_out": main.get("left_out"),
+        "seconds": _seconds(metrics),
+        "judged_in_s": (verdict.get("engine") or {}).get("seconds"),
+    }
+    return {name: float(value) for name, value in found.items() if isinstance(value, int | float)}
