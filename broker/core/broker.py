@@ -67,7 +67,7 @@ from wrackline.broker.model.metadata_messages import (
     MetadataRequest,
     MetadataResponse,
 )
-from wrackline.broker.model.types import METADATA, NO_EPOCH, NodeId, RecoveredLog, TopicPartition
+from wrackline.broker.model.types import METADATA, NO_EPOCH, NodeId, TopicPartition
 from wrackline.broker.rules.profile import Rules
 
 DISK_FAILURE = 3
@@ -191,15 +191,8 @@ class Broker:
 
     def _boot(self, boot: Boot) -> None:
         ctx = self._ctx
-        ctx.incarnation = boot.incarnation_id
         self._partitions.recovered(boot.logs, boot.offline)
-        ctx.trace(
-            "start",
-            previous_epoch=boot.previous_broker_epoch,
-            clean=boot.previous_broker_epoch != NO_EPOCH,
-            incarnation=str(boot.incarnation_id),
-            logs={str(tp): _bounds(boot.logs[tp]) for tp in sorted(boot.logs)},
-        )
+        ctx.started(boot)
         self._observer.start(boot.logs.get(METADATA), boot.metadata, boot.snapshots)
         self._lifecycle.boot(boot.previous_broker_epoch)
         self._maintenance.start()
@@ -323,14 +316,3 @@ class Broker:
         for replica in self._partitions:
             roles.step_down(replica)
         self._ctx.out.append(CloseLogs(self._lifecycle.clean_epoch, high_watermarks))
-
-
-def _bounds(log: RecoveredLog) -> dict[str, object]:
-    """What the trace says of a log that was found at the start."""
-    return {
-        "topic_id": str(log.topic_id),
-        "start": log.log_start,
-        "leo": log.leo,
-        "flushed": log.flushed,
-        "hwm": log.high_watermark,
-    }

@@ -83,7 +83,7 @@ class Shell:
         )
         self._links: dict[tuple[NodeId, str], Link] = {}
         self._timers = Timers(lambda key: self.post(ev.TimerFired(key)))
-        self._zookeeper = ZooKeeper(shell.zookeeper_connect, self.post)
+        self._zookeeper = ZooKeeper(shell.zookeeper_connect, self.post, before_asking=trace.flush)
         self._disk_refused: OSError | None = None
         """While the effects of one event are carried out: what the disk said. The core wrote those that
         follow in the belief that all went well, so they are not carried out."""

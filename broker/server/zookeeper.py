@@ -79,12 +79,20 @@ Event = SessionChanged | Coordinated | WatchFired
 
 
 class ZooKeeper:
-    """Lives on one event loop. ``post`` hands an event to the core."""
+    """Lives on one event loop. ``post`` hands an event to the core; ``before_asking`` is called before
+    anything leaves for ZooKeeper."""
 
-    def __init__(self, servers: str | None, post: Callable[[Event], None]) -> None:
+    def __init__(
+        self,
+        servers: str | None,
+        post: Callable[[Event], None],
+        *,
+        before_asking: Callable[[], None] = lambda: None,
+    ) -> None:
         """``servers``: ``host:port,...``; None: there are none, and nothing is asked."""
         self._servers = servers
         self._post = post
+        self._before_asking = before_asking
         self._session: _Session | None = None
         self.carriers: Mapping[type, Callable[[Any], None]] = {
             OpenSession: self._open,
@@ -97,12 +105,14 @@ class ZooKeeper:
         self._session = _Session(self._servers, effect.timeout_ms, self._post)
 
     def _ask(self, effect: Coordinate) -> None:
+        self._before_asking()
         if self._session is None:
             self._post(Coordinated(effect.correlation, Answer(Outcome.SESSION_EXPIRED)))
         else:
             self._session.ask(effect)
 
     def _close(self, _: CloseSession) -> None:
+        self._before_asking()
         if self._session is not None:
             self._session.close()
 

@@ -143,6 +143,27 @@ class ZookeeperChecker:
         well = isinstance(server.core, ZookeeperBroker) and not server.disk.offline
         return server.core.local(tp) if well else None  # type: ignore[union-attr]
 
+    def _fetched(self, node: NodeId, tp: TopicPartition) -> tuple[NodeId, ...]:
+        """From whom the node fetches the partition."""
+        core = self._world.brokers[node].core
+        return () if core is None else core.fetching(tp)
+
+    def _with_session(self) -> set[NodeId]:
+        zookeeper = self._world.zookeeper
+        return set() if zookeeper is None else {one.client.node for one in zookeeper.sessions.values()}
+
+    def _answers(self) -> Iterator[tuple[TopicPartition, int]]:
+        """(partition, base offset) of each acks=all that the step has answered without an error."""
+        for effect in self._step.effects:
+            if not isinstance(effect, Reply) or not isinstance(effect.response, ProduceResponse):
+                continue
+            request = self._produces.get((self._step.node, effect.request_id))
+            if request is None or request.acks != -1:
+                continue
+            for result in effect.response.partitions:
+                if result.error is NO_ERROR:
+                    yield result.tp, result.base_offset
+
     def _open(self, tp: TopicPartition) -> Iterator[tuple[NodeId, Local]]:
         """Who serves clients, rightly or not."""
         for node in self._world.brokers:
@@ -158,7 +179,7 @@ class ZookeeperChecker:
         if zookeeper is None:
             raise SimulationError("there is no ZooKeeper in this profile")
         node = zookeeper.tree.nodes.get(znodes.leader(tp))
-        alive = {session.client.node for session in zookeeper.sessions.values()}
+        alive = self._with_session()
         owners = []
         for leader, local in self._open(tp):
             if leader not in alive or self._world.brokers[leader].paused:
@@ -198,8 +219,7 @@ class ZookeeperChecker:
         same = life == self._world.brokers[node].incarnation and term == local.followed
         if same and local.phase is Phase.LEADING and replica.high_watermark < was:
             self._find("I10", tp, f"leader {node}'s high watermark fell from {was}")
-        core = self._world.brokers[node].core
-        fetched = () if core is None else core.fetching(tp)
+        fetched = self._fetched(node, tp)
         if len(fetched) > 1 or (local.leads and fetched):
             self._find("I16", tp, f"{node} fetches from {list(fetched)}")
         bound = min(replica.high_watermark, log.leo, known.committed_end)
@@ -217,18 +237,12 @@ class ZookeeperChecker:
 
     def _acknowledged(self, image: PartitionImage, known: ObservedPartition) -> None:
         """I17, at each reply to acks=all."""
-        node = self._step.node
-        for effect in self._step.effects:
-            if not isinstance(effect, Reply) or not isinstance(effect.response, ProduceResponse):
-                continue
-            request = self._produces.get((node, effect.request_id))
-            log = self._world.brokers[node].disk.logs.get(image.tp)
-            if request is None or request.acks != -1 or log is None:
-                continue
-            for result in effect.response.partitions:
-                at = log.index_of(result.base_offset)
-                if result.tp != image.tp or result.error is not NO_ERROR or at >= len(log.batches):
-                    continue
+        log = self._world.brokers[self._step.node].disk.logs.get(image.tp)
+        if log is None:
+            return
+        for tp, base_offset in self._answers():
+            at = log.index_of(base_offset)
+            if tp == image.tp and at < len(log.batches):
                 mark = Mark.of(log.batches[at])
                 insort(known.acked, mark)
                 self._on_members(image, mark)

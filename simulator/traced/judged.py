@@ -2,20 +2,25 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import cast
 
 from wrackline.broker.model.types import FlushMode, NodeId, RecoveryStrategy
 from wrackline.simulator.invariants.catalogue import INVARIANTS
 from wrackline.simulator.invariants.checker import Checker
+from wrackline.simulator.invariants.zookeeper import NAMES
 from wrackline.simulator.traced.lines import Step, Trace
 from wrackline.simulator.traced.nodes import TracedWorld
 from wrackline.simulator.traced.order import Order
 from wrackline.simulator.traced.replay import Replay, TracedObserver
-from wrackline.simulator.traced.undecided import UNDECIDED
+from wrackline.simulator.traced.undecided import PARTLY, UNDECIDED, UNDECIDED_ON_ZOOKEEPER
+from wrackline.simulator.traced.zookeeper import TracedChecker, ZookeeperReplay, ZookeeperWorld
 from wrackline.simulator.world.nodes import WorldOptions
 from wrackline.simulator.world.world import World
+
+ON_ZOOKEEPER = "zk08"
+"""How the names of the profiles without a controller begin."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,6 +44,10 @@ class Judged:
     """What the invariants say of a run's traces."""
 
     checked: tuple[str, ...]
+    undecided: Mapping[str, str]
+    """Which were not asked, and why."""
+    partly: Mapping[str, str]
+    """What of those that were asked the traces do not decide."""
     steps: int
     lines: int
     broken: tuple[Broken, ...]
@@ -53,6 +62,21 @@ class Judged:
     """What nothing could be said of, from some place on, and why."""
 
 
+@dataclass(frozen=True, slots=True)
+class _Asked:
+    """Who asks, of which world, and who makes the world of the traces."""
+
+    world: TracedWorld
+    checker: Checker | TracedChecker
+    replay: Replay
+    checked: tuple[str, ...]
+    undecided: Mapping[str, str]
+    partly: Mapping[str, str]
+
+
+Streams = dict[NodeId, list[Step]]
+
+
 def judge(
     traces: Sequence[Trace],
     *,
@@ -61,42 +85,80 @@ def judge(
     recovery_strategy: str,
 ) -> Judged:
     """Ask every invariant that a trace decides, after each step of the run. ``flush_mode`` and
-    ``recovery_strategy`` are those of the brokers' configuration."""
-    streams: dict[NodeId, list[Step]] = {}
+    ``recovery_strategy`` are those of the brokers' configuration. In profile zk08 the transactions of
+    ZooKeeper are one of the traces."""
+    streams: Streams = {}
     for trace in traces:
         for node, steps in trace.steps().items():
             streams.setdefault(node, []).extend(steps)
-    strategy = RecoveryStrategy(recovery_strategy)
+    flush = FlushMode(flush_mode)
+    if profile.startswith(ON_ZOOKEEPER):
+        asked = _without_controller(streams, profile, flush)
+    else:
+        asked = _with_controller(streams, profile, flush, RecoveryStrategy(recovery_strategy))
+    order, broken, taken = Order(streams), _Broken(asked), 0
+    gaps = [trace.gap_ns for trace in traces if trace.gap_ns is not None]
+    until_ns = min(gaps, default=None)
+    step: Step | None = None
+    for step in order:
+        if asked.replay.gap or (until_ns is not None and step.at_ns >= until_ns):
+            break
+        taken += 1
+        for record in asked.replay.records(step):
+            asked.checker(cast(World, asked.world), record)
+            broken.look(step)
+    else:
+        if step is not None and isinstance(asked.checker, TracedChecker):
+            asked.checker.at_the_end()
+            broken.look(step)
+    blind = asked.replay.blind
+    return Judged(
+        checked=asked.checked,
+        undecided=asked.undecided,
+        partly=asked.partly,
+        steps=taken,
+        lines=sum(len(step.lines) for own in streams.values() for step in own),
+        broken=tuple(broken.found),
+        unordered=order.unordered,
+        until_ns=until_ns,
+        unread=sum(len(trace.broken) for trace in traces),
+        blind=(
+            *(f"{tp}: {why}" for tp, why in blind.items()),
+            *([asked.replay.gap] if asked.replay.gap else []),
+        ),
+    )
+
+
+def _with_controller(streams: Streams, profile: str, flush: FlushMode, strategy: RecoveryStrategy) -> _Asked:
     world = TracedWorld(
         WorldOptions(profile=profile, controller={"unclean_recovery_strategy": strategy}, boot=False)
     )
     observer = TracedObserver(world, profile)
-    asked = [kind.id for kind in INVARIANTS if kind.id not in UNDECIDED]
-    checker = Checker(cast(World, world), profile=profile, only=asked, observer=observer)
-    replay = Replay(world, observer, streams, FlushMode(flush_mode))
-    order = Order(streams)
-    broken: list[Broken] = []
-    gaps = [trace.gap_ns for trace in traces if trace.gap_ns is not None]
-    until_ns = min(gaps, default=None)
-    taken = 0
-    for step in order:
-        if replay.gap or (until_ns is not None and step.at_ns >= until_ns):
-            break
-        taken += 1
-        for record in replay.records(step):
-            before = len(checker.violations)
-            checker(cast(World, world), record)
-            for one in checker.violations[before:]:
-                if one.tp not in replay.blind:
-                    tp = "" if one.tp is None else str(one.tp)
-                    broken.append(Broken(one.id, one.name, step.at_ns, one.node, tp, one.message, step.place))
-    return Judged(
-        checked=tuple(kind.id for kind in checker.invariants),
-        steps=taken,
-        lines=sum(len(step.lines) for own in streams.values() for step in own),
-        broken=tuple(broken),
-        unordered=order.unordered,
-        until_ns=until_ns,
-        unread=sum(len(trace.broken) for trace in traces),
-        blind=(*(f"{tp}: {why}" for tp, why in replay.blind.items()), *([replay.gap] if replay.gap else [])),
-    )
+    wanted = [kind.id for kind in INVARIANTS if kind.id not in UNDECIDED]
+    checker = Checker(cast(World, world), profile=profile, only=wanted, observer=observer)
+    names = tuple(kind.id for kind in checker.invariants)
+    return _Asked(world, checker, Replay(world, streams, flush), names, UNDECIDED, PARTLY)
+
+
+def _without_controller(streams: Streams, profile: str, flush: FlushMode) -> _Asked:
+    world = ZookeeperWorld(options=WorldOptions(profile=profile, boot=False))
+    names = tuple(name for name in NAMES if name not in UNDECIDED_ON_ZOOKEEPER)
+    replay = ZookeeperReplay(world, streams, flush)
+    return _Asked(world, TracedChecker(world), replay, names, UNDECIDED_ON_ZOOKEEPER, {})
+
+
+class _Broken:
+    """What the checker has found since the last look, with the place of the step after which it did."""
+
+    def __init__(self, asked: _Asked) -> None:
+        self._asked = asked
+        self._seen = 0
+        self.found: list[Broken] = []
+
+    def look(self, step: Step) -> None:
+        violations, blind = self._asked.checker.violations, self._asked.replay.blind
+        for one in violations[self._seen :]:
+            if one.tp not in blind:
+                tp = "" if one.tp is None else str(one.tp)
+                self.found.append(Broken(one.id, one.name, step.at_ns, one.node, tp, one.message, step.place))
+        self._seen = len(violations)

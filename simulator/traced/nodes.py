@@ -69,6 +69,11 @@ class TracedReplica:
     isr: tuple[NodeId, ...] = ()
     """By the metadata that its role comes from."""
 
+    @property
+    def leading(self) -> LeaderState:
+        assert self.leader is not None
+        return self.leader
+
     def leads(self) -> None:
         """It has the role from here on, or has it in another epoch."""
         committed = frozenset(self.isr)
@@ -109,6 +114,14 @@ class TracedServer:
 
     core: TracedBroker | None = None
     disk: TracedDisk = field(default_factory=TracedDisk)
+    incarnation: int = 0
+    """How many lives its process has had."""
+    paused: bool = False
+    """No trace tells: a process that is paused does nothing, and writes nothing."""
+
+    @property
+    def up(self) -> bool:
+        return self.core is not None
 
 
 @dataclass

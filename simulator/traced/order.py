@@ -15,10 +15,13 @@ from typing import Any
 
 from wrackline.broker.model.types import NodeId
 from wrackline.simulator.traced.lines import COMMIT, START, Line, Step
+from wrackline.simulator.traced.transactions import Transactions
 
 Streams = dict[NodeId, list[Step]]
 Proposal = tuple[str, int, tuple[NodeId, ...]]
 """Partition, the partition epoch that it is to follow, the ISR."""
+Batch = tuple[str, int, int, int]
+"""Partition, epoch, base offset, CRC: without epochs the CRC alone tells leaders' batches apart."""
 
 
 class Order:
@@ -28,10 +31,10 @@ class Order:
         self._streams = streams
         self._offsets = sorted({line.fields["offset"] for line in _lines(streams) if line.kind == COMMIT})
         self._batches = {
-            (line.fields["tp"], epoch, base)
+            batch
             for line in _lines(streams)
             if line.kind == "append" and line.fields["leader"]
-            for base, _, epoch, _ in line.fields["batches"]
+            for batch in _batches(line)
         }
         """What leaders appended, in any of the traces."""
         proposals = {
@@ -45,10 +48,11 @@ class Order:
         """Offset of the metadata log -> the proposal that this change takes; the controller's own are not
         here."""
         self._committed = -1
-        self._appended: set[tuple[str, int, int]] = set()
+        self._appended: set[Batch] = set()
         self._proposed: set[Proposal] = set()
         self._reached: dict[tuple[NodeId, str], int] = defaultdict(int)
         """(node, partition) -> the furthest end its log ever had."""
+        self._zookeeper = Transactions(streams)
         self.unordered = 0
 
     def __iter__(self) -> Iterator[Step]:
@@ -79,8 +83,7 @@ class Order:
         fields = line.fields
         match line.kind:
             case "append" if not fields["leader"]:
-                copied = {(fields["tp"], epoch, base) for base, _, epoch, _ in fields["batches"]}
-                return copied & self._batches <= self._appended
+                return _batches(line) & self._batches <= self._appended
             case "follower":
                 end: int = fields["leo"]
                 return self._reached[fields["id"], fields["tp"]] >= end
@@ -92,7 +95,7 @@ class Order:
                 wanted = self._wanted.get(fields["offset"])
                 return wanted is None or wanted in self._proposed
             case _:
-                return True
+                return self._zookeeper.caused(line)
 
     def _is_committed(self, offset: int) -> bool:
         """All of the metadata log up to there that is in any trace."""
@@ -107,7 +110,7 @@ class Order:
                     key = step.node, fields["tp"]
                     self._reached[key] = max(self._reached[key], fields["last"] + 1)
                     if fields["leader"]:
-                        self._appended |= {(fields["tp"], batch[2], batch[0]) for batch in fields["batches"]}
+                        self._appended |= _batches(line)
                 case "isr" if fields["pending"] is not None:
                     self._proposed.add(_proposal(line))
                 case "truncate":
@@ -119,7 +122,12 @@ class Order:
                 case _ if line.kind == COMMIT:
                     self._committed = max(self._committed, fields["offset"])
                 case _:
-                    pass
+                    self._zookeeper.took(line)
+
+
+def _batches(line: Line) -> set[Batch]:
+    tp = line.fields["tp"]
+    return {(tp, epoch, base, crc) for base, _, epoch, crc in line.fields["batches"]}
 
 
 def _proposal(line: Line) -> Proposal:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, cast
 from uuid import UUID
@@ -60,12 +61,10 @@ class Replay:
     def __init__(
         self,
         world: TracedWorld,
-        observer: Observer,
         streams: Mapping[NodeId, Sequence[Step]],
         flush: FlushMode,
     ) -> None:
         self._world = world
-        self._observer = observer
         self._config = TracedConfig(flush)
         self._commits = _commits(streams)
         self._pending = sorted(self._commits, reverse=True)
@@ -74,6 +73,9 @@ class Replay:
         self._image = ClusterImage()
         """What is committed, as far as any controller has told: one for all of them."""
         self._number = 0
+        self._batches: dict[tuple[UUID, TopicPartition, int], set[tuple[int, int, int]]] = defaultdict(set)
+        """(topic, partition, base offset) -> (last offset, epoch, CRC) of every batch that was appended
+        anywhere."""
         self.blind: dict[TopicPartition, str] = {}
         """Partitions of which nothing can be said from some step on, and why."""
         self.gap: str = ""
@@ -92,9 +94,11 @@ class Replay:
             return
         yield from self._broker(step, self._world.brokers[step.node])
 
-    def _record(self, step: Step, kind: Any, event: Event | None, effects: Sequence[Effect]) -> StepRecord:
+    def _record(
+        self, step: Step, kind: Any, event: Event | None, effects: Sequence[Effect], note: str = ""
+    ) -> StepRecord:
         self._number += 1
-        return StepRecord(self._number, step.at_ns / 1e6, kind, step.node, event, tuple(effects))
+        return StepRecord(self._number, step.at_ns / 1e6, kind, step.node, event, tuple(effects), note=note)
 
     # --- controllers ----------------------------------------------------------------------------------------
 
@@ -130,13 +134,14 @@ class Replay:
             yield self._record(step, "boot" if isinstance(event, Boot) else "handle", event, effects)
         if (step.last or STOP in step.kinds) and server.core is not None:
             server.core = None
-            self._end(step, server)
-            yield self._record(step, "down", None, ())
+            lost = self._end(step, server)
+            yield self._record(step, "down", None, (), "power" if lost else "")
 
     def _start(self, step: Step, server: TracedServer) -> Boot:
         [line] = [line for line in step.lines if line.kind == START]
         context = TracedContext(UUID(step.incarnation), self._config)
         server.core = core = TracedBroker(step.node, context)
+        server.incarnation += 1
         logs: dict[TopicPartition, RecoveredLog] = {}
         for name, found in line.fields["logs"].items():
             tp = partition_of(name)
@@ -160,38 +165,36 @@ class Replay:
         if log is None:
             log = server.disk.logs[tp] = TracedLog(found.topic_id, found.log_start, found.log_start)
         assert isinstance(log, TracedLog)
-        known = self._observer.partitions.get(tp)
         while log.leo < found.leo:
             wanted = log.leo
-            fits = [
-                (epoch, base, crc, end)
-                for (epoch, base), (crc, end) in ({} if known is None else known.records).items()
-                if base == wanted and end <= found.leo
-            ]
+            fits = [one for one in self._batches[found.topic_id, tp, wanted] if one[0] < found.leo]
             if len(fits) != 1:
                 self._lose_sight(
                     tp, f"{step.place}: the log has records from {wanted} on of which no trace tells"
                 )
                 log.leo = found.leo
                 break
-            epoch, base, crc, end = fits[0]
-            log.wrote(base, end - 1, epoch, crc)
+            log.wrote(wanted, *fits[0])
         log.synced = found.flushed
 
     def _lose_sight(self, tp: TopicPartition, why: str) -> None:
         self.blind.setdefault(tp, why)
 
-    def _end(self, step: Step, server: TracedServer) -> None:
-        """What the next life finds is what this one's end has left."""
+    def _end(self, step: Step, server: TracedServer) -> bool:
+        """What the next life finds is what this one's end has left. True: it has left less than there was, as
+        a power cut does."""
         found = self._starts.get((step.node, step.incarnation))
         if found is None:
-            return
+            return False
+        lost = False
         for tp, log in list(server.disk.logs.items()):
             left = found.get(str(tp))
             if left is None or left["topic_id"] != str(log.topic_id):
                 del server.disk.logs[tp]
             elif left["leo"] < log.leo:
                 log.cut(left["leo"])
+                lost = True
+        return lost
 
     def _line(self, server: TracedServer, core: TracedBroker, line: Line) -> list[Effect]:
         """What the line says becomes the state; the effects that the invariants look for in a step."""
@@ -264,6 +267,7 @@ class Replay:
                     replica.tp, f"line {line.number}: a batch at {base}, the log ended at {log.leo}"
                 )
             log.wrote(base, last, epoch, crc)
+            self._batches[replica.topic_id, replica.tp, base].add((last, epoch, crc))
         replica.log.leo = log.leo
         return [Append(replica.tp, (), line.fields["base"], log.leo)]
 

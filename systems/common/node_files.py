@@ -12,6 +12,8 @@ from wrackline.systems import segments
 from wrackline.systems.base import DeployError, Node, ReplicaLog
 from wrackline.systems.common.on_hosts import deploy_error, run_on
 
+MISSING = "missing.txt"
+
 
 def replica_log(fleet: Fleet, node: Node, topic: str, partition: int) -> ReplicaLog:
     """The node's own segments of one partition. Raises DeployError when they cannot be fetched."""
@@ -70,4 +72,4 @@ def collect(
     attempt("listing", listing)
     attempt("effective configuration", config)
     if missing:
-        (into / "missing.txt").write_text("\n".join(missing) + "\n")
+        (into / MISSING).write_text("\n".join(missing) + "\n")

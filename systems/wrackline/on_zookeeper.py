@@ -12,6 +12,7 @@ from pathlib import Path
 from wrackline.fleets.base import Fleet
 from wrackline.systems.base import ClusterState, DeployError, Node, Place, SessionEnd
 from wrackline.systems.chronicle import Chronicle
+from wrackline.systems.common import node_files
 from wrackline.systems.common.growth import share_of
 from wrackline.systems.wrackline import znodes
 from wrackline.systems.wrackline.settings import LEVEL_ON_ZOOKEEPER
@@ -146,10 +147,29 @@ class WracklineOnZooKeeper(WracklineSystem):
     def effective_config(self, node: Node) -> str:
         return self._servers.effective_config(node) if node.is_zookeeper else super().effective_config(node)
 
-    def chronicle(self, topic: str, collected: Path) -> Chronicle:  # noqa: ARG002
-        """From the transaction logs of the ZooKeeper servers, on their disks. Raises DeployError."""
-        written = transactions.fetch(self.fleet, self.zookeepers)
-        return znodes.chronicle(written, self.zookeepers[0].host.name, topic)
+    def collect(self, into: Path) -> None:
+        """Also the transaction logs of the ZooKeeper servers, as one: without them nobody can tell from the
+        traces whose session there was."""
+        super().collect(into)
+        first = self.zookeepers[0]
+        folder = into / first.host.name
+        try:
+            written = transactions.fetch(self.fleet, self.zookeepers)
+        except DeployError as wrong:
+            with (folder / node_files.MISSING).open("a") as missing:
+                missing.write(f"transactions: {wrong}\n")
+        else:
+            transactions.save(written, first, folder / transactions.TRANSACTIONS)
+
+    def chronicle(self, topic: str, collected: Path) -> Chronicle:
+        """From the transaction logs of the ZooKeeper servers that were collected. Raises DeployError."""
+        name = self.zookeepers[0].host.name
+        file = collected / name / transactions.TRANSACTIONS
+        try:
+            written = transactions.load(file)
+        except (OSError, ValueError, KeyError) as wrong:
+            raise DeployError(f"{file}: ZooKeeper's transactions cannot be read: {wrong}") from wrong
+        return znodes.chronicle(written, name, topic)
 
 
 def _cluster_state(asking: Asking) -> ClusterState:

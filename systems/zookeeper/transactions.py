@@ -12,12 +12,16 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+import orjson
+
 from wrackline.fleets.base import Fleet, FleetError
 from wrackline.fleets.folders import data_dir
 from wrackline.systems.base import DeployError, Node, PartitionState
 from wrackline.systems.chronicle import Change
 
 SOURCE = "ZooKeeper's transaction log"
+TRANSACTIONS = "transactions.jsonl"
+"""What is kept of the logs of a run's servers, in the folder of the first of them."""
 _MAGIC = b"ZKLG"
 _FILE_HEADER, _ENTRY_HEADER = 16, struct.Struct(">qi")
 _TXN_HEADER = struct.Struct(">qiqqi")
@@ -36,6 +40,10 @@ class Written:
     """None: there is no such node any more."""
     version: int
     """How often its data was set; 0 when it was created."""
+    session: int = 0
+    """Who asked for it. 0: nobody, the node has gone with its session."""
+    ephemeral: bool = False
+    """It was created here, and goes with the session."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -96,17 +104,17 @@ def written(txns: Iterable[_Txn]) -> Iterator[Written]:
                 versions[path] = 0
                 if ephemeral:
                     owned.setdefault(txn.session, {})[path] = None
-                yield Written(txn.zxid, txn.at_ms, path, data, 0)
+                yield Written(txn.zxid, txn.at_ms, path, data, 0, txn.session, ephemeral)
             elif kind in _DELETE:
                 path, _ = _text(body, 0)
                 for nodes in owned.values():
                     nodes.pop(path, None)
-                yield Written(txn.zxid, txn.at_ms, path, None, versions.pop(path, 0))
+                yield Written(txn.zxid, txn.at_ms, path, None, versions.pop(path, 0), txn.session)
             elif kind == _SET:
                 path, at = _text(body, 0)
                 data, at = _buffer(body, at)
                 [versions[path]] = struct.unpack_from(">i", body, at)
-                yield Written(txn.zxid, txn.at_ms, path, data, versions[path])
+                yield Written(txn.zxid, txn.at_ms, path, data, versions[path], txn.session)
 
 
 def _parts(kind: int, body: bytes) -> Iterator[tuple[int, bytes]]:
@@ -140,6 +148,45 @@ def _buffer(body: bytes, at: int) -> tuple[bytes, int]:
 def _text(body: bytes, at: int) -> tuple[str, int]:
     data, at = _buffer(body, at)
     return data.decode(), at
+
+
+def save(all_written: Iterable[Written], server: Node, file: Path) -> None:
+    """As a trace is written, a line for each: what ``load`` and those who judge traces read."""
+    with file.open("wb") as opened:
+        for number, one in enumerate(all_written, 1):
+            line = {
+                "time_ns": one.at_ms * 1_000_000,
+                "step": one.zxid,
+                "node": server.node_id,
+                "incarnation": "zookeeper",
+                "seq": number,
+                "kind": "zk_write",
+                "zxid": one.zxid,
+                "path": one.path,
+                "data": None if one.data is None else one.data.decode(errors="replace"),
+                "version": one.version,
+                "session": one.session,
+                "ephemeral": one.ephemeral,
+            }
+            opened.write(orjson.dumps(line, option=orjson.OPT_APPEND_NEWLINE))
+
+
+def load(file: Path) -> list[Written]:
+    """Raises OSError; ValueError or KeyError for what ``save`` has not written."""
+    with file.open("rb") as opened:
+        found = [orjson.loads(line) for line in opened]
+    return [
+        Written(
+            one["zxid"],
+            one["time_ns"] // 1_000_000,
+            one["path"],
+            None if one["data"] is None else one["data"].encode(),
+            one["version"],
+            one["session"],
+            one["ephemeral"],
+        )
+        for one in found
+    ]
 
 
 def gaps(all_written: Iterable[Written], above: str) -> Iterator[str]:

@@ -13,6 +13,7 @@ from uuid import UUID
 from wrackline.broker.core.replication.throttle import Throttle
 from wrackline.broker.model.config import BrokerConfig
 from wrackline.broker.model.effects import CancelTimer, Effect, Reply, Send, SetTimer, Trace
+from wrackline.broker.model.events import Boot
 from wrackline.broker.model.image import ClusterImage
 from wrackline.broker.model.messages import LeaderIdAndEpoch, Request, Response
 from wrackline.broker.model.types import NO_EPOCH, NodeId, TopicPartition
@@ -42,6 +43,26 @@ class Context:
     def begin(self, now_ms: float) -> None:
         self.out = []
         self.now_ms = now_ms
+
+    def started(self, boot: Boot) -> None:
+        """A new life of the process, with what it found on the disk."""
+        self.incarnation = boot.incarnation_id
+        self.trace(
+            "start",
+            previous_epoch=boot.previous_broker_epoch,
+            clean=boot.previous_broker_epoch != NO_EPOCH,
+            incarnation=str(boot.incarnation_id),
+            logs={
+                str(tp): {
+                    "topic_id": str(log.topic_id),
+                    "start": log.log_start,
+                    "leo": log.leo,
+                    "flushed": log.flushed,
+                    "hwm": log.high_watermark,
+                }
+                for tp, log in sorted(boot.logs.items())
+            },
+        )
 
     def reply(self, request_id: int, response: Response) -> None:
         self.out.append(Reply(request_id, response))

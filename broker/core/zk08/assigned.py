@@ -34,6 +34,7 @@ class Assigned(Partitions):
             self.deleted(local)
             local = None
         if local is None:
+            self._ctx.trace("create", tp=str(image.tp), topic_id=str(image.topic_id))
             local = self.locals[image.tp] = Local(self.create(image))
         return local
 

@@ -188,15 +188,8 @@ class ZookeeperBroker:
     # --- start and session ---------------------------------------------------------------------------------
 
     def _boot(self, boot: Boot) -> None:
-        ctx = self._ctx
-        ctx.incarnation = boot.incarnation_id
         self._assigned.recovered(boot.logs, boot.offline)
-        ctx.trace(
-            "start",
-            clean=boot.previous_broker_epoch != NO_EPOCH,
-            incarnation=str(boot.incarnation_id),
-            logs={str(tp): boot.logs[tp].leo for tp in sorted(boot.logs)},
-        )
+        self._ctx.started(boot)
         self.coordination.keep(znodes.BROKERS, self._cluster)
         self._level.start()
         self.view.start()
@@ -228,7 +221,7 @@ class ZookeeperBroker:
         stat = answer.stat
         if stat is not None and stat.owner == session:
             self._ctx.broker_epoch = stat.created
-            self._ctx.trace("registered", session=session, node=stat.created)
+            self._ctx.trace("registered", session=session, created=stat.created)
             self._state = State.RUNNING
             self._level.registered()
             self._look_at_all()
@@ -345,5 +338,6 @@ class ZookeeperBroker:
         self._fetchers.stop()
         self._settle()
         self._state = State.CLOSED
+        self._ctx.trace("stop", how="asked to")
         high_watermarks = {replica.tp: replica.high_watermark for replica in self._assigned}
         self._ctx.out.append(CloseLogs(max(self._ctx.broker_epoch, 0), high_watermarks))

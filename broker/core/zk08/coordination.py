@@ -70,6 +70,8 @@ class Coordination:
         """The session that ZooKeeper last told of."""
         self._asked: dict[int, OnAnswer] = {}
         self._correlation = 0
+        self._zxid = 0
+        """The newest transaction that an answer has told of."""
         self._kept: dict[tuple[str, bool], _Kept] = {}
 
     def open(self) -> None:
@@ -79,6 +81,8 @@ class Coordination:
         """``on_answer`` is called exactly once."""
         self._correlation += 1
         self._asked[self._correlation] = on_answer
+        if not isinstance(operation, Get | Children):
+            self._ctx.trace("zk_ask", session=self._known, path=operation.path)
         self._ctx.out.append(Coordinate(self._correlation, operation))
 
     # --- kept reads ----------------------------------------------------------------------------------------
@@ -125,11 +129,18 @@ class Coordination:
     def handle(self, event: SessionChanged | Coordinated | WatchFired) -> None:
         match event:
             case Coordinated():
+                self._heard(event.answer)
                 self._asked.pop(event.correlation)(event.answer)
             case WatchFired():
                 self._fired(event)
             case SessionChanged():
                 self._changed(event)
+
+    def _heard(self, answer: Answer) -> None:
+        """Whatever this broker does from here on rests on this transaction, and may rest on all before."""
+        if answer.stat is not None and answer.stat.modified > self._zxid:
+            self._zxid = answer.stat.modified
+            self._ctx.trace("zk", zxid=self._zxid, path=answer.path)
 
     def _fired(self, event: WatchFired) -> None:
         """A creation or deletion concerns the node's data and its children."""

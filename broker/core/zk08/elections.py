@@ -262,7 +262,9 @@ class Elections:
             tp=str(replica.tp),
             role=role,
             leader=replica.leader_id,
-            node=local.followed,
+            leader_epoch=replica.leader_epoch,
+            has_epoch=local.leads and local.has_epoch,
+            created=local.followed,
             leo=replica.log.leo,
             hwm=replica.high_watermark,
         )

@@ -88,6 +88,7 @@ class Leading:
         replica = local.replica
         local.target = target
         replica.replicas = (*local.assigned, *(node for node in target if node not in local.assigned))
+        self._ctx.trace("assigned", tp=str(replica.tp), replicas=list(local.assigned), target=list(target))
         leader.assigned(replica, replica.leading)
         replica.touch()
 

@@ -16,10 +16,13 @@ from wrackline.simulator.faults.setup import Setup
 from wrackline.simulator.guided import SCHEDULES, stage
 from wrackline.simulator.guided.schedule import play
 from wrackline.simulator.invariants.checker import Checker
+from wrackline.simulator.invariants.zookeeper import ZookeeperChecker
 from wrackline.simulator.run.session import Run
 from wrackline.simulator.traced.judged import Judged, judge
 from wrackline.simulator.traced.lines import Trace
-from wrackline.simulator.traced.undecided import PARTLY, UNDECIDED
+from wrackline.simulator.stories.story import Story, play_on
+from wrackline.simulator.stories.tales import STORIES
+from wrackline.simulator.traced.undecided import PARTLY, UNDECIDED, UNDECIDED_ON_ZOOKEEPER
 from wrackline.simulator.world.world import World, WorldOptions
 
 ROUTINE = (
@@ -33,9 +36,6 @@ ROUTINE = (
     "whole_isr_loses_power",
 )
 
-ON_ZOOKEEPER = "zk08"
-"""The profile whose invariants are asked of no trace."""
-
 
 class Watched:
     """A world that is watched from its first step on, by its own checker and by what it traces."""
@@ -43,26 +43,28 @@ class Watched:
     def __init__(self) -> None:
         self.tracing = Tracing()
         self.world: World | None = None
-        self.checker: Checker | None = None
+        self.checker: Checker | ZookeeperChecker | None = None
 
     def make(self, seed: int | str, options: WorldOptions) -> World:
         self.world = world = World(seed, replace(options, boot=False))
+        self.tracing = Tracing(world)
         world.observers.append(self.tracing)
         for server in world.servers():
             world.start(server.id)
         return world
 
-    def check(self, world: World) -> Checker:
-        self.checker = Checker(world)
+    def check(self, world: World) -> Checker | ZookeeperChecker:
+        self.checker = Checker(world) if world.zookeeper is None else ZookeeperChecker(world)
         return self.checker
 
     def seen(self) -> set[tuple[str, str]]:
         """(invariant, partition) of all that the checker saw broken and a trace can decide."""
         assert self.checker is not None
+        assert self.world is not None
         return {
             (one.id, "" if one.tp is None else str(one.tp))
             for one in self.checker.violations
-            if one.id not in UNDECIDED
+            if one.id not in (UNDECIDED if self.world.zookeeper is None else UNDECIDED_ON_ZOOKEEPER)
         }
 
     def judged(self) -> Judged:
@@ -86,11 +88,15 @@ def watched(monkeypatch: pytest.MonkeyPatch) -> Iterator[Watched]:
     with monkeypatch.context() as patch:
         patch.setattr(stage, "World", made.make)
         patch.setattr(stage, "Checker", made.check)
+        patch.setattr(stage, "ZookeeperChecker", made.check)
         yield made
 
 
 def told(judged: Judged) -> set[tuple[str, str]]:
     return {(one.id, one.tp) for one in judged.broken}
+
+
+ERA = {"profile": "zk08", "brokers": 4, "fault_every_ms": 700.0}
 
 
 @pytest.mark.parametrize("broken", [True, False], ids=["defect", "rule"])
@@ -99,7 +105,6 @@ def told(judged: Judged) -> set[tuple[str, str]]:
     [
         name if name in ROUTINE else pytest.param(name, marks=pytest.mark.nightly)
         for name, guided in SCHEDULES.items()
-        if ON_ZOOKEEPER not in (guided.setting.profile, guided.exposing.get("profile"))
     ],
 )
 def test_traces_show_what_an_observer_saw(name: str, broken: bool, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -111,6 +116,20 @@ def test_traces_show_what_an_observer_saw(name: str, broken: bool, monkeypatch: 
     assert made.seen() - told(judged) <= in_part
     assert not judged.blind
     assert judged.unordered == 0
+
+
+@pytest.mark.parametrize("profile", ["zk08", "zk08-kip101"])
+@pytest.mark.parametrize("story", STORIES, ids=lambda story: story.name)
+def test_traces_of_the_era_show_what_an_observer_saw(
+    story: Story, profile: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with watched(monkeypatch) as made:
+        play_on(stage.Stage(story.setting.but(profile=profile)), story)
+    judged = made.judged()
+    assert told(judged) == made.seen()
+    assert not judged.blind
+    assert judged.unordered == 0
+    assert judged.steps > 100
 
 
 def test_what_a_defect_breaks_is_told_with_its_place(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -127,7 +146,8 @@ def test_what_a_defect_breaks_is_told_with_its_place(monkeypatch: pytest.MonkeyP
 
 
 def run(**setup: Any) -> Tracing:
-    session, tracing = Run(Setup(**setup)), Tracing()
+    session = Run(Setup(**setup))
+    tracing = Tracing(session.world)
     session.world.watchers.append(tracing)
     for part in (session.boot, session.main, session.heal, session.drain):
         part()
@@ -145,8 +165,10 @@ def ask(traces: list[Trace], profile: str = "kip966") -> Judged:
         {"seed": 1, "controllers": 3, "combined": True, "partitions": 2},
         {"seed": 2, "max_lossy": 3, "unclean": True},
         {"seed": 3, "profile": "kip101"},
+        {"seed": 1, **ERA},
+        {"seed": 3, **ERA, "profile": "zk08-kip101"},
     ],
-    ids=["quorum", "power cuts", "kip101"],
+    ids=["quorum", "power cuts", "kip101", "zk08", "zk08-kip101"],
 )
 def test_a_run_without_a_defect_breaks_nothing(setup: dict[str, Any]) -> None:
     judged = ask(run(seconds=8.0, **setup).traces(), setup.get("profile", "kip966"))
